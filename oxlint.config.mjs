@@ -1,21 +1,24 @@
 /**
- * The house rules that a linter can check. test/house/lint-rules.test.ts plants a violation of each one, so that none
- * goes silently green. An override replaces a rule's options whole, which is why the lists are put together here.
- * Which folder may import which stands in test/house/rooms.ts.
+ * The house rules that a linter can check. test/house/lint-rules.test.ts plants a violation of each one, so
+ * that no rule is silently ineffective. An override replaces all options of a rule, so the lists are
+ * assembled here. Allowed imports between folders are in test/house/layers.ts.
  */
 
-const words = (text) => text.split(' ')
+const split = (text) => text.split(' ')
 
-/** Each outside thing has one door. Patterns that keep all of them shut but `open`. */
-function doors(...open) {
-  const shut = {
-    'uWebSockets.js': 'Only src/front/door/uws.ts imports uWebSockets.js',
+/**
+ * Each external package may be imported in one place only. Returns patterns that forbid all of them except
+ * `open`.
+ */
+function restricted(...open) {
+  const messages = {
+    'uWebSockets.js': 'Only src/front/engine/uws.ts imports uWebSockets.js',
     lmdb: 'Only workers/store imports lmdb',
     'sodium-native': 'Only src/strand/keys.ts imports sodium-native',
     pg: 'Only src/outbound and the database of src/cluster import pg',
     'pg-copy-streams': 'Only src/outbound and src/cluster import pg-copy-streams',
   }
-  const patterns = Object.entries(shut)
+  const patterns = Object.entries(messages)
     .filter(([name]) => !open.includes(name))
     .map(([name, message]) => ({ regex: `^${name.replace('.', '\\.')}$`, message }))
   if (open.includes('parentPort')) return patterns
@@ -31,15 +34,15 @@ const restrict = (files, patterns) => ({
   rules: { 'no-restricted-imports': ['error', { patterns }] },
 })
 
-/** Files that name no package, of Node either. */
+/** Forbids all packages, including those of Node. */
 const noPackage = (message) => ({ regex: '^[^.]', message })
 
 const ofBrowsers = {
-  // Any package whose name does not begin as preact, @preact or uplot: the linter's expressions cannot look ahead.
+  // Any package except preact, @preact and uplot; the linter's expressions have no lookahead.
   regex: '^([^.@pu]|p([^r]|r[^e]|re[^a])|@([^p]|p[^r])|u([^p]|p[^l]))',
-  message: 'The console imports preact, its signals and uPlot alone',
+  message: 'The console imports only preact, its signals and uPlot',
 }
-const asHtml = words(
+const asHtml = split(
   'innerHTML outerHTML insertAdjacentHTML setHTMLUnsafe dangerouslySetInnerHTML createContextualFragment',
 )
 
@@ -61,20 +64,20 @@ export default {
     'import/no-cycle': 'error',
     'import/no-default-export': 'error',
     'oxc/no-barrel-file': ['error', { threshold: 0 }],
-    // Suspicious to the linter, plain to us.
+    // Rules without use for this code.
     'import/no-named-as-default-member': 'off',
     'no-shadow': 'off',
     'no-underscore-dangle': 'off',
     'unicorn/no-array-reverse': 'off',
     'unicorn/no-array-sort': 'off',
     'unicorn/consistent-function-scoping': 'off',
-    // Control characters are what header and JSON checks look for.
+    // Header and JSON checks match control characters.
     'no-control-regex': 'off',
-    // Of windows, not of threads.
+    // This rule is for windows, not for threads.
     'unicorn/require-post-message-target-origin': 'off',
   },
   overrides: [
-    restrict(['src/**', 'workers/**'], doors()),
+    restrict(['src/**', 'workers/**'], restricted()),
     {
       files: ['src/**', 'workers/**'],
       rules: {
@@ -83,38 +86,38 @@ export default {
           {
             property: 'terminate',
             message:
-              'A thread in a native call that is ended from outside may take the process along: ask it to end',
+              'Terminating a thread during a native call may crash the process: send it a message to end',
           },
         ],
       },
     },
-    // A thread that hangs does nothing that it is asked for.
+    // A hung thread cannot end by itself.
     { files: ['src/dispatch/threads/thread-watch.ts'], rules: { 'no-restricted-properties': 'off' } },
-    restrict(['src/front/door/uws.ts'], doors('uWebSockets.js')),
-    restrict(['src/strand/keys.ts'], doors('sodium-native')),
-    restrict(['workers/store/**'], doors('lmdb')),
+    restrict(['src/front/engine/uws.ts'], restricted('uWebSockets.js')),
+    restrict(['src/strand/keys.ts'], restricted('sodium-native')),
+    restrict(['workers/store/**'], restricted('lmdb')),
     restrict(
       ['src/outbound/**', 'src/cluster/database/**', 'src/cluster/fitness/**'],
-      doors('pg', 'pg-copy-streams'),
+      restricted('pg', 'pg-copy-streams'),
     ),
-    restrict(['workers/*.ts'], doors('parentPort')),
+    restrict(['workers/*.ts'], restricted('parentPort')),
     restrict(['src/client/**'], [noPackage('The client has no dependency')]),
     restrict(['src/console/**'], [ofBrowsers]),
     restrict(
       ['src/proof/*.ts'],
-      [noPackage('Checks import no package and nothing of Node: proof/node does')],
+      [noPackage('Checks import no package and nothing of Node, except in proof/node')],
     ),
     {
       files: ['src/console/**'],
       plugins: ['react'],
       rules: {
         'react/no-danger': 'error',
-        // The compiler puts in what the elements need; Preact takes names of attributes as HTML has them.
+        // The compiler adds the imports of JSX; Preact accepts HTML attribute names.
         'react/react-in-jsx-scope': 'off',
         'react/no-unknown-property': 'off',
-        // Tables take what a cell shows of a row as functions, which they call: nothing of it is a component.
+        // Tables call functions to render cells; these are not components.
         'react/no-unstable-nested-components': ['error', { allowAsProps: true }],
-        // Signals and refs are there to be written; what an effect depends on is chosen.
+        // Signals and refs are mutable, and the dependencies of effects are chosen deliberately.
         'react/immutability': 'off',
         'react/exhaustive-deps': 'off',
         'react/rules-of-hooks': 'error',
@@ -122,9 +125,9 @@ export default {
           'error',
           ...asHtml.map((property) => ({
             property,
-            message: 'The console shows text, never HTML of its own making',
+            message: 'The console shows text, never generated HTML',
           })),
-          { object: 'document', property: 'write', message: 'The console shows text' },
+          { object: 'document', property: 'write', message: 'The console shows text, never generated HTML' },
         ],
       },
     },
@@ -133,13 +136,13 @@ export default {
       files: ['src/**', 'workers/**'],
       rules: {
         'no-console': 'error',
-        // uWebSockets.js takes this one from the environment and nowhere else.
+        // uWebSockets.js reads this variable only from the environment.
         'node/no-process-env': ['error', { allowedVariables: ['UWS_HTTP_MAX_HEADERS_SIZE'] }],
         'typescript/consistent-type-assertions': ['error', { assertionStyle: 'never' }],
       },
     },
     { files: ['src/cli/**'], rules: { 'no-console': 'off' } },
-    // Tables of made and broken examples.
+    // Tables of valid and invalid examples.
     { files: ['scripts/vectors/**'], rules: { 'max-params': 'off', 'max-lines-per-function': 'off' } },
     { files: ['test/**'], rules: { 'typescript/consistent-type-imports': 'off' } },
     { files: ['src/client/index.ts'], rules: { 'oxc/no-barrel-file': 'off' } },

@@ -15,16 +15,16 @@ process.on('exit', () => {
 })
 
 /**
- * Kills a child process when this one ends, unless it has ended by itself.
+ * Kills a child process when this process exits, unless the child has already exited.
  * @param {import('node:child_process').ChildProcess} child
  */
-export function endWithUs(child) {
+export function killAtExit(child) {
   running.add(child)
   child.once('exit', () => running.delete(child))
 }
 
 /**
- * A server in a process of its own.
+ * A server in a separate process.
  * @typedef {object} ServerProcess
  * @property {string} url
  * @property {number} pid
@@ -36,7 +36,8 @@ export function endWithUs(child) {
 /**
  * Starts a server that prints `listening on URL` once it serves.
  * @param {string[]} args of node
- * @param {Record<string, string>} [env] added to the environment, from which every SERVICE_ setting is removed
+ * @param {Record<string, string>} [env] added to the environment, from which every SERVICE_ setting is
+ * removed
  * @returns {Promise<ServerProcess>}
  */
 export async function startServer(args, env = {}) {
@@ -45,7 +46,7 @@ export async function startServer(args, env = {}) {
     env: { ...withoutSettings(process.env), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  endWithUs(child)
+  killAtExit(child)
   let stderr = ''
   child.stderr.setEncoding('utf8').on('data', (text) => (stderr = (stderr + text).slice(-STDERR_CHARS)))
   const exited = once(child, 'exit')
@@ -65,15 +66,15 @@ export async function startServer(args, env = {}) {
 }
 
 /**
- * Runs a script to its end and returns the one message that it sends.
+ * Runs a script until it exits and returns the one message that it sends.
  * @template T
  * @param {URL} script
- * @param {unknown} task handed over as the first message
+ * @param {unknown} task sent as the first message
  * @returns {Promise<T>}
  */
 export async function runScript(script, task) {
   const child = fork(script, { env: withoutSettings(process.env), serialization: 'advanced' })
-  endWithUs(child)
+  killAtExit(child)
   child.send(task)
   const exited = once(child, 'exit')
   const answered = once(child, 'message')
@@ -84,7 +85,7 @@ export async function runScript(script, task) {
 }
 
 /**
- * Processes that a process has started and that still run.
+ * The processes that a process has started and that still run.
  * @param {number} pid
  * @returns {number[]}
  * @throws {Error} when there is no such process, or no /proc

@@ -1,32 +1,32 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { pathToFileURL } from 'node:url'
-import { endWithUs } from './child.mjs'
+import { killAtExit } from './child.mjs'
 import { program } from './product.mjs'
 
-/** Begins the line in which a command reports its time and memory. */
+/** Prefix of the line in which a command reports its time and memory. */
 const MARK = 'bench-result '
 
 /**
- * Runs a command of the built command line to its end.
+ * Runs a command of the built command line and waits until it exits.
  * @param {string[]} args
- * @returns {Promise<{out: string, elapsedMs: number, cpuMs: number, peakBytes: number}>} `peakBytes`: the most memory
- *   that was resident
- * @throws {Error} when it ends with another code than 0
+ * @returns {Promise<{out: string, elapsedMs: number, cpuMs: number, peakBytes: number}>} `peakBytes`: peak
+ * resident memory
+ * @throws {Error} when the exit code is not 0
  */
 export async function runCommand(args) {
   const script = `process.argv = [process.execPath, 'strandfast', ...process.argv.slice(1)]
     process.on('exit', () => {
       const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage()
-      const took = { cpuMs: (userCPUTime + systemCPUTime) / 1000, peakBytes: maxRSS * 1024 }
-      process.stderr.write('\\n${MARK}' + JSON.stringify(took))
+      const usage = { cpuMs: (userCPUTime + systemCPUTime) / 1000, peakBytes: maxRSS * 1024 }
+      process.stderr.write('\\n${MARK}' + JSON.stringify(usage))
     })
     await import(${JSON.stringify(pathToFileURL(program()).href)})`
   const startMs = performance.now()
   const child = spawn(process.execPath, ['--input-type=module', '-e', script, '--', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  endWithUs(child)
+  killAtExit(child)
   let out = ''
   let err = ''
   child.stdout.setEncoding('utf8').on('data', (text) => (out += text))
@@ -34,6 +34,6 @@ export async function runCommand(args) {
   const [code] = await once(child, 'close')
   const elapsedMs = Math.round(performance.now() - startMs)
   if (code !== 0) throw new Error(`${args[0]} ended with ${code}: ${out}${err}`)
-  const took = JSON.parse(err.slice(err.lastIndexOf(MARK) + MARK.length))
-  return { out, elapsedMs, ...took }
+  const usage = JSON.parse(err.slice(err.lastIndexOf(MARK) + MARK.length))
+  return { out, elapsedMs, ...usage }
 }

@@ -1,39 +1,39 @@
 /**
- * A way to a port of this machine that takes longer: everything is passed on after a delay, each way, and connections are
- * not counted or limited. Its arguments are the port and the delay, milliseconds, of which 0 passes on at once.
+ * A proxy to a port of this machine that forwards everything after a delay in each direction. Its arguments
+ * are the port and the delay in milliseconds; a delay of 0 forwards immediately.
  *
- * Timers of the event loop know whole milliseconds. So another thread sleeps for shorter times and wakes this one. The delay
- * is the same for all connections, so that what came first leaves first, and one queue has it all. What a peer may send before it is
- * read is not bounded here: nodes bound what they have under way.
+ * Timers of the event loop have a resolution of a millisecond, so another thread sleeps for shorter times and
+ * wakes this one. The delay is the same for all connections, so one first-in, first-out queue serves them
+ * all. The bytes in the queue are not bounded here: nodes bound what they have in flight.
  */
 import { connect, createServer } from 'node:net'
 import { setPriority } from 'node:os'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 
 const NEVER = 0n
-/** What is due so soon is passed on with what is due. */
+/** Actions that are due within this time run together with those that are due now. */
 const SOON_US = 20n
-/** The kernel wakes a thread so much later than it was asked to. */
+/** The kernel wakes a thread this much later than requested. */
 const SLACK_MS = 0.05
-/** A network needs no processor, so this must not wait for one longer than it has to. */
+/** A network needs no processor, so the proxy must not wait for one longer than necessary. */
 const PRIORITY = -10
 
 if (isMainThread) serve(process.argv[2], Number(process.argv[3]))
-else sleepAgainAndAgain(workerData)
+else runSleeper(workerData)
 
 function serve(target, delayMs) {
   if (process.getuid?.() === 0) setPriority(PRIORITY)
-  const way = delayMs === 0 ? (act) => act() : delayedBy(BigInt(Math.round(delayMs * 1_000)))
+  const forward = delayMs === 0 ? (act) => act() : delayedBy(BigInt(Math.round(delayMs * 1_000)))
   const server = createServer({ noDelay: true }, (client) => {
     const upstream = connect({ port: Number(target), host: '127.0.0.1', noDelay: true })
     for (const [from, to] of [
       [client, upstream],
       [upstream, client],
     ]) {
-      from.on('data', (bytes) => way(() => void to.write(bytes)))
-      from.on('end', () => way(() => void to.end()))
+      from.on('data', (bytes) => forward(() => void to.write(bytes)))
+      from.on('end', () => forward(() => void to.end()))
       from.on('error', () => {})
-      from.on('close', () => way(() => void to.destroySoon()))
+      from.on('close', () => forward(() => void to.destroySoon()))
     }
   })
   server.listen(0, '127.0.0.1', () => {
@@ -42,11 +42,11 @@ function serve(target, delayMs) {
   process.on('SIGTERM', () => process.exit(0))
 }
 
-/** Returns what does something after the delay, in the order in which it was asked to. */
+/** Returns a function that runs actions after the delay, in the order of the calls. */
 function delayedBy(delayUs) {
   /** @type {{act: () => void, dueUs: bigint}[]} */
   let queue = []
-  /** When the other thread is to wake this one. */
+  /** The time at which the other thread wakes this one; `NEVER` while the queue is empty. */
   const alarm = new BigInt64Array(new SharedArrayBuffer(8))
   const sleeper = new Worker(new URL(import.meta.url), { workerData: alarm })
   const wakeAt = (dueUs) => {
@@ -68,18 +68,18 @@ function delayedBy(delayUs) {
   }
 }
 
-function sleepAgainAndAgain(alarm) {
-  const nobody = new Int32Array(new SharedArrayBuffer(4))
+function runSleeper(alarm) {
+  const neverNotified = new Int32Array(new SharedArrayBuffer(4))
   for (;;) {
     Atomics.wait(alarm, 0, NEVER)
     const dueUs = Atomics.exchange(alarm, 0, NEVER)
     const leftMs = Number(dueUs - monotonicUs()) / 1_000 - SLACK_MS
-    if (leftMs > 0) Atomics.wait(nobody, 0, 0, leftMs)
+    if (leftMs > 0) Atomics.wait(neverNotified, 0, 0, leftMs)
     parentPort.postMessage(undefined)
   }
 }
 
-/** The same for all threads of the process. */
+/** Microseconds of a clock that all threads of the process share. */
 function monotonicUs() {
   return process.hrtime.bigint() / 1_000n
 }

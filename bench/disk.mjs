@@ -7,33 +7,34 @@ const WRITES_FIELD = 4
 const SECTORS_WRITTEN_FIELD = 6
 
 /**
- * What was written to a block device, by whomever.
+ * Writes to a block device by any process.
  * @typedef {object} Written
  * @property {number} writes completed
  * @property {number} bytes
- * @property {number} elapsedMs in which that was
+ * @property {number} elapsedMs the time in which they happened
  */
 
 /**
  * The block device that holds a directory.
  * @typedef {object} Disk
- * @property {(work: () => Promise<void>) => Promise<Written>} written during some work, and by what it left in the
- *   kernel's cache
+ * @property {(work: () => Promise<void>) => Promise<Written>} written counts the writes during some work,
+ *   including those that the work left in the kernel's cache
  */
 
 /**
- * Finds the block device that holds a directory. The figures of the device are taken, not those of the process: Linux
- * counts a whole piece of its cache in /proc/PID/io for a write of a few bytes.
+ * Finds the block device that holds a directory. The counters of the device are used, not those of the
+ * process: Linux counts a whole piece of its cache in /proc/PID/io for a write of a few bytes.
  * @param {string} directory
- * @returns {Disk | {missing: string}} why there is none: overlay and tmpfs have no device, other systems no such file
+ * @returns {Disk | {missing: string}} `missing`: why there is none (overlay and tmpfs have no device, other
+ * systems no such file)
  */
 export function diskOf(directory) {
   const file = `/sys/dev/block/${deviceNumbers(statSync(directory, { bigint: true }).dev)}/stat`
-  if (!existsSync(file)) return { missing: `no ${file}, so ${directory} is on no block device of its own` }
+  if (!existsSync(file)) return { missing: `no ${file}: ${directory} is not on a block device` }
   const read = () => readBlockStat(readFileSync(file, 'utf8'))
   return {
     async written(work) {
-      // What others left in the cache is not counted, and what the work leaves there is.
+      // Data that other processes left in the cache is not counted; data that the work leaves there is.
       syncFileSystem(directory)
       const before = read()
       const startMs = performance.now()
@@ -58,7 +59,7 @@ export function deviceNumbers(dev) {
 }
 
 /**
- * What was written since the start of the machine.
+ * The writes since the machine started.
  * @param {string} text of the device's `stat`
  * @returns {{writes: number, bytes: number}}
  */
@@ -71,10 +72,11 @@ export function readBlockStat(text) {
 }
 
 /**
- * What one record wrote: all that was written while it was, less what others write in so much time.
- * @param {{written: Written, rest: Written, records: number}} measured `rest`: a time without the work
- * @returns {{bytes: number, writes: number, restShare: number}} of one record; `restShare`: the share of all bytes that
- *   others would have written
+ * The writes of one record: all writes during the load, less the writes of other processes in the same time.
+ * @param {{written: Written, rest: Written, records: number}} measured `rest`: the writes in a time without
+ * the load
+ * @returns {{bytes: number, writes: number, restShare: number}} of one record; `restShare`: the share of all
+ *   bytes that other processes would have written
  */
 export function writtenPerRecord({ written, rest, records }) {
   const times = written.elapsedMs / rest.elapsedMs

@@ -3,15 +3,16 @@ import { cpus } from 'node:os'
 import { measuredCheckout } from './product.mjs'
 
 /**
- * Where and what was measured, as a line of results says it.
+ * The machine and the build that were measured, for a line of results.
  * @param {{cores: number, generator: string, quick: boolean}} plan
- * @returns {{commit: string | null, node: string, cpu: string, cores: number, generator: string, quick: boolean}}
+ * @returns {{commit: string | null, node: string, cpu: string, cores: number, generator: string, quick:
+ * boolean}}
  */
 export function environment({ cores, generator, quick }) {
   return { commit: commit(), node: process.version, cpu: cpus()[0]?.model ?? '', cores, generator, quick }
 }
 
-/** The commit that is measured, with + when files differ from it; null outside of a repository. */
+/** The commit that is measured, with + when files differ from it; null outside a repository. */
 function commit() {
   const git = (...args) =>
     execFileSync('git', args, {

@@ -3,35 +3,36 @@ import { until } from './nodes.mjs'
 import { credential } from './server.mjs'
 import { median, rounded } from './statistics.mjs'
 
-/** Before a write that follows one that failed, so that a server that refuses at once is not asked without end. */
+/** The pause after a failed write, so that a server that refuses immediately is not flooded with requests. */
 const PAUSE_MS = 5
-/** Longer than any server makes a write wait. */
+/** Longer than any server delays the answer to a write. */
 const ANSWER_MS_MAX = 30_000
-/** What happens is over when a write has been answered, and so long has passed. */
-const SETTLED_MS = 1_000
+/** The writers continue for this long after the event. */
+const QUIET_MS = 1_000
 
 /**
- * What writers found while something happened.
- * @typedef {{longestMs: number, others: string[]}} Gap `longestMs`: the longest time between two answered writes of one
- *   writer; `others`: what was answered in place of 201
+ * The longest gap of some writers during an event.
+ * @typedef {{longestMs: number, others: string[]}} Gap `longestMs`: the longest time between two answered
+ *   writes of one writer; `others`: the answers other than 201
  */
 
 /**
- * Has writers write without a pause, one write each at a time, while something happens.
- * @param {{urls: string[], agents: string[]}} writers each of an agent, at one address after the other
- * @param {() => Promise<unknown>} happen
+ * Lets writers write without a pause, one write each at a time, while an event happens.
+ * @param {{urls: string[], agents: string[]}} writers one for each agent; a writer tries one URL after
+ * another
+ * @param {() => Promise<unknown>} event causes the event, such as the kill of a node
  * @returns {Promise<Gap>}
  */
-export async function gapOf({ urls, agents }, happen) {
+export async function gapOf({ urls, agents }, event) {
   const writers = agents.map((agent) => startWriter(urls, agent))
-  const goOn = async () => {
-    for (const writer of writers) await writer.goesOn()
-    await pause(SETTLED_MS)
+  const awaitWrites = async () => {
+    for (const writer of writers) await writer.nextWrite()
+    await pause(QUIET_MS)
   }
   try {
-    await goOn()
-    await happen()
-    await goOn()
+    await awaitWrites()
+    await event()
+    await awaitWrites()
   } finally {
     for (const writer of writers) await writer.end()
   }
@@ -42,8 +43,8 @@ export async function gapOf({ urls, agents }, happen) {
 }
 
 /**
- * The figure of what was found in some rounds.
- * @param {string} when
+ * The figure of the gaps of several rounds.
+ * @param {string} when describes the event in the figure's name
  * @param {Gap[]} gaps one a round
  * @param {number} below the target, milliseconds
  * @returns {import('./report.mjs').Measured} `other_answers`: of all rounds together
@@ -61,7 +62,7 @@ export function gapFigure(when, gaps, below) {
 }
 
 /**
- * What was found in one round, for a reader.
+ * The gap of one round as a text.
  * @param {Gap} gap
  */
 export function gapText({ longestMs, others }) {
@@ -73,8 +74,8 @@ export function gapText({ longestMs, others }) {
 }
 
 function startWriter(urls, agent) {
-  const writer = { isOver: false, longestMs: 0, others: [], goesOn, end }
-  /** Of the write that was answered last: when it was begun, and when it was answered. */
+  const writer = { isOver: false, longestMs: 0, others: [], nextWrite, end }
+  /** When the last answered write began, and when it was answered. */
   let [begunMs, answeredMs] = [-Infinity, Infinity]
   const running = write()
   return writer
@@ -94,8 +95,8 @@ function startWriter(urls, agent) {
     }
   }
 
-  /** Resolves when a write was answered that began later than now. */
-  async function goesOn() {
+  /** Resolves when a write that began after this call is answered. */
+  async function nextWrite() {
     const sinceMs = performance.now()
     await until('a write to be answered', () => begunMs > sinceMs)
   }
@@ -106,7 +107,7 @@ function startWriter(urls, agent) {
   }
 }
 
-/** What a write was answered: its status, or why there is none. */
+/** Returns the status of the answer to a write, or the error if there is no answer. */
 async function writeOne(url, agent) {
   try {
     const response = await fetch(`${url}/v1/collections/${agent}/records`, {

@@ -21,13 +21,13 @@ const AUTOCANNON_REQUESTS_MAX = 100
  */
 
 /**
- * A list of requests that a generator goes through again and again.
+ * A list of requests that a generator repeats.
  * @typedef {object} Load
  * @property {(url: string, shape: {connections: number, seconds: number}) => Promise<LoadResult>} run
  */
 
 /**
- * Prepares a load. The same one is run against a product and its ceiling.
+ * Prepares a load. The same load runs against a product and its ceiling.
  * @param {import('./records.mjs').LoadRequest[]} requests
  * @param {{generator: 'wrk' | 'autocannon', directory: string}} options
  * @returns {Load}
@@ -37,7 +37,7 @@ export function prepareLoad(requests, { generator, directory }) {
 }
 
 /**
- * Runs a load, and throws when any answer was not 2xx.
+ * Runs a load. Throws when an answer was not 2xx.
  * @param {Load} load
  * @param {string} url
  * @param {{connections: number, seconds: number}} shape
@@ -58,8 +58,8 @@ function prepareWrk(requests, directory) {
   writeFileSync(script, wrkScript)
   return {
     async run(url, { connections, seconds }) {
-      // One thread: it can send several times what the echo answers, and on two cores a second one would only take a
-      // core from the server.
+      // One thread: it can send several times more than the echo answers, and on two cores a second thread
+      // would only take a core from the server.
       const args = [
         '-t1',
         `-c${connections}`,
@@ -87,7 +87,7 @@ function prepareAutocannon(requests) {
 }
 
 /**
- * Removes a directory of the bench when the process ends, however it ends.
+ * Removes a directory of the bench when the process exits.
  * @param {string} directory
  */
 export function removeAtExit(directory) {

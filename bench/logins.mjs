@@ -1,12 +1,12 @@
 import { call } from './server.mjs'
 
-/** Registered at once: fewer than passwords may wait for a thread. */
-const REGISTERED_AT_ONCE = 32
+/** Parallel registrations: fewer than the passwords that may wait for a thread. */
+const CONCURRENT_REGISTRATIONS = 32
 /** Not on any list of common passwords. */
 const PASSWORD = 'seven quiet otters under the bridge'
 
 /**
- * Users of a load, each with the body that registers it and signs it in.
+ * Users of a load. Each one is also the body that registers it and signs it in.
  * @param {number} count
  * @returns {{email: string, password: string}[]}
  */
@@ -19,20 +19,19 @@ export function benchUsers(count) {
 
 /**
  * Registers the users.
- * @param {string} url of the route that registers one
- * @param {object[]} users each the body that registers one
- * @param {number} [status] of a good answer
+ * @param {string} url of the route that registers a user
+ * @param {object[]} users the bodies of the registrations
+ * @param {number} [status] of a successful answer
  */
 export async function registerAll(url, users, status = 201) {
-  for (let from = 0; from < users.length; from += REGISTERED_AT_ONCE) {
-    const some = users.slice(from, from + REGISTERED_AT_ONCE)
+  for (let from = 0; from < users.length; from += CONCURRENT_REGISTRATIONS) {
+    const some = users.slice(from, from + CONCURRENT_REGISTRATIONS)
     await Promise.all(some.map((body) => call(url, { body, status })))
   }
 }
 
 /**
- * Logins with right passwords, in turn over the users, so that clients which go through them at the same time are
- * different users.
+ * Logins with right passwords, one user after another, so that parallel clients log in as different users.
  * @param {{email: string, password: string}[]} users
  * @param {string} [path]
  * @returns {import('./records.mjs').LoadRequest[]}

@@ -5,11 +5,11 @@ import { program } from './product.mjs'
 import { call, readMetric, rootKey, startProduct } from './server.mjs'
 
 const masterSeed = '42'.repeat(32)
-const LOOK_AGAIN_MS = 20
-const PATIENCE_MS = 120_000
+const POLL_MS = 20
+const WAIT_MS_MAX = 120_000
 
 /**
- * Shards of a cluster whose nodes share them: one for each processor, and one for each of two nodes at least.
+ * Shards of a cluster whose nodes share them: one for each processor, and at least one for each of two nodes.
  * @param {import('./options.mjs').Plan} plan
  */
 export function shardsOf({ cores }) {
@@ -17,7 +17,7 @@ export function shardsOf({ cores }) {
 }
 
 /**
- * Makes an empty cluster.
+ * Creates an empty cluster.
  * @param {string} url of the database
  * @param {number} shards
  * @returns {Record<string, string>} settings of its nodes
@@ -36,15 +36,15 @@ export function initCluster(url, shards) {
 }
 
 /**
- * Starts a node of a cluster, and waits until it takes requests.
- * @param {string} name also of its data directory
+ * Starts a node of a cluster and waits until it accepts requests.
+ * @param {string} name also the name of its data directory
  * @param {Record<string, string>} env settings of the cluster's nodes
- * @param {string} directory in which its data directory is
+ * @param {string} directory that holds its data directory
  */
 export async function startNode(name, env, directory) {
   const node = await startProduct(join(directory, name), { ...env, SERVICE_CLUSTER_NODE: name })
   try {
-    await until(`${name} to take requests`, () => isReady(node.url))
+    await until(`${name} to accept requests`, () => isReady(node.url))
     return node
   } catch (error) {
     await node.kill()
@@ -53,7 +53,7 @@ export async function startNode(name, env, directory) {
 }
 
 /**
- * How many shards a node owns, as it says itself.
+ * The number of shards that a node owns, by its metric.
  * @param {string} url
  * @returns {Promise<number>}
  */
@@ -62,11 +62,11 @@ export async function ownedBy(url) {
 }
 
 /**
- * Waits until all nodes take requests and share the shards, so that none owns two more than another.
+ * Waits until all nodes accept requests and share the shards evenly: no node owns two more than another.
  * @param {string[]} urls
  * @param {number} shards
  */
-export function sharing(urls, shards) {
+export function untilShared(urls, shards) {
   return until(`${urls.length} nodes to share ${shards} shards`, async () => {
     for (const url of urls) if (!(await isReady(url))) return false
     const owned = await Promise.all(urls.map(ownedBy))
@@ -75,15 +75,15 @@ export function sharing(urls, shards) {
 }
 
 /**
- * The name of the node that owns a shard, once all nodes name the same one: each tells with its beats.
+ * The name of the node that owns a shard, once all nodes name the same one. Nodes learn it from heartbeats.
  * @param {string[]} urls
  * @param {number} shard
  * @returns {Promise<string>}
  */
 export function ownerOf(urls, shard) {
   return until(`shard ${shard} to have an owner`, async () => {
-    const told = await Promise.all(urls.map((url) => call(`${url}/v1/server`)))
-    const owners = told.flatMap(({ cluster }) =>
+    const reports = await Promise.all(urls.map((url) => call(`${url}/v1/server`)))
+    const owners = reports.flatMap(({ cluster }) =>
       cluster.members.filter(({ owned_shards }) => owned_shards.includes(shard)),
     )
     const names = new Set(owners.map(({ node }) => node))
@@ -92,19 +92,19 @@ export function ownerOf(urls, shard) {
 }
 
 /**
- * Looks again and again, until there is something.
+ * Polls until there is a result.
  * @template T
- * @param {string} what is expected, for who reads that it did not come
- * @param {() => T | Promise<T>} look false or undefined: not yet
+ * @param {string} what is expected, for the error
+ * @param {() => T | Promise<T>} look returns false or undefined while there is no result
  * @returns {Promise<T>}
  */
 export async function until(what, look) {
-  const untilMs = performance.now() + PATIENCE_MS
+  const untilMs = performance.now() + WAIT_MS_MAX
   for (;;) {
     const found = await look()
     if (found !== false && found !== undefined) return found
-    if (performance.now() > untilMs) throw new Error(`Expected ${what}`)
-    await pause(LOOK_AGAIN_MS)
+    if (performance.now() > untilMs) throw new Error(`Timed out waiting for ${what}`)
+    await pause(POLL_MS)
   }
 }
 

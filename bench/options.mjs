@@ -8,14 +8,14 @@ export const usage = `Usage: npm run bench -- [--quick] [--only NAME]... [--gene
   --quick      one short round each, about two minutes; ratios are rough
   --only       one scenario of: writes, lone-writes, latency, disk-writes, crash-start, ingest, get, latest, streams,
                memory, auth, user-tokens, namespaces, engines, fronts; may be repeated.
-               Run only when named, as they take minutes and gigabytes, a browser or PostgreSQL: agents-million,
+               Run only when named, because they take minutes and gigabytes, a browser or PostgreSQL: agents-million,
                strand-million, flatness, console-tail, cluster, cluster-inserts; and the parts of cluster that can be
                run alone: cluster-engine, cluster-quotas
-  --agents     agents of agents-million, and at most of flatness
-  --records    records of strand-million, and at most of flatness
-  --generator  wrk where it is installed, unless said otherwise
-  --product    another checkout, whose build is measured in place of this one's
-  --results    the file that gets the line of results: bench/results.jsonl unless given, and none with --product
+  --agents     number of agents of agents-million, and the most agents of flatness
+  --records    number of records of strand-million, and the most records of flatness
+  --generator  wrk if it is installed, unless given
+  --product    another checkout, whose build is measured instead of this one's
+  --results    the file to which the results are appended: bench/results.jsonl unless given, and none with --product
 `
 
 /**
@@ -25,29 +25,29 @@ export const usage = `Usage: npm run bench -- [--quick] [--only NAME]... [--gene
  * @property {string[]} only names of scenarios; all when empty
  * @property {'wrk' | 'autocannon'} generator
  * @property {number} cores
- * @property {number} rounds of product and ceiling in turn
+ * @property {number} rounds each measures product and ceiling, one after the other
  * @property {number} seconds of one load
  * @property {number} warmUpSeconds of load before the first round
  * @property {number} ingestLines of one agent in one round
  * @property {number} signMs of one measurement of the sign rate
  * @property {number} syncMs of one measurement of the disk's sync
- * @property {number} storedRecords that get by hash reads from
+ * @property {number} storedRecords for get by hash
  * @property {number} streamEvents of one round
  * @property {number} idleAgents
  * @property {number} idleNamespaces
  * @property {number} manyAgents of agents-million
  * @property {number} manyRecords of strand-million
- * @property {number} flatAgents at most, of flatness
- * @property {number} flatRecords at most, of flatness
+ * @property {number} flatAgents the most agents of flatness
+ * @property {number} flatRecords the most records of flatness
  * @property {string} [product] directory of another checkout, whose build is measured
- * @property {string} [results] the file that gets the line of results, where not the usual one
+ * @property {string} [results] the file to which the results are appended, if not the usual one
  */
 
 /**
  * Reads the arguments.
  * @param {string[]} args
  * @returns {Plan}
- * @throws {Error} when an argument is not known, or wrk was asked for and is not installed
+ * @throws {Error} when an argument is unknown, or wrk is requested and not installed
  */
 export function readPlan(args) {
   const { values } = parseArgs({
@@ -85,20 +85,20 @@ function count(text) {
 }
 
 /**
- * The generator that was asked for, or wrk where it is installed.
- * @param {string | undefined} asked
+ * The requested generator, or wrk if it is installed.
+ * @param {string | undefined} requested
  * @returns {'wrk' | 'autocannon'}
- * @throws {Error} when there is no such generator, or wrk was asked for and is not installed
+ * @throws {Error} when there is no such generator, or wrk is requested and not installed
  */
-export function chooseGenerator(asked) {
-  const generator = asked ?? (isInstalled('wrk') ? 'wrk' : 'autocannon')
+export function chooseGenerator(requested) {
+  const generator = requested ?? (isInstalled('wrk') ? 'wrk' : 'autocannon')
   if (generator !== 'wrk' && generator !== 'autocannon')
     throw new Error('Expected --generator wrk or autocannon')
-  if (generator === 'wrk' && !isInstalled('wrk')) throw new Error('Expected wrk to be installed')
+  if (generator === 'wrk' && !isInstalled('wrk')) throw new Error('wrk is not installed')
   return generator
 }
 
 function isInstalled(command) {
-  // wrk -v ends with 1, so only a failure to start shows that it is not installed.
+  // wrk -v exits with 1, so only a failure to start shows that it is not installed.
   return spawnSync(command, ['-v'], { stdio: 'ignore' }).error === undefined
 }

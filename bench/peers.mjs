@@ -1,7 +1,7 @@
 /**
- * The comparison: the same work for the built server and for programs that people would use instead, in turn in one
- * run, as far as they are installed. Adds one JSON line to peers.jsonl. Ends with 1 when an answer was wrong, an
- * answered record was not stored, or a target was missed.
+ * The comparison: the same work for the built server and for the installed alternatives, one after another in
+ * one run. Adds one JSON line to peers.jsonl. Exits with 1 when an answer was wrong, an acknowledged record
+ * was not stored, or a target was missed.
  */
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,7 @@ import { removeAtExit } from './load.mjs'
 import { readPeersPlan, usage } from './peers/options.mjs'
 import { measureCheckout } from './product.mjs'
 import { peers } from './peers/peer.mjs'
-import { heldAgainst, measureInRounds } from './peers/rounds.mjs'
+import { compareWithTargets, measureInRounds } from './peers/rounds.mjs'
 import { workloads } from './peers/workloads.mjs'
 import { appendResult, peersTable, resultsFileOf } from './report.mjs'
 
@@ -27,17 +27,17 @@ async function run(args) {
   const directory = mkdtempSync(join(tmpdir(), 'strandfast-bench-peers-'))
   removeAtExit(directory)
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1))
-  const tell = (text) => process.stderr.write(`${text}\n`)
+  const report = (text) => process.stderr.write(`${text}\n`)
   const at = new Date().toISOString()
-  const bench = { plan, directory, tell }
+  const bench = { plan, directory, report }
   const skipped = peers.flatMap(({ name, missing }) => (missing() ? [{ name, detail: missing() }] : []))
-  for (const { name, detail } of skipped) tell(`${name} is left out: ${detail}`)
+  for (const { name, detail } of skipped) report(`${name} is skipped: ${detail}`)
   const present = peers.filter(({ name }) => !skipped.some((left) => left.name === name))
   const found = { versions: {}, workloads: [], faults: [] }
   for (const kind of KINDS) {
-    const asked = workloads.filter((one) => one.kind === kind && isAsked(plan, one))
+    const chosen = workloads.filter((one) => one.kind === kind && isChosen(plan, one))
     const able = present.filter(({ kinds }) => kinds.includes(kind))
-    if (asked.length > 0) await measureKind(bench, { kind, asked, able }, found)
+    if (chosen.length > 0) await measureKind(bench, { kind, chosen, able }, found)
   }
   const { rounds, seconds } = plan
   const file = resultsFileOf(plan, resultsFile)
@@ -47,8 +47,8 @@ async function run(args) {
   return found.faults.length > 0 || missed ? 1 : 0
 }
 
-/** Starts all contenders for such workloads, measures them and stops them. */
-async function measureKind(bench, { kind, asked, able }, found) {
+/** Starts all contenders for one kind of workload, measures them and stops them. */
+async function measureKind(bench, { kind, chosen, able }, found) {
   const started = []
   try {
     for (const peer of able) {
@@ -59,15 +59,21 @@ async function measureKind(bench, { kind, asked, able }, found) {
       } catch (error) {
         const detail = error instanceof Error ? error.message : String(error)
         found.faults.push({ name: peer.name, detail })
-        bench.tell(`${peer.name} FAILED: ${detail}`)
+        bench.report(`${peer.name} FAILED: ${detail}`)
       }
     }
-    for (const workload of asked) {
+    for (const workload of chosen) {
       const { id, title, unit, secondsMin, targets = [] } = workload
-      bench.tell(title)
+      bench.report(title)
       const contenders = started.flatMap((running) => running.contenders(workload))
       const { results, faults } = await measureInRounds(bench, { contenders, secondsMin })
-      found.workloads.push({ id, title, unit, contenders: results, targets: heldAgainst(targets, results) })
+      found.workloads.push({
+        id,
+        title,
+        unit,
+        contenders: results,
+        targets: compareWithTargets(targets, results),
+      })
       found.faults.push(...faults)
     }
   } finally {
@@ -75,11 +81,11 @@ async function measureKind(bench, { kind, asked, able }, found) {
   }
 }
 
-function isAsked({ only }, { id }) {
+function isChosen({ only }, { id }) {
   return only.length === 0 || only.includes(id)
 }
 
-/** The plan of a run; says what is wrong with the arguments, if anything is. */
+/** The plan of a run. Prints what is wrong with invalid arguments and returns undefined. */
 function planOf(args) {
   try {
     const plan = readPeersPlan(args)

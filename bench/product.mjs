@@ -6,18 +6,18 @@ import { fileURLToPath } from 'node:url'
 let checkout = fileURLToPath(new URL('..', import.meta.url))
 
 /**
- * Has the build of another checkout measured from now on, so that two versions can be compared in one sitting. Load,
- * ceilings and the placement of agents stay those of this checkout.
+ * Measures the build of another checkout from now on, so that two versions can be compared in one session.
+ * Load, ceilings and the placement of agents stay those of this checkout.
  * @param {string} directory of a checkout that was built
  * @throws {Error} when there is no build in it
  */
 export function measureCheckout(directory) {
-  const asked = resolve(directory)
-  if (!existsSync(programOf(asked))) throw new Error(`Expected --product to be built: no ${programOf(asked)}`)
-  checkout = asked
+  const other = resolve(directory)
+  if (!existsSync(programOf(other))) throw new Error(`Expected --product to be built: no ${programOf(other)}`)
+  checkout = other
 }
 
-/** Where the checkout is whose build is measured. */
+/** The directory of the checkout whose build is measured. */
 export function measuredCheckout() {
   return checkout
 }

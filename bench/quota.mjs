@@ -2,11 +2,11 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'n
 import { join } from 'node:path'
 
 /**
- * A share is given anew so often: seldom, and a process that has used its own up lets others wait longer than their work
- * takes; the kernel gives a millisecond at least.
+ * The period of a quota. With a longer one, a process that has used its share up makes others wait longer
+ * than their work takes; the kernel's smallest quota is a millisecond.
  */
 const PERIOD_US = 10_000
-/** Where version 1 and version 2 of control groups are, and how a quota is written there. */
+/** Where control groups of version 1 and version 2 are mounted, and how a quota is written there. */
 const places = [
   {
     root: '/sys/fs/cgroup/cpu',
@@ -23,14 +23,14 @@ const places = [
   },
 ]
 
-/** What removes those that are there when the bench ends by a signal or a fault; they must not outlive it. */
-const made = new Set()
+/** Removes groups that still exist when the bench ends by a signal or a fault; they must not outlive it. */
+const created = new Set()
 process.on('exit', () => {
-  for (const remove of made) {
+  for (const remove of created) {
     try {
       remove()
     } catch {
-      // Processes that are being killed may still be in it. It costs nothing when they are gone.
+      // Processes that are being killed may still be in it. A group without processes costs nothing.
     }
   }
 })
@@ -38,16 +38,16 @@ process.on('exit', () => {
 /**
  * A control group of the kernel with a share of one processor.
  * @typedef {object} Quota
- * @property {(pid: number) => void} add has a process with all its threads share it
- * @property {() => void} remove lets its processes have what they want again, and removes it
+ * @property {(pid: number) => void} add puts a process with all its threads under the quota
+ * @property {() => void} remove frees its processes from the quota and removes the group
  */
 
 /**
- * Makes a control group.
+ * Creates a control group.
  * @param {string} name
  * @param {number} share of one processor
  * @returns {Quota}
- * @throws {Error} where there are none, or this user may make none
+ * @throws {Error} if there are no control groups, or this user may not create one
  */
 export function makeQuota(name, share) {
   const place = places.find(({ root }) => existsSync(join(root, 'cgroup.procs')))
@@ -61,9 +61,9 @@ export function makeQuota(name, share) {
       moveIfThere(pid, place.root)
     rmdirSync(folder)
     isThere = false
-    made.delete(remove)
+    created.delete(remove)
   }
-  made.add(remove)
+  created.add(remove)
   try {
     if (!existsSync(join(folder, place.file))) throw new Error('no control of processors')
     place.write(folder, Math.round(share * PERIOD_US))
@@ -77,7 +77,7 @@ export function makeQuota(name, share) {
   }
 }
 
-/** A process may end while it is moved. */
+/** Moves a process unless it has exited. */
 function moveIfThere(pid, root) {
   try {
     writeFileSync(join(root, 'cgroup.procs'), pid)

@@ -23,8 +23,9 @@ export function recordBody(number) {
 }
 
 /**
- * Names of agents, `PREFIX-0000` and on, of each shard in turn: with a few random names one shard would get more than
- * its share, and the others would wait for it at the end. Many names distribute themselves evenly.
+ * Names of agents, `PREFIX-0000` and up, distributed evenly over the shards: with a few random names one
+ * shard would get more than its share, and the others would wait for it at the end. Many random names are
+ * distributed evenly.
  * @param {string} prefix
  * @param {number} count
  * @param {number} [shards] one for each processor unless given
@@ -49,7 +50,7 @@ export function agentNames(prefix, count, shards = Math.min(availableParallelism
  */
 
 /**
- * Single writes, in turn over the agents, with a different body each.
+ * Single writes that cycle through the agents, each with a different body.
  * @param {string[]} agents
  * @param {{count: number, headers: Record<string, string>}} options
  * @returns {LoadRequest[]}

@@ -8,9 +8,11 @@ import { rounded } from './statistics.mjs'
  * @property {number} value
  * @property {string} unit
  * @property {number} [ceiling] in the same unit
- * @property {number} [ratio] value by ceiling, median of rounds
- * @property {{ratio: number} | {below: number} | {value: number}} [target] at least this ratio or value, or a value below
- * @property {boolean} [judged] false where this run cannot tell whether the target is met, as the machine was not calm
+ * @property {number} [ratio] value divided by ceiling, median of rounds
+ * @property {{ratio: number} | {below: number} | {value: number}} [target] at least this ratio or value, or a
+ * value below
+ * @property {boolean} [judged] false if this run cannot show whether the target is met, because the machine
+ * was too noisy
  * @property {Record<string, unknown>} [also] other figures, such as latencies
  */
 
@@ -22,7 +24,7 @@ import { rounded } from './statistics.mjs'
  */
 
 /**
- * Whether a figure meets its target; null where it has none, or the run cannot tell.
+ * Whether a figure meets its target; null if it has none, or the run cannot show it.
  * @param {Measured} measured
  * @returns {boolean | null}
  */
@@ -33,7 +35,7 @@ export function isMet({ value, ratio, target, judged }) {
 }
 
 /**
- * A figure for the line of results: rounded, with whether its target is met.
+ * A rounded figure for the line of results, with whether it meets its target.
  * @param {Measured} measured
  */
 export function resultOf(measured) {
@@ -51,18 +53,18 @@ export function resultOf(measured) {
 }
 
 /**
- * Where the line of a run goes. That of another checkout's build is not kept unless the run says where, since the page
- * on performance is made from the usual file and shows this checkout.
+ * The file that a run is appended to. A run of another checkout's build is stored only if the arguments name
+ * a file, because the performance page is generated from the usual file and shows this checkout.
  * @param {{product?: string, results?: string}} plan
  * @param {string} usual
- * @returns {string | undefined} undefined when it is not kept
+ * @returns {string | undefined} undefined when it is not stored
  */
 export function resultsFileOf({ product, results }, usual) {
   return results ?? (product === undefined ? usual : undefined)
 }
 
 /**
- * Adds one run as one JSON line.
+ * Appends one run as one JSON line.
  * @param {string} file
  * @param {object} line
  */
@@ -88,7 +90,7 @@ export function table(results) {
 }
 
 /**
- * What was not measured, for a terminal.
+ * The figures that were not measured, for a terminal.
  * @param {NotMeasured[]} figures
  * @returns {string}
  */

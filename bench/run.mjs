@@ -1,6 +1,6 @@
 /**
- * The bench: measures the built server against ceilings taken in the same run by the same generator, and adds one
- * JSON line to results.jsonl. Ends with 1 when an answer was wrong or a target was missed.
+ * The bench: measures the built server against ceilings taken in the same run by the same generator, and adds
+ * one JSON line to results.jsonl. Exits with 1 when an answer was wrong or a target was missed.
  */
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -53,7 +53,7 @@ const usual = {
   engines,
   fronts,
 }
-/** These take minutes and gigabytes, a browser or PostgreSQL, so they run only when they are named. */
+/** These take minutes and gigabytes, a browser or PostgreSQL, so they run only when named. */
 const long = {
   cluster,
   'cluster-engine': clusterEngine,
@@ -64,7 +64,7 @@ const long = {
   'strand-million': strandMillion,
   flatness,
 }
-/** Parts that a name stands for beside its own; each can be named alone. */
+/** Further scenarios that a name includes; each can also be named alone. */
 const parts = { cluster: ['cluster-engine', 'cluster-quotas'] }
 const resultsFile = fileURLToPath(new URL('results.jsonl', import.meta.url))
 
@@ -76,24 +76,24 @@ async function run(args) {
   const directory = mkdtempSync(join(tmpdir(), 'strandfast-bench-'))
   removeAtExit(directory)
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1))
-  const tell = (text) => process.stderr.write(`${text}\n`)
+  const report = (text) => process.stderr.write(`${text}\n`)
   const at = new Date().toISOString()
   const ceilings = { sign_one_core: rounded(await signRate({ threads: 1, durationMs: plan.signMs })) }
   const results = []
   const absent = []
   const faults = []
   const only = new Set(plan.only.flatMap((name) => [name, ...(parts[name] ?? [])]))
-  const asked = Object.entries({ ...usual, ...long }).filter(([name]) => only.has(name))
-  for (const [name, scenario] of asked.length > 0 ? asked : Object.entries(usual)) {
+  const chosen = Object.entries({ ...usual, ...long }).filter(([name]) => only.has(name))
+  for (const [name, scenario] of chosen.length > 0 ? chosen : Object.entries(usual)) {
     try {
-      const measured = await scenario({ plan, directory, tell })
+      const measured = await scenario({ plan, directory, report })
       for (const one of measured) {
         if ('notMeasured' in one) absent.push({ scenario: name, ...one })
         else results.push({ scenario: name, ...resultOf(one) })
       }
     } catch (error) {
       faults.push({ name, detail: error instanceof Error ? error.message : String(error) })
-      tell(`${name} FAILED: ${faults.at(-1).detail}`)
+      report(`${name} FAILED: ${faults.at(-1).detail}`)
     }
   }
   const line = { at, ...environment(plan), ceilings, scenarios: results, not_measured: absent, faults }
@@ -104,7 +104,7 @@ async function run(args) {
   return faults.length > 0 || results.some(({ met }) => met === false) ? 1 : 0
 }
 
-/** The plan of a run; says what is wrong with the arguments, if anything is. */
+/** The plan of a run. Prints what is wrong with invalid arguments and returns undefined. */
 function planOf(args) {
   try {
     const plan = readPlan(args)

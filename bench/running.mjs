@@ -1,7 +1,7 @@
 /**
- * Measures a server that runs already: `npm run bench:running -- --url URL --key KEY [--seconds N]`. Writes to the agents
- * `bench-00` to `bench-31`, where the records stay. Ends with 1 when an answer was wrong, or an answered write is missing
- * in the count afterwards.
+ * Measures a running server: `npm run bench:running -- --url URL --key KEY [--seconds N]`. Writes to the
+ * agents `bench-00` to `bench-31`; the records stay there. Exits with 1 when an answer was wrong, or an
+ * acknowledged write is missing from the count afterwards.
  */
 import { mkdtempSync } from 'node:fs'
 import { availableParallelism, cpus, tmpdir } from 'node:os'
@@ -91,7 +91,7 @@ async function measure({ url, headers, seconds, generator }) {
   }
 }
 
-/** Makes the agents, and throws where the server refuses the key or limits the rate of this address. */
+/** Creates the agents. Throws if the server rejects the key or limits the rate of this address. */
 async function prepare(url, headers) {
   for (const name of agents) {
     const answer = await fetch(`${url}/v1/agents`, {
@@ -100,7 +100,7 @@ async function prepare(url, headers) {
       body: JSON.stringify({ name, zone: 'free' }),
     })
     const text = await answer.text()
-    // A limited address has the header on every answer, a refusal for another reason included.
+    // A limited address gets the header on every answer, also on a refusal for another reason.
     const policy = answer.headers.get('ratelimit-policy')
     if (!answer.ok && answer.status !== AGENT_EXISTS && answer.status !== 429)
       throw new Error(`The server answers ${answer.status}: ${text}`)
@@ -123,7 +123,7 @@ function upload(agent, headers) {
   }
 }
 
-/** Stores records, and reads each by its hash. */
+/** Stores records and prepares a read of each by its hash. */
 async function readRequests(url, headers) {
   const path = `/v1/agents/${agents[0]}/records`
   const records = Array.from({ length: READ_RECORDS }, (_, number) => ({ data: recordBody(number) }))

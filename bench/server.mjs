@@ -6,10 +6,10 @@ import { program } from './product.mjs'
 /** The root key of every server that is measured. */
 export const rootKey = 'bench-root-key-bench-root-key-bench-root-key'
 
-/** Sent with every request, also to ceilings, so that both read the same bytes. */
+/** Sent with every request, also to ceilings, so that both parse the same bytes. */
 export const credential = { authorization: `Bearer ${rootKey}` }
 
-/** Of the figures in /proc: USER_HZ is 100. */
+/** Milliseconds of a tick in /proc: USER_HZ is 100. */
 const MS_A_TICK = 10
 
 /**
@@ -30,7 +30,8 @@ export function startProduct(dataDirectory, env = {}) {
 }
 
 /**
- * Starts it with sign-in, licensed by the authority of the data directory and without a limit of auth requests.
+ * Starts the built server with sign-in, licensed by the authority of its data directory, without a limit of
+ * auth requests.
  * @param {string} dataDirectory
  * @returns {Promise<import('./child.mjs').ServerProcess>}
  */
@@ -50,8 +51,9 @@ export function startProductWithAuth(dataDirectory) {
 /**
  * Calls the server and returns its JSON answer.
  * @param {string} url with path
- * @param {{method?: string, headers?: object, body?: unknown, ndjson?: string, status?: number}} [options] `method`: GET, or
- *   POST with a body, unless given; `headers`: the root key's unless given; `status`: what is expected, 200 unless given
+ * @param {{method?: string, headers?: object, body?: unknown, ndjson?: string, status?: number}} [options]
+ *   `method`: GET, or POST with a body, unless given; `headers`: the root key's unless given; `status`: what
+ *   is expected, 200 unless given
  * @returns {Promise<any>}
  * @throws {Error} on any other status
  */
@@ -69,7 +71,7 @@ export async function call(url, { method, headers = credential, body, ndjson, st
 }
 
 /**
- * Creates agents whose changes apply at once.
+ * Creates agents in a zone where changes apply immediately.
  * @param {string} url
  * @param {string[]} names
  */
@@ -78,7 +80,7 @@ export async function createAgents(url, names) {
 }
 
 /**
- * Records of some agents together, genesis records not counted.
+ * The number of records of some agents together, without genesis records.
  * @param {string} url
  * @param {string[]} names
  * @param {object} [headers] the root key's unless given
@@ -92,7 +94,7 @@ export async function countRecords(url, names, headers = credential) {
 }
 
 /**
- * A metric of the server, all its shards together.
+ * A metric of the server, summed over its shards.
  * @param {string} url
  * @param {string} name
  * @returns {Promise<number | undefined>} undefined where the server has no such metric
@@ -107,7 +109,7 @@ export async function readMetric(url, name) {
  * The sum of all series of a metric.
  * @param {string} text in the format of Prometheus
  * @param {string} name
- * @returns {number | undefined} undefined where there is none
+ * @returns {number | undefined} undefined if the text has no such metric
  */
 export function sumOfMetric(text, name) {
   const series = text.split('\n').filter((line) => /^\w+/.exec(line)?.[0] === name)
@@ -116,7 +118,8 @@ export function sumOfMetric(text, name) {
 }
 
 /**
- * Memory of a process in bytes: all that is resident, and that without the pages of files, which the kernel can drop.
+ * Memory of a process in bytes: all resident memory, and anonymous memory, which excludes file pages that the
+ * kernel can drop.
  * @param {number} pid
  * @returns {{resident: number, anonymous: number}}
  * @throws {Error} where there is no /proc
@@ -128,7 +131,7 @@ export function memoryOf(pid) {
 }
 
 /**
- * CPU time that a process has taken, all its threads together, milliseconds.
+ * CPU time of a process with all its threads, milliseconds.
  * @param {number} pid
  * @returns {number}
  * @throws {Error} where there is no /proc
@@ -139,7 +142,7 @@ export function cpuMsOf(pid) {
 }
 
 /**
- * CPU time that a process and its children have taken, those that have ended too, milliseconds.
+ * CPU time of a process and its children, including children that have exited, milliseconds.
  * @param {number} pid
  * @returns {number}
  * @throws {Error} where there is no /proc
@@ -149,7 +152,7 @@ export function cpuMsOfAll(pid) {
   return childrenOf(pid).reduce((sum, child) => sum + (cpuMsIfThere(child) ?? 0), own)
 }
 
-/** A child may end while its parent is asked. */
+/** Returns undefined if the child exits during the read. */
 function cpuMsIfThere(pid) {
   try {
     return cpuMsOfAll(pid)
@@ -162,7 +165,8 @@ function cpuMsIfThere(pid) {
 /** Ticks in user and in system mode, and those of children that have ended. */
 function timesOf(pid) {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-  // The name of the command is in brackets and may contain spaces; then state, parents, terminal and the like.
+  // The name of the command is in brackets and may contain spaces; then state, parents, terminal and the
+  // like.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return fields.slice(11, 15).map(Number)
 }

@@ -11,8 +11,9 @@ export function median(values) {
 }
 
 /**
- * One figure against its ceiling from rounds that measured both, one after the other. The ratio is the median of the
- * rounds' ratios, not the ratio of the medians: the machine's speed changes between rounds, but hardly within one.
+ * A figure and its ceiling from rounds that measured both, one after the other. The ratio is the median of
+ * the rounds' ratios, not the ratio of the medians: the machine's speed changes between rounds, but hardly
+ * within one.
  * @param {{value: number, ceiling: number}[]} rounds
  * @returns {{value: number, ceiling: number, ratio: number}}
  */
@@ -25,7 +26,7 @@ export function against(rounds) {
 }
 
 /**
- * The value that this share of all values does not exceed (nearest rank).
+ * The smallest value that is not exceeded by this share of all values (nearest rank).
  * @param {ArrayLike<number>} values at least one
  * @param {number} share above 0, at most 1
  * @returns {number}
@@ -37,7 +38,7 @@ export function percentile(values, share) {
 }
 
 /**
- * Rounds for readers: to three digits below a thousand, to whole numbers above.
+ * Rounds for display: to three digits below a thousand, to whole numbers above.
  * @param {number} value
  * @returns {number}
  */

@@ -6,9 +6,9 @@ const AGENTS = 100
 const REQUESTS = 2_000
 
 /**
- * The load of single writes over 100 agents, which have to be created.
+ * The load of single writes over 100 agents, which the caller has to create.
  * @param {import('./scenarios/alternation.mjs').Bench} bench
- * @param {number} [shards] that the agents lie in, in turn; one for each processor unless given
+ * @param {number} [shards] over which the agents are distributed; one for each processor unless given
  * @returns {{agents: string[], load: import('./load.mjs').Load}}
  */
 export function singleWrites({ plan, directory }, shards) {
@@ -18,8 +18,8 @@ export function singleWrites({ plan, directory }, shards) {
 }
 
 /**
- * Throws unless every write that was answered is recorded. When a generator stops, each of its connections can have one
- * write in flight whose answer it never reads.
+ * Throws unless every answered write is recorded. When a generator stops, each of its connections can have
+ * one write in flight whose answer it never reads.
  * @param {{answered: number, recorded: number, inFlight: number}} counts
  */
 export function checkCounts({ answered, recorded, inFlight }) {

@@ -1,9 +1,9 @@
-/** Begins the one line of wrk's output that is ours. */
+/** Prefix of the one line in wrk's output that our script prints. */
 const MARK = 'bench-result '
 
 /**
- * Sends the requests of a file, one after the other, as bytes made beforehand: wrk's own `wrk.format` would cost more
- * than the echo. wrk counts answers of 400 and up as failed. Times in microseconds.
+ * Sends the requests of a file, one after the other, as prepared bytes: `wrk.format` would cost more than the
+ * echo. wrk counts answers of 400 and up as failed. Times in microseconds.
  */
 export const wrkScript = `
 local requests = {}

@@ -1,21 +1,24 @@
 /**
- * Streams a CSV file into an agent: one record a row, its members named by the first row.
+ * Streams a CSV file into an agent: one record per row; the first row contains the names of the members.
  *
  *     STRANDFAST_KEY=… node examples/ingest-csv.mjs readings.csv sensors
  *     … | STRANDFAST_KEY=… node examples/ingest-csv.mjs - sensors
  *
- * STRANDFAST_URL is the service's address (http://127.0.0.1:8787 unless set), or those of the nodes of a cluster between
- * commas. The agent is made when there is none.
- * Memory does not grow with the file. Cells that are JSON numbers as they stand become numbers; an empty cell is left
- * out. Exit codes: 0 all rows are written, 1 some were refused (they are named), 2 wrong use.
+ * STRANDFAST_URL is the address of the service (default http://127.0.0.1:8787), or the addresses of the nodes
+ * of a cluster, separated by commas. The agent is created if it does not exist. Memory does not grow with the
+ * file. Cells that are JSON numbers become numbers; empty cells are left out.
+ * Exit codes: 0 all rows were written, 1 some rows were refused (and are listed), 2 wrong usage.
  */
 import { createReadStream } from 'node:fs'
 import { ServiceClient, ServiceError } from 'strandfast/client'
 
-/** Cells of a row that a file may have at most: a quote that is never closed must not fill memory. */
+/** Maximum length of a row: an unclosed quote must not fill memory. */
 const ROW_CHARS_MAX = 1_048_576
 
-/** Rows of a CSV text (RFC 4180) that comes in pieces: quotes, doubled quotes, line breaks within quotes. */
+/**
+ * Splits a CSV text (RFC 4180) that arrives in pieces into rows, with quotes, doubled quotes and line breaks
+ * within quotes.
+ */
 async function* csvRows(pieces) {
   let row = []
   let cell = ''
@@ -27,7 +30,7 @@ async function* csvRows(pieces) {
     for (const character of piece) {
       if (++rowChars > ROW_CHARS_MAX) throw new Error(`Expected rows of at most ${ROW_CHARS_MAX} characters`)
       if (quoted) {
-        // A quote within quotes ends them, unless a second one follows: then it is one quote of the text.
+        // A quote ends the quoted text, unless a second one follows: two quotes are one quote of the text.
         if (character === '"') {
           quoted = false
           quoteBefore = true
@@ -56,17 +59,20 @@ async function* csvRows(pieces) {
   if (cell !== '' || row.length > 0) yield [...row, cell]
 }
 
-/** A number where the cell is one as JSON writes it, so that `007` and long identifiers stay texts. */
+/**
+ * The number in a cell if JSON writes it in the same way, otherwise the text: `007` and long identifiers stay
+ * texts.
+ */
 function valueOf(cell) {
   const number = Number(cell)
   return Number.isFinite(number) && String(number) === cell ? number : cell
 }
 
-/** The rows below the first as objects. */
+/** The rows after the first one, as objects. */
 async function* records(rows) {
   let names
   for await (const cells of rows) {
-    // An empty line is no row.
+    // An empty line is not a row.
     if (cells.length === 1 && cells[0] === '') continue
     if (names === undefined) {
       names = cells.map((name, index) => name.replace(/^\uFEFF/, '').trim() || `column_${index + 1}`)
@@ -90,7 +96,7 @@ async function main([file, agent]) {
   const source = file === '-' ? process.stdin.setEncoding('utf8') : createReadStream(file, 'utf8')
   const summary = await client.ingestMany(agent, records(csvRows(source)))
   for (const { line, code, detail } of summary.errors) console.error(`row ${line}: ${code}: ${detail}`)
-  console.log(`${summary.accepted} records written to ${agent}, ${summary.rejected} refused`)
+  console.log(`Wrote ${summary.accepted} records to ${agent}, refused ${summary.rejected}`)
   if (summary.accepted > 0) console.log(`seq ${summary.first_seq} to ${summary.last_seq}`)
   if (summary.chain_head !== null) console.log(`chain head ${summary.chain_head}`)
   return summary.rejected === 0 ? 0 : 1

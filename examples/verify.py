@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Checks an export of a strand by docs/FORMAT.md alone: no code is shared with the server.
+"""Checks an export of a strand. Written from docs/FORMAT.md only: no code is shared with the server.
 
     python3 examples/verify.py export.ndjson --key 03a107bf... --strand 3fb907e7...
         [--checkpoint kept.note [--log log.ndjson [--log-key 5f03...]]]
 
---strand is the strand that was noted when it was first seen: whoever holds the key can begin another strand by it. With
---checkpoint it also checks that the strand begins with the records of a checkpoint that was kept, or that came with
-an answer as of a moment; where the checkpoint is one of the server log, --log is an export of that log.
+--strand is the id of the strand as noted when it was first seen: the owner of the key can begin another strand with it.
+--checkpoint also checks that the strand begins with the records of an earlier checkpoint, for example from an answer as
+of a moment. If it is a checkpoint of the server log, --log is an export of that log.
 
-Python's standard library has SHA-256 but no Ed25519. With the package `cryptography` installed, signatures, key
-rotations and the checkpoint are checked too; without it only the chain, the hashes, the bodies and the tree are, the
-last line says so, and the exit code is not 0: whoever can make up a whole strand can then make up one that passes.
+Python's standard library has SHA-256 but no Ed25519. With the package `cryptography`, signatures, key rotations and the
+checkpoint are checked too. Without it, only the chain, the hashes, the bodies and the tree are checked, the last line
+says so, and the exit code is not 0: then a strand that is forged completely passes.
 
-Exit codes: 0 the export holds, 1 it does not, 2 wrong use, 3 nothing is wrong but signatures were not checked.
+Exit codes: 0 valid, 1 invalid, 2 wrong usage, 3 no fault found but signatures were not checked.
 """
 
 import argparse
@@ -44,7 +44,7 @@ HEADER = re.compile(
     r"type (?P<type>[a-z0-9_./-]{1,64})\n"
     r"body (?P<body>[0-9a-f]{64})\n"
 )
-# Spelt out, since white space is another set of characters in each language.
+# Listed explicitly, because each language has another set of white-space characters.
 NAME = "[^+\\u0000-\\u0020\\u007f-\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff]+"
 NOTE = re.compile(
     rf"(?P<text>(?P<origin>{NAME})\n(?P<size>0|[1-9][0-9]{{0,15}})\n(?P<root>[A-Za-z0-9+/]{{43}}=)\n)\n"
@@ -58,7 +58,7 @@ SMALL_ORDER_Y = (0, 1, PRIME - 1, ORDER_8_Y, PRIME - ORDER_8_Y)
 
 
 class Fault(Exception):
-    """What is wrong with the export, or with the checkpoint kept."""
+    """What is wrong with the export or the checkpoint."""
 
 
 def expect(holds, reason):
@@ -79,13 +79,13 @@ def sha256(*parts):
 
 
 def is_point(encoded):
-    """Whether a key or an R is one that is looked at: y below the prime, and not of small order."""
+    """Whether a key or an R is acceptable: y below the prime, and not of small order."""
     y = int.from_bytes(encoded, "little") & (2**255 - 1)
     return y < PRIME and y not in SMALL_ORDER_Y
 
 
 def signature_verifies(key, message, signature):
-    """Whether the signature is one by this key, both as bytes; always, where there is no Ed25519."""
+    """Whether the signature is valid for the key, both as bytes. Without Ed25519, every well-formed signature is."""
     if len(signature) != 64 or not is_point(key) or not is_point(signature[:32]):
         return False
     if int.from_bytes(signature[32:], "little") >= ORDER:
@@ -107,18 +107,18 @@ def members_of(pairs):
 
 
 def refuse_number(text):
-    raise ValueError(f"{text} is no number here")
+    raise ValueError(f"{text} is not a number here")
 
 
 def count_of(text):
-    """A number of a line: decimal digits, at most 2^53-1."""
+    """A number in a line: decimal digits, at most 2^53-1."""
     if text.startswith("-") or len(text) > 16 or int(text) > SAFE_INTEGER:
         refuse_number(text)
     return int(text)
 
 
 def depth_of(text):
-    """Levels of arrays and objects, strings aside."""
+    """The depth of nested arrays and objects, ignoring strings."""
     depth = deepest = at = 0
     while at < len(text):
         character = text[at]
@@ -136,7 +136,7 @@ def depth_of(text):
 
 
 def parse_object(raw):
-    """The members of one line, or None: one flat JSON object, no key twice, no lone surrogate, counts for numbers."""
+    """The members of a line, or None. It must be a flat JSON object without duplicate keys and lone surrogates, and its numbers are counts."""
     try:
         text = raw.decode()
         if depth_of(text) > 1:
@@ -148,7 +148,7 @@ def parse_object(raw):
             parse_float=refuse_number,
             parse_int=count_of,
         )
-        # Python reads the escape of a lone surrogate; no UTF-8 can hold what it then has.
+        # Python accepts the escape of a lone surrogate, which cannot be encoded as UTF-8.
         json.dumps(value, ensure_ascii=False).encode()
     except ValueError:
         return None
@@ -156,7 +156,7 @@ def parse_object(raw):
 
 
 def parse_body(text):
-    """The value of a body, as strictly; integers are integers, other numbers are texts. ValueError where it is no JSON."""
+    """The value of a body, parsed as strictly. Numbers other than integers are texts. ValueError if it is not JSON."""
     if depth_of(text) > DEPTH_MAX:
         raise ValueError("Too many levels")
     value = json.loads(
@@ -171,7 +171,7 @@ def parse_body(text):
 
 
 def body_members(body, parse_number=None):
-    """The members of a body; none where it is no object, or has numbers other than `parse_number` takes."""
+    """The members of a body; none if it is not an object, or has numbers that `parse_number` refuses."""
     try:
         value = parse_body(body)
         if parse_number is not None:
@@ -182,7 +182,7 @@ def body_members(body, parse_number=None):
 
 
 class Tree:
-    """Root of an RFC 6962 tree over hashes as they come: one node a height is kept."""
+    """The root of an RFC 6962 tree over a stream of hashes. Stores one node for each height."""
 
     def __init__(self):
         self.nodes = []
@@ -202,13 +202,13 @@ class Tree:
 
 
 class Strand:
-    """The records of an export, each checked against what came before it (docs/FORMAT.md, Checking an export)."""
+    """The records of an export, each checked against the earlier ones (docs/FORMAT.md, Checking an export)."""
 
-    def __init__(self, manifest, trusted_key, kept=None, told=None):
+    def __init__(self, manifest, trusted_key, kept=None, logged=None):
         self.manifest = manifest
         self.trusted_key = trusted_key
         self.kept = kept
-        self.told = told
+        self.logged = logged
         self.trusted = trusted_key is None
         self.key = manifest["public_key"]
         self.next_seq = manifest["from_seq"]
@@ -237,11 +237,11 @@ class Strand:
         self.explain(header, line)
         if self.kept is not None:
             self.kept.follow(self)
-        if self.told is not None:
-            self.told.follow(self, header, line)
+        if self.logged is not None:
+            self.logged.follow(self, header, line)
 
     def explain(self, header, line):
-        """A body that is gone waits for the sys/erase that names its record."""
+        """An erased body is unexplained until a sys/erase with its record follows."""
         if "erased" in line:
             self.unexplained[int(header["seq"])] = self.head
         elif header["type"] == "sys/erase" and "body" in line:
@@ -305,7 +305,7 @@ class Strand:
         self.sealed += 1
 
     def rotate(self, line):
-        expect("sig" in line, "A key rotation carries no signature of its own")
+        expect("sig" in line, "A key rotation is not signed")
         members = body_members(line["body"])
         key, proof = members.get("public_key"), members.get("proof")
         expect(is_hex(key, 64) and is_hex(proof, 128), "A key rotation names no new key")
@@ -329,7 +329,7 @@ class Strand:
             self.check_checkpoint(trailer["checkpoint"])
         is_whole = self.manifest["from_seq"] == 0 and trailer.get("record_count") == to_seq and self.withheld == 0
         if is_whole and self.unexplained:
-            raise Fault(f"line {min(self.unexplained) + 2}: The body is gone, and no sys/erase tells of it")
+            raise Fault(f"line {min(self.unexplained) + 2}: The body is missing, and no sys/erase record names it")
 
     def check_checkpoint(self, text):
         note = parse_note(text)
@@ -340,8 +340,8 @@ class Strand:
             expect(note["root"] == self.tree.root(), "The root of the checkpoint is another")
 
 
-class Told:
-    """What the server log tells of strands, read while the log is checked (docs/FORMAT.md, The server log)."""
+class LoggedHeads:
+    """The heads of a strand in the server log, read while the log is checked (docs/FORMAT.md, The server log)."""
 
     def __init__(self, strand, before):
         self.strand = strand
@@ -368,20 +368,20 @@ class Told:
             self.settled = size
 
     def check(self, size, hashes, first_seq):
-        """Compares a strand of so many records, of which `hashes` has those at the sizes that were told."""
+        """Compares a strand of `size` records. `hashes` has its head at each logged size."""
         expect(self.settled > 0, f"The log of {self.before} records does not tell of this strand")
         cut = f"The tail was cut: the log told of {self.settled} records, the export has {size}"
         expect(self.settled <= size, cut)
-        for told, digest in self.sizes.items():
-            if told > size:
+        for logged_size, digest in self.sizes.items():
+            if logged_size > size:
                 continue
-            expect(told > first_seq, f"The log tells of record {told - 1}, which the export leaves out")
-            forked = f"The strand was forked at or before record {told - 1}: the log told of another"
-            expect(hashes.get(told) == digest, forked)
+            expect(logged_size > first_seq, f"The log tells of record {logged_size - 1}, which the export leaves out")
+            forked = f"The strand was forked at or before record {logged_size - 1}: the log told of another"
+            expect(hashes.get(logged_size) == digest, forked)
 
 
 class Hashes:
-    """The hashes of a strand by its sizes, for those that are wanted."""
+    """The heads of a strand by its sizes."""
 
     def __init__(self):
         self.by_size = {}
@@ -391,7 +391,7 @@ class Hashes:
 
 
 def read_heads(body):
-    """Size and hash by strand, or None where the body is none of sys/heads."""
+    """Size and hash by strand, or None if it is not the body of a sys/heads."""
     members = body_members(body, count_of)
     clocks, heads = members.get("clocks"), members.get("heads")
     if not isinstance(clocks, list) or not isinstance(heads, list) or len(heads) > 256:
@@ -404,22 +404,22 @@ def read_heads(body):
             return None
         if not is_count(head[1]) or head[1] == 0:
             return None
-    told = {strand: (size, digest) for strand, size, digest in heads}
-    return told if len(told) == len(heads) else None
+    by_strand = {strand: (size, digest) for strand, size, digest in heads}
+    return by_strand if len(by_strand) == len(heads) else None
 
 
 class Kept:
-    """A checkpoint that was kept, looked for in a strand (docs/FORMAT.md, A checkpoint of the past)."""
+    """An earlier checkpoint, compared with a strand (docs/FORMAT.md, A checkpoint of the past)."""
 
     def __init__(self, text):
         self.note = parse_note(text)
-        expect(self.note is not None, "The checkpoint is no signed note of this form")
+        expect(self.note is not None, "The checkpoint is not a valid signed note")
         self.size = int(self.note["size"])
         self.key = self.root = None
         self.key_signs = self.vouched = self.former = False
 
     def follow(self, strand):
-        """Called after each record: strand.key is the key in force after strand.next_seq records."""
+        """Called after each record: strand.key is the current key after strand.next_seq records."""
         if strand.key != self.key:
             self.key, self.key_signs = strand.key, is_signed_by(self.note, strand.key)
         if self.key_signs:
@@ -432,7 +432,7 @@ class Kept:
         manifest, size = strand.manifest, self.size
         expect(self.note["origin"] == f"strandfast/{manifest['strand']}", "The checkpoint is of another strand")
         expect(manifest["from_seq"] == 0, "Only an export from seq 0 can be compared with a checkpoint")
-        # A key that is in force at the end of an export with fewer records is no former one.
+        # The current key at the end of an export with fewer records is not a former key.
         vouched = self.vouched or self.key_signs
         if self.former and not vouched:
             raise Fault(f"The checkpoint is signed by a key that was rotated away before the strand had {size} records")
@@ -445,7 +445,7 @@ class Kept:
 
 
 def parse_note(text):
-    """A signed note as a dict, or None where it is not of the form."""
+    """A signed note as a dict, or None if it is malformed."""
     match = NOTE.fullmatch(text)
     if match is None:
         return None
@@ -460,7 +460,7 @@ def parse_note(text):
 
 
 def is_signed_by(note, key):
-    """Whether a note carries this key's signature under the name of its origin; other lines are passed over."""
+    """Whether a note has this key's signature under the name of its origin; other signatures are ignored."""
     name, key = note["origin"], bytes.fromhex(key)
     key_id = sha256(name.encode(), b"\n\x01", key)[:4]
     return any(
@@ -470,7 +470,7 @@ def is_signed_by(note, key):
 
 
 def exact_base64(text):
-    """Bytes of base64 in its one exact form, or None: other spellings of the same bytes are refused."""
+    """The bytes of canonical base64, or None: other encodings of the same bytes are refused."""
     try:
         decoded = base64.b64decode(text, validate=True)
     except binascii.Error:
@@ -509,7 +509,7 @@ def is_trailer(members):
 
 
 def lines_of(file):
-    """The lines of a file in bytes, without their LF; none is longer than a line may be."""
+    """The lines of a file as bytes, without their LF. Raises Fault if a line is too long."""
     while True:
         line = file.readline(LINE_BYTES_MAX + 2)
         if line == b"":
@@ -519,8 +519,8 @@ def lines_of(file):
         yield line
 
 
-def verify(lines, trusted_key, kept=None, strand_id=None, told=None):
-    """Checks an export given as lines of bytes. Returns the strand; raises Fault with what is wrong and where."""
+def verify(lines, trusted_key, kept=None, strand_id=None, logged=None):
+    """Checks an export, given as lines of bytes. Returns the strand. Raises Fault with the fault and its line."""
     strand = trailer = None
     number = 0
     for number, raw in enumerate(lines, 1):
@@ -532,7 +532,7 @@ def verify(lines, trusted_key, kept=None, strand_id=None, told=None):
                 expect(is_manifest(members), "The first line is no strand-export/v1 manifest")
                 another = "The export is of another strand than the one given"
                 expect(strand_id in (None, members["strand"]), another)
-                strand = Strand(members, trusted_key, kept, told)
+                strand = Strand(members, trusted_key, kept, logged)
                 continue
             expect(trailer is None, "A line follows the trailer")
             if members is not None and is_record(members):
@@ -552,18 +552,18 @@ def verify(lines, trusted_key, kept=None, strand_id=None, told=None):
 
 
 def verify_with_log(lines, options, log_lines):
-    """Checks an export against a kept checkpoint of the server log, given an export of that log."""
+    """Checks an export against an earlier checkpoint of the server log, given an export of that log."""
     note = parse_note(options.note)
-    expect(note is not None, "The checkpoint is no signed note of this form")
+    expect(note is not None, "The checkpoint is not a valid signed note")
     hashes = Hashes()
     strand = verify(lines, options.key, None, options.strand, hashes)
-    kept, told = Kept(options.note), Told(strand.manifest["strand"], int(note["size"]))
+    kept, logged = Kept(options.note), LoggedHeads(strand.manifest["strand"], int(note["size"]))
     try:
-        verify(log_lines, options.log_key, kept, None, told)
+        verify(log_lines, options.log_key, kept, None, logged)
     except Fault as fault:
         raise Fault(f"The server log: {fault}") from None
-    told.check(strand.next_seq, hashes.by_size, strand.manifest["from_seq"])
-    return strand, told
+    logged.check(strand.next_seq, hashes.by_size, strand.manifest["from_seq"])
+    return strand, logged
 
 
 def read_note(path):
@@ -571,16 +571,16 @@ def read_note(path):
         try:
             return note.read(65536).decode()
         except UnicodeDecodeError:
-            raise Fault("The checkpoint is no signed note of this form") from None
+            raise Fault("The checkpoint is not a valid signed note") from None
 
 
 def read_options():
     parser = argparse.ArgumentParser(description="Checks an export of a strand.")
     parser.add_argument("file", help="the export, or - for standard input")
     parser.add_argument("--key", type=str.lower, help="the agent's public key that you trust, 64 hex digits")
-    parser.add_argument("--strand", type=str.lower, help="the strand that you noted, 64 hex digits")
-    parser.add_argument("--checkpoint", metavar="FILE", help="a checkpoint that was kept, of the strand or of the log")
-    parser.add_argument("--log", metavar="FILE", help="an export of the server log, with a checkpoint of that")
+    parser.add_argument("--strand", type=str.lower, help="the id of the strand that you noted, 64 hex digits")
+    parser.add_argument("--checkpoint", metavar="FILE", help="an earlier checkpoint of the strand or of the log")
+    parser.add_argument("--log", metavar="FILE", help="an export of the server log, if the checkpoint is one of the log")
     parser.add_argument("--log-key", type=str.lower, help="the public key of the log, 64 hex digits")
     options = parser.parse_args()
     for name in ("key", "strand", "log_key"):
@@ -594,13 +594,13 @@ def read_options():
 
 def main():
     options = read_options()
-    kept = told = None
+    kept = logged = None
     try:
         with sys.stdin.buffer if options.file == "-" else open(options.file, "rb") as file:
             options.note = None if options.checkpoint is None else read_note(options.checkpoint)
             if options.log is not None:
                 with open(options.log, "rb") as log:
-                    strand, told = verify_with_log(lines_of(file), options, lines_of(log))
+                    strand, logged = verify_with_log(lines_of(file), options, lines_of(log))
             else:
                 kept = None if options.note is None else Kept(options.note)
                 strand = verify(lines_of(file), options.key, kept, options.strand)
@@ -610,32 +610,32 @@ def main():
     except OSError as error:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)
         return 2
-    describe(strand, kept, told)
+    describe(strand, kept, logged)
     if Ed25519PublicKey is None:
         print("Signatures were NOT checked: Python's standard library has no Ed25519 (pip install cryptography)")
         return 3
     if options.key is None:
         print("No --key was given: the export was checked against itself only")
     elif options.strand is None:
-        print("No --strand was given: whoever holds the key can begin another strand by it")
+        print("No --strand was given: the owner of the key can begin another strand with it")
     return 0
 
 
-def describe(strand, kept, told):
+def describe(strand, kept, logged):
     last = strand.next_seq - 1
-    # What comes from the file is shown escaped, so that it moves no cursor.
+    # Text from the file is escaped, so that a terminal does not obey control characters in it.
     agent = ascii(strand.manifest["agent"])[1:-1]
-    print(f"The export holds: agent {agent}, {strand.records} records, the last one {last}")
+    print(f"The export is valid: agent {agent}, {strand.records} records, the last one {last}")
     print(f"strand {strand.manifest['strand']}")
     print(f"chain head {strand.head}")
     print(f"public key {strand.key}")
     if kept is not None:
         print(f"It begins with the {kept.size} records of the checkpoint")
-    if told is not None:
-        print(f"It has what the log of {told.before} records told of it, {told.settled} records")
+    if logged is not None:
+        print(f"It matches the log of {logged.before} records, which has {logged.settled} of its records")
     print(f"{strand.signed} signed, {strand.sealed} sealed by later ones, {strand.erased} erased, {strand.withheld} withheld")
     if strand.unexplained:
-        print(f"UNEXPLAINED: no sys/erase here tells of erased records, {len(strand.unexplained)} of them, the first {min(strand.unexplained)}")
+        print(f"UNEXPLAINED: {len(strand.unexplained)} erased records have no sys/erase in this file, the first is record {min(strand.unexplained)}")
 
 
 if __name__ == "__main__":

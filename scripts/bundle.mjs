@@ -1,7 +1,7 @@
 /**
- * Bundles the compiled program into few files, in `dist/program`: one entry for each thread, and files that several
- * share or that are loaded when needed (docs/adr/0026-bundled-program.md). Node takes about half a millisecond for each
- * file that it loads, again in each thread.
+ * Bundles the compiled program into few files in `dist/program`: one entry per thread, and files that several
+ * threads share or that are loaded when needed (docs/adr/0026-bundled-program.md). Node takes about half a
+ * millisecond per loaded file in each thread.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
@@ -15,11 +15,11 @@ const compiled = join(root, 'dist')
 const program = join(compiled, 'program')
 
 /**
- * CommonJS packages that are loaded from where they are installed, by `require`: for an `import` Node searches the
- * whole file for the names that it exports, which takes longer than running it.
+ * CommonJS packages that are loaded with `require` from where they are installed: for an `import`, Node
+ * searches the whole file for its exports, which takes longer than running it.
  */
 const required = [
-  // These have native parts.
+  // Packages with native parts.
   '@node-rs/argon2',
   'fs-native-extensions',
   'lmdb',
@@ -27,21 +27,21 @@ const required = [
   'sodium-native',
   // Starts threads with a file beside it.
   'piscina',
-  // An `import` also asks for its exports WebSocket, CloseEvent and MessageEvent, for each of which Node loads undici.
+  // An `import` also reads the exports WebSocket, CloseEvent and MessageEvent, for which Node loads undici.
   'node:http',
 ]
 
 /** Packages that are imported from where they are installed. */
 const imported = [
   'uWebSockets.js',
-  // Loaded only by its command, or if its feature is on.
+  // Loaded only by a command, or if a feature is on.
   '@simplewebauthn/server',
   'openid-client',
   'pg',
   'pg-copy-streams',
 ]
 
-/** How a module names the entry of a thread that it starts. */
+/** Matches the entry name of a thread that a module starts. */
 const workerNamed = /workerEntry\('([a-z-]+)'\)/g
 
 const input = { strandfast: join(compiled, 'src/cli/main.js') }
@@ -59,14 +59,17 @@ const bundle = await rolldown({
     throw new Error(log.message)
   },
 })
-// Two folders below the top, as src/base/worker-entry.ts wants it.
+// Two folders deep, as src/base/worker-entry.ts requires.
 const { output } = await bundle.generate({ format: 'esm', chunkFileNames: 'src/parts/[name]-[hash].js' })
 const files = new Map(output.map(({ fileName, code }) => [fileName, code]))
 files.set('LICENSES.txt', licenses())
 putFiles(program, files)
 writeFileSync(join(compiled, 'program-modules.json'), JSON.stringify(modulesOf()))
 
-/** @returns {Record<string, {file: string, code: string}>} our modules: the file they are in, and what was left of them */
+/**
+ * @returns {Record<string, {file: string, code: string}>} modules of this repository: their file and
+ * remaining code
+ */
 function modulesOf() {
   const parts = output.flatMap(({ fileName, modules = {} }) =>
     Object.entries(modules).map(([id, { code }]) => [relative(compiled, id), { file: fileName, code }]),

@@ -1,7 +1,7 @@
 /**
- * Runs tests over and over with fresh seeds, to hold the numbers that docs/GUARANTEES.md promises. A pass is the form that
- * CI runs once with a fixed seed. Continues after a failure, prints each pass, and adds one line for each part to
- * docs/campaigns.jsonl. Ends with 1 when a pass failed, and with 78 for unknown arguments.
+ * Runs tests repeatedly with new seeds, to reach the numbers that docs/GUARANTEES.md promises. A pass is what
+ * CI runs once with a fixed seed. Continues after a failure, prints each pass, and adds one line per part to
+ * docs/campaigns.jsonl. Exits with 1 if a pass failed, and with 78 for unknown arguments.
  */
 import { spawnSync } from 'node:child_process'
 import { randomInt } from 'node:crypto'
@@ -13,20 +13,23 @@ import { parts } from './campaign/parts.mjs'
 const names = Object.keys(parts)
 const usage = `Usage: npm run campaign -- PART [--minutes N] [--seed S]
   PART         ${names.join(', ')} or all
-  --minutes N  ends after so long, with one pass of each part at least (when the promised numbers are reached)
-  --seed S     repeats a campaign from its first seed (random)
+  --minutes N  ends after N minutes, with at least one pass of each part (by default: when the promised numbers are reached)
+  --seed S     repeats a campaign with its first seed (default: random)
 `
 
-/** Passes of one campaign have seeds so far apart. Prime to the step of test/faults/failing-calls.slow.test.ts, so that passes reach each call. */
+/**
+ * The distance between the seeds of passes. It is coprime to the step of
+ * test/faults/failing-calls.slow.test.ts, so that passes reach each call.
+ */
 const SEED_STEP = 1_000
-/** A test that always fails counts nothing, so its number is never reached. */
+/** The limit of passes, because the number of a failing test may never be reached. */
 const PASSES_MAX = 500
 
-const asked = readArguments()
-if (asked === undefined) {
+const request = readArguments()
+if (request === undefined) {
   process.stderr.write(usage)
   process.exitCode = 78
-} else process.exitCode = (await campaign(asked)) ? 0 : 1
+} else process.exitCode = (await campaign(request)) ? 0 : 1
 
 function readArguments() {
   try {
@@ -48,7 +51,10 @@ function readArguments() {
   }
 }
 
-/** Runs the parts one after another. Time that a part does not need is shared by those after it. @returns whether all passed */
+/**
+ * Runs the parts one after another. Unused time of a part is available to later ones.
+ * @returns whether all passed
+ */
 async function campaign({ chosen, minutes, seed }) {
   const commit = commitOfTree()
   console.log(`seed ${seed}, commit ${commit}`)
@@ -65,7 +71,7 @@ async function campaign({ chosen, minutes, seed }) {
   return failures === 0
 }
 
-/** Runs passes of a part until its promised number is reached, or `minutes` are over. */
+/** Runs passes of a part until it reaches its promised number, or for `minutes`. */
 async function runPart(name, { minutes, seed }) {
   const part = parts[name]
   const startedMs = Date.now()
@@ -88,7 +94,7 @@ async function runPart(name, { minutes, seed }) {
     console.log([`${name}, pass ${passes}, ${minutesSoFar().toFixed(1)} min`, ...done].join(', '))
     for (const { file, test } of pass.failures)
       console.log(
-        `  FAILED ${file}: ${test}\n  log: ${pass.log}\n  again: STRANDFAST_SEED=${passSeed} npx vitest run ${file}`,
+        `  FAILED ${file}: ${test}\n  log: ${pass.log}\n  repeat: STRANDFAST_SEED=${passSeed} npx vitest run ${file}`,
       )
   }
   const at = new Date(startedMs).toISOString()
@@ -103,7 +109,7 @@ async function runPart(name, { minutes, seed }) {
   }
 }
 
-/** The commit of the work tree; `+` where files differ from it. */
+/** The commit of the work tree, with `+` if files differ from it. */
 function commitOfTree() {
   const git = (...words) => spawnSync('git', words, { encoding: 'utf8' }).stdout?.trim() ?? ''
   const changed = git('status', '--porcelain', '--untracked-files=no', '--', ':!docs/campaigns.jsonl')

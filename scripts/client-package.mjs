@@ -1,6 +1,6 @@
 /**
- * Puts together what is compiled of the client: `packages/client/dist`, one module and its declarations, with nothing
- * of Node and of no other package; and `dist/client`, by which `strandfast/client` hands on the same
+ * Assembles the compiled client: `packages/client/dist`, one module with its declarations, independent of
+ * Node and of other packages; and `dist/client`, by which `strandfast/client` re-exports it
  * (docs/adr/0040-client-package.md).
  */
 import { readFileSync } from 'node:fs'
@@ -26,30 +26,32 @@ const bundle = await rolldown({
 })
 const { output } = await bundle.generate({ format: 'esm' })
 const [{ code, imports }, ...others] = output
-if (others.length > 0 || imports.length > 0) throw new Error(`Expected one module, got ${imports} besides`)
+if (others.length > 0 || imports.length > 0)
+  throw new Error(`The client imports ${imports}: it must be one module`)
 
 const files = new Map([['index.js', code]])
 addDeclarations(`${entry}.d.ts`)
 putFiles(join(root, 'packages/client/dist'), files)
 
-const handOn = "export * from '@strandfast/client'\n"
+const reExport = "export * from '@strandfast/client'\n"
 putFiles(
   join(root, 'dist/client'),
   new Map([
-    ['index.js', handOn],
-    ['index.d.ts', handOn],
+    ['index.js', reExport],
+    ['index.d.ts', reExport],
   ]),
 )
 
-/** Adds declarations, by their path below `dist/src`, and all that they import. */
+/** Adds declarations, by their path in `dist/src`, and everything that they import. */
 function addDeclarations(path) {
   const name = `types/${path}`
   if (files.has(name)) return
   const text = readFileSync(join(compiled, path), 'utf8')
-  const shown = path.startsWith('wire/') ? plainTypes(text) : text
-  files.set(name, shown)
-  for (const [, imported] of shown.matchAll(/(?:\bfrom |\bimport\(|\bimport )['"]([^'"]+)['"]/g)) {
-    if (!imported.startsWith('.')) throw new Error(`${path} imports ${imported}, which the client is without`)
+  const plain = path.startsWith('wire/') ? plainTypes(text) : text
+  files.set(name, plain)
+  for (const [, imported] of plain.matchAll(/(?:\bfrom |\bimport\(|\bimport )['"]([^'"]+)['"]/g)) {
+    if (!imported.startsWith('.'))
+      throw new Error(`${path} imports ${imported}, which the client must not depend on`)
     addDeclarations(join(dirname(path), imported.replace(/\.js$/, '.d.ts')))
   }
 }

@@ -1,10 +1,10 @@
-/** How scripts of the console are read, by the build and by tests that run parts of them in a browser. */
+/** Bundler options of console scripts, for the build and for tests that run parts of them in a browser. */
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { keptCalls } from './kept-calls.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-/** The server's own rules run in browsers as they are, but for what they call of Node. */
+/** The server's rules run unchanged in browsers, except for calls of Node's Buffer. */
 const buffer = join(root, 'src/console/agents/rules/buffer.ts')
 
 /** @type {import('rolldown').InputOptions} */
@@ -14,16 +14,16 @@ export const consoleInput = {
   preserveEntrySignatures: false,
   tsconfig: join(root, 'tsconfig.console.json'),
   resolve: { extensionAlias: { '.js': ['.js', '.ts', '.tsx'] }, alias: { 'node:buffer': buffer } },
-  plugins: [{ name: 'lines alone', transform: { filter: { id: /\/uplot\// }, handler: linesAlone } }],
+  plugins: [{ name: 'lines only', transform: { filter: { id: /\/uplot\// }, handler: removeOtherPaths } }],
   transform: { inject: { Buffer: [buffer, 'Buffer'] }, define: keptCalls },
   onLog(_level, log) {
     throw new Error(log.message)
   },
 }
 
-/** The plots of the page are lines: what draws bars, steps and curves, which uPlot brings along, stays out. */
-function linesAlone(code) {
+/** Removes the code of uPlot for bars, steps and curves, because the page only draws lines. */
+function removeOtherPaths(code) {
   const others = /^\s*\(paths\.(stepped|bars|spline) *= \w+\);$/gm
-  if (code.match(others)?.length !== 3) throw new Error('uPlot names its ways to draw otherwise than it did')
+  if (code.match(others)?.length !== 3) throw new Error('uPlot has changed the names of its path renderers')
   return code.replaceAll(others, '')
 }

@@ -1,8 +1,8 @@
 /**
- * Bundles the pages for people (src/console): the console into `dist/program/console`, with the worker that checks, and
- * the page of the interface into `dist/program/docs`. Each file is compressed with brotli and with gzip and named by a hash of what it
- * holds, but for the page itself. The server reads the folders when it starts; the names of the files are all that it has
- * to know. Names are relative, so that a proxy can serve the pages below a prefix of its own.
+ * Bundles the web pages (src/console): the console with its check worker into `dist/program/console`, and the
+ * API page into `dist/program/docs`. Each file is compressed with brotli and gzip and named by a hash of its
+ * content, except the page itself. The server reads the folders at its start and only needs the file names.
+ * Names are relative, so that a proxy can serve the pages below a prefix.
  */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -16,25 +16,25 @@ import { putFiles } from './put-files.mjs'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const source = join(root, 'src/console')
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-/** In the page itself: it is smaller than what a request for it would carry. */
+/** Inlined, because it is smaller than a request for it. */
 const icon = `data:image/svg+xml,${encodeURIComponent(readFileSync(join(source, 'icon.svg'), 'utf8').trim())}`
-/** Colours, text and fields look the same on both pages. */
+/** Styles of both pages. */
 const shared = ['colours.css', 'base.css']
-/** What pages share comes before their own. */
+/** Shared styles come before those of a page. */
 const consoleStyles = [...stylesBelow('parts'), ...stylesBelow('shell'), ...stylesBelow('').filter(isOfPage)]
 
 const worker = 'check-worker.ts'
 const administration = ['audit', 'keys', 'users'].map((folder) => join(source, folder))
 const newestRecords = ['home', 'live'].map((folder) => join(source, folder))
-await makePage('console', {
+await writePage('console', {
   html: 'index.html',
   styles: [...shared, ...consoleStyles],
   scripts: { main: 'main.tsx', 'check-worker': worker },
-  // What the worker checks with is in the page too, which checks single records itself: both load one file.
+  // The modules of the worker are in the page too, which checks single records itself. Both load one file.
   parts: { checks: (await modulesOf(worker)).filter((path) => !path.endsWith(worker)) },
   downloads: { verifier: join(root, 'examples/verify.py') },
 })
-await makePage('docs', {
+await writePage('docs', {
   html: 'api/index.html',
   styles: [...shared, ...stylesBelow('api')],
   scripts: { main: 'api/api.tsx' },
@@ -42,7 +42,7 @@ await makePage('docs', {
   downloads: {},
 })
 
-/** The styles of a folder of the console, those of its own files before those of the folders in it. */
+/** The style sheets of a folder of the console, its direct files first. */
 function stylesBelow(folder) {
   const names = readdirSync(join(source, folder), { recursive: true }).filter((name) => name.endsWith('.css'))
   return names.map((name) => join(folder, name).replaceAll('\\', '/')).sort(byDepth)
@@ -57,13 +57,13 @@ function isOfPage(path) {
   return path.includes('/') && !/^(parts|shell|api)\//.test(path)
 }
 
-/** Writes the files of a page, which names them below its own address. */
-async function makePage(page, { html, styles, scripts, parts, downloads }) {
+/** Writes the files of a page, to which the page refers by relative paths. */
+async function writePage(page, { html, styles, scripts, parts, downloads }) {
   const files = new Map()
   const style = minified(styles.map((name) => readFileSync(join(source, name), 'utf8')).join(''))
-  const made = await addScripts(files, { scripts, parts })
+  const scriptFiles = await addScripts(files, { scripts, parts })
   const names = { version, icon, style: `${page}/${add(files, 'style.css', style)}` }
-  for (const [name, file] of made) names[name] = `${page}/${file}`
+  for (const [name, file] of scriptFiles) names[name] = `${page}/${file}`
   for (const [name, path] of Object.entries(downloads))
     names[name] = `${page}/${add(files, basename(path), readFileSync(path, 'utf8'))}`
   let text = readFileSync(join(source, html), 'utf8')
@@ -73,9 +73,10 @@ async function makePage(page, { html, styles, scripts, parts, downloads }) {
 }
 
 /**
- * Bundles scripts, and the parts of them that are loaded when they are needed.
- * @param {{scripts: Record<string, string>, parts: Record<string, string[]>}} what entries and named parts, by their modules
- * @returns the files of both, by their names
+ * Bundles scripts, and their parts that are loaded when needed.
+ * @param {{scripts: Record<string, string>, parts: Record<string, string[]>}} what entries and named parts,
+ * by their modules
+ * @returns the files of both, by name
  */
 async function addScripts(files, { scripts, parts }) {
   const input = Object.fromEntries(
@@ -93,8 +94,8 @@ async function addScripts(files, { scripts, parts }) {
     entryFileNames: '[name]-[hash].js',
     chunkFileNames: '[name]-[hash].js',
     hashCharacters: 'base36',
-    // What the first screens share is in the first script, so that the page is there after few requests at once. What
-    // other screens share is one script too: small ones compress badly.
+    // Code of the first screens is in the first script, so that the page appears after few parallel requests.
+    // Code that other screens share is one script too, because small ones compress badly.
     codeSplitting: {
       groups: [
         ...named,
@@ -105,14 +106,14 @@ async function addScripts(files, { scripts, parts }) {
           test: (id) => id.startsWith(source) && !id.endsWith(worker),
           priority: 1,
         },
-        // Who looks at one of these looks at the others.
+        // These screens are used together.
         { name: 'administration', test: (id) => administration.some((folder) => id.startsWith(folder)) },
-        // Both show records as they arrive. Apart, their small scripts would compress badly.
+        // Both screens show records as they arrive. Separately, their small scripts would compress badly.
         { name: 'home', test: (id) => newestRecords.some((folder) => id.startsWith(folder)) },
       ],
     },
   })
-  // Every other script is loaded by the first one, which says what all of them are made of.
+  // The first script loads all others, so it contains the licenses.
   const notice = licenses(output.flatMap(({ modules }) => Object.keys(modules)))
   for (const { name, fileName, code } of output)
     addCompressed(files, fileName, name === 'main' ? notice + code : code)
@@ -126,7 +127,7 @@ async function modulesOf(entry) {
   return output.flatMap(({ modules }) => Object.keys(modules))
 }
 
-/** Style without comments and what only people need; ours has no text that could be taken for either. */
+/** Removes comments and optional white space from styles, which contain no strings with either. */
 function minified(style) {
   return style
     .replaceAll(/\/\*[^]*?\*\//g, '')
@@ -134,7 +135,7 @@ function minified(style) {
     .replaceAll(/([:,;{]) +| +(?=\{)/g, '$1')
 }
 
-/** Adds a file under a name that changes with its content. @returns that name */
+/** Adds a file under a name with the hash of its content. @returns that name */
 function add(files, name, content) {
   const hash = createHash('sha256').update(content).digest('base64url').replaceAll(/[-_]/g, '').slice(0, 10)
   const [stem, extension] = name.split('.')
@@ -149,7 +150,7 @@ function addCompressed(files, name, content) {
   files.set(`${name}.gz`, gzipSync(content, { level: 9 }))
 }
 
-/** The licenses of the packages that modules are of, as a comment. That of Strandfast itself is named, not repeated. */
+/** The licenses of the modules' packages, as a comment. The license of Strandfast is named, not repeated. */
 function licenses(modules) {
   const folders = new Set()
   for (const path of modules) {

@@ -1,6 +1,7 @@
 /**
- * The demo: streams public data sets, row by row, into the strands of many agents of a running server, follows the
- * live stream meanwhile, then exports the longest strand and verifies it offline. Ends with 1 when any count differs.
+ * The demo: streams public data sets into the strands of many agents of a running server, follows the live
+ * stream at the same time, then exports the longest strand and verifies it offline. Exits with 1 if any count
+ * differs.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -17,11 +18,11 @@ import { saveStrand, verifyOffline } from './demo/proof.mjs'
 import { upload } from './demo/upload.mjs'
 
 const usage = `Usage: npm run demo -- [--url URL --key KEY] [--gzip]
-  --url, --key  a running server and its root key; without them the demo starts one of its own, with new data
+  --url, --key  a running server and its root key; without them, the demo starts a server with new data
   --gzip        sends the rows compressed
 `
-/** Requests for statuses at once. */
-const STATUSES_AT_ONCE = 8
+/** Parallel requests for statuses. */
+const STATUSES_IN_FLIGHT = 8
 
 const options = readOptions()
 if (options === undefined) {
@@ -51,16 +52,18 @@ function readOptions() {
 
 /** @returns {Promise<number>} the exit code */
 async function demo({ url, key, gzip }, directory) {
-  const own = url === undefined ? await startOwn(directory) : undefined
+  const ownServer = url === undefined ? await startOwn(directory) : undefined
   try {
-    const server = { url: url?.replace(/\/+$/, '') ?? own.url, key: key ?? own.key, gzip }
-    process.stderr.write(`server at ${server.url}${own === undefined ? '' : ', started for this demo'}\n`)
+    const server = { url: url?.replace(/\/+$/, '') ?? ownServer.url, key: key ?? ownServer.key, gzip }
+    process.stderr.write(
+      `server at ${server.url}${ownServer === undefined ? '' : ', started for this demo'}\n`,
+    )
     const faults = await show(server, directory)
     for (const fault of faults) process.stderr.write(`DIFFERS: ${fault}\n`)
     process.stdout.write(faults.length === 0 ? '\nEvery count agrees\n' : '\nNot every count agrees\n')
     return faults.length === 0 ? 0 : 1
   } finally {
-    await own?.stop()
+    await ownServer?.stop()
   }
 }
 
@@ -77,7 +80,7 @@ async function startOwn(directory) {
   return { ...server, key }
 }
 
-/** @returns {Promise<string[]>} what differs */
+/** @returns {Promise<string[]>} the differences */
 async function show(server, directory) {
   const client = new ServiceClient({ url: server.url, apiKey: server.key })
   const agents = rowsByAgent()
@@ -101,7 +104,7 @@ async function show(server, directory) {
   return faults
 }
 
-/** How many rows each agent is about to get. */
+/** The number of rows per agent. */
 function rowsByAgent() {
   const agents = new Map()
   for (const { rows } of dataSets) {
@@ -114,7 +117,7 @@ function longest(agents) {
   return [...agents].reduce((most, one) => (one[1] > most[1] ? one : most))[0]
 }
 
-/** Records of each agent; 0 where there is none yet. */
+/** The number of records per agent; 0 for a missing agent. */
 async function recordCounts(client, names) {
   const counts = new Map()
   const left = [...names]
@@ -130,7 +133,7 @@ async function recordCounts(client, names) {
       counts.set(name, status.record_count)
     }
   }
-  await Promise.all(Array.from({ length: STATUSES_AT_ONCE }, lane))
+  await Promise.all(Array.from({ length: STATUSES_IN_FLIGHT }, lane))
   return counts
 }
 
@@ -159,7 +162,7 @@ async function sendAll(server, follower) {
   }
 }
 
-/** Clears the moving line of progress before another line. */
+/** Clears the progress line before another line. */
 function lead() {
   return process.stderr.isTTY ? '\r\u001b[K' : ''
 }
@@ -168,11 +171,13 @@ async function prove(client, { agent, file }) {
   const { public_key: publicKey, record_count: recordCount } = await client.agent(agent).status()
   const saved = await saveStrand(client, { agent, file })
   const verified = await verifyOffline(file, publicKey)
-  // The genesis record is in the export and not in the count.
+  // The export contains the genesis record, which is not counted.
   const expected = recordCount + 1
   const faults = []
   if (verified.records !== expected) {
-    faults.push(`${agent} has ${expected} records and ${verified.records} verified: ${verified.said.trim()}`)
+    faults.push(
+      `${agent} has ${expected} records and ${verified.records} verified: ${verified.output.trim()}`,
+    )
   }
   return { agent, saved, verified, faults }
 }

@@ -1,14 +1,15 @@
 /**
- * Writes the documents that are made from the code, from the build in dist, and the parts of the page on performance
- * and of guarantees that are made from recorded runs. `--check` writes nothing and ends 1 with the name of each document that differs.
+ * Writes the documents that are generated from the build in dist, and the parts of pages that are generated
+ * from recorded runs. `--check` writes nothing and exits with 1 and the name of each document that differs.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 
-/** [the document, the built module that it is made from, what makes its text of that module]. */
+/** [document, built module, function that renders it] */
 const generators = [
   ['docs/errors.md', '../dist/src/base/errors.js', errorsDocument],
   ['docs/config.md', '../dist/src/settings/config.js', configDocument],
+  ['docs/scopes.md', '../dist/src/wire/api-keys.js', scopesDocument],
   ['docs/openapi.json', '../dist/src/front/http/openapi/document.js', openApiText],
 ]
 
@@ -33,13 +34,16 @@ function errorsDocument({ errorCatalogue }) {
 # Errors
 
 Every refusal is an \`application/problem+json\` document (RFC 9457). Its \`code\` is one of these and stays the same
-from version to version; its \`detail\` says what was expected of this very request.
+from version to version; its \`detail\` describes the error of this request.
 
 ${table(['Code', 'Status', 'Meaning'], rows)}
 `
 }
 
-/** A default that is not a fixed value (made at the first start, taken from the machine) is described in words. */
+/**
+ * A default that is not a fixed value (generated at the first start, taken from the machine) is described in
+ * words.
+ */
 function defaultOf({ default: value, defaultText }) {
   if (defaultText === undefined || defaultText === String(value)) return code(value)
   return cell(defaultText)
@@ -60,11 +64,36 @@ function configDocument({ settings }) {
 
 # Settings
 
-Settings come from the environment. Wrong ones are reported all together and the server does not start (exit 78);
+Settings come from the environment. If any are invalid, all are reported and the server does not start (exit 78);
 \`strandfast check\` reports them without starting. All but secrets are flags of \`serve\`, \`check\` and \`doctor\` too,
 which take precedence: \`SERVICE_DATA_DIR\` is \`--data-dir\`.
 
 ${table(['Name', 'Default', 'Unit', 'Allowed', 'What it does'], rows)}
+`
+}
+
+async function scopesDocument({ scopes, scopeDescriptions }) {
+  const { allRoutes } = await import('../dist/src/front/routes/routes.js')
+  const routes = allRoutes('default').filter(({ scope }) => scopes.includes(scope))
+  const operations = (scope) =>
+    routes
+      .filter((route) => route.scope === scope || route.orScopes?.includes(scope))
+      .map(({ method, path }) => `\`${method === 'del' ? 'DELETE' : method.toUpperCase()} ${path}\``)
+  return `${madeFrom('src/wire/api-keys.ts')}
+
+# Scopes of API keys
+
+An API key has scopes, and optionally a list of agents (names, or a prefix and \`*\`) that it reaches. The root key may do
+everything. Users have no scopes: [row policies](ROW-POLICIES.md) decide what they reach.
+
+${table(
+  ['Scope', 'Allows its holder to'],
+  scopes.map((scope) => [code(scope), cell(scopeDescriptions[scope])]),
+)}
+
+## Operations
+
+${scopes.map((scope) => `- ${code(scope)}: ${operations(scope).join(', ')}`).join('\n')}
 `
 }
 
@@ -84,18 +113,18 @@ function readDocument(path) {
 }
 
 async function generate(onlyCheck) {
-  const made = await Promise.all(
-    generators.map(async ([path, built, make]) => [
+  const documents = await Promise.all(
+    generators.map(async ([path, built, render]) => [
       path,
-      await make(await import(new URL(built, import.meta.url))),
+      await render(await import(new URL(built, import.meta.url))),
     ]),
   )
   const { recordedPerformanceDocuments } = await import('./performance/documents.mjs')
   const { campaignDocuments } = await import('./campaign/document.mjs')
-  made.push(...recordedPerformanceDocuments(), ...campaignDocuments())
-  const differing = made.filter(([path, text]) => readDocument(path) !== text)
+  documents.push(...recordedPerformanceDocuments(), ...campaignDocuments())
+  const differing = documents.filter(([path, text]) => readDocument(path) !== text)
   for (const [path, text] of differing) {
-    if (onlyCheck) console.error(`${path} differs from what it is made from: run npm run generate`)
+    if (onlyCheck) console.error(`${path} differs from its source: run npm run generate`)
     else {
       mkdirSync(dirname(path), { recursive: true })
       writeFileSync(path, text)

@@ -1,7 +1,7 @@
 /**
- * Functions of the language that throw for some of their arguments, and whose calls the bundler drops all the same where no
- * code uses their value; no option of its tree shaking keeps them. It keeps what it has to read from an object
- * (docs/adr/0026-bundled-program.md). For `transform.define`.
+ * Built-in functions that throw for some arguments. The bundler drops their calls if the value is unused, and
+ * no option prevents that; it keeps calls of members of an object (docs/adr/0026-bundled-program.md). For
+ * `transform.define`.
  * @type {Record<string, string>}
  */
 export const keptCalls = Object.fromEntries(

@@ -1,7 +1,8 @@
-// Makes test/vectors: the frozen vectors of the record format, version 1, from the built code (`npm run build` first).
-// The same bytes come out each time. They never change for v1, so files that exist are left alone without --force.
+// Creates test/vectors, the frozen vectors of the record format, version 1, from the built code
+// (`npm run build` first). The result is deterministic. Vectors never change for v1, so existing files are
+// only overwritten with --force.
 //
-//   node scripts/make-vectors.mjs [--out DIR] [--force]
+// node scripts/make-vectors.mjs [--out DIR] [--force]
 
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -153,7 +154,7 @@ const { values } = parseArgs({
   options: { out: { type: 'string' }, force: { type: 'boolean', default: false } },
 })
 const out = values.out ?? fileURLToPath(new URL('../test/vectors/', import.meta.url))
-const made = {
+const vectors = {
   'json.json': jsonVectors(),
   'records.json': recordVectors(),
   'hlc.json': hlcVectors(),
@@ -165,12 +166,14 @@ const made = {
   'strict.json': strictOf(),
   'segments.json': segmentVectors(),
 }
-const files = Object.entries(made).map(([name, value]) => [name, `${JSON.stringify(value, null, 1)}\n`])
-files.push(['export.ndjson', made['exports.json'][0].lines.map((line) => `${line}\n`).join('')])
+const files = Object.entries(vectors).map(([name, value]) => [name, `${JSON.stringify(value, null, 1)}\n`])
+files.push(['export.ndjson', vectors['exports.json'][0].lines.map((line) => `${line}\n`).join('')])
 mkdirSync(out, { recursive: true })
-const standing = values.force ? [] : files.map(([name]) => name).filter((name) => existsSync(join(out, name)))
-for (const [name, text] of files) if (!standing.includes(name)) writeFileSync(join(out, name), text)
-if (standing.length > 0) {
-  process.stderr.write(`${standing.join(', ')} exist in ${out} and are frozen; --force writes them again\n`)
+const existing = values.force ? [] : files.map(([name]) => name).filter((name) => existsSync(join(out, name)))
+for (const [name, text] of files) if (!existing.includes(name)) writeFileSync(join(out, name), text)
+if (existing.length > 0) {
+  process.stderr.write(
+    `${existing.join(', ')} exist in ${out} and are frozen; use --force to overwrite them\n`,
+  )
   process.exit(1)
 }

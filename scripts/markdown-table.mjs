@@ -1,4 +1,4 @@
-/** A table whose columns are as wide as their widest cell, as the formatter of the documents makes it. */
+/** A table with aligned columns, as the formatter writes it. */
 export function table(heads, rows) {
   const all = [heads, ...rows]
   const widths = heads.map((_, column) => Math.max(3, ...all.map((row) => row[column].length)))

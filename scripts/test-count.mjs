@@ -1,9 +1,9 @@
 /**
- * Prints of JSON reports of vitest: what failed, the unsteady tests, the slowest files, and `N passed, N failed`. A test is
- * unsteady when it failed in one report and passed in `--again REPORT`, which ran its file once more.
- * Ends with 1 when a test failed, when a report is missing, or when it ran nothing.
- * `--to-repeat` prints nothing but the files of a report to run again: those that failed, where all of them are in folders
- * whose tests run against real processes, disks and networks.
+ * Prints a summary of JSON reports of vitest: failures, unsteady tests, the slowest files, and
+ * `N passed, N failed`. A test is unsteady if it failed in one report and passed in `--again REPORT`, a
+ * second run of its file. Exits with 1 if a test failed, a report is missing, or a report has no tests.
+ * `--to-repeat` only prints the files to run again: the failed ones, if all of them are in folders whose
+ * tests use real processes, disks and networks.
  */
 import { readFileSync } from 'node:fs'
 import { relative } from 'node:path'
@@ -25,7 +25,7 @@ if (values['to-repeat']) {
   if (paths.every((path) => mayRepeat.test(path))) for (const path of paths) console.log(path)
 } else process.exitCode = summary(values.again.flatMap(readReport)) ? 0 : 1
 
-/** The files of a report: path, seconds, tests that passed and were skipped, and failures with their messages. */
+/** The files of a report: path, seconds, counts of passed and skipped tests, and failures with messages. */
 function readReport(path) {
   let report
   try {
@@ -43,7 +43,7 @@ function fileOf({ name, status, message, startTime, endTime, assertionResults })
   const failures = assertionResults
     .filter((test) => test.status === 'failed')
     .map(({ fullName, failureMessages }) => ({ test: fullName, message: failureMessages.join('\n') }))
-  // A file that did not load, or whose hooks failed, has no failed test of its own.
+  // A file that did not load, or whose hooks failed, has no failed test.
   if (failures.length === 0 && status === 'failed')
     failures.push({ test: 'did not load', message: message ?? '' })
   return {
@@ -55,9 +55,9 @@ function fileOf({ name, status, message, startTime, endTime, assertionResults })
   }
 }
 
-/** Prints it. @returns whether everything passed, if need be at the second try */
+/** Prints the summary. @returns whether every test passed, at the latest in its second run */
 function summary(again) {
-  // A file can stand in a report several times, once for each setting that it ran under.
+  // A report can contain a file several times, once per setting.
   const second = (path) => {
     const runs = again.filter((file) => file.path === path)
     return runs.every((file) => file.failures.length === 0) ? runs[0] : undefined

@@ -8,10 +8,10 @@ const atoms = {
 }
 
 /**
- * Writes out the types that the declarations of a module of src/wire take of its schemas, so that they say the same
- * without the library of the schemas. What else the module exports is left out.
+ * Renders the types that a module of src/wire derives from its schemas, so that its declarations do not need
+ * the schema library. Other exports are skipped.
  * @param {string} declarations as the compiler writes them
- * @returns {string} declarations that import nothing
+ * @returns {string} declarations without imports
  */
 export function plainTypes(declarations) {
   const schemas = new Map()
@@ -22,8 +22,8 @@ export function plainTypes(declarations) {
   )
   for (const [, comment, name, schema] of declarations.matchAll(constant))
     schemas.set(name, { comment, schema })
-  const taken = new RegExp(String.raw`${documented}export type (\w+) = Static<typeof (\w+)>;`, 'g')
-  const types = [...declarations.matchAll(taken)].map(([, comment, name, from]) => {
+  const derived = new RegExp(String.raw`${documented}export type (\w+) = Static<typeof (\w+)>;`, 'g')
+  const types = [...declarations.matchAll(derived)].map(([, comment, name, from]) => {
     const found = schemas.get(from)
     if (found === undefined) throw new Error(`No schema ${from} for the type ${name}`)
     return `${comment || found.comment}export type ${name} = ${new Reader(found.schema).whole()};\n`
@@ -31,7 +31,7 @@ export function plainTypes(declarations) {
   return types.join('') || 'export {};\n'
 }
 
-/** Reads the type of one schema, as `Type.TArray<Type.TString>`, and writes the type of the values that it takes. */
+/** Parses the type of a schema, such as `Type.TArray<Type.TString>`, and renders the type of its values. */
 class Reader {
   #text
   #at = 0
@@ -94,7 +94,7 @@ class Reader {
     return this.#take(/("[^"]*"|'[^']*'|-?\d+|true|false)/y)[0]
   }
 
-  /** Moves behind what the pattern matches here, and gives its groups. */
+  /** Consumes a match of the pattern. @returns its groups */
   #take(pattern) {
     pattern.lastIndex = this.#at
     const match = pattern.exec(this.#text)
@@ -104,6 +104,6 @@ class Reader {
   }
 
   #fail() {
-    throw new Error(`Not a known form of a schema's type: ${this.#text.slice(this.#at, this.#at + 80)}`)
+    throw new Error(`Unknown form of a schema type: ${this.#text.slice(this.#at, this.#at + 80)}`)
   }
 }

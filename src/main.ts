@@ -1,10 +1,10 @@
-import { isLackOfSpace } from './base/durable-file.js'
+import { isDiskFull } from './base/durable-file.js'
 import { limits } from './base/limits/limits.js'
 import { createLogger } from './base/log.js'
 import { version } from './base/version.js'
 import { dropAddress, noteAddress } from './data/address.js'
 import type { DataDirectory } from './data/directory.js'
-import { principalOfSettings } from './front/http/credentials.js'
+import { builtInPrincipal } from './front/http/credentials.js'
 import { recordStart } from './server/audit.js'
 import { withFronts } from './server/fronts/fronts.js'
 import { endsWithin, Lifecycle, type Part } from './server/lifecycle.js'
@@ -13,40 +13,45 @@ import { makeServer, type Server } from './server/server.js'
 import { makeDefaultAgent, openShards } from './server/shards.js'
 import type { Config } from './settings/config.js'
 
-/** A server that answers requests. */
+/** A running server. */
 export interface RunningServer {
-  /** Where it listens, with the port in force: `http://127.0.0.1:8787`. */
+  /** Where it listens, with the actual port: `http://127.0.0.1:8787`. */
   readonly url: string
-  /** Stops accepting, finishes what is in flight and closes the stores, within `config.shutdownTimeoutSecs`. */
+  /**
+   * Stops accepting, finishes pending requests and closes the stores, within `config.shutdownTimeoutSecs`.
+   */
   stop(): Promise<void>
-  /** Ends the process with exit code 1 at once, whatever its threads are doing. */
+  /** Ends the process with exit code 1 immediately, whatever its threads are doing. */
   end(): Promise<void>
 }
 
-/** How a start can be ended. */
+/** Options for ending a start early. */
 interface Starting {
-  /** Called with a function that ends the process at once, as soon as there are threads that its exit could wait for. */
+  /**
+   * Called with a function that ends the process immediately, as soon as there are threads for which an exit
+   * might wait.
+   */
   canEnd?(end: RunningServer['end']): void
-  /** Resolves when the server is to stop, which it may be before it has started. */
+  /** Resolves when the server is to stop, possibly before it has started. */
   signalled?: Promise<void>
 }
 
-/** The parts that run, each behind those that it needs: they are started in this order, and stopped in the reverse one. */
+/** The parts, each after those that it needs: they start in this order and stop in the reverse order. */
 function partsOf(server: Server, signal: AbortSignal): Part[] {
   const { config, state, parts, keys, proposals, control, authServices, cluster, reach, fronts, http } =
     server
   const { threads, readers, serverLog, sink, tickets, apiKeys } = parts
   const { standing } = state
   const [halfMs, quarterMs] = [config.shutdownTimeoutSecs * 500, config.shutdownTimeoutSecs * 250]
-  const standBy = () => http.openStandby()
-  const node = reach && { reach, calls: server.calls, standing, signal, standBy }
+  const openStandby = () => http.openStandby()
+  const node = reach && { reach, calls: server.calls, standing, signal, openStandby }
   const isPatient = () => cluster !== undefined && !signal.aborted
   return [
     { name: 'connections', stop: () => http.server?.close() },
     { name: 'membership', start: () => cluster?.join(), stop: () => cluster?.leave() },
     { name: 'readers', stop: () => readers.close() },
     { name: 'shards', start: () => openShards(server, node), stop: () => threads.close() },
-    { name: 'hand-over', stop: () => cluster?.giveUp(quarterMs) },
+    { name: 'transfer of shards', stop: () => cluster?.stepDown(quarterMs) },
     { name: 'disk watch', start: () => state.start(), stop: () => state.stop() },
     {
       name: 'default agent',
@@ -64,21 +69,21 @@ function partsOf(server: Server, signal: AbortSignal): Part[] {
       name: 'fronts',
       async start() {
         await fronts?.start()
-        if (fronts !== undefined) await cluster?.tellFronts(fronts)
+        if (fronts !== undefined) await cluster?.followPeersInFronts(fronts)
       },
       stop: () => fronts?.close(),
     },
     {
       name: 'requests',
       async start() {
-        tickets.takeUp((id) => principalOfSettings(id, config.dataOpen) ?? apiKeys.ofId(id))
+        tickets.restore((id) => builtInPrincipal(id, config.dataOpen) ?? apiKeys.byId(id))
         const listening = await http.open()
         await fronts?.listen(listening)
-        standing.waiting = undefined
+        standing.standbyRefusal = undefined
       },
       async stop() {
-        // Those of streams that end now have their minute once the server is back.
-        tickets.leave()
+        // A ticket for a stream that ends now is valid for a minute after the restart.
+        tickets.close()
         await Promise.all([drain(parts, http.server, halfMs), fronts?.drain(halfMs)])
       },
     },
@@ -86,10 +91,10 @@ function partsOf(server: Server, signal: AbortSignal): Part[] {
 }
 
 /**
- * Starts the server on a data directory that this process has the lock of; the caller closes that after `stop`. A start
- * that fails, or is stopped, ends what it has started first.
- * @returns undefined when it was stopped before it had started
- * @throws Error when a store cannot be opened, or the server cannot listen on the address
+ * Starts the server on a data directory that this process has locked; the caller closes the directory after
+ * `stop`. If the start fails or is stopped, whatever was started is stopped again.
+ * @returns undefined if the server was stopped before it had started
+ * @throws Error if a store cannot be opened, or the server cannot listen on the address
  */
 export async function serve(
   config: Config,
@@ -107,13 +112,13 @@ export async function serve(
   })
   void signalled?.then(() => stopping.abort())
   try {
-    // A node of a cluster may stand by for long.
+    // A node of a cluster may remain a standby for a long time.
     await Promise.race([started, server.http.standby, stopped])
   } catch (error) {
     const isStopped = stopping.signal.aborted
     const timeMs = isStopped
-      ? Math.min(limits.startEndMs, config.shutdownTimeoutSecs * 500)
-      : limits.startEndMs
+      ? Math.min(limits.startCleanupMs, config.shutdownTimeoutSecs * 500)
+      : limits.startCleanupMs
     if (isStopped) log.info('stopping, before it has started')
     const undone = started.catch(() => {}).then(() => lifecycle.stop())
     if (!(await endsWithin(timeMs, undone))) {
@@ -125,8 +130,8 @@ export async function serve(
     throw error
   }
   const { url } = await server.http.open()
-  await server.state.writeAtStart(async () => noteWhere(server, url))
-  void tellListening(server, started, stopping.signal)
+  await server.state.writeAtStart(async () => recordAddress(server, url))
+  void logListening(server, started, stopping.signal)
   return {
     url,
     async stop() {
@@ -144,8 +149,8 @@ export async function serve(
   }
 }
 
-/** Logs that it serves once it does, which may be much later for a standby; ends the process where it cannot. */
-async function tellListening(server: Server, started: Promise<void>, signal: AbortSignal): Promise<void> {
+/** Logs that the server listens once it serves, much later for a standby; ends the process if that fails. */
+async function logListening(server: Server, started: Promise<void>, signal: AbortSignal): Promise<void> {
   const { config, parts, log } = server
   try {
     await started
@@ -161,16 +166,16 @@ async function tellListening(server: Server, started: Promise<void>, signal: Abo
 }
 
 /**
- * Notes for commands on this machine where the server listens; it serves without, too.
- * @returns false when the disk has no space for that
+ * Records the address of the server for commands on this machine; the server works without it, too.
+ * @returns false if the disk has no space
  */
-function noteWhere({ directory, log }: Server, url: string): boolean {
+function recordAddress({ directory, log }: Server, url: string): boolean {
   try {
     noteAddress(directory.path, url)
     return true
   } catch (error) {
-    if (isLackOfSpace(error)) return false
-    log.warn({ err: error }, 'the address could not be noted: commands on this machine need --url')
+    if (isDiskFull(error)) return false
+    log.warn({ err: error }, 'could not record the address: commands on this machine need --url')
     return true
   }
 }

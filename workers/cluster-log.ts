@@ -3,9 +3,9 @@ import { assert, unreachable } from '../src/base/assert.js'
 import { steadyClock } from '../src/base/clock.js'
 import { limits } from '../src/base/limits/limits.js'
 import { CheckpointTable } from '../src/cluster/database/checkpoints.js'
-import { hashOf } from '../src/cluster/database/standing.js'
+import { hashOf } from '../src/cluster/database/status.js'
 import { KnownEnd } from '../src/cluster/database/known-end.js'
-import { describeLoss, lossOf } from '../src/cluster/database/loss.js'
+import { describeLoss, findLoss } from '../src/cluster/database/loss.js'
 import { NodeTable, Writers } from '../src/cluster/database/nodes.js'
 import {
   SegmentRegister,
@@ -13,45 +13,46 @@ import {
   type SegmentPosition,
 } from '../src/cluster/database/register.js'
 import { statementsOf } from '../src/cluster/database/statements.js'
-import { describeTrouble } from '../src/cluster/database/trouble.js'
+import { describeDatabaseError } from '../src/cluster/database/database-errors.js'
 import {
   endLog,
   isClusterLogSettings,
   isLogRequest,
-  isShardLine,
+  isLogChannel,
   noClusterFigures,
   type ClusterLogFigures,
   type LogAnswer,
   type LogRequest,
   type SegmentName,
-  type ShardLine,
+  type LogChannel,
 } from '../src/protocol/cluster-log-messages.js'
 
 /*
- * The thread that brings the logs of this node's shards to the database of the cluster, by a connection each. A shard that
- * waits for its answer sees it in shared memory, since it takes no messages then.
+ * The thread that writes the logs of this node's shards to the database of the cluster, with one connection
+ * for each shard. A shard that blocks until its answer is woken through shared memory, because it handles no
+ * messages then.
  */
 
-assert(!isMainThread && parentPort !== null, 'the log of a cluster has a thread of its own')
+assert(!isMainThread && parentPort !== null, 'the log of a cluster runs in a worker thread')
 const parent = parentPort
-const given: unknown = workerData
-assert(isClusterLogSettings(given), 'the log of a cluster is handed its settings')
-const { urls, tables, rows: secret, patienceMs } = given
+const data: unknown = workerData
+assert(isClusterLogSettings(data), 'the log of a cluster receives its settings')
+const { urls, tables, rows: secret, takeOverDelayMs: patienceMs } = data
 const writers = new Writers(patienceMs)
 const statements = statementsOf(tables)
 const figures: ClusterLogFigures = { ...noClusterFigures }
-/** What this node knows to be durable of the logs, by the paths of the files. */
+/** The durable ends of the logs that this node knows, by path of the file. */
 const ends = new Map<string, KnownEnd>()
 
 parent.on('message', (message: unknown) => {
   if (message === endLog) process.exit()
-  assert(isShardLine(message), 'the log of a cluster is sent the lines of shards')
+  assert(isLogChannel(message), 'the log of a cluster receives only channels of shards')
   serve(message)
 })
-setInterval(() => parent.postMessage(figures), limits.clusterFiguresMs).unref()
+setInterval(() => parent.postMessage(figures), limits.clusterMetricsMs).unref()
 
-/** Carries out what a shard asks for, one after the other, until it closes its line. */
-function serve({ shard, port, answers, known }: ShardLine): void {
+/** Executes the requests of a shard, one after another, until the shard closes its port. */
+function serve({ shard, port, answers, known }: LogChannel): void {
   const connected = () => void (figures.connections += 1)
   const register = new SegmentRegister({
     urls,
@@ -60,16 +61,16 @@ function serve({ shard, port, answers, known }: ShardLine): void {
     chance: Math.random,
     connected,
   })
-  const words = new Int32Array(answers)
+  const answerCount = new Int32Array(answers)
   const answer = (found: LogAnswer) => {
     port.postMessage(found)
-    Atomics.add(words, 0, 1)
-    Atomics.notify(words, 0)
+    Atomics.add(answerCount, 0, 1)
+    Atomics.notify(answerCount, 0)
   }
   let last = Promise.resolve()
   port.on('message', (request: unknown) => {
-    assert(isLogRequest(request), 'a shard asks in a way that this version knows')
-    last = last.then(async () => answer(await carryOut({ register, shard, known }, request)))
+    assert(isLogRequest(request), 'a shard sends known requests')
+    last = last.then(async () => answer(await execute({ register, shard, known }, request)))
   })
   port.on('close', () => void last.then(() => closeRegister(register, port)))
 }
@@ -79,25 +80,25 @@ async function closeRegister(register: SegmentRegister, port: MessagePort): Prom
   await register.close()
 }
 
-/** What requests of a line are carried out with. */
-interface Served extends Pick<ShardLine, 'shard' | 'known'> {
+/** The shard whose request is executed, and its connection. */
+interface RequestContext extends Pick<LogChannel, 'shard' | 'known'> {
   register: SegmentRegister
 }
 
-async function carryOut(served: Served, request: LogRequest): Promise<LogAnswer> {
-  if (request.kind === 'append') return append(served, request)
+async function execute(context: RequestContext, request: LogRequest): Promise<LogAnswer> {
+  if (request.kind === 'append') return append(context, request)
   try {
-    return await keepOrRead(served, request)
+    return await confirmOrRead(context, request)
   } catch (error) {
-    return { kind: 'failed', reason: describeTrouble(error) }
+    return { kind: 'failed', reason: describeDatabaseError(error) }
   }
 }
 
 async function append(
-  served: Served,
+  context: RequestContext,
   { before, after, header, parts, rewrites }: Extract<LogRequest, { kind: 'append' }>,
 ): Promise<LogAnswer> {
-  const { register, shard, known } = served
+  const { register, shard, known } = context
   const sinceMs = steadyClock()
   const outcome = await register.append(placeOf(before), {
     shard,
@@ -114,46 +115,50 @@ async function append(
     })),
   })
   count(outcome, (steadyClock() - sinceMs) / 1_000)
-  if (outcome.kind === 'lost') return { kind: 'appended', became: 'lost', reason: await lossText(served) }
+  if (outcome.kind === 'lost') return { kind: 'appended', result: 'lost', reason: await lossText(context) }
   try {
-    // Before anything is answered upon it.
-    if (outcome.kind === 'durable') await keep(known, placeOf(after))
+    // Before the shard acknowledges anything.
+    if (outcome.kind === 'durable') await recordDurable(known, placeOf(after))
   } catch (error) {
-    const reason = `this node could not note that it is durable: ${describeTrouble(error)}`
-    return { kind: 'appended', became: 'unknown', reason }
+    const reason = `this node could not record that the segment is durable: ${describeDatabaseError(error)}`
+    return { kind: 'appended', result: 'unknown', reason }
   }
-  return { kind: 'appended', became: outcome.kind, reason: reasonOf(outcome) }
+  return { kind: 'appended', result: outcome.kind, reason: reasonOf(outcome) }
 }
 
-/** What of the log is missing that this node knows to be durable; an empty text where nothing is, or that cannot be found out. */
-async function lossText(served: Served): Promise<string> {
+/** Describes which durable segments the log lacks; empty if it lacks none or that is unknown. */
+async function lossText(context: RequestContext): Promise<string> {
   try {
-    return (await compare(served)).loss
+    return (await compareEnd(context)).loss
   } catch {
     return ''
   }
 }
 
-/** Compares what this node knows of the log with the log. */
-async function compare({ register, shard, known: path }: Served): Promise<LogAnswer & { kind: 'known' }> {
-  const known = path === undefined ? undefined : endAt(path).place
+/** Compares the durable end that this node knows with the log. */
+async function compareEnd({
+  register,
+  shard,
+  known: path,
+}: RequestContext): Promise<LogAnswer & { kind: 'known' }> {
+  const known = path === undefined ? undefined : endAt(path).position
   if (known === undefined) return { kind: 'known', segment: -1, loss: '' }
-  const loss = await register.use((session) => lossOf(session, statements, { shard, known }))
+  const loss = await register.use((session) => findLoss(session, statements, { shard, known }))
   return { kind: 'known', segment: known.number, loss: loss === undefined ? '' : describeLoss(loss) }
 }
 
-async function isInLog({ register, shard }: Served, name: SegmentName): Promise<boolean> {
+async function isInLog({ register, shard }: RequestContext, name: SegmentName): Promise<boolean> {
   const { number: segment, hash } = placeOf(name)
   const there = await register.use((session) => hashOf(session, statements, { shard, segment }))
   return there?.equals(hash) === true
 }
 
 /**
- * Notes the last segment that is durable.
- * @param synced whether it is on disk when this resolves, or soon afterwards, where nothing is answered upon it
- * @throws Error of the file system: the file is opened anew the next time
+ * Records the last durable segment in a file.
+ * @param synced `now` to resolve after a sync; `soon` if no answer depends on it
+ * @throws Error of the file system; the next call opens the file again
  */
-async function keep(
+async function recordDurable(
   path: string | undefined,
   place: SegmentPosition,
   synced: 'now' | 'soon' = 'now',
@@ -161,7 +166,7 @@ async function keep(
   if (path === undefined) return
   const end = endAt(path)
   try {
-    await end.keep(place)
+    await end.record(place)
     if (synced === 'now') await end.synced
   } catch (error) {
     ends.delete(path)
@@ -187,28 +192,28 @@ function reasonOf(outcome: AppendOutcome): string {
   return outcome.kind === 'unknown' ? outcome.reason : ''
 }
 
-async function keepOrRead(
-  served: Served,
+async function confirmOrRead(
+  context: RequestContext,
   request: Exclude<LogRequest, { kind: 'append' }>,
 ): Promise<LogAnswer> {
-  const { register, shard, known } = served
+  const { register, shard, known } = context
   if (request.kind === 'read')
     return { kind: 'rows', rows: await register.read(shard, request.after, request) }
-  if (request.kind === 'known') return compare(served)
+  if (request.kind === 'known') return compareEnd(context)
   if (request.kind === 'confirm') {
     const { there, durable } = request
     const isThere = there === null || (await isInLog({ register, shard }, there))
-    if (isThere && durable !== null) await keep(known, placeOf(durable), 'soon')
+    if (isThere && durable !== null) await recordDurable(known, placeOf(durable), 'soon')
     return { kind: 'confirmed', isThere }
   }
   if (request.kind === 'isAlive') {
     const rows = await register.use((session) => new NodeTable(session, statements, { secret }).all())
     return { kind: 'isAlive', alive: writers.isAlive(request, rows, steadyClock()) }
   }
-  return register.use((session) => keepOrReadState(new CheckpointTable(session, statements, shard), request))
+  return register.use((session) => accessCheckpoint(new CheckpointTable(session, statements, shard), request))
 }
 
-async function keepOrReadState(
+async function accessCheckpoint(
   checkpoints: CheckpointTable,
   request: Exclude<LogRequest, { kind: 'append' | 'read' | 'known' | 'confirm' | 'isAlive' }>,
 ): Promise<LogAnswer> {
@@ -224,7 +229,7 @@ async function keepOrReadState(
     case 'putCheckpoint': {
       const { segment, part, state } = request
       await checkpoints.put(segment, part, bufferOf(state))
-      return { kind: 'kept' }
+      return { kind: 'stored' }
     }
     default:
       return unreachable(request)
@@ -235,7 +240,7 @@ function placeOf({ segment, hash }: SegmentName): SegmentPosition {
   return { number: segment, hash: bufferOf(hash) }
 }
 
-/** What a message carries has lost its class. */
+/** A Buffer that is sent in a message arrives as a Uint8Array. */
 function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength)
 }

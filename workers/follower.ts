@@ -14,90 +14,96 @@ import {
 } from '../src/protocol/follower-messages.js'
 import { LeaseMemory } from '../src/protocol/lease-memory.js'
 import { FollowedStore } from './store/replica/followed-store.js'
-import { LogLine } from './store/replica/log-line.js'
+import { LogClient } from './store/replica/log-client.js'
 import type { NodeStore } from './store/replica/node-store.js'
 
 /*
- * The thread of a node that keeps the stores of those shards up to their logs which other nodes own, and tells whether they are
- * alive.
+ * The thread of a node that follows the logs of shards that other nodes own. It keeps their stores up to
+ * date, and reports whether the owners are alive.
  */
 
-assert(!isMainThread && parentPort !== null, 'logs are followed in a thread of their own')
+assert(!isMainThread && parentPort !== null, 'a follower runs in a worker thread')
 const parent = parentPort
-const given: unknown = workerData
-assert(isFollowerSettings(given), 'who follows is handed its settings')
-const { cluster, leaseMs } = given
-const lease = new LeaseMemory(given.lease)
-const secret = { cluster, masterSeed: Buffer.from(given.masterSeed), random: pooledRandom() }
+const data: unknown = workerData
+assert(isFollowerSettings(data), 'a follower receives its settings')
+const { cluster, leaseMs } = data
+const lease = new LeaseMemory(data.lease)
+const secret = { cluster, masterSeed: Buffer.from(data.masterSeed), random: pooledRandom() }
 
-/** A store that is followed, once it is open. */
-interface Followed {
+/** A shard that is followed. Its store is opened in the first round. */
+interface FollowedShard {
   store: NodeStore
   opened: FollowedStore | undefined
 }
 
-const all = new Map<number, Followed>()
-/** What was ordered and not carried out yet: between two stores, as nobody may close one that is being read. */
+const shards = new Map<number, FollowedShard>()
+/**
+ * Orders that were not executed yet. They are executed between two stores, so that no store is closed while
+ * it is read.
+ */
 const orders: FollowerOrder[] = []
 let wake = new AbortController()
 const stop = new AbortController()
 
 parent.on('message', (message: unknown) => {
-  assert(isFollowerOrder(message), 'who follows is told what this version knows')
+  assert(isFollowerOrder(message), 'a follower receives known orders')
   orders.push(message)
   wake.abort()
 })
 
 while (!stop.signal.aborted) {
   await round()
-  // It hears meanwhile what it is to do, and does so at once.
+  // An order ends the pause.
   await pause(limits.clusterFollowMs, undefined, { signal: wake.signal }).catch(() => undefined)
   wake = new AbortController()
 }
-for (const shard of all.keys()) await close(shard)
+for (const shard of shards.keys()) await close(shard)
 parent.close()
 
-/** Reads on in each log once, to the end that it has then, and tells who owns the shard. */
+/** Reads each log once to its current end, and reports the owner of the shard. */
 async function round(): Promise<void> {
   const alive = new Map<string, boolean>()
-  await carryOut()
-  for (const followed of all.values()) {
-    const { shard } = followed.store.line
+  await executeOrders()
+  for (const followed of shards.values()) {
+    const { shard } = followed.store.client
     if (stop.signal.aborted) return
     try {
       const readAtMs = steadyClock()
-      // Looked at first: what is read now is seen later than that beat was sent.
-      const beatMs = lease.untilMs - leaseMs
-      await readOn(followed)
-      followed.opened?.confirm(beatMs)
-      tellOwner(followed, { readAtMs, alive })
+      // Read the time of the heartbeat first, so that the heartbeat was sent before the segments were read.
+      const heartbeatMs = lease.untilMs - leaseMs
+      await catchUp(followed)
+      followed.opened?.confirm(heartbeatMs)
+      reportOwner(followed, { readAtMs, alive })
     } catch (error) {
-      if (error instanceof Error && hasLostLog(error)) tell({ kind: 'lost', shard, reason: error.message })
-      else tell({ kind: 'failed', shard, reason: String(error) })
-      // What it has may be of another history: it is looked at from the beginning.
+      if (error instanceof Error && hasLostLog(error)) report({ kind: 'lost', shard, reason: error.message })
+      else report({ kind: 'failed', shard, reason: String(error) })
+      // The store may be of another history, so it is examined again in the next round.
       await followed.opened?.close()
       followed.opened = undefined
     }
-    // Messages come between two turns of the event loop.
+    // Let messages arrive.
     await new Promise((resolve) => setImmediate(resolve))
-    await carryOut()
+    await executeOrders()
   }
 }
 
-async function carryOut(): Promise<void> {
+async function executeOrders(): Promise<void> {
   for (let order = orders.shift(); order !== undefined; order = orders.shift()) {
     switch (order.kind) {
       case 'follow': {
-        const { path, line } = order
-        all.set(line.shard, { store: { path, line: new LogLine(line), secret }, opened: undefined })
+        const { path, channel } = order
+        shards.set(channel.shard, {
+          store: { path, client: new LogClient(channel), secret },
+          opened: undefined,
+        })
         break
       }
       case 'release':
         await close(order.shard)
-        tell({ kind: 'released', shard: order.shard })
+        report({ kind: 'released', shard: order.shard })
         break
       case 'remove':
-        // Made again from the log when it is needed.
+        // The store is rebuilt from the log when it is needed.
         rmSync(order.path, { recursive: true, force: true })
         break
       case 'stop':
@@ -110,45 +116,45 @@ async function carryOut(): Promise<void> {
 }
 
 async function close(shard: number): Promise<void> {
-  const followed = all.get(shard)
-  all.delete(shard)
+  const followed = shards.get(shard)
+  shards.delete(shard)
   await followed?.opened?.close()
-  followed?.store.line.close()
+  followed?.store.client.close()
 }
 
-async function readOn(followed: Followed): Promise<void> {
+async function catchUp(followed: FollowedShard): Promise<void> {
   if (followed.opened !== undefined) {
-    followed.opened.readOn()
+    followed.opened.catchUp()
     return
   }
   const { store } = followed
   followed.opened = await FollowedStore.open(store)
-  const { found } = followed.opened
+  const { result: found } = followed.opened
   if (found.kind === 'caughtUp') return
   const place = found.kind === 'setAside' ? found.place : undefined
-  tell({ kind: 'built', shard: store.line.shard, place })
+  report({ kind: 'built', shard: store.client.shard, place })
 }
 
-/** @param alive which writers are, as this round has found */
-function tellOwner(
-  { store, opened }: Followed,
+/** @param alive cache of this round: which writers are alive */
+function reportOwner(
+  { store, opened }: FollowedShard,
   { readAtMs, alive }: { readAtMs: number; alive: Map<string, boolean> },
 ): void {
   if (opened === undefined) return
-  const { segment, writer, isClosed } = opened.at
+  const { segment, writer, isClosed } = opened.position
   const name = `${writer.node} ${writer.incarnation}`
   const isAlive = () => {
-    const found = alive.get(name) ?? store.line.isAlive(writer)
+    const found = alive.get(name) ?? store.client.isAlive(writer)
     alive.set(name, found)
     return found
   }
   const isOwned = writer.node !== '' && !isClosed && isAlive()
-  const { shard } = store.line
+  const { shard } = store.client
   const { node: owner, incarnation } = writer
   const ageMs = steadyClock() - readAtMs
-  tell({ kind: 'atEnd', shard, segment, owner, incarnation, isClosed, isOwned, ageMs })
+  report({ kind: 'atEnd', shard, segment, owner, incarnation, isClosed, isOwned, ageMs })
 }
 
-function tell(told: FollowerReport): void {
-  parent.postMessage(told)
+function report(message: FollowerReport): void {
+  parent.postMessage(message)
 }

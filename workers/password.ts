@@ -10,11 +10,11 @@ import {
 } from '../src/protocol/password-tasks.js'
 
 /*
- * Password hashing, in a niced thread of the pool, by the synchronous calls: the asynchronous ones share libuv's four
- * threads with everything else that Node does in the background, and would hold it up.
+ * Password hashing, in a niced thread of the pool. It uses the synchronous calls, because the asynchronous
+ * ones would block libuv's four threads, which Node needs for other background work.
  */
 
-/** argon2id, set explicitly so that new defaults of the library change nothing. Memory is in KiB. */
+/** argon2id, set explicitly so that new defaults of the library have no effect. Memory is in KiB. */
 const parameters = {
   algorithm: 2,
   version: 1,
@@ -26,21 +26,24 @@ const parameters = {
 
 const SALT_BYTES = 16
 
-/** The hash that a password is compared with where there is none: it costs the same, and no password matches it. */
+/**
+ * Compared with a password if there is no stored hash. The comparison costs the same, and no password
+ * matches.
+ */
 const dummy = dummyHash()
 
-/** Does nothing. When it returns, the pool knows that a thread could be started. */
+/** Does nothing. Its result shows the pool that a thread could be started. */
 export function begin(): void {}
 
-/** @returns the hash with its salt and parameters, in PHC form */
+/** @returns the hash with its salt and parameters, in the PHC string format */
 export function hashPassword({ password }: HashTask): string {
   return hashSync(canonicalPassword(password), withPepper())
 }
 
 /**
- * Compares a password with a stored hash, or with a dummy of the same cost when there is none, and hashes it again if
- * the parameters have grown since.
- * @throws Error when `encoded` is not an argon2 hash
+ * Compares a password with a stored hash, or with a dummy of the same cost if there is none. A matching
+ * password is hashed again if the stored hash is weaker than the current parameters.
+ * @throws Error if `encoded` is not an argon2 hash
  */
 export function verifyPassword({ password, encoded }: VerifyTask): Verification {
   const matches = verifySync(encoded ?? dummy, canonicalPassword(password), withPepper())
@@ -49,8 +52,8 @@ export function verifyPassword({ password, encoded }: VerifyTask): Verification 
 }
 
 /**
- * Whether a hash is weaker than one made now. A stronger one stays as it is.
- * @throws Error when `encoded` is not an argon2 hash
+ * Whether a hash is weaker than the current parameters.
+ * @throws Error if `encoded` is not an argon2 hash
  */
 export function needsRehash(encoded: string): boolean {
   const stored = parseOptions(encoded)
@@ -63,20 +66,23 @@ export function needsRehash(encoded: string): boolean {
   )
 }
 
-/** A well-formed hash with the parameters in force and no password. */
+/** A well-formed hash with the current parameters that matches no password. */
 export function dummyHash(): string {
   const { memoryCost, timeCost, parallelism, outputLen } = parameters
   const text = (bytes: number) => randomBytes(bytes).toString('base64').replaceAll('=', '')
   return `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${text(SALT_BYTES)}$${text(outputLen)}`
 }
 
-/** One password typed on two keyboards can be two sequences of code points (NIST SP 800-63B, 3.1.1.2). */
+/**
+ * Normalizes a password, because two keyboards can produce different code points for it (NIST SP 800-63B,
+ * 3.1.1.2).
+ */
 function canonicalPassword(password: string): string {
   return password.normalize('NFKC')
 }
 
 function withPepper(): Options {
   const settings: unknown = workerData
-  assert(isPasswordSettings(settings), 'a password thread is given its pepper')
+  assert(isPasswordSettings(settings), 'a password thread receives its pepper')
   return { ...parameters, secret: settings.pepper }
 }

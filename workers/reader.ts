@@ -31,18 +31,18 @@ import { boundedCache } from '../src/base/bounded-cache.js'
 import { limits } from '../src/base/limits/limits.js'
 
 /*
- * Long reads, in a thread of the pool: pure functions of what is on disk, over a read-only view of the shards' stores.
- * Each task is one page, so that no snapshot is held for long: LMDB cannot reuse pages that a snapshot still sees.
+ * Long reads, in a thread of the pool: pure functions over a read-only view of the shards' stores. Each task
+ * is one page, so that no snapshot is open for long: LMDB cannot reuse pages that a snapshot still sees.
  */
 
 const settings: unknown = workerData
 assert(isReaderSettings(settings), 'a reader is given its data directory')
 const { dataDir } = settings
 const environments = new Map<number, Environment>()
-/** Roots of complete subtrees, which never change in an append-only tree; the ones used last are kept. */
-const subtrees = boundedCache<string, Uint8Array>(limits.subtreesKeptMax)
+/** A cache of the roots of complete subtrees, which never change in an append-only tree. */
+const subtrees = boundedCache<string, Uint8Array>(limits.cachedSubtreesMax)
 
-/** Does nothing. When it returns, the pool knows that a thread could be started. */
+/** Does nothing. Its result shows the pool that a thread could be started. */
 export function begin(): void {}
 
 /** Export lines from `fromSeq` on: as many whole lines as fit into a page. */
@@ -57,32 +57,32 @@ export function exportPage(task: ExportPageTask): ExportPage {
     assert(record.seq === nextSeq, 'a strand has no gaps')
     const line = exportLine(record, task)
     lines.push(line)
-    // A withheld body was read all the same.
+    // A withheld body was read, too.
     bytes += Math.max(line.length, record.body.length)
     nextSeq = record.seq + 1
     lastHash = record.hash
   }
   const text = Buffer.from(lines.length === 0 ? '' : `${lines.join('\n')}\n`)
-  return letGo(task.shard, { bytes: text, nextSeq, lastHash })
+  return withSnapshotReleased(task.shard, { bytes: text, nextSeq, lastHash })
 }
 
-/** The seq of the record whose signature covers the record at `seq`: itself, or a later one. */
+/** The seq of the record whose signature covers the record at `seq`: the same or a later one. */
 export function sealEnd({ shard, agentNo, seq }: { shard: number; agentNo: number; seq: number }): number {
   const record = recordBySeq(fresh(shard), agentNo, seq)
-  assert(record !== undefined, 'a strand reaches the record asked for')
-  return letGo(shard, record.sealedBy ?? seq)
+  assert(record !== undefined, 'the requested record exists')
+  return withSnapshotReleased(shard, record.sealedBy ?? seq)
 }
 
-/** Root of the tree over the first `size` records, hex. */
+/** The root of the tree over the first `size` records, hex. */
 export function treeRoot(task: TreeTask): string {
-  return letGo(task.shard, asBuffer(rootOf(task.size, leafReader(task))).toString('hex'))
+  return withSnapshotReleased(task.shard, asBuffer(rootOf(task.size, leafReader(task))).toString('hex'))
 }
 
-/** The root, and the sibling hashes that lead to it from record `seq` (an inclusion proof), hex. */
+/** The root, and the inclusion proof of record `seq`, hex. */
 export function inclusion(task: InclusionTask): { root: string; path: string[] } {
   const reader = leafReader(task)
   const path = inclusionPath(task.seq, task.size, reader)
-  return letGo(task.shard, {
+  return withSnapshotReleased(task.shard, {
     root: asBuffer(rootOf(task.size, reader)).toString('hex'),
     path: path.map((hash) => asBuffer(hash).toString('hex')),
   })
@@ -92,14 +92,14 @@ export function inclusion(task: InclusionTask): { root: string; path: string[] }
 export function consistency(task: ConsistencyTask): ConsistencyFound {
   const reader = leafReader(task)
   const hex = (hash: Uint8Array) => asBuffer(hash).toString('hex')
-  return letGo(task.shard, {
+  return withSnapshotReleased(task.shard, {
     path: consistencyPath(task.from, task.size, reader).map(hex),
     fromRoot: hex(rootOf(task.from, reader)),
     toRoot: hex(rootOf(task.size, reader)),
   })
 }
 
-/** Checks a part of an export that is imported, and puts its records into the stage file. No store is read. */
+/** Checks a part of an export for an import, and appends its records to the stage file. Reads no store. */
 export function importCheck({ stage, lines, ...task }: ImportStageTask): ImportStaged {
   const checked = checkLines({ ...task, lines: Buffer.concat(lines) })
   if ('fault' in checked) return checked
@@ -122,13 +122,13 @@ function leafReader({ shard, agentNo }: TreeTask): LeafReader {
       return hashes
     },
     subtree: (level, index) => subtrees.get(`${strand}/${level}/${index}`),
-    keep: (level, index, root) => subtrees.set(`${strand}/${level}/${index}`, root),
+    cache: (level, index, root) => subtrees.set(`${strand}/${level}/${index}`, root),
   }
 }
 
 function exportLine(record: StoredRecord, { shard, strand, publicKeys, readable }: ExportPageTask): string {
   const key = publicKeys[record.keyIndex]
-  assert(key !== undefined, 'each record of an export is of a key that the strand had')
+  assert(key !== undefined, 'the key of each exported record belongs to its strand')
   const erased = record.erased === true
   const header = headerText({
     strand: record.seq === 0 ? zeroHash : strand,
@@ -154,12 +154,12 @@ function exportLine(record: StoredRecord, { shard, strand, publicKeys, readable 
   })
 }
 
-/** Records whose bodies every verifier needs, and which contain only what is public. */
+/** Whether a record introduces a key. Verifiers need its body, which contains only public data. */
 function namesKey(type: string): boolean {
   return type === genesisType || type === keyRotateType
 }
 
-/** The shard's store as it is now: the view of an earlier task would still show its old snapshot. */
+/** The current state of the shard's store. Without it, a task would see the snapshot of an earlier one. */
 function fresh(shard: number): Environment {
   const environment = environmentOf(shard)
   environment.root.resetReadTxn()
@@ -167,7 +167,7 @@ function fresh(shard: number): Environment {
   return environment
 }
 
-/** The shard's store as the task sees it. */
+/** The shard's store, in the snapshot of the current task. */
 function environmentOf(shard: number): Environment {
   let environment = environments.get(shard)
   if (environment === undefined) {
@@ -178,10 +178,10 @@ function environmentOf(shard: number): Environment {
 }
 
 /**
- * Releases the snapshot that a task has read. Otherwise an idle thread would keep it until its next task, and bodies
- * erased meanwhile would stay in the file.
+ * Returns the result of a task after releasing its snapshot. An idle thread would keep the snapshot until its
+ * next task, and bodies that are erased in the meantime would stay in the file.
  */
-function letGo<T>(shard: number, result: T): T {
+function withSnapshotReleased<T>(shard: number, result: T): T {
   environmentOf(shard).root.resetReadTxn()
   return result
 }

@@ -14,7 +14,7 @@ import { decodeCommands, encodeOutcomes, type CommandFrame, type LateFrame } fro
 import {
   closeShard,
   endShard,
-  handOverShard,
+  transferShard,
   isFrontJoins,
   isShardWorkerData,
   type ShardReady,
@@ -29,29 +29,31 @@ import { type NodeLog, prepareNodeLog } from './store/replica/node-log.js'
 import { ShardStore } from './store/shard-store.js'
 
 /*
- * The thread of one shard worker: the only file that uses its ports, one for each front. What arrives while a group is committed makes up
- * the next turn, so groups grow with the load and an idle server commits one record at once.
+ * The thread of one shard: the only file that uses its ports, one for each front. Commands that arrive during
+ * a commit form the next group, so groups grow with the load and an idle server commits a single record
+ * without delay.
  */
 
 assert(!isMainThread && parentPort !== null, 'a shard runs in a worker thread')
 const port = parentPort
-// One that waits for a shard is told later.
-const given: unknown = workerData ?? (await new Promise((resolve) => port.once('message', resolve)))
-if (given === endShard) process.exit()
-assert(isShardWorkerData(given), 'a shard is handed its settings')
-const { settings, heartbeat: memory, shared } = given
+// A standby thread receives its settings later, in a message.
+const data: unknown = workerData ?? (await new Promise((resolve) => port.once('message', resolve)))
+if (data === endShard) process.exit()
+assert(isShardWorkerData(data), 'a shard receives its settings')
+const { settings, heartbeat: memory, shared } = data
 const heartbeat = new Heartbeat(memory)
-/** The first is that of the main thread. */
+/** The first port is that of the main thread. */
 const ports = [port]
 const watched = new Watched()
 const frames = new FrontFrames(new ShardMemory(shared), watched)
 frames.add(0, sender(port))
-let open = true
-let stepping = false
+let isOpen = true
+let isStepScheduled = false
 const masterSeed = Buffer.from(settings.masterSeed)
-const nodeLog = await nodeLogOf(given)
+const nodeLog = await nodeLogOf(data)
 const store = new ShardStore(settings.path, masterSeed, { openLog: nodeLog?.openLog })
-// Long reads of what the last owner has located go to this one, and see what LMDB has.
+// Flush replayed rows, because long reads see only LMDB, and clients may continue reads that began at the
+// last owner.
 if (nodeLog !== undefined) store.flush()
 const shard = new Shard(
   {
@@ -67,12 +69,12 @@ const shard = new Shard(
     proposals: settings.proposals,
     emailHmacKey: deriveSeed(masterSeed, emailHmacInfo),
     watched,
-    beat: () => heartbeat.beat(),
+    heartbeat: () => heartbeat.step(),
   },
-  (frame) => frames.tell(frame),
+  (frame) => frames.send(frame),
 )
 
-let closing: 'not' | 'closes' | 'handsOver' = 'not'
+let closing: 'not' | 'closes' | 'transfers' = 'not'
 
 port.on('message', (message: unknown) => {
   take(message)
@@ -88,63 +90,62 @@ function sender(to: MessagePort): SendFrame {
   }
 }
 
-/** Takes commands of one more front. */
-function join(front: number, its: MessagePort): void {
-  ports.push(its)
-  frames.add(front, sender(its))
-  its.on('message', (message: unknown) => {
+/** Accepts commands from an additional front. */
+function join(front: number, frontPort: MessagePort): void {
+  ports.push(frontPort)
+  frames.add(front, sender(frontPort))
+  frontPort.on('message', (message: unknown) => {
     take(message)
     work()
   })
-  // The thread ends its ports itself when it closes; another node's front may go before.
-  its.on('close', () => leave(front, its))
+  // This thread closes all ports when it closes; the front of another node may leave earlier.
+  frontPort.on('close', () => leave(front, frontPort))
 }
 
-/** A front has gone. */
-function leave(front: number, its: MessagePort): void {
-  const place = ports.indexOf(its)
-  if (!open || place < 0) return
-  ports.splice(place, 1)
+function leave(front: number, frontPort: MessagePort): void {
+  const index = ports.indexOf(frontPort)
+  if (!isOpen || index < 0) return
+  ports.splice(index, 1)
   frames.remove(front)
-  watched.leave(front)
+  watched.remove(front)
 }
 
 /**
- * Carries out what has arrived. While a group is on its way to a slow disk, one more turn is taken, which may leave a
- * second group or none; then the event loop tells when the disk has them.
+ * Processes the commands that have arrived. While a group is being synced to a slow disk, one more turn may
+ * decide a second group; after that, the callback of the sync continues the work.
  */
 function work(): void {
-  // Turns since everything was on disk.
-  let turns = shard.underWay
+  // Turns since all groups were durable.
+  let turns = shard.unsyncedCount
   while (shard.busy && turns < 2) {
     shard.turn()
-    if (shard.underWay > 0 && shard.waits()) shard.syncNow()
-    if (shard.underWay > 0) store.syncSoon(goOn)
+    if (shard.unsyncedCount > 0 && shard.waits()) shard.syncNow()
+    if (shard.unsyncedCount > 0) store.syncSoon(onSynced)
     take(undefined)
     shard.flush()
-    turns = shard.underWay > 0 ? turns + 1 : 0
+    turns = shard.unsyncedCount > 0 ? turns + 1 : 0
   }
-  if (shard.underWay > 0) store.syncSoon(goOn)
+  if (shard.unsyncedCount > 0) store.syncSoon(onSynced)
   else if (closing !== 'not') void close()
   else stepSoon()
 }
 
-/** Something is on disk now, or nobody knows what is. */
-function goOn(error: Error | null): void {
+/** Continues after a sync. An error means that it is unknown which groups are durable. */
+function onSynced(error: Error | null): void {
   if (error !== null) throw error
-  // The sync of something that the thread has waited for itself meanwhile.
-  if (!open) return
-  heartbeat.beat()
+  // The store may have closed during the sync.
+  if (!isOpen) return
+  heartbeat.step()
   shard.releaseDurable()
   take(undefined)
   work()
 }
 
-/** Takes a message, if there is one, and all that are queued at any port. */
+/** Processes a message, if given, and all messages that are queued at any port. */
 function take(message: unknown): void {
   const commands: CommandFrame = []
   if (message !== undefined) takeOne(message, commands)
-  // A port that joins meanwhile has its turn, too.
+  // The loop includes ports that join during it.
   for (const from of ports) {
     for (let next = received(from); next !== undefined; next = received(from)) takeOne(next, commands)
   }
@@ -158,64 +159,67 @@ function received(from: MessagePort): unknown {
 function takeOne(message: unknown, commands: CommandFrame): void {
   if (message instanceof ArrayBuffer) {
     for (const command of decodeCommands(message)) commands.push(command)
-  } else if (message === closeShard || message === handOverShard) {
-    closing = message === handOverShard ? 'handsOver' : 'closes'
-    shard.goOn()
+  } else if (message === closeShard || message === transferShard) {
+    closing = message === transferShard ? 'transfers' : 'closes'
+    shard.resume()
   } else if (message === endShard) process.exit()
   else {
-    assert(isFrontJoins(message), 'a shard is sent frames, fronts, and that it is to close')
+    assert(isFrontJoins(message), 'a shard receives frames, fronts and orders to close')
     join(message.front, message.port)
   }
 }
 
-// Safe between two frames, when no agent is in use. The timer keeps no thread alive.
-setInterval(() => store.agents.rest(), limits.agentRestMs).unref()
+// A timer runs between two frames, when no agent is in use.
+setInterval(() => store.agents.evictIdle(), limits.agentIdleMs).unref()
 
-// What no further command brings to LMDB.
+// Flush rows to LMDB even if no more commands arrive.
 setInterval(() => {
-  if (!open) return
-  if (shard.underWay === 0) shard.flush()
+  if (!isOpen) return
+  if (shard.unsyncedCount === 0) shard.flush()
   if (nodeLog?.checkpoints.ready === true) nodeLog.checkpoints.step()
-  // Where it has rested for as long as it may.
+  // The shard may have paused for its maximum time.
   if (shard.busy) work()
-}, limits.flushLookMs).unref()
+}, limits.flushCheckMs).unref()
 
 const ready: ShardReady = { kind: 'ready', term: nodeLog?.term ?? 0 }
 port.postMessage(ready)
 if (nodeLog?.notice !== undefined) shard.note(nodeLog.notice)
 
-/** Has an idle shard continue work that it has put off; frames that wait come first. */
+/** Schedules background work of an idle shard, after frames that have arrived. */
 function stepSoon(): void {
-  if (stepping || !shard.needsStep) return
-  stepping = true
+  if (isStepScheduled || !shard.needsStep) return
+  isStepScheduled = true
   setImmediate(() => {
-    stepping = false
-    if (!open || shard.underWay > 0) return
+    isStepScheduled = false
+    if (!isOpen || shard.unsyncedCount > 0) return
     if (shard.needsStep) shard.step()
-    heartbeat.beat()
+    heartbeat.step()
     stepSoon()
   })
 }
 
-/** The log of a node's shard, with the store brought up to it; undefined where the log lies beside the store. */
-async function nodeLogOf({ settings, lines }: ShardWorkerData): Promise<NodeLog | undefined> {
+/**
+ * The log of a node's shard, after applying it to the store; undefined if the log is in files beside the
+ * store.
+ */
+async function nodeLogOf({ settings, channels: lines }: ShardWorkerData): Promise<NodeLog | undefined> {
   if (lines === undefined) return undefined
   return prepareNodeLog({
     path: settings.path,
-    lines,
+    channels: lines,
     secret: { cluster: lines.cluster, masterSeed, random: pooledRandom() },
     clock: systemClock,
-    beat: () => heartbeat.beat(),
-    failed: ({ message }) => shard.note({ kind: 'failed', failures: [message] }),
+    heartbeat: () => heartbeat.step(),
+    onFailure: ({ message }) => shard.note({ kind: 'failed', failures: [message] }),
   })
 }
 
-/** Closing ends the thread: nothing else keeps it alive. */
+/** Closes everything that keeps the thread alive. */
 async function close(): Promise<void> {
-  open = false
-  for (const one of ports) one.close()
+  isOpen = false
+  for (const openPort of ports) openPort.close()
   nodeLog?.checkpoints.close()
-  // The next owner need not wait until this store has all that its log has.
-  if (closing === 'handsOver') store.handOver()
+  // First transfer the shard, so that the next owner need not wait for the flush of this store.
+  if (closing === 'transfers') store.transfer()
   await store.close()
 }

@@ -13,16 +13,16 @@ import { SinkRun } from './sink/run.js'
 import { openEnvironment } from './store/environment.js'
 
 /*
- * The thread of the PostgreSQL sink: reads the shards' stores on a read-only view, and reports its figures to the front
- * thread (docs/adr/0013-postgres-sink.md).
+ * The thread of the PostgreSQL sink. It reads the shards' stores through a read-only view, and reports its
+ * metrics to the front thread (docs/adr/0013-postgres-sink.md).
  */
 
 assert(!isMainThread && parentPort !== null, 'the sink runs in a worker thread')
 const port = parentPort
-const given: unknown = workerData
-assert(isSinkSettings(given), 'the sink is handed its settings')
-const settings = given
-// On Linux this applies to this thread alone; elsewhere it would slow down the whole server.
+const data: unknown = workerData
+assert(isSinkSettings(data), 'the sink receives its settings')
+const settings = data
+// Linux sets the priority of this thread only; other systems would set that of the whole process.
 const NICE = 10
 if (process.platform === 'linux') setPriority(Math.max(NICE, getPriority()))
 
@@ -40,8 +40,8 @@ const sink = new SinkRun({
   sleep: (ms, signal) => pause(ms, undefined, { signal }).catch(() => {}),
   log: createLogger(settings.logLevel, 'sink'),
 })
-const looking = setInterval(() => {
-  sink.look()
+const pollTimer = setInterval(() => {
+  sink.countNew()
   port.postMessage(sink.figures())
 }, limits.sinkPollMs)
 
@@ -55,7 +55,7 @@ port.on('message', (order: SinkOrder) => {
       return
     case 'stop':
       sink.stop()
-      setTimeout(() => sink.breakOff(), limits.sinkStopMs).unref()
+      setTimeout(() => sink.abort(), limits.sinkStopMs).unref()
       return
     default:
       unreachable(order)
@@ -63,6 +63,6 @@ port.on('message', (order: SinkOrder) => {
 })
 
 await sink.run()
-clearInterval(looking)
+clearInterval(pollTimer)
 port.close()
 for (const log of logs) await log.pause()

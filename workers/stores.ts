@@ -16,28 +16,31 @@ import { recover } from './store/log/shard-log.js'
 import { copyStore } from './store/row-mover.js'
 
 /*
- * Work on whole stores, in a thread of a pool of its own: `strandfast backup` and `restore` (docs/adr/0020-backup.md).
+ * Work on whole stores for `strandfast backup` and `restore`, in a thread of a separate pool
+ * (docs/adr/0020-backup.md).
  */
 
-/** Does nothing. When it returns, the pool knows that a thread could be started. */
+/** Does nothing. Its result shows the pool that a thread could be started. */
 export function begin(): void {}
 
-/** Copies all stores of a data directory as they were at one moment, while a server may be writing to them. */
+/** Copies all stores of a data directory as of one moment, even while a server writes to them. */
 export async function copyStores({ from, to, segments, progress }: CopyTask): Promise<ShardCopy[]> {
   const { add, taken } = counter(progress)
   if (segments === undefined) for (const path of from) await recover(path)
   const snapshots = await takeSnapshots(from, { scratch: to[0] ?? '', attempts: limits.snapshotTries })
   if (snapshots === undefined)
-    throw new Error('The shards were never seen at rest: try again when less is written')
+    throw new Error(
+      'The shards were written to during every attempt to take a snapshot: try again when the load is lower',
+    )
   taken()
   const copies: ShardCopy[] = []
   try {
-    const behind = snapshots.some(({ environment }, shard) => {
+    const isBehind = snapshots.some(({ environment }, shard) => {
       return segments !== undefined && readPosition(environment)?.number !== segments[shard]
     })
-    if (behind) return []
+    if (isBehind) return []
     for (const path of to) {
-      // One after the other; each snapshot is closed as soon as it is copied.
+      // Copy one store after the other, and close each snapshot after its copy.
       const [snapshot] = snapshots
       assert(snapshot !== undefined, 'each store has its snapshot')
       copies.push(await copyStore(snapshot, path, add))
@@ -55,12 +58,12 @@ export function checkOne({ path, shard, progress }: CheckTask): Promise<ShardChe
   return checkStore({ path, shard }, counter(progress).add)
 }
 
-/** The root over all chain heads. */
+/** The Merkle root over all chain heads, hex. */
 export function rootOfHeads({ paths, progress }: HeadsTask): Promise<string> {
   return headsRoot(paths, counter(progress).add)
 }
 
 function counter(memory: SharedArrayBuffer): { add(done: number): void; taken(): void } {
   const progress = new TaskProgress(memory)
-  return { add: (done) => progress.add(done), taken: () => progress.take() }
+  return { add: (done) => progress.add(done), taken: () => progress.markSnapshots() }
 }

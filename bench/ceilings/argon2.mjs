@@ -2,19 +2,19 @@ import { once } from 'node:events'
 import { isMainThread, parentPort, Worker } from 'node:worker_threads'
 import { hashSync, verifySync } from '@node-rs/argon2'
 
-/** What the server hashes passwords with: argon2id, memory in KiB. */
+/** The parameters of the server's password hashes: argon2id, memory in KiB. */
 const parameters = { algorithm: 2, memoryCost: 19_456, timeCost: 2, parallelism: 1, outputLen: 32 }
 const PASSWORD = 'as long as a usual passphrase'
 
 /**
- * The ceiling of logins: passwords a second that this many threads compare with their argon2id hashes, doing nothing
- * else.
+ * The ceiling of logins: password checks a second against argon2id hashes on this many threads that do
+ * nothing else.
  * @param {{threads: number, durationMs: number}} options
  * @returns {Promise<number>} of all threads together
  */
 export async function argon2Rate({ threads, durationMs }) {
   const workers = Array.from({ length: threads }, () => new Worker(new URL(import.meta.url)))
-  // Each says that it has loaded before any begins.
+  // All workers must have loaded before the first one starts.
   await Promise.all(workers.map((worker) => once(worker, 'message')))
   const rates = workers.map(async (worker) => {
     worker.postMessage(durationMs)

@@ -1,6 +1,7 @@
 /**
- * The ceiling of every request: a bare uWebSockets.js server that reads the body, parses it and answers a fixed JSON of
- * 250 bytes, and answers a GET with the same. It checks no credential, stores nothing and signs nothing.
+ * The ceiling of every request: a bare uWebSockets.js server that reads the body, parses it and answers a
+ * fixed JSON of 250 bytes, and answers a GET with the same. It checks no credential, stores nothing and signs
+ * nothing.
  */
 import { App, us_socket_local_port } from 'uWebSockets.js'
 

@@ -1,6 +1,4 @@
-/**
- * The ceiling of node:http: a bare server of Node's own that does what the echo of uWebSockets.js does (echo-server.mjs).
- */
+/** The ceiling of node:http: a bare node:http server that does the same as echo-server.mjs. */
 import { createServer } from 'node:http'
 
 const ANSWER_BYTES = 250

@@ -2,19 +2,19 @@ import { once } from 'node:events'
 import { isMainThread, parentPort, Worker } from 'node:worker_threads'
 import sodium from 'sodium-native'
 
-/** Bytes of the text that a record's signature covers, about. */
+/** Approximate bytes of the text that a record's signature covers. */
 const HEADER_BYTES = 350
 /** Signatures between two reads of the clock. */
 const BURST = 256
 
 /**
- * Ed25519 signatures a second of sodium, of a text as long as a record's header.
+ * Ed25519 signatures a second by sodium over a text as long as a record's header.
  * @param {{threads: number, durationMs: number}} options
  * @returns {Promise<number>} of all threads together
  */
 export async function signRate({ threads, durationMs }) {
   const workers = Array.from({ length: threads }, () => new Worker(new URL(import.meta.url)))
-  // Each says that it has loaded before any begins.
+  // All workers must have loaded before the first one starts.
   await Promise.all(workers.map((worker) => once(worker, 'message')))
   const rates = workers.map(async (worker) => {
     worker.postMessage(durationMs)

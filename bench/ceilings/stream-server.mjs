@@ -1,6 +1,7 @@
 /**
- * The ceiling of streams: a bare uWebSockets.js server that writes each body posted to it to every open stream, framed
- * as an event, one corked write a stream. What a stream cannot take at once stays in uWebSockets' buffer.
+ * The ceiling of streams: a bare uWebSockets.js server that writes each body posted to it to every open
+ * stream, framed as an event, one corked write a stream. Data that a socket cannot accept yet stays in
+ * uWebSockets' buffer.
  */
 import { App, us_socket_local_port } from 'uWebSockets.js'
 
@@ -18,7 +19,7 @@ app.post('/event', (response) => {
     body = Buffer.concat([body, Buffer.from(chunk)])
     if (!isLast) return
     response.end('{}')
-    // Later, because the answer uses the one cork buffer until this handler returns.
+    // Deferred, because the response uses the only cork buffer until this handler returns.
     setImmediate(() => {
       for (const stream of streams) stream.cork(() => stream.write(body))
     })

@@ -4,13 +4,16 @@ import { join } from 'node:path'
 import { percentile } from '../statistics.mjs'
 
 const FILE_BYTES = 4_194_304
-/** Linux keeps what is written at once as one piece in its cache, and syncs a piece of a megabyte slower than a page. */
+/**
+ * Linux caches one large write as one piece and syncs a piece of a megabyte slower than a page, so zeros are
+ * written by page.
+ */
 const ZERO_BYTES = 4_096
 const WRITE_BYTES = 1_024
 
 /**
- * The ceiling of a lone durable write: how long a write of 1 KiB and its `fdatasync` take, one after the other through a
- * file of zeros that was written and synced before, so that they change no metadata.
+ * The ceiling of a lone durable write: the time of a 1 KiB write and its `fdatasync`, one after the other, in
+ * a file of zeros that is already written and synced, so that no metadata changes.
  * @param {{directory: string, durationMs: number}} options `directory`: on the disk of the store
  * @returns {{p50Ms: number, p99Ms: number}}
  */

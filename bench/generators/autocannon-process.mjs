@@ -1,4 +1,4 @@
-/** A process of its own for autocannon, which would share the bench's event loop otherwise. */
+/** Runs autocannon in a separate process, because it would otherwise share the bench's event loop. */
 import autocannon from 'autocannon'
 
 process.once('message', async ({ url, connections, seconds, requests }) => {

@@ -1,6 +1,6 @@
 /**
- * A process of its own that uploads NDJSON over several connections at once: each takes the next agent until there
- * is none. The lines are made before the clock starts.
+ * Uploads NDJSON in a separate process over several connections in parallel; each connection takes the next
+ * agent until none is left. The lines are encoded before the clock starts.
  */
 import { Agent, request } from 'node:http'
 import { recordBody } from '../records.mjs'
@@ -35,7 +35,7 @@ process.once('message', async ({ url, agents, lines, connections, headers, signi
   )
 })
 
-/** Sends the body piece by piece, no faster than the server takes it. */
+/** Sends the body in pieces, no faster than the server reads it. */
 function upload(url, { body, headers, keepAlive }) {
   return new Promise((resolve, reject) => {
     const upload = request(url, {

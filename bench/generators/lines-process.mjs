@@ -1,12 +1,12 @@
 /**
- * A process of its own that uploads NDJSON lines `{agent, data}` in requests of many, over several connections at once.
- * A line is made when it is sent, so that millions of them need no memory.
+ * Uploads NDJSON lines `{agent, data}` in a separate process, in large requests over several connections in
+ * parallel. A line is encoded when it is sent, so that millions of them need no memory.
  */
 import { Agent, request } from 'node:http'
 import { recordBody } from '../records.mjs'
 
 /**
- * What is uploaded: `lines` lines, the one numbered n for the agent `PREFIX-<n modulo agents>`.
+ * An upload of `lines` lines; line n belongs to the agent `PREFIX-<n modulo agents>`.
  * @typedef {{url: string, prefix: string, agents: number, from: number, lines: number, linesARequest: number,
  *   connections: number, headers: object, signing: string}} LinesTask
  */
@@ -32,7 +32,7 @@ process.once('message', async (task) => {
   process.send({ ...counts, elapsedMs }, () => process.disconnect())
 })
 
-/** Lines that are written at once, no faster than the server takes them. */
+/** Lines in one write to the socket; the server reads them at its pace. */
 const LINES_A_PIECE = 200
 
 function upload({ url, prefix, agents, headers, signing }, { first, end, keepAlive }) {

@@ -1,23 +1,24 @@
 /**
- * A process of its own that holds many streams on raw sockets and counts the events of each. Messages: it is told
- * `{url, path, subscribers, headers}`, says `{ready: true}` when all are open, is told `{expected}`, and says
- * `{deliveries, least, most, lastAtMs, sample}` once each has got so many, or when no more has come for a while.
+ * Holds many streams on raw sockets in a separate process and counts the events of each. It receives
+ * `{url, path, subscribers, headers}`, sends `{ready: true}` when all streams are open, receives
+ * `{expected}`, and sends `{deliveries, least, most, lastAtMs, sample}` once each stream has so many events,
+ * or when no more arrive for a while.
  */
 import { createConnection } from 'node:net'
 import { once } from 'node:events'
 
-/** Ends the head of every event of a record, and occurs nowhere else: JSON has no raw line ends. */
+/** Is in every event of a record and nowhere else, because JSON has no raw line breaks. */
 const MARK = Buffer.from('event: record\n')
 const HEAD_OK = 'HTTP/1.1 200'
 const SAMPLE_CHARS = 65_536
 const nothing = Buffer.alloc(0)
-/** All sockets read into this one: a new buffer for each read would cost more than counting. */
+/** All sockets read into this buffer: a new buffer for each read would cost more than the counting. */
 const shared = Buffer.alloc(262_144)
-/** Streams that are opened at once: more would overrun the listen backlog. */
-const OPENING_AT_ONCE = 50
-/** After this silence missing events are not expected any more, milliseconds. */
-const SILENCE_MS = 5_000
-/** Time after the last expected event in which surplus events would still arrive, milliseconds. */
+/** Streams that are opened in parallel: more would overflow the listen backlog. */
+const CONCURRENT_OPENS = 50
+/** After this time without an event, missing events are no longer expected, milliseconds. */
+const IDLE_MS_MAX = 5_000
+/** Time after the last expected event in which surplus events could still arrive, milliseconds. */
 const GRACE_MS = 300
 
 const state = { deliveries: 0, lastAtMs: 0, sample: '' }
@@ -30,7 +31,7 @@ process.once('message', async ({ url, path, subscribers, headers }) => {
   const head = `GET ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: text/event-stream\r\n${lines.join('')}\r\n`
   const sockets = []
   while (sockets.length < subscribers) {
-    const count = Math.min(OPENING_AT_ONCE, subscribers - sockets.length)
+    const count = Math.min(CONCURRENT_OPENS, subscribers - sockets.length)
     sockets.push(...(await Promise.all(Array.from({ length: count }, () => open(Number(port), head)))))
   }
   process.send({ ready: true })
@@ -65,7 +66,7 @@ function open(port, head) {
   })
 }
 
-/** The first stream keeps what comes, so that the bench can look at an event. */
+/** The first stream also stores its text, so that the bench can inspect an event. */
 function receiveFirst(stream, piece) {
   if (state.sample.length < SAMPLE_CHARS) state.sample += piece.toString('utf8')
   receive(stream, piece)
@@ -74,10 +75,10 @@ function receiveFirst(stream, piece) {
 function receive(stream, piece) {
   let count = marksIn(piece)
   if (stream.tail.length > 0) {
-    // A mark can lie across two pieces.
+    // A mark can span two pieces.
     count += marksIn(Buffer.concat([stream.tail, piece.subarray(0, MARK.length - 1)]))
   }
-  // No partial mark ends in a line end, but most pieces do.
+  // Most pieces end with a line break, and no partial mark does.
   if (piece.at(-1) === 0x0a) stream.tail = nothing
   else stream.tail = Buffer.from(Buffer.concat([stream.tail, piece]).subarray(-(MARK.length - 1)))
   if (count === 0) return
@@ -92,17 +93,19 @@ function marksIn(bytes) {
   return count
 }
 
-/** Resolves when each stream has got its events and a grace has passed, or after a silence. */
+/**
+ * Resolves when all streams have their events and the grace time has passed, or after a time without events.
+ */
 function allReceived(expected) {
   let before = -1
-  let silentSinceMs = Date.now()
+  let idleSinceMs = Date.now()
   return new Promise((resolve) => {
     const timer = setInterval(() => {
       const nowMs = Date.now()
-      if (state.deliveries !== before) silentSinceMs = nowMs
+      if (state.deliveries !== before) idleSinceMs = nowMs
       before = state.deliveries
       const complete = state.deliveries >= expected * streams.length
-      if (nowMs - silentSinceMs < (complete ? GRACE_MS : SILENCE_MS)) return
+      if (nowMs - idleSinceMs < (complete ? GRACE_MS : IDLE_MS_MAX)) return
       clearInterval(timer)
       resolve()
     }, 20)

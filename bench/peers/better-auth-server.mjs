@@ -1,4 +1,4 @@
-/** A server of better-auth: sign-in by password on node:http and SQLite, `argon2` or `scrypt` for its hashes. */
+/** A server of better-auth: password sign-in on node:http and SQLite, with `argon2` or `scrypt` hashes. */
 import { createServer } from 'node:http'
 import { hash, verify } from '@node-rs/argon2'
 import { betterAuth } from 'better-auth'
@@ -8,7 +8,7 @@ import Database from 'better-sqlite3'
 
 const [hashName, file] = process.argv.slice(2)
 
-/** As Strandfast hashes: argon2id, memory in KiB. */
+/** The hash parameters of Strandfast: argon2id, memory in KiB. */
 const parameters = { algorithm: 2, memoryCost: 19_456, timeCost: 2, parallelism: 1, outputLen: 32 }
 const argon2 = {
   hash: (password) => hash(password, parameters),
@@ -31,7 +31,7 @@ server.listen(0, '127.0.0.1', async () => {
       autoSignIn: false,
       ...(hashName === 'argon2' && { password: argon2 }),
     },
-    // Its clients are not browsers.
+    // The clients of the bench are not browsers.
     advanced: { disableCSRFCheck: true, disableOriginCheck: true },
     rateLimit: { enabled: false },
     telemetry: { enabled: false },

@@ -16,7 +16,7 @@ const hashes = [
 ]
 
 /**
- * Better Auth on node:http and SQLite, with its own hash and with that of Strandfast.
+ * Better Auth on node:http and SQLite, with its default hash and with that of Strandfast.
  * @type {import('./peer.mjs').Peer}
  */
 export const betterAuth = {
@@ -41,7 +41,7 @@ export const betterAuth = {
         const named = users.map((user) => ({ ...user, name: user.email }))
         await registerAll(`${server.url}/api/auth/sign-up/email`, named, 200)
         const { user, token } = await call(`${server.url}/api/auth/sign-in/email`, { body: users[0] })
-        if (user.email !== users[0].email || !token) throw new Error('better-auth signed nobody in')
+        if (user.email !== users[0].email || !token) throw new Error('better-auth did not sign the user in')
       }
     } catch (error) {
       await stop()

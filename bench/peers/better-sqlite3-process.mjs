@@ -1,4 +1,4 @@
-/** A process of its own that writes rows as fast as it can, with a fixed number in each transaction. */
+/** Writes rows in a separate process as fast as it can, with a fixed number in each transaction. */
 import { recordBody } from '../records.mjs'
 import { percentile } from '../statistics.mjs'
 import { openRecords } from './sqlite-records.mjs'

@@ -1,12 +1,12 @@
 /**
- * The plainest server that keeps records durably: node:http and SQLite in one process. Bodies that have arrived by the
- * end of a turn of the event loop are parsed and written in one transaction, and answered after it.
+ * The simplest server that stores records durably: node:http and SQLite in one process. Bodies that arrive
+ * within one turn of the event loop are written in one transaction and answered after its commit.
  */
 import { createServer } from 'node:http'
 import { openRecords } from './sqlite-records.mjs'
 
 const { insertAll, count, close } = openRecords(process.argv[2])
-let waiting = []
+let pending = []
 
 const server = createServer((request, response) => {
   if (request.url === '/count') return answer(response, 200, { rows: count() })
@@ -14,15 +14,15 @@ const server = createServer((request, response) => {
   request.on('data', (chunk) => chunks.push(chunk))
   request.on('end', () => {
     const { data } = JSON.parse(Buffer.concat(chunks).toString())
-    if (waiting.length === 0) setImmediate(commit)
+    if (pending.length === 0) setImmediate(commit)
     const agent = request.url.split('/')[3]
-    waiting.push({ row: { agent, body: JSON.stringify(data) }, response })
+    pending.push({ row: { agent, body: JSON.stringify(data) }, response })
   })
 })
 
 function commit() {
-  const group = waiting
-  waiting = []
+  const group = pending
+  pending = []
   insertAll(group.map(({ row }) => row))
   for (const { row, response } of group) answer(response, 201, { agent: row.agent, written: true })
 }

@@ -14,7 +14,8 @@ const WRITES = 2_000
 const BULK_ROWS = 1_000
 
 /**
- * SQLite with a write-ahead log and `synchronous=FULL`: in the process that writes, and behind a plain server.
+ * SQLite with a write-ahead log and `synchronous=FULL`: in the process that writes, and behind a plain
+ * server.
  * @type {import('./peer.mjs').Peer}
  */
 export const betterSqlite3 = {
@@ -25,7 +26,7 @@ export const betterSqlite3 = {
     const own = join(directory, `better-sqlite3-${kind}`)
     mkdirSync(own)
     const version = packageVersion('better-sqlite3')
-    const note = 'in the process that writes; on disk before it goes on; no signature, no chain'
+    const note = 'in the process that writes; on disk before the next write; no signature, no chain'
     const inProcess = (name, rowsPerTransaction) => ({
       name,
       role: 'peer',

@@ -9,7 +9,7 @@ const AGENTS = 100
 const WRITES = 2_000
 
 /**
- * The ceilings of this machine: a bare server, and signatures and hashes alone.
+ * The ceilings of this machine: a bare server, and bare signatures and hashes.
  * @type {import('./peer.mjs').Peer}
  */
 export const ceilings = {

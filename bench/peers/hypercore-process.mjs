@@ -1,4 +1,4 @@
-/** A process of its own that appends to a hypercore, one append after the other. */
+/** Appends to a hypercore in a separate process, one append after the other. */
 import Hypercore from 'hypercore'
 import { recordBody } from '../records.mjs'
 import { percentile } from '../statistics.mjs'

@@ -7,7 +7,7 @@ const script = new URL('hypercore-process.mjs', import.meta.url)
 const BULK_BLOCKS = 1_000
 
 /**
- * Hypercore, a signed append-only log as a library: the nearest relative.
+ * Hypercore, a signed append-only log as a library: the closest relative.
  * @type {import('./peer.mjs').Peer}
  */
 export const hypercore = {
@@ -23,7 +23,7 @@ export const hypercore = {
       note: 'in the process that writes; signs the root of each append over a Merkle tree; answers without fsync',
       measure: (seconds) => runScript(script, { directory: join(own, `${blocks}`), blocks, seconds }),
     })
-    // It is one writer: more clients would have to wait for each other in front of it.
+    // Hypercore has one writer: more clients would only wait for each other.
     const singles = ({ connections }) =>
       connections === 1 ? [contender('hypercore, a block an append', 1)] : []
     const bulk = () => [contender('hypercore, 1,000 blocks an append', BULK_BLOCKS)]

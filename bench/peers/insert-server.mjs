@@ -1,6 +1,7 @@
 /**
- * What somebody would write who keeps records in PostgreSQL: a server of node:http that INSERTs the body of each request
- * by a pool of connections, and answers when that is committed. Its arguments are the address of the database and the table.
+ * The server that a team would write to store records in PostgreSQL: node:http that INSERTs the body of each
+ * request over a pool of connections and answers after the commit. Its arguments are the URL of the database
+ * and the table.
  */
 import { createServer } from 'node:http'
 import { Pool } from 'pg'

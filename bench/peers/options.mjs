@@ -10,10 +10,10 @@ export const usage = `Usage: npm run bench:peers -- [--quick] [--rounds N] [--se
   --rounds     3 unless given
   --seconds    of each load; 3 unless given
   --only       one of: ${workloads.map(({ id }) => id).join(', ')}; may be repeated
-  --generator  of what is asked over HTTP: wrk where it is installed, unless said otherwise
-  --product    another checkout, whose build is measured in place of this one's
-  --results    the file that gets the line of results: bench/peers.jsonl unless given, and none with --product
-Peers that are not installed are left out, each with a line. Those of npm: npm ci in bench/peers
+  --generator  for contenders over HTTP: wrk if it is installed, unless given
+  --product    another checkout, whose build is measured instead of this one's
+  --results    the file to which the results are appended: bench/peers.jsonl unless given, and none with --product
+Peers that are not installed are skipped, each with a message. To install those of npm: npm ci in bench/peers
 `
 
 /**
@@ -23,19 +23,19 @@ Peers that are not installed are left out, each with a line. Those of npm: npm c
  * @property {string[]} only ids of workloads; all when empty
  * @property {'wrk' | 'autocannon'} generator
  * @property {number} cores
- * @property {number} rounds of all contenders in turn
+ * @property {number} rounds each measures all contenders, one after another
  * @property {number} seconds of one load
  * @property {number} warmUpSeconds of load before the first round
- * @property {number} bulkRecords of a load that is counted in records, not in seconds
+ * @property {number} bulkRecords of a load that is limited by records, not by seconds
  * @property {string} [product] directory of another checkout, whose build is measured
- * @property {string} [results] the file that gets the line of results, where not the usual one
+ * @property {string} [results] the file to which the results are appended, if not the usual one
  */
 
 /**
  * Reads the arguments.
  * @param {string[]} args
  * @returns {PeersPlan}
- * @throws {Error} when an argument is unknown or wrong
+ * @throws {Error} when an argument is unknown or invalid
  */
 export function readPeersPlan(args) {
   const { values } = parseArgs({

@@ -1,10 +1,11 @@
 /**
- * A product that is compared with Strandfast. Each file beside this one has one.
+ * A product that is compared with Strandfast. Each is in a file of this directory.
  * @typedef {object} Peer
  * @property {string} name
- * @property {import('./workloads.mjs').Workload['kind'][]} kinds of workloads that it takes on
- * @property {() => string | undefined} missing what is not installed and how to have it, where something is
- * @property {(bench: PeersBench, kind: string) => Promise<StartedPeer>} start begins with an empty directory
+ * @property {import('./workloads.mjs').Workload['kind'][]} kinds of workloads that it supports
+ * @property {() => string | undefined} missing what is not installed and how to install it; undefined when
+ * all is installed
+ * @property {(bench: PeersBench, kind: string) => Promise<StartedPeer>} start starts it without data
  */
 
 /**
@@ -15,11 +16,11 @@
  */
 
 /**
- * What a comparison needs.
+ * The context of a comparison.
  * @typedef {object} PeersBench
  * @property {import('./options.mjs').PeersPlan} plan
  * @property {string} directory a temporary one
- * @property {(text: string) => void} tell shows what goes on
+ * @property {(text: string) => void} report shows progress
  */
 
 import { betterAuth } from './better-auth.mjs'
@@ -30,5 +31,5 @@ import { postgresql } from './postgresql.mjs'
 import { redis } from './redis.mjs'
 import { strandfast } from './strandfast.mjs'
 
-/** Strandfast is the first: what all others are compared with. @type {Peer[]} */
+/** The others are compared with Strandfast, which comes first. @type {Peer[]} */
 export const peers = [strandfast, postgresql, redis, betterSqlite3, hypercore, betterAuth, ceilings]

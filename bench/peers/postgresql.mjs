@@ -7,11 +7,11 @@ import { recordBody } from '../records.mjs'
 import { percentile } from '../statistics.mjs'
 import { findProgram, freePort, programVersion, runProgram, startProgram } from './programs.mjs'
 
-/** Where Debian puts the programs of PostgreSQL. */
-const PLACES = '/usr/lib/postgresql'
+/** The directory of Debian's packages of PostgreSQL. */
+const INSTALLATIONS = '/usr/lib/postgresql'
 /** More than the clients of any workload. */
 const MAX_CONNECTIONS = 600
-/** A standby that is promoted can feed another one, which looks for its primary again at once. */
+/** A promoted standby can feed another one, which then looks for its primary again quickly. */
 const STANDBY_SETTINGS = [
   `max_connections=${MAX_CONNECTIONS}`,
   'wal_keep_size=256MB',
@@ -20,25 +20,25 @@ const STANDBY_SETTINGS = [
 const AGENTS = 100
 const BATCH_RECORDS = 1_000
 const BULK_CONNECTIONS = [1, 4]
-/** Transactions of each client in the first turn, which warms up and shows how long connecting takes. */
+/** Transactions of each client in the first turn, which warms up and measures how long connecting takes. */
 const FIRST_TRANSACTIONS = 20
 /** The share of transactions that are timed individually. */
 const SAMPLED = 0.2
 
-/** Makes a table of records. */
+/** Creates a table of records. */
 export const makeTableNamed = (name) => `CREATE TABLE ${name} (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   agent integer NOT NULL,
   taken_at timestamptz NOT NULL DEFAULT now(),
   body jsonb NOT NULL
 )`
-/** The table that single INSERTs of `singles` go to. */
+/** Creates the table that the single INSERTs of `singles` write to. */
 export const makeTable = makeTableNamed('records')
 const insertOne = `\\set agent random(1, ${AGENTS})\nINSERT INTO records (agent, body) VALUES (:agent, :body);\n`
 
 /**
- * PostgreSQL with its own settings (fsync and synchronous_commit on), asked over TCP by its own tools. Without
- * autovacuum and with a checkpoint after each turn, so that it does no work during the turns of others.
+ * PostgreSQL with its default settings (fsync and synchronous_commit on), loaded over TCP by its own tools.
+ * Autovacuum is off and a checkpoint follows each turn, so that it does no work during the turns of others.
  * @type {import('./peer.mjs').Peer}
  */
 export const postgresql = {
@@ -58,16 +58,19 @@ export const postgresql = {
 }
 
 function program(name) {
-  const versions = existsSync(PLACES) ? readdirSync(PLACES).sort((a, b) => Number(b) - Number(a)) : []
+  const versions = existsSync(INSTALLATIONS)
+    ? readdirSync(INSTALLATIONS).sort((a, b) => Number(b) - Number(a))
+    : []
   return findProgram(
     name,
-    versions.map((version) => join(PLACES, version, 'bin')),
+    versions.map((version) => join(INSTALLATIONS, version, 'bin')),
   )
 }
 
 /**
- * A database for this run, which is removed with it.
- * @param {{standbys?: number}} [how] synchronous standbys, one of which every commit waits for; none unless given
+ * A database for this run. Its directory is removed at the end of the run.
+ * @param {{standbys?: number}} [how] synchronous standbys; every commit waits for one of them; none unless
+ * given
  */
 export async function startDatabase({ standbys: count = 0 } = {}) {
   const directory = mkdtempSync(join(tmpdir(), 'strandfast-bench-postgresql-'))
@@ -93,15 +96,15 @@ export async function startDatabase({ standbys: count = 0 } = {}) {
   const standbys = count === 0 ? [] : await startStandbys({ directory, how, port, psql }, count)
   return {
     directory,
-    /** Of the server, and of its standbys. */
+    /** Of the server and its standbys. */
     pids: [server, ...standbys].map(({ pid }) => pid),
     url: urlOf([port]),
-    /** Names all servers, of which the first takes writes. */
+    /** Names all servers; the first one accepts writes. */
     urlOfAll: urlOf([port, ...standbys.map((standby) => standby.port)]),
     standbys,
     psql,
     query: (text) => psql('-c', text),
-    /** Makes a database beside the first one. Returns its address. */
+    /** Creates another database on the server. Returns its URL. */
     async make(name) {
       await psql('-c', `CREATE DATABASE ${name}`)
       return urlOf([port], name)
@@ -116,12 +119,15 @@ export async function startDatabase({ standbys: count = 0 } = {}) {
   }
 }
 
-/** The address of a database on servers of this machine. */
+/** The URL of a database on servers of this machine. */
 function urlOf(ports, name = 'postgres') {
   return `postgres://bench@${ports.map((port) => `127.0.0.1:${port}`).join(',')}/${name}`
 }
 
-/** Has commits wait for one of them. They have the same setting, for a time when one of them is the primary. */
+/**
+ * Starts standbys; commits wait for one of them. They copy this setting, in case one of them becomes the
+ * primary.
+ */
 async function startStandbys(primary, count) {
   const { psql } = primary
   await psql('-c', "ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'")
@@ -131,7 +137,7 @@ async function startStandbys(primary, count) {
   return standbys
 }
 
-/** A copy of the server that follows it, on the same disk. */
+/** Starts a copy of the server that replicates from it, on the same disk. */
 async function startStandby({ directory, how, port }, name) {
   const copy = join(directory, name)
   const from = ['-h', '127.0.0.1', '-p', port, '-U', 'bench']
@@ -155,16 +161,16 @@ function serverUser() {
   return { uid: id('-u'), gid: id('-g') }
 }
 
-/** Whether its programs are there. */
+/** Whether the programs of PostgreSQL are installed, pg_basebackup included. */
 export function hasPostgresql() {
   return postgresql.missing() === undefined && program('pg_basebackup') !== undefined
 }
 
-/** The same figure over TCP for a number of clients, each with a backend of its own. */
+/** Single INSERTs over TCP by a number of clients, each with its own backend. */
 export function singles(database) {
   const script = join(database.directory, 'insert.sql')
   writeFileSync(script, insertOne)
-  /** Seconds that connecting this many clients took the last time, which pgbench's clock includes. */
+  /** Seconds that connecting this many clients took the last time; pgbench's clock includes them. */
   const connecting = new Map()
   return ({ connections }) => [
     {
@@ -219,7 +225,7 @@ function bulk(database, plan) {
 async function copy(database, { connections, records }) {
   const each = Math.ceil(records / connections)
   const file = join(database.directory, `copy-${connections}.tsv`)
-  // JSON of these bodies holds neither a tab nor a backslash.
+  // The JSON of these bodies contains neither a tab nor a backslash.
   if (!existsSync(file))
     writeFileSync(
       file,
@@ -233,18 +239,18 @@ async function copy(database, { connections, records }) {
   })
 }
 
-/** Runs a load, checks that its rows are there and empties the table. */
+/** Runs a load, checks that its rows are stored and empties the table. */
 async function counted(database, rowsPerTransaction, load) {
   const { transactions, perSecond, ...latency } = await load()
   const rows = await database.count()
   if (rows !== transactions * rowsPerTransaction)
-    throw new Error(`${transactions * rowsPerTransaction} rows were answered and ${rows} found`)
+    throw new Error(`${transactions * rowsPerTransaction} rows were acknowledged and ${rows} found`)
   await database.query('TRUNCATE records')
   await database.query('CHECKPOINT')
   return { value: perSecond * rowsPerTransaction, ...latency }
 }
 
-/** Transactions done, and a second without the time that connecting took. */
+/** The number of transactions, and their rate without the time that connecting took. */
 function readPgbench(output) {
   const figure = (pattern) => Number(pattern.exec(output)?.[1])
   const transactions = figure(/transactions actually processed: (\d+)/)

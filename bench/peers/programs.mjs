@@ -5,20 +5,22 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
-import { childrenOf, endWithUs } from '../child.mjs'
+import { childrenOf, killAtExit } from '../child.mjs'
 
 const OUTPUT_BYTES_MAX = 64 << 20
 const READY_MS_MAX = 60_000
 
 /**
- * Where a program is: on the path, or in one of the places.
+ * Finds a program in some directories, then on the path.
  * @param {string} name
- * @param {string[]} [places] directories to look in first
+ * @param {string[]} [directories] searched first
  * @returns {string | undefined}
  */
-export function findProgram(name, places = []) {
+export function findProgram(name, directories = []) {
   const onPath = (process.env.PATH ?? '').split(':').filter(Boolean)
-  return [...places, ...onPath].map((place) => join(place, name)).find((path) => existsSync(path))
+  return [...directories, ...onPath]
+    .map((directory) => join(directory, name))
+    .find((path) => existsSync(path))
 }
 
 /**
@@ -32,7 +34,7 @@ export function packageVersion(name) {
 }
 
 /**
- * What a program says of its version, in its own words.
+ * The version that a program prints.
  * @param {string} path
  * @param {RegExp} pattern whose first group is the version
  * @returns {string}
@@ -54,36 +56,36 @@ export async function runProgram(path, args, options = {}) {
 }
 
 /**
- * Starts a program that goes on, and waits until it says that it is ready.
+ * Starts a long-running program and waits until its output says that it is ready.
  * @param {[string, ...string[]]} command
- * @param {{ready: RegExp, signal: NodeJS.Signals, options?: import('node:child_process').SpawnOptions}} how `signal`
- *   is what stops it
- * @returns {Promise<{pid: number, stop: () => Promise<void>, kill: () => Promise<void>}>} `kill` sends SIGKILL to the
- *   program and the processes that it has started, and waits; it needs /proc
+ * @param {{ready: RegExp, signal: NodeJS.Signals, options?: import('node:child_process').SpawnOptions}} how
+ *   `signal` stops it
+ * @returns {Promise<{pid: number, stop: () => Promise<void>, kill: () => Promise<void>}>} `kill` sends
+ *   SIGKILL to the program and its child processes, and waits; it needs /proc
  */
 export async function startProgram([path, ...args], { ready, signal, options }) {
   const child = spawn(path, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
-  endWithUs(child)
+  killAtExit(child)
   const exited = once(child, 'exit')
   const timer = setTimeout(() => child.kill('SIGKILL'), READY_MS_MAX)
-  const said = []
+  const output = []
   const isReady = new Promise((resolve) => {
     for (const stream of [child.stdout, child.stderr]) {
       createInterface({ input: stream }).on('line', (line) => {
-        said.push(line)
+        output.push(line)
         if (ready.test(line)) resolve(true)
       })
     }
   })
   const serves = await Promise.race([isReady, exited.then(() => false)])
   clearTimeout(timer)
-  if (!serves) throw new Error(`${path} ended before it was ready: ${said.slice(-5).join(' ')}`)
+  if (!serves) throw new Error(`${path} ended before it was ready: ${output.slice(-5).join(' ')}`)
   const stop = async () => {
     child.kill(signal)
     await exited
   }
   const kill = async () => {
-    // The program first: it must not see what becomes of the others.
+    // The program first, so that it does not react to the end of its children.
     for (const pid of [child.pid, ...childrenOf(child.pid)]) killIfThere(pid)
     await exited
   }
@@ -94,13 +96,13 @@ function killIfThere(pid) {
   try {
     process.kill(pid, 'SIGKILL')
   } catch (error) {
-    // It has ended by itself.
+    // The process has already exited.
     if (error.code !== 'ESRCH') throw error
   }
 }
 
 /**
- * A port that was free a moment ago.
+ * A port that was free just now.
  * @returns {Promise<number>}
  */
 export async function freePort() {

@@ -7,16 +7,16 @@ import { findProgram, freePort, programVersion, runProgram, startProgram } from 
 const STREAMS = 100
 const PIPELINE_CLIENTS = 16
 const PIPELINED = 64
-/** redis-benchmark counts requests, not seconds: what the first turn, which warms up, expects of a second. */
+/** redis-benchmark counts requests, not seconds: the rate that the first turn, which warms up, assumes. */
 const GUESSED_PER_SECOND = { single: 3_000, many: 40_000 }
-const LOOK_EVERY_MS = 20
+const POLL_MS = 20
 
 const countEntries = `local n = 0
 for _, key in ipairs(redis.call('KEYS', 'stream:*')) do n = n + redis.call('XLEN', key) end
 return n`
 
 /**
- * Redis streams with an append-only file that is fsynced before the answer, asked by redis-benchmark.
+ * Redis streams with an append-only file that is fsynced before the answer, loaded by redis-benchmark.
  * @type {import('./peer.mjs').Peer}
  */
 export const redis = {
@@ -53,7 +53,7 @@ export const redis = {
 async function startRedis(directory) {
   mkdirSync(directory)
   const port = String(await freePort())
-  // No snapshots, and the file is rewritten only between turns.
+  // There are no snapshots, and the file is rewritten only between turns.
   const settings = ['--save', '', '--appendonly', 'yes', '--appendfsync', 'always']
   const quiet = ['--auto-aof-rewrite-percentage', '0', '--bind', '127.0.0.1', '--port', port]
   const server = await startProgram(
@@ -63,36 +63,36 @@ async function startRedis(directory) {
       signal: 'SIGTERM',
     },
   )
-  const ask = (...args) => runProgram(findProgram('redis-cli'), ['-p', port, ...args])
-  return { port, ask, stop: server.stop }
+  const cli = (...args) => runProgram(findProgram('redis-cli'), ['-p', port, ...args])
+  return { port, cli, stop: server.stop }
 }
 
-function adds({ port, ask }, { connections, pipelined }) {
+function adds({ port, cli }, { connections, pipelined }) {
   let perSecond = connections === 1 ? GUESSED_PER_SECOND.single : GUESSED_PER_SECOND.many
   return async (seconds) => {
-    // It sends whole pipelines.
+    // redis-benchmark only sends full pipelines.
     const requests = Math.ceil((perSecond * seconds) / pipelined) * pipelined
     const load = ['-n', `${requests}`, '-c', `${connections}`, '-P', `${pipelined}`, '-r', `${STREAMS}`]
     const add = ['XADD', 'stream:__rand_int__', '*', 'data', JSON.stringify(recordBody(1))]
     const output = await runProgram(findProgram('redis-benchmark'), ['-p', port, '--csv', ...load, ...add])
-    const entries = Number(await ask('EVAL', countEntries, '0'))
-    if (entries !== requests) throw new Error(`${requests} entries were answered and ${entries} found`)
-    await empty(ask)
+    const entries = Number(await cli('EVAL', countEntries, '0'))
+    if (entries !== requests) throw new Error(`${requests} entries were acknowledged and ${entries} found`)
+    await empty(cli)
     const result = readBenchmark(output)
     perSecond = result.value
     return result
   }
 }
 
-/** Empties data and file, and waits for that. */
-async function empty(ask) {
-  await ask('FLUSHALL', 'SYNC')
-  await ask('BGREWRITEAOF')
-  while (!/aof_rewrite_in_progress:0\s+aof_rewrite_scheduled:0/.test(await ask('INFO', 'persistence')))
-    await pause(LOOK_EVERY_MS)
+/** Deletes all data, rewrites the file and waits for the rewrite. */
+async function empty(cli) {
+  await cli('FLUSHALL', 'SYNC')
+  await cli('BGREWRITEAOF')
+  while (!/aof_rewrite_in_progress:0\s+aof_rewrite_scheduled:0/.test(await cli('INFO', 'persistence')))
+    await pause(POLL_MS)
 }
 
-/** The line of values after the line of names. */
+/** Reads the line of values after the line of names. */
 function readBenchmark(output) {
   const [names, values] = output
     .split('\n')

@@ -4,7 +4,7 @@ import { median, rounded } from '../statistics.mjs'
  * The result of one turn of a contender.
  * @typedef {object} Turn
  * @property {number} value of the workload's unit
- * @property {number} [p50Ms] of one request; absent where none are waited for one by one
+ * @property {number} [p50Ms] of one request; absent when requests are not awaited one by one
  * @property {number} [p99Ms]
  */
 
@@ -13,21 +13,21 @@ import { median, rounded } from '../statistics.mjs'
  * @typedef {object} Contender
  * @property {string} name
  * @property {'ours' | 'peer' | 'ceiling'} role
- * @property {string} note how it is asked and what it does, and what it does not do
- * @property {(seconds: number) => Promise<Turn>} measure throws when an answer was wrong or an answered record is not
- * stored
+ * @property {string} note how it is loaded, what it does and what it does not do
+ * @property {(seconds: number) => Promise<Turn>} measure throws when an answer was wrong or an acknowledged
+ *   record is not stored
  */
 
 /**
- * Measures all contenders in turn, round by round, so that all meet the machine at the same speed; every other round
- * runs backwards, so that none always follows the same one. The first contender is what the others are compared with;
- * a contender that fails is left out from then on.
- * @param {{plan: import('./options.mjs').PeersPlan, tell: (text: string) => void}} bench
+ * Measures all contenders one after another, round by round, so that all run at the same speed of the
+ * machine. Every other round runs in reverse, so that no contender always follows the same one. The others
+ * are compared with the first contender. A contender that fails is skipped from then on.
+ * @param {{plan: import('./options.mjs').PeersPlan, report: (text: string) => void}} bench
  * @param {{contenders: Contender[], secondsMin?: number}} workload
- * @returns {Promise<{results: object[], faults: {name: string, detail: string}[]}>} a ratio is the median of the
- *   rounds' ratios to the first contender
+ * @returns {Promise<{results: object[], faults: {name: string, detail: string}[]}>} a ratio is the median of
+ *   the rounds' ratios to the first contender
  */
-export async function measureInRounds({ plan, tell }, { contenders, secondsMin = 0 }) {
+export async function measureInRounds({ plan, report }, { contenders, secondsMin = 0 }) {
   const turns = new Map(contenders.map((contender) => [contender, []]))
   const faults = []
   const takeTurn = async (contender, seconds) => {
@@ -37,7 +37,7 @@ export async function measureInRounds({ plan, tell }, { contenders, secondsMin =
       const detail = error instanceof Error ? error.message : String(error)
       faults.push({ name: contender.name, detail })
       turns.delete(contender)
-      tell(`  ${contender.name} FAILED: ${detail}`)
+      report(`  ${contender.name} FAILED: ${detail}`)
       return undefined
     }
   }
@@ -48,7 +48,7 @@ export async function measureInRounds({ plan, tell }, { contenders, secondsMin =
       const turn = await takeTurn(contender, Math.max(plan.seconds, secondsMin))
       if (turn === undefined) continue
       turns.get(contender).push(turn)
-      tell(`  round ${round}: ${String(rounded(turn.value)).padStart(8)}/s  ${contender.name}`)
+      report(`  round ${round}: ${String(rounded(turn.value)).padStart(8)}/s  ${contender.name}`)
     }
   }
   const basis = turns.get(contenders[0])
@@ -56,12 +56,13 @@ export async function measureInRounds({ plan, tell }, { contenders, secondsMin =
 }
 
 /**
- * The results of targets whose two contenders were both measured: the median of the rounds' ratios.
+ * Compares pairs of contenders with their targets, where both were measured. A ratio is the median of the
+ * rounds' ratios.
  * @param {import('./workloads.mjs').Target[]} targets
  * @param {{name: string, rounds: number[]}[]} results of one workload
  * @returns {{ours: string, peer: string, ratio: number, target: number, met: boolean}[]}
  */
-export function heldAgainst(targets, results) {
+export function compareWithTargets(targets, results) {
   return targets.flatMap(({ ours, peer, ratio: target }) => {
     const [own, other] = [ours, peer].map((name) => results.find((result) => result.name === name)?.rounds)
     if (own === undefined || other === undefined) return []

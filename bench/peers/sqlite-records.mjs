@@ -2,9 +2,9 @@ import Database from 'better-sqlite3'
 
 /**
  * Opens a table of records whose commits are on disk before they return.
- * @param {string} file made where there is none
- * @returns {{insertAll: (rows: {agent: string, body: string}[]) => void, count: () => number, close: () => void}}
- *   `insertAll`: in one transaction
+ * @param {string} file created if it does not exist
+ * @returns {{insertAll: (rows: {agent: string, body: string}[]) => void, count: () => number, close: () =>
+ *   void}} `insertAll`: in one transaction
  */
 export function openRecords(file) {
   const database = new Database(file)

@@ -15,7 +15,7 @@ const BATCHES = 8
 const USERS = 128
 
 /**
- * The product itself, asked over HTTP.
+ * Strandfast, loaded over HTTP.
  * @type {import('./peer.mjs').Peer}
  */
 export const strandfast = {
@@ -47,7 +47,8 @@ async function prepareWrites({ url, generator }) {
         const before = await countRecords(url, agents)
         const result = await runCleanly(load, url, { connections, seconds })
         const recorded = (await countRecords(url, agents)) - before
-        // When a generator stops, each of its connections can have one write in flight whose answer it never reads.
+        // When a generator stops, each of its connections can have one write in flight whose answer it never
+        // reads.
         if (recorded < result.requests || recorded > result.requests + connections)
           throw new Error(`${result.requests} writes were answered and ${recorded} recorded`)
         return turnOf(result)
@@ -79,13 +80,13 @@ async function prepareBulk({ url, plan, generator }) {
     {
       ...ours,
       name: 'Strandfast, NDJSON ingest, a signature a record',
-      note: `HTTP, ${INGEST_CONNECTIONS} uploads at once; each record signed and chained; each group on disk before its answer`,
+      note: `HTTP, ${INGEST_CONNECTIONS} concurrent uploads; each record signed and chained; each group on disk before its answer`,
       measure: ingest('record'),
     },
     {
       ...ours,
       name: 'Strandfast, NDJSON ingest, a signature a group',
-      note: `HTTP, ${INGEST_CONNECTIONS} uploads at once; each group signed, each record chained; on disk before the answer`,
+      note: `HTTP, ${INGEST_CONNECTIONS} concurrent uploads; each group signed, each record chained; on disk before the answer`,
       measure: ingest('group'),
     },
     {

@@ -5,16 +5,16 @@
  * @property {'writes' | 'bulk' | 'sign-in'} kind
  * @property {string} title
  * @property {string} unit
- * @property {number} [connections] clients at once, where the workload prescribes them
- * @property {number} [secondsMin] of one load, however short the others are
- * @property {Target[]} [targets] what one of Strandfast's contenders has to reach
+ * @property {number} [connections] parallel clients, if the workload prescribes them
+ * @property {number} [secondsMin] of one load, even if other loads are shorter
+ * @property {Target[]} [targets] ratios that Strandfast has to reach
  */
 
 /**
  * @typedef {object} Target
  * @property {string} ours name of the contender
- * @property {string} peer name of the one that it is held against
- * @property {number} ratio at least, of ours by the peer's
+ * @property {string} peer name of the contender that it is compared with
+ * @property {number} ratio the minimum of ours divided by the peer's
  */
 
 /** @type {Workload[]} */
@@ -28,7 +28,7 @@ export const workloads = [
   {
     id: 'bulk',
     kind: 'bulk',
-    title: 'Many records at once',
+    title: 'Bulk writes',
     unit: 'records/s',
     targets: [
       ingestOfGroups('PostgreSQL, INSERT of 1,000 rows, 1 connection', 1),
@@ -41,9 +41,9 @@ export const workloads = [
     kind: 'sign-in',
     title: 'Sign-in by password, 8 clients',
     unit: 'sign-ins/s',
-    // Enough to keep all cores busy. Where hashes share Node's four threads with what comes after them, each sign-in
-    // queues there several times behind all others, and all are answered together after seconds: with 32 clients no
-    // answer came in the first ten.
+    // Enough to keep all cores busy. If hashes share Node's four threads with the work that follows them,
+    // each sign-in queues there several times behind all others, and all are answered together after seconds:
+    // with 32 clients no answer arrived in the first ten.
     connections: 8,
     secondsMin: 6,
   },

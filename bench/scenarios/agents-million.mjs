@@ -4,7 +4,7 @@ import { signRate } from '../ceilings/sign-rate.mjs'
 import { runScript } from '../child.mjs'
 import { call, cpuMsOf, credential, startProduct } from '../server.mjs'
 import { median } from '../statistics.mjs'
-import { settledMemory } from './memory.mjs'
+import { stableMemory } from './memory.mjs'
 
 const generator = new URL('../generators/lines-process.mjs', import.meta.url)
 const CONNECTIONS = 4
@@ -14,45 +14,46 @@ const LOGGED_WITHIN_MS = 300_000
 const RATE_TARGET = 10_000
 const BYTES_TARGET = 300
 const START_MS_TARGET = 3_000
-/** Each agent's first write makes its genesis record too, and each of the two is signed. */
+/** Each agent's first write also creates its genesis record, and both are signed. */
 const SIGNATURES_AN_AGENT = 2
 
 /**
- * Very many agents through ingest, each with one record: how fast they are made, how long the server takes to start
- * with them, and what each costs in memory and on disk while nothing is asked of it.
+ * Very many agents created by ingest, each with one record: the rate of creation, the start-up time with
+ * them, and the memory and disk space of each while the server is idle.
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<import('../report.mjs').Measured[]>}
  */
-export async function agentsMillion({ plan, directory, tell }) {
+export async function agentsMillion({ plan, directory, report }) {
   const empty = join(directory, 'agents-million-empty')
   const full = join(directory, 'agents-million')
   const agents = plan.manyAgents
-  tell(`${agents} agents through ingest`)
+  report(`${agents} agents through ingest`)
   await withServer(empty, async () => {})
-  const made = await withServer(full, async (server) => {
+  const created = await withServer(full, async (server) => {
     const figures = await makeAgents(server, { agents, plan })
-    // Writing a million new heads to the server log takes time after they are made; a server that still does it is not
-    // idle.
+    // The server still logs a million new heads for a while after their creation and is not idle until then.
     await untilHeadsAreLogged(server, Date.now())
     return figures
   })
-  tell(`  ${Math.round(made.value)} agents/s, ${made.also.cpu_us} us of the server's CPU each`)
+  report(`  ${Math.round(created.value)} agents/s, ${created.also.cpu_us} us of the server's CPU each`)
   const starts = []
   for (let round = 1; round <= STARTS; round++) {
-    const before = await withServer(empty, settledMemory)
+    const before = await withServer(empty, stableMemory)
     const after = await withServer(full, async (server) => ({
       startMs: server.startMs,
-      ...(await settledMemory(server)),
+      ...(await stableMemory(server)),
     }))
     const each = (kind) => (after[kind] - before[kind]) / agents
     starts.push({ resident: each('resident'), anonymous: each('anonymous'), startMs: after.startMs })
-    tell(`  start ${round}: ${Math.round(after.startMs)} ms, ${Math.round(each('resident'))} bytes an agent`)
+    report(
+      `  start ${round}: ${Math.round(after.startMs)} ms, ${Math.round(each('resident'))} bytes an agent`,
+    )
   }
   const of = (name) => median(starts.map((start) => start[name]))
   const stored = (diskBytes(full) - diskBytes(empty)) / agents
   const also = { agents }
   return [
-    { name: 'agents made by ingest', unit: 'agents/s', ...made, also: { agents, ...made.also } },
+    { name: 'agents made by ingest', unit: 'agents/s', ...created, also: { agents, ...created.also } },
     {
       name: `memory of one of ${agents} idle agents`,
       value: of('resident'),
@@ -71,7 +72,7 @@ export async function agentsMillion({ plan, directory, tell }) {
   ]
 }
 
-/** Waits until the server log has every head from before a moment. */
+/** Waits until the server log has every head from before a time. */
 async function untilHeadsAreLogged({ url }, momentMs) {
   const deadlineMs = Date.now() + LOGGED_WITHIN_MS
   while (Date.now() < deadlineMs) {
@@ -80,7 +81,7 @@ async function untilHeadsAreLogged({ url }, momentMs) {
     if (Number(seconds) * 1_000 >= momentMs) return
     await new Promise((resolve) => setTimeout(resolve, 500))
   }
-  throw new Error(`Expected the server log to tell of every head within ${LOGGED_WITHIN_MS} ms`)
+  throw new Error(`The server log did not have every head within ${LOGGED_WITHIN_MS} ms`)
 }
 
 async function withServer(dataDirectory, use) {
@@ -123,7 +124,7 @@ async function makeAgents({ url, pid }, { agents, plan }) {
   }
 }
 
-/** What a directory takes on disk, bytes. */
+/** The disk space of a directory, bytes. */
 function diskBytes(directory) {
   return Number.parseInt(execFileSync('du', ['-s', '--block-size=1', directory], { encoding: 'utf8' }), 10)
 }

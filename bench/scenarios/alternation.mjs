@@ -6,38 +6,38 @@ import { against, median } from '../statistics.mjs'
 const echoScript = fileURLToPath(new URL('../ceilings/echo-server.mjs', import.meta.url))
 
 /**
- * What a scenario needs.
+ * The context of a scenario.
  * @typedef {object} Bench
  * @property {import('../options.mjs').Plan} plan
- * @property {string} directory a temporary one, for data directories and lists of requests
- * @property {(text: string) => void} tell shows what goes on
+ * @property {string} directory temporary, for data directories and lists of requests
+ * @property {(text: string) => void} report shows progress
  */
 
 const nodeEchoScript = fileURLToPath(new URL('../ceilings/node-echo-server.mjs', import.meta.url))
 
-/** Starts the echo, the ceiling of every request. */
+/** Starts the echo server, the ceiling of every request. */
 export function startEcho() {
   return startServer([echoScript])
 }
 
-/** Starts the echo of node:http. */
+/** Starts the echo server of node:http. */
 export function startNodeEcho() {
   return startServer([nodeEchoScript])
 }
 
 /**
- * A server and its load.
- * @typedef {{url: string, load: import('../load.mjs').Load}} Asked
+ * A server and the load that is sent to it.
+ * @typedef {{url: string, load: import('../load.mjs').Load}} LoadTarget
  */
 
 /**
- * Measures product and ceiling in turn, so that both meet the machine at the same speed.
+ * Measures product and ceiling alternately, so that both run at the same speed of the machine.
  * @param {Bench} bench
- * @param {{product: Asked, ceiling: Asked, connections: number}} setting
- * @returns {Promise<{value: number, ceiling: number, ratio: number, answered: number, also: object}>} per second;
- *   `answered`: requests that the product answered, warm-up included
+ * @param {{product: LoadTarget, ceiling: LoadTarget, connections: number}} setting
+ * @returns {Promise<{value: number, ceiling: number, ratio: number, answered: number, also: object}>} per
+ *   second; `answered`: requests that the product answered, warm-up included
  */
-export async function inTurn({ plan, tell }, { product, ceiling, connections }) {
+export async function alternate({ plan, report }, { product, ceiling, connections }) {
   const shape = { connections, seconds: plan.seconds }
   const warmUp = { connections, seconds: plan.warmUpSeconds }
   const run = ({ load, url }, how) => runCleanly(load, url, how)
@@ -50,7 +50,7 @@ export async function inTurn({ plan, tell }, { product, ceiling, connections }) 
     answered += ofProduct.requests
     rounds.push({ value: ofProduct.perSecond, ceiling: ofCeiling.perSecond, ofProduct })
     const ratio = (ofProduct.perSecond / ofCeiling.perSecond).toFixed(3)
-    tell(
+    report(
       `  round ${round}: ${Math.round(ofProduct.perSecond)}/s of ${Math.round(ofCeiling.perSecond)}/s, ${ratio}`,
     )
   }

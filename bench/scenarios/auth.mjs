@@ -8,27 +8,27 @@ import { call, createAgents, credential, startProductWithAuth } from '../server.
 import { against, median } from '../statistics.mjs'
 
 const USERS = 128
-/** Logins in flight at once for each thread that hashes: enough that no thread ever waits for work. */
+/** Concurrent logins for each hash thread: enough that no thread waits for work. */
 const LOGINS_PER_THREAD = 16
-/** The most threads that the server hashes with (src/base/limits/limits.ts, passwordThreadsMax). */
+/** The most hash threads of the server (src/base/limits/limits.ts, passwordThreadsMax). */
 const HASH_THREADS_MAX = 16
 const AGENTS = 100
 const WRITES = 2_000
 const WRITE_CONNECTIONS = 64
-/** Seconds of logins before and after the writes that they are to disturb. */
+/** Seconds of logins before and after the writes that they disturb. */
 const LOGIN_MARGIN_SECS = 1
 
 /**
- * Logins with right passwords against bare argon2id on as many threads, and what they do to single durable writes
- * beside them.
+ * Logins with right passwords against bare argon2id on as many threads, and the effect of logins on single
+ * durable writes.
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<import('../report.mjs').Measured[]>}
  */
 export async function auth(bench) {
-  const { plan, directory, tell } = bench
+  const { plan, directory, report } = bench
   const product = await startProductWithAuth(join(directory, 'auth'))
   try {
-    tell('logins by password')
+    report('logins by password')
     const users = benchUsers(USERS)
     await registerAll(`${product.url}/v1/auth/register`, users)
     await checkOneLogin(product.url, users[0])
@@ -40,7 +40,7 @@ export async function auth(bench) {
       threads,
     }
     const rate = await loginRate(bench, product.url, logins)
-    tell(`single writes, ${WRITE_CONNECTIONS} connections, without logins and with them`)
+    report(`single writes, ${WRITE_CONNECTIONS} connections, without logins and with them`)
     const agents = agentNames('writer', AGENTS)
     await createAgents(product.url, agents)
     const writes = prepareLoad(writeRequests(agents, { count: WRITES, headers: credential }), generator)
@@ -50,7 +50,7 @@ export async function auth(bench) {
   }
 }
 
-async function loginRate({ plan, tell }, url, { load, connections, threads }) {
+async function loginRate({ plan, report }, url, { load, connections, threads }) {
   const durationMs = plan.seconds * 1_000
   await runCleanly(load, url, { connections, seconds: plan.warmUpSeconds })
   const rounds = []
@@ -59,7 +59,7 @@ async function loginRate({ plan, tell }, url, { load, connections, threads }) {
     const ceiling = await argon2Rate({ threads, durationMs })
     rounds.push({ value: logins.perSecond, ceiling, logins })
     const ratio = (logins.perSecond / ceiling).toFixed(3)
-    tell(`  round ${round}: ${logins.perSecond.toFixed(1)}/s of ${ceiling.toFixed(1)}/s, ${ratio}`)
+    report(`  round ${round}: ${logins.perSecond.toFixed(1)}/s of ${ceiling.toFixed(1)}/s, ${ratio}`)
   }
   return {
     name: `logins by password, ${connections} clients`,
@@ -70,7 +70,7 @@ async function loginRate({ plan, tell }, url, { load, connections, threads }) {
   }
 }
 
-async function writesBesideLogins({ plan, tell }, url, { writes, logins }) {
+async function writesBesideLogins({ plan, report }, url, { writes, logins }) {
   const shape = { connections: WRITE_CONNECTIONS, seconds: plan.seconds }
   await runCleanly(writes, url, { ...shape, seconds: plan.warmUpSeconds })
   const rounds = []
@@ -79,7 +79,7 @@ async function writesBesideLogins({ plan, tell }, url, { writes, logins }) {
     const beside = await besideLogins(url, logins, { writes, shape })
     rounds.push({ alone, ...beside, slower: beside.busy.p99Ms / alone.p99Ms })
     const times = rounds.at(-1).slower.toFixed(2)
-    tell(
+    report(
       `  round ${round}: p99 ${beside.busy.p99Ms} ms with logins, ${alone.p99Ms} ms without, ${times} times`,
     )
   }
@@ -99,7 +99,7 @@ async function writesBesideLogins({ plan, tell }, url, { writes, logins }) {
   }
 }
 
-/** The writes within a time in which logins go on from before the first to after the last. */
+/** Runs the writes while logins run, from before the first write until after the last one. */
 async function besideLogins(url, { load, connections }, { writes, shape }) {
   const seconds = shape.seconds + 2 * LOGIN_MARGIN_SECS
   const loggingIn = runCleanly(load, url, { connections, seconds })
@@ -108,7 +108,7 @@ async function besideLogins(url, { load, connections }, { writes, shape }) {
   return { busy, loggedIn }
 }
 
-/** The login whose token is read closely; the load only counts its answers. */
+/** Checks the token of one login; the load only counts its answers. */
 async function checkOneLogin(url, body) {
   const { token } = await call(`${url}/v1/auth/login`, { body })
   const claims = JSON.parse(Buffer.from(token.split('.')[1], 'base64url').toString())

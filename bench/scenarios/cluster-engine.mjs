@@ -9,40 +9,40 @@ import { agentNames } from '../records.mjs'
 import { countRecords, createAgents } from '../server.mjs'
 import { median, rounded } from '../statistics.mjs'
 import { checkCounts, singleWrites } from '../writers.mjs'
-import { inTurn } from './alternation.mjs'
+import { alternate } from './alternation.mjs'
 
 const delayScript = fileURLToPath(new URL('../delay-server.mjs', import.meta.url))
 const PROMOTED = 'where the primary is killed and a standby promoted'
 const PROMOTION_TARGET_MS = 3_000
 /** The lease of a node whose primary is killed, seconds. */
 const LEASE_SECS = 10
-const WAY_SHARDS = 16
-const WAY_CONNECTIONS = 512
-/** There and back together a millisecond. */
+const LINK_SHARDS = 16
+const LINK_CONNECTIONS = 512
+/** In each direction, so that a round trip takes 1 ms. */
 const DELAY_MS = 0.5
-const WAY_TARGET = 0.85
-const WAY_NAME = `writes over a way of 1 ms to the database, ${WAY_SHARDS} shards, by those without delay, ${WAY_CONNECTIONS} connections`
-const QUESTIONS = 200
-/** Each of many threads compiles its code anew, on the same processors. */
+const LINK_TARGET = 0.85
+const LINK_NAME = `writes with a 1 ms round trip to the database, ${LINK_SHARDS} shards, by those without delay, ${LINK_CONNECTIONS} connections`
+const PINGS = 200
+/** Usual warm-ups: each of many threads compiles its code, on the same processors. */
 const WARM_UPS = 4
 
 /**
- * What the database of a cluster, and the way to it, do to writes.
+ * How the failover of a cluster's database and the delay to it affect writes.
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<(import('../report.mjs').Measured | import('../report.mjs').NotMeasured)[]>}
  */
 export async function clusterEngine(bench) {
-  if (!hasPostgresql()) return [{ name: WAY_NAME, notMeasured: 'no PostgreSQL' }]
-  return [await promotions(bench), await ways(bench)]
+  if (!hasPostgresql()) return [{ name: LINK_NAME, notMeasured: 'no PostgreSQL' }]
+  return [await promotions(bench), await delayedLink(bench)]
 }
 
-/** How long writers of all shards wait while a standby takes the place of the primary. */
-async function promotions({ plan, directory, tell }) {
-  tell(PROMOTED)
+/** How long writers of all shards wait while a standby is promoted to primary. */
+async function promotions({ plan, directory, report }) {
+  report(PROMOTED)
   const gaps = []
   for (let round = 1; round <= plan.rounds; round++) {
     gaps.push(await promotion(`promotion-${round}`, { shards: shardsOf(plan), directory }))
-    tell(`  round ${round}: ${gapText(gaps.at(-1))}`)
+    report(`  round ${round}: ${gapText(gaps.at(-1))}`)
   }
   return gapFigure(PROMOTED, gaps, PROMOTION_TARGET_MS)
 }
@@ -69,16 +69,16 @@ async function promotion(name, { shards, directory }) {
   }
 }
 
-/** Makes the standby that has received most the primary, and has the other one follow it. */
+/** Promotes the standby that has received most, and lets the other one follow it. */
 async function promote(standbys) {
   const text = "SELECT pg_wal_lsn_diff(pg_last_wal_receive_lsn(), '0/0')::text AS received"
-  const told = await Promise.all(
+  const standbyPositions = await Promise.all(
     standbys.map(async ({ port, client }) => {
       const { rows } = await client.query(text)
       return { port, client, received: BigInt(rows[0].received) }
     }),
   )
-  const [first, second] = told.sort((one, other) => (one.received > other.received ? -1 : 1))
+  const [first, second] = standbyPositions.sort((one, other) => (one.received > other.received ? -1 : 1))
   const follow = async () => {
     const from = `host=127.0.0.1 port=${first.port} user=bench`
     await second.client.query(`ALTER SYSTEM SET primary_conninfo = '${from}'`)
@@ -88,37 +88,40 @@ async function promote(standbys) {
 }
 
 /**
- * Two nodes alike, over databases of one server, each behind the same proxy: one of them passes on later. The proxy takes of the
- * same processors.
+ * Two equal nodes over databases of one server, each behind such a proxy; only one of the proxies delays. The
+ * proxies share the processors with the nodes.
  */
-async function ways(bench) {
-  const { plan, directory, tell } = bench
-  tell(WAY_NAME)
-  const { agents, load } = singleWrites(bench, WAY_SHARDS)
+async function delayedLink(bench) {
+  const { plan, directory, report } = bench
+  report(LINK_NAME)
+  const { agents, load } = singleWrites(bench, LINK_SHARDS)
   const database = await startDatabase({ standbys: 1 })
   const started = []
-  const way = async (name, delayMs) => {
+  const startBehindProxy = async (name, delayMs) => {
     const proxy = await startServer([delayScript, new URL(database.url).port, String(delayMs)])
     started.push(proxy)
     const url = (await database.make(name)).replace(/:\d+\//, `:${new URL(proxy.url).port}/`)
-    const node = await startNode(name, initCluster(url, WAY_SHARDS), directory)
+    const node = await startNode(name, initCluster(url, LINK_SHARDS), directory)
     started.push(node)
     await createAgents(node.url, agents)
     return { url: node.url, load, roundTripMs: await roundTripMs(url) }
   }
   try {
-    const [delayed, direct] = [await way('way_delayed', DELAY_MS), await way('way_direct', 0)]
+    const [delayed, direct] = [
+      await startBehindProxy('link_delayed', DELAY_MS),
+      await startBehindProxy('link_direct', 0),
+    ]
     const before = await countRecords(delayed.url, agents)
-    const setting = { product: delayed, ceiling: direct, connections: WAY_CONNECTIONS }
+    const setting = { product: delayed, ceiling: direct, connections: LINK_CONNECTIONS }
     const warm = { ...plan, warmUpSeconds: WARM_UPS * plan.warmUpSeconds }
-    const { answered, also, ...turn } = await inTurn({ ...bench, plan: warm }, setting)
+    const { answered, also, ...turn } = await alternate({ ...bench, plan: warm }, setting)
     const recorded = (await countRecords(delayed.url, agents)) - before
-    checkCounts({ answered, recorded, inFlight: (plan.rounds + 1) * WAY_CONNECTIONS })
+    checkCounts({ answered, recorded, inFlight: (plan.rounds + 1) * LINK_CONNECTIONS })
     return {
-      name: WAY_NAME,
+      name: LINK_NAME,
       unit: 'writes/s',
       ...turn,
-      target: { ratio: WAY_TARGET },
+      target: { ratio: LINK_TARGET },
       also: {
         ...also,
         round_trip_ms: rounded(delayed.roundTripMs),
@@ -126,18 +129,18 @@ async function ways(bench) {
       },
     }
   } finally {
-    // Nodes before their ways.
+    // Nodes before their proxies.
     for (const one of started.reverse()) await one.stop()
     await database.stop()
   }
 }
 
-/** What the least question takes, so that a reader sees what the delay was. */
+/** The time of the smallest query, which shows the actual delay. */
 async function roundTripMs(url) {
   const client = await connected(url)
   const times = []
   try {
-    while (times.length < QUESTIONS) {
+    while (times.length < PINGS) {
       const startedMs = performance.now()
       await client.query('SELECT 1')
       times.push(performance.now() - startedMs)

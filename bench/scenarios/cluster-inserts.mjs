@@ -6,7 +6,7 @@ import { agentNames } from '../records.mjs'
 import { cpuMsOf, cpuMsOfAll } from '../server.mjs'
 import { against, median, rounded } from '../statistics.mjs'
 import { singleWrites } from '../writers.mjs'
-import { inTurn } from './alternation.mjs'
+import { alternate } from './alternation.mjs'
 import { AGENTS, uploadAll } from './ingest.mjs'
 
 const insertServer = fileURLToPath(new URL('../peers/insert-server.mjs', import.meta.url))
@@ -19,45 +19,45 @@ const INGEST_TARGET = 2.5
 const INGEST_CLIENTS = 64
 
 /**
- * A node over a database by what the same database does alone: INSERTs of pgbench, and those of a server of node:http. What
- * each process takes of the processors tells how many nodes one database feeds.
+ * A node over a database, by what the same database does alone: INSERTs of pgbench, and INSERTs of a
+ * node:http server. The CPU time of each process shows how many nodes one database can serve.
  * @param {{bench: import('./alternation.mjs').Bench, node: {url: string, pid: number}, database: object}} run
  */
 export async function inserts({ bench, node, database }) {
   const { load } = singleWrites(bench)
-  const { plan, tell } = bench
+  const { plan, report } = bench
   const measured = []
-  // Rows of the other server must not be counted as those of pgbench.
+  // Rows of the other server must not be counted as rows of pgbench.
   await database.query(makeTableNamed(insertedTable))
   const other = await startServer([insertServer, database.url, insertedTable])
   try {
     for (const { connections, insert: insertTarget, server: serverTarget } of settings) {
-      tell(`single writes, ${connections} connections, by INSERTs of as many clients of pgbench`)
+      report(`single writes, ${connections} connections, by INSERTs of as many clients of pgbench`)
       const [contender] = singles(database)({ connections })
       const shape = { connections, seconds: plan.seconds }
       await contender.measure(plan.seconds)
       await runCleanly(load, node.url, { connections, seconds: plan.warmUpSeconds })
       const rounds = []
-      const took = []
+      const costs = []
       for (let round = 1; round <= plan.rounds; round++) {
         const before = cpuOf({ node, database })
         const { perSecond: value, requests } = await runCleanly(load, node.url, shape)
-        took.push(perThousand(before, cpuOf({ node, database }), requests))
+        costs.push(perThousand(before, cpuOf({ node, database }), requests))
         const { value: ceiling } = await contender.measure(plan.seconds)
         rounds.push({ value, ceiling })
-        tellRound(tell, round, { value, ceiling })
+        reportRound(report, round, { value, ceiling })
       }
       measured.push({
         name: `writes of a node over a database, ${connections} connections, by INSERTs of pgbench`,
         unit: 'writes/s',
         ...against(rounds),
         target: { ratio: insertTarget },
-        also: costOf(took),
+        also: costOf(costs),
       })
-      tell(`the same by a server of node:http that INSERTs, ${connections} connections`)
+      report(`the same by a server of node:http that INSERTs, ${connections} connections`)
       const product = { url: node.url, load }
       const ceiling = { url: other.url, load }
-      const { value, ceiling: found, ratio, also } = await inTurn(bench, { product, ceiling, connections })
+      const { value, ceiling: found, ratio, also } = await alternate(bench, { product, ceiling, connections })
       measured.push({
         name: `writes of a node over a database, ${connections} connections, by a server of node:http that INSERTs`,
         value,
@@ -75,27 +75,27 @@ export async function inserts({ bench, node, database }) {
   return measured
 }
 
-async function ingested({ bench: { plan, tell }, node, database }) {
-  tell('NDJSON ingest, a signature a record, by INSERTs of 64 clients of pgbench')
+async function ingested({ bench: { plan, report }, node, database }) {
+  report('NDJSON ingest, a signature a record, by INSERTs of 64 clients of pgbench')
   const agents = agentNames('feed', AGENTS)
   const [contender] = singles(database)({ connections: INGEST_CLIENTS })
   await contender.measure(plan.seconds)
   const rounds = []
-  const took = []
+  const costs = []
   for (let round = 1; round <= plan.rounds; round++) {
     const before = cpuOf({ node, database })
     const value = await uploadAll(node.url, agents, { lines: plan.ingestLines, signing: 'record' })
-    took.push(perThousand(before, cpuOf({ node, database }), plan.ingestLines * agents.length))
+    costs.push(perThousand(before, cpuOf({ node, database }), plan.ingestLines * agents.length))
     const { value: ceiling } = await contender.measure(plan.seconds)
     rounds.push({ value, ceiling })
-    tellRound(tell, round, { value, ceiling })
+    reportRound(report, round, { value, ceiling })
   }
   return {
     name: `ingest of a node over a database, by INSERTs of ${INGEST_CLIENTS} clients of pgbench`,
     unit: 'records/s',
     ...against(rounds),
     target: { ratio: INGEST_TARGET },
-    also: costOf(took),
+    also: costOf(costs),
   }
 }
 
@@ -108,9 +108,12 @@ function perThousand(before, after, records) {
   return after.map((ms, nth) => (1_000 * (ms - (before[nth] ?? 0))) / records)
 }
 
-/** CPU time of 1,000 records, and how many nodes keep one processor of the database busy that have one each. */
-function costOf(took) {
-  const of = (nth) => median(took.map((one) => one[nth]))
+/**
+ * CPU time of 1,000 records, and how many nodes with a busy processor each keep one processor of the database
+ * busy.
+ */
+function costOf(costs) {
+  const of = (nth) => median(costs.map((one) => one[nth]))
   const [node, primary, standby] = [of(0), of(1), of(2)]
   return {
     node_cpu_ms_per_1000: rounded(node),
@@ -120,7 +123,7 @@ function costOf(took) {
   }
 }
 
-function tellRound(tell, round, { value, ceiling }) {
+function reportRound(report, round, { value, ceiling }) {
   const ratio = (value / ceiling).toFixed(3)
-  tell(`  round ${round}: ${Math.round(value)}/s of ${Math.round(ceiling)}/s, ${ratio}`)
+  report(`  round ${round}: ${Math.round(value)}/s of ${Math.round(ceiling)}/s, ${ratio}`)
 }

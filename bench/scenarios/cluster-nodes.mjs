@@ -1,10 +1,10 @@
 import { shardOf } from '../../dist/src/strand/placement.js'
 import { gapFigure, gapOf, gapText } from '../gap-writer.mjs'
-import { ownedBy, ownerOf, sharing, startNode } from '../nodes.mjs'
+import { ownedBy, ownerOf, startNode, untilShared } from '../nodes.mjs'
 import { singleWrites } from '../writers.mjs'
-import { inTurn } from './alternation.mjs'
+import { alternate } from './alternation.mjs'
 
-/** Of a write that a node passes on, by one at the owner of the shards. */
+/** Of writes that a node forwards, by writes at the owner of the shards. */
 const FORWARDED_TARGET = 0.75
 const CONNECTIONS = [64, 512]
 /** The lease of the nodes that are killed and stopped, seconds. */
@@ -12,11 +12,12 @@ const LEASE_SECS = 2
 const AGENT = 'failover'
 
 /**
- * Writes at a node that owns no shard, which passes them on to the owner over a link, by writes at the owner. Both nodes, the
- * database and the load share two processors, so that the second node takes its work from the first.
- * @param {{bench: import('./alternation.mjs').Bench, node: {url: string}, env: Record<string, string>}} run `node` owns the
- *   shards; with the lease of `env` a second one gets none while this lasts
- * @throws {Error} when it got one
+ * Writes at a node that owns no shard and forwards them to the owner over a link, by writes at the owner.
+ * Both nodes, the database and the load share two processors, so the second node takes CPU time from the
+ * first.
+ * @param {{bench: import('./alternation.mjs').Bench, node: {url: string}, env: Record<string, string>}} run
+ *   `node` owns the shards; the lease of `env` is so long that a second node gets none during the measurement
+ * @throws {Error} when the second node got a shard
  */
 export async function forwarded({ bench, node, env }) {
   const standby = await startNode('standby', env, bench.directory)
@@ -25,9 +26,9 @@ export async function forwarded({ bench, node, env }) {
     const { load } = singleWrites(bench)
     const measured = []
     for (const connections of CONNECTIONS) {
-      bench.tell(`single writes through a link, ${connections} connections`)
+      bench.report(`single writes through a link, ${connections} connections`)
       const product = { url: standby.url, load }
-      const turn = await inTurn(bench, { product, ceiling: { url: node.url, load }, connections })
+      const turn = await alternate(bench, { product, ceiling: { url: node.url, load }, connections })
       const { value, ceiling, ratio, also } = turn
       const name = `writes through a link, ${connections} connections, by those at the owner`
       measured.push({
@@ -53,13 +54,14 @@ async function ownsNone(url) {
 }
 
 /**
- * How long nobody answers a write, of two nodes that share the shards: after a kill of the one that owns that of the write,
- * where both are asked in turn; and at the one that stays, where the owner is stopped in order. What is killed or stopped
- * is started again, and gets its share.
- * @param {{bench: import('./alternation.mjs').Bench, env: Record<string, string>, shards: number}} run no node runs
+ * The longest time without an answered write, on two nodes that share the shards: after a kill of the node
+ * that owns the written shard, when both nodes are tried alternately; and at the remaining node, when the
+ * owner is stopped in order. The killed or stopped node is started again and gets its share.
+ * @param {{bench: import('./alternation.mjs').Bench, env: Record<string, string>, shards: number}} run no
+ * node runs
  */
 export async function failovers({ bench, env, shards }) {
-  const { plan, tell, directory } = bench
+  const { plan, report, directory } = bench
   const settings = { ...env, SERVICE_CLUSTER_LEASE_SECS: String(LEASE_SECS) }
   const start = (name) => startNode(name, settings, directory)
   const nodes = new Map()
@@ -70,7 +72,7 @@ export async function failovers({ bench, env, shards }) {
       for (const how of ['kill', 'stop']) {
         const { owner, ...gap } = await failover(nodes, { how, shards })
         gaps[how].push(gap)
-        tell(`  round ${round}: ${how} of the owner, ${gapText(gap)}`)
+        report(`  round ${round}: ${how} of the owner, ${gapText(gap)}`)
         await startInto(nodes, owner, start)
       }
     }
@@ -85,18 +87,18 @@ export async function failovers({ bench, env, shards }) {
 }
 
 async function startInto(nodes, name, start) {
-  // One that does not start again must not be stopped.
+  // A node that fails to start again must not be stopped.
   nodes.delete(name)
   nodes.set(name, await start(name))
 }
 
-/** Kills or stops the node that owns the shard of the agent that is written. */
+/** Kills or stops the node that owns the shard of the written agent. */
 async function failover(nodes, { how, shards }) {
   const urls = [...nodes.values()].map(({ url }) => url)
-  await sharing(urls, shards)
+  await untilShared(urls, shards)
   const owner = await ownerOf(urls, shardOf(AGENT, shards))
   const { url: ownUrl } = nodes.get(owner)
-  const asked = how === 'kill' ? urls : urls.filter((url) => url !== ownUrl)
-  const gap = await gapOf({ urls: asked, agents: [AGENT] }, () => nodes.get(owner)[how]())
+  const writerUrls = how === 'kill' ? urls : urls.filter((url) => url !== ownUrl)
+  const gap = await gapOf({ urls: writerUrls, agents: [AGENT] }, () => nodes.get(owner)[how]())
   return { owner, ...gap }
 }

@@ -1,5 +1,5 @@
 import { runCleanly } from '../load.mjs'
-import { initCluster, ownedBy, sharing, startNode } from '../nodes.mjs'
+import { initCluster, ownedBy, startNode, untilShared } from '../nodes.mjs'
 import { hasPostgresql, startDatabase } from '../peers/postgresql.mjs'
 import { makeQuota } from '../quota.mjs'
 import { countRecords, cpuMsOf, createAgents } from '../server.mjs'
@@ -10,18 +10,22 @@ const NAME = 'writes of three nodes with 20 % of a processor each, by one such n
 const SHARE = 0.2
 const NODES = ['three_a', 'three_b', 'three_c']
 const SHARDS = 6
-/** Of the clients of each of three, who ask one node each: 64 together. */
+/** Connections of each of three clients, one for each node: 64 together. */
 const CONNECTIONS = [22, 21, 21]
-/** Nodes share after three leases; and one that gets little of a processor must not be taken for dead. */
+/** Nodes share the shards after three leases; and a node with a small quota must not be taken for dead. */
 const LEASE_SECS = 5
 const TARGET = 2.7
-/** Each thread of each node compiles its code, which would take long within a quota: a write takes half as much after 20 s. */
+/**
+ * Each thread of each node compiles its code, which takes long within a quota: after 20 s a write takes half
+ * as long.
+ */
 const WARM_UPS = 10
 
 /**
- * Three nodes that share the shards of a cluster, by one node that owns as many of another one. Each node has a quota of one
- * processor, and the database, its standby and the load have none: so the machine has as much for three nodes as three
- * machines would. The load is the same, spread over the nodes or sent to the one; writes to a shard of another node are passed on.
+ * Three nodes that share the shards of a cluster, by one node that owns the same number of shards of another
+ * cluster. Each node has a quota of one processor; the database, its standby and the load have none, so the
+ * machine gives three nodes as much as three machines would. The load is the same, spread over the nodes or
+ * sent to the one node; a write to a shard of another node is forwarded.
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<(import('../report.mjs').Measured | import('../report.mjs').NotMeasured)[]>}
  */
@@ -46,42 +50,45 @@ export async function clusterQuotas(bench) {
     await start('of_one', ['lone'])
     return [await compared(bench, { nodes, quotas })]
   } finally {
-    // Without quotas they stop sooner.
+    // Without quotas they stop faster.
     for (const quota of quotas) quota.remove()
     for (const node of nodes) await node.stop()
     await database.stop()
   }
 }
 
-/** @param {{nodes: {url: string, pid: number}[], quotas: import('../quota.mjs').Quota[]}} run the lone node is the last */
+/**
+ * @param {{nodes: {url: string, pid: number}[], quotas: import('../quota.mjs').Quota[]}} run the last node is
+ * the single one
+ */
 async function compared(bench, { nodes, quotas }) {
-  const { plan, tell } = bench
+  const { plan, report } = bench
   const { agents, load } = singleWrites(bench, SHARDS)
   const [three, one] = [nodes.slice(0, -1), nodes.slice(-1)]
   for (const [{ url }] of [three, one]) await createAgents(url, agents)
-  tell('three nodes share their shards')
-  await sharing(urlsOf(three), SHARDS)
+  report('three nodes share their shards')
+  await untilShared(urlsOf(three), SHARDS)
   const before = await countRecords(three[0].url, agents)
-  const run = (asked, seconds) => loaded(asked, { load, seconds })
+  const run = (targets, seconds) => loaded(targets, { load, seconds })
   const warmUps = [
     await run(one, WARM_UPS * plan.warmUpSeconds),
     await run(three, WARM_UPS * plan.warmUpSeconds),
   ]
   for (const [nth, { pid }] of nodes.entries()) quotas[nth].add(pid)
-  tell(NAME)
+  report(NAME)
   warmUps.push(await run(one, plan.warmUpSeconds), await run(three, plan.warmUpSeconds))
   const rounds = []
   for (let round = 1; round <= plan.rounds; round++) {
     const [ofThree, ofOne] = [await run(three, plan.seconds), await run(one, plan.seconds)]
     const [value, ceiling] = [ofThree.perSecond, ofOne.perSecond]
     rounds.push({ value, ceiling, ofThree, ofOne })
-    tell(
+    report(
       `  round ${round}: ${Math.round(value)}/s of ${Math.round(ceiling)}/s, ${(value / ceiling).toFixed(3)}`,
     )
   }
-  await shareStill(three)
+  await checkShares(three)
   const answeredBy = [
-    ...warmUps.filter(({ asked }) => asked === three),
+    ...warmUps.filter(({ targets }) => targets === three),
     ...rounds.map(({ ofThree }) => ofThree),
   ]
   checkCounts({
@@ -92,25 +99,25 @@ async function compared(bench, { nodes, quotas }) {
   return figureOf(rounds)
 }
 
-/** The load of 64 clients, spread over some nodes, and what each of these took of a processor meanwhile. */
-async function loaded(asked, { load, seconds }) {
-  const [startedMs, before] = [performance.now(), asked.map(({ pid }) => cpuMsOf(pid))]
+/** Runs the load of 64 clients, spread over some nodes, and measures the CPU share of each node. */
+async function loaded(targets, { load, seconds }) {
+  const [startedMs, before] = [performance.now(), targets.map(({ pid }) => cpuMsOf(pid))]
   const parts = CONNECTIONS.map((connections, nth) =>
-    runCleanly(load, asked[nth % asked.length].url, { connections, seconds }),
+    runCleanly(load, targets[nth % targets.length].url, { connections, seconds }),
   )
   const results = await Promise.all(parts)
   const elapsedMs = performance.now() - startedMs
   return {
-    asked,
+    targets,
     requests: sum(results.map(({ requests }) => requests)),
     perSecond: sum(results.map(({ perSecond }) => perSecond)),
     p50Ms: median(results.map(({ p50Ms }) => p50Ms)),
-    processors: asked.map(({ pid }, nth) => (cpuMsOf(pid) - before[nth]) / elapsedMs),
+    processors: targets.map(({ pid }, nth) => (cpuMsOf(pid) - before[nth]) / elapsedMs),
   }
 }
 
-/** @throws {Error} when a shard has moved while it was measured */
-async function shareStill(three) {
+/** @throws {Error} when a shard has moved during the measurement */
+async function checkShares(three) {
   const owned = await Promise.all(urlsOf(three).map(ownedBy))
   if (owned.some((shards) => shards !== SHARDS / NODES.length))
     throw new Error(`Expected three nodes to own ${SHARDS / NODES.length} shards each, they own ${owned}`)

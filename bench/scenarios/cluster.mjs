@@ -9,11 +9,11 @@ import { against, median, rounded } from '../statistics.mjs'
 import { checkCounts, singleWrites } from '../writers.mjs'
 import { inserts } from './cluster-inserts.mjs'
 import { failovers, forwarded } from './cluster-nodes.mjs'
-import { inTurn } from './alternation.mjs'
+import { alternate } from './alternation.mjs'
 import { AGENTS, uploadAll } from './ingest.mjs'
 
 const NAME = 'a node over a database'
-/** So long that no shard moves to a second node while something is measured: that happens after three leases. */
+/** So long that no shard moves to a second node during the measurements: that happens after three leases. */
 const LONG_LEASE_SECS = 120
 const settings = [
   { connections: 64, target: { ratio: 0.6 } },
@@ -22,12 +22,13 @@ const settings = [
 const INGEST_TARGET = 0.8
 const COMMITS_TARGET = { writes: 30, ingest: 3 }
 const LONE_TARGET = 1.5
-/** PostgreSQL tells its figures a little later. */
-const TOLD_AFTER_MS = 2_000
+/** PostgreSQL publishes its statistics with a delay. */
+const STATISTICS_DELAY_MS = 2_000
 
 /**
- * A node over a database with a synchronous standby on this machine, by a server of its own with the log in files: the
- * two processors serve the node, both database servers and the load, so these ratios are less than those of two machines.
+ * A node over a database with a synchronous standby on this machine, by a single server with the log in
+ * files. The two processors serve the node, both database servers and the load, so these ratios are lower
+ * than with two machines.
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<(import('../report.mjs').Measured | import('../report.mjs').NotMeasured)[]>}
  */
@@ -54,7 +55,7 @@ export async function cluster(bench) {
 }
 
 /**
- * The same node by what its database does alone.
+ * The same node, by what its database does alone.
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<(import('../report.mjs').Measured | import('../report.mjs').NotMeasured)[]>}
  */
@@ -86,16 +87,16 @@ async function writes({ bench, database, node, alone }) {
   for (const { url } of [node, alone]) await createAgents(url, agents)
   const measured = []
   for (const { connections, target } of settings) {
-    bench.tell(`single writes, ${connections} connections`)
+    bench.report(`single writes, ${connections} connections`)
     const before = await countRecords(node.url, agents)
     const commits = await commitsOf(database)
     const product = { url: node.url, load }
-    const turn = await inTurn(bench, { product, ceiling: { url: alone.url, load }, connections })
+    const turn = await alternate(bench, { product, ceiling: { url: alone.url, load }, connections })
     const recorded = (await countRecords(node.url, agents)) - before
     checkCounts({ ...turn, recorded, inFlight: (bench.plan.rounds + 1) * connections })
     const perThousand = (1_000 * ((await commitsOf(database)) - commits)) / recorded
     const { value, ceiling, ratio, also } = turn
-    const name = `writes of ${NAME}, ${connections} connections, by those of a server of its own`
+    const name = `writes of ${NAME}, ${connections} connections, by those of a single server`
     measured.push({ name, value, unit: 'writes/s', ceiling, ratio, target, also })
     measured.push(commitsFigure(`${connections} connections`, perThousand, connections === 512 && 'writes'))
   }
@@ -103,10 +104,10 @@ async function writes({ bench, database, node, alone }) {
 }
 
 async function ingest({ bench, database, node, alone }) {
-  const { plan, tell } = bench
+  const { plan, report } = bench
   const agents = agentNames('feed', AGENTS)
   for (const { url } of [node, alone]) await createAgents(url, agents)
-  tell('NDJSON ingest, a signature a record')
+  report('NDJSON ingest, a signature a record')
   const upload = ({ url }, lines) => uploadAll(url, agents, { lines, signing: 'record' })
   for (const one of [node, alone]) await upload(one, plan.ingestLines >> 1)
   const rounds = []
@@ -115,30 +116,33 @@ async function ingest({ bench, database, node, alone }) {
     const value = await upload(node, plan.ingestLines)
     const ceiling = await upload(alone, plan.ingestLines)
     rounds.push({ value, ceiling })
-    tell(
+    report(
       `  round ${round}: ${Math.round(value)}/s of ${Math.round(ceiling)}/s, ${(value / ceiling).toFixed(3)}`,
     )
   }
   const records = plan.rounds * plan.ingestLines * agents.length
   const perThousand = (1_000 * ((await commitsOf(database)) - commits)) / records
-  const name = `ingest of ${NAME}, by that of a server of its own`
+  const name = `ingest of ${NAME}, by that of a single server`
   return [
     { name, unit: 'records/s', ...against(rounds), target: { ratio: INGEST_TARGET } },
     commitsFigure('ingest', perThousand, 'ingest'),
   ]
 }
 
-/** What the database adds to a write that nobody else writes beside, by what it takes for an INSERT. */
+/** The time that the database adds to a lone write, by the time of an INSERT. */
 async function lone({ bench, database, node, alone }) {
-  const { plan, tell } = bench
+  const { plan, report } = bench
   if (plan.generator !== 'wrk')
     return [
-      { name: `a lone write of ${NAME}`, notMeasured: 'autocannon tells whole milliseconds, install wrk' },
+      {
+        name: `a lone write of ${NAME}`,
+        notMeasured: 'autocannon only reports whole milliseconds: install wrk',
+      },
     ]
   const { load } = singleWrites(bench)
   const [insert] = singles(database)({ connections: 1 })
   const run = ({ url }, seconds) => runCleanly(load, url, { connections: 1, seconds })
-  tell('lone writes')
+  report('lone writes')
   for (const one of [node, alone]) await run(one, plan.warmUpSeconds)
   await insert.measure(plan.seconds)
   const rounds = []
@@ -148,12 +152,12 @@ async function lone({ bench, database, node, alone }) {
     const round = { node: over.p50Ms, alone: own.p50Ms, insert: inserted.p50Ms }
     rounds.push({ ...round, times: (round.node - round.alone) / round.insert })
     const parts = Object.entries(round).map(([name, ms]) => `${name} ${ms.toFixed(3)} ms`)
-    tell(`  round ${number}: ${parts.join(', ')}: ${rounds.at(-1).times.toFixed(2)} times`)
+    report(`  round ${number}: ${parts.join(', ')}: ${rounds.at(-1).times.toFixed(2)} times`)
   }
   const of = (name) => rounded(median(rounds.map((round) => round[name])))
   return [
     {
-      name: `a lone write of ${NAME}, less that of a server of its own, by an INSERT of pgbench`,
+      name: `a lone write of ${NAME}, less that of a single server, by an INSERT of pgbench`,
       value: median(rounds.map(({ times }) => times)),
       unit: 'times',
       target: { below: LONE_TARGET },
@@ -168,6 +172,6 @@ function commitsFigure(of, value, kind) {
 }
 
 async function commitsOf(database) {
-  await pause(TOLD_AFTER_MS)
+  await pause(STATISTICS_DELAY_MS)
   return Number(await database.psql('-c', 'SELECT sum(xact_commit) FROM pg_stat_database'))
 }

@@ -15,26 +15,27 @@ const FRAME_TARGET_MS = 200
 const [SHOWN, OTHER] = ['tail-shown', 'tail-other']
 
 /**
- * The live tail of the console in a browser without a window, while 2,000 records a second are written: to the agent that
- * is shown, and in turn to another one, which is what the machine and the browser do to frames by themselves.
+ * The live tail of the console in a headless browser while 2,000 records a second are written: to the agent
+ * that is shown, and alternately to another agent, which shows what the machine and the browser alone do to
+ * frames.
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<(import('../report.mjs').Measured | import('../report.mjs').NotMeasured)[]>}
  */
 export async function consoleTail(bench) {
   if (!existsSync(CHROMIUM)) return [{ name: NAME, notMeasured: `no browser at ${CHROMIUM}` }]
-  const { plan, directory, tell } = bench
+  const { plan, directory, report } = bench
   const product = await startProduct(join(directory, 'console-tail'))
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: switches })
   try {
     await createAgents(product.url, [SHOWN, OTHER])
-    tell('live tail of the console')
+    report('live tail of the console')
     const page = await openTail(browser, product.url)
     await round(page, product.url, { agent: SHOWN, seconds: plan.warmUpSeconds })
     const rounds = []
     for (let number = 1; number <= plan.rounds; number++) {
       const shown = await round(page, product.url, { agent: SHOWN, seconds: plan.seconds })
       const other = await round(page, product.url, { agent: OTHER, seconds: plan.seconds })
-      tell(
+      report(
         `  round ${number}: ${Math.round(shown.longestMs)} ms, and ${Math.round(other.longestMs)} ms without`,
       )
       rounds.push({ shown, other })
@@ -71,7 +72,7 @@ async function openTail(browser, url) {
   return page
 }
 
-/** Writes for some seconds while the page takes the time from frame to frame. */
+/** Writes for some seconds while the page measures the time between frames. */
 async function round(page, url, { agent, seconds }) {
   await page.evaluate(() => {
     const frames = []

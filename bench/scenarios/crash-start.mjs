@@ -9,19 +9,20 @@ const START_MS_TARGET = 2_000
 const KILLED_AT = 0.7
 
 /**
- * The start of a server that was killed under load, up to the line that it listens, against the start of a directory
- * without agents that was stopped. Every write that was answered before the kill must be there.
+ * The start of a server that was killed under load, until it listens, compared with the start on a directory
+ * without agents after an orderly stop. Every write that was answered before the kill must be stored.
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<import('../report.mjs').Measured[]>}
  */
 export async function crashStart(bench) {
-  const { plan, directory, tell } = bench
+  const { plan, directory, report } = bench
   const { agents, load } = singleWrites(bench)
   const data = join(directory, 'crash-start')
   const empty = join(directory, 'crash-start-empty')
-  tell('start after a kill')
+  report('start after a kill')
   await withServer(data, ({ url }) => createAgents(url, agents))
-  // Its first start makes secrets and stores, which the other one has: its further starts are what to compare with.
+  // The first start creates secrets and stores, which the other directory has already: only later starts are
+  // comparable.
   await withServer(empty, async () => {})
   const rounds = []
   let recorded = 0
@@ -36,12 +37,12 @@ export async function crashStart(bench) {
     })
     rounds.push(round)
     const found = `${round.replayed ?? 'no'} commits replayed`
-    tell(`  round ${number}: ${Math.round(round.startMs)} ms, empty ${Math.round(emptyMs)} ms, ${found}`)
+    report(`  round ${number}: ${Math.round(round.startMs)} ms, empty ${Math.round(emptyMs)} ms, ${found}`)
   }
   return [figureOf(rounds, recorded)]
 }
 
-/** The slowest start of all rounds: how much the log holds is a matter of when the kill comes. */
+/** The slowest start of all rounds, because the length of the log depends on when the kill happens. */
 function figureOf(rounds, records) {
   const slowest = rounds.toSorted((a, b) => a.startMs - a.emptyMs - (b.startMs - b.emptyMs)).at(-1)
   return {
@@ -53,21 +54,21 @@ function figureOf(rounds, records) {
       start_ms: Math.round(slowest.startMs),
       empty_start_ms: Math.round(slowest.emptyMs),
       median_ms: Math.round(median(rounds.map(({ startMs, emptyMs }) => startMs - emptyMs))),
-      // Null where the product has no log.
+      // Null if the product has no log.
       replayed_commits: slowest.replayed ?? null,
       records,
     },
   }
 }
 
-/** Kills a server by SIGKILL while it is under load. Gives the writes that were answered. */
+/** Kills a server with SIGKILL while it is under load. Returns the number of answered writes. */
 async function killUnderLoad({ data, load, seconds }) {
   const server = await startProduct(data)
   const killed = async () => {
     await new Promise((resolve) => setTimeout(resolve, seconds * 1_000 * KILLED_AT))
     await server.kill()
   }
-  // What fails after the kill is no fault.
+  // Requests that fail after the kill are expected.
   const [{ requests }] = await Promise.all([
     load.run(server.url, { connections: CONNECTIONS, seconds }),
     killed(),

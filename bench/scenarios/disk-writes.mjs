@@ -11,21 +11,22 @@ const settings = [
   { connections: 64, target: { below: 900 } },
   { connections: 512, target: { below: 700 } },
 ]
-/** Where others write more than this share of all, what is left says nothing about the server. */
+/** If other processes write more than this share of all bytes, the rest does not describe the server. */
 const REST_SHARE_MAX = 0.5
 
 /**
- * What reaches the disk for a record of 230 bytes, from the first write of a load until its server has stopped and all
- * of it is in the store. What others write in a time as long is subtracted.
+ * The bytes that reach the disk for a record of 230 bytes, from the first write of a load until its server
+ * has stopped and everything is in the store. The writes of other processes in a time of the same length are
+ * subtracted.
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<(import('../report.mjs').Measured | import('../report.mjs').NotMeasured)[]>}
  */
 export async function diskWrites(bench) {
-  const { plan, directory, tell } = bench
+  const { plan, directory, report } = bench
   const disk = diskOf(directory)
   if ('missing' in disk) return settings.map((one) => ({ name: nameOf(one), notMeasured: disk.missing }))
   const writers = singleWrites(bench)
-  tell('bytes to disk')
+  report('bytes to disk')
   for (const { connections } of settings) await prepare(bench, writers, connections)
   const rounds = []
   for (let number = 1; number <= plan.rounds; number++) {
@@ -36,7 +37,7 @@ export async function diskWrites(bench) {
       const { bytes, writes, restShare } = one
       round.push(one)
       const others = `${percent(restShare)} by others`
-      tell(
+      report(
         `  round ${number}, ${connections}: ${rounded(bytes)} bytes, ${rounded(writes)} writes a record, ${others}`,
       )
     }
@@ -50,7 +51,7 @@ export async function diskWrites(bench) {
   )
 }
 
-/** Makes agents and a store that has reserved its files. */
+/** Creates agents and a store that has preallocated its files. */
 async function prepare({ plan, directory }, { agents, load }, connections) {
   const product = await startProduct(storeOf(directory, connections))
   try {
@@ -61,7 +62,7 @@ async function prepare({ plan, directory }, { agents, load }, connections) {
   }
 }
 
-/** A load until its server has stopped, which flushes all that it has. */
+/** Runs a load until its server has stopped, which flushes all data. */
 async function measure({ plan, directory }, { disk, writers, connections }) {
   const { agents, load } = writers
   const product = await startProduct(storeOf(directory, connections))
@@ -86,7 +87,7 @@ function figureOf(setting, rounds) {
   const of = (name) => median(rounds.map((round) => round[name]))
   const name = nameOf(setting)
   if (of('restShare') > REST_SHARE_MAX)
-    return { name, notMeasured: `others wrote ${percent(of('restShare'))} of what reached the disk` }
+    return { name, notMeasured: `other processes wrote ${percent(of('restShare'))} of the bytes to the disk` }
   return {
     name,
     value: of('bytes'),

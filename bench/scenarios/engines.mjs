@@ -2,14 +2,14 @@ import { join } from 'node:path'
 import { prepareLoad } from '../load.mjs'
 import { agentNames, writeRequests } from '../records.mjs'
 import { createAgents, credential, startProduct } from '../server.mjs'
-import { inTurn, startEcho, startNodeEcho } from './alternation.mjs'
+import { alternate, startEcho, startNodeEcho } from './alternation.mjs'
 
 const AGENTS = 100
 const REQUESTS = 2_000
 const CONNECTIONS = 512
 
 /**
- * Single durable writes by node:http against the same by uWebSockets.js, and against a bare server of node:http.
+ * Single durable writes by node:http, compared with uWebSockets.js and with a bare server of node:http.
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<import('../report.mjs').Measured[]>}
  */
@@ -27,12 +27,12 @@ export async function engines(bench) {
   try {
     await createAgents(byNode.url, agents)
     await createAgents(byUws.url, agents)
-    const asked = ({ url }) => ({ url, load })
+    const withLoad = ({ url }) => ({ url, load })
     const compared = async (name, product, { ceiling, target }) => {
-      bench.tell(name)
-      const turn = await inTurn(bench, {
-        product: asked(product),
-        ceiling: asked(ceiling),
+      bench.report(name)
+      const turn = await alternate(bench, {
+        product: withLoad(product),
+        ceiling: withLoad(ceiling),
         connections: CONNECTIONS,
       })
       const { value, ratio, also } = turn

@@ -13,18 +13,18 @@ const CONNECTIONS = 512
 const FILL_CONNECTIONS = 4
 const LINES_A_REQUEST = 50_000
 const FIRST_RECORDS = 10_000
-/** Agents that the records of the first measurement are of, and those that are written to. */
+/** Agents of the records of the first measurement; also the number of agents that are written to. */
 const AGENTS = 100
 const REQUESTS_MAX = 100_000
 const FLAT = 1.5
-/** On disk, of a record, its place in the index and what was written over; about 480 were seen. */
+/** On disk, of a record with its index entry and the pages that were overwritten; about 480 were seen. */
 const BYTES_A_RECORD = 600
 
 /**
- * What a durable write costs as a store grows: from ten thousand records up to very many of the same agents, and from
- * one agent up to very many. The cost is the server's CPU time a write, and its speed the writes a second, both in
- * units of a signature that is taken in the same minute, so that a machine whose speed moves shows in neither. Ten
- * million records take about 5 GB of the temporary directory's disk while it runs.
+ * The cost of a durable write as a store grows: from ten thousand records to very many of the same agents,
+ * and from one agent to very many. The cost is the server's CPU time for a write, the speed is the writes a
+ * second. Both are in units of a signature measured in the same minute, so that changes of the machine's
+ * speed cancel out. Ten million records take about 5 GB of the temporary directory's disk during the run.
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<import('../report.mjs').Measured[]>}
  */
@@ -35,7 +35,7 @@ export async function flatness(bench) {
 }
 
 async function alongRecords(bench) {
-  const { plan, directory, tell } = bench
+  const { plan, directory, report } = bench
   checkSpace(directory, plan.flatRecords * BYTES_A_RECORD)
   const dataDirectory = join(directory, 'flatness-records')
   const product = await startProduct(dataDirectory)
@@ -44,7 +44,7 @@ async function alongRecords(bench) {
     const costs = []
     let records = 0
     for (const size of sizes) {
-      tell(`a write among ${size} records`)
+      report(`a write among ${size} records`)
       await fill(product.url, { agents: AGENTS, from: records, lines: size - records, signing: 'group' })
       records = size
       costs.push(await costOfWrite(bench, product, AGENTS))
@@ -57,14 +57,14 @@ async function alongRecords(bench) {
 }
 
 async function alongAgents(bench) {
-  const { plan, directory, tell } = bench
+  const { plan, directory, report } = bench
   const product = await startProduct(join(directory, 'flatness-agents'))
   try {
     const sizes = stepsUpTo(1, plan.flatAgents)
     const costs = []
     for (const size of sizes) {
-      tell(`a write among ${size} agents`)
-      // Each has its genesis record before it is measured.
+      report(`a write among ${size} agents`)
+      // Each agent gets its genesis record before the measurement.
       await fill(product.url, { agents: size, from: 0, lines: size, signing: 'record' })
       costs.push(await costOfWrite(bench, product, size))
     }
@@ -74,15 +74,15 @@ async function alongAgents(bench) {
   }
 }
 
-/** If the disk became full in the middle, everything measured so far would be lost. */
+/** A full disk would lose everything measured so far. */
 function checkSpace(directory, bytes) {
   const { bavail, bsize } = statfsSync(directory)
   if (bavail * bsize >= bytes) return
   const gigabytes = (bytes / 1e9).toFixed(1)
-  throw new Error(`Expected ${gigabytes} GB free in the temporary directory; give fewer by --records`)
+  throw new Error(`The temporary directory needs ${gigabytes} GB of free space: use a smaller --records`)
 }
 
-/** Ten times as many each time, the last one `end`. */
+/** Sizes that grow tenfold; the last one is `end`. */
 function stepsUpTo(first, end) {
   const steps = []
   for (let size = first; size < end; size *= 10) steps.push(size)
@@ -105,17 +105,18 @@ async function fill(url, { agents, from, lines, signing }) {
 }
 
 /**
- * Single writes turn by turn to `agents` agents.
- * @returns {Promise<{signatures: number, speed: number, perSecond: number, p99Ms: number}>} `signatures`: CPU time of
- *   a write by that of a signature; `speed`: writes by signatures of one core in the same time
+ * Single writes that cycle through `agents` agents.
+ * @returns {Promise<{signatures: number, speed: number, perSecond: number, p99Ms: number}>} `signatures`: CPU
+ *   time of a write divided by that of a signature; `speed`: writes divided by signatures of one core in the
+ *   same time
  */
-async function costOfWrite({ plan, directory, tell }, { url, pid }, agents) {
-  // Shuffled, so that writes after each other are not neighbours in the store.
+async function costOfWrite({ plan, directory, report }, { url, pid }, agents) {
+  // Shuffled, so that consecutive writes are not neighbors in the store.
   const names = shuffled(agentNames('agent', agents))
   const count = Math.min(REQUESTS_MAX, Math.max(agents, AGENTS))
   const requests = writeRequests(names, { count, headers: credential })
   const load = prepareLoad(requests, { generator: plan.generator, directory })
-  // Long enough that a server that has just begun runs compiled code.
+  // Long enough for a server that has just started to run compiled code.
   await runCleanly(load, url, { connections: CONNECTIONS, seconds: plan.warmUpSeconds + plan.seconds })
   const rounds = []
   for (let round = 1; round <= plan.rounds; round++) {
@@ -134,7 +135,7 @@ async function costOfWrite({ plan, directory, tell }, { url, pid }, agents) {
     const signatures = writeUs / ((before.cpuUs + after.cpuUs) / 2)
     const speed = perSecond / ((before.rate + after.rate) / 2)
     rounds.push({ signatures, speed, perSecond, p99Ms })
-    tell(
+    report(
       `  round ${round}: ${writeUs.toFixed(1)} us, ${signatures.toFixed(2)} signatures; ${Math.round(perSecond)}/s`,
     )
   }
@@ -147,7 +148,9 @@ async function costOfWrite({ plan, directory, tell }, { url, pid }, agents) {
   }
 }
 
-/** Signatures a second, and the CPU time of one: waiting on a busy machine does not count. */
+/**
+ * Signatures a second, and the CPU time of one signature, without the time that it waited on a busy machine.
+ */
 async function signing(plan) {
   const before = process.cpuUsage()
   const startMs = performance.now()

@@ -2,22 +2,22 @@ import { join } from 'node:path'
 import { prepareLoad } from '../load.mjs'
 import { agentNames, writeRequests } from '../records.mjs'
 import { createAgents, credential, startProduct } from '../server.mjs'
-import { inTurn } from './alternation.mjs'
+import { alternate } from './alternation.mjs'
 import { shuffled, store } from './get.mjs'
 
 const AGENTS = 100
 const REQUESTS = 2_000
-/** Few enough for each front to have all of them in memory after the warm-up. */
+/** Few enough for each front to cache all of them during the warm-up. */
 const STORED_RECORDS = 1_000
 
 /**
- * Two fronts against one, with the same load. On two cores a second front can win nothing: it must not cost more than a
- * tenth (docs/adr/0045-fronts.md).
+ * Two fronts compared with one under the same load. On two cores a second front cannot help, but it must not
+ * cost more than a tenth (docs/adr/0045-fronts.md).
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<import('../report.mjs').Measured[]>}
  */
 export async function fronts(bench) {
-  const { plan, directory, tell } = bench
+  const { plan, directory, report } = bench
   const agents = agentNames('writer', AGENTS)
   const { generator } = plan
   const writes = prepareLoad(writeRequests(agents, { count: REQUESTS, headers: credential }), {
@@ -30,17 +30,17 @@ export async function fronts(bench) {
     ),
   )
   try {
-    const asked = []
+    const servers = []
     for (const { url } of started) {
       await createAgents(url, agents)
       const paths = await store(url, STORED_RECORDS)
       const requests = shuffled(paths).map((path) => ({ method: 'GET', path, headers: credential }))
-      asked.push({ url, reads: prepareLoad(requests, { generator, directory }) })
+      servers.push({ url, reads: prepareLoad(requests, { generator, directory }) })
     }
-    const [two, one] = asked
+    const [two, one] = servers
     const compared = async (name, connections, loadOf) => {
-      tell(name)
-      const turn = await inTurn(bench, {
+      report(name)
+      const turn = await alternate(bench, {
         product: { url: two.url, load: loadOf(two) },
         ceiling: { url: one.url, load: loadOf(one) },
         connections,

@@ -2,14 +2,16 @@ import { join } from 'node:path'
 import { prepareLoad } from '../load.mjs'
 import { agentNames, recordBody } from '../records.mjs'
 import { call, createAgents, credential, startProduct } from '../server.mjs'
-import { inTurn, startEcho } from './alternation.mjs'
+import { alternate, startEcho } from './alternation.mjs'
 
 const AGENTS = 100
 const BATCH_RECORDS = 1_000
 /** Long enough for every record to be read once before the rounds. */
 const FILL_SECONDS = 8
 
-/** Who reads how: at the default all records are in memory once they were read, else each read goes to its shard. */
+/**
+ * By default all records are in memory after their first read; without a cache each read goes to its shard.
+ */
 const settings = [
   { connections: 64, cached: true, target: { ratio: 0.45 } },
   { connections: 512, cached: true, target: { ratio: 0.45 } },
@@ -18,16 +20,16 @@ const settings = [
 ]
 
 /**
- * Records by their hash, picked at random of all that are stored, against the echo's GET.
+ * Reads of records by hash, picked at random from all stored records, against the echo's GET.
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<import('../report.mjs').Measured[]>}
  */
 export async function get(bench) {
-  const { plan, directory, tell } = bench
+  const { plan, directory, report } = bench
   const data = join(directory, 'get')
   const echo = await startEcho()
   try {
-    tell(`get by hash, storing ${plan.storedRecords} records`)
+    report(`get by hash, storing ${plan.storedRecords} records`)
     const paths = await withProduct(data, {}, ({ url }) => store(url, plan.storedRecords))
     const requests = shuffled(paths).map((path) => ({ method: 'GET', path, headers: credential }))
     const load = prepareLoad(requests, { generator: plan.generator, directory })
@@ -37,7 +39,7 @@ export async function get(bench) {
       const turn = await withProduct(data, env, async ({ url }) => {
         if (cached) await load.run(url, { connections, seconds: FILL_SECONDS })
         const ceiling = { url: echo.url, load }
-        return inTurn(bench, { product: { url, load }, ceiling, connections })
+        return alternate(bench, { product: { url, load }, ceiling, connections })
       })
       const { value, ceiling, ratio, also } = turn
       const name = `get by hash${cached ? '' : ' from its shard'}, ${connections} connections`
@@ -66,7 +68,7 @@ async function withProduct(data, env, use) {
   }
 }
 
-/** Stores records in batches. Gives the path of each. */
+/** Stores records in batches. Returns the path of each. */
 export async function store(url, count) {
   const agents = agentNames('shelf', AGENTS)
   await createAgents(url, agents)
@@ -82,7 +84,7 @@ export async function store(url, count) {
   return paths
 }
 
-/** Fisher and Yates. */
+/** The Fisher–Yates shuffle. */
 export function shuffled(values) {
   const order = [...values]
   for (let at = order.length - 1; at > 0; at--) {

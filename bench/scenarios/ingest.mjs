@@ -20,12 +20,12 @@ const settings = [
  * @returns {Promise<import('../report.mjs').Measured[]>}
  */
 export async function ingest(bench) {
-  const { plan, tell } = bench
+  const { plan, report } = bench
   const agents = agentNames('feed', AGENTS)
   const product = await startProduct(join(bench.directory, 'ingest'))
   try {
     await createAgents(product.url, agents)
-    tell('NDJSON ingest')
+    report('NDJSON ingest')
     await uploadAll(product.url, agents, { lines: plan.ingestLines >> 1, signing: 'record' })
     const rounds = { record: [], group: [] }
     for (let round = 1; round <= plan.rounds; round++) {
@@ -37,7 +37,7 @@ export async function ingest(bench) {
         before = after
         rounds[signing].push({ value, ceiling })
         const ratio = (value / ceiling).toFixed(3)
-        tell(
+        report(
           `  round ${round}, signing=${signing}: ${Math.round(value)}/s of ${Math.round(ceiling)}/s, ${ratio}`,
         )
       }
@@ -52,7 +52,9 @@ export async function ingest(bench) {
   }
 }
 
-/** Uploads `lines` lines to each agent. Returns records a second, and throws unless each line became a record. */
+/**
+ * Uploads `lines` lines for each agent. Returns records a second. Throws unless each line became a record.
+ */
 export async function uploadAll(url, agents, { lines, signing }) {
   const before = await countRecords(url, agents)
   const task = { url, agents, lines, connections: CONNECTIONS, headers: credential, signing }

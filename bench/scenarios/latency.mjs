@@ -7,21 +7,22 @@ import { checkCounts, singleWrites } from '../writers.mjs'
 
 const CONNECTIONS = 64
 const TIMES_TARGET = 4
-/** Where a sync of the disk alone takes longer than this now and then, the figure is the disk's. */
+/** If a bare sync of the disk sometimes takes longer than this, the figure is that of the disk. */
 const CALM_SYNC_P99_MS = 1
 
 /**
- * How much longer than usual some durable writes take: p99 by median, beside the p99 of the disk's own sync.
+ * How much longer than usual the slowest durable writes take: p99 by median, beside the p99 of a bare disk
+ * sync.
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<import('../report.mjs').Measured[]>}
  */
 export async function latency(bench) {
-  const { plan, directory, tell } = bench
+  const { plan, directory, report } = bench
   const { agents, load } = singleWrites(bench)
   const product = await startProduct(join(directory, 'latency'))
   try {
     await createAgents(product.url, agents)
-    tell(`latency, ${CONNECTIONS} connections`)
+    report(`latency, ${CONNECTIONS} connections`)
     const before = await countRecords(product.url, agents)
     const run = (seconds) => runCleanly(load, product.url, { connections: CONNECTIONS, seconds })
     let answered = (await run(plan.warmUpSeconds)).requests
@@ -31,21 +32,21 @@ export async function latency(bench) {
       const sync = syncTimes({ directory, durationMs: plan.syncMs })
       answered += requests
       rounds.push({ p50Ms, p99Ms, times: p99Ms / p50Ms, syncP50Ms: sync.p50Ms, syncP99Ms: sync.p99Ms })
-      tell(`  round ${number}: p99 ${p99Ms} ms by ${p50Ms} ms, p99 of a sync ${sync.p99Ms.toFixed(2)} ms`)
+      report(`  round ${number}: p99 ${p99Ms} ms by ${p50Ms} ms, p99 of a sync ${sync.p99Ms.toFixed(2)} ms`)
     }
     const recorded = (await countRecords(product.url, agents)) - before
     checkCounts({ answered, recorded, inFlight: (plan.rounds + 1) * CONNECTIONS })
-    return [figureOf(rounds, tell)]
+    return [figureOf(rounds, report)]
   } finally {
     await product.stop()
   }
 }
 
-function figureOf(rounds, tell) {
+function figureOf(rounds, report) {
   const of = (name) => median(rounds.map((round) => round[name]))
   const judged = of('syncP99Ms') < CALM_SYNC_P99_MS
   if (!judged)
-    tell(`  neither met nor missed: the disk's own sync has a p99 of ${CALM_SYNC_P99_MS} ms or more`)
+    report(`  neither met nor missed: the disk's own sync has a p99 of ${CALM_SYNC_P99_MS} ms or more`)
   return {
     name: `p99 of durable writes by their median, ${CONNECTIONS} connections`,
     value: of('times'),

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { prepareLoad } from '../load.mjs'
 import { agentNames, recordBody } from '../records.mjs'
 import { call, createAgents, credential, startProduct } from '../server.mjs'
-import { inTurn, startEcho } from './alternation.mjs'
+import { alternate, startEcho } from './alternation.mjs'
 
 const AGENTS = 100
 const RECORDS_EACH = 100
@@ -10,17 +10,17 @@ const ROWS = 20
 const CONNECTIONS = 64
 
 /**
- * The 20 latest records of an agent, turn by turn over 100 agents, against the echo of the same request.
+ * The 20 latest records of an agent, cycling through 100 agents, against the echo of the same request.
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<import('../report.mjs').Measured[]>}
  */
 export async function latest(bench) {
-  const { plan, directory, tell } = bench
+  const { plan, directory, report } = bench
   const agents = agentNames('page', AGENTS)
   const product = await startProduct(join(directory, 'latest'))
   const echo = await startEcho()
   try {
-    tell('latest')
+    report('latest')
     await createAgents(product.url, agents)
     const records = Array.from({ length: RECORDS_EACH }, (_, number) => ({ data: recordBody(number) }))
     for (const agent of agents) {
@@ -34,7 +34,7 @@ export async function latest(bench) {
       return { method: 'POST', path: `/v1/agents/${agent}/query`, headers, body: JSON.stringify(body) }
     })
     const load = prepareLoad(requests, { generator: plan.generator, directory })
-    const turn = await inTurn(bench, {
+    const turn = await alternate(bench, {
       product: { url: product.url, load },
       ceiling: { url: echo.url, load },
       connections: CONNECTIONS,

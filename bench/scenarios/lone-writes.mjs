@@ -10,20 +10,20 @@ const TIMES_TARGET = 2
 const NAME = 'median of a lone durable write, by those of an echo and a sync'
 
 /**
- * Durable writes one after the other. A write cannot take less than an echo and what the disk takes to write and sync
- * 1 KiB; its median is measured against the sum of those two.
+ * Durable writes one after the other. A write takes at least as long as an echo and a write of 1 KiB with its
+ * sync; the median write is compared with the sum of these two.
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<(import('../report.mjs').Measured | import('../report.mjs').NotMeasured)[]>}
  */
 export async function loneWrites(bench) {
   if (bench.plan.generator !== 'wrk')
-    return [{ name: NAME, notMeasured: 'autocannon tells whole milliseconds, install wrk' }]
+    return [{ name: NAME, notMeasured: 'autocannon only reports whole milliseconds: install wrk' }]
   const { agents, load } = singleWrites(bench)
   const product = await startProduct(join(bench.directory, 'lone-writes'))
   const echo = await startEcho()
   try {
     await createAgents(product.url, agents)
-    bench.tell('lone writes')
+    bench.report('lone writes')
     const before = await countRecords(product.url, agents)
     const { rounds, answered } = await roundsOf(bench, { load, product, echo })
     const recorded = (await countRecords(product.url, agents)) - before
@@ -50,7 +50,7 @@ export async function loneWrites(bench) {
   }
 }
 
-async function roundsOf({ plan, directory, tell }, { load, product, echo }) {
+async function roundsOf({ plan, directory, report }, { load, product, echo }) {
   const run = ({ url }, seconds) => runCleanly(load, url, { connections: 1, seconds })
   await run(echo, plan.warmUpSeconds)
   let answered = (await run(product, plan.warmUpSeconds)).requests
@@ -63,7 +63,7 @@ async function roundsOf({ plan, directory, tell }, { load, product, echo }) {
     const round = { write, echoed, sync }
     rounds.push(round)
     const parts = Object.entries(round).map(([name, { p50Ms }]) => `${name} ${p50Ms.toFixed(3)} ms`)
-    tell(`  round ${number}: ${parts.join(', ')}: ${timesOf(round).toFixed(2)} times`)
+    report(`  round ${number}: ${parts.join(', ')}: ${timesOf(round).toFixed(2)} times`)
   }
   return { rounds, answered }
 }

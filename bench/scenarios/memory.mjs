@@ -6,34 +6,34 @@ import { median } from '../statistics.mjs'
 const AGENTS_A_REQUEST = 10_000
 const BYTES_TARGET = 300
 const START_MS_TARGET = 2_000
-/** Memory counts as settled when it changes by less than this between two readings. */
-const SETTLED_BYTES = 524_288
-const LOOK_MS = 400
-const LOOKS_MAX = 15
+/** Memory is stable when it changes by less than this between two readings. */
+const STABLE_BYTES = 524_288
+const POLL_MS = 400
+const POLLS_MAX = 15
 
 /**
- * Memory of idle agents and the time to start with them: a server with many agents against an empty one, both started
- * again and left idle.
+ * Memory of idle agents and the start-up time with them: a server with many agents compared with an empty
+ * one, both restarted and left idle.
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<import('../report.mjs').Measured[]>}
  */
-export async function memory({ plan, directory, tell }) {
+export async function memory({ plan, directory, report }) {
   const empty = join(directory, 'memory-empty')
   const full = join(directory, 'memory-full')
-  tell(`${plan.idleAgents} idle agents`)
+  report(`${plan.idleAgents} idle agents`)
   await withServer(empty, async () => {})
   await withServer(full, ({ url }) => makeAgents(url, plan.idleAgents))
   const rounds = []
   for (let round = 1; round <= plan.rounds; round++) {
-    const before = await withServer(empty, settledMemory)
+    const before = await withServer(empty, stableMemory)
     const starts = { ms: 0 }
     const after = await withServer(full, ({ startMs, pid }) => {
       starts.ms = startMs
-      return settledMemory({ pid })
+      return stableMemory({ pid })
     })
     const each = (kind) => (after[kind] - before[kind]) / plan.idleAgents
     rounds.push({ bytes: each('resident'), anonymousBytes: each('anonymous'), startMs: starts.ms })
-    tell(
+    report(
       `  round ${round}: ${Math.round(each('resident'))} bytes an agent, started in ${Math.round(starts.ms)} ms`,
     )
   }
@@ -66,7 +66,7 @@ async function withServer(dataDirectory, use) {
   }
 }
 
-/** Each agent with one record, the way a fleet's first readings make them. */
+/** Creates agents with one record each, like the first readings of a fleet. */
 async function makeAgents(url, count) {
   const names = agentNames('idle', count)
   for (let from = 0; from < count; from += AGENTS_A_REQUEST) {
@@ -80,16 +80,16 @@ async function makeAgents(url, count) {
 }
 
 /**
- * Memory of a process once it has settled.
+ * Memory of a process once it is stable.
  * @param {{pid: number}} server
  * @returns {Promise<{resident: number, anonymous: number}>}
  */
-export async function settledMemory({ pid }) {
+export async function stableMemory({ pid }) {
   let before = memoryOf(pid)
-  for (let look = 0; look < LOOKS_MAX; look++) {
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+  for (let poll = 0; poll < POLLS_MAX; poll++) {
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS))
     const now = memoryOf(pid)
-    if (look > 1 && Math.abs(now.resident - before.resident) < SETTLED_BYTES) return now
+    if (poll > 1 && Math.abs(now.resident - before.resident) < STABLE_BYTES) return now
     before = now
   }
   return before

@@ -1,41 +1,44 @@
 import { join } from 'node:path'
 import { call, startProductWithAuth } from '../server.mjs'
 import { median } from '../statistics.mjs'
-import { settledMemory } from './memory.mjs'
+import { stableMemory } from './memory.mjs'
 
 const BYTES_TARGET = 2_048
 const START_MS_TARGET = 2_000
-/** Organisms that are made at once. */
-const MADE_AT_ONCE = 32
-/** Starts: the difference is a few megabytes of a hundred, and single starts differ by up to two. */
+/** Organisms that are created in parallel. */
+const CONCURRENT_CREATIONS = 32
+/** Rounds at least: the difference is a few megabytes of a hundred, and single starts differ by up to two. */
 const STARTS = 3
-/** Part of the namespaces that the other server has: with none at all it would not have read its store at the start. */
+/**
+ * The share of the namespaces that the smaller server has: without any it would not read its store at the
+ * start.
+ */
 const FEW = 0.1
 
 /**
- * Memory of idle auth namespaces and the time to start with them: a server with many organisms that have one against a
- * server with few, both started again, in turn, and left idle. Pages of the store that were read at the start are
- * resident too, but the kernel can drop them, so only the memory of the process itself counts.
+ * Memory of idle auth namespaces and the start-up time with them: a server with many organisms that have one
+ * compared with a server with few, both restarted alternately and left idle. Store pages that were read at
+ * the start are resident too, but the kernel can drop them, so only anonymous memory counts.
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<import('../report.mjs').Measured[]>}
  */
-export async function namespaces({ plan, directory, tell }) {
+export async function namespaces({ plan, directory, report }) {
   const few = join(directory, 'namespaces-few')
   const full = join(directory, 'namespaces-full')
   const count = plan.idleNamespaces
-  tell(`${count} idle auth namespaces`)
+  report(`${count} idle auth namespaces`)
   await withServer(few, ({ url }) => makeNamespaces(url, count * FEW))
   await withServer(full, ({ url }) => makeNamespaces(url, count))
   const rounds = []
   for (let round = 1; round <= Math.max(plan.rounds, STARTS); round++) {
-    const before = await withServer(few, settledMemory)
+    const before = await withServer(few, stableMemory)
     const after = await withServer(full, async (server) => ({
       startMs: server.startMs,
-      ...(await settledMemory(server)),
+      ...(await stableMemory(server)),
     }))
     const each = (kind) => (after[kind] - before[kind]) / (count - count * FEW)
     rounds.push({ resident: each('resident'), anonymous: each('anonymous'), startMs: after.startMs })
-    tell(
+    report(
       `  round ${round}: ${Math.round(each('anonymous'))} bytes a namespace, started in ${Math.round(after.startMs)} ms`,
     )
   }
@@ -69,8 +72,8 @@ async function withServer(dataDirectory, use) {
 
 async function makeNamespaces(url, count) {
   const ids = Array.from({ length: count }, (_none, index) => `organism-${index}`)
-  for (let from = 0; from < count; from += MADE_AT_ONCE) {
-    await Promise.all(ids.slice(from, from + MADE_AT_ONCE).map((id) => makeNamespace(url, id)))
+  for (let from = 0; from < count; from += CONCURRENT_CREATIONS) {
+    await Promise.all(ids.slice(from, from + CONCURRENT_CREATIONS).map((id) => makeNamespace(url, id)))
   }
   const { total } = await call(`${url}/v1/organisms?limit=1`)
   if (total !== count) throw new Error(`Expected ${count} organisms, got ${total}`)

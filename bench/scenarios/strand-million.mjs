@@ -6,24 +6,24 @@ import { call, createAgents, credential, memoryOf, rootKey, startProduct } from 
 const generator = new URL('../generators/lines-process.mjs', import.meta.url)
 const LINES_A_REQUEST = 100_000
 const AGENT = 'long-0000'
-/** The part of the strand whose verification is compared in memory with that of the whole strand. */
+/** The share of the strand whose verification is compared in memory with that of the whole strand. */
 const FEW = 0.1
 const FULL_TARGET = 10_000
 const FAST_TARGET = 200_000
-/** The most that memory may grow, as a factor, for four times the records or more. */
+/** The most that memory may grow, as a factor, for at least four times the records. */
 const BOUNDED = 1.5
-/** Milliseconds between looks at the server's memory. */
-const LOOK_MS = 100
+/** Milliseconds between readings of the server's memory. */
+const POLL_MS = 100
 
 /**
- * One strand of very many records: saved as an export, then verified offline with every signature and with `--fast`,
- * and the memory that each takes.
+ * One strand of very many records: exported to a file, then verified offline with every signature and with
+ * `--fast`; also the memory of each.
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<import('../report.mjs').Measured[]>}
  */
-export async function strandMillion({ plan, directory, tell }) {
+export async function strandMillion({ plan, directory, report }) {
   const records = plan.manyRecords
-  tell(`a strand of ${records} records`)
+  report(`a strand of ${records} records`)
   const whole = join(directory, 'strand-million.ndjson')
   const part = join(directory, 'strand-million-part.ndjson')
   const product = await startProduct(join(directory, 'strand-million'))
@@ -36,7 +36,9 @@ export async function strandMillion({ plan, directory, tell }) {
     const few = ['--to-seq', String(Math.round(records * FEW))]
     await saveExport(product, part, few)
     exported = await saveExport(product, whole, [])
-    tell(`  saved in ${exported.elapsedMs} ms, the server ${Math.round(exported.grownBytes / 1e6)} MB larger`)
+    report(
+      `  saved in ${exported.elapsedMs} ms, the server ${Math.round(exported.grownBytes / 1e6)} MB larger`,
+    )
   } finally {
     await product.stop()
   }
@@ -55,7 +57,7 @@ export async function strandMillion({ plan, directory, tell }) {
     const small = await verify(part, publicKey, more)
     const { elapsedMs, cpuMs, peakBytes } = await verify(whole, publicKey, more)
     const value = (records / elapsedMs) * 1_000
-    tell(`  verified, ${mode}: ${Math.round(value)} records/s, ${Math.round(peakBytes / 1e6)} MB`)
+    report(`  verified, ${mode}: ${Math.round(value)} records/s, ${Math.round(peakBytes / 1e6)} MB`)
     const also = { records, cpu_us: Number(((cpuMs * 1_000) / records).toFixed(2)), peak_bytes: peakBytes }
     measured.push(
       { name: `verification, ${mode}`, value, unit: 'records/s', target: { value: target }, also },
@@ -85,11 +87,11 @@ async function fill(url, records) {
   if (accepted !== records) throw new Error(`${records} lines were sent and ${accepted} accepted`)
 }
 
-/** Saves an export, and measures how much the server grows meanwhile. */
+/** Saves an export and measures how much the server's memory grows during it. */
 async function saveExport({ url, pid }, file, more) {
   const before = memoryOf(pid).anonymous
   let most = before
-  const timer = setInterval(() => (most = Math.max(most, memoryOf(pid).anonymous)), LOOK_MS)
+  const timer = setInterval(() => (most = Math.max(most, memoryOf(pid).anonymous)), POLL_MS)
   const args = ['export', '--url', url, '--key', rootKey, '--agent', AGENT, '--out', file, ...more]
   const { elapsedMs } = await runCommand(args)
   clearInterval(timer)

@@ -2,7 +2,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { endWithUs, startServer } from '../child.mjs'
+import { killAtExit, startServer } from '../child.mjs'
 import { recordBody } from '../records.mjs'
 import { createAgents, credential, startProduct } from '../server.mjs'
 import { against } from '../statistics.mjs'
@@ -13,25 +13,26 @@ const AGENT = 'broadcast'
 const SUBSCRIBERS = 1_000
 /** Offers 500,000 deliveries a second, several times what one core of the ceiling writes. */
 const EVENTS_PER_SECOND = 500
-/** The ceiling gets a part of the events: it shows its rate as well, and is done sooner. */
+/** The ceiling gets only a part of the events, which shows its rate sooner. */
 const CEILING_PART = 0.25
 const TICK_MS = 20
 /** As fast as the bare server. */
 const LEVEL = { ratio: 1 }
 
 /**
- * Events to 1,000 streams of one agent, written at a fixed rate, against a bare server that writes events of the same
- * size. Deliveries a second from the first write to the last delivery; each stream must get each event once.
+ * Events to 1,000 streams of one agent, written at a fixed rate, against a bare server that writes events of
+ * the same size. Deliveries a second from the first write to the last delivery; each stream must receive each
+ * event once.
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<import('../report.mjs').Measured[]>}
  */
 export async function streams(bench) {
-  const { plan, tell } = bench
+  const { plan, report } = bench
   const product = await startProduct(join(bench.directory, 'streams'))
   const ceiling = await startServer([ceilingScript])
   try {
     await createAgents(product.url, [AGENT])
-    tell(`${SUBSCRIBERS} streams`)
+    report(`${SUBSCRIBERS} streams`)
     const rounds = []
     for (let round = 1; round <= plan.rounds; round++) {
       const ofProduct = await fanOut(productStream(product.url), plan.streamEvents)
@@ -40,7 +41,7 @@ export async function streams(bench) {
         throw new Error(`Expected an event of a record, got: ${ofProduct.sample.slice(0, 400)}`)
       const ofCeiling = await fanOut(ceilingStream(ceiling.url, event), plan.streamEvents * CEILING_PART)
       rounds.push({ value: ofProduct.perSecond, ceiling: ofCeiling.perSecond })
-      tell(`  round ${round}: ${Math.round(ofProduct.perSecond)}/s of ${Math.round(ofCeiling.perSecond)}/s`)
+      report(`  round ${round}: ${Math.round(ofProduct.perSecond)}/s of ${Math.round(ofCeiling.perSecond)}/s`)
     }
     const also = { offered: SUBSCRIBERS * EVENTS_PER_SECOND }
     const name = `SSE to ${SUBSCRIBERS} subscribers`
@@ -50,7 +51,7 @@ export async function streams(bench) {
   }
 }
 
-/** Where to subscribe, and how one event is made. */
+/** The stream to subscribe to, and a function that writes one event. */
 function productStream(url) {
   const write = (number) =>
     postOk(`${url}/v1/agents/${AGENT}/records`, JSON.stringify({ data: recordBody(number) }))
@@ -65,12 +66,12 @@ async function postOk(url, body) {
   const headers = { ...credential, 'content-type': 'application/json' }
   const response = await fetch(url, { method: 'POST', headers, body })
   await response.arrayBuffer()
-  if (!response.ok) throw new Error(`Expected ${url} to take an event, got ${response.status}`)
+  if (!response.ok) throw new Error(`Expected ${url} to accept an event, got ${response.status}`)
 }
 
 async function fanOut({ url, path, write }, events) {
   const child = fork(subscriberScript, { serialization: 'advanced' })
-  endWithUs(child)
+  killAtExit(child)
   const exited = once(child, 'exit')
   try {
     child.send({ url, path, subscribers: SUBSCRIBERS, headers: credential })
@@ -87,7 +88,7 @@ async function fanOut({ url, path, write }, events) {
     }
     return { perSecond: (deliveries / (lastAtMs - startMs)) * 1_000, sample }
   } finally {
-    // It has ended already, unless something failed.
+    // The process has already exited unless something failed.
     child.kill()
     await exited
   }
@@ -99,15 +100,15 @@ async function messageOf(child, exited) {
   return answered[0]
 }
 
-/** The events of a tick are written together; a late tick also writes those that are overdue. */
+/** The events of a tick are written together; a late tick also writes the overdue events. */
 async function writeAtRate(write, events) {
   const startMs = performance.now()
-  const underWay = []
-  while (underWay.length < events) {
+  const inFlight = []
+  while (inFlight.length < events) {
     const elapsedMs = performance.now() - startMs
     const due = Math.min(events, Math.ceil(((elapsedMs + TICK_MS) / 1_000) * EVENTS_PER_SECOND))
-    while (underWay.length < due) underWay.push(write(underWay.length))
+    while (inFlight.length < due) inFlight.push(write(inFlight.length))
     await new Promise((resolve) => setTimeout(resolve, TICK_MS))
   }
-  await Promise.all(underWay)
+  await Promise.all(inFlight)
 }

@@ -3,7 +3,7 @@ import { prepareLoad } from '../load.mjs'
 import { benchUsers, registerAll } from '../logins.mjs'
 import { agentNames, recordBody } from '../records.mjs'
 import { call, createAgents, credential, startProductWithAuth } from '../server.mjs'
-import { inTurn } from './alternation.mjs'
+import { alternate } from './alternation.mjs'
 
 const AGENTS = 100
 /** Few enough that the warm-up reads each of them: the comparison is about repeated reads, from memory. */
@@ -13,13 +13,13 @@ const CONNECTIONS = 64
 const TARGET = { ratio: 0.8 }
 
 /**
- * What a user's token costs: the same writes and reads by hash with the token of a user whom a row policy allows its
- * own records, and with the root key, in turn. The ceiling is the root key's rate.
+ * The cost of a user's token: the same writes and reads by hash, alternately with the token of a user whose
+ * row policy allows only the user's own records, and with the root key. The ceiling is the root key's rate.
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<import('../report.mjs').Measured[]>}
  */
 export async function userTokens(bench) {
-  const { directory, tell } = bench
+  const { directory, report } = bench
   const product = await startProductWithAuth(join(directory, 'user-tokens'))
   try {
     const user = await signIn(product.url)
@@ -33,10 +33,10 @@ export async function userTokens(bench) {
       { name: 'durable writes', unit: 'writes/s', requestsWith: writesOf(agents, user.id) },
       { name: 'get by hash', unit: 'reads/s', requestsWith: readsOf(paths) },
     ]) {
-      tell(`${name}, a user's token and the root key, ${CONNECTIONS} connections`)
+      report(`${name}, a user's token and the root key, ${CONNECTIONS} connections`)
       const load = (headers) =>
         prepareLoad(requestsWith(headers), { generator: bench.plan.generator, directory })
-      const turn = await inTurn(bench, {
+      const turn = await alternate(bench, {
         product: { url: product.url, load: load(user.headers) },
         ceiling: { url: product.url, load: load(credential) },
         connections: CONNECTIONS,
@@ -59,7 +59,7 @@ async function signIn(url) {
   return { id: sub, headers: { authorization: `Bearer ${token}` } }
 }
 
-/** Each user may write and read the records that name it as their owner. */
+/** Allows each user to write and read the records that name it as their owner. */
 async function allowOwner(url, agents) {
   const conditions = [{ field: 'owner', op: 'eq', value: '$jwt.sub' }]
   const policies = [{ actions: ['read', 'write'], conditions }]
@@ -67,7 +67,7 @@ async function allowOwner(url, agents) {
     await call(`${url}/v1/agents/${agent}/policies`, { method: 'PUT', body: { policies } })
 }
 
-/** Stores records of the owner. Gives the path of each, neighbours of another agent. */
+/** Stores records of the owner. Returns the path of each; neighbors belong to different agents. */
 async function store(url, agents, owner) {
   const paths = []
   for (const [index, agent] of agents.entries()) {
@@ -82,7 +82,7 @@ async function store(url, agents, owner) {
   return paths
 }
 
-/** The policy decides: the user sees its record, may not write one of another owner, and sees none of another. */
+/** Checks that the user can read its record, and can neither write nor read one of another owner. */
 async function checkPolicy(url, { path, agent, user }) {
   const records = `/v1/agents/${agent}/records`
   await call(`${url}${path}`, { headers: user.headers })

@@ -2,9 +2,9 @@ import { join } from 'node:path'
 import { recordBody } from '../records.mjs'
 import { call, countRecords, createAgents, startProduct } from '../server.mjs'
 import { checkCounts, singleWrites } from '../writers.mjs'
-import { inTurn, startEcho } from './alternation.mjs'
+import { alternate, startEcho } from './alternation.mjs'
 
-/** What 16 connections have to reach is measured beside node:http and better-sqlite3 (bench/peers/workloads.mjs). */
+/** The target of 16 connections is compared with node:http and better-sqlite3 (bench/peers/workloads.mjs). */
 const settings = [
   { connections: 16 },
   { connections: 64, target: { ratio: 0.22 } },
@@ -12,7 +12,8 @@ const settings = [
 ]
 
 /**
- * Single durable writes over 100 agents against the echo. Every answered write must be found counted afterwards.
+ * Single durable writes over 100 agents against the echo. The count afterwards must contain every answered
+ * write.
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<import('../report.mjs').Measured[]>}
  */
@@ -25,9 +26,9 @@ export async function writes(bench) {
     await checkOneWrite(product.url, agents[0])
     const measured = []
     for (const { connections, target } of settings) {
-      bench.tell(`single writes, ${connections} connections`)
+      bench.report(`single writes, ${connections} connections`)
       const before = await countRecords(product.url, agents)
-      const turn = await inTurn(bench, {
+      const turn = await alternate(bench, {
         product: { url: product.url, load },
         ceiling: { url: echo.url, load },
         connections,
@@ -44,7 +45,7 @@ export async function writes(bench) {
   }
 }
 
-/** The write whose answer is read closely; the load only counts its answers. */
+/** Checks the answer to one write; the load only counts its answers. */
 async function checkOneWrite(url, agent) {
   const data = recordBody(1)
   const written = await call(`${url}/v1/agents/${agent}/records`, { body: { data }, status: 201 })

@@ -1,6 +1,6 @@
 import { ServiceClient } from 'strandfast/client'
 
-/** Rows that the table keeps; older ones make room. */
+/** Maximum number of rows in the table; older rows are removed. */
 const ROWS_MAX = 200
 
 const element = (id) => document.getElementById(id)
@@ -15,19 +15,19 @@ let client
 let agent
 let subscription
 
-/** What records hold is shown as text, never as markup. */
+/** Shows the content of a record as text, never as markup. */
 function row(event) {
-  const made = document.createElement('tr')
+  const tableRow = document.createElement('tr')
   const time = event.timestamp.toISOString()
   const texts = [event.seq, time, event.type, JSON.stringify(event.payload), event.content_hash.slice(0, 16)]
-  made.append(
+  tableRow.append(
     ...texts.map((text) => {
       const cell = document.createElement('td')
       cell.textContent = text
       return cell
     }),
   )
-  return made
+  return tableRow
 }
 
 function show(event) {
@@ -35,7 +35,7 @@ function show(event) {
   while (rows.children.length > ROWS_MAX) rows.lastChild.remove()
 }
 
-/** Shows what is stored, then what comes; the subscription comes back by itself when the connection is lost. */
+/** Shows stored records, then new ones. The subscription reconnects automatically when the connection is lost. */
 function connect({ url, agent: name, apiKey }) {
   subscription?.close()
   rows.replaceChildren()
@@ -47,7 +47,7 @@ function connect({ url, agent: name, apiKey }) {
     since: 0,
     onOpen: () => (state.textContent = 'Replaying'),
     onCaughtUp: () => (state.textContent = `Live: ${agent}`),
-    onReconnect: () => (state.textContent = 'Connection lost, coming back'),
+    onReconnect: () => (state.textContent = 'Connection lost, reconnecting'),
     onError: (error) => (state.textContent = `Refused: ${error.message}`),
   })
 }
@@ -59,12 +59,12 @@ async function verify(publicKey) {
     onProgress: (records) => (verdict.textContent = `Checking, ${records} records so far`),
   })
   if (!result.ok) {
-    verdict.textContent = `Found wrong at line ${result.line}: ${result.reason}`
+    verdict.textContent = `Invalid at line ${result.line}: ${result.reason}`
     return
   }
-  const trust = publicKey === '' ? 'against itself only, as no key was given' : 'under the key given'
+  const trust = publicKey === '' ? 'consistent, but no key was given' : 'valid for the given key'
   verdict.textContent =
-    `${result.records} records hold ${trust}: ${result.signaturesChecked} signatures checked, ` +
+    `${result.records} records are ${trust}: ${result.signaturesChecked} signatures checked, ` +
     `${result.erased} bodies erased, public key ${result.publicKey}, chain head ${result.chainHead}`
 }
 

@@ -1,12 +1,12 @@
 /*
- * What a mailed link opens, where SERVICE_MAIL_LINK_BASE_URL is the address of this folder: leads on to the page, which
- * asks before it uses the token, as mail scanners open links too. The token goes behind `#`, where no server sees it
- * again, and the address that held it makes room in the tab's history.
+ * The target of mailed links if SERVICE_MAIL_LINK_BASE_URL is the address of this folder. Redirects to the sign-in page, which
+ * uses the token only after a click, because mail scanners open links too. The token is passed after `#`, so that no server
+ * receives it again, and the address with the token is replaced in the tab's history.
  */
 
 const given = new URLSearchParams(location.search)
 const page = new URL('./', import.meta.url)
-// A link names no service: an application knows its own. Here it is the page's origin unless somebody changes it.
+// A link contains no service, because an application knows its service. Here the default is the page's origin.
 if (given.has('organism')) page.searchParams.set('organism', given.get('organism'))
 page.hash = new URLSearchParams({ [document.body.dataset.purpose]: given.get('token') ?? '' }).toString()
 location.replace(page)

@@ -8,25 +8,25 @@ let settings = settingsOf(location.href)
 let auth
 let stopListening = () => {}
 
-/** Runs what a button does, or the page by itself: one click, one try; then says what came of it. */
+/** Runs the action of a button or of the page, and shows the result. The button is disabled while the action runs. */
 async function act(button, action) {
   if (button) {
     button.disabled = true
     element('problem').textContent = ''
   }
   try {
-    const said = await action()
-    if (said !== undefined) element('state').textContent = said
+    const message = await action()
+    if (message !== undefined) element('state').textContent = message
   } catch (error) {
     element('problem').textContent = inWords(error)
   } finally {
     if (button) button.disabled = false
-    // A button that was disabled has lost the focus, by which others than mouse users find their way.
+    // A disabled button loses the focus, which keyboard users need.
     if (document.activeElement === document.body && button?.isConnected) button.focus()
   }
 }
 
-/** Calls `action` with the fields of a form and the value of the button that sent it. */
+/** Calls `action` with the fields of a form and the value of the button that submitted it. */
 function onSubmit(id, action) {
   const form = element(id)
   form.addEventListener('submit', (event) => {
@@ -36,7 +36,7 @@ function onSubmit(id, action) {
   })
 }
 
-/** Shows one of the two halves of the page; where it takes the other's place, the focus goes along. */
+/** Shows one of the two halves of the page. If the halves are switched, the focus moves to the new one. */
 function showHalf(isSignedIn) {
   const shown = element(isSignedIn ? 'signed-in' : 'signed-out')
   const other = element(isSignedIn ? 'signed-out' : 'signed-in')
@@ -48,31 +48,31 @@ function showHalf(isSignedIn) {
   if (isChange) shown.querySelector('h2').focus()
 }
 
-/** Shows who is signed in now, or the ways to sign in. */
+/** Shows the signed-in user, or the ways to sign in. */
 async function showSession() {
   showHalf(auth.session !== undefined)
-  if (auth.session === undefined) return 'Nobody is signed in.'
-  // Passwords and tokens that were typed have served.
+  if (auth.session === undefined) return 'You are not signed in.'
+  // Entered passwords and tokens are no longer needed.
   for (const form of element('signed-out').querySelectorAll('form')) form.reset()
   const { email } = await showAccount(auth, act)
   return `Signed in as ${email}.`
 }
 
-/** Goes on with the service and the organism of the settings. @throws TypeError when they can be none */
+/** Uses the service and the organism of the settings. @throws TypeError if they are invalid */
 function open(wanted) {
   const next = connect(wanted)
   stopListening()
   settings = wanted
   auth = next
-  // Any call can find out that the service has ended the session.
+  // Any call can detect that the service has ended the session.
   stopListening = auth.onSessionChange((session) => {
     if (session !== undefined) return
     showHalf(false)
-    element('state').textContent = 'Nobody is signed in.'
+    element('state').textContent = 'You are not signed in.'
   })
 }
 
-/** Puts what a mailed link brought into its field; the user's button uses it. */
+/** Fills in the token of a mailed link; it is used when the user presses the button. */
 function takeLink(results) {
   const link = results.get('magic-link')
   const proof = results.get('verify-email')
@@ -86,13 +86,13 @@ function fillIn(form, token) {
   element(form).querySelector('button').focus()
 }
 
-/** Of a whole link the token alone. */
+/** The token in a link, or the text itself. */
 function tokenIn(text) {
   const trimmed = text.trim()
   return URL.canParse(trimmed) ? (new URL(trimmed).searchParams.get('token') ?? '') : trimmed
 }
 
-/** What to say of a mail, and its token where the service answers it in place of mailing it. */
+/** The message about a mail. Fills in the token if the service returns it instead of mailing it. */
 function sentWords({ sent, token }, email, form) {
   if (token !== undefined) {
     fillIn(form, token)
@@ -107,8 +107,8 @@ onSubmit('service', async ({ url, organism }) => {
   return showSession()
 })
 
-onSubmit('password', async ({ email, password }, way) => {
-  if (way !== 'register') {
+onSubmit('password', async ({ email, password }, action) => {
+  if (action !== 'register') {
     await auth.login({ email, password })
     return showSession()
   }
@@ -144,13 +144,13 @@ onSubmit('verify-take', async ({ token }) => {
 
 onSubmit('metadata', async ({ metadata }) => {
   await auth.updateUserMetadata(JSON.parse(metadata))
-  return 'Saved. Tokens carry it from the next one on.'
+  return 'Saved. New tokens contain it.'
 })
 
 onSubmit('passkey-add', async () => {
   await auth.passkeys.register()
   await showPasskeys(auth, act)
-  return 'The passkey signs you in from now on.'
+  return 'The passkey was added. You can sign in with it.'
 })
 
 onSubmit('sign-out', async (_fields, scope) => {
@@ -158,8 +158,8 @@ onSubmit('sign-out', async (_fields, scope) => {
   return showSession()
 })
 
-/** Takes up what came with the page's address, none of which stays there. */
-function takeUp() {
+/** Uses the parameters in the page's address, and removes them from the address bar. */
+function useAddress() {
   try {
     open(settings)
     comeBack(auth, settings)
@@ -171,7 +171,7 @@ function takeUp() {
 async function start() {
   for (const name of ['url', 'organism']) element('service').elements[name].value = settings[name]
   const results = new URLSearchParams(location.hash.slice(1))
-  await act(undefined, takeUp)
+  await act(undefined, useAddress)
   if (auth === undefined) return
   await act(undefined, showSession)
   takeLink(results)

@@ -1,24 +1,24 @@
 import { ServiceClient } from 'strandfast/client'
 
-/** Notes of this page in sessionStorage begin so. */
+/** Prefix of this page's keys in sessionStorage. */
 const NOTES = 'strandfast sign-in'
 
 /**
- * Which service and which users, from the page's own address: `?url=`, the page's origin unless given, and `?organism=`.
- * An application does not take its service from its address, as this example does: whoever makes such a link could
- * have users type their passwords into a service of his.
+ * The service and the organism in the page's address: `?url=`, by default the page's origin, and `?organism=`. An application
+ * must not take its service from its address, as this example does: an attacker could create a link with which users
+ * enter their passwords for the attacker's service.
  */
 export function settingsOf(address) {
   const query = new URL(address).searchParams
   return tidied({ url: query.get('url') ?? location.origin, organism: query.get('organism') ?? '' })
 }
 
-/** Settings as they were typed, in the one form that sessions are kept by. */
+/** Normalizes entered settings; sessions are stored by these settings. */
 export function tidied({ url, organism }) {
   return { url: url.trim().replace(/\/+$/, ''), organism: organism.trim() }
 }
 
-/** The page's address with these settings and nothing else: what users come back to from another service. */
+/** The page's address with these settings only, to which users return from another service. */
 export function addressOf({ url, organism }) {
   const address = new URL(location.pathname, location.origin)
   if (url !== location.origin) address.searchParams.set('url', url)
@@ -27,38 +27,37 @@ export function addressOf({ url, organism }) {
 }
 
 /**
- * The auth part of a client for these settings, which goes on with the session that this tab has kept.
- * @throws TypeError when they are no web address, or no id
+ * The auth client for these settings, with the session that this tab has stored.
+ * @throws TypeError if the address or the id is invalid
  */
 export function connect(settings) {
-  // The browser is sent to addresses below this one, so nothing as `javascript:` may stand there.
+  // The browser navigates to addresses below this one, so schemes such as `javascript:` must be refused.
   if (!/^https?:$/.test(URL.canParse(settings.url) ? new URL(settings.url).protocol : '')) {
     throw new TypeError('Expected the address of a service, as https://records.example')
   }
   const client = new ServiceClient({ url: settings.url })
   const { auth } = settings.organism === '' ? client : client.organism(settings.organism)
-  keepSession(auth, noteName('session', settings))
+  storeSession(auth, noteName('session', settings))
   return auth
 }
 
 /**
- * Keeps the session over a reload of the tab. What that costs: every script that runs on this origin, one that was
- * smuggled in too, can read the tokens there and carry them off; and a tab that is duplicated takes a copy along, whose
- * use beside this one the service can take for theft, upon which it ends the session. Without this the session lives in
- * memory until the page is left. Safer than both: a server of the application's own, which keeps the tokens and gives
- * the browser a cookie that is HttpOnly.
+ * Stores the session, so that it survives a reload of the tab. The costs: every script on this origin, an injected one too, can
+ * read and steal the tokens; and a duplicated tab has a copy of the session, whose use the service may treat as theft and end
+ * the session. Without storage, the session is lost when the page is left. The safest way is a server of the application that
+ * keeps the tokens and gives the browser an HttpOnly cookie.
  */
-function keepSession(auth, name) {
-  // By service and organism: what one of them gave is never sent to another.
-  const kept = sessionStorage.getItem(name)
-  if (kept !== null) auth.setSession(JSON.parse(kept))
+function storeSession(auth, name) {
+  // Stored by service and organism, so that tokens of one are never sent to another.
+  const stored = sessionStorage.getItem(name)
+  if (stored !== null) auth.setSession(JSON.parse(stored))
   auth.onSessionChange((session) => {
     if (session === undefined) sessionStorage.removeItem(name)
     else sessionStorage.setItem(name, JSON.stringify(session))
   })
 }
 
-/** Sends the browser to another service, and notes that this tab asked for it. */
+/** Sends the browser to the provider, and records that this tab started the sign-in. */
 export function leaveFor(provider, auth, settings) {
   sessionStorage.setItem(noteName('left', settings), provider)
   const redirectUri = addressOf(settings)
@@ -66,10 +65,10 @@ export function leaveFor(provider, auth, settings) {
 }
 
 /**
- * Signs in by the tokens that another service's user came back with, if this tab had left for it: without that, a link
- * could sign somebody in as somebody else, who then reads what is written under that name.
- * @returns whether somebody came back
- * @throws ServiceError when the sign-in came to nothing
+ * Signs in with the tokens in the address if this tab has started the sign-in. Without this check, an attacker's link could sign
+ * the user in to the attacker's account, where the attacker could read what the user writes (login CSRF).
+ * @returns whether the address contained a sign-in
+ * @throws ServiceError if the sign-in failed
  */
 export function comeBack(auth, settings) {
   const name = noteName('left', settings)

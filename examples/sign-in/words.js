@@ -1,4 +1,4 @@
-/** What to tell users, by the stable code of an error; docs/errors.md lists all codes. */
+/** Messages for users by the stable codes of errors; docs/errors.md lists all codes. */
 const words = {
   invalid_credentials: () => 'The e-mail or the password is wrong.',
   account_locked: ({ retryAfterMs }) =>
@@ -7,16 +7,16 @@ const words = {
   email_exists: () => 'There is an account with this e-mail already. Sign in instead.',
   weak_password: ({ problem }) =>
     `This password is too easy to guess: ${(problem.reasons ?? []).join('; ')}.`,
-  validation_failed: ({ message }) => `The service does not take this: ${message}.`,
-  invalid_token: () => 'The link is wrong, has been used, or has expired. Have a new one sent.',
+  validation_failed: ({ message }) => `The service refused this: ${message}.`,
+  invalid_token: () => 'The link is wrong, has been used, or has expired. Request a new one.',
   metadata_too_large: () => 'The metadata is too large.',
   passkey_failed: () => 'The service does not know this passkey, or could not verify it.',
   passkeys_not_configured: () => 'This service has no passkeys.',
   passkeys_not_supported: () => 'This browser has no passkeys here. The page must be https or localhost.',
   NotAllowedError: () => 'No passkey was used: it was declined, took too long, or this device has none.',
-  InvalidStateError: () => 'This device has a passkey of yours already.',
-  SecurityError: () => 'Passkeys of this service are for pages of another address.',
-  SyntaxError: () => 'Expected a JSON object, as {"name": "Ada"}.',
+  InvalidStateError: () => 'This device already has a passkey for your account.',
+  SecurityError: () => 'Passkeys of this service cannot be used on this page.',
+  SyntaxError: () => 'Expected a JSON object, for example {"name": "Ada"}.',
   access_denied: () => 'You did not let the other service sign you in.',
   server_error: () => 'The other service could not sign you in.',
   temporarily_unavailable: () => 'The other service is busy. Try again later.',
@@ -28,16 +28,16 @@ const words = {
   license_required: () => 'This service has no license for sign-in.',
   auth_disabled: () => 'This service has no sign-in.',
   organism_not_found: () => 'This service has no such organism.',
-  namespace_not_found: () => 'This organism has no users of its own.',
-  rate_limited: ({ retryAfterMs }) => `Too many tries. Try again ${inMinutes(retryAfterMs)}.`,
+  namespace_not_found: () => 'Sign-in is not set up for this organism.',
+  rate_limited: ({ retryAfterMs }) => `Too many attempts. Try again ${inMinutes(retryAfterMs)}.`,
   overloaded: () => 'The service is busy. Try again in a moment.',
-  network_error: () => 'The service cannot be reached, or does not let pages of this origin in.',
-  timeout: () => 'The service did not answer in time.',
+  network_error: () => 'The service cannot be reached, or does not allow pages of this origin.',
+  timeout: () => 'The service did not respond in time.',
 }
 
 const ended = 'Your session has ended. Sign in again.'
 
-/** An error in words for who uses the page. Errors of the client have a code, those of the browser a name. */
+/** A message about an error for the user. Errors of the client have a code, errors of the browser a name. */
 export function inWords(error) {
   const known = words[error.code] ?? words[error.name]
   return known === undefined ? `That did not work: ${error.message}.` : known(error)

@@ -2,11 +2,11 @@ import createClient from 'openapi-fetch'
 import type { components, paths } from './dist/openapi.js'
 
 /*
- * The calls of examples/ and of the tour, as a program makes them that has no client of ours but types made from
- * /openapi.json. test/e2e/openapi-types.campaign.test.ts makes the types, compiles this file and runs it.
+ * The calls of examples/ and the tour, for programs that use types generated from /openapi.json instead of
+ * our client. test/e2e/openapi-types.campaign.test.ts generates the types, compiles this file and runs it.
  */
 
-/** Where the calls go: a fresh server with the auth add-on. */
+/** The target of the calls: a new server with the auth add-on. */
 export interface Target {
   url: string
   rootKey: string
@@ -16,7 +16,7 @@ type Schemas = components['schemas']
 
 const password = 'nine slow herons by the weir'
 
-/** The data of an answer; what was refused throws, with the code and the detail of the problem. */
+/** The data of an answer. @throws Error with the code and the detail of a problem */
 async function dataOf<T>(
   answer: Promise<{ data?: T; error?: Schemas['Problem'] | Partial<Schemas['Problem']> }>,
 ): Promise<T> {
@@ -25,12 +25,12 @@ async function dataOf<T>(
   return data
 }
 
-/** As examples/ingest-csv.mjs: makes an agent, and sends rows to it, a line each. */
+/** Like examples/ingest-csv.mjs: creates an agent, and sends rows to it, one per line. */
 export async function ingestRows({ url, rootKey }: Target): Promise<number> {
   const client = createClient<paths>({ baseUrl: url, headers: { authorization: `Bearer ${rootKey}` } })
   const agent = await dataOf(client.POST('/v1/agents', { body: { name: 'sensors', zone: 'free' } }))
   const ndjson = '{"sensor":"boiler-2","celsius":71.4}\n{"sensor":"boiler-2","celsius":72.1}\n'
-  const taken = await dataOf(
+  const summary = await dataOf(
     client.POST('/v1/ingest/{agent}', {
       params: { path: { agent: agent.name }, query: { on_error: 'keep' } },
       headers: { 'content-type': 'application/x-ndjson' },
@@ -38,11 +38,11 @@ export async function ingestRows({ url, rootKey }: Target): Promise<number> {
       bodySerializer: (text) => text,
     }),
   )
-  // A single record that is no line is answered as a write.
-  return 'accepted' in taken ? taken.accepted : 1
+  // The answer to a single record that is not a line is that of a write.
+  return 'accepted' in summary ? summary.accepted : 1
 }
 
-/** As the tour: records of a collection, by themselves and together, read by hash, by condition and to the end. */
+/** Like the tour: writes single records and a batch to a collection, and reads by hash and by condition. */
 export async function writeAndRead({ url, rootKey }: Target): Promise<Schemas['RecordView'][]> {
   const client = createClient<paths>({ baseUrl: url, headers: { authorization: `Bearer ${rootKey}` } })
   const name = 'rooms'
@@ -64,10 +64,10 @@ export async function writeAndRead({ url, rootKey }: Target): Promise<Schemas['R
   if (refused.length > 0) throw new Error(refused.join())
   const path = { agent: name, hash: first.hash }
   const view = await dataOf(client.GET('/v1/agents/{agent}/records/{hash}', { params: { path } }))
-  // In the zone of collections a deletion waits for its time, as a proposal.
-  const gone = await dataOf(client.DELETE('/v1/agents/{agent}/records/{hash}', { params: { path } }))
-  if (!('proposal_id' in gone)) throw new Error('Expected a proposal')
-  const { proposal_id } = gone
+  // In the zone of collections, a deletion is a proposal that waits for a delay.
+  const deletion = await dataOf(client.DELETE('/v1/agents/{agent}/records/{hash}', { params: { path } }))
+  if (!('proposal_id' in deletion)) throw new Error('Expected a proposal')
+  const { proposal_id } = deletion
   await dataOf(client.POST('/v1/proposals/{proposal_id}/cancel', { params: { path: { proposal_id } } }))
   const query: Schemas['QueryBody'] = {
     type: 'latest',
@@ -76,12 +76,14 @@ export async function writeAndRead({ url, rootKey }: Target): Promise<Schemas['R
   const dark = await dataOf(
     client.POST('/v1/agents/{agent}/query', { params: { path: { agent: name } }, body: query }),
   )
-  // A query of the type chain_head is answered by the head.
+  // The answer to a query of type chain_head is the head.
   if (!('records' in dark) || dark.next_cursor !== null) throw new Error('Expected one page')
   return [view, ...dark.records]
 }
 
-/** As examples/live-page: a ticket, the stream up to its first event, and the export that a reader checks. */
+/**
+ * Like examples/live-page: a ticket, the stream up to its first event, and the export that a reader checks.
+ */
 export async function followAndExport({ url, rootKey }: Target): Promise<[event: string, manifest: string]> {
   const client = createClient<paths>({ baseUrl: url, headers: { authorization: `Bearer ${rootKey}` } })
   const { ticket } = await dataOf(client.POST('/v1/stream/tickets'))
@@ -107,7 +109,7 @@ export async function followAndExport({ url, rootKey }: Target): Promise<[event:
   return [seen, exported.split('\n')[0] ?? '']
 }
 
-/** The graph, a scoped key, and a proof: what is left out takes its default. */
+/** The graph, a scoped key, and a proof; omitted members have their defaults. */
 export async function connect({ url, rootKey }: Target): Promise<[weight: number, code: string]> {
   const client = createClient<paths>({ baseUrl: url, headers: { authorization: `Bearer ${rootKey}` } })
   const edge = await dataOf(
@@ -124,13 +126,15 @@ export async function connect({ url, rootKey }: Target): Promise<[weight: number
   const made = await dataOf(
     client.POST('/v1/admin/api-keys', { body: { name: 'reader', scopes: ['records:read'] } }),
   )
-  if (!('key' in made)) throw new Error('Expected a key at once')
+  if (!('key' in made)) throw new Error('Expected a key without a proposal')
   const reader = createClient<paths>({ baseUrl: url, headers: { authorization: `Bearer ${made.key}` } })
   const { error } = await reader.POST('/v1/agents', { body: { name: 'no', zone: 'free' } })
   return [edge.weight, error?.code ?? '']
 }
 
-/** As examples/sign-in: registers, signs in, shows who it is, for users of the server and of an organism. */
+/**
+ * Like examples/sign-in: registers, signs in and reads the user, for users of the server and of an organism.
+ */
 export async function signIn({
   url,
   rootKey,
@@ -168,7 +172,7 @@ export async function signIn({
   return [me.email, sessions.length, ended.sessions]
 }
 
-/** What a page hands to the browser for a passkey, and sends back. */
+/** The options for a passkey that a page passes to the browser, and the registration that it sends back. */
 export async function passkey({ url }: Target, token: string): Promise<void> {
   const client = createClient<paths>({ baseUrl: url, headers: { authorization: `Bearer ${token}` } })
   const made = await dataOf(client.POST('/v1/auth/passkey/register-challenge'))
@@ -177,6 +181,6 @@ export async function passkey({ url }: Target, token: string): Promise<void> {
   if (!(credential instanceof PublicKeyCredential)) throw new Error('Expected a passkey')
   const body = { session_token: made.session_token, registration: { ...credential.toJSON() } }
   await dataOf(client.POST('/v1/auth/passkey/register', { body }))
-  const asked = await dataOf(client.POST('/v1/auth/passkey/authenticate-challenge'))
-  PublicKeyCredential.parseRequestOptionsFromJSON(asked.request_options)
+  const request = await dataOf(client.POST('/v1/auth/passkey/authenticate-challenge'))
+  PublicKeyCredential.parseRequestOptionsFromJSON(request.request_options)
 }

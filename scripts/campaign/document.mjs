@@ -4,9 +4,9 @@ import { parts } from './parts.mjs'
 
 const PAGE = 'docs/GUARANTEES.md'
 const RUNS = 'docs/campaigns.jsonl'
-const marks = ['<!-- made from docs/campaigns.jsonl -->', '<!-- end: campaigns -->']
+const markers = ['<!-- made from docs/campaigns.jsonl -->', '<!-- end: campaigns -->']
 
-/** The page whose figures are made from recorded campaigns, for scripts/generate.mjs; nothing where there is no page. */
+/** The page with figures of recorded campaigns, for scripts/generate.mjs; empty without a page. */
 export function campaignDocuments() {
   if (!existsSync(PAGE)) return []
   const lines = readFileSync(RUNS, 'utf8').trimEnd().split('\n')
@@ -23,24 +23,24 @@ export function campaignDocuments() {
 }
 
 /**
- * Puts a table of campaigns between the marks of a page: of each part the newest run, and the one that did most of what its
- * promised number counts.
- * @throws {Error} when the page lacks the marks
+ * Puts a table of campaigns between the markers of a page: for each part the newest run, and the longest one
+ * by its promised number.
+ * @throws {Error} if the page lacks the markers
  */
 export function withCampaigns(page, runs) {
-  const [from, to] = marks.map((mark) => page.indexOf(mark))
-  if (from < 0 || to < from) throw new Error(`${PAGE} lacks the marks of campaigns`)
+  const [from, to] = markers.map((marker) => page.indexOf(marker))
+  if (from < 0 || to < from) throw new Error(`${PAGE} lacks the markers of campaigns`)
   const rows = Object.entries(parts).flatMap(([name, { title }]) => {
-    const own = runs.filter(({ part }) => part === name)
-    if (own.length === 0) return []
-    const longest = own.reduce((most, run) => (sizeOf(run) > sizeOf(most) ? run : most))
-    return [[`\`${name}\``, title, textOf(longest), textOf(own.at(-1))]]
+    const ofPart = runs.filter(({ part }) => part === name)
+    if (ofPart.length === 0) return []
+    const longest = ofPart.reduce((most, run) => (sizeOf(run) > sizeOf(most) ? run : most))
+    return [[`\`${name}\``, title, textOf(longest), textOf(ofPart.at(-1))]]
   })
-  const made = table(['Campaign', 'What happens', 'Longest run', 'Newest run'], rows)
-  return `${page.slice(0, from)}${marks[0]}\n\n${made}\n\n${page.slice(to)}`
+  const rendered = table(['Campaign', 'What happens', 'Longest run', 'Newest run'], rows)
+  return `${page.slice(0, from)}${markers[0]}\n\n${rendered}\n\n${page.slice(to)}`
 }
 
-/** How much a run did, by the number that its part promises. */
+/** The size of a run by the number that its part promises. */
 function sizeOf({ part, numbers, passes }) {
   const [counted = 'passes'] = Object.keys(parts[part].until)
   return numbers[counted] ?? (counted === 'passes' ? passes : 0)

@@ -1,7 +1,7 @@
 /**
- * What a campaign can run: tests by beginnings of their paths below `test`. `files` run in each pass, with another seed each
- * time; `once` in the first pass, as they draw nothing. A part is complete at the numbers of `until`, by the names under
- * which tests count (test/support/faults/rounds.ts); `passes` counts passes.
+ * The parts of a campaign: tests by prefixes of their paths in `test`. `files` run in each pass with a new
+ * seed; `once` only in the first pass, because they use no seed. A part is complete at the numbers of
+ * `until`, by the names that tests count (test/support/faults/rounds.ts); `passes` counts passes.
  * @typedef {{title: string, files: string[], once?: string[], until: Record<string, number>}} Part
  * @type {Record<string, Part>}
  */
@@ -91,7 +91,7 @@ export const parts = {
       'faults/idle-connections.',
       'faults/slow-streams.',
       'routes/strand-import/zones.',
-      'threads/auth-strangers.',
+      'threads/auth-anonymous.',
       'threads/store-copy.',
       'unit/bench/running.',
     ],

@@ -8,15 +8,17 @@ import { stripVTControlCharacters } from 'node:util'
 const LOGS = 'node_modules/.cache/campaign'
 /** How often a pass prints the last line of its log. */
 const PROGRESS_MS = 60_000
-/** Of the projects of vitest.config.ts, those that do not repeat tests under other settings. */
+/** The projects of vitest.config.ts that do not repeat tests with other settings. */
 const projects = ['quick', 'slow', 'campaign'].map((name) => `--project=${name}`)
 
 /**
  * Runs tests once with a seed.
- * @param {string[]} files beginnings of paths below `test`
- * @param {{seed: number, minutes: number | undefined}} options `minutes`: for tests that last as long as they are given
- * @returns {Promise<{numbers: Record<string, number>, failures: {file: string, test: string}[], log: string}>} what the tests
- *   counted (test/support/faults/rounds.ts), what failed, and the file with what they printed
+ * @param {string[]} files prefixes of paths in `test`
+ * @param {{seed: number, minutes: number | undefined}} options `minutes`: for tests with a configurable
+ * duration
+ * @returns {Promise<{numbers: Record<string, number>, failures: {file: string, test: string}[], log:
+ * string}>} the counts of the tests (test/support/faults/rounds.ts), the failures, and the file with their
+ * output
  */
 export async function runPass(files, { seed, minutes }) {
   mkdirSync(LOGS, { recursive: true })
@@ -59,15 +61,15 @@ export async function runPass(files, { seed, minutes }) {
   }
 }
 
-/** The last line that tests printed, without colours. */
+/** The last line of the tests' output, without colours. */
 function lastLine(path) {
   const text = stripVTControlCharacters(readFileSync(path, 'utf8'))
   return text.trimEnd().split('\n').at(-1)?.slice(0, 160)
 }
 
 /**
- * Each failed test of a report; a file that did not load, or whose hooks failed, is one failure. So is an error outside of
- * the tests: the report does not contain it, but the exit code shows it.
+ * The failed tests of a report. A file that did not load, or whose hooks failed, is one failure. So is an error
+ * outside of the tests, which the report omits but the exit code shows.
  */
 export function failuresOf({ testResults }, { files, code }) {
   const failures = testResults.flatMap(({ name, status, message, assertionResults }) => {

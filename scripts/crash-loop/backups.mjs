@@ -6,25 +6,25 @@ import { inherited } from './inherited.mjs'
 import { send } from './request.mjs'
 import { startVictim } from './victim.mjs'
 
-/** How long a backup and a restore take until one was seen, milliseconds. */
+/** The assumed duration of a backup or restore before one was measured, milliseconds. */
 const COMMAND_MS = 1_000
-/** Part of the time of a command in which it writes; before, it starts. */
+/** The share of a command's duration in which it writes, after its start. */
 const WORK_PART = 0.5
-/** Agents that a restored server is asked to write for. */
+/** The number of agents for which a restored server writes. */
 const WRITTEN_TO = 3
 
-/** Backups of one data directory, and restores of them, that are killed or whose server is. */
+/** Backups and restores of one data directory that are killed, or whose server is killed. */
 export class Backups {
   #life
   #random
-  #made = 0
+  #created = 0
   #backupMs = COMMAND_MS
   #restoreMs = COMMAND_MS
   /**
-   * The last complete backup, and the heads that it must contain. @type {{path: string, heads: ReadonlyMap<string,
-   * import('./strands.mjs').Head>} | undefined}
+   * The last complete backup, and the heads that it must contain. @type {{path: string, heads:
+   * ReadonlyMap<string, import('./strands.mjs').Head>} \| undefined}
    */
-  #whole
+  #complete
 
   /** @param {import('./life.mjs').Life} life */
   constructor(life) {
@@ -37,110 +37,110 @@ export class Backups {
    * @returns {Promise<string>} what happened
    */
   async killBackup() {
-    const { backup, livedMs } = await this.#beginBackup()
+    const { backup, aliveMs } = await this.#beginBackup()
     const { code } = await backup.command.kill()
     const killed = await this.#life.killLoaded()
-    if (code !== null && code !== 0) this.#fault(`The backup of a server that ran ended with ${code}`)
+    if (code !== null && code !== 0) this.#fault(`The backup of a running server ended with ${code}`)
     const found = await this.#judge(backup)
-    return `backup killed after ${livedMs} ms: ${found}; server killed; ${killed}`
+    return `backup killed after ${aliveMs} ms: ${found}; server killed; ${killed}`
   }
 
-  /** Kills a loaded server at a random moment of a backup of it. @returns {Promise<string>} what happened */
+  /** Kills a loaded server at a random moment of its backup. @returns {Promise<string>} what happened */
   async killServer() {
-    const { backup, livedMs } = await this.#beginBackup()
+    const { backup, aliveMs } = await this.#beginBackup()
     const killed = await this.#life.killLoaded()
     const { code, stderr } = await backup.command.ended
     const { path } = backup
-    // If the copy was complete by then, it is a backup; if not, nothing is left.
+    // If the copy was complete, it is a backup; otherwise, nothing is left.
     if (existsSync(path) !== (code === 0))
       this.#fault(`A backup ended with ${code} and left ${path}:\n${stderr}`)
     const found = await this.#judge(backup)
-    return `server killed after ${livedMs} ms of a backup: ${found}; ${killed}`
+    return `server killed after ${aliveMs} ms of a backup: ${found}; ${killed}`
   }
 
-  /** Kills a restore at a random moment and does it again. @returns {Promise<string>} what happened */
+  /** Kills a restore at a random moment and repeats it. @returns {Promise<string>} what happened */
   async killRestore() {
-    const { path, heads } = this.#whole ?? (await this.#wholeBackup())
-    const dataDir = join(this.#life.directory, `restored-${this.#made++}`)
+    const { path, heads } = this.#complete ?? (await this.#completeBackup())
+    const dataDir = join(this.#life.directory, `restored-${this.#created++}`)
     const restore = startCommand(['restore', path], environment(dataDir))
-    const livedMs = await this.#moment(restore, { of: dataDir, usualMs: this.#restoreMs })
+    const aliveMs = await this.#moment(restore, { of: dataDir, usualMs: this.#restoreMs })
     await restore.kill()
-    const cutOff = !existsSync(join(dataDir, 'format.json'))
-    if (cutOff) {
+    const isIncomplete = !existsSync(join(dataDir, 'format.json'))
+    if (isIncomplete) {
       if (existsSync(join(dataDir, 'format.json.restoring')) && this.#random() < 0.5)
         await this.#refusesStart(dataDir)
       await this.#restore(path, dataDir)
     }
-    const looked = !cutOff || this.#random() < 0.4
-    if (looked) await this.#look(dataDir, heads)
+    const isServed = !isIncomplete || this.#random() < 0.4
+    if (isServed) await this.#checkRestored(dataDir, heads)
     rmSync(dataDir, { recursive: true, force: true })
-    return `restore killed after ${livedMs} ms${cutOff ? ' and done again' : ', when it was done'}${looked ? ', and served' : ''}`
+    return `restore killed after ${aliveMs} ms${isIncomplete ? ' and repeated' : ' after its completion'}${isServed ? ', and served' : ''}`
   }
 
-  /** Begins a backup under load, and waits for a random moment of it. */
+  /** Starts a backup under load, and waits for a random moment of it. */
   async #beginBackup() {
     const life = this.#life
     await life.start()
     await life.beginLoad()
     const backup = this.#start()
-    const livedMs = await this.#moment(backup.command, { of: backup.path, usualMs: this.#backupMs })
-    return { backup, livedMs }
+    const aliveMs = await this.#moment(backup.command, { of: backup.path, usualMs: this.#backupMs })
+    return { backup, aliveMs }
   }
 
   /**
-   * Waits for a random moment of a command: of its whole time, or of the shorter part in which it writes.
-   * @returns {Promise<number>} how long that was, milliseconds
+   * Waits for a random moment of a command, or of the shorter part in which it writes.
+   * @returns {Promise<number>} the elapsed time, milliseconds
    */
   async #moment(command, { of, usualMs }) {
     const beganMs = performance.now()
     const atWork = this.#random() < 0.7
     if (atWork) while (!command.isOver() && !existsSync(of)) await pause(2)
-    // Early moments are more frequent: copying the files takes only a part of the time that their check takes.
+    // Early moments are more frequent, because copying takes only a part of the time of the check.
     const part = atWork ? this.#random() ** 3 * usualMs * WORK_PART : this.#random() * usualMs
     await Promise.race([command.ended, pause(part)])
     return Math.round(performance.now() - beganMs)
   }
 
   #start() {
-    const path = join(this.#life.directory, `backup-${this.#made++}`)
+    const path = join(this.#life.directory, `backup-${this.#created++}`)
     const command = startCommand(['backup', path], environment(this.#life.dataDir))
     return { path, command, heads: this.#life.heads }
   }
 
   /** A directory with a manifest is complete and can be restored; one without is not a backup. */
   async #judge({ path, heads }) {
-    const dataDir = join(this.#life.directory, `restored-${this.#made++}`)
+    const dataDir = join(this.#life.directory, `restored-${this.#created++}`)
     if (existsSync(join(path, 'manifest.json'))) {
       await this.#restore(path, dataDir)
       rmSync(dataDir, { recursive: true, force: true })
-      this.#keep({ path, heads })
-      return 'whole'
+      this.#replaceComplete({ path, heads })
+      return 'complete'
     }
     if (this.#random() < 0.5) await this.#refusesRestore(path, dataDir)
     rmSync(path, { recursive: true, force: true })
-    return 'cut off'
+    return 'incomplete'
   }
 
   async #refusesRestore(path, dataDir) {
     const { code, stderr } = await startCommand(['restore', path], environment(dataDir)).ended
-    if (code !== 1 || !stderr.includes('it is no backup') || existsSync(dataDir))
-      this.#fault(`A restore of a part of a backup ended with ${code}:\n${stderr}`)
+    if (code !== 1 || !stderr.includes('it is not a backup') || existsSync(dataDir))
+      this.#fault(`A restore of an incomplete backup ended with ${code}:\n${stderr}`)
   }
 
-  async #wholeBackup() {
+  async #completeBackup() {
     await this.#life.start()
     const beganMs = performance.now()
     const { command, path, heads } = this.#start()
     const { code, stderr } = await command.ended
     this.#backupMs = performance.now() - beganMs
     if (code !== 0) throw new Error(`A backup ended with ${code}:\n${stderr}`)
-    return this.#keep({ path, heads })
+    return this.#replaceComplete({ path, heads })
   }
 
-  #keep(whole) {
-    if (this.#whole !== undefined) rmSync(this.#whole.path, { recursive: true, force: true })
-    this.#whole = whole
-    return whole
+  #replaceComplete(backup) {
+    if (this.#complete !== undefined) rmSync(this.#complete.path, { recursive: true, force: true })
+    this.#complete = backup
+    return backup
   }
 
   async #restore(path, dataDir) {
@@ -154,16 +154,16 @@ export class Backups {
     const victim = startVictim(dataDir)
     try {
       await victim.listening()
-      this.#fault(`A server started on a directory whose restore was cut off: ${dataDir}`)
+      this.#fault(`A server started on a directory with an incomplete restore: ${dataDir}`)
     } catch (error) {
-      if (!(error instanceof Error && error.message.includes('was cut off'))) throw error
+      if (!(error instanceof Error && error.message.includes('was interrupted'))) throw error
     } finally {
       await victim.kill()
     }
   }
 
-  /** A server on a restored directory has everything from before the backup began, and takes writes. */
-  async #look(dataDir, heads) {
+  /** A server on a restored directory has everything from before the backup, and accepts writes. */
+  async #checkRestored(dataDir, heads) {
     const victim = startVictim(dataDir)
     try {
       const url = (await victim.listening()) ?? ''
@@ -171,14 +171,14 @@ export class Backups {
         const path = `/v1/strand/proof?agent=${agent}&hash=${hash}`
         const { status, body } = await send(url, { method: 'GET', path })
         if (status !== 200 || body.seq !== seq)
-          this.#fault(`Record ${seq} of ${agent} is not in a backup made after it`)
+          this.#fault(`Record ${seq} of ${agent} is not in a later backup`)
       }
       for (const agent of [...heads.keys()].slice(0, WRITTEN_TO)) {
         const body = JSON.stringify({ data: { restored: true } })
         const headers = { 'content-type': 'application/json' }
         const request = { method: 'POST', path: `/v1/agents/${agent}/records`, headers, body }
         const { status } = await send(url, request)
-        if (status !== 201) this.#fault(`A write for ${agent} after a restore was answered ${status}`)
+        if (status !== 201) this.#fault(`A write for ${agent} after a restore returned ${status}`)
       }
       const code = await victim.stop()
       if (code !== 0)

@@ -8,10 +8,10 @@ import { readHeads, readStrands } from './strands.mjs'
  * @typedef {{operation: import('./operations.mjs').Operation, answer?: {status: number, body: any}}} Entry
  */
 
-/** Operations whose records are looked up by their hashes one by one. */
+/** The number of operations whose records are looked up by hash. */
 const LOOKED_UP = 200
 
-/** Keeps what every round has proved so far, and checks the next one against it. */
+/** Checks each round against the verified results of earlier rounds. */
 export class Checker {
   /** @type {Map<string, import('./strands.mjs').Strand>} */
   #proved = new Map()
@@ -19,10 +19,10 @@ export class Checker {
   #heads = new Map()
 
   /**
-   * Checks a data directory after a crash, by a server that was started on it again.
+   * Checks a data directory after a crash by the restarted server.
    * @param {string} url
-   * @param {{journal: Entry[], whole: boolean}} round what the load did before the crash, and whether every strand is
-   *   read again from its beginning
+   * @param {{journal: Entry[], whole: boolean}} round the calls of the load before the crash, and whether
+   * every strand is read completely
    * @returns {Promise<{faults: string[], strands: number, records: number}>}
    */
   async check(url, { journal, whole }) {
@@ -42,8 +42,8 @@ export class Checker {
   }
 
   /**
-   * Checks that everything that was answered is there and no strand got shorter, without verifying strands: the next
-   * `check` of the same journal does that.
+   * Checks that everything that was confirmed exists and no strand became shorter, without verifying strands:
+   * the next `check` of the same journal does that.
    * @param {string} url
    * @param {Entry[]} journal
    * @returns {Promise<{faults: string[], strands: number, records: number}>}
@@ -53,7 +53,7 @@ export class Checker {
     const faults = []
     await this.#resend(url, journal, faults)
     const touched = new Set(journal.flatMap(({ operation }) => operation.agents))
-    // Heads of strands to which the load did not write are left to `check`.
+    // Heads of unchanged strands are left to `check`.
     const still = new Map([...this.#heads].filter(([agent]) => !touched.has(agent)))
     const heads = await readHeads(url, still, faults)
     for (const [agent, { seq, hash }] of this.#heads) {
@@ -69,27 +69,29 @@ export class Checker {
     return { faults, strands: heads.size, records }
   }
 
-  /** Strands as they were proved last. @returns {ReadonlyMap<string, import('./strands.mjs').Strand>} by agent */
+  /** The last verified strands. @returns {ReadonlyMap<string, import('./strands.mjs').Strand>} by agent */
   get strands() {
     return this.#proved
   }
 
-  /** Where each strand was last seen to end. @returns {ReadonlyMap<string, import('./strands.mjs').Head>} by agent */
+  /** The last known heads. @returns {ReadonlyMap<string, import('./strands.mjs').Head>} by agent */
   get heads() {
     return this.#heads
   }
 
-  /** Calls with an Idempotency-Key are sent again, answered or not: they must take effect exactly once. */
+  /** Calls with an Idempotency-Key are repeated, answered or not: they must take effect exactly once. */
   async #resend(url, journal, faults) {
     await forEachOf(
       journal.filter(({ operation }) => operation.keyed),
       async (entry) => {
         const again = await send(url, entry.operation.request)
         if (again.status >= 300) {
-          faults.push(`${nameOf(entry)} sent again was answered ${again.status} ${again.body?.code}`)
-        } else if (isAnswered(entry)) {
+          faults.push(`${nameOf(entry)} returned ${again.status} ${again.body?.code} when repeated`)
+        } else if (isConfirmed(entry)) {
           if (!again.replayed || !isDeepStrictEqual(entry.answer?.body, again.body))
-            faults.push(`${nameOf(entry)} sent again was answered otherwise: ${JSON.stringify(again.body)}`)
+            faults.push(
+              `${nameOf(entry)} returned another answer when repeated: ${JSON.stringify(again.body)}`,
+            )
         } else entry.answer = { status: again.status, body: again.body }
       },
     )
@@ -100,7 +102,7 @@ function headOf(records) {
   return { seq: records.length - 1, hash: records.at(-1)?.hash ?? '' }
 }
 
-/** Where each record of each operation lies: operation id → number → place. */
+/** The location of each record: operation id → number → location. */
 function recordsByOperation(strands, faults) {
   /** @type {Map<string, Map<number, {agent: string, seq: number, hash: string}>>} */
   const found = new Map()
@@ -109,7 +111,7 @@ function recordsByOperation(strands, faults) {
       if (type !== 'record' || op === undefined) continue
       const ofOperation = found.get(op) ?? new Map()
       found.set(op, ofOperation)
-      if (ofOperation.has(n)) faults.push(`Record ${n} of ${op} is there twice`)
+      if (ofOperation.has(n)) faults.push(`Record ${n} of ${op} exists twice`)
       ofOperation.set(n, { agent, seq, hash })
     }
   }
@@ -119,62 +121,63 @@ function recordsByOperation(strands, faults) {
 function checkEntry(entry, { found, strands, faults }) {
   const { operation, answer } = entry
   if (answer !== undefined && answer.status >= 300) {
-    if (answer.status !== 503)
-      faults.push(`${nameOf(entry)} was answered ${answer.status} ${answer.body?.code}`)
+    if (answer.status !== 503) faults.push(`${nameOf(entry)} returned ${answer.status} ${answer.body?.code}`)
     return
   }
   if (operation.kind === 'agent') checkAgent(entry, strands, faults)
   else if (operation.kind !== 'mutation') {
     checkRecords(entry, found.get(operation.id) ?? new Map(), faults)
-    if (isAnswered(entry)) checkAnswer(entry, { found, strands, faults })
+    if (isConfirmed(entry)) checkAnswer(entry, { found, strands, faults })
   }
 }
 
 function checkAgent(entry, strands, faults) {
   const strand = strands.get(entry.operation.agents[0])
-  if (!isAnswered(entry)) return
+  if (!isConfirmed(entry)) return
   const { public_key: publicKey, strand: genesis, zone } = entry.answer.body
   if (strand?.publicKey !== publicKey || strand.records[0]?.hash !== genesis || strand.zone !== zone) {
-    faults.push(`${nameOf(entry)} was answered, and the agent is not there as it said`)
+    faults.push(`${nameOf(entry)} was confirmed, but the agent does not match`)
   }
 }
 
-/** If it was answered, everything is there. If not, each commit is there completely or not at all. */
-function checkRecords(entry, places, faults) {
+/** If the call was confirmed, all records exist. If not, each commit exists completely or not at all. */
+function checkRecords(entry, locations, faults) {
   const { kind, agents } = entry.operation
-  for (const [n, { agent }] of places) {
-    if (agents[n] !== agent) faults.push(`Record ${n} of ${nameOf(entry)} lies on the strand of ${agent}`)
+  for (const [n, { agent }] of locations) {
+    if (agents[n] !== agent) faults.push(`Record ${n} of ${nameOf(entry)} is on the strand of ${agent}`)
   }
-  if (places.size === agents.length) return
-  if (isAnswered(entry)) {
-    faults.push(`${nameOf(entry)} was answered, and ${places.size} of its ${agents.length} records are there`)
-  } else if (places.size > 0 && kind === 'batch') {
-    faults.push(`${nameOf(entry)} was not answered, and ${places.size} of ${agents.length} records are there`)
-  } else if (kind === 'ingest' && [...places.keys()].some((n) => n >= places.size)) {
-    faults.push(`${nameOf(entry)} was not answered, and what is there is not its beginning`)
+  if (locations.size === agents.length) return
+  if (isConfirmed(entry)) {
+    faults.push(
+      `${nameOf(entry)} was confirmed, but only ${locations.size} of its ${agents.length} records exist`,
+    )
+  } else if (locations.size > 0 && kind === 'batch') {
+    faults.push(`${nameOf(entry)} was not confirmed, but ${locations.size} of ${agents.length} records exist`)
+  } else if (kind === 'ingest' && [...locations.keys()].some((n) => n >= locations.size)) {
+    faults.push(`${nameOf(entry)} was not confirmed, and its records are not its beginning`)
   }
 }
 
-/** The records are at the places that the answer names. */
+/** The records are where the answer says. */
 function checkAnswer(entry, { found, strands, faults }) {
   const { operation, answer } = entry
-  const places = found.get(operation.id)
-  for (const [n, told] of toldRecords(entry).entries()) {
-    const place = places?.get(n)
-    if (place?.hash !== told.content_hash || place.seq !== told.seq)
-      faults.push(`Record ${n} of ${nameOf(entry)} is not the one that was answered`)
+  const locations = found.get(operation.id)
+  for (const [n, answered] of answeredRecords(entry).entries()) {
+    const location = locations?.get(n)
+    if (location?.hash !== answered.content_hash || location.seq !== answered.seq)
+      faults.push(`Record ${n} of ${nameOf(entry)} differs from its answer`)
   }
   if (operation.kind !== 'ingest' && operation.kind !== 'ingestMany') return
   const summaries = operation.kind === 'ingest' ? { [operation.agents[0]]: answer.body } : answer.body.agents
   if (answer.body.accepted !== operation.agents.length)
-    faults.push(`${nameOf(entry)} was answered with ${answer.body.accepted} accepted`)
+    faults.push(`${nameOf(entry)} confirmed ${answer.body.accepted} records`)
   for (const [agent, { last_seq: seq, chain_head: hash }] of Object.entries(summaries)) {
     if (strands.get(agent)?.records[seq]?.hash !== hash)
-      faults.push(`${nameOf(entry)} was answered with a chain head that ${agent} does not have`)
+      faults.push(`${nameOf(entry)} returned a chain head that ${agent} does not have`)
   }
 }
 
-/** The changes of each record that was deleted or restored: those answered, and at most one that was not. */
+/** The changes of each deleted or restored record: the confirmed ones and at most one unanswered. */
 function checkTargets(journal, strands, faults) {
   const records = strands.get(freeAgent)?.records ?? []
   const counts = new Map()
@@ -185,31 +188,31 @@ function checkTargets(journal, strands, faults) {
   for (const entry of journal) {
     const { target } = entry.operation
     if (target === undefined) continue
-    const { sure, perhaps } = expected.get(target.hash) ?? { sure: 0, perhaps: 0 }
-    if (!isAnswered(entry)) expected.set(target.hash, { sure, perhaps: perhaps + 1 })
+    const { certain, possible } = expected.get(target.hash) ?? { certain: 0, possible: 0 }
+    if (!isConfirmed(entry)) expected.set(target.hash, { certain, possible: possible + 1 })
     else {
-      expected.set(target.hash, { sure: sure + 1, perhaps })
+      expected.set(target.hash, { certain: certain + 1, possible })
       const record = records[entry.answer.body.seq]
       if (record?.target !== target.hash || record.type !== changeOf(target))
-        faults.push(`${nameOf(entry)} was answered, and its record is not there`)
+        faults.push(`${nameOf(entry)} was confirmed, but its record is missing`)
     }
   }
-  for (const [hash, { sure, perhaps }] of expected) {
+  for (const [hash, { certain, possible }] of expected) {
     const count = counts.get(hash) ?? 0
-    if (count < sure || count > sure + perhaps)
-      faults.push(`Record ${hash} was changed ${count} times, not ${sure} to ${sure + perhaps}`)
+    if (count < certain || count > certain + possible)
+      faults.push(`Record ${hash} was changed ${count} times, not ${certain} to ${certain + possible}`)
   }
 }
 
-/** Answered records are found by their hashes; deleted ones say so. */
+/** Confirmed records are found by hash; deleted ones are marked. */
 async function lookUp(url, journal, faults) {
-  const entries = journal.filter((entry) => isAnswered(entry) && toldRecords(entry).length > 0)
+  const entries = journal.filter((entry) => isConfirmed(entry) && answeredRecords(entry).length > 0)
   await forEachOf(entries.slice(-LOOKED_UP), async (entry) => {
-    const told = toldRecords(entry).at(-1)
-    const path = `/v1/agents/${told.agent}/records/${told.content_hash}`
+    const answered = answeredRecords(entry).at(-1)
+    const path = `/v1/agents/${answered.agent}/records/${answered.content_hash}`
     const { status, body } = await send(url, { method: 'GET', path })
-    if (status !== 200 || body.seq !== told.seq || body.payload?.op !== entry.operation.id)
-      faults.push(`${nameOf(entry)} was answered, and its record is not found by its hash`)
+    if (status !== 200 || body.seq !== answered.seq || body.payload?.op !== entry.operation.id)
+      faults.push(`${nameOf(entry)} was confirmed, but its record is not found by hash`)
   })
   const lastChange = new Map()
   for (const entry of journal) {
@@ -219,18 +222,18 @@ async function lookUp(url, journal, faults) {
     const { target } = entry.operation
     const path = `/v1/agents/${freeAgent}/records/${target.hash}`
     const { status, body } = await send(url, { method: 'GET', path })
-    const wrong = isAnswered(entry) && body.deleted === target.deleted
-    if (status !== 200 || wrong) faults.push(`${nameOf(entry)} was answered, and does not hold`)
+    const wrong = isConfirmed(entry) && body.deleted === target.deleted
+    if (status !== 200 || wrong) faults.push(`${nameOf(entry)} was confirmed, but has no effect`)
   })
 }
 
 /** The write responses in an answer. */
-function toldRecords({ operation, answer }) {
+function answeredRecords({ operation, answer }) {
   if (operation.kind === 'write') return [answer.body]
   return operation.kind === 'batch' ? answer.body.results : []
 }
 
-function isAnswered({ answer }) {
+function isConfirmed({ answer }) {
   return answer !== undefined && answer.status < 300
 }
 

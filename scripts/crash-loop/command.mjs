@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 const entry = fileURLToPath(new URL('../../dist/program/strandfast.js', import.meta.url))
 
 /**
- * Starts a command of the command line.
+ * Starts a command of the program.
  * @param {string[]} args
  * @param {Record<string, string | undefined>} env
  */
@@ -15,11 +15,11 @@ export function startCommand(args, env) {
   child.stderr.on('data', (bytes) => (stderr += bytes))
   const ended = once(child, 'close').then(() => ({ code: child.exitCode, stderr }))
   return {
-    /** Resolves when it is gone, to its exit code, null when it was killed, and what it wrote. */
+    /** Resolves when it has ended, to its standard error and exit code (null after a kill). */
     ended,
     /** Whether it has ended. */
     isOver: () => child.exitCode !== null || child.signalCode !== null,
-    /** Ends it as a crash does. */
+    /** Kills it like a crash. */
     async kill() {
       child.kill('SIGKILL')
       return ended

@@ -5,13 +5,13 @@ import { LoadProcess } from './load-process.mjs'
 import { between } from './seeded-random.mjs'
 import { startVictim } from './victim.mjs'
 
-/** How long after its first answer a loaded server is killed, milliseconds. */
+/** The lifetime of a loaded server after its first answer, milliseconds. */
 const LOADED_MS = { least: 0, most: 230 }
 
-/** How long a start takes until one was seen, milliseconds. */
+/** The assumed duration of a start before one was measured, milliseconds. */
 const START_MS = 1_000
 
-/** One data directory from its first start on, and the server on it that is killed over and over. */
+/** A data directory from its first start on, with the server that is repeatedly killed on it. */
 export class Life {
   /** @type {string[]} */
   faults = []
@@ -23,16 +23,16 @@ export class Life {
   /** @type {{victim: ReturnType<typeof startVictim>, url: string} | undefined} */
   #running
   #rounds = 0
-  /** How many its directory is made with. */
+  /** The number of shards of a new directory. */
   #shards
   #startMs = START_MS
-  /** What the server was asked since strands were verified. @type {import('./check.mjs').Entry[]} */
+  /** The requests since strands were last verified. @type {import('./check.mjs').Entry[]} */
   #journal = []
-  /** Where in the journal that begins which was not looked at yet. */
+  /** The index of the first unchecked entry of the journal. */
   #glancedAt = 0
 
   /**
-   * @param {string} directory where the data directory is made, and what else its rounds need
+   * @param {string} directory for the data directory and other files of its rounds
    * @param {() => number} random
    */
   constructor(directory, random) {
@@ -42,23 +42,23 @@ export class Life {
     this.#shards = between(random, 1, 2)
   }
 
-  /** Where the server listens. */
+  /** The address of the server. */
   get url() {
-    if (this.#running === undefined) throw new Error('Expected a server that runs')
+    if (this.#running === undefined) throw new Error('The server is not running')
     return this.#running.url
   }
 
-  /** Whether the server still runs that was checked last. */
+  /** Whether the last checked server is still running. */
   get isRunning() {
     return this.#running !== undefined
   }
 
-  /** Where strands were last seen to end, by agent. */
+  /** The last known heads of strands, by agent. */
   get heads() {
     return this.#checker.heads
   }
 
-  /** Loads the server, and resolves when it has answered a call. The caller kills it. */
+  /** Loads the server, and resolves after its first answer. The caller kills it. */
   beginLoad() {
     return this.#load.begin({
       url: this.url,
@@ -67,18 +67,18 @@ export class Life {
     })
   }
 
-  /** Kills the server at a random moment of its load. @returns {Promise<string>} what happened */
+  /** Kills the server at a random moment under load. @returns {Promise<string>} what happened */
   async killUnderLoad() {
     await this.beginLoad()
-    const livedMs = between(this.random, LOADED_MS.least, LOADED_MS.most)
-    await pause(livedMs)
-    return `killed after ${livedMs} ms; ${await this.killLoaded()}`
+    const aliveMs = between(this.random, LOADED_MS.least, LOADED_MS.most)
+    await pause(aliveMs)
+    return `killed after ${aliveMs} ms; ${await this.killLoaded()}`
   }
 
-  /** Kills the loaded server now. @returns {Promise<string>} what it was asked */
+  /** Kills the loaded server. @returns {Promise<string>} the number of answered calls */
   async killLoaded() {
     await this.kill()
-    // Counted after the kill: all that the load was answered, it was answered before.
+    // Counted after the kill, which came after all answers.
     const { journal, acted } = await this.#load.stop()
     this.#journal.push(...journal)
     const answered = journal.filter(({ answer }) => answer !== undefined).length
@@ -93,23 +93,23 @@ export class Life {
     this.#running = undefined
   }
 
-  /** Kills a start at a random moment of the time that one takes. @returns {Promise<string>} what happened */
+  /** Kills a start at a random moment. @returns {Promise<string>} what happened */
   async killStart() {
     const victim = startVictim(this.dataDir, {}, this.#shards)
-    // Looked at later, or never: a start that fails by itself fails the next round too.
+    // Ignored if the start fails by itself, since the next round fails too.
     const listening = victim.listening().catch(() => undefined)
-    const livedMs = Math.round(this.random() * this.#startMs)
-    await Promise.race([listening, pause(livedMs)])
+    const aliveMs = Math.round(this.random() * this.#startMs)
+    await Promise.race([listening, pause(aliveMs)])
     await victim.kill()
     await listening
-    return `a start killed after ${livedMs} ms`
+    return `a start killed after ${aliveMs} ms`
   }
 
   /**
-   * Starts a server, which goes on running, and checks what there is: each time whether everything that was answered
-   * since the last time is there.
-   * @param {{strands: boolean, whole: boolean}} extent whether strands are verified, and whether from their beginnings
-   * @returns {Promise<string>} what there is
+   * Starts a server, which keeps running, and checks that everything that was confirmed since the last check
+   * exists.
+   * @param {{strands: boolean, whole: boolean}} extent whether strands are verified, and whether completely
+   * @returns {Promise<string>} the numbers of records and strands
    */
   async check({ strands, whole }) {
     await this.start()
@@ -125,14 +125,14 @@ export class Life {
     return `${result.records} records on ${result.strands} strands`
   }
 
-  /** Starts a server where none runs. */
+  /** Starts a server unless one is running. */
   async start() {
     if (this.#running !== undefined) return
     const victim = startVictim(this.dataDir, {}, this.#shards)
     const startedMs = performance.now()
     try {
       const url = await victim.listening()
-      if (url === undefined) throw new Error('Expected a server that nobody has killed')
+      if (url === undefined) throw new Error('The server was killed')
       this.#startMs = performance.now() - startedMs
       this.#running = { victim, url }
     } finally {
@@ -140,7 +140,7 @@ export class Life {
     }
   }
 
-  /** Stops the server in order, and the load. */
+  /** Stops the server gracefully, and the load. */
   async end() {
     this.#load.end()
     if (this.#running === undefined) return

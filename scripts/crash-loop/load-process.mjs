@@ -2,7 +2,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 
-/** The process that loads servers and remembers what it sent and was answered (load.mjs). */
+/** The process that loads servers and records its requests and their answers (load.mjs). */
 export class LoadProcess {
   #child = fork(fileURLToPath(new URL('load.mjs', import.meta.url)), { execArgv: [] })
   #died = once(this.#child, 'exit').then(() => {
@@ -10,41 +10,42 @@ export class LoadProcess {
   })
 
   constructor() {
-    // Somebody may be waiting for it later, or nobody.
+    // Prevents an unhandled rejection if no call waits for it.
     this.#died.catch(() => undefined)
   }
 
   /**
-   * Begins to load a server. Resolves when the first call was answered, so that no round is an empty one.
+   * Starts to load a server. Resolves after the first answer, so that no round is empty.
    * @param {{url: string, seed: number, prefix: string}} round `prefix` begins the ids of its operations
    */
   begin(round) {
-    return this.#ask({ ...round, acting: true })
+    return this.#request({ ...round, acting: true })
   }
 
   /**
-   * Once the server is dead: what it was asked and what it answered.
-   * @returns {Promise<{journal: import('./check.mjs').Entry[], acted: number}>} acted: calls of actors that were answered
+   * After the server was killed: its requests and answers.
+   * @returns {Promise<{journal: import('./check.mjs').Entry[], acted: number}>} acted: answered calls of
+   * actors
    */
   stop() {
-    return this.#ask('stop')
+    return this.#request('stop')
   }
 
   /**
-   * Has the actors look at what they were answered, by a server that was started again.
+   * Makes the actors check their answers on the restarted server.
    * @param {string} url
-   * @param {boolean} whole whether at everything, or at what was touched since the last time
+   * @param {boolean} whole whether everything is checked, or only changes since the last check
    * @returns {Promise<{faults: string[]}>}
    */
   look(url, whole) {
-    return this.#ask({ look: url, whole })
+    return this.#request({ look: url, whole })
   }
 
   end() {
     this.#child.disconnect()
   }
 
-  async #ask(message) {
+  async #request(message) {
     const answered = once(this.#child, 'message')
     this.#child.send(message)
     const [answer] = await Promise.race([answered, this.#died])

@@ -1,10 +1,11 @@
 /*
- * The process that loads the server. It outlives the server, so what it remembers of calls sent and answered is the
- * journal that the data directory is checked against. It talks with the loop by messages:
- *   in  {url, seed, prefix, acting}   begin on a server; acting: with actors, who remember from round to round.
- *                                     Answered by {begun} when the first call has ended
- *   in  'stop'                        the server is dead: answered by {journal, acted} once every call has ended
- *   in  {look: url, whole}            the server runs again: answered by {faults} of what the actors find
+ * The process that loads the server. It outlives the server, so its record of calls and answers is the
+ * journal against which the data directory is checked. Messages with the loop:
+ *
+ * - {url, seed, prefix, acting}: start on a server; `acting`: with actors, which keep their state across
+ *   rounds. Answered by {begun} after the first call.
+ * - 'stop': the server was killed. Answered by {journal, acted} after the last call.
+ * - {look: url, whole}: the server was restarted. Answered by {faults} of the actors.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { Cast } from './actors/cast.mjs'
@@ -12,15 +13,18 @@ import { OperationSource, freeAgent } from './operations.mjs'
 import { send } from './request.mjs'
 import { seededRandom } from './seeded-random.mjs'
 
-/** Calls in flight at once. */
+/** Parallel calls. */
 const WIDTH = 12
 
-/** How long each rests between two calls, milliseconds: the load is there for its order, not for its mass. */
+/** The pause between two calls, milliseconds: the load tests order, not throughput. */
 const REST_MS = 8
 
 const cast = new Cast()
 
-/** @type {{stopped: boolean, begun: Promise<void>, ended: Promise<void>, journal: object[], acted: number} | undefined} */
+/**
+ * @type {{stopped: boolean, begun: Promise<void>, ended: Promise<void>, journal: object[], acted: number} |
+ * undefined}
+ */
 let run
 
 process.on('message', async (message) => {
@@ -57,10 +61,12 @@ async function act(url, seed, state) {
 async function load(url, source, state) {
   const headers = { 'content-type': 'application/json' }
   const body = JSON.stringify({ name: freeAgent, zone: 'free' })
-  // There from the round before, or else made now: either way its writes can go on.
-  const made = await call(url, { method: 'POST', path: '/v1/agents', headers, body }).catch(() => undefined)
-  // The server was gone before that: a call that is sent again later must not miss its agent.
-  if (made === undefined) return state.hasEnded()
+  // Created now or in an earlier round: in both cases its writes can continue.
+  const created = await call(url, { method: 'POST', path: '/v1/agents', headers, body }).catch(
+    () => undefined,
+  )
+  // The server ended before that: a repeated call must not miss its agent.
+  if (created === undefined) return state.hasEnded()
   await Promise.all(Array.from({ length: WIDTH }, () => loadOne(url, source, state)))
 }
 
@@ -72,12 +78,12 @@ async function loadOne(url, source, state) {
     try {
       entry.answer = await call(url, operation.request)
     } catch {
-      // The server was killed: this call may have been carried out or not.
+      // The server was killed: this call may or may not have been executed.
       return
     } finally {
       state.hasEnded()
     }
-    if (entry.answer.status < 300) learn(source, operation, entry.answer.body)
+    if (entry.answer.status < 300) addTargets(source, operation, entry.answer.body)
     await pause(REST_MS)
   }
 }
@@ -88,10 +94,10 @@ async function call(url, request) {
 }
 
 /**
- * Later operations can change records whose writes were answered, but never again a target whose change was not
- * answered.
+ * Later operations may change records whose writes were confirmed, but not a target whose change was not
+ * confirmed.
  */
-function learn(source, operation, body) {
+function addTargets(source, operation, body) {
   if (operation.kind === 'write' && operation.agents[0] === freeAgent) {
     source.targets.push({ hash: body.content_hash, seq: body.seq, deleted: false })
   } else if (operation.target !== undefined) {

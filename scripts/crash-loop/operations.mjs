@@ -1,14 +1,15 @@
 import { between, pick } from './seeded-random.mjs'
 
 /**
- * One thing that the load asks of the server.
+ * A call of the load.
  * @typedef {object} Operation
- * @property {string} id is in every record's body as `op`, with the record's number in the operation as `n`
+ * @property {string} id is in the body of every record as `op`, with the record's number in the operation as
+ * `n`
  * @property {'write' | 'batch' | 'ingest' | 'ingestMany' | 'agent' | 'mutation'} kind
- * @property {boolean} keyed whether it carries an Idempotency-Key
+ * @property {boolean} keyed whether it has an Idempotency-Key
  * @property {{method: string, path: string, headers: Record<string, string>, body?: string}} request
- * @property {string[]} agents the agent of each record that it writes, in order; of an `agent` its name
- * @property {Target} [target] what a mutation changes
+ * @property {string[]} agents the agent of each written record, in order; for `agent`, its name
+ * @property {Target} [target] the record that a mutation changes
  */
 
 /**
@@ -16,19 +17,19 @@ import { between, pick } from './seeded-random.mjs'
  * @typedef {{hash: string, seq: number, deleted: boolean}} Target
  */
 
-/** The agent whose zone lets records be deleted at once. */
+/** The agent whose zone allows immediate deletion. */
 export const freeAgent = 'crash-free'
 
 const collections = ['crash-0', 'crash-1', 'crash-2']
 const ingested = ['crash-ingest-0', 'crash-ingest-1']
 
-/** Makes random operations. Targets are what mutations can change: one operation has a target at a time. */
+/** Creates random operations. A target is used by one mutation at a time. */
 export class OperationSource {
   /** @type {Target[]} */
   targets = []
   #random
   #prefix
-  #made = 0
+  #created = 0
 
   /**
    * @param {() => number} random
@@ -41,7 +42,7 @@ export class OperationSource {
 
   /** @returns {Operation} */
   next() {
-    const id = `${this.#prefix}-${this.#made++}`
+    const id = `${this.#prefix}-${this.#created++}`
     const dice = this.#random()
     if (dice < 0.4) return this.#write(id)
     if (dice < 0.55) return this.#batch(id)
@@ -67,7 +68,7 @@ export class OperationSource {
 
   #ingest(id) {
     const agent = pick(this.#random, ingested)
-    // Now and then one with several chunks, and so several commits.
+    // Sometimes an ingest of several chunks, and so several commits.
     const lines = this.#random() < 0.02 ? 1_500 : between(this.#random, 1, 30)
     const agents = Array.from({ length: lines }, () => agent)
     const body = agents.map((_agent, n) => JSON.stringify(this.#record(id, n).data)).join('\n')

@@ -1,10 +1,10 @@
 import { Agent, request } from 'node:http'
 import { rootKey } from './victim.mjs'
 
-/** The server closes a connection by which nothing came for ten seconds: none is left idle for so long. */
+/** The server closes a connection that is idle for ten seconds, so none is left idle that long. */
 const agent = new Agent({ keepAlive: true, timeout: 5_000 })
 
-/** What a connection ends with that the server has closed. */
+/** Error codes of a connection that the server has closed. */
 const CLOSED_CODES = new Set(['ECONNRESET', 'EPIPE'])
 
 /**
@@ -13,10 +13,11 @@ const CLOSED_CODES = new Set(['ECONNRESET', 'EPIPE'])
  */
 
 /**
- * Sends one request, with the root key unless its headers name another, and reads the whole answer, which is JSON.
+ * Sends a request with the root key, unless its headers contain another, and reads the JSON answer.
  * @param {string} url of the server
  * @param {Call} call
- * @returns {Promise<{status: number, replayed: boolean, body: any}>} rejects when the server goes before its answer
+ * @returns {Promise<{status: number, replayed: boolean, body: any}>} rejects if the server ends before the
+ * answer
  */
 export async function send(url, call) {
   const { status, headers, text } = await exchange(url, call)
@@ -28,14 +29,14 @@ export async function send(url, call) {
 }
 
 /**
- * Sends one request as `send` does, and reads the whole answer as a text. Uses node:http, which takes half the processor
- * time of `fetch`, so that more is left for the servers. A read, or a call under an Idempotency-Key, on a connection that
- * the server has closed is sent again: where this process was busy for long, it uses one whose end it has not seen yet.
- * `fetch` does that too, and then fails.
+ * Sends a request like `send`, and reads the answer as text. Uses node:http, which takes half the processor
+ * time of `fetch` and so leaves more for the servers. If a reused connection was closed by the server, a read
+ * or a call with an Idempotency-Key is repeated, because a busy process notices the end of a connection late.
+ * `fetch` fails in this case.
  * @param {string} url of the server
  * @param {Call} call
- * @returns {Promise<{status: number, headers: import('node:http').IncomingHttpHeaders, text: string}>} rejects when the
- *   server goes before its answer, or within it
+ * @returns {Promise<{status: number, headers: import('node:http').IncomingHttpHeaders, text: string}>}
+ * rejects if the server ends before or during the answer
  */
 export function exchange(url, call) {
   const { method, path, headers = {}, body } = call
@@ -44,7 +45,7 @@ export function exchange(url, call) {
       error.message = `${method} ${path}: ${error.message}`
       reject(error)
     }
-    const asked = request(url + path, {
+    const outgoing = request(url + path, {
       method,
       agent,
       headers: {
@@ -53,25 +54,25 @@ export function exchange(url, call) {
         ...(body !== undefined && { 'content-length': Buffer.byteLength(body) }),
       },
     })
-    asked.on('error', (error) => {
+    outgoing.on('error', (error) => {
       const mayRepeat = method === 'GET' || path.endsWith('/query') || 'idempotency-key' in headers
-      if (mayRepeat && asked.reusedSocket && 'code' in error && CLOSED_CODES.has(String(error.code))) {
+      if (mayRepeat && outgoing.reusedSocket && 'code' in error && CLOSED_CODES.has(String(error.code))) {
         exchange(url, call).then(resolve, reject)
       } else fail(error)
     })
-    asked.on('response', (response) => {
+    outgoing.on('response', (response) => {
       let text = ''
       response.setEncoding('utf8')
       response.on('data', (piece) => (text += piece))
       response.on('error', fail)
       response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }))
     })
-    asked.end(body)
+    outgoing.end(body)
   })
 }
 
 /**
- * Runs `work` on each item, `width` at a time.
+ * Runs `work` on each item, `width` in parallel.
  * @template T
  * @param {readonly T[]} items
  * @param {(item: T) => Promise<void>} work
@@ -79,8 +80,8 @@ export function exchange(url, call) {
  */
 export async function forEachOf(items, work, width = 16) {
   const left = items.values()
-  const take = async () => {
+  const worker = async () => {
     for (const item of left) await work(item)
   }
-  await Promise.all(Array.from({ length: width }, take))
+  await Promise.all(Array.from({ length: width }, worker))
 }

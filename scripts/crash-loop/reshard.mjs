@@ -6,13 +6,13 @@ import { inherited } from './inherited.mjs'
 import { between } from './seeded-random.mjs'
 import { rootKey } from './victim.mjs'
 
-/** The most shards that a directory is moved to. */
+/** The maximum number of shards. */
 const SHARDS_MAX = 4
-/** How long a reshard lives that is killed, milliseconds at most: about as long as one takes. */
+/** The maximum lifetime of a killed reshard, milliseconds: about the duration of one. */
 const LIVES_MS_MAX = 1_500
 
 /**
- * Moves a data directory to some other number of shards, after killing some tries.
+ * Changes a data directory to a random number of shards, after some killed attempts.
  * @param {string} dataDir
  * @param {() => number} random
  * @returns {Promise<string>} what happened
@@ -27,7 +27,7 @@ export async function reshardAndKill(dataDir, random) {
     await Promise.race([reshard.ended, pause(between(random, 0, LIVES_MS_MAX))])
     await reshard.kill()
   }
-  // Some directories are left as the last kill left them: the server ends or undoes what was cut off.
+  // Some directories stay as the last kill left them: the server completes or undoes the interrupted reshard.
   if (tries > 0 && random() < 0.5) return `${tries} reshards killed, ${before} to ${shards} shards`
   const { code, stderr } = await start(dataDir, shards).ended
   if (code !== 0) throw new Error(`The reshard ended with ${code}:\n${stderr}`)

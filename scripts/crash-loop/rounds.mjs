@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs'
 import { Backups } from './backups.mjs'
 
-/** The kinds of rounds, each of which kills something, and leaves the directory to be checked. */
+/** The kinds of rounds. Each one kills a process and leaves the directory to be checked. */
 export class RoundKinds {
   #life
   #random
@@ -14,7 +14,7 @@ export class RoundKinds {
     this.#backups = new Backups(life)
   }
 
-  /** Any kind, by chance. @returns {Promise<string>} what happened */
+  /** Runs a random kind. @returns {Promise<string>} what happened */
   any() {
     const dice = this.#random()
     if (dice < 0.68) return this.underLoad()
@@ -24,16 +24,19 @@ export class RoundKinds {
     return this.#backups.killRestore()
   }
 
-  /** A first start is killed, on nothing or on what the one before left. */
+  /** Kills a first start, on an empty directory or on the result of an earlier one. */
   async firstStart() {
     const life = this.#life
     await life.kill()
-    const afresh = this.#random() < 0.5
-    if (afresh) rmSync(life.dataDir, { recursive: true, force: true })
-    return `${afresh ? 'of nothing' : 'of what was left'}, ${await life.killStart()}`
+    const isEmpty = this.#random() < 0.5
+    if (isEmpty) rmSync(life.dataDir, { recursive: true, force: true })
+    return `${isEmpty ? 'on an empty directory' : 'on an earlier start'}, ${await life.killStart()}`
   }
 
-  /** A server is killed under load. @param {(dataDir: string, random: () => number) => Promise<string>} [afterKill] */
+  /**
+   * Kills a server under load.
+   * @param {(dataDir: string, random: () => number) => Promise<string>} [afterKill]
+   */
   async underLoad(afterKill) {
     const life = this.#life
     await life.start()
@@ -42,7 +45,7 @@ export class RoundKinds {
     return after === undefined ? killed : `${killed}; ${after}`
   }
 
-  /** A server is killed under load, and then the start after it, once or twice. */
+  /** Kills a server under load, and then the next start, once or twice. */
   async starts() {
     const done = [await this.underLoad(), await this.#life.killStart()]
     if (this.#random() < 0.5) done.push(await this.#life.killStart())

@@ -14,7 +14,7 @@ export function seededRandom(seed) {
 }
 
 /**
- * A whole number from `low` to `high`, both included.
+ * An integer from `low` to `high`, inclusive.
  * @param {() => number} random
  * @param {number} low
  * @param {number} high
@@ -24,7 +24,7 @@ export function between(random, low, high) {
 }
 
 /**
- * One of some.
+ * A random item.
  * @template T
  * @param {() => number} random
  * @param {readonly T[]} items

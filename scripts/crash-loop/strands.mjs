@@ -3,7 +3,7 @@ import { verifyExport } from '../../dist/src/proof/node/verify-export.js'
 import { exchange, forEachOf, send } from './request.mjs'
 
 /**
- * A strand as far as its exports showed it, verified.
+ * A strand as verified from its exports.
  * @typedef {object} Strand
  * @property {string} publicKey
  * @property {string} zone
@@ -11,21 +11,21 @@ import { exchange, forEachOf, send } from './request.mjs'
  */
 
 /**
- * What is kept of a record: `op` and `n` of one that the load wrote, `target` of a mutation.
+ * The stored facts of a record: `op` and `n` of a record of the load, `target` of a mutation.
  * @typedef {{hash: string, type: string, op?: string, n?: number, target?: string}} Shown
  */
 
 /**
- * Exports read at once. The server starts a thread for each, which costs it about as much as a quarter of its start: so
- * more than one only where everything is read.
+ * Parallel exports. The server starts a thread for each, which costs about a quarter of its start, so more
+ * than one is only used to read everything.
  */
 const WIDTH = { some: 1, whole: 4 }
 
 /**
- * Exports and verifies every strand: from where it was proved before, or whole.
+ * Exports and verifies every strand, from its last verified record or completely.
  * @param {string} url
- * @param {{proved: Map<string, Strand>, whole: boolean}} before strands as the last round left them
- * @param {string[]} faults takes what is wrong
+ * @param {{proved: Map<string, Strand>, whole: boolean}} before the strands of the last round
+ * @param {string[]} faults receives faults
  * @returns {Promise<Map<string, Strand>>} by agent
  */
 export async function readStrands(url, { proved, whole }, faults) {
@@ -33,7 +33,7 @@ export async function readStrands(url, { proved, whole }, faults) {
   const strands = new Map()
   const agents = await listAgents(url, faults)
   for (const agent of proved.keys()) {
-    if (!agents.includes(agent)) faults.push(`The agent ${agent} is gone`)
+    if (!agents.includes(agent)) faults.push(`The agent ${agent} is missing`)
   }
   await forEachOf(
     agents,
@@ -52,11 +52,11 @@ export async function readStrands(url, { proved, whole }, faults) {
  */
 
 /**
- * Asks where strands end.
+ * Reads the heads of all strands.
  * @param {string} url
- * @param {ReadonlyMap<string, Head>} known those that are taken over for agents that are there
- * @param {string[]} faults takes what is wrong
- * @returns {Promise<Map<string, Head>>} by agent, of all that are there
+ * @param {ReadonlyMap<string, Head>} known heads that are reused for existing agents
+ * @param {string[]} faults receives faults
+ * @returns {Promise<Map<string, Head>>} by agent
  */
 export async function readHeads(url, known, faults) {
   /** @type {Map<string, Head>} */
@@ -89,10 +89,10 @@ async function listAgents(url, faults) {
 async function readStrand(url, { agent, before, whole }, faults) {
   const { body: status } = await send(url, { method: 'GET', path: `/v1/agents/${agent}/status` })
   const count = before?.records.length ?? 0
-  // Nothing came to a strand that still ends where it was proved to end.
+  // The strand has not changed since it was verified.
   if (!whole && status.chain_head === before?.records.at(-1)?.hash && status.record_count === count - 1)
     return before
-  // The export begins with the proved head: the new records must continue from it.
+  // The export begins with the verified head, from which the new records must continue.
   const fromSeq = whole ? 0 : Math.max(0, count - 1)
   const lines = await exportLines(url, agent, fromSeq)
   const verified = await verifyExport(lines, { publicKey: before?.publicKey ?? status.public_key })
@@ -118,7 +118,7 @@ async function readStrand(url, { agent, before, whole }, faults) {
 async function exportLines(url, agent, fromSeq) {
   const path = `/v1/strand/export?agent=${agent}&from_seq=${fromSeq}`
   const { status, text } = await exchange(url, { method: 'GET', path })
-  if (status !== 200) throw new Error(`GET ${path} was answered ${status}: ${text}`)
+  if (status !== 200) throw new Error(`GET ${path} returned ${status}: ${text}`)
   return text.trimEnd().split('\n')
 }
 

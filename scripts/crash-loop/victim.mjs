@@ -10,13 +10,13 @@ import { inherited } from './inherited.mjs'
 
 const entry = fileURLToPath(new URL('../../dist/program/strandfast.js', import.meta.url))
 
-/** The root key of the servers that the loop kills. */
+/** The root key of the killed servers. */
 export const rootKey = 'crash-loop-root-key-0123456789abcdef'
 
-/** A license authority of nobody's. */
+/** The seed of a license authority for tests. */
 const authoritySeed = Buffer.alloc(32, 7)
 
-/** With these a server has the auth add-on. */
+/** Settings of the auth add-on. */
 export const authSettings = {
   SERVICE_AUTH_ENABLED: 'true',
   SERVICE_AUTH_RATE_LIMIT_RPS: '0',
@@ -29,10 +29,10 @@ export const authSettings = {
 }
 
 /**
- * Starts a server that is going to be killed.
+ * Starts a server that will be killed.
  * @param {string} dataDir
- * @param {Record<string, string>} [more] further variables of its environment
- * @param {number} [shards] of a directory that is made new
+ * @param {Record<string, string>} [more] further environment variables
+ * @param {number} [shards] of a new directory
  */
 export function startVictim(dataDir, more = {}, shards = 2) {
   const env = {
@@ -44,20 +44,20 @@ export function startVictim(dataDir, more = {}, shards = 2) {
     SERVICE_MIN_FREE_BYTES: '0',
     SERVICE_LOG_LEVEL: 'warn',
     ...authSettings,
-    // What there is may have been moved to another number.
+    // An existing directory may have been resharded.
     ...(!existsSync(join(dataDir, 'format.json')) && { SERVICE_SHARDS: String(shards) }),
     ...more,
   }
   const child = spawn(process.execPath, [entry, 'serve'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   let stderr = ''
   child.stderr.on('data', (bytes) => (stderr += bytes))
-  // Behind the last that it said.
+  // After its last output.
   const exited = once(child, 'close')
   return {
     pid: child.pid,
-    /** Resolves when it is gone. */
+    /** Resolves when it has ended. */
     exited,
-    /** Resolves to its address; undefined when it was killed before it listened. @throws Error when it ended itself */
+    /** Resolves to its address; undefined if it was killed before. @throws Error if it ended by itself */
     async listening() {
       for await (const line of createInterface({ input: child.stdout })) {
         const url = /^listening on (\S+)$/.exec(line)?.[1]
@@ -69,12 +69,12 @@ export function startVictim(dataDir, more = {}, shards = 2) {
         `The server ended with ${child.exitCode ?? child.signalCode} before it listened:\n${stderr}`,
       )
     },
-    /** Ends it as a crash does: nothing of it runs any more. */
+    /** Kills it like a crash and waits for its end. */
     async kill() {
       child.kill('SIGKILL')
       await exited
     },
-    /** Stops it in order. @returns {Promise<number | null>} the exit code */
+    /** Stops it gracefully. @returns {Promise<number \| null>} the exit code */
     async stop() {
       child.kill('SIGTERM')
       await exited

@@ -1,9 +1,9 @@
 const CELL = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/gy
 
 /**
- * Rows of a CSV text (RFC 4180) by the names of its first line.
+ * Parses the rows of a CSV text (RFC 4180) by the names in its first line.
  * @param {string} text
- * @param {readonly string[]} numeric columns whose cells are numbers; an empty one is null
+ * @param {readonly string[]} numeric columns of numbers, in which an empty cell is null
  * @returns {Generator<Record<string, string | number | null>>}
  */
 export function* csvRows(text, numeric) {

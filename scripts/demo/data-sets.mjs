@@ -1,18 +1,18 @@
 import { readFileSync } from 'node:fs'
 import { csvRows } from './csv.mjs'
 
-// The package exports its entry only; the data lie beside it.
+// The package only exports its entry; the data are beside it.
 const folder = new URL('../data/', import.meta.resolve('vega-datasets'))
 const read = (name) => readFileSync(new URL(name, folder), 'utf8')
 
 /**
- * One record to write: the agent of its strand, its type and its body.
+ * A record to write: its agent, type and body.
  * @typedef {{agent: string, type: string, data: object}} Row
  */
 
 /**
- * Public data sets of the package vega-datasets, each row on the strand of its subject. Flights in the large file name
- * no airport, so they are on strands by distance.
+ * Public data sets of the package vega-datasets, each row on the strand of its subject. The large file of
+ * flights has no airports, so its strands are by distance.
  * @type {{name: string, rows: () => Iterable<Row>}[]}
  */
 export const dataSets = [
@@ -81,7 +81,7 @@ export const dataSets = [
   },
 ]
 
-/** A name that the server accepts for an agent: letters, digits and _ . - */
+/** A valid agent name: letters, digits and _ . - */
 function agentName(kind, place) {
   return `${kind}.${String(place).replace(/[^A-Za-z0-9.-]+/g, '_')}`
 }

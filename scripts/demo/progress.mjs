@@ -2,7 +2,7 @@ const TERMINAL_MS = 200
 const LOG_MS = 3_000
 
 /**
- * Shows progress on standard error: one line that is updated on a terminal, otherwise a line now and then.
+ * Shows progress on standard error: one updated line on a terminal, otherwise a line at intervals.
  * @param {() => string} describe
  * @returns {(line?: string) => void} ends it, with a last line
  */
@@ -18,7 +18,7 @@ export function showProgress(describe) {
 }
 
 /**
- * A whole number with its digits in groups.
+ * Formats an integer with grouped digits.
  * @param {number} value
  */
 export function grouped(value) {

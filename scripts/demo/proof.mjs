@@ -21,19 +21,20 @@ export async function saveStrand(client, { agent, file }) {
 }
 
 /**
- * Checks a saved strand with the command line, in a process that has only the file and the public key, and no server.
+ * Verifies a saved strand with the command line, in a process that has only the file and the public key.
  * @param {string} file
  * @param {string} publicKey hex
- * @returns {Promise<{records: number, secs: number, said: string}>} `records` is 0 when it does not verify
+ * @returns {Promise<{records: number, secs: number, output: string}>} `records` is 0 if the strand does not
+ * verify
  */
 export async function verifyOffline(file, publicKey) {
   const startMs = performance.now()
   const stdio = ['ignore', 'pipe', 'inherit']
   const child = spawn(process.execPath, [command, 'verify', file, '--key', publicKey], { stdio })
   const exited = once(child, 'exit')
-  let said = ''
-  for await (const piece of child.stdout.setEncoding('utf8')) said += piece
+  let output = ''
+  for await (const piece of child.stdout.setEncoding('utf8')) output += piece
   const [code] = await exited
-  const records = code === 0 ? Number(/^VERIFIED (\d+) records/.exec(said)?.[1] ?? 0) : 0
-  return { records, secs: (performance.now() - startMs) / 1_000, said }
+  const records = code === 0 ? Number(/^VERIFIED (\d+) records/.exec(output)?.[1] ?? 0) : 0
+  return { records, secs: (performance.now() - startMs) / 1_000, output }
 }

@@ -1,14 +1,14 @@
 import { Readable } from 'node:stream'
 import { createGzip } from 'node:zlib'
 
-/** Characters of lines in one piece of the body. */
+/** Characters per piece of the body. */
 const PIECE_CHARS = 65_536
 
 /**
- * Streams rows as one request to the ingest route: they are read while the body is sent.
+ * Streams rows as one request to the ingest route; rows are read while the body is sent.
  * @param {{url: string, key: string, gzip: boolean}} server
  * @param {Iterable<import('./data-sets.mjs').Row>} rows
- * @param {(row: import('./data-sets.mjs').Row) => void} onRow called as a row goes into the body
+ * @param {(row: import('./data-sets.mjs').Row) => void} onRow called when a row is added to the body
  * @returns {Promise<{accepted: number, rejected: number, errors: object[]}>} the server's summary
  * @throws {Error} when the server refuses the stream
  */

@@ -4,7 +4,7 @@ const WIDTH = 820
 const BAR_HEIGHT = 30
 const FRAME_HEIGHT = 96
 
-/** Each colour, and its replacement where the reader's system is dark. Each chart has its own background. */
+/** Each colour with its replacement in dark mode. Each chart has its own background. */
 const colours = {
   background: ['#ffffff', '#0d1117'],
   text: ['#1f2328', '#e6edf3'],
@@ -28,9 +28,9 @@ const light = Object.fromEntries(Object.entries(colours).map(([name, [colour]]) 
  */
 
 /**
- * Draws bars from the top down.
+ * Draws horizontal bars from top to bottom.
  * @param {{title: string, subtitle: string, bars: Bar[]}} chart
- * @returns {string} an SVG document of its own, readable on light and dark pages
+ * @returns {string} a standalone SVG document, readable on light and dark pages
  */
 export function barChart({ title, subtitle, bars }) {
   const height = FRAME_HEIGHT + bars.length * BAR_HEIGHT
@@ -64,7 +64,7 @@ export function barChart({ title, subtitle, bars }) {
   })
   const svg = chart.renderToSVGString()
   chart.dispose()
-  return dressed(svg, title)
+  return finished(svg, title)
 }
 
 function barSeries(bars) {
@@ -91,7 +91,7 @@ function targetSeries(bars) {
   }
 }
 
-/** A label comes after the bar, or after the target if that is farther out. */
+/** A label is after the bar, or after the target if that is farther right. */
 function labelOf({ label }) {
   return { position: 'right', color: light.text, formatter: label }
 }
@@ -100,9 +100,9 @@ function isMissed({ value, target }) {
   return target !== undefined && target > value
 }
 
-/** Removes what only a script on the page would use, and adds a name and the colours for dark pages. */
-function dressed(svg, title) {
-  const still = svg
+/** Removes attributes for scripts, and adds a title and colours for dark mode. */
+function finished(svg, title) {
+  const cleaned = svg
     .replace(/<style\b[\s\S]*?<\/style>\s*/g, '')
     .replace(/ (ecmeta_\w+|class|pointer-events)="[^"]*"/g, '')
   const dark = Object.values(colours).map(
@@ -110,5 +110,5 @@ function dressed(svg, title) {
   )
   const style = `<style>@media (prefers-color-scheme:dark){${dark.join('')}}</style>`
   const name = title.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
-  return `${still.replace(/^<svg([^>]*)>/, `<svg$1 role="img">\n<title>${name}</title>\n${style}`).trimEnd()}\n`
+  return `${cleaned.replace(/^<svg([^>]*)>/, `<svg$1 role="img">\n<title>${name}</title>\n${style}`).trimEnd()}\n`
 }

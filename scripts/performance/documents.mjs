@@ -9,11 +9,12 @@ const PLOTS = 'docs/performance'
 const NO_RUN = 'No run is recorded yet.'
 
 /**
- * The parts of the pages on performance that are made from recorded runs: the text between their marks, and the plots.
- * @param {{page: string, readme: string, peers: string, results: string}} texts the two pages, and bench/peers.jsonl and
- *   bench/results.jsonl
+ * The parts of the performance pages that are generated from recorded runs: the text between their markers,
+ * and the charts.
+ * @param {{page: string, readme: string, peers: string, results: string}} texts the two pages, and
+ * bench/peers.jsonl and bench/results.jsonl
  * @returns {[path: string, text: string][]}
- * @throws {Error} when a page lacks a mark
+ * @throws {Error} if a page lacks a marker
  */
 export function performanceDocuments({ page, readme, peers, results }) {
   const workloads = newestParts(peers, {
@@ -36,7 +37,7 @@ export function performanceDocuments({ page, readme, peers, results }) {
   ]
 }
 
-/** The same for the files of the repository; nothing where there is no page. */
+/** The same for the files of the repository; empty without a page. */
 export function recordedPerformanceDocuments() {
   if (!existsSync(PAGE)) return []
   const read = (path) => (existsSync(path) ? readFileSync(path, 'utf8') : '')
@@ -53,13 +54,13 @@ function filled(path, page, parts) {
 }
 
 function between(path, page, [name, part]) {
-  const marks = [`<!-- made from runs: ${name} -->`, `<!-- end: ${name} -->`]
-  const [from, to] = marks.map((mark) => page.indexOf(mark))
-  if (from < 0 || to < from) throw new Error(`${path} lacks the marks of ${name}`)
-  return `${page.slice(0, from)}${marks[0]}\n\n${part}\n\n${page.slice(to)}`
+  const markers = [`<!-- made from runs: ${name} -->`, `<!-- end: ${name} -->`]
+  const [from, to] = markers.map((marker) => page.indexOf(marker))
+  if (from < 0 || to < from) throw new Error(`${path} lacks the markers of ${name}`)
+  return `${page.slice(0, from)}${markers[0]}\n\n${part}\n\n${page.slice(to)}`
 }
 
-/** Where and when figures were taken: a sentence, or a list with a line a run where they are from several. */
+/** Where and when figures were measured: a sentence, or a list with one line per run. */
 function recordedText(recorded, { textOf, nameOf }) {
   const byRun = new Map()
   for (const { run, part } of recorded) byRun.set(run, [...(byRun.get(run) ?? []), nameOf(part)])
@@ -102,12 +103,12 @@ function heldText({ targets = [] }) {
 
 function shortComparison(recorded) {
   const rows = recorded.flatMap(({ part: { title, targets = [] } }) =>
-    targets.map(({ ours, peer, ratio }) => [title, ours, peer, String(ratio)]),
+    targets.map(({ peer, ratio }) => [title, peer, String(ratio)]),
   )
   if (rows.length === 0) return NO_RUN
   const held = recorded.filter(({ part: { targets = [] } }) => targets.length > 0)
   const head = recordedText(held, { textOf: (run) => `${machineOf(run)}.`, nameOf: ({ title }) => title })
-  return `${head}\n\n${table(['', 'Strandfast', 'Beside', 'Ratio'], rows)}`
+  return `${head}\n\n${table(['', 'Beside', 'Ratio'], rows)}`
 }
 
 function barOf({ name, role, value }) {
@@ -126,7 +127,7 @@ function comparisonTable({ unit, contenders }) {
   return table(['', unit, 'of Strandfast', 'p50', 'p99'], rows)
 }
 
-/** What each contender is asked and does not do; one line where several say the same. */
+/** The notes of the contenders, one line per distinct note. */
 function notes(contenders) {
   const byNote = new Map()
   for (const { name, note } of contenders) byNote.set(note, [...(byNote.get(note) ?? []), name])
@@ -165,7 +166,7 @@ function ceilingsOf(recorded) {
   return { text, plots: [plot] }
 }
 
-/** When and on what figures were taken: a sentence, and where they are of several runs a column. */
+/** When and where figures were measured: a sentence, and a column if there are several runs. */
 function recordedColumn(recorded) {
   const runs = new Set(recorded.map(({ run }) => run))
   if (runs.size === 1) {

@@ -1,17 +1,17 @@
 /**
- * One part of a run, a scenario's figure or a workload, and the run that it is from.
+ * A part of a run, such as a figure or a workload, with its run.
  * @template Run, Part
  * @typedef {{run: Run, part: Part}} Recorded
  */
 
 /**
- * The newest of each part that any run has, quick runs left out: a run need not measure everything. The last results of
- * a scenario replace all earlier ones, so that figures which it does not give any more disappear.
+ * The newest result of each part in any run except quick ones, because a run need not measure everything. The
+ * last results of a scenario replace all earlier ones, so that discontinued figures disappear.
  * @template Run, Part
- * @param {string} text one JSON line a run, the oldest first
- * @param {{partsOf: (run: Run) => Part[], groupOf: (part: Part) => string, nameOf: (part: Part) => string}} how
- *   `groupOf`: what is measured together; where a run did not record that, the name of the part
- * @returns {Recorded<Run, Part>[]} each where it first came, whatever run it is from
+ * @param {string} text one JSON line per run, the oldest first
+ * @param {{partsOf: (run: Run) => Part[], groupOf: (part: Part) => string, nameOf: (part: Part) => string}}
+ * how `groupOf`: what is measured together; the name of the part if a run did not record that
+ * @returns {Recorded<Run, Part>[]} in order of first appearance
  */
 export function newestParts(text, { partsOf, groupOf, nameOf }) {
   const newest = new Map()

@@ -1,6 +1,6 @@
 /*
- * Loaded before a server, and by each of its threads: collects garbage every few seconds, so that a short run can
- * distinguish a leak from garbage that is not collected yet.
+ * Preloaded into a server and each of its threads: collects garbage every few seconds, so that a short run
+ * can distinguish a leak from uncollected garbage.
  */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'

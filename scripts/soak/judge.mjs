@@ -1,21 +1,21 @@
 /**
- * One sample of a server's process: seconds since the load began, bytes of anonymous memory that is resident, open
- * handles, threads, bytes of all store files and of all log files, and records that the load had written by then.
- * @typedef {{secs: number, memoryBytes: number, handles: number, threads: number, fileBytes: number, logBytes: number,
- *   records: number}} Sample
+ * A sample of a server's process: seconds since the start of the load, anonymous resident memory, open
+ * handles, threads, bytes of all store files and all log files, and records written so far.
+ * @typedef {{secs: number, memoryBytes: number, handles: number, threads: number, fileBytes: number,
+ * logBytes: number, records: number}} Sample
  */
 
 /**
- * A start after a crash: seconds since the load began, those that it took, and commits that only the log had.
+ * A start after a crash: seconds since the start of the load, its duration, and the replayed commits.
  * @typedef {{secs: number, tookSecs: number, replayed: number}} Start
  */
 
 /**
- * One measured growth, and up to which growth it counts as flat.
+ * A measured growth, and the most that counts as flat.
  * @typedef {{name: string, found: number, most: number, unit: string, flat: boolean}} Verdict
  */
 
-/** How much each may grow from the end of the warm-up to the end of the run. */
+/** The allowed growth from the end of the warm-up to the end of the run. */
 const GROWTH_MOST = {
   memoryBytes: 32 * 2 ** 20,
   handles: 3,
@@ -24,23 +24,23 @@ const GROWTH_MOST = {
   tookSecs: 0.5,
   replayed: 500,
 }
-/** How much more file a record may take in the second half of the run than in the first. */
+/** The allowed ratio of file bytes per record in the second half of the run to the first. */
 const FILE_RATIO_MOST = 1.25
-/** Part of the run that is warm-up: caches fill, threads start, heaps find their size. */
+/** The share of the run for warm-up, in which caches fill, threads start and heaps grow. */
 const WARM_UP = 1 / 3
-/** Points that slopes are taken from. */
+/** The number of points of a slope. */
 const POINTS = 24
 
 /**
- * Whether a server stayed the same under a constant load.
+ * Judges whether a server stays flat under a constant load.
  *
- * What a process has begins anew with each start, and fills as it goes on. So where it was killed, its lives are compared:
- * each counts as it was at its end. With few of them, only what outlives a process is judged.
+ * The values of a process start again with each start. So for a server that was killed repeatedly, the last
+ * values of its processes are compared. With few processes, only values that outlive a process are judged.
  *
- * Each series is cut into spans of time, of which the lowest value counts: garbage that is not collected yet, and
- * connections that come and go, are above it, and a leak raises it. Growth is the Theil-Sen slope of these points (Sen
- * 1968), on which a few outliers have no effect, times the time that was judged.
- * @param {readonly Sample[]} samples in the order of time, at even distances
+ * Each series is divided into spans, of which the lowest value counts: uncollected garbage and short
+ * connections are above it, and a leak raises it. Growth is the Theil-Sen slope of these points (Sen 1968),
+ * which is robust against outliers, times the judged time.
+ * @param {readonly Sample[]} samples in order of time, at equal intervals
  * @param {readonly Start[]} [starts] after crashes
  * @returns {Verdict[]}
  */
@@ -89,7 +89,7 @@ function growth(name, samples, { of, unit }) {
   return { name, found, most, unit, flat: found <= most }
 }
 
-/** Bytes of file per record: the file may grow with the data, but not faster. */
+/** File bytes per record: the file may grow with the data, but not faster. */
 function fileGrowth(samples) {
   const points = samples.map(({ records, fileBytes }) => ({ x: records, y: fileBytes }))
   const middle = Math.floor(points.length / 2)

@@ -5,25 +5,25 @@ import { rootKey } from '../crash-loop/victim.mjs'
 
 const AGENTS = 8
 const USERS = 4
-/** How often each kind of load comes. */
+/** The interval of each kind of load. */
 const EVERY_MS = { write: 100, stream: 500, mutate: 500, export: 5_000, login: 1_000 }
-/** Streams that are open at once. */
+/** The number of open streams. */
 const STREAMS = 8
-/** Part of the records that come one by one, the rest by ingest. */
-const SINGLY = 0.1
-const KEPT_HASHES = 256
-/** Records of one call of those that are written before the load begins. */
-const FILLED_AT_ONCE = 2_500
+/** The share of records that are written one by one; the rest is ingested. */
+const SINGLE_SHARE = 0.1
+const HASHES_MAX = 256
+/** Records per call before the load begins. */
+const FILL_BATCH = 2_500
 const password = 'two dozen mild evenings'
 
 const json = { 'content-type': 'application/json' }
 
-/** A load of every kind that stays the same: writes, ingest, reads, streams that come and go, sign-ins, deletions. */
+/** A constant load of all kinds: writes, ingest, reads, streams, sign-ins, deletions. */
 export class SteadyLoad {
   /** Wrong answers. @type {string[]} */
   faults = []
   records = 0
-  /** How often a call was left out because the one before still ran. */
+  /** The number of calls that were skipped because the previous one was still running. */
   skipped = 0
   #url
   #random
@@ -35,9 +35,9 @@ export class SteadyLoad {
   #timers = []
   #running = new Set()
   #names = Array.from({ length: AGENTS }, (_none, index) => `soak-${index}`)
-  /** Records of each agent that the server has answered. @type {Map<string, number>} */
-  #answered = new Map()
-  /** The server has been killed. */
+  /** Confirmed records per agent. @type {Map<string, number>} */
+  #confirmed = new Map()
+  /** Whether the server was killed. */
   #isDown = false
 
   /**
@@ -50,13 +50,13 @@ export class SteadyLoad {
     this.#perTick = Math.round((rate * EVERY_MS.write) / 1_000)
   }
 
-  /** Makes agents and users, writes `records` at once to fill the caches, and begins. */
+  /** Creates agents and users, writes `records` to fill the caches, and starts the load. */
   async begin(records) {
     for (const name of this.#names) await this.#post('/v1/agents', { name, zone: 'free' }, 201)
     for (let user = 0; user < USERS; user++)
       await this.#post('/v1/auth/register', { email: emailOf(user), password }, 201)
-    for (let written = 0; written < records; written += FILLED_AT_ONCE) {
-      await this.#ingest(pick(this.#random, this.#names), FILLED_AT_ONCE)
+    for (let written = 0; written < records; written += FILL_BATCH) {
+      await this.#ingest(pick(this.#random, this.#names), FILL_BATCH)
     }
     this.records = records
     const kinds = {
@@ -67,36 +67,36 @@ export class SteadyLoad {
       login: () => this.#login(),
     }
     for (const [kind, work] of Object.entries(kinds)) {
-      this.#timers.push(setInterval(() => this.#once(kind, work), EVERY_MS[kind]))
+      this.#timers.push(setInterval(() => this.#startUnlessRunning(kind, work), EVERY_MS[kind]))
     }
   }
 
-  /** Ends all of it. */
+  /** Ends the load. */
   async end() {
     for (const timer of this.#timers) clearInterval(timer)
     for (const stream of this.#streams) stream.abort()
     await Promise.all(this.#running)
   }
 
-  /** The server is going to be killed: what fails until `goOn` is no fault. */
+  /** The server will be killed: failures until `resume` are not faults. */
   expectCrash() {
     this.#isDown = true
   }
 
-  /** It serves again, at this address: everything that it had answered has to be there. */
-  async goOn(url) {
+  /** The server is running again at this address: every confirmed record must exist. */
+  async resume(url) {
     await Promise.all(this.#running)
     this.#url = url
     this.#isDown = false
-    for (const [agent, count] of this.#answered) {
+    for (const [agent, count] of this.#confirmed) {
       const { seq } = (await send(this.#url, { method: 'GET', path: `/v1/agents/${agent}/head` })).body
-      // The first record of a strand is its own.
-      if (!(seq >= count)) this.#fault(`${agent} ends with ${seq} after a crash, and ${count} were answered`)
+      // The first record of a strand is its genesis record.
+      if (!(seq >= count)) this.#fault(`${agent} ends with ${seq} after a crash, but ${count} were confirmed`)
     }
   }
 
   /** Starts `work` unless it still runs. */
-  #once(kind, work) {
+  #startUnlessRunning(kind, work) {
     if (this.#isDown) return
     if ([...this.#running].some((one) => one.kind === kind)) {
       this.skipped++
@@ -110,15 +110,15 @@ export class SteadyLoad {
   }
 
   async #write() {
-    const singly = Math.max(1, Math.round(this.#perTick * SINGLY))
-    const many = this.#perTick - singly
+    const single = Math.max(1, Math.round(this.#perTick * SINGLE_SHARE))
+    const many = this.#perTick - single
     const agent = pick(this.#random, this.#names)
-    const writes = Array.from({ length: singly }, async () => {
+    const writes = Array.from({ length: single }, async () => {
       const body = await this.#post(`/v1/agents/${agent}/records`, { data: this.#reading() }, 201)
-      this.#keep({ agent, hash: body.content_hash })
-      this.#answer(agent, 1)
+      this.#remember({ agent, hash: body.content_hash })
+      this.#confirm(agent, 1)
     })
-    const reads = Array.from({ length: singly }, () => this.#read())
+    const reads = Array.from({ length: single }, () => this.#read())
     const ingest = this.#ingest(agent, many)
     await Promise.all([...writes, ...reads, ingest])
     this.records += this.#perTick
@@ -128,7 +128,7 @@ export class SteadyLoad {
     const lines = Array.from({ length: count }, () => JSON.stringify(this.#reading()))
     const headers = { 'content-type': 'application/x-ndjson' }
     await this.#send('POST', `/v1/ingest/${agent}`, { headers, body: lines.join('\n') })
-    this.#answer(agent, count)
+    this.#confirm(agent, count)
   }
 
   async #read() {
@@ -147,15 +147,15 @@ export class SteadyLoad {
     const headers = { authorization: `Bearer ${rootKey}` }
     try {
       const response = await fetch(this.#url + path, { headers, signal: abort.signal })
-      if (response.status !== 200) this.#fault(`A stream was answered ${response.status}`)
+      if (response.status !== 200) this.#fault(`A stream returned ${response.status}`)
       void drain(response.body)
     } catch (error) {
-      // Aborted before it was answered, because the machine is busy.
+      // Aborted before the answer, because the machine is busy.
       if (!abort.signal.aborted) throw error
     }
   }
 
-  /** A record that is deleted, restored and erased. */
+  /** Deletes, restores and erases a record. */
   async #mutate() {
     const agent = pick(this.#random, this.#names)
     const { content_hash: hash } = await this.#post(
@@ -175,7 +175,7 @@ export class SteadyLoad {
     const { body: head } = await send(this.#url, { method: 'GET', path: `/v1/agents/${agent}/head` })
     const from = Math.max(0, head.seq - 500)
     const { status } = await drainedGet(this.#url, `/v1/strand/export?agent=${agent}&from_seq=${from}`)
-    if (status !== 200) this.#fault(`An export was answered ${status}`)
+    if (status !== 200) this.#fault(`An export returned ${status}`)
   }
 
   async #login() {
@@ -187,9 +187,9 @@ export class SteadyLoad {
     await this.#send('POST', '/v1/auth/logout', { headers })
   }
 
-  #keep(kept) {
-    this.#hashes.push(kept)
-    if (this.#hashes.length > KEPT_HASHES) this.#hashes.shift()
+  #remember(record) {
+    this.#hashes.push(record)
+    if (this.#hashes.length > HASHES_MAX) this.#hashes.shift()
   }
 
   #reading() {
@@ -202,12 +202,12 @@ export class SteadyLoad {
 
   async #send(method, path, { expected = 200, ...more } = {}) {
     const { status, body } = await send(this.#url, { method, path, ...more })
-    if (status !== expected) this.#fault(`${method} ${path} was answered ${status} ${body?.code}`)
+    if (status !== expected) this.#fault(`${method} ${path} returned ${status} ${body?.code}`)
     return body
   }
 
-  #answer(agent, count) {
-    this.#answered.set(agent, (this.#answered.get(agent) ?? 0) + count)
+  #confirm(agent, count) {
+    this.#confirmed.set(agent, (this.#confirmed.get(agent) ?? 0) + count)
   }
 
   #fault(text) {
@@ -226,11 +226,11 @@ async function drainedGet(url, path) {
   return response
 }
 
-/** Reads to the end, or until somebody ends it. */
+/** Reads a body until it ends or is aborted. */
 async function drain(body) {
   try {
     for await (const _bytes of body ?? []) continue
   } catch {
-    // Ended from here.
+    // Aborted by this process.
   }
 }

@@ -12,12 +12,12 @@ import { takeSample } from './sampler.mjs'
 
 const collector = fileURLToPath(new URL('collect.mjs', import.meta.url))
 
-/** Records after which the caches are full. */
+/** Records that fill the caches. */
 const FILLED = 100_000
-/** Samples of a run. */
+/** The number of samples of a run. */
 const SAMPLES = 240
 
-/** Revocations are kept until the tokens would have expired: soon, so that their number stays the same. */
+/** Revocations are stored until the tokens expire: soon, so that their number stays constant. */
 const settings = {
   SERVICE_AUTH_JWT_EXPIRY_SECS: '10',
   SERVICE_AUTH_REFRESH_TOKEN_EXPIRY_SECS: '15',
@@ -25,13 +25,13 @@ const settings = {
 }
 
 /**
- * Runs a server under a steady load and judges whether its memory, its handles and its files stay flat.
- * @param {{minutes: number, seed: number, rate: number, filled?: number, crashEverySecs?: number, report?: (line: string)
- * => void, preload?: string}} options `rate`: records a second; `filled`: records that are written before, since memory
- * cannot be judged while caches fill; `crashEverySecs`: how often the server is killed and started again; `preload`: a
- * module that the server loads too
- * @returns {Promise<{verdicts: import('./judge.mjs').Verdict[], faults: string[], records: number, skipped: number,
- *   starts: import('./judge.mjs').Start[]}>}
+ * Runs a server under a constant load and judges whether its memory, handles and files stay flat.
+ * @param {{minutes: number, seed: number, rate: number, filled?: number, crashEverySecs?: number, report?:
+ * (line: string) => void, preload?: string}} options `rate`: records per second; `filled`: records that are
+ * written first, because memory cannot be judged while caches fill; `crashEverySecs`: the interval at which
+ * the server is killed and restarted; `preload`: a further module for the server
+ * @returns {Promise<{verdicts: import('./judge.mjs').Verdict[], faults: string[], records: number, skipped:
+ * number, starts: import('./judge.mjs').Start[]}>}
  */
 export async function soak({
   minutes,
@@ -46,25 +46,25 @@ export async function soak({
   const dataDir = join(directory, 'data')
   const imports = [collector, ...(preload === undefined ? [] : [preload])]
   const NODE_OPTIONS = imports.map((path) => `--import=${path}`).join(' ')
-  const lives = new Lives(dataDir, { ...settings, NODE_OPTIONS })
+  const server = new RestartedServer(dataDir, { ...settings, NODE_OPTIONS })
   try {
-    const url = await lives.start()
+    const url = await server.start()
     const load = new SteadyLoad(url, { random: seededRandom(seed), rate })
     await load.begin(filled)
-    const { samples, starts } = await watch({ lives, load, secs: minutes * 60, crashEverySecs, report })
+    const { samples, starts } = await watch({ server, load, secs: minutes * 60, crashEverySecs, report })
     await load.end()
-    const code = await lives.victim.stop()
-    if (code !== 0) load.faults.push(`The server stopped with ${code}: ${lives.victim.stderr()}`)
+    const code = await server.victim.stop()
+    if (code !== 0) load.faults.push(`The server stopped with ${code}: ${server.victim.stderr()}`)
     const { faults, records, skipped } = load
     return { verdicts: judge(samples, starts), faults, records, skipped, starts }
   } finally {
-    await lives.victim?.kill()
+    await server.victim?.kill()
     rmSync(directory, { recursive: true, force: true })
   }
 }
 
-/** A server that is killed and started again, at another address each time. */
-class Lives {
+/** A server that is killed and restarted, each time at another address. */
+class RestartedServer {
   victim
   dataDir
   #env
@@ -79,7 +79,10 @@ class Lives {
     return (await this.victim.listening()) ?? ''
   }
 
-  /** @returns {Promise<{url: string, tookSecs: number, replayed: number}>} of the start: its time, and the commits of its log */
+  /**
+   * @returns {Promise<{url: string, tookSecs: number, replayed: number}>} the duration and the replayed
+   * commits of the start
+   */
   async crash() {
     await this.victim.kill()
     const fromMs = performance.now()
@@ -89,24 +92,24 @@ class Lives {
   }
 }
 
-/** Samples the process until the time is over, or it has ended; and kills it now and then. */
-async function watch({ lives, load, secs, crashEverySecs, report }) {
+/** Samples the process until the time is over or it has ended, and kills it at intervals. */
+async function watch({ server, load, secs, crashEverySecs, report }) {
   const samples = []
   const starts = []
   const everySecs = secs / SAMPLES
   const beganMs = performance.now()
   const secsNow = () => (performance.now() - beganMs) / 1_000
-  for (let number = 1; number <= SAMPLES && lives.victim.ended() === null; number++) {
+  for (let number = 1; number <= SAMPLES && server.victim.ended() === null; number++) {
     await pause(Math.max(0, number * everySecs - secsNow()) * 1_000)
-    const { pid } = lives.victim
-    const sample = takeSample({ pid, dataDir: lives.dataDir, secs: secsNow(), records: load.records })
+    const { pid } = server.victim
+    const sample = takeSample({ pid, dataDir: server.dataDir, secs: secsNow(), records: load.records })
     samples.push(sample)
     if (number % (SAMPLES / 20) === 0) report(lineOf(sample))
     if (secsNow() < (starts.length + 1) * crashEverySecs) continue
     load.expectCrash()
-    const { url, ...start } = await lives.crash()
+    const { url, ...start } = await server.crash()
     starts.push({ secs: secsNow(), ...start })
-    await load.goOn(url)
+    await load.resume(url)
   }
   return { samples, starts }
 }

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 
 /**
  * Takes a sample of a server's process (Linux).
- * @param {{pid: number, dataDir: string, secs: number, records: number}} about `secs` since the load began; `records`
- *   written by then
+ * @param {{pid: number, dataDir: string, secs: number, records: number}} about `secs` since the start of the
+ * load; `records` written so far
  * @returns {import('./judge.mjs').Sample}
  */
 export function takeSample({ pid, dataDir, secs, records }) {
@@ -29,13 +29,16 @@ function bytesIn(folder) {
 
 const PAGE_BYTES = 4_096
 
-/** Bytes up to the last page in use: after it a data file has free space, which is allocated in large pieces. */
+/**
+ * Bytes up to the last page in use. Beyond it, a data file has free space, which is allocated in large
+ * pieces.
+ */
 function usedBytes(path) {
   const metas = Buffer.alloc(2 * PAGE_BYTES)
   const fd = openSync(path, 'r')
   readSync(fd, metas, 0, metas.length, 0)
   closeSync(fd)
-  // Of the two meta pages the one of the later transaction is valid (src/store-files/lmdb-file.ts).
+  // The meta page of the later transaction is valid (src/store-files/lmdb-file.ts).
   const [even, odd] = [0, PAGE_BYTES].map((at) => ({
     lastPage: Number(metas.readBigUInt64LE(at + 144)),
     transaction: metas.readBigUInt64LE(at + 152),

@@ -1,4 +1,4 @@
-// Checkpoints of a strand that goes on, each with an export to compare it with and what the comparison shows.
+// Checkpoints of a strand that continues, each with an export for comparison and the result.
 
 import { signCheckpoint } from '../../dist/src/strand/checkpoint.js'
 import { zeroHash } from '../../dist/src/strand/header.js'
@@ -6,9 +6,9 @@ import { keyPairFromSeed } from '../../dist/src/strand/keys.js'
 import { first, reading, second, wholeStrand } from './strand-maker.mjs'
 
 const third = keyPairFromSeed(Buffer.alloc(32, 7))
-const stranger = keyPairFromSeed(Buffer.alloc(32, 8))
+const unknownKey = keyPairFromSeed(Buffer.alloc(32, 8))
 
-/** Records 8 and 12 are the rotations, to the second key and to the third. */
+/** Records 8 and 12 rotate to the second and the third key. */
 export function checkpointsOf() {
   const strand = wholeStrand()
     .rotate(third)
@@ -16,7 +16,7 @@ export function checkpointsOf() {
   const noted = (size, keys, change = {}) => signCheckpoint({ ...strand.checkpoint(size), ...change }, keys)
   const endless = { checkpoint: undefined }
   const forged = wholeStrand()
-    .rotate(third, { proofBy: stranger })
+    .rotate(third, { proofBy: unknownKey })
     .append({ name: 'x', body: reading(5) })
   const exports = {
     whole: strand.lines(),
@@ -58,18 +58,18 @@ function refusedCases(noted) {
     note,
     expected: { ok: false, reason },
   })
-  const gone = (size) =>
+  const rotatedAway = (size) =>
     `The checkpoint is signed by a key that was rotated away before the strand had ${size} records`
   const unknown = (size, more = '') =>
     `The checkpoint is not signed by the key in force after ${size} records, nor by one of a later rotation in the ` +
     `export${more}`
   const cut = (has) => `, which has ${has} of 14 records: one that reaches the rotation is needed`
   return [
-    refused('by the key that the last record counted has rotated away', noted(9, first), gone(9)),
-    refused('by the first key, behind both rotations', noted(14, first), gone(14)),
-    refused('by the second key, behind the second rotation', noted(13, second), gone(13)),
-    refused('by a key that no rotation names', noted(7, stranger), unknown(7)),
-    refused('of the present, by a key that no rotation names', noted(14, stranger), unknown(14)),
+    refused('by the key that the last record counted has rotated away', noted(9, first), rotatedAway(9)),
+    refused('by the first key, behind both rotations', noted(14, first), rotatedAway(14)),
+    refused('by the second key, behind the second rotation', noted(13, second), rotatedAway(13)),
+    refused('by a key that no rotation names', noted(7, unknownKey), unknown(7)),
+    refused('of the present, by a key that no rotation names', noted(14, unknownKey), unknown(14)),
     refused(
       'by a later key, with an export that ends before its rotation',
       noted(7, third),
@@ -98,7 +98,11 @@ function refusedCases(noted) {
       noted(14, third, { size: 20 }),
       'The tail was cut: the checkpoint has 20 records, the export 14',
     ),
-    refused('by a former key, of more records than there are', noted(14, second, { size: 20 }), gone(20)),
+    refused(
+      'by a former key, of more records than there are',
+      noted(14, second, { size: 20 }),
+      rotatedAway(20),
+    ),
     refused(
       'with an export that does not begin at genesis',
       noted(7, third),

@@ -1,4 +1,4 @@
-// Exports that verify and exports that do not, each with the verdict of the verifier.
+// Valid and invalid exports, each with the verdict of the verifier.
 
 import { checkpointOrigin, signCheckpoint } from '../../dist/src/strand/checkpoint.js'
 import { zeroHash } from '../../dist/src/strand/header.js'

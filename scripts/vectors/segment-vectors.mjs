@@ -1,4 +1,4 @@
-/** Frozen segments of a log, as they lie in a file (docs/adr/0041-one-log.md). */
+/** Frozen segments of a log file (docs/adr/0041-one-log.md). */
 import { encodeChanges } from '../../dist/workers/store/log/row-change.js'
 import { contentOf, encodeSegment } from '../../dist/workers/store/log/segment.js'
 import { tableIds } from '../../dist/workers/store/log/table-ids.js'
@@ -7,14 +7,14 @@ import { hex } from './strand-maker.mjs'
 const bytes = (length, first) => Buffer.from(Array.from({ length }, (_, at) => (first + at) % 256))
 
 const groups = [
-  // A row put, and one removed.
+  // A row that is put, and one that is removed.
   [
     { table: tableIds.agents, key: bytes(4, 1), value: bytes(20, 10) },
     { table: tableIds.expiries, key: bytes(9, 50), value: undefined },
   ],
   // An empty value is not a removed row.
   [{ table: tableIds.auth, key: bytes(3, 7), value: Buffer.alloc(0) }],
-  // Content that ends with its sector, and one byte more.
+  // Content that fills its sector, and one more byte.
   [{ table: tableIds.blocks, key: bytes(6, 0), value: bytes(512 - 96 - 7 - 6, 3) }],
   [{ table: tableIds.blocks, key: bytes(6, 1), value: bytes(512 - 96 - 7 - 6 + 1, 4) }],
   // A key and a value of several sectors.
@@ -22,7 +22,7 @@ const groups = [
   [],
 ]
 
-/** Segments, each behind the one before; the last one leads to another file. */
+/** Consecutive segments; the last one points to another file. */
 export function segmentVectors() {
   const first = { number: 281_474_976_710_650 - groups.length, hash: bytes(32, 100) }
   let before = first

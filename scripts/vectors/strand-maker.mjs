@@ -1,4 +1,4 @@
-// Makes right and wrong strands for the vectors.
+// Creates valid and invalid strands for the vectors.
 
 import { checkpointOrigin, signCheckpoint } from '../../dist/src/strand/checkpoint.js'
 import { genesisBody, keyRotateBody } from '../../dist/src/strand/genesis.js'
@@ -17,7 +17,9 @@ export const secondSeed = Buffer.from(Array.from({ length: 32 }, (_, at) => 255 
 export const first = keyPairFromSeed(firstSeed)
 export const second = keyPairFromSeed(secondSeed)
 
-/** A strand in the making. `header` overrides what a right header would say, which breaks it on purpose. */
+/**
+ * A strand under construction. `header` overrides members of the valid header, which breaks it on purpose.
+ */
 export class Strand {
   records = []
   keys = first

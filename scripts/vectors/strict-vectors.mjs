@@ -1,4 +1,4 @@
-// Exports on which libraries and parsers differ: every verifier must reach the same verdict on each.
+// Exports on which libraries and parsers differ. Every verifier must reach the same verdict on each.
 
 import { createHash } from 'node:crypto'
 import { signCheckpoint } from '../../dist/src/strand/checkpoint.js'
@@ -28,7 +28,7 @@ function signWithSmallR(text) {
 const withOrderAdded = (signature) =>
   signature.slice(0, 64) + scalar(littleEndian(Buffer.from(signature.slice(64), 'hex')) + ORDER)
 
-/** A signature that verifies over any text by a key of order 1, in libraries that allow that. */
+/** A signature that is valid for any text with a key of order 1, in libraries that allow this. */
 const signedByIdentity = () => IDENTITY + ZERO
 
 export function strictOf() {
@@ -267,9 +267,9 @@ function erasureCases(add) {
     recordCount,
     checkpoint: signCheckpoint(strand.checkpoint(), first),
   })
-  const told = erase(make(), 1)
+  const erasedStrand = erase(make(), 1)
   const unexplained = { unexplained: true }
-  add('an erased body and its sys/erase', true, told.lines({ erased: [1], ...ended(told) }), {
+  add('an erased body and its sys/erase', true, erasedStrand.lines({ erased: [1], ...ended(erasedStrand) }), {
     unexplained: false,
   })
   add('an erased body without a sys/erase, whole', false, make().lines({ erased: [1], ...ended(make()) }))
@@ -315,7 +315,7 @@ function erasureCases(add) {
   add(
     'an erased body in a part',
     true,
-    told.lines({ from: 1, to: 2, erased: [1], trailer: { checkpoint: undefined } }),
+    erasedStrand.lines({ from: 1, to: 2, erased: [1], trailer: { checkpoint: undefined } }),
     unexplained,
   )
   add(

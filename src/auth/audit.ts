@@ -30,33 +30,33 @@ export const auditTypes = [
 
 export type AuditType = (typeof auditTypes)[number]
 
-/** What an audit record says. Whatever is not known is left out. */
+/** The content of an audit record. */
 export interface AuditEvent {
   userId?: string | undefined
-  /** As `emailHmac` gives it, 64 hex digits. */
+  /** The result of `emailHmac`, 64 hex digits. */
   emailHmac?: string | undefined
   sid?: string | undefined
   ip?: string | undefined
   userAgent?: string | undefined
   outcome: 'success' | 'failure'
   /**
-   * The id that this server gave the request; one that the caller sent could be an e-mail. Absent where the record
-   * stands for more than one request.
+   * The request id that this server generated; one from the caller could be an e-mail. Absent if the record
+   * combines several requests.
    */
   requestId?: string | undefined
-  /** How many events a combined record stands for, or how many passkeys or sessions one is about that ends them. */
+  /** The number of combined events, or of the passkeys or sessions that were ended. */
   count?: number | undefined
-  /** Of `auth/login_failed`. The reason is absent where the failures that it stands for have several. */
+  /** For `auth/login_failed`. The reason is absent if the record combines failures with different reasons. */
   failure?: (Pick<SignInFailure, 'method'> & Partial<SignInFailure>) | undefined
 }
 
-/** How many characters are kept of texts that come from outside. */
+/** Characters of external texts that are recorded. */
 const charsMax = { ip: 64, userAgent: 256, requestId: 128, id: 64 } as const
 
 /**
- * The canonical body of an audit record. It takes the named members only, so that no password, token, hash or e-mail
- * gets onto a strand as a member of a wider object.
- * @throws Error when `emailHmac` is not 64 hex digits
+ * The canonical body of an audit record. It copies the known members only, so that no password, token, hash
+ * or e-mail reaches a strand as an extra member.
+ * @throws Error if `emailHmac` is not 64 hex digits
  */
 export function auditBody(event: AuditEvent): string {
   const { emailHmac } = event
@@ -77,30 +77,32 @@ export function auditBody(event: AuditEvent): string {
   })
 }
 
-/** Separators between the words of a user agent (RFC 9110, 10.1.5): no e-mail address continues across one. */
-const partition = /([\s()<>;,"']+)/
+/**
+ * Separators between the words of a user agent (RFC 9110, 10.1.5), which an e-mail address cannot contain.
+ */
+const separators = /([\s()<>;,"']+)/
 
-/** An at sign, plain or in the forms that mail programs, forms and pages write. */
+/** An at sign, plain or in the encodings of mail programs, forms and pages. */
 const atSign = /[@\uff20\ufe6b]|%40|&#0*64|&#x0*40|&commat/i
 
-/** Base64url text at least as long as the shortest token of this server. */
+/** Base64url text that is at least as long as the shortest token of this server. */
 const tokenLike = /[\w-]{40,}/g
 
 const REMOVED = '[removed]'
 
 /**
- * A user agent without anything that could be an e-mail or a token: anyone can send any text as user agent, even
- * somebody else's address, and nothing can be removed from a strand.
+ * Removes texts that look like an e-mail or a token from a user agent. A client can send any text, even the
+ * address of another person, and a record cannot be changed later.
  */
 function withoutSecrets(userAgent: string | undefined): string | undefined {
   return userAgent
-    ?.split(partition)
+    ?.split(separators)
     .map((word) => (atSign.test(word) ? REMOVED : word))
     .join('')
     .replace(tokenLike, REMOVED)
 }
 
-/** The first characters of a text, lone surrogates replaced, since a record's body cannot contain any. */
+/** Truncates a text and replaces lone surrogates, which a body cannot contain. */
 function clipped(text: string | undefined, max: number): string | null {
   if (text === undefined) return null
   const characters = Array.from(text.slice(0, max * 2)).slice(0, max)

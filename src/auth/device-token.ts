@@ -6,10 +6,10 @@ import { deriveSeed } from '../strand/keys.js'
 import type { UserRow } from './user.js'
 
 /*
- * A device token says that its bearer has signed in as a user before. It does not sign anybody in. Failed logins with
- * it have a counter of their own, so that the failures of strangers, who have no such token, do not lock the user out
- * (OWASP, Blocking Brute Force Attacks, Device Cookies). It is sent in bodies only, so that no page of another site can
- * make a browser send it.
+ * A device token proves that its bearer has signed in as a user before. It does not sign in. Failed logins
+ * with a device token are counted separately, so that attackers without one cannot lock out the user (OWASP,
+ * Blocking Brute Force Attacks, Device Cookies). It is only sent in bodies, so that a page of another site
+ * cannot make a browser send it.
  */
 
 const ID_BYTES = 16
@@ -19,13 +19,13 @@ const TOKEN_CHARS = 94
 const userIdShape = /^usr_[0-9a-f]{32}$/
 const deviceIdShape = /^[0-9a-f]{32}$/
 
-/** What a device token says. */
+/** The content of a device token. */
 export interface DeviceClaim {
-  /** The user that the device has signed in as. */
+  /** The user that signed in on the device. */
   userId: string
-  /** 32 hex digits: the session of that sign-in, which may be over. */
+  /** The session of that sign-in, which may have ended; 32 hex digits. */
   deviceId: string
-  /** When the session's tokens were made, Unix milliseconds. */
+  /** When the tokens of the session were issued, Unix milliseconds. */
   issuedAtMs: number
 }
 
@@ -38,16 +38,13 @@ export function deviceKey(masterSeed: Uint8Array, tokenEra = 0): Buffer {
 }
 
 /**
- * Makes a device token: base64url(user ‖ device ‖ milliseconds, 48 bit ‖ HMAC-SHA256 over namespace and these). It is
- * stored nowhere.
+ * Creates a device token: base64url(user ‖ device ‖ milliseconds, 48 bit ‖ HMAC-SHA256 over namespace and
+ * these). It is not stored.
  * @returns 94 characters
  */
 export function encodeDeviceToken(key: Uint8Array, namespaceId: string, claim: DeviceClaim): string {
   const { userId, deviceId, issuedAtMs } = claim
-  assert(
-    userIdShape.test(userId) && deviceIdShape.test(deviceId),
-    'a device token names a user and a session',
-  )
+  assert(userIdShape.test(userId) && deviceIdShape.test(deviceId), 'a device token has a user and a session')
   const bytes = Buffer.alloc(CLAIM_BYTES)
   bytes.write(userId.slice('usr_'.length), 'hex')
   bytes.write(deviceId, ID_BYTES, 'hex')
@@ -55,7 +52,7 @@ export function encodeDeviceToken(key: Uint8Array, namespaceId: string, claim: D
   return Buffer.concat([bytes, macOf(key, namespaceId, bytes)]).toString('base64url')
 }
 
-/** Reads a device token. @returns `undefined` when it was not made with this key for this namespace */
+/** Verifies a device token. @returns `undefined` unless it was created with this key for this namespace */
 export function decodeDeviceToken(
   key: Uint8Array,
   namespaceId: string,
@@ -73,8 +70,9 @@ export function decodeDeviceToken(
 }
 
 /**
- * Whether the claim is about a device of this user: not too old, and made after the password was last set and the
- * mailbox proven. Before that, somebody else may have signed in often enough to collect tokens for many guesses.
+ * Whether a device token is valid for a user: not too old, and issued after the password was last set and the
+ * mailbox was proven. Before that, another person may have signed in and collected tokens to guess passwords
+ * with.
  */
 export function isDeviceOf(
   { userId, issuedAtMs }: DeviceClaim,
@@ -86,6 +84,6 @@ export function isDeviceOf(
 }
 
 function macOf(key: Uint8Array, namespaceId: string, claim: Uint8Array): Buffer {
-  // Whatever follows the namespace has a fixed length, so no other namespace gives the same bytes.
+  // The claim has a fixed length, so that two namespaces never give the same bytes.
   return createHmac('sha256', key).update(namespaceId).update(claim).digest()
 }

@@ -5,31 +5,32 @@ import { hasIgnorable } from './shown-text.js'
 /** HKDF info of the key for `emailHmac`, derived from the master seed. */
 export const emailHmacInfo = 'strandfast/email-hmac/v1'
 
-/** Bytes of an e-mail address in UTF-8 (RFC 5321 4.5.3.1.3, less the angle brackets). */
+/** Bytes of an e-mail address in UTF-8 (RFC 5321 4.5.3.1.3, without the angle brackets). */
 export const emailBytesMax = 254
 
 /** Bytes of the part before the `@` (RFC 5321 4.5.3.1.1). */
 const LOCAL_BYTES_MAX = 64
 
-// Dot-atoms of RFC 5322 with letters, marks and digits of any script (RFC 6531). Quoted parts are not accepted: no real
-// mailbox needs one, and they can contain every character that breaks headers and lists.
+// Dot-atoms of RFC 5322 with letters, marks and digits of any script (RFC 6531). Quoted parts are refused:
+// they are not used in practice, and can contain characters that break headers and lists.
 const localPart = /^[\p{L}\p{M}\p{N}!#$%&'*+/=?^_`{|}~-]+(?:\.[\p{L}\p{M}\p{N}!#$%&'*+/=?^_`{|}~-]+)*$/u
 
-// Checked before the conversion, which cuts a domain at "/", "?" and "#", drops tabs and decodes "%2e".
+// Checked before the conversion to ASCII, which cuts a domain at "/", "?" and "#", drops tabs and decodes
+// "%2e".
 const typedDomain = /^[\p{L}\p{M}\p{N}.-]+$/u
 
 const asciiDomain =
   /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
- * The one form of an address that names its mailbox: trimmed, NFC, lower-cased, the domain in ASCII. It is what is
- * stored, compared and mailed to: mail to the text as typed could reach another mailbox, since letters such as the
- * Kelvin sign become ASCII ones. Code points that nothing shows are not accepted, nor are addresses
- * without a dot in the domain and IP literals.
- * @returns `undefined` when `text` is no address of at most 254 bytes
+ * Normalizes an e-mail address: trimmed, NFC, lower case, the domain in ASCII. The result is stored, compared
+ * and mailed to; the text as typed could reach a different mailbox, because letters such as the Kelvin sign
+ * become ASCII letters. Addresses with invisible code points, without a dot in the domain, or with an IP
+ * literal are refused.
+ * @returns `undefined` if `text` is not an address of at most 254 bytes
  */
 export function normalizeEmail(text: string): string | undefined {
-  // NFC joins at most four units of UTF-16 into one, so a longer text stays too long.
+  // NFC joins at most four units of UTF-16 into one, so that a longer text stays too long.
   if (text.length > emailBytesMax * 4) return undefined
   const folded = text.normalize('NFC').trim().toLowerCase().normalize('NFC')
   const at = folded.lastIndexOf('@')
@@ -43,9 +44,9 @@ export function normalizeEmail(text: string): string | undefined {
 }
 
 /**
- * Names a mailbox in audit records without showing it: HMAC-SHA256.
- * @param key 32 bytes that only this server has: without a key, an address could be found from its hash by guessing
- * @param email as `normalizeEmail` gives it
+ * Identifies a mailbox in audit records without revealing it: HMAC-SHA256.
+ * @param key 32 secret bytes of this server, without which an address could be guessed from its hash
+ * @param email the result of `normalizeEmail`
  * @returns 64 hex digits
  */
 export function emailHmac(key: Uint8Array, email: string): string {

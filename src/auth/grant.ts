@@ -16,11 +16,12 @@ import {
 } from './row-policy.js'
 
 /*
- * What the policies of an agent allow one user, compiled once for each version of the policies and each set of claims.
- * Each thread has one cache of them, which queries, writes, streams and exports share.
+ * A grant is what the policies of an agent allow one user. It is compiled once for each version of the
+ * policies and each set of claims. Each thread has one cache, which queries, writes, streams and exports
+ * share.
  */
 
-/** A grant as it is sent between threads. */
+/** A grant for transfer between threads. */
 export interface GrantText {
   /** Equal grants have equal keys: a digest of policies, action and claims. */
   key: string
@@ -30,28 +31,28 @@ export interface GrantText {
 
 /** A grant that can be checked against records. */
 export interface Grant extends GrantText {
-  /** With the claims put in; the same object as long as the grant is cached. */
+  /** The policies with the values of claims; the same object while the grant is cached. */
   policies: ResolvedPolicy[]
 }
 
-/** 403 where the policies and claims of a user are too large together. */
+/** 403 if the policies and claims of a user are too large together. */
 export const grantTooLarge: Refusal = refuse(
   'grant_too_large',
-  `Expected the policies of the agent, with the claims of the token put in, to take at most ${limits.grantBytesMax} bytes`,
+  `The policies of the agent, with the claims of the token, take more than ${limits.grantBytesMax} bytes`,
 )
 
-/** The grant of a user that may read nothing. */
+/** The grant of a user that may not read anything. */
 export const emptyGrant: GrantText = { key: '', text: JSON.stringify({ policies: [], values: {} }) }
 
 const cache = new LRUCache<string, Grant | Refusal>({
-  maxSize: limits.grantsKeptBytes,
+  maxSize: limits.cachedGrantBytesMax,
   sizeCalculation: (grant) => ('code' in grant ? ENTRY_BYTES : memoryOf(grant)),
 })
 
-/** Digests of lists of policies; a change of an agent's policies is a new list. */
+/** Digests of lists of policies. A change of the policies of an agent creates a new list. */
 const digests = new WeakMap<readonly Policy[], string>()
 
-/** What policies allow a user; 403 grant_too_large. */
+/** The grant of a user for an action, or 403 grant_too_large. */
 export function grantOfPolicies(
   policies: readonly Policy[],
   action: PolicyAction,
@@ -63,22 +64,22 @@ export function grantOfPolicies(
   const parts = grantFor(policies, action, claims)
   const text = JSON.stringify(parts)
   const isLarge = Buffer.byteLength(text) > limits.grantBytesMax
-  const made = isLarge ? grantTooLarge : { key, text, policies: resolveGrant(parts) }
-  cache.set(key, made)
-  return made
+  const grant = isLarge ? grantTooLarge : { key, text, policies: resolveGrant(parts) }
+  cache.set(key, grant)
+  return grant
 }
 
-/** The grant of a text from another thread. */
+/** Parses a grant from another thread. */
 export function grantOfText({ key, text }: GrantText): Grant {
   const known = cache.get(key)
   if (known !== undefined && !('code' in known)) return known
-  // A copy: a text that came in a frame would keep all of the frame in memory.
-  const own = Buffer.from(text).toString()
-  const parts: unknown = JSON.parse(own)
-  assert(isGrantParts(parts), 'a shard writes grants as they are read')
-  const made = { key, text: own, policies: resolveGrant(parts) }
-  cache.set(key, made)
-  return made
+  // Copied, because a slice of a frame would retain the whole frame in memory.
+  const copy = Buffer.from(text).toString()
+  const parts: unknown = JSON.parse(copy)
+  assert(isGrantParts(parts), 'a grant from another thread is valid')
+  const grant = { key, text: copy, policies: resolveGrant(parts) }
+  cache.set(key, grant)
+  return grant
 }
 
 const isAnything: Check<unknown> = (_value): _value is unknown => true
@@ -105,13 +106,13 @@ function digestOf(text: string): string {
   return createHash('sha256').update(text).digest('base64')
 }
 
-/** About what an entry takes besides its text and conditions. */
+/** Approximate memory of an entry without its text and conditions. */
 const ENTRY_BYTES = 512
-/** About what a compiled condition takes, and an item of a list that it compares with. */
+/** Approximate memory of a compiled condition, and of an item in its list. */
 const CONDITION_BYTES = 384
 const ITEM_BYTES = 64
 
-/** About what a grant takes in memory: a list that several conditions compare with is compiled once. */
+/** Approximate memory of a grant, bytes. A list that several conditions share is compiled once. */
 function memoryOf({ text, policies }: Grant): number {
   const lists = new Set<unknown[]>()
   let bytes = ENTRY_BYTES + 4 * text.length

@@ -2,7 +2,7 @@ import { type KeyObject, createPrivateKey, createPublicKey } from 'node:crypto'
 import { calculateJwkThumbprint } from 'jose'
 import { deriveSeed, keyPairFromSeed } from '../strand/keys.js'
 
-/** A public key as `GET /v1/auth/jwks` shows it (RFC 7517, RFC 8037). */
+/** A public key in the answer to `GET /v1/auth/jwks` (RFC 7517, RFC 8037). */
 export interface PublicJwk {
   kty: 'OKP'
   crv: 'Ed25519'
@@ -13,14 +13,14 @@ export interface PublicJwk {
   use: 'sig'
 }
 
-/** What is needed to check a token. */
+/** A key to verify tokens with. */
 export interface VerifyKey {
   /** The RFC 7638 thumbprint of the key. */
   readonly kid: string
   readonly publicKey: KeyObject
 }
 
-/** What is needed to sign tokens. Never logged, never sent. */
+/** A key to sign tokens with. Never logged or sent. */
 export interface JwtKey extends VerifyKey {
   readonly publicJwk: PublicJwk
   readonly privateKey: KeyObject
@@ -29,17 +29,17 @@ export interface JwtKey extends VerifyKey {
 }
 
 /**
- * Derives the key that signs the tokens of one namespace in one epoch from the seed of its audit agent, by HKDF-SHA256:
- * the same after every restart, another one in each namespace and epoch (docs/adr/0010-auth-state.md).
+ * Derives the signing key of one namespace and epoch from the seed of its audit agent, by HKDF-SHA256
+ * (docs/adr/0010-auth-state.md).
  * @param namespaceId empty for the root namespace
- * @param epoch counts the rotations of the key, from 0
+ * @param epoch the number of rotations of the key
  */
 export async function jwtKey(agentSeed: Uint8Array, namespaceId: string, epoch: number): Promise<JwtKey> {
-  // No id of a namespace contains a "/", so no two pairs give the same info.
+  // A namespace id contains no "/", so that two pairs never give the same info.
   return jwtKeyOfSeed(deriveSeed(agentSeed, `strandfast/jwt/v1/${namespaceId}/${epoch}`))
 }
 
-/** The key of a seed that has been derived already. */
+/** The signing key of a derived seed. */
 export async function jwtKeyOfSeed(seed: Buffer): Promise<JwtKey> {
   const x = Buffer.from(keyPairFromSeed(seed).publicKey, 'hex').toString('base64url')
   const okp = { kty: 'OKP', crv: 'Ed25519', x } as const

@@ -3,12 +3,9 @@ import { fromBase64url } from '../base/bytes.js'
 import type { JwtKey, VerifyKey } from './jwt-key.js'
 import type { Metadata } from './user.js'
 
-/**
- * The claims of a user's token (RFC 7519; docs/adr/0031-proof-of-a-mailbox.md), by their names in the token, which row
- * policies use too.
- */
+/** The claims of a user token by their names in the token (RFC 7519; docs/adr/0031-proof-of-a-mailbox.md). */
 export interface TokenClaims {
-  /** The user's id. */
+  /** The id of the user. */
   sub: string
   email: string
   app_metadata: Metadata
@@ -17,34 +14,31 @@ export interface TokenClaims {
   iat: number
   /** Unix seconds. */
   exp: number
-  /** Names this one token, for revoking it. */
+  /** The id of the token, for its revocation. */
   jti: string
   iss: string
-  /** The session that it was issued in. */
+  /** The session in which the token was issued. */
   sid: string
   /** How the user signed in (RFC 8176). */
   amr: string[]
-  /** The user's `verified` when the token was issued. Absent in tokens of earlier versions. */
+  /** Whether the user was `verified` when the token was issued. Absent in tokens of earlier versions. */
   email_verified?: boolean
   /**
-   * The e-mail again, if the user has signed in by means of its mailbox or a provider vouched for it. Otherwise absent:
-   * an address that was only confirmed may belong to an account that somebody else made with it.
+   * The e-mail, if the user has signed in through its mailbox or a provider vouched for it. Absent if the
+   * address was only confirmed, because another person may have created the account with it.
    */
   verified_email?: string
-  /**
-   * When the user signed in, Unix seconds (OpenID Connect Core, 2); a refresh does not change it. Absent in tokens of
-   * earlier versions.
-   */
+  /** When the user signed in, Unix seconds (OpenID Connect Core, 2). Absent in tokens of earlier versions. */
   auth_time?: number
 }
 
-/** `expired` only for a token that is valid in every other way. */
+/** The result of verifying a token. `expired` means that it is valid otherwise. */
 export type TokenVerdict = { ok: true; claims: TokenClaims } | { ok: false; reason: 'expired' | 'invalid' }
 
 const ALGORITHM = 'EdDSA'
 const TYPE = 'JWT'
 
-/** The most characters of a token: a header block has no room for a longer one. */
+/** Characters of a token: a longer one does not fit into a header block. */
 const TOKEN_CHARS_MAX = 16_384
 
 const requiredClaims = [
@@ -68,9 +62,9 @@ export async function mintToken(claims: TokenClaims, key: JwtKey): Promise<strin
 }
 
 /**
- * Checks a token's signature and claims, nothing else: the caller checks revocations. Algorithm, type and key are fixed
- * here; of the token's header only `kid` is used, to choose among `keys`.
- * @param keys those of one namespace
+ * Verifies the signature and the claims of a token; the caller checks revocations. Algorithm and type are
+ * fixed. From the header of the token, only `kid` is used, to select one of `keys`.
+ * @param keys the keys of one namespace
  */
 export async function verifyToken(
   token: string,
@@ -95,7 +89,7 @@ export async function verifyToken(
   }
 }
 
-/** Whether each part of a compact JWS is in the one spelling of its bytes, which jose does not ask for (RFC 7515, 2). */
+/** Whether each part of a compact JWS is canonical base64url, which jose does not check (RFC 7515, 2). */
 export function isCanonicalJws(token: string): boolean {
   return token.split('.').every((part) => fromBase64url(part) !== undefined)
 }
@@ -106,22 +100,22 @@ function keyNamed(keys: readonly VerifyKey[], kid: string | undefined): VerifyKe
   return key.publicKey
 }
 
-/** The claims if each has its type: our own key may have signed other types in another version. */
+/** Checks the types of the claims, because another version of this server may have signed different ones. */
 export function claimsOf(payload: Metadata): TokenClaims | undefined {
   const { sub, email, app_metadata, user_metadata, iat, exp, jti, iss, sid, amr } = payload
-  const later = laterClaimsOf(payload)
+  const newer = newerClaimsOf(payload)
   if (typeof sub !== 'string' || typeof email !== 'string' || typeof jti !== 'string') return undefined
-  if (typeof iss !== 'string' || typeof sid !== 'string' || later === undefined) return undefined
+  if (typeof iss !== 'string' || typeof sid !== 'string' || newer === undefined) return undefined
   if (typeof iat !== 'number' || typeof exp !== 'number') return undefined
   if (!isMetadata(app_metadata) || !isMetadata(user_metadata) || !isTexts(amr)) return undefined
-  return { sub, email, app_metadata, user_metadata, iat, exp, jti, iss, sid, amr, ...later }
+  return { sub, email, app_metadata, user_metadata, iat, exp, jti, iss, sid, amr, ...newer }
 }
 
-type LaterClaims = Pick<TokenClaims, 'auth_time' | 'email_verified' | 'verified_email'>
+type NewerClaims = Pick<TokenClaims, 'auth_time' | 'email_verified' | 'verified_email'>
 
 /** The claims that tokens of earlier versions lack. */
-function laterClaimsOf({ auth_time, email_verified, verified_email }: Metadata): LaterClaims | undefined {
-  const claims: LaterClaims = {}
+function newerClaimsOf({ auth_time, email_verified, verified_email }: Metadata): NewerClaims | undefined {
+  const claims: NewerClaims = {}
   if (typeof auth_time === 'number') claims.auth_time = auth_time
   else if (auth_time !== undefined) return undefined
   if (typeof email_verified === 'boolean') claims.email_verified = email_verified

@@ -3,7 +3,7 @@ import { SignJWT, errors, jwtVerify } from 'jose'
 import { isCanonicalJws } from './jwt.js'
 import { jwtKeyOfSeed } from './jwt-key.js'
 
-/** What a license key says (docs/OPERATIONS.md, Signing people in). */
+/** The content of a license key (docs/SIGN-IN.md). */
 export interface License {
   licensee: string
   /** Unix milliseconds. */
@@ -11,18 +11,18 @@ export interface License {
   features: string[]
 }
 
-/** Why a license key is not accepted; the answer is `license_required` in each case. */
+/** Why a license key is refused. Requests are answered `license_required` in both cases. */
 export type LicenseFault = 'expired' | 'invalid'
 
 const ALGORITHM = 'EdDSA'
-// Differs from the type of users' tokens: if one key signed both, a token could otherwise pass as a license.
+// Differs from the type of user tokens, so that a token signed with the same key cannot pass as a license.
 const TYPE = 'license+jwt'
 const DAY_MS = 86_400_000
 
 /**
  * Issues a license key: a compact JWS (RFC 7515) with the claims `{licensee, exp, features}`.
- * @param authoritySeed 32 bytes, the license authority's Ed25519 seed
- * @param grant `days` from now until it expires
+ * @param authoritySeed the Ed25519 seed of the license authority, 32 bytes
+ * @param grant `days` until the license expires
  */
 export async function issueLicense(
   authoritySeed: Buffer,
@@ -37,8 +37,8 @@ export async function issueLicense(
 }
 
 /**
- * Checks a license key without asking anyone.
- * @param publicKeyHex the license authority's Ed25519 key, 64 hex digits
+ * Verifies a license key offline.
+ * @param publicKeyHex the Ed25519 key of the license authority, 64 hex digits
  */
 export async function checkLicense(
   token: string,
@@ -71,25 +71,24 @@ function licenseOf(payload: Record<string, unknown>): License | undefined {
   return { licensee, expiresAtMs: exp * 1_000, features }
 }
 
-/** What the license settings amount to: a license, or one sentence on why there is none and what to do. */
-type LicenseStanding =
+/** A license, or a sentence with the fault of the settings and what to do. */
+type LicenseStatus =
   | { state: 'valid'; license: License }
   | { state: 'absent' | 'expired' | 'invalid'; detail: string }
 
-/** The license settings, with the public key that licenses are checked by, if any is known. */
-interface LicenseGiven {
+interface LicenseSettings {
   licenseKey: string | undefined
-  /** 64 hex digits: that of the settings, or of the authority in the data directory. */
+  /** 64 hex digits: from the settings, or of the authority in the data directory. */
   publicKey: string | undefined
   nowMs: number
 }
 
-/** Judges the license settings, for the server's start, `check` and `doctor` alike (docs/OPERATIONS.md, Signing people in). */
-export async function licenseStanding({
+/** Checks the license settings, for the start of the server, `check` and `doctor` (docs/SIGN-IN.md). */
+export async function licenseStatus({
   licenseKey,
   publicKey,
   nowMs,
-}: LicenseGiven): Promise<LicenseStanding> {
+}: LicenseSettings): Promise<LicenseStatus> {
   if (licenseKey === undefined) {
     return { state: 'absent', detail: 'SERVICE_LICENSE_KEY is not set: every auth route answers 402' }
   }
@@ -97,8 +96,8 @@ export async function licenseStanding({
     return {
       state: 'absent',
       detail:
-        'SERVICE_LICENSE_KEY cannot be checked, and every auth route answers 402: set SERVICE_LICENSE_PUBLIC_KEY to the ' +
-        'public key that strandfast license issue printed with the license',
+        'SERVICE_LICENSE_KEY cannot be verified, and every auth route answers 402: set SERVICE_LICENSE_PUBLIC_KEY to ' +
+        'the public key that strandfast license issue printed with the license',
     }
   }
   const checked = await checkLicense(licenseKey, publicKey, nowMs)
@@ -107,11 +106,11 @@ export async function licenseStanding({
 }
 
 function describe(reason: 'expired' | 'invalid', licenseKey: string, publicKey: string): string {
-  const renew = 'issue one by strandfast license issue'
+  const renew = 'issue a new one with strandfast license issue'
   if (reason === 'expired') return `SERVICE_LICENSE_KEY has expired: every auth route answers 402, ${renew}`
   const isToken = /^[\w-]+\.[\w-]+\.[\w-]+$/.test(licenseKey)
   const fault = isToken
     ? `SERVICE_LICENSE_KEY was not issued by the license authority ${publicKey}`
-    : 'SERVICE_LICENSE_KEY is not a license, which is three base64url parts with dots between them'
+    : 'SERVICE_LICENSE_KEY is not a license key (three base64url parts with dots between them)'
   return `${fault}: every auth route answers 402, ${renew}`
 }

@@ -1,15 +1,15 @@
 import { refuse, type Refusal } from '../base/errors.js'
 
 /**
- * Failed password logins of one e-mail in one namespace, whether it has an account or not
+ * Failed password logins of one e-mail in one namespace, with or without an account
  * (docs/adr/0010-auth-state.md).
  */
 export interface LockoutState {
   /** Failures since the last success or the last lock. */
   readonly failures: number
-  /** Unix milliseconds; 0 when never locked. */
+  /** Unix milliseconds; 0 if it was never locked. */
   readonly lockedUntilMs: number
-  /** Unix milliseconds: the store uses it to find entries that can be deleted. */
+  /** Unix milliseconds; the store uses it to find entries that can be deleted. */
   readonly lastFailureAtMs: number
 }
 
@@ -20,22 +20,24 @@ export interface LockoutPolicy {
 }
 
 /**
- * How long failures are remembered after the last one, milliseconds, so that made-up addresses do not fill the store.
+ * How long failures are stored after the last one, milliseconds, so that made-up addresses do not fill the
+ * store.
  */
 const MEMORY_MS = 86_400_000
 
-/** An e-mail without failures: the state where there is no entry, and after a success. */
+/** The state of an e-mail without an entry, and after a success. */
 export const noFailures: LockoutState = { failures: 0, lockedUntilMs: 0, lastFailureAtMs: 0 }
 
-/** How long the e-mail stays locked. @returns milliseconds, 0 when it is not locked */
+/** How long the e-mail stays locked, milliseconds; 0 if it is not locked. */
 export function lockedForMs(state: LockoutState, nowMs: number): number {
   return Math.max(0, state.lockedUntilMs - nowMs)
 }
 
 /**
- * The state after one more failure. The failure that reaches the limit locks, and the count starts again when the lock
- * ends. Failures while locked change nothing, so nobody can prolong a lock from outside.
- * @returns the new state, and whether this failure locked
+ * The state after one more failure. The failure that reaches the limit locks the e-mail, and counting
+ * restarts when the lock ends. Failures while locked change nothing, so that an attacker cannot prolong a
+ * lock.
+ * @returns the new state, and whether this failure locked the e-mail
  */
 export function afterFailure(
   state: LockoutState,
@@ -51,14 +53,21 @@ export function afterFailure(
   return { state: { failures: 0, lockedUntilMs, lastFailureAtMs: nowMs }, locked: true }
 }
 
-/** Until when the entry is kept after a failure now: for a day, which begins again when a lock has ended. */
-export function keptUntilMs({ lockedUntilMs }: LockoutState, nowMs: number): number {
+/**
+ * When the entry can be deleted after a failure now, Unix milliseconds: a day later, or a day after the lock
+ * ends.
+ */
+export function lockoutExpiryMs({ lockedUntilMs }: LockoutState, nowMs: number): number {
   return Math.max(lockedUntilMs, nowMs) + MEMORY_MS
 }
 
 /** 429 while the e-mail is locked. */
 export function lockedRefusal(forMs: number): Refusal {
-  return refuse('account_locked', 'Logins by password are locked after too many failures, try again later', {
-    retryAfterSecs: Math.ceil(forMs / 1_000),
-  })
+  return refuse(
+    'account_locked',
+    'Password sign-in for this e-mail is locked after too many failures: try again later',
+    {
+      retryAfterSecs: Math.ceil(forMs / 1_000),
+    },
+  )
 }

@@ -7,30 +7,30 @@ export const oauthProviderNames = ['google', 'github'] as const
 
 export type OauthProviderName = (typeof oauthProviderNames)[number]
 
-/** The provider that a path names; undefined when there is none of that name. */
+/** The provider called `text`; undefined if there is none. */
 export function oauthProviderName(text: string | undefined): OauthProviderName | undefined {
   return oauthProviderNames.find((name) => name === text)
 }
 
-/** Who came back from a provider. */
+/** The identity of a user at a provider. */
 export interface ProviderIdentity {
-  /** Never changes at the provider, and is never given to somebody else. */
+  /** The provider never changes or reassigns it. */
   subject: string
-  /** Absent unless the provider calls it verified. */
+  /** Absent unless the provider has verified it. */
   verifiedEmail?: string
 }
 
 /**
- * Why a sign-in by a provider failed, as a code of RFC 6749, 4.1.2.1. The application gets the code; the reason stays
- * in the log.
+ * Why a sign-in with a provider failed. The application gets the code (RFC 6749, 4.1.2.1), the log gets the
+ * reason.
  */
 export interface OauthFault {
   error: 'access_denied' | 'server_error' | 'temporarily_unavailable'
-  /** For the log. Holds no secret. */
+  /** For the log; contains no secret. */
   reason: string
 }
 
-/** Shared by both halves of a sign-in: nonce and verifier prove that they belong together. */
+/** Proves that the start and the end of a sign-in belong together. */
 export interface OauthSecrets {
   /** Bound into the ID token (OpenID Connect Core, 3.1.2.1). */
   nonce: string
@@ -38,26 +38,26 @@ export interface OauthSecrets {
   codeVerifier: string
 }
 
-/** What a browser is sent to a provider with. */
+/** The parameters of a redirect to a provider. */
 export interface OauthStart extends OauthSecrets {
   state: string
   callbackUrl: string
 }
 
-/** What a browser came back from a provider with. */
+/** The parameters of the redirect back from a provider. */
 export interface OauthReturn extends OauthStart {
   query: URLSearchParams
 }
 
-/** One service that users can sign in by. */
+/** A provider that users can sign in with. */
 export interface OauthProvider {
-  /** Where the browser is sent. */
+  /** The address to which the browser is redirected. */
   authorizationUrl(start: OauthStart): Promise<URL | OauthFault>
-  /** Who came back: exchanges the code and checks all that the provider says. */
+  /** Exchanges the code, verifies the answer of the provider, and returns the identity of the user. */
   identify(back: OauthReturn): Promise<ProviderIdentity | OauthFault>
 }
 
-/** A sign-in that is not finished, as the store keeps it under the SHA-256 of its state. */
+/** An unfinished sign-in, stored under the SHA-256 of its state. */
 export interface OauthStateRow {
   provider: OauthProviderName
   /** SHA-256 of the cookie of the browser that started it, 64 hex digits. */
@@ -73,9 +73,9 @@ export function oauthKey(masterSeed: Uint8Array): Buffer {
 }
 
 /**
- * Nonce and code verifier of a sign-in, derived from its state and a key. So nothing secret has to be stored while the
- * browser is away, and neither can be computed from the state alone, which passes through the provider.
- * @param state 43 characters, so that no two namespaces and states give the same bytes
+ * Derives the nonce and code verifier of a sign-in from its state and a key. No secret has to be stored
+ * during the sign-in, and the state, which the provider sees, does not reveal them.
+ * @param state 43 characters, so that two pairs of namespace and state never give the same bytes
  */
 export function oauthSecrets(key: Uint8Array, namespaceId: string, state: string): OauthSecrets {
   const derive = (purpose: string) =>
@@ -84,35 +84,37 @@ export function oauthSecrets(key: Uint8Array, namespaceId: string, state: string
 }
 
 /*
- * The cookie that binds a sign-in by a provider to the browser that started it: another browser that
- * follows a link with the same state does not have the cookie (RFC 6749, 10.12). Sign-ins that run at the same time share it, so
- * that two tabs do not disturb each other.
+ * A cookie binds a sign-in with a provider to the browser that started it: a user who follows a link with the
+ * state of an attacker does not have the cookie of the attacker (RFC 6749, 10.12). Concurrent sign-ins share
+ * it, so that two tabs work.
  */
 
-/** Where a cookie is set: for the address to which the provider sends the browser back. */
-interface CookiePlace {
+interface CookieContext {
   provider: OauthProviderName
   callbackUrl: string
 }
 
 /**
- * The name of the cookie. Over https no other host can set one of this name, not even one of the same domain (RFC
+ * The name of the cookie. Over https, `__Host-` prevents other hosts of the domain from setting it (RFC
  * 6265bis, 4.1.3.2).
  */
-export function oauthCookieName({ provider, callbackUrl }: CookiePlace): string {
+export function oauthCookieName({ provider, callbackUrl }: CookieContext): string {
   return `${isSecure(callbackUrl) ? '__Host-' : ''}strandfast-oauth-${provider}`
 }
 
-/** The value of `Set-Cookie`. Lax: the browser comes back by a navigation from the provider's site. */
-export function oauthCookie(place: CookiePlace, value: string, maxAgeSecs: number): string {
-  const secure = isSecure(place.callbackUrl)
-  // A name with `__Host-` requires the path of the whole host.
-  const path = secure ? '/' : new URL('.', place.callbackUrl).pathname.replace(/\/$/, '')
+/**
+ * The value of `Set-Cookie`. SameSite is Lax because the browser returns by a navigation from the site of the
+ * provider.
+ */
+export function oauthCookie(context: CookieContext, value: string, maxAgeSecs: number): string {
+  const secure = isSecure(context.callbackUrl)
+  // A name with `__Host-` requires the path `/`.
+  const path = secure ? '/' : new URL('.', context.callbackUrl).pathname.replace(/\/$/, '')
   const attributes = `Path=${path}; Max-Age=${maxAgeSecs}; HttpOnly; SameSite=Lax${secure ? '; Secure' : ''}`
-  return `${oauthCookieName(place)}=${value}; ${attributes}`
+  return `${oauthCookieName(context)}=${value}; ${attributes}`
 }
 
-/** The value of a cookie in a `Cookie` header; undefined when it is not there. */
+/** The value of a cookie in a `Cookie` header; undefined if it is missing. */
 export function readCookie(header: string, name: string): string | undefined {
   for (const pair of header.split(';')) {
     const [found = '', value] = pair.trim().split('=', 2)

@@ -6,7 +6,7 @@ const TOKEN_BYTES = 32
 const TOKEN_CHARS = 43
 
 /**
- * Makes a token that works once: a magic link, an address to be verified, a password to be reset
+ * Creates a one-time token for a magic link, the verification of an address or the reset of a password
  * (docs/adr/0010-auth-state.md).
  * @returns the token for the mail, and the hash for the store, 64 hex digits
  */
@@ -16,8 +16,8 @@ export function makeOneTimeToken(random: RandomBytes): { token: string; hash: st
 }
 
 /**
- * The hash under which a presented token is looked up: SHA-256 of its 32 bytes.
- * @returns 64 hex digits, or `undefined` when `token` was never made here
+ * The hash under which a token is stored: SHA-256 of its 32 bytes.
+ * @returns 64 hex digits, or `undefined` if the token is malformed
  */
 export function hashOneTimeToken(token: string): string | undefined {
   const bytes = token.length === TOKEN_CHARS ? fromBase64url(token) : undefined

@@ -2,21 +2,21 @@ import { anyOf, type Checked, fields, isNumber, isText, oneOf } from '../base/sh
 
 const isLinkMail = fields({
   kind: oneOf('magicLink', 'verifyEmail', 'passwordReset'),
-  /** As `normalizeEmail` gives it. */
+  /** The result of `normalizeEmail`. */
   to: isText,
-  /** The organism whose namespace it is of; empty for the root one. */
+  /** The organism of the namespace; empty for the root namespace. */
   organismId: isText,
-  /** The raw token, which may appear only in this mail and its link. */
+  /** The raw token, which may only appear in this mail. */
   token: isText,
-  /** Unix milliseconds at which the link stops working; a mail that has not been sent by then is given up. */
+  /** Unix milliseconds at which the link expires; a mail that has not been sent by then is dropped. */
   expiresAtMs: isNumber,
 })
-/** A mail with a link that carries a token. */
+/** A mail with a link that contains a token. */
 export type LinkMail = Checked<typeof isLinkMail>
 
 /**
- * Tells the owner of an address that somebody tried to register with it, or that a passkey was added to the account,
- * which somebody may have done with a stolen token.
+ * Notifies the owner of an address of an attempt to register with it, or of a new passkey, which an attacker
+ * may have registered with a stolen token.
  */
 const isNoticeMail = fields({
   kind: oneOf('registrationTried', 'passkeyRegistered'),
@@ -24,14 +24,14 @@ const isNoticeMail = fields({
   organismId: isText,
 })
 
-/** What an authentication event has to say by mail. */
+/** A mail about an authentication event. */
 export type AuthMail = LinkMail | Checked<typeof isNoticeMail>
 
 /** A mail in the durable outbox (docs/adr/0010-auth-state.md). */
 export const isOutboxMessage = fields({
-  /** 1 to 64 of letters, digits, _ and -; stays the same over all tries and makes the Message-ID. */
+  /** 1 to 64 letters, digits, _ and -. It is the same for all attempts and becomes the Message-ID. */
   id: isText,
-  /** Tries that have failed. */
+  /** Failed attempts. */
   attempts: isNumber,
   mail: anyOf(isLinkMail, isNoticeMail),
 })

@@ -26,7 +26,7 @@ import {
 } from './passkey.js'
 import type { SignInReason } from './sign-in-failure.js'
 
-/** Signature algorithms that are accepted: every authenticator and browser has at least one of them. */
+/** Accepted signature algorithms. Every authenticator and browser supports at least one of them. */
 const algorithms = [COSEALG.EdDSA, COSEALG.ES256, COSEALG.RS256]
 
 /** Credential ids have at most 1,023 bytes (WebAuthn Level 3, 7.1). */
@@ -37,8 +37,8 @@ const transportsKnown = ['ble', 'cable', 'hybrid', 'internal', 'nfc', 'smart-car
 const timeout = limits.passkeySessionSecs * 1_000
 
 /**
- * The two ceremonies of passkeys for one relying party (WebAuthn Level 3, 7.1 and 7.2): user verification is required,
- * passkeys are discoverable, attestation is ignored.
+ * Registration and authentication for one relying party (WebAuthn Level 3, 7.1 and 7.2). User verification is
+ * required, passkeys are discoverable, attestation is ignored.
  */
 export class PasskeyCeremony {
   readonly #party: RelyingParty
@@ -47,7 +47,7 @@ export class PasskeyCeremony {
     this.#party = party
   }
 
-  /** What `navigator.credentials.create` is called with. @param passkeys that the user has already */
+  /** The options of `navigator.credentials.create`. @param passkeys the existing passkeys of the user */
   creationOptions(
     challenge: string,
     { userId, email }: { userId: string; email: string },
@@ -70,8 +70,8 @@ export class PasskeyCeremony {
   }
 
   /**
-   * What `navigator.credentials.get` is called with. Without transports: made-up ids have none, so transports would
-   * show which ids are real.
+   * The options of `navigator.credentials.get`. They have no transports, which decoys lack and would reveal
+   * real ids.
    */
   requestOptions(challenge: string, allowed: readonly string[] | undefined): Promise<RequestOptions> {
     return generateAuthenticationOptions({
@@ -83,7 +83,7 @@ export class PasskeyCeremony {
     })
   }
 
-  /** The new passkey; undefined when it is not valid. */
+  /** Verifies a registration. @returns the new passkey; undefined if it is invalid */
   verifyRegistration(credential: RegistrationCredential, challenge: string): Promise<NewPasskey | undefined> {
     return unlessThrown(async () => {
       const { id, rawId, response } = credential
@@ -106,14 +106,14 @@ export class PasskeyCeremony {
         supportedAlgorithmIDs: algorithms,
       })
       if (!verified) return undefined
-      const { credential: made, credentialDeviceType } = registrationInfo
-      const idBytes = Buffer.from(made.id, 'base64url').length
-      if (made.id !== id || idBytes === 0 || idBytes > ID_BYTES_MAX) return undefined
-      if (made.publicKey.length > limits.passkeyKeyBytesMax) return undefined
+      const { credential: verifiedCredential, credentialDeviceType } = registrationInfo
+      const idBytes = Buffer.from(verifiedCredential.id, 'base64url').length
+      if (verifiedCredential.id !== id || idBytes === 0 || idBytes > ID_BYTES_MAX) return undefined
+      if (verifiedCredential.publicKey.length > limits.passkeyKeyBytesMax) return undefined
       return {
-        id: made.id,
-        publicKey: Buffer.from(made.publicKey).toString('base64url'),
-        counter: made.counter,
+        id: verifiedCredential.id,
+        publicKey: Buffer.from(verifiedCredential.publicKey).toString('base64url'),
+        counter: verifiedCredential.counter,
         backupEligible: credentialDeviceType === 'multiDevice',
         transports: transportsKnown.filter((one) => response.transports?.includes(one)),
       }
@@ -121,8 +121,8 @@ export class PasskeyCeremony {
   }
 
   /**
-   * What a valid assertion said; undefined for any other. The shard that keeps the passkey judges the counter. Without
-   * a passkey, the signature is checked against a key that nobody has, so that the time taken does not show which ids
+   * Verifies an assertion; undefined if it is invalid. The shard of the passkey checks the counter. Without a
+   * passkey, the signature is verified with a dummy key, so that the response time does not reveal which ids
    * are real.
    */
   verifyAssertion(
@@ -131,7 +131,7 @@ export class PasskeyCeremony {
   ): Promise<VerifiedAssertion | undefined> {
     return unlessThrown(async () => {
       const { clientDataJSON, authenticatorData, signature, userHandle } = response
-      const publicKey = passkey === undefined ? nobodysKey : Buffer.from(passkey.publicKey, 'base64url')
+      const publicKey = passkey === undefined ? dummyKey : Buffer.from(passkey.publicKey, 'base64url')
       const { verified, authenticationInfo } = await verifyAuthenticationResponse({
         response: {
           id,
@@ -147,14 +147,14 @@ export class PasskeyCeremony {
         credential: { id, publicKey: new Uint8Array(publicKey), counter: 0 },
       })
       if (!verified || passkey === undefined || isFramed(clientDataJSON)) return undefined
-      const says = userHandle ?? (named ? userHandleOf(passkey.userId) : undefined)
-      if (says !== userHandleOf(passkey.userId)) return undefined
+      const handle = userHandle ?? (named ? userHandleOf(passkey.userId) : undefined)
+      if (handle !== userHandleOf(passkey.userId)) return undefined
       const { newCounter, credentialDeviceType } = authenticationInfo
       return { counter: newCounter, backupEligible: credentialDeviceType === 'multiDevice' }
     })
   }
 
-  /** What was wrong with an assertion that did not verify; what concerns the page comes before what concerns the passkey. */
+  /** Why an assertion did not verify. Faults of the page are reported before faults of the passkey. */
   assertionFault({ response }: AssertionCredential, { challenge, passkey }: ExpectedAssertion): SignInReason {
     const client = clientDataOf(response.clientDataJSON)
     if (client?.type !== 'webauthn.get') return 'malformed'
@@ -165,8 +165,8 @@ export class PasskeyCeremony {
     if (!data.subarray(0, RP_HASH_BYTES).equals(rpHash)) return 'wrong_rp'
     if (((data[RP_HASH_BYTES] ?? 0) & USER_VERIFIED) === 0) return 'user_not_verified'
     if (passkey === undefined) return 'unknown_passkey'
-    const says = response.userHandle ?? userHandleOf(passkey.userId)
-    return says === userHandleOf(passkey.userId) ? 'bad_signature' : 'other_user'
+    const handle = response.userHandle ?? userHandleOf(passkey.userId)
+    return handle === userHandleOf(passkey.userId) ? 'bad_signature' : 'other_user'
   }
 }
 
@@ -179,7 +179,7 @@ function clientDataOf(clientDataJson: string): Partial<ReturnType<typeof decodeC
   }
 }
 
-/** The relying party of an assertion, as its authenticator saw it: SHA-256 of the id, then flags (WebAuthn Level 3, 6.1). */
+/** Authenticator data begins with the SHA-256 of the relying party id, then flags (WebAuthn Level 3, 6.1). */
 const RP_HASH_BYTES = 32
 const USER_VERIFIED = 0x04
 
@@ -192,14 +192,14 @@ async function unlessThrown<T>(verify: () => Promise<T | undefined>): Promise<T 
   }
 }
 
-/** Whether the ceremony ran in a frame of another site's page, which is not allowed (7.1, step 10). */
+/** Whether the ceremony ran in a frame on a page of another site, which is not allowed (7.1, step 10). */
 function isFramed(clientDataJson: string): boolean {
   return decodeClientDataJSON(clientDataJson).crossOrigin === true
 }
 
 /**
- * The attestation object as a client makes it when no attestation is asked for. A statement that came anyway proves
- * nothing without trusted roots, and its certificates could name addresses that the library would fetch.
+ * Removes the attestation statement, if any. It proves nothing without trusted roots, and the library could
+ * fetch addresses from its certificates.
  */
 function withoutAttestation(attestationObject: string): string {
   const decoded = decodeAttestationObject(new Uint8Array(Buffer.from(attestationObject, 'base64url')))
@@ -211,8 +211,8 @@ function withoutAttestation(attestationObject: string): string {
   return Buffer.from(isoCBOR.encode(none)).toString('base64url')
 }
 
-/** The COSE form of a new P-256 key whose private half is discarded at once. */
-function makeNobodysKey(): Uint8Array {
+/** A COSE public key (P-256) whose private key is discarded. */
+function createDummyKey(): Uint8Array {
   const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const { x = '', y = '' } = publicKey.export({ format: 'jwk' })
   const coordinate = (text: string) => new Uint8Array(Buffer.from(text, 'base64url'))
@@ -228,4 +228,4 @@ function makeNobodysKey(): Uint8Array {
   )
 }
 
-const nobodysKey = makeNobodysKey()
+const dummyKey = createDummyKey()

@@ -8,12 +8,12 @@ export const passwordCharsMin = 8
 export const passwordBytesMax = 1_024
 
 /**
- * What is wrong with a new password: the reasons of a `weak_password` answer.
- * @param blocklist passwords as `foldPassword` gives them; `undefined` while SERVICE_AUTH_PASSWORD_BLOCKLIST is off
- * @returns nothing when it may be used
+ * Checks a new password.
+ * @param blocklist results of `foldPassword`; `undefined` if SERVICE_AUTH_PASSWORD_BLOCKLIST is off
+ * @returns the reasons of a `weak_password` answer; empty if the password is acceptable
  */
 export function passwordFaults(password: string, blocklist: ReadonlySet<string> | undefined): string[] {
-  // Checked first, so that nothing below goes through a long text.
+  // Checked first, so that the other checks never process a long text.
   if (Buffer.byteLength(password) > passwordBytesMax) {
     return [`Expected at most ${passwordBytesMax.toLocaleString('en')} bytes`]
   }
@@ -26,8 +26,7 @@ export function passwordFaults(password: string, blocklist: ReadonlySet<string> 
 }
 
 /**
- * The form in which passwords are looked up: other case or compatibility forms of characters do not make a common
- * password rare.
+ * Normalizes a password for the blocklist: case and compatibility forms do not make a common password rare.
  */
 export function foldPassword(password: string): string {
   return password.normalize('NFKC').toLowerCase().normalize('NFKC')
@@ -35,7 +34,10 @@ export function foldPassword(password: string): string {
 
 let bundled: ReadonlySet<string> | undefined
 
-/** The bundled common passwords of at least 8 characters, folded. The set is made at the first call, in some tens of milliseconds, and kept. */
+/**
+ * The bundled common passwords of at least 8 characters, folded. The first call takes some tens of
+ * milliseconds.
+ */
 export function bundledBlocklist(): ReadonlySet<string> {
   bundled ??= new Set(commonPasswords.split(/\s+/).filter(Boolean).map(foldPassword))
   return bundled
@@ -43,7 +45,7 @@ export function bundledBlocklist(): ReadonlySet<string> {
 
 const PEPPER_INFO = 'strandfast/password-pepper/v1'
 
-/** The pepper of every password hash, 32 bytes, derived from the master seed. */
+/** The pepper of password hashes, 32 bytes, derived from the master seed. */
 export function passwordPepper(masterSeed: Uint8Array): Buffer {
   return deriveSeed(masterSeed, PEPPER_INFO)
 }

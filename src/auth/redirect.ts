@@ -1,27 +1,29 @@
 /**
- * Where users may be sent with their tokens (docs/adr/0011-oauth-sign-in.md). Anybody can make a link to the sign-in;
- * only this check keeps the tokens of whoever follows it from going to an address of the link's author.
+ * Redirect addresses for users with their tokens (docs/adr/0011-oauth-sign-in.md). An attacker can create a
+ * link to the sign-in with any redirect address; only this check prevents the tokens of its victims from
+ * being sent there.
  */
 
-/** An address of the list: it allows itself and everything below its path. */
+/** An address of the list, which allows its path and everything below. */
 export interface AllowedRedirect {
   origin: string
-  /** Without a slash at its end, unless it allows only what lies below it. */
+  /** Ends with a slash only if the path itself is not allowed. */
   path: string
 }
 
 /** Characters of a redirect address. */
 const CHARS_MAX = 2_048
 
-/** Scheme, authority and path of a web address, then query and fragment, all of visible ASCII. */
+/** Scheme, authority, path, query and fragment of a web address. */
 const shape = /^https?:\/\/([^/?#@\\]+)(\/[^?#\\]*)?(\?[^#\\]*)?(#.*)?$/i
 
 /**
- * Percent-encoded characters of a path that servers on the way decode to something else: controls, `%`, `/` and `\`.
+ * Percent-encoded characters of a path that servers may decode to a different path: controls, `%`, `/` and
+ * `\`.
  */
 const encodedTrick = /%(?:[01][0-9a-f]|7f|25|2f|5c)/i
 
-/** Names of the parameters that this server adds; an address that already has one of them could forge a result. */
+/** Parameters that this server adds; an address that already has one of them could forge a result. */
 const addedNames: ReadonlySet<string> = new Set([
   'token',
   'refresh_token',
@@ -32,7 +34,7 @@ const addedNames: ReadonlySet<string> = new Set([
   'error_description',
 ])
 
-/** An address of SERVICE_OAUTH_ALLOWED_REDIRECT_URIS; undefined when it cannot be one. */
+/** Parses an address of SERVICE_OAUTH_ALLOWED_REDIRECT_URIS; undefined if it is invalid. */
 export function parseAllowedRedirect(text: string): AllowedRedirect | undefined {
   const url = parseRedirect(text)
   if (url === undefined || text.includes('?')) return undefined
@@ -41,9 +43,9 @@ export function parseAllowedRedirect(text: string): AllowedRedirect | undefined 
 }
 
 /**
- * A redirect address as a browser would read it. Whatever browsers, proxies and servers read in different ways is
- * refused: user names, backslashes, dot segments (encoded ones and `..;` too), empty segments, controls, fragments.
- * @returns undefined when it is no address to send tokens to, whatever the list says
+ * Parses a redirect address. Addresses that browsers, proxies and servers may read differently are refused:
+ * user names, backslashes, dot segments (also encoded, or as `..;`), empty segments, controls, fragments.
+ * @returns undefined if tokens must never be sent to the address, regardless of the list
  */
 export function parseRedirect(text: string): URL | undefined {
   if (text.length > CHARS_MAX || /[^\x21-\x7e]/.test(text)) return undefined
@@ -58,7 +60,7 @@ export function parseRedirect(text: string): URL | undefined {
   return [...url.searchParams.keys()].some((name) => addedNames.has(name)) ? undefined : url
 }
 
-/** Whether every percent sign encodes something, and all together UTF-8: servers read other bytes in different ways. */
+/** Whether the percent-encoding is valid UTF-8; servers read other bytes differently. */
 function isDecodable(path: string): boolean {
   try {
     return decodeURIComponent(path) !== ''
@@ -67,13 +69,16 @@ function isDecodable(path: string): boolean {
   }
 }
 
-/** A segment that some servers read as `.` or `..`: they cut parameters after `;` off before they resolve it. */
+/** Whether some servers read a segment as `.` or `..`, because they remove parameters after `;` first. */
 function isTrick(segment: string): boolean {
   const [name = ''] = segment.replaceAll(/%2e/gi, '.').replaceAll(/%3b/gi, ';').split(';')
   return name === '.' || name === '..'
 }
 
-/** Whether an address is one of the list or lies below one: same origin, and the path up to a `/`. */
+/**
+ * Whether an address is in the list, or below an address of the list: same origin, and a prefix of whole
+ * segments.
+ */
 export function isAllowedRedirect(url: URL, allowed: readonly AllowedRedirect[]): boolean {
   return allowed.some(({ origin, path }) => {
     if (url.origin !== origin) return false
@@ -81,10 +86,10 @@ export function isAllowedRedirect(url: URL, allowed: readonly AllowedRedirect[])
   })
 }
 
-/** How results are put into a redirect address: after `?` or after `#`. */
+/** Whether results are added to the query or to the fragment of a redirect address. */
 export type RedirectMode = 'query' | 'fragment'
 
-/** The address with the results, its own query unchanged. */
+/** Adds results to a redirect address; its query is preserved. */
 export function redirectWith(
   redirectUri: string,
   mode: RedirectMode,

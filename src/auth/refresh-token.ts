@@ -11,9 +11,10 @@ const CLAIM_BYTES = sidBytes + GENERATION_BYTES
 const TOKEN_CHARS = 70
 const sidShape = /^[0-9a-f]{32}$/
 
-/** What a refresh token says: which session, and which of its tokens this is. */
+/** The content of a refresh token. */
 export interface RefreshClaim {
   sid: string
+  /** The index of the token within its session. */
   generation: number
 }
 
@@ -26,8 +27,8 @@ export function refreshKey(masterSeed: Uint8Array, tokenEra = 0): Buffer {
 }
 
 /**
- * Makes a refresh token: base64url(sid ‖ generation, 32 bit ‖ HMAC-SHA256 over namespace, sid and generation). No token
- * is stored: the session's row knows which generation is in force.
+ * Creates a refresh token: base64url(sid ‖ generation, 32 bit ‖ HMAC-SHA256 over namespace, sid and
+ * generation). It is not stored; the row of the session has the current generation.
  * @returns 70 characters
  */
 export function encodeRefreshToken(key: Uint8Array, namespaceId: string, claim: RefreshClaim): string {
@@ -40,8 +41,8 @@ export function encodeRefreshToken(key: Uint8Array, namespaceId: string, claim: 
 }
 
 /**
- * Reads a presented refresh token.
- * @returns `undefined` (`refresh_invalid`) when it was not made with this key for this namespace
+ * Verifies a refresh token.
+ * @returns `undefined` (`refresh_invalid`) unless this key created it for this namespace
  */
 export function decodeRefreshToken(
   key: Uint8Array,
@@ -56,11 +57,11 @@ export function decodeRefreshToken(
 }
 
 function macOf(key: Uint8Array, namespaceId: string, claim: Uint8Array): Buffer {
-  // Whatever follows the namespace has a fixed length, so no other namespace gives the same bytes.
+  // The claim has a fixed length, so that two namespaces never give the same bytes.
   return createHmac('sha256', key).update(namespaceId).update(claim).digest()
 }
 
-/** How a presented token is answered; `generation` is that of the token in the answer. */
+/** The answer to a refresh token; `generation` is that of the token in the answer. */
 export type RefreshDecision =
   | { kind: 'rotate'; generation: number }
   | { kind: 'repeat'; generation: number }
@@ -68,11 +69,10 @@ export type RefreshDecision =
   | { kind: 'expired' }
 
 /**
- * Decides what happens to a token with a right MAC.
- *
- * The token in force is exchanged for the next one. The token before it is answered with the one in force for
- * `refreshRepeatMs` after its exchange, for a second tab or a lost answer. After that, and for any older token, two
- * parties have tokens of one session, and nobody can say which of them is the thief: `reused` ends the session.
+ * Decides about a refresh token with a valid MAC. The current token is exchanged for the next one. The
+ * previous token returns the current one for `refreshRepeatMs` after its exchange, in case of a second tab or
+ * a lost answer. Any other use of an old token means that it was stolen or its successor was: `reused` ends
+ * the session.
  */
 export function decideRefresh(session: SessionRow, generation: number, nowMs: number): RefreshDecision {
   if (nowMs >= session.expiresAtMs) return { kind: 'expired' }

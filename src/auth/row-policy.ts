@@ -5,41 +5,41 @@ import { fieldOf, fieldPathDetail, fieldSteps } from '../strand/field-path.js'
 import { isGranted } from '../strand/record-type.js'
 import type { TokenClaims } from './jwt.js'
 
-/** What a user's token can be allowed to do with a record (docs/adr/0012-row-policies.md). */
+/** Actions on records that policies can allow users (docs/adr/0012-row-policies.md). */
 export const policyActions = ['read', 'write', 'delete', 'erase'] as const
 
 export type PolicyAction = (typeof policyActions)[number]
 
 /**
- * One row policy of an agent: allows its actions on records for which all conditions hold. The value of a condition is
- * a literal or a placeholder; for `in`, the items of a literal list may be placeholders too.
+ * A row policy of an agent: it allows its actions on records for which all conditions hold. The value of a
+ * condition is a literal or a placeholder; with `in`, the items of a list may be placeholders too.
  */
 export interface Policy {
   actions: PolicyAction[]
   conditions: Condition[]
-  /** Types of records that it is about, as in queries; absent: all but reserved ones (src/strand/record-type.ts). */
+  /** Record types, as in queries; if absent, all types except reserved ones (src/strand/record-type.ts). */
   types?: string[]
 }
 
-/** The claims that placeholders name. */
+/** The claims that placeholders can refer to. */
 export type PolicyClaims = Pick<
   TokenClaims,
   'sub' | 'email' | 'verified_email' | 'app_metadata' | 'user_metadata'
 >
 
-/** Every placeholder begins with this, and no other text may. */
-const SIGN = '$jwt.'
+/** The prefix of placeholders, and of no other texts. */
+const PREFIX = '$jwt.'
 
-// Further steps of the key descend into objects: `$jwt.app_metadata.team.id`.
+// Further steps descend into objects: `$jwt.app_metadata.team.id`.
 const placeholderShape = /^\$jwt\.(?:sub|email|verified_email|(?:app_metadata|user_metadata)(?:\.[^.\s]+)+)$/
 
-/** Claims that prove less than a policy may assume, and why: at the path itself, or below it. */
-const doubtful = [
+/** Claims that a policy should not rely on, and why. */
+const untrustedClaims = [
   {
     claim: 'email',
-    why: 'which nobody may have proven to own: $jwt.verified_email is there once the user came in by the mailbox',
+    why: 'which may be unproven: $jwt.verified_email is set after a sign-in through the mailbox',
   },
-  { claim: 'user_metadata', why: 'which users write themselves' },
+  { claim: 'user_metadata', why: 'which users can change' },
 ] as const
 
 const PLACEHOLDER_CHARS_MAX = 256
@@ -47,24 +47,21 @@ const PLACEHOLDER_CHARS_MAX = 256
 /** A policy for one action. */
 export type ResolvedPolicy = Pick<Policy, 'conditions' | 'types'>
 
-/** A record that policies decide about. */
+/** The parts of a record that policies are checked against. */
 export interface JudgedRecord {
   type: string
   /** Canonical JSON. */
   body: Uint8Array
 }
 
-/**
- * What policies allow one user for one action: these policies, and the values of the placeholders that they name, each
- * once, however often it is named.
- */
+/** The policies that allow an action, and the values of their placeholders for one user. */
 export interface GrantParts {
   policies: ResolvedPolicy[]
-  /** By placeholder; those that the user lacks are absent. */
+  /** By placeholder; claims that the user lacks are absent. */
   values: Record<string, unknown>
 }
 
-/** The policies that allow an action, and the claims of a user that they name. */
+/** The policies that allow an action, with the claims of a user. */
 export function grantFor(
   policies: readonly Policy[],
   action: PolicyAction,
@@ -81,9 +78,9 @@ export function grantFor(
 }
 
 /**
- * Puts the values of a grant into its policies.
- * @returns the policies that are left, for `allows`. A policy whose conditions name a claim that the
- *   user lacks is left out, since a missing claim never matches, under `ne` no more than under `eq`.
+ * Replaces the placeholders of a grant by their values. Policies with a claim that the user lacks are left
+ * out, because a missing claim never matches, not even with `ne`.
+ * @returns the policies for `allows`
  */
 export function resolveGrant({ policies, values }: GrantParts): ResolvedPolicy[] {
   return policies.flatMap(({ conditions, ...policy }) => {
@@ -92,7 +89,7 @@ export function resolveGrant({ policies, values }: GrantParts): ResolvedPolicy[]
   })
 }
 
-/** Puts a user's claims into the policies that allow an action. */
+/** The policies that allow an action, with their placeholders replaced by the claims of a user. */
 export function resolvePolicies(
   policies: readonly Policy[],
   action: PolicyAction,
@@ -102,8 +99,8 @@ export function resolvePolicies(
 }
 
 /**
- * Whether one of the resolved policies allows a record. Without policies nothing is allowed.
- * @param effort the cost of comparing is added to it
+ * Whether one of the resolved policies allows a record. Without policies, nothing is allowed.
+ * @param effort is increased by the cost of the comparison
  */
 export function allows(
   resolved: readonly ResolvedPolicy[],
@@ -132,12 +129,14 @@ function resolveValue({ op, value }: Condition, values: Values): unknown {
   return value.map((item) => resolveOne(item, values)).filter((item) => item !== undefined)
 }
 
-/** A literal as it is; for a placeholder the claim, or `undefined` when the user lacks it. */
+/**
+ * The value of a placeholder, `undefined` if the user lacks the claim; any other value is returned unchanged.
+ */
 function resolveOne(value: unknown, values: Values): unknown {
   return isPlaceholder(value) ? values[value] : value
 }
 
-/** Every placeholder that the conditions of policies name. */
+/** The placeholders in the conditions of policies. */
 function placeholdersOf(policies: readonly Pick<Policy, 'conditions'>[]): Set<string> {
   const names = new Set<string>()
   for (const { op, value } of policies.flatMap(({ conditions }) => conditions)) {
@@ -149,13 +148,13 @@ function placeholdersOf(policies: readonly Pick<Policy, 'conditions'>[]): Set<st
 }
 
 function claimOf(placeholder: string, claims: PolicyClaims): unknown {
-  const path = placeholder.slice(SIGN.length)
+  const path = placeholder.slice(PREFIX.length)
   return path.split('.').includes('__proto__') ? undefined : fieldOf(claims, path)
 }
 
 /**
- * The most bytes that policies can take with the claims of any user put in. Claims whose paths have the same length have
- * no member in common, so all of them together are no longer than the metadata of a user.
+ * The most bytes that policies can take with the claims of any user. Claims with paths of the same length
+ * have no member in common, so that together they are no longer than the metadata of a user.
  * @param metadataBytesMax SERVICE_AUTH_METADATA_MAX_BYTES
  */
 export function grantBytesAtMost(policies: readonly Policy[], metadataBytesMax: number): number {
@@ -179,8 +178,8 @@ function bytesOf(value: unknown): number {
 }
 
 /**
- * What is wrong with policies that have the right shape: unknown placeholders, values that their operator can never
- * match, and whatever exceeds its bound.
+ * Checks policies that have the right shape for unknown placeholders, values that their operator can never
+ * match, and exceeded limits.
  * @returns faults with pointers into the body of `PUT /v1/agents/:agent/policies`, code `validation_failed`
  */
 export function policyFaults(policies: readonly Policy[]): Fault[] {
@@ -189,18 +188,18 @@ export function policyFaults(policies: readonly Policy[]): Fault[] {
     if (conditions.length > conditionLimits.whereConditionsMax) {
       return [fault(pointer, `Expected at most ${conditionLimits.whereConditionsMax} conditions`)]
     }
-    return conditions.flatMap((condition, place) => conditionFaults(condition, `${pointer}/${place}`))
+    return conditions.flatMap((condition, at) => conditionFaults(condition, `${pointer}/${at}`))
   })
 }
 
 /**
- * What else is wrong with policies that are to be set: lists that are too long or name a placeholder twice, and fields
- * that begin with `/` and are no JSON Pointer. Imported strands can have such ones from before that was refused.
+ * Further checks for new policies only, because imported strands can contain older policies that fail them:
+ * lists that are too long or repeat a placeholder, and fields that begin with `/` but are not a JSON Pointer.
  */
-export function newerFaults(policies: readonly Policy[]): Fault[] {
+export function newPolicyFaults(policies: readonly Policy[]): Fault[] {
   return policies.flatMap(({ conditions }, index) =>
-    conditions.flatMap(({ field, op, value }, place) => {
-      const pointer = `/policies/${index}/conditions/${place}`
+    conditions.flatMap(({ field, op, value }, at) => {
+      const pointer = `/policies/${index}/conditions/${at}`
       const detail = op === 'in' && Array.isArray(value) ? listFault(value) : undefined
       return [
         ...(field.startsWith('/') && !leadsToField(field)
@@ -244,25 +243,25 @@ function literalFault(op: Condition['op'], value: unknown): string | undefined {
   if (op === 'exists') return typeof value === 'boolean' ? undefined : 'Expected true or false with exists'
   if (op === 'in') {
     if (!Array.isArray(value)) return 'Expected a list, or a placeholder, with in'
-    const wrong = value.some((item) => (isPlaceholder(item) ? !isWholePlaceholder(item) : holdsSign(item)))
+    const wrong = value.some((item) =>
+      isPlaceholder(item) ? !isWholePlaceholder(item) : hasPlaceholder(item),
+    )
     return wrong ? placeholderDetail : undefined
   }
   if (op !== 'eq' && op !== 'ne' && typeof value !== 'number' && typeof value !== 'string') {
     return `Expected a number or a string with ${op}`
   }
-  return holdsSign(value) ? 'Expected no placeholder within an object or a list' : undefined
+  return hasPlaceholder(value) ? 'Expected no placeholder within an object or a list' : undefined
 }
 
-/**
- * Whether a list or object contains a text that begins like a placeholder anywhere within it, where none is resolved.
- */
-function holdsSign(value: unknown): boolean {
+/** Whether a value contains a placeholder at any depth; those within lists and objects are not resolved. */
+function hasPlaceholder(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return isPlaceholder(value)
-  return Object.values(value).some(holdsSign)
+  return Object.values(value).some(hasPlaceholder)
 }
 
 function isPlaceholder(value: unknown): value is string {
-  return typeof value === 'string' && value.startsWith(SIGN)
+  return typeof value === 'string' && value.startsWith(PREFIX)
 }
 
 function isWholePlaceholder(value: string): boolean {
@@ -275,19 +274,21 @@ function fault(pointer: string, detail: string): Fault {
 }
 
 /**
- * Warnings for the answer to `PUT /v1/agents/:agent/policies`: a policy on `$jwt.email` or `$jwt.user_metadata` is
- * accepted, but anyone can register with any e-mail, and each user can write anything into user_metadata. So is one that
- * only wants fields to be absent, which are absent in most records that the policy's author has not thought of.
+ * Warnings in the answer to `PUT /v1/agents/:agent/policies` about accepted but risky policies: those that
+ * compare with `$jwt.email` (an attacker can register any e-mail) or `$jwt.user_metadata` (users can write
+ * it), and those that only require fields to be absent, which match more records than intended.
  */
 export function policyWarnings(policies: readonly Policy[]): string[] {
   return policies.flatMap(({ conditions }, index) => [
-    ...conditions.flatMap(({ value }, place) =>
-      doubtsOf(value).map(
-        ({ claim, why }) => `/policies/${index}/conditions/${place} compares with ${SIGN}${claim}, ${why}`,
+    ...conditions.flatMap(({ value }, at) =>
+      untrustedIn(value).map(
+        ({ claim, why }) => `/policies/${index}/conditions/${at} compares with ${PREFIX}${claim}, ${why}`,
       ),
     ),
     ...(conditions.length > 0 && conditions.every(isAbsence)
-      ? [`/policies/${index}/conditions hold of every record without these fields, whatever it contains`]
+      ? [
+          `/policies/${index}/conditions match every record that lacks these fields, whatever else it contains`,
+        ]
       : []),
   ])
 }
@@ -296,9 +297,9 @@ function isAbsence({ op, value }: Condition): boolean {
   return op === 'exists' && value === false
 }
 
-function doubtsOf(value: unknown): (typeof doubtful)[number][] {
+function untrustedIn(value: unknown): (typeof untrustedClaims)[number][] {
   const named = (Array.isArray(value) ? value : [value])
     .filter(isPlaceholder)
-    .map((item) => item.slice(SIGN.length).split('.')[0])
-  return doubtful.filter(({ claim }) => named.includes(claim))
+    .map((item) => item.slice(PREFIX.length).split('.')[0])
+  return untrustedClaims.filter(({ claim }) => named.includes(claim))
 }

@@ -1,6 +1,6 @@
 import type { RandomBytes } from '../base/random.js'
 
-/** One login of one user, to which its refresh tokens and the `sid` of its JWTs refer. */
+/** A sign-in of a user, to which its refresh tokens and the `sid` of its JWTs refer. */
 export interface SessionRow {
   /** 32 hex digits. */
   sid: string
@@ -9,19 +9,20 @@ export interface SessionRow {
   amr: string[]
   createdAtMs: number
   lastUsedAtMs: number
-  /** When the refresh token in force ends. */
+  /** When the current refresh token expires. */
   expiresAtMs: number
-  /** The refresh token in force; the first is 0. */
+  /** The current refresh token; the first is 0. */
   generation: number
-  /** When `generation` was made, that is, when the one before was exchanged. */
+  /** When the current refresh token was created by an exchange of the previous one. */
   rotatedAtMs: number
 }
 
-/** Bytes of a session's id. */
+/** Bytes of a session id. */
 export const sidBytes = 16
 
 /**
- * A new session with its first refresh token. @param login who signed in, how, and how long the token lives, seconds
+ * A new session with its first refresh token.
+ * @param login the user, the methods, and the lifetime of the token
  */
 export function openSession(
   login: { userId: string; amr: string[]; refreshExpirySecs: number },
@@ -40,7 +41,7 @@ export function openSession(
   }
 }
 
-/** The session after its refresh token was exchanged: the next generation, with a whole lifetime of its own. */
+/** The session after its refresh token was exchanged: the next generation, with a full lifetime. */
 export function rotateSession(session: SessionRow, nowMs: number, refreshExpirySecs: number): SessionRow {
   return {
     ...session,

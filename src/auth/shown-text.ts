@@ -1,17 +1,20 @@
 /*
- * Texts that one person chose and another one decides by: e-mails, names, fields and values of rules. A text must not look like
- * another one (Unicode Technical Report 36, Unicode Technical Standard 39).
+ * Texts that one person chose and another person bases a decision on: e-mails, names, fields and values of
+ * rules. A text must not look like another one (Unicode Technical Report 36, Unicode Technical Standard 39).
  */
 
-/** Whether a text has code points that nothing shows: joiners, fillers, selectors and tags (Default_Ignorable_Code_Point). */
+/**
+ * Whether a text has invisible code points: joiners, fillers, selectors and tags
+ * (Default_Ignorable_Code_Point).
+ */
 export function hasIgnorable(text: string): boolean {
   return /\p{Default_Ignorable_Code_Point}/u.test(text)
 }
 
-/** Code points that are not seen, that change the direction or the line of what follows, or that look like a space. */
+/** Code points that are invisible, change the direction or the line of the text, or look like a space. */
 const unseen = /[\p{Cc}\p{Cs}\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu
 
-/** A text with such code points as JSON escapes them, so that they are seen. */
+/** Escapes such code points as in JSON, so that they are visible. */
 export function escapeUnseen(text: string): string {
   return text.replace(unseen, (found) =>
     Array.from({ length: found.length }, (_none, at) => escaped(found.charCodeAt(at))).join(''),
@@ -22,12 +25,12 @@ function escaped(unit: number): string {
   return `\\u${unit.toString(16).padStart(4, '0')}`
 }
 
-/** A value as JSON on one line, with quotes around a text: nothing in it can be taken for what stands around it. */
+/** A value as JSON on one line, which cannot be confused with the text around it. */
 export function quotedText(value: unknown): string {
   return escapeUnseen(JSON.stringify(value) ?? String(value))
 }
 
-/** Scripts of which one word has only one; those of Chinese, Japanese and Korean are written together. */
+/** Scripts that are not mixed within a word. Those of Chinese, Japanese and Korean count as one. */
 const scripts = [
   /\p{Script=Latin}/u,
   /\p{Script=Cyrillic}/u,
@@ -40,7 +43,7 @@ const scripts = [
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Bopomofo}]/u,
 ]
 
-/** Whether a word of a text has letters of several scripts, of which some look alike. */
+/** Whether a word of a text mixes letters of several scripts, some of which look alike. */
 export function mixesScripts(text: string): boolean {
   return text
     .split(/[^\p{L}\p{M}\p{N}]+/u)

@@ -1,10 +1,10 @@
-/** The ways to sign in, as audit records name them. A refresh token signs in again. */
+/** The ways to sign in, by their names in audit records. A refresh counts as one. */
 export const signInMethods = ['password', 'passkey', 'magic_link', 'oauth', 'refresh'] as const
 export type SignInMethod = (typeof signInMethods)[number]
 
-/** Why a sign-in failed, for audit records and the log; callers get one answer (docs/OPERATIONS.md, Signing people in). */
+/** Why a sign-in failed, for audit records and the log. Callers do not see it (docs/SIGN-IN.md). */
 export type SignInReason =
-  // Of any method: the account has to verify its e-mail first.
+  // Any method: the e-mail of the account must be verified first.
   | 'not_verified'
   | 'wrong_password'
   | 'no_password'
@@ -35,7 +35,6 @@ export type SignInReason =
   | 'reused_token'
   | 'session_ended'
 
-/** A sign-in that failed. */
 export interface SignInFailure {
   method: SignInMethod
   reason: SignInReason

@@ -2,55 +2,55 @@ import type { RandomBytes } from '../base/random.js'
 import { type Refusal, refuse } from '../base/errors.js'
 import { canonicalJson } from '../strand/json.js'
 
-/** A JSON object that an application fills as it likes. */
+/** A JSON object with any members that an application sets. */
 export type Metadata = Record<string, unknown>
 
-/** A user as the store keeps it (docs/adr/0010-auth-state.md). */
+/** A stored user (docs/adr/0010-auth-state.md). */
 export interface UserRow {
   /** `usr_` and 32 hex digits. */
   userId: string
-  /** As `normalizeEmail` gives it. */
+  /** The result of `normalizeEmail`. */
   email: string
   verified: boolean
   /**
-   * Whether the user has signed in by means of the mailbox: by a mailed magic link or reset, or by a provider that
-   * vouched for it. Neither a confirmed address nor a token that was returned in an answer instead of a mail proves it.
+   * Whether the user has signed in through the mailbox (a mailed magic link or reset), or with a provider
+   * that vouched for it. A confirmed address, or a token from an answer instead of a mail, proves nothing.
    */
   mailboxProven: boolean
-  /** The argon2id string; absent for a user who never set a password. */
+  /** The argon2id string; absent if the user has no password. */
   passwordHash?: string
-  /** Unix milliseconds: older device tokens are not valid any more. Absent: all are. */
+  /** Unix milliseconds: older device tokens are invalid. If absent, all are valid. */
   devicesSinceMs?: number
   appMetadata: Metadata
   userMetadata: Metadata
   createdAtMs: number
   lastLoginAtMs?: number
-  /** Lines of keys that made the account, or were given a token in an answer that signs in to it. */
+  /** Key lineages that created the account, or received a token in an answer that can sign in to it. */
   reachedBy?: string[]
-  /** The line of the key that last wrote `appMetadata`. */
+  /** The lineage of the key that last wrote `appMetadata`. */
   metadataBy?: string
 }
 
 const ID_BYTES = 16
 
-/** A new user's id, `usr_<32 hex digits>`. */
+/** A new user id, `usr_<32 hex digits>`. */
 export function newUserId(random: RandomBytes): string {
   return `usr_${Buffer.from(random(ID_BYTES)).toString('hex')}`
 }
 
-/** The two objects of one user that go into each of its tokens. */
 interface UserMetadata {
   appMetadata: Metadata
   userMetadata: Metadata
 }
 
 /**
- * Checks both objects of a user together, as they would be stored.
- * @param bytesMax SERVICE_AUTH_METADATA_MAX_BYTES: the bytes of both canonical forms (RFC 8785)
- * @returns `metadata_too_large`, or `validation_failed` for a member named `__proto__`; nothing when it may be stored
+ * Checks the metadata of a user.
+ * @param bytesMax SERVICE_AUTH_METADATA_MAX_BYTES, for the canonical forms of both objects together
+ * (RFC 8785)
+ * @returns `metadata_too_large`, or `validation_failed` for a member named `__proto__`
  */
 export function metadataRefusal(metadata: UserMetadata, bytesMax: number): Refusal | undefined {
-  // Checked first, because making the canonical form throws for such a member.
+  // Checked first, because `canonicalJson` throws for such a member.
   if (hasProtoMember(metadata.appMetadata) || hasProtoMember(metadata.userMetadata)) {
     return refuse('validation_failed', 'Expected no key named __proto__')
   }
@@ -62,7 +62,7 @@ export function metadataRefusal(metadata: UserMetadata, bytesMax: number): Refus
   )
 }
 
-/** Bytes that both objects take together in canonical form. */
+/** Bytes of both objects in canonical form. */
 export function metadataBytes(metadata: UserMetadata): number {
   const app = Buffer.byteLength(canonicalJson(metadata.appMetadata))
   return app + Buffer.byteLength(canonicalJson(metadata.userMetadata))

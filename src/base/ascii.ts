@@ -1,4 +1,4 @@
-/* Characters of ASCII as bytes, for code that searches text without decoding it. */
+/* ASCII characters as bytes, for code that searches text without decoding it. */
 
 export const TAB = 0x09
 export const LINE_FEED = 0x0a

@@ -1,7 +1,4 @@
-/**
- * Throws when something that must hold does not. A failed assertion is a bug, never an answer.
- * @throws Error when `condition` is false
- */
+/** Checks an invariant. A failed assertion is a bug. @throws Error when `condition` is false */
 export function assert(condition: boolean, mustHold: string): asserts condition {
   if (!condition) throw new Error(`Assertion failed: ${mustHold}`)
 }

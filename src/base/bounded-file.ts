@@ -1,8 +1,9 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 
 /**
- * Reads a file that somebody names, up to a limit: a pipe or a device may have no end.
- * @throws Error of the file system; EFBIG when it has more than `bytesMax` bytes
+ * Reads a file of at most `bytesMax` bytes. The limit matters because a path can name an endless pipe or
+ * device.
+ * @throws Error of the file system; EFBIG when the file is larger
  */
 export function readBounded(path: string, bytesMax: number): Buffer {
   const fd = openSync(path, 'r')

@@ -1,5 +1,5 @@
 /**
- * Milliseconds of the wall clock since the Unix epoch. It is an argument wherever time is read, so that tests can move
+ * Milliseconds of the wall clock since the Unix epoch. Code takes it as an argument, so that tests can move
  * it.
  */
 export type Clock = () => number
@@ -7,11 +7,11 @@ export type Clock = () => number
 /** The machine's clock. */
 export const systemClock: Clock = () => Date.now()
 
-/** Milliseconds since some moment, to measure how much time has passed, even if the time of day is changed. */
+/** Monotonic milliseconds of this process, to measure durations. */
 export const steadyClock: Clock = () => performance.now()
 
 /**
- * Milliseconds since one moment that all threads and processes of the machine share, whatever the time of day: it goes on
- * while a process is stopped, and not while the machine is asleep.
+ * Monotonic milliseconds that all threads and processes of the machine share. The clock runs while a process
+ * is stopped (SIGSTOP), but not while the machine sleeps.
  */
 export const machineClock: Clock = () => Number(process.hrtime.bigint()) / 1e6

@@ -12,12 +12,12 @@ import { dirname } from 'node:path'
 import { limits } from './limits/limits.js'
 import { readBounded } from './bounded-file.js'
 
-/** The end of the name of an unfinished file. A start removes such files. */
+/** Suffix of an unfinished file. The server removes such files when it starts. */
 export const unfinishedSuffix = '.tmp'
 
 /**
- * Writes a file that exists completely or not at all, whenever the machine stops or the disk is full, and is on disk
- * when this returns. Mode 0600.
+ * Writes a file atomically, with mode 0600: after a crash or on a full disk it exists completely or not at
+ * all. It is synced to disk when this returns.
  * @throws Error of the file system
  */
 export function writeDurably(file: string, text: string): void {
@@ -39,9 +39,9 @@ export function writeDurably(file: string, text: string): void {
 }
 
 /**
- * Makes a directory where there is none, and those above it, mode 0700, its name on disk. One by one: Node's recursive
- * `mkdirSync` tries for ever where a file system refuses a name by ENOENT, as /proc does.
- * @returns whether it was made
+ * Creates a directory and its missing parents, with mode 0700, and syncs their names to disk. Node's
+ * recursive `mkdirSync` is not used: it loops forever on a file system that answers ENOENT, such as /proc.
+ * @returns whether the directory was created
  * @throws Error of the file system
  */
 export function makeDirectory(path: string): boolean {
@@ -51,7 +51,7 @@ export function makeDirectory(path: string): boolean {
   try {
     mkdirSync(path, { mode: 0o700 })
   } catch (error) {
-    // Another process may have made it at this moment.
+    // Another process may have created it in the same moment.
     if (isFileSystemError(error) && error.code === 'EEXIST' && isDirectory(path)) return false
     throw error
   }
@@ -63,8 +63,11 @@ function isDirectory(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 }
 
-/** The text of a small file, or undefined when there is no such file. @throws Error of the file system, EFBIG too */
-export function readIfThere(file: string): string | undefined {
+/**
+ * The text of a small file; undefined when the file does not exist.
+ * @throws Error of the file system, or EFBIG
+ */
+export function readIfExists(file: string): string | undefined {
   try {
     return readBounded(file, limits.smallFileBytesMax).toString('utf8')
   } catch (error) {
@@ -73,22 +76,22 @@ export function readIfThere(file: string): string | undefined {
   }
 }
 
-/** Whether an error comes from the file system rather than from a bug. */
+/** Whether an error comes from the file system, not from a bug. */
 export function isFileSystemError(error: unknown): error is Error & { code: string } {
   return error instanceof Error && 'syscall' in error && 'code' in error && typeof error.code === 'string'
 }
 
-/** Whether the disk, or the quota of this user, has no space left. */
-export function isLackOfSpace(error: unknown): boolean {
+/** Whether the disk, or the disk quota of the user, is full. */
+export function isDiskFull(error: unknown): boolean {
   return isFileSystemError(error) && (error.code === 'ENOSPC' || error.code === 'EDQUOT')
 }
 
-/** Whether nothing could be opened because this process, or the machine, has as many files open as it may. */
-export function isLackOfDescriptors(error: unknown): boolean {
+/** Whether the process or the machine has reached its limit of open files. */
+export function isFileLimitReached(error: unknown): boolean {
   return isFileSystemError(error) && (error.code === 'EMFILE' || error.code === 'ENFILE')
 }
 
-/** Flushes the names in a directory to disk. Windows has no such call and does not need it. */
+/** Syncs the entries of a directory to disk. Windows neither has nor needs such a call. */
 export function syncDirectory(path: string): void {
   if (process.platform === 'win32') return
   const fd = openSync(path, 'r')

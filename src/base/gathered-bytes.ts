@@ -1,27 +1,24 @@
-/** Counts the bytes of one body that are in memory. */
+/** Counts the bytes of one request body that are in memory. */
 export interface BodyMemory {
   /**
-   * Counts bytes that are kept from now on. Where bodies take too much memory, the upload is ended instead, with 503
-   * overloaded.
-   * @returns false then: nothing more is to be kept
+   * Counts bytes that the caller is about to store.
+   * @returns false when bodies take too much memory: the upload was ended with 503 overloaded and nothing may
+   * be stored
    */
   add(bytes: number): boolean
-  give(bytes: number): void
+  release(bytes: number): void
 }
 
 const FIRST_BYTES = 1_024
 
-/**
- * Bytes that come in parts and are needed in one piece: however small the parts are, they take no more memory than
- * twice their bytes.
- */
+/** Joins parts of any size into one buffer, which takes at most twice as much memory as the bytes. */
 export class GatheredBytes {
   readonly #memory: BodyMemory | undefined
   readonly #bytesMax: number
   #buffer = Buffer.alloc(0)
   #length = 0
 
-  /** @param about `memory` counts what they take; `bytesMax`: there will be no more of them */
+  /** @param about `memory` counts the buffer; `bytesMax` is the most bytes that will be added */
   constructor({ memory, bytesMax = Infinity }: { memory?: BodyMemory | undefined; bytesMax?: number } = {}) {
     this.#memory = memory
     this.#bytesMax = bytesMax
@@ -31,19 +28,19 @@ export class GatheredBytes {
     return this.#length
   }
 
-  /** All of them, until more are added. */
+  /** All bytes; the view is valid until more are added. */
   get bytes(): Buffer {
     return this.#buffer.subarray(0, this.#length)
   }
 
-  /** Adds a copy of the bytes; nothing once there is no memory for the body, which has ended then. */
+  /** Adds a copy of the bytes. Adds nothing when `memory` refuses them. */
   add(part: Uint8Array): void {
     const length = this.#length + part.length
-    const { length: had } = this.#buffer
-    if (length > had) {
-      const has = Math.max(length, Math.min(2 * had, this.#bytesMax), FIRST_BYTES)
-      if (this.#memory?.add(has - had) === false) return
-      const larger = Buffer.allocUnsafeSlow(has)
+    const { length: capacity } = this.#buffer
+    if (length > capacity) {
+      const newCapacity = Math.max(length, Math.min(2 * capacity, this.#bytesMax), FIRST_BYTES)
+      if (this.#memory?.add(newCapacity - capacity) === false) return
+      const larger = Buffer.allocUnsafeSlow(newCapacity)
       this.#buffer.copy(larger, 0, 0, this.#length)
       this.#buffer = larger
     }
@@ -51,10 +48,10 @@ export class GatheredBytes {
     this.#length = length
   }
 
-  /** Returns all of them, which are not counted any more, and starts again empty. */
+  /** Removes and returns all bytes, which are no longer counted. */
   take(): Buffer {
     const { bytes } = this
-    this.#memory?.give(this.#buffer.length)
+    this.#memory?.release(this.#buffer.length)
     this.#buffer = Buffer.alloc(0)
     this.#length = 0
     return bytes

@@ -1,9 +1,9 @@
 const pattern = /^(?<before>postgres(?:ql)?:\/\/(?:[^@/?]*@)?)(?<hosts>[^@/?]+)(?<after>(?:[/?].*)?)$/
 
 /**
- * The addresses of a list of hosts as libpq writes it (`postgres://user@one:5432,two:5432/name`), one each: the driver
- * knows one host.
- * @returns none where it is no such address
+ * Splits a libpq URL with several hosts (`postgres://user@one:5432,two:5432/name`) into one URL for each
+ * host, because the driver supports one host only.
+ * @returns an empty list when the URL is invalid
  */
 export function hostUrls(url: string): string[] {
   const { before = '', hosts = '', after = '' } = pattern.exec(url)?.groups ?? {}

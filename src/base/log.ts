@@ -1,12 +1,12 @@
 import { type DestinationStream, type Logger, destination, pino } from 'pino'
 import { limits } from './limits/limits.js'
 
-/** Levels that SERVICE_LOG_LEVEL names, the most severe first. */
+/** The values of SERVICE_LOG_LEVEL, the most severe first. */
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 
 export type { Logger }
 
-/** Members that never reach a log, in any object and one level within it. */
+/** Members that are redacted in log lines, down to the second level. */
 const secretNames = [
   'authorization',
   'Authorization',
@@ -41,10 +41,10 @@ const secretPaths = secretNames.flatMap((name) => {
 })
 
 /**
- * Makes the logger of one part of the server: JSON lines on standard error, since standard output has only the line
- * that says where the server listens (docs/OPERATIONS.md, The process).
- * @param part names the part in each line
- * @param to takes the lines instead of standard error
+ * Creates the logger of one part of the server. It writes JSON lines to standard error; standard output only
+ * has the line with the address of the server (docs/OPERATIONS.md, The process).
+ * @param part the name of the part in each line
+ * @param to replaces standard error
  */
 export function createLogger(
   level: (typeof logLevels)[number],
@@ -64,13 +64,13 @@ export function createLogger(
 }
 
 /**
- * Where lines go: while they cannot be written, on a full disk or a closed terminal, they wait up to a bound, and later ones
- * are dropped: that ends nothing.
+ * The destination of log lines. If the descriptor accepts no writes (full disk, closed terminal), lines are
+ * buffered up to `logWaitingBytesMax` and further ones are dropped; the process continues.
  */
 export function logDestination(fd: number): ReturnType<typeof destination> {
   const to = destination({ dest: fd, sync: true, maxLength: limits.logWaitingBytesMax })
   to.on('error', () => {})
-  // A line that is dropped would not try to write those that wait, ever again.
+  // A dropped line does not retry the buffered ones; an empty write does.
   to.on('drop', () => to.write(''))
   return to
 }

@@ -1,4 +1,4 @@
-/* The parts of packages that we use, where the packages bring no types of their own. */
+/* Types of the packages that have none, for the parts that we use. */
 
 declare module 'sodium-native' {
   interface Sodium {
@@ -20,7 +20,7 @@ declare module 'canonicalize' {
   export = canonicalize
 }
 
-/** The part of fs-native-extensions that locks use: open-file-description locks, flock on macOS, LockFileEx on Windows. */
+/** File locks: open-file-description locks on Linux, flock on macOS, LockFileEx on Windows. */
 declare module 'fs-native-extensions' {
   const extensions: {
     /** @returns whether the exclusive lock on the whole file is now held by this descriptor */

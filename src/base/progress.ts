@@ -1,18 +1,18 @@
-/** A part of long work, as people are shown it: `copied`, in bytes. */
+/** The progress of a long operation, as shown to users: `copied`, in bytes. */
 export interface ProgressPart {
   /** What happens to the units, such as `copied`. */
   doing: string
   unit: 'bytes' | 'records' | 'agents' | 'stores' | 'seconds'
-  /** How far it is, in units; `total` where it is known by now. */
+  /** Units done, and their `total` if it is known. */
   state(): { done: number; total?: number | undefined }
 }
 
-/** Milliseconds before which a rate says nothing. */
+/** Milliseconds after which the rate is shown; before, it means little. */
 const RATE_AFTER_MS = 500
 
 const MEBIBYTE = 1_048_576
 
-/** One line: how far, how fast, and how long it goes on at this rate. */
+/** One line with the units done, the rate and the remaining time. */
 export function describeProgress(part: ProgressPart, elapsedMs: number): string {
   const { doing, unit } = part
   const { done, total } = part.state()

@@ -1,6 +1,6 @@
-/* Checks of values that come from other threads, which are `unknown` until they are checked. */
+/* Type guards for values from other threads, which are `unknown` until they are checked. */
 
-/** Tells whether a value is of a shape. */
+/** A type guard. */
 export type Check<Found> = (value: unknown) => value is Found
 
 export const isText: Check<string> = (value) => typeof value === 'string'
@@ -8,35 +8,35 @@ export const isNumber: Check<number> = (value) => typeof value === 'number'
 export const isFlag: Check<boolean> = (value) => typeof value === 'boolean'
 export const isBytes: Check<Uint8Array> = (value) => value instanceof Uint8Array
 
-/** A text of so many characters at most. */
+/** A text of at most `charsMax` characters. */
 export function textUpTo(charsMax: number): Check<string> {
   return (value): value is string => isText(value) && value.length <= charsMax
 }
 
-/** One of some texts. */
+/** One of the given texts. */
 export function oneOf<Text extends string>(...texts: readonly Text[]): Check<Text> {
   const known: ReadonlySet<unknown> = new Set(texts)
   return (value): value is Text => known.has(value)
 }
 
-/** A list whose elements are all of a shape. */
+/** A list whose elements all pass the check. */
 export function listOf<Found>(check: Check<Found>): Check<Found[]> {
   return (value): value is Found[] => Array.isArray(value) && value.every(check)
 }
 
-/** A value of the shape, or none. */
+/** `undefined`, or a value that passes the check. */
 export function optional<Found>(check: Check<Found>): Check<Found | undefined> {
   return (value): value is Found | undefined => value === undefined || check(value)
 }
 
-/** A value of one of some shapes. */
+/** A value that passes one of the checks. */
 export function anyOf<Found extends readonly unknown[]>(
   ...checks: { readonly [At in keyof Found]: Check<Found[At]> }
 ): Check<Found[number]> {
   return (value): value is Found[number] => checks.some((check) => check(value))
 }
 
-/** What a check finds: a shape is declared once, as its check. */
+/** The type that a check guards. */
 export type Checked<C> = C extends Check<infer Found> ? Found : never
 
 type Fields<Checks> = Flat<
@@ -48,7 +48,7 @@ type Fields<Checks> = Flat<
 >
 type Flat<T> = { [Name in keyof T]: T[Name] }
 
-/** An object each of whose members is of its shape, as for `members`; its type follows from the checks. */
+/** An object whose members pass the checks; its type is inferred from them. Further members are allowed. */
 export function fields<Checks extends Readonly<Record<string, Check<unknown>>>>(
   checks: Checks,
 ): Check<Fields<Checks>> {
@@ -56,7 +56,7 @@ export function fields<Checks extends Readonly<Record<string, Check<unknown>>>>(
   return (value): value is Fields<Checks> => holds(value)
 }
 
-/** An object each of whose members is of its shape; members beyond those are let through. */
+/** An object of a declared type whose members pass the checks. Further members are allowed. */
 export function members<Found extends object>(checks: {
   [Name in keyof Found]-?: object extends Pick<Found, Name>
     ? Check<Found[Name] | undefined>
@@ -76,8 +76,8 @@ function eachOf(checks: object): (value: unknown) => boolean {
 }
 
 /**
- * Checks only that a message has a kind: for links, both ends of which run the same version of the program
- * (src/protocol/link-messages.ts).
+ * A message of a union, by its `kind`. Its sender was compiled with this code, so the other members are not
+ * checked.
  */
 export function hasKind<Message extends { kind: string }>(value: unknown): value is Message {
   return typeof value === 'object' && value !== null && 'kind' in value && isText(value.kind)

@@ -1,6 +1,6 @@
 /*
- * Makes parsed JSON `unknown` until it is checked: by the platform's own types it is `any`, which can be assigned to
- * any type without a check. Of two declarations of a method, the later one takes precedence.
+ * Makes parsed JSON `unknown`; the platform's types say `any`. The later of two declarations of a method
+ * wins.
  */
 
 interface JSON {

@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs'
 
-/** The version of this program, as package.json has it. */
+/** The version in package.json. */
 export const version = readVersion()
 
-/** The package.json of this program: the first above the compiled file, however deep that lies. */
+/** The package.json of this program: the nearest one above the compiled file. */
 export function packageFile(): URL {
   let file = new URL('package.json', import.meta.url)
   for (let below = ''; !existsSync(file) && file.href !== below;) {
@@ -18,5 +18,5 @@ function readVersion(): string {
   if (typeof json === 'object' && json !== null && 'version' in json && typeof json.version === 'string') {
     return json.version
   }
-  throw new Error('package.json names no version')
+  throw new Error('package.json has no version')
 }

@@ -1,5 +1,8 @@
-/** The file of a thread's entry, by its name in `workers`. scripts/bundle.mjs bundles each that is named in a call. */
+/**
+ * The entry file of a thread in `workers`. scripts/bundle.mjs bundles each name that a call of this function
+ * has.
+ */
 export function workerEntry(name: string): URL {
-  // Two folders below the top, as the files of the bundle are.
+  // The files of the bundle are two folders below its top, as this one is.
   return new URL(`../../workers/${name}.js`, import.meta.url)
 }

@@ -8,15 +8,15 @@ import { configOf } from './read-settings.js'
 import { runStoreCommand } from './store-command.js'
 
 const USAGE = `Usage: strandfast backup DIR [--no-secrets] [--data-dir DIR]
-Copies the data directory of --data-dir or the settings to DIR, which is absent or empty, while a server may go on writing; checks every
-strand of the copy, then writes DIR/manifest.json. The copy holds ${secretFiles.join(', ')} where the data
-directory has them, but with --no-secrets. It begins only where there is room for the copy, and is given up when the disk
-of the data directory comes near SERVICE_MIN_FREE_BYTES. A DIR without manifest.json is no backup.
+Copies the data directory (--data-dir or SERVICE_DATA_DIR) to DIR, which must be absent or empty. A server may keep running. Checks
+every strand of the copy, then writes DIR/manifest.json. The copy includes ${secretFiles.join(', ')} if the data
+directory has them, unless --no-secrets is given. Needs enough free space for the copy, and stops when the free space of
+the data directory's disk comes close to SERVICE_MIN_FREE_BYTES. A DIR without manifest.json is not a backup.
 `
 
 /**
- * Makes a backup (docs/OPERATIONS.md, Backups).
- * @returns the exit code: 0 made, 1 failed or something is wrong with the data, 78 wrong usage or settings
+ * Makes a backup (docs/BACKUPS.md).
+ * @returns the exit code: 0 made, 1 failed or the data is damaged, 78 wrong usage or settings
  */
 export const backupCommand = command({
   usage: USAGE,
@@ -41,7 +41,10 @@ export const backupCommand = command({
   },
 })
 
-/** What is wrong with the arguments of a command that takes one directory. */
+/**
+ * @returns what is wrong with the arguments of a command that takes exactly one directory; undefined if
+ * nothing is
+ */
 export function directoryFault(directory: string | undefined, more: readonly string[]): string | undefined {
   if (directory === undefined || directory === '' || more.length > 0) return 'Expected one DIR'
   return directory.startsWith('~') ? `Expected one DIR: ${homeHint}` : undefined
@@ -51,11 +54,11 @@ function describe(target: string, { shards, files, heads_root: headsRoot }: Back
   const records = shards.reduce((sum, shard) => sum + shard.records, 0)
   const agents = shards.reduce((sum, shard) => sum + shard.agents, 0)
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
-  const seeded = files.some(({ path }) => path === 'master.seed')
+  const hasSeed = files.some(({ path }) => path === 'master.seed')
   const lines = [
-    `BACKED UP ${records} records of ${agents} agents to ${target}, ${bytes} bytes`,
+    `Backed up ${records} records of ${agents} agents to ${target}, ${bytes} bytes`,
     `heads root  ${headsRoot}`,
-    `secrets     ${seeded ? 'with the master seed: guard the copy as the seed itself' : 'without the master seed: without it no agent can write again, so keep it elsewhere'}`,
+    `secrets     ${hasSeed ? 'includes the master seed: protect the copy like the seed itself' : 'no master seed: agents cannot write without it, so store it elsewhere'}`,
   ]
   return `${lines.join('\n')}\n`
 }

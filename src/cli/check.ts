@@ -3,12 +3,12 @@ import { exitCodes, showUsage } from './command.js'
 import { readSettings, warningsOf } from './read-settings.js'
 
 const USAGE = `Usage: strandfast check [--json] [--SETTING VALUE…]
-Checks the settings in the environment, and those given as flags, without starting. --json prints {valid, faults, warnings}.
+Checks the settings given in the environment and as flags, without starting a server. --json prints {valid, faults, warnings}.
 `
 
 /**
- * Names every wrong setting at once.
- * @returns the exit code: 0 valid, 78 not valid or wrong usage
+ * Checks the settings and lists every invalid one.
+ * @returns the exit code: 0 valid, 78 invalid settings or wrong usage
  */
 export async function checkCommand(args: string[]): Promise<number> {
   const json = args.includes('--json')
@@ -22,14 +22,13 @@ export async function checkCommand(args: string[]): Promise<number> {
     process.stdout.write(`${JSON.stringify(report)}\n`)
   } else {
     process.stderr.write(warnings.map((warning) => `warning: ${warning}\n`).join(''))
-    if (reading.ok) process.stdout.write(`configuration is valid${described(warnings.length)}\n`)
+    if (reading.ok) process.stdout.write(`configuration is valid${warningSuffix(warnings.length)}\n`)
     else process.stderr.write(describeFaults(faults))
   }
   return reading.ok ? exitCodes.fine : exitCodes.configuration
 }
 
-/** That not all is well, where the last line is read alone. */
-function described(warnings: number): string {
+function warningSuffix(warnings: number): string {
   if (warnings === 0) return ''
   return warnings === 1 ? ', with a warning' : `, with ${warnings} warnings`
 }

@@ -1,36 +1,47 @@
 import { systemClock } from '../base/clock.js'
 import { noteAcceptedLoss } from '../data/accepted-losses.js'
 import { type IdleDirectory, isSeedOf } from '../data/directory.js'
-import { DamagedEnd, knownEndPath, readKnownEnd, replaceKnownEnd } from '../cluster/database/known-end.js'
-import { describeLoss, type Loss, lossOf } from '../cluster/database/loss.js'
+import {
+  DamagedKnownEnd,
+  knownEndPath,
+  readKnownEnd,
+  replaceKnownEnd,
+} from '../cluster/database/known-end.js'
+import { describeLoss, findLoss, type Loss } from '../cluster/database/loss.js'
 import { rowKeyOf } from '../data/derived-keys.js'
-import { factsOf } from '../cluster/database/make.js'
+import { readClusterFacts } from '../cluster/database/create.js'
 import type { SegmentPosition } from '../cluster/database/register.js'
 import type { Session } from '../cluster/database/session.js'
 import { clusterTables, statementsOf } from '../cluster/database/statements.js'
-import { describeTrouble } from '../cluster/database/trouble.js'
-import { clusterUsage, onIdleDirectory, reach, tell, type UsableSettings } from './cluster-settings.js'
+import { describeDatabaseError } from '../cluster/database/database-errors.js'
+import {
+  clusterUsage,
+  onIdleDirectory,
+  connectToDatabase,
+  logLine,
+  type SubcommandSettings,
+} from './cluster-settings.js'
 import { command, exitCodes } from './command.js'
 
-/** What is accepted. */
 interface GivenLoss {
   shard: number
   from: number
 }
 
 /**
- * Has a stopped node accept that the log of its cluster lacks what it knows to be durable (docs/CLUSTER.md). Its next start writes
- * that to the audit strand, and sets aside a store that the log does not have.
- * @returns the exit code: 0 accepted; 1 nothing is missing, or failed; 75 the database cannot be reached; 78 wrong usage, settings or
- * directory, or another segment than the first that is missing
+ * Makes a stopped node accept that the log of the cluster has lost segments that the node knows were durable
+ * (docs/CLUSTER.md). The next start of the node records this on the audit strand, and sets aside a store that
+ * is ahead of the log.
+ * @returns the exit code: 0 accepted; 1 nothing is missing, or failed; 75 the database cannot be reached; 78
+ * wrong usage, settings or directory, or `--from` is not the first missing segment
  */
 export const clusterAcceptLossCommand = command({
   usage: clusterUsage,
   options: { shard: { type: 'string' }, from: { type: 'string' }, 'data-dir': { type: 'string' } },
   read({ shard, from, 'data-dir': dataDir }) {
-    const loss = { shard: numberIn(shard), from: numberIn(from) }
+    const loss = { shard: parseNumber(shard), from: parseNumber(from) }
     return Number.isNaN(loss.shard) || Number.isNaN(loss.from)
-      ? 'Expected --shard N and --from SEGMENT, the first one that is missing'
+      ? 'Expected --shard N and --from SEGMENT, the first missing segment'
       : { loss, dataDir }
   },
   run: ({ loss, dataDir }) =>
@@ -39,59 +50,59 @@ export const clusterAcceptLossCommand = command({
 
 async function acceptIn(
   directory: IdleDirectory,
-  { config, cluster, masterSeed }: UsableSettings,
+  { config, cluster, masterSeed }: SubcommandSettings,
   given: GivenLoss,
 ): Promise<number> {
   const { path, format } = directory
   const fault = isSeedOf(masterSeed, format)
     ? faultOf(directory, given)
-    : 'The master seed given is not the one that the data directory was made with'
+    : 'The master seed is not the one of this data directory'
   if (fault !== undefined) return refused(fault)
-  const session = await reach(config)
+  const session = await connectToDatabase(config)
   if (typeof session === 'number') return session
   try {
-    if ((await factsOf(session, rowKeyOf(masterSeed)))?.id !== format.cluster)
+    if ((await readClusterFacts(session, rowKeyOf(masterSeed)))?.id !== format.cluster)
       return refused(
-        `The database does not hold the cluster ${format.cluster}, whose node has the data directory`,
+        `The database does not hold the cluster ${format.cluster}, to which the data directory belongs`,
       )
     const file = knownEndPath(path, given.shard)
-    const loss = await missing(session, { shard: given.shard, known: readKnownEnd(file) })
+    const loss = await lossOrNone(session, { shard: given.shard, known: readKnownEnd(file) })
     if (typeof loss === 'string') {
-      tell(loss)
+      logLine(loss)
       return exitCodes.foundWrong
     }
     if (loss.from !== given.from) return refused(`Expected --from ${loss.from}: ${describeLoss(loss)}`)
     noteAcceptedLoss(path, recordOf(loss, cluster.node))
     replaceKnownEnd(file, loss.there)
   } catch (error) {
-    if (error instanceof DamagedEnd) return refused(error.message)
-    tell(`Not done: ${describeTrouble(error)}`)
+    if (error instanceof DamagedKnownEnd) return refused(error.message)
+    logLine(`The loss was not accepted: ${describeDatabaseError(error)}`)
     return exitCodes.foundWrong
   } finally {
     session.drop()
   }
   process.stdout.write(
-    `Accepted that shard ${given.shard} has lost its segments from ${given.from} on; the next start of this node records it on ` +
+    `Accepted that shard ${given.shard} has lost its segments from ${given.from} on; the next start of this node records this on ` +
       'server::audit\n',
   )
   return exitCodes.fine
 }
 
 function faultOf({ path, format }: IdleDirectory, { shard }: GivenLoss): string | undefined {
-  if (format.cluster === undefined) return `The data directory ${path} is not that of a node of a cluster`
+  if (format.cluster === undefined) return `The data directory ${path} does not belong to a node of a cluster`
   return shard < format.shards ? undefined : `Expected --shard to be below ${format.shards}`
 }
 
-/** @returns a text where nothing is missing */
-async function missing(
+/** @returns the loss, or a text that says that nothing is missing */
+async function lossOrNone(
   session: Session,
   { shard, known }: { shard: number; known: SegmentPosition | undefined },
 ): Promise<Loss | string> {
-  if (known === undefined) return `This node knows nothing of shard ${shard} that could be missing`
-  const loss = await lossOf(session, statementsOf(clusterTables), { shard, known })
+  if (known === undefined) return `This node knows of no durable segment of shard ${shard}`
+  const loss = await findLoss(session, statementsOf(clusterTables), { shard, known })
   return (
     loss ??
-    `Nothing is missing of shard ${shard}: its log has segment ${known.number}, the last that this node knows`
+    `Nothing of shard ${shard} is missing: its log has segment ${known.number}, the last one that this node knows`
   )
 }
 
@@ -107,12 +118,12 @@ function recordOf({ shard, from, known, there }: Loss, node: string) {
   }
 }
 
-/** NaN where a text is not a number of a shard or segment. */
-function numberIn(text = ''): number {
+/** @returns NaN if the text is not the number of a shard or segment */
+function parseNumber(text = ''): number {
   return /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
 }
 
 function refused(detail: string): number {
-  tell(detail)
+  logLine(detail)
   return exitCodes.configuration
 }

@@ -4,24 +4,24 @@ import { printable } from './printable.js'
 import { onStopSignal } from './stop-signals.js'
 
 const USAGE = `Usage: strandfast cluster check URL
-Shows whether a database can hold the log of a cluster: postgres://user:password@host1,host2/name, with all its servers.
-It writes to tables of its own, which it drops; it takes some seconds and loads the database meanwhile.
+Checks whether a database can hold the log of a cluster. URL lists all its servers: postgres://user:password@host1,host2/name.
+The check takes some seconds and puts load on the database. It writes to temporary tables, which it drops.
 `
 
 /**
- * Checks a database, of whatever engine that speaks PostgreSQL's protocol (docs/adr/0044-cluster-log.md).
- * @returns the exit code: 0 without a failed check, else 1; 78 wrong usage
+ * Checks a database of any engine that speaks PostgreSQL's protocol (docs/adr/0044-cluster-log.md).
+ * @returns the exit code: 0 no check failed, 1 a check failed, 78 wrong usage
  */
 export async function clusterCheckCommand(args: string[]): Promise<number> {
   if (args.includes('--help') || args.includes('-h')) return showUsage(USAGE, { help: true, fault: '' })
   const [url, ...others] = args
   const urls = hostUrls(url ?? '')
   if (urls.length === 0 || others.length > 0)
-    return showUsage(USAGE, { help: false, fault: 'Expected one address: postgres://user@host1,host2/name' })
+    return showUsage(USAGE, { help: false, fault: 'Expected one URL: postgres://user@host1,host2/name' })
   const { checkDatabase } = await import('../cluster/fitness/check.js')
   const counts = { ok: 0, warn: 0, fail: 0 }
   let isStopped = false
-  // Not at once: what it has made is to be dropped.
+  // The loop ends after the current check, so that its tables are dropped.
   onStopSignal(() => (isStopped = true))
   for await (const { level, subject, detail } of checkDatabase(urls)) {
     counts[level] += 1
@@ -29,7 +29,7 @@ export async function clusterCheckCommand(args: string[]): Promise<number> {
     if (isStopped) break
   }
   if (isStopped) {
-    process.stdout.write('\nStopped before all was checked\n')
+    process.stdout.write('\nStopped before the checks were complete\n')
     return exitCodes.foundWrong
   }
   process.stdout.write(`\n${verdictOf(counts)}\n`)
@@ -38,6 +38,6 @@ export async function clusterCheckCommand(args: string[]): Promise<number> {
 
 function verdictOf({ warn, fail }: { warn: number; fail: number }): string {
   if (fail > 0) return 'A cluster on this database could lose or fork records: do not use it.'
-  if (warn > 0) return 'It does what a cluster needs. Look at the warnings before you trust records to it.'
-  return 'It does what a cluster needs.'
+  if (warn > 0) return 'A cluster can use this database. Read the warnings first.'
+  return 'A cluster can use this database.'
 }

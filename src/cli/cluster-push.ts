@@ -8,31 +8,42 @@ import { rowKeyOf } from '../data/derived-keys.js'
 import { shardFolder } from '../data/shard-folders.js'
 import { CheckpointTable } from '../cluster/database/checkpoints.js'
 import type { ClusterFacts } from '../cluster/database/facts.js'
-import { factsOf, finishCluster, makeCluster, removeUnfinished } from '../cluster/database/make.js'
+import {
+  readClusterFacts,
+  finishCluster,
+  createCluster,
+  removeUnfinished,
+} from '../cluster/database/create.js'
 import { SegmentRegister } from '../cluster/database/register.js'
 import type { Session } from '../cluster/database/session.js'
 import { type ClusterStatements, clusterTables, statementsOf } from '../cluster/database/statements.js'
-import { describeTrouble, isOther } from '../cluster/database/trouble.js'
+import { describeDatabaseError, isForeign } from '../cluster/database/database-errors.js'
 import { type ClusterSecret, firstSegment } from '../../workers/store/replica/cluster-segment.js'
 import type { LogPosition } from '../../workers/store/log/file-log.js'
 import { adopt, PushedStore } from '../../workers/store/replica/pushed-store.js'
-import { clusterUsage, onIdleDirectory, reach, tell, type UsableSettings } from './cluster-settings.js'
+import {
+  clusterUsage,
+  onIdleDirectory,
+  connectToDatabase,
+  logLine,
+  type SubcommandSettings,
+} from './cluster-settings.js'
 import { command, exitCodes } from './command.js'
 import { startProgress } from './progress.js'
 
-/** Where stores are pushed to. */
-interface PushedTo {
+interface PushTarget {
   session: Session
   urls: readonly string[]
-  /** Those of the tables; of a cluster's when absent. */
+  /** Statements for the tables to write to; the tables of a cluster if absent. */
   statements?: ClusterStatements
 }
 
 /**
- * Makes a cluster of a stopped data directory, and the directory that of its first node (docs/CLUSTER.md). Cut off at any
- * moment, it is done by being run again; until it is done no server starts on the cluster.
- * @returns the exit code: 0 done; 1 the database holds a cluster, or failed; 75 it cannot be reached; 78 wrong usage or
- * settings, or a directory that cannot be used
+ * Turns the data directory of a stopped server into a cluster; the directory becomes the one of its first
+ * node (docs/CLUSTER.md). If interrupted, run it again: no server starts on the cluster before the push is
+ * complete.
+ * @returns the exit code: 0 done; 1 the database holds a cluster, or failed; 75 the database cannot be
+ * reached; 78 wrong usage or settings, or a directory that cannot be used
  */
 export const clusterPushCommand = command({
   usage: clusterUsage,
@@ -41,19 +52,19 @@ export const clusterPushCommand = command({
   run: ({ dataDir }) => onIdleDirectory(dataDir, pushDirectory),
 })
 
-async function pushDirectory(directory: IdleDirectory, settings: UsableSettings): Promise<number> {
+async function pushDirectory(directory: IdleDirectory, settings: SubcommandSettings): Promise<number> {
   const { path, format } = directory
   if (!isSeedOf(settings.masterSeed, format)) {
-    tell('The master seed given is not the one that the data directory was made with')
+    logLine('The master seed is not the one of this data directory')
     return exitCodes.configuration
   }
-  const session = await reach(settings.config)
+  const session = await connectToDatabase(settings.config)
   if (typeof session === 'number') return session
   try {
-    const found = await factsOf(session, rowKeyOf(settings.masterSeed))
+    const found = await readClusterFacts(session, rowKeyOf(settings.masterSeed))
     const fault = faultOf(found, directory)
     if (fault !== undefined) {
-      tell(fault)
+      logLine(fault)
       await session.close()
       return exitCodes.foundWrong
     }
@@ -62,22 +73,22 @@ async function pushDirectory(directory: IdleDirectory, settings: UsableSettings)
     const bytes = await push(session, { id, directory, settings })
     await session.close()
     process.stdout.write(
-      `Made the cluster ${id} of ${path}: ${bytes} bytes of records in ${format.shards} shards; the directory is that of its first ` +
-        'node, to be started with SERVICE_CLUSTER_URL\n',
+      `Created the cluster ${id} from ${path}: ${bytes} bytes of records in ${format.shards} shards. The directory now belongs to ` +
+        'its first node: start that node with SERVICE_CLUSTER_URL\n',
     )
     return exitCodes.fine
   } catch (error) {
     session.drop()
-    if (isOther(error)) {
-      tell(`The database: ${error.message}`)
+    if (isForeign(error)) {
+      logLine(`The database cannot be used: ${error.message}`)
       return exitCodes.configuration
     }
-    tell(`Not done, run it again: ${describeTrouble(error)}`)
+    logLine(`The push failed, run it again: ${describeDatabaseError(error)}`)
     return exitCodes.foundWrong
   }
 }
 
-/** Why a directory cannot become the cluster of a database. */
+/** @returns why the directory cannot be pushed into the database; undefined if it can */
 function faultOf(
   found: ClusterFacts | undefined,
   { path, format: { cluster, ...format } }: IdleDirectory,
@@ -85,20 +96,20 @@ function faultOf(
   if (found === undefined)
     return cluster === undefined
       ? undefined
-      : `The data directory is that of a node of the cluster ${cluster} already: expected one of its own`
+      : `The data directory belongs to a node of the cluster ${cluster} already: expected a standalone directory`
   if (cluster === found.id && seenRevision(path) > found.revision)
-    return `The cluster ${found.id} was whole when a node started on the data directory: its row in the database went back to an earlier state`
-  if (found.ready) return 'The database holds a cluster already: a directory can become a new one alone'
+    return `The cluster ${found.id} was complete when a node started on this data directory: the database was set back to an earlier state`
+  if (found.ready) return 'The database holds a cluster already: push into an empty database'
   const isOurs =
     found.createdAtMs === format.createdAtMs && found.seedFingerprint === format.masterSeedFingerprint
   if (isOurs && (cluster ?? found.id) === found.id) return undefined
-  return 'The database holds a cluster that is not whole, of another directory: push that one again, or drop its tables'
+  return 'The database holds an incomplete cluster of another directory: push that directory again, or drop the tables'
 }
 
 /** @returns how many bytes of records were written */
 async function push(
   session: Session,
-  { id, directory, settings }: { id: string; directory: IdleDirectory; settings: UsableSettings },
+  { id, directory, settings }: { id: string; directory: IdleDirectory; settings: SubcommandSettings },
 ): Promise<number> {
   const { path, format } = directory
   const { shards, layout, createdAtMs, tokenEra, masterSeedFingerprint: seedFingerprint } = format
@@ -107,7 +118,7 @@ async function push(
   const first = numbers.map((shard) => firstSegment(shard, secret))
   const facts = { id, shards, layout, seedFingerprint, createdAtMs, tokenEra, ready: false }
   const key = rowKeyOf(settings.masterSeed)
-  await makeCluster(session, { cluster: facts, key }, first)
+  await createCluster(session, { cluster: facts, key }, first)
   const { urls } = settings.cluster
   const { bytes, positions } = await pushStores({ path, shards, secret }, { session, urls })
   writeFormat(path, { ...format, hasLog: true, cluster: id })
@@ -116,10 +127,13 @@ async function push(
   return bytes
 }
 
-/** Writes the stores of a directory that is locked into logs that have begun. @returns how many bytes of records, and where each ends */
+/**
+ * Writes the stores of a locked directory into logs that hold only their first segment.
+ * @returns the bytes of records written, and the end of each log
+ */
 export async function pushStores(
   { path, shards, secret }: { path: string; shards: number; secret: ClusterSecret },
-  to: PushedTo,
+  to: PushTarget,
 ): Promise<{ bytes: number; positions: LogPosition[] }> {
   let done = 0
   const progress = startProgress()
@@ -142,14 +156,14 @@ export async function pushStores(
 }
 
 /**
- * Writes a store into the log of its shard, of which there is the first segment alone.
- * @param pushed called with the bytes of each segment
- * @throws Error when the database did not take it, or another node writes there
+ * Writes a store into the log of its shard, which holds only the first segment.
+ * @param onPushed called with the bytes of each segment
+ * @throws Error if the database did not accept a segment, or another node writes to the log
  */
 async function pushStore(
   store: PushedStore,
-  { session, urls, statements = statementsOf(clusterTables) }: PushedTo,
-  pushed: (bytes: number) => void,
+  { session, urls, statements = statementsOf(clusterTables) }: PushTarget,
+  onPushed: (bytes: number) => void,
 ): Promise<void> {
   const { shard } = store
   const register = new SegmentRegister({ urls, statements, nowMs: steadyClock, chance: Math.random })
@@ -157,8 +171,8 @@ async function pushStore(
     for (const { before, ...segment } of store.segments()) {
       const outcome = await register.append(before, { shard, ...segment })
       if (outcome.kind === 'unknown') throw new Error(outcome.reason)
-      if (outcome.kind !== 'durable') throw new Error('another node writes to it')
-      pushed(segment.parts.reduce((sum, { blocks }) => sum + blocks.length, 0))
+      if (outcome.kind !== 'durable') throw new Error(`another node writes to the log of shard ${shard}`)
+      onPushed(segment.parts.reduce((sum, { blocks }) => sum + blocks.length, 0))
     }
   } finally {
     await register.close()

@@ -7,21 +7,24 @@ import { type IdleDirectory, openIdleDirectory } from '../data/directory.js'
 import { rowKeyOf } from '../data/derived-keys.js'
 import { type ClusterOrigin, isDirectoryOf } from '../data/cluster-origin.js'
 
-/** What a subcommand works with. */
-export interface UsableSettings {
+/** The settings of a subcommand. */
+export interface SubcommandSettings {
   ok: true
   config: Config
   cluster: ClusterConfig
   masterSeed: Buffer
 }
 
-/** The same, or the exit code that it ends with at once. */
-export type ClusterSettings = UsableSettings | { ok: false; exitCode: number }
+/** The settings of a subcommand, or the exit code with which it ends if they are invalid. */
+export type ClusterSettings = SubcommandSettings | { ok: false; exitCode: number }
 
-/** A setting that a server needs, and a subcommand does not. */
+/** A setting that servers require and subcommands do not. */
 const rootKey = 'SERVICE_ROOT_API_KEY'
 
-/** Reads the settings of a subcommand. @param given settings by name that take precedence over the environment */
+/**
+ * Reads the settings of a subcommand and prints what is wrong.
+ * @param given settings by name, which take precedence over the environment
+ */
 export function clusterSettingsOf(given: Record<string, string> = {}): ClusterSettings {
   const reading = readProcessConfig(given, [rootKey])
   if (!reading.ok) {
@@ -30,16 +33,16 @@ export function clusterSettingsOf(given: Record<string, string> = {}): ClusterSe
   }
   const { config } = reading
   const { cluster, masterSeed } = config
-  // A cluster’s settings have a master seed.
+  // With SERVICE_CLUSTER_URL, a master seed is mandatory.
   if (cluster !== undefined && masterSeed !== undefined) return { ok: true, config, cluster, masterSeed }
-  tell('SERVICE_CLUSTER_URL is not set: it names the database of the cluster')
+  logLine('SERVICE_CLUSTER_URL is not set: set it to the database of the cluster')
   return { ok: false, exitCode: exitCodes.configuration }
 }
 
-/** Does work on the data directory of a stopped server. @returns the exit code */
+/** Locks the data directory of a stopped server and runs `work` on it. @returns the exit code */
 export async function onIdleDirectory(
   dataDir: string | undefined,
-  work: (directory: IdleDirectory, settings: UsableSettings) => Promise<number>,
+  work: (directory: IdleDirectory, settings: SubcommandSettings) => Promise<number>,
 ): Promise<number> {
   const settings = clusterSettingsOf(dataDir === undefined ? {} : { SERVICE_DATA_DIR: dataDir })
   if (!settings.ok) return settings.exitCode
@@ -52,45 +55,51 @@ export async function onIdleDirectory(
   }
 }
 
-/** Connects to the database. @returns the exit code where that cannot be used, which is told */
-export async function reach({ cluster, environment }: Config): Promise<Session | number> {
+/**
+ * Connects to the database.
+ * @returns the session, or an exit code if the database cannot be used; the reason is printed
+ */
+export async function connectToDatabase({ cluster, environment }: Config): Promise<Session | number> {
   if (cluster === undefined) return exitCodes.configuration
-  const { reachDatabase } = await import('../cluster/database/open.js')
+  const { connectDatabase: reachDatabase } = await import('../cluster/database/open.js')
   const reached = await reachDatabase({ ...cluster, environment })
   if (!reached.ok) {
-    tell(reached.detail)
+    logLine(reached.detail)
     return reached.because === 'away' ? exitCodes.tryAgain : exitCodes.configuration
   }
-  for (const warning of reached.warnings) tell(`warning: ${warning}`)
+  for (const warning of reached.warnings) logLine(`warning: ${warning}`)
   return reached.session
 }
 
-/** By which faults of arguments lead to the usage of all subcommands. */
+/**
+ * `showUsage` takes the command from this line, so a wrong argument refers to `strandfast cluster --help`.
+ */
 export const clusterUsage = 'Usage: strandfast cluster'
 
-/** Ends a subcommand that was called wrongly. */
-export function misused(fault: string): number {
+/** Prints a fault of the arguments. @returns the exit code */
+export function usageError(fault: string): number {
   return showUsage(clusterUsage, { help: false, fault })
 }
 
-export function tell(line: string): void {
+/** Prints a line on standard error. */
+export function logLine(line: string): void {
   process.stderr.write(`${printable(line)}\n`)
 }
 
-/** What a server that starts learns of its cluster. */
+/** The cluster at the start of a server, or why the server cannot start. */
 type ClusterStart =
   | { ok: true; origin: ClusterOrigin | undefined; warnings: string[] }
   | { ok: false; detail: string; exitCode: number }
 
 /**
- * Looks at the cluster that the settings name, and whether it still has what the data directory knows of it; nothing where they name
- * none.
+ * Reads the cluster of the settings, and checks that it still holds every segment that the data directory
+ * knows was durable. Without SERVICE_CLUSTER_URL, `origin` is undefined.
  */
-export async function openCluster(config: Config): Promise<ClusterStart> {
+export async function readClusterOrigin(config: Config): Promise<ClusterStart> {
   const { cluster, environment, dataDir, masterSeed } = config
-  // A cluster’s settings have a master seed.
+  // With SERVICE_CLUSTER_URL, a master seed is mandatory.
   if (cluster === undefined || masterSeed === undefined) return { ok: true, origin: undefined, warnings: [] }
-  // Loaded where there is a cluster: the driver takes a while.
+  // The database driver takes a while to load, so it is loaded only for a cluster.
   const outbound = await import('../cluster/database/open.js')
   const directoryOf = (id: string) => (isDirectoryOf(dataDir, id) ? dataDir : undefined)
   const rowKey = rowKeyOf(masterSeed)

@@ -2,34 +2,35 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { isDirectoryOf } from '../data/cluster-origin.js'
 import { rowKeyOf } from '../data/derived-keys.js'
 import type { ClusterFacts } from '../cluster/database/facts.js'
-import { factsOf } from '../cluster/database/make.js'
-import { lossesIn } from '../cluster/database/loss.js'
-import { NodeTable, type NodeRow, type RowFault } from '../cluster/database/nodes.js'
+import { readClusterFacts } from '../cluster/database/create.js'
+import { findLosses } from '../cluster/database/loss.js'
+import { NodeTable } from '../cluster/database/nodes.js'
+import type { Member, RowFault } from '../cluster/members/membership.js'
 import {
   describeFaults,
   differences,
   leaseMsOf,
-  type NodeTold,
-  readTold,
-} from '../cluster/members/settings-digest.js'
+  type NodeReport,
+  decodeReport,
+} from '../cluster/members/node-report.js'
 import { examineServer, type ServerFacts } from '../cluster/database/server-check.js'
 import { Session } from '../cluster/database/session.js'
 import { clusterTables, statementsOf } from '../cluster/database/statements.js'
-import { readStanding, type ShardStanding, type ClusterState } from '../cluster/database/standing.js'
-import { describeTrouble, UntrueRow } from '../cluster/database/trouble.js'
-import { headerOf } from '../../workers/store/replica/cluster-segment.js'
-import { clusterSettingsOf, clusterUsage, tell } from './cluster-settings.js'
+import { readClusterStatus, type ShardLogStatus, type ClusterStatus } from '../cluster/database/status.js'
+import { describeDatabaseError, UnverifiedRow } from '../cluster/database/database-errors.js'
+import { decodeHeader } from '../../workers/store/replica/cluster-segment.js'
+import { clusterSettingsOf, clusterUsage, logLine } from './cluster-settings.js'
 import { command, exitCodes } from './command.js'
 import { printable } from './printable.js'
 
-/** By how much more than the pause between two beats it is waited for one. */
-const PATIENCE = 1.5
-const BEATS_PER_LEASE = 5
+/** How long to wait for a heartbeat, in intervals between heartbeats. */
+const HEARTBEAT_INTERVALS = 1.5
+const HEARTBEATS_PER_LEASE = 5
 
 /**
- * Shows a cluster to a person: the database, the nodes, and the log of each shard.
- * @returns the exit code: 0 all is well; 1 something is not; 75 the database cannot be reached; 78 wrong usage or settings, or no
- * cluster
+ * Prints the state of a cluster: the database, the nodes, and the log of each shard.
+ * @returns the exit code: 0 no problem; 1 at least one problem; 75 the database cannot be reached; 78 wrong
+ * usage or settings, or no cluster
  */
 export const clusterStatusCommand = command({
   usage: clusterUsage,
@@ -45,9 +46,9 @@ async function showStatus(): Promise<number> {
   try {
     session = await Session.open(settings.cluster.urls)
     const key = rowKeyOf(settings.masterSeed)
-    const facts = await factsOf(session, key)
+    const facts = await readClusterFacts(session, key)
     if (facts === undefined) {
-      tell('The database holds no cluster: make one by strandfast cluster init, or cluster push')
+      logLine('The database holds no cluster: create one with strandfast cluster init or cluster push')
       return exitCodes.configuration
     }
     return await show(session, {
@@ -58,214 +59,227 @@ async function showStatus(): Promise<number> {
       dataDir: settings.config.dataDir,
     })
   } catch (error) {
-    if (error instanceof UntrueRow) {
-      process.stdout.write(`NOT WELL   The database of the cluster: ${error.message}\n`)
+    if (error instanceof UnverifiedRow) {
+      process.stdout.write(`PROBLEM    The database of the cluster: ${error.message}\n`)
       return exitCodes.foundWrong
     }
-    tell(`The database of the cluster cannot be used: ${describeTrouble(error)}`)
+    logLine(`The database of the cluster cannot be used: ${describeDatabaseError(error)}`)
     return exitCodes.tryAgain
   } finally {
     session?.drop()
   }
 }
 
-/** A cluster as a look at it begins. */
-interface Looked {
+interface StatusRequest {
   facts: ClusterFacts
-  /** Of the MACs of its rows. */
+  /** The key of the MACs of the cluster's rows. */
   key: Buffer
   leaseSecs: number
   masterSeed: Buffer
-  /** Of a node, where this machine has one. */
+  /** The data directory of the settings, which may belong to a node of the cluster. */
   dataDir: string
 }
 
-async function show(session: Session, looked: Looked): Promise<number> {
-  const { facts } = looked
+async function show(session: Session, request: StatusRequest): Promise<number> {
+  const { facts } = request
   const server = await examineServer(session)
-  const standing = await readStanding(session)
+  const standing = await readClusterStatus(session)
   const writers = standing.shards.map((shard) =>
-    writerOf(shard, { cluster: facts.id, masterSeed: looked.masterSeed }),
+    writerOf(shard, { cluster: facts.id, masterSeed: request.masterSeed }),
   )
-  const { nodes, faults } = await watched(session, looked)
-  const troubles = [
-    ...(facts.ready ? [] : ['The cluster is not whole: a push was cut off, or is under way']),
-    ...(await lossesHere(session, looked)),
-    ...troublesOfDatabase(server, standing),
+  const { nodes, faults } = await observeNodes(session, request)
+  const problems = [
+    ...(facts.ready ? [] : ['The cluster is incomplete: a push was interrupted, or is running']),
+    ...(await localLosses(session, request)),
+    ...databaseProblems(server, standing),
     ...describeFaults(faults),
-    ...troublesOfNodes(nodes),
-    ...troublesOfShards(facts.shards, nodes),
-    ...troublesOfLogs(facts.shards, standing.shards, writers),
+    ...nodeProblems(nodes),
+    ...shardProblems(facts.shards, nodes),
+    ...logProblems(facts.shards, standing.shards, writers),
   ]
-  const made = new Date(facts.createdAtMs).toISOString()
+  const createdAt = new Date(facts.createdAtMs).toISOString()
   const lines = [
-    `cluster    ${facts.id}, ${facts.shards} shards, made ${made}`,
+    `cluster    ${facts.id}, ${facts.shards} shards, created ${createdAt}`,
     `database   PostgreSQL ${server.version}, ${describeSize(standing)}`,
     `standbys   ${describeStandbys(standing)}`,
     ...describeNodes(nodes),
-    ...standing.shards.map((shard, at) => describeShard(shard, writers[at] ?? '', nodes)),
-    ...troubles.map((trouble) => `NOT WELL   ${trouble}`),
-    ...(troubles.length === 0 ? ['all is well'] : []),
+    ...standing.shards.map((shard, index) => describeShard(shard, writers[index] ?? '', nodes)),
+    ...problems.map((problem) => `PROBLEM    ${problem}`),
+    ...(problems.length === 0 ? ['no problem found'] : []),
   ]
   process.stdout.write(`${lines.map(printable).join('\n')}\n`)
-  return troubles.length === 0 ? exitCodes.fine : exitCodes.foundWrong
+  return problems.length === 0 ? exitCodes.fine : exitCodes.foundWrong
 }
 
-/** What the log lacks of what the data directory knows, where it is that of a node. */
-async function lossesHere(session: Session, { facts, dataDir }: Looked): Promise<string[]> {
+/** Durable segments that the log has lost, as far as the data directory of a node on this machine knows. */
+async function localLosses(session: Session, { facts, dataDir }: StatusRequest): Promise<string[]> {
   if (!isDirectoryOf(dataDir, facts.id)) return []
-  const found = await lossesIn(dataDir, {
+  const losses = await findLosses(dataDir, {
     session,
     statements: statementsOf(clusterTables),
     shards: facts.shards,
   })
-  return found.map((loss) => `The data directory ${dataDir}: ${loss}`)
+  return losses.map((loss) => `The data directory ${dataDir}: ${loss}`)
 }
 
-function troublesOfDatabase({ faults, replicated }: ServerFacts, { standbys }: ClusterState): string[] {
-  const waits = standbys?.every(({ state }) => state !== 'sync' && state !== 'quorum') === true
+function databaseProblems({ faults, replicated }: ServerFacts, { standbys }: ClusterStatus): string[] {
+  const isBlocked = standbys?.every(({ state }) => state !== 'sync' && state !== 'quorum') === true
   return [
     ...faults.map((fault) => `The database: ${fault}`),
-    ...(replicated ? [] : ['No commit waits for a standby: what is answered is lost with one disk']),
-    ...(replicated && waits
+    ...(replicated ? [] : ['No commit waits for a standby: acknowledged records are lost if one disk fails']),
+    ...(replicated && isBlocked
       ? [
-          'No synchronous standby is connected to the database: commits wait until one is, and nothing is answered',
+          'No synchronous standby is connected to the database: commits wait until one connects, and so do requests',
         ]
       : []),
   ]
 }
 
-function troublesOfNodes(nodes: readonly Watched[]): string[] {
+function nodeProblems(nodes: readonly ObservedNode[]): string[] {
   const alive = nodes.filter(({ state }) => state === 'alive')
-  const serving = alive.filter(({ told }) => told.servesSinceMs !== undefined)
-  const troubles = nodes
-    .filter(({ state }) => state === 'silent')
+  const serving = alive.filter(({ report }) => report.servesSinceMs !== undefined)
+  const problems = nodes
+    .filter(({ state }) => state === 'unresponsive')
     .map(
       ({ row: { node, address } }) =>
-        `The node ${node} on ${address} is silent: it died, or cannot reach the database`,
+        `The node ${node} on ${address} sends no heartbeats: it has died, or cannot reach the database`,
     )
-  for (const { row, told } of alive)
-    if (told.refuses !== undefined) troubles.push(`The node ${row.node} refuses to serve: ${told.refuses}`)
-  if (alive.length === 0) troubles.push('No node is alive')
+  for (const { row, report } of alive)
+    if (report.refuses !== undefined)
+      problems.push(`The node ${row.node} refuses to serve: ${report.refuses}`)
+  if (alive.length === 0) problems.push('No node is alive')
   else if (serving.length === 0)
-    troubles.push('No node serves: one of those that are alive takes over after a lease')
-  const behind = alive.filter(({ row, told }) => (told.lagSecs ?? 0) * 1_000 > leaseMsOf(row))
-  for (const { row, told } of behind)
-    troubles.push(`The node ${row.node} is ${secsText(told.lagSecs)} behind: a failover to it takes longer`)
-  return [...troubles, ...differences(alive.map(({ row }) => row))]
+    problems.push('No node serves: a live node takes over when the lease has expired')
+  const behind = alive.filter(({ row, report }) => (report.lagSecs ?? 0) * 1_000 > leaseMsOf(row))
+  for (const { row, report } of behind)
+    problems.push(`The node ${row.node} is ${secsText(report.lagSecs)} behind: a failover to it takes longer`)
+  return [...problems, ...differences(alive.map(({ row }) => row))]
 }
 
-/** Who has a shard, as the nodes that are alive say. */
+/** The owner of a shard and the nodes with copies, according to the reports of live nodes. */
 function holdersOf(
   shard: number,
-  nodes: readonly Watched[],
+  nodes: readonly ObservedNode[],
 ): { owner: string | undefined; copies: string[] } {
   const alive = nodes.filter(({ state }) => state === 'alive')
-  const owner = alive.find(({ told }) => told.owned?.includes(shard) === true)?.row.node
-  const copies = alive.filter(({ row, told }) => row.node !== owner && told.held?.includes(shard) === true)
+  const owner = alive.find(({ report }) => report.owned?.includes(shard) === true)?.row.node
+  const copies = alive.filter(
+    ({ row, report }) => row.node !== owner && report.held?.includes(shard) === true,
+  )
   return { owner, copies: copies.map(({ row }) => row.node) }
 }
 
-/** Nobody owns a shard although somebody is alive. */
-function troublesOfShards(shards: number, nodes: readonly Watched[]): string[] {
-  const isAnyServing = nodes.some(({ state, told }) => state === 'alive' && told.servesSinceMs !== undefined)
+/** Shards without an owner although a node serves. */
+function shardProblems(shards: number, nodes: readonly ObservedNode[]): string[] {
+  const isAnyServing = nodes.some(
+    ({ state, report }) => state === 'alive' && report.servesSinceMs !== undefined,
+  )
   if (!isAnyServing) return []
-  const free = Array.from({ length: shards }, (_none, shard) => shard).filter(
+  const unowned = Array.from({ length: shards }, (_none, shard) => shard).filter(
     (shard) => holdersOf(shard, nodes).owner === undefined,
   )
-  if (free.length === 0) return []
+  if (unowned.length === 0) return []
   return [
-    `No node owns ${free.length === 1 ? 'shard' : 'shards'} ${free.join(', ')}: one takes over after a lease`,
+    `No node owns ${unowned.length === 1 ? 'shard' : 'shards'} ${unowned.join(', ')}: one takes over when the lease has expired`,
   ]
 }
 
-/** Who wrote the last segment of a shard: nobody yet in a new cluster. @returns undefined where that does not verify */
+/**
+ * @returns the node that wrote the last segment of a shard, '' in a new cluster; undefined if the segment
+ * does not verify
+ */
 function writerOf(
-  { segment, last }: ShardStanding,
-  keys: Parameters<typeof headerOf>[1],
+  { segment, last }: ShardLogStatus,
+  keys: Parameters<typeof decodeHeader>[1],
 ): string | undefined {
   try {
-    return headerOf({ segment, ...last }, keys).writer.node
+    return decodeHeader({ segment, ...last }, keys).writer.node
   } catch {
     return undefined
   }
 }
 
-/** Logs that are not there, and those whose last segment is none of this cluster's. */
-function troublesOfLogs(
+/** Logs that are missing, and those whose last segment does not verify. */
+function logProblems(
   shards: number,
-  logs: readonly ShardStanding[],
+  logs: readonly ShardLogStatus[],
   writers: readonly (string | undefined)[],
 ): string[] {
-  const untrue = logs.filter((log, at) => writers[at] === undefined || log.shard >= shards)
+  const unverified = logs.filter((log, index) => writers[index] === undefined || log.shard >= shards)
   return [
     ...Array.from({ length: shards }, (_none, shard) => shard)
       .filter((shard) => !logs.some((log) => log.shard === shard))
-      .map((shard) => `The log of shard ${shard} is not there`),
-    ...untrue.map(
+      .map((shard) => `The log of shard ${shard} is missing`),
+    ...unverified.map(
       ({ shard, segment }) =>
         `Segment ${segment} of shard ${shard} does not verify: it was changed, or written without the master seed`,
     ),
   ]
 }
 
-interface Watched {
-  row: NodeRow
-  told: NodeTold
-  state: 'alive' | 'silent' | 'stopped'
+interface ObservedNode {
+  row: Member
+  report: NodeReport
+  state: 'alive' | 'unresponsive' | 'stopped'
 }
 
-/** The nodes whose rows verify, and which of them beat; and what is wrong with the other rows. */
-async function watched(
+/**
+ * Nodes whose rows verify, with their state after one heartbeat interval, and the faults of the other rows.
+ */
+async function observeNodes(
   session: Session,
-  { facts, key, leaseSecs }: Looked,
-): Promise<{ nodes: Watched[]; faults: RowFault[] }> {
+  { facts, key, leaseSecs }: StatusRequest,
+): Promise<{ nodes: ObservedNode[]; faults: RowFault[] }> {
   const secret = { key, cluster: facts.id }
   const table = new NodeTable(session, statementsOf(clusterTables), { secret })
   const before = await table.all()
   const isAnyAlive = before.members.some(({ alive }) => alive)
-  if (isAnyAlive) await delay(((leaseSecs * 1_000) / BEATS_PER_LEASE) * PATIENCE)
+  if (isAnyAlive) await delay(((leaseSecs * 1_000) / HEARTBEATS_PER_LEASE) * HEARTBEAT_INTERVALS)
   const { members, faults } = isAnyAlive ? await table.all() : before
-  const nodes = members.map((row): Watched => {
+  const nodes = members.map((row): ObservedNode => {
     const first = before.members.find(({ node }) => node === row.node)
-    const beats = first?.beat !== row.beat || first.incarnation !== row.incarnation
-    return { row, told: readTold(row), state: row.alive ? (beats ? 'alive' : 'silent') : 'stopped' }
+    const hasHeartbeat = first?.heartbeat !== row.heartbeat || first.incarnation !== row.incarnation
+    return {
+      row,
+      report: decodeReport(row),
+      state: row.alive ? (hasHeartbeat ? 'alive' : 'unresponsive') : 'stopped',
+    }
   })
   return { nodes, faults }
 }
 
-function describeSize({ bytes }: ClusterState): string {
+function describeSize({ bytes }: ClusterStatus): string {
   return `${(bytes / 1_048_576).toFixed(1)} MiB in its tables`
 }
 
-function describeStandbys({ standbys }: ClusterState): string {
-  if (standbys === undefined) return 'unknown: the role may not see them (GRANT pg_monitor shows them)'
+function describeStandbys({ standbys }: ClusterStatus): string {
+  if (standbys === undefined) return 'unknown: the role may not list them (GRANT pg_monitor allows it)'
   if (standbys.length === 0) return 'none connected'
   return standbys.map(({ name, state }) => `${name} (${state})`).join(', ')
 }
 
-function describeNodes(nodes: readonly Watched[]): string[] {
+function describeNodes(nodes: readonly ObservedNode[]): string[] {
   if (nodes.length === 0) return ['node       none has ever joined']
   const width = Math.max(...nodes.map(({ row }) => row.node.length))
-  return nodes.map((one) => `node       ${one.row.node.padEnd(width)}  ${describeNode(one)}`)
+  return nodes.map((node) => `node       ${node.row.node.padEnd(width)}  ${describeNode(node)}`)
 }
 
-function describeNode({ row, told, state }: Watched): string {
+function describeNode({ row, report, state }: ObservedNode): string {
   if (state === 'stopped') return `stopped, was on ${row.address}`
-  if (state === 'silent') return `SILENT, was on ${row.address}`
-  const { servesSinceMs: since, owned = [], held = [], lagSecs, version, refuses } = told
+  if (state === 'unresponsive') return `NO HEARTBEAT, was on ${row.address}`
+  const { servesSinceMs: since, owned = [], held = [], lagSecs, version, refuses } = report
   const where = `on ${row.address}, version ${version}, joined ${new Date(row.incarnation).toISOString()}, lease ${leaseMsOf(row) / 1_000} s`
   if (refuses !== undefined) return `REFUSES to serve, ${where}`
   const copies = held.length - owned.length
-  const kept =
+  const copiesText =
     lagSecs === undefined ? '' : `, ${plural(copies, 'copy', 'copies')}, ${secsText(lagSecs)} behind`
   if (since !== undefined)
-    return `SERVES ${plural(owned.length, 'shard')} since ${new Date(since).toISOString()}${kept}, ${where}`
-  return lagSecs === undefined ? `starting, ${where}` : `stands by${kept}, ${where}`
+    return `SERVES ${plural(owned.length, 'shard')} since ${new Date(since).toISOString()}${copiesText}, ${where}`
+  return lagSecs === undefined ? `starting, ${where}` : `standby${copiesText}, ${where}`
 }
 
-function plural(count: number, one: string, many = `${one}s`): string {
-  return `${count} ${count === 1 ? one : many}`
+function plural(count: number, singular: string, many = `${singular}s`): string {
+  return `${count} ${count === 1 ? singular : many}`
 }
 
 function secsText(secs = 0): string {
@@ -273,17 +287,17 @@ function secsText(secs = 0): string {
 }
 
 function describeShard(
-  { shard, segment, checkpoint, stateBytes }: ShardStanding,
+  { shard, segment, checkpoint, stateBytes }: ShardLogStatus,
   node: string,
-  nodes: readonly Watched[],
+  nodes: readonly ObservedNode[],
 ): string {
-  const by = node === '' ? 'by nobody yet' : `by ${node}`
+  const written = node === '' ? 'no node has written yet' : `written by ${node}`
   const { owner, copies } = holdersOf(shard, nodes)
-  const held = [
-    `owned by ${owner ?? 'nobody'}`,
+  const nodesText = [
+    owner === undefined ? 'no owner' : `owned by ${owner}`,
     ...(copies.length === 0 ? [] : [`copies at ${copies.join(', ')}`]),
   ]
-  const kept = checkpoint === undefined ? 'no checkpoint' : `checkpoint at ${checkpoint}`
+  const checkpointText = checkpoint === undefined ? 'no checkpoint' : `checkpoint at ${checkpoint}`
   const since = `${(stateBytes / 1_048_576).toFixed(1)} MiB of sealed rows since`
-  return `shard ${String(shard).padEnd(4)} ${held.join(', ')}; segment ${segment}, written ${by}; ${kept}, ${since}`
+  return `shard ${String(shard).padEnd(4)} ${nodesText.join(', ')}; segment ${segment}, ${written}; ${checkpointText}, ${since}`
 }

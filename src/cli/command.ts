@@ -4,9 +4,9 @@ import { type ParseArgsConfig, parseArgs } from 'node:util'
 export const exitCodes = {
   fine: 0,
   foundWrong: 1,
-  /** A file that is named cannot be read (EX_NOINPUT of sysexits.h). */
+  /** An input file cannot be read (EX_NOINPUT of sysexits.h). */
   noInput: 66,
-  /** The server is away or busy: try again (EX_TEMPFAIL of sysexits.h). */
+  /** The server cannot be reached or is busy: try again (EX_TEMPFAIL of sysexits.h). */
   tryAgain: 75,
   /** Wrong settings, wrong usage, or a data directory that cannot be used. */
   configuration: 78,
@@ -14,15 +14,18 @@ export const exitCodes = {
 
 type Options = NonNullable<ParseArgsConfig['options']>
 
-/** How a command is called, and what it does. */
-interface CommandLine<T extends Options, Request extends object> {
+interface CommandDefinition<T extends Options, Request extends object> {
   usage: string
   options: T
-  /** The one word that stands before the options, such as `issue`. */
+  /** A word that must come before the options, such as `issue`. */
   action?: string
-  /** Whether it takes arguments that are no options. */
+  /** Whether the command accepts arguments that are not options. */
   operands?: boolean
-  /** What the arguments ask for. @returns a text where one of them is wrong, as an Error that it throws says */
+  /**
+   * Reads the arguments.
+   * @returns the request, or a text that says what is wrong.
+   * @throws Error with such a text
+   */
   read(
     values: ParsedArgs<{ args: string[]; options: T; allowPositionals: boolean }>['values'],
     operands: string[],
@@ -31,9 +34,9 @@ interface CommandLine<T extends Options, Request extends object> {
   run(request: Request): Promise<number> | number
 }
 
-/** Makes a command of the command line: `--help` shows its usage, and wrong arguments end it with 78. */
+/** Makes a command: `--help` prints its usage, and wrong arguments end it with exit code 78. */
 export function command<const T extends Options, Request extends object>(
-  line: CommandLine<T, Request>,
+  line: CommandDefinition<T, Request>,
 ): (args: string[]) => Promise<number> {
   return async (args) => {
     const { usage, run } = line
@@ -44,7 +47,7 @@ export function command<const T extends Options, Request extends object>(
 }
 
 function read<T extends Options, Request extends object>(
-  { options, action, operands: allowPositionals = false, read: readRequest }: CommandLine<T, Request>,
+  { options, action, operands: allowPositionals = false, read: readRequest }: CommandDefinition<T, Request>,
   [...args]: string[],
 ): Request | string {
   if (action !== undefined && args[0] !== action)
@@ -58,13 +61,13 @@ function read<T extends Options, Request extends object>(
   }
 }
 
-/** Whether the arguments of a command ask for its usage. */
+/** Whether the arguments contain `--help` or `-h`. */
 export function isHelp(args: readonly string[]): boolean {
   return args.includes('--help') || args.includes('-h')
 }
 
 /**
- * Shows the usage if it was asked for, otherwise the fault, as one line that says where the usage is.
+ * Prints the usage if `help` is set, otherwise the fault with a hint at `--help`.
  * @returns the exit code
  */
 export function showUsage(usage: string, { help, fault }: { help: boolean; fault: string }): number {
@@ -73,22 +76,21 @@ export function showUsage(usage: string, { help, fault }: { help: boolean; fault
     return exitCodes.fine
   }
   const command = /^Usage: strandfast ([a-z]+)/.exec(usage)?.[1] ?? ''
-  // Node goes on about arguments that begin with a hyphen.
+  // Node adds a hint about arguments that begin with a hyphen.
   const shortened = fault.replace(/\. To specify a positional argument [^]*/, '')
-  return fail(`${shortened}: strandfast ${command} --help shows the usage`, exitCodes.configuration)
+  return fail(`${shortened}: see strandfast ${command} --help`, exitCodes.configuration)
 }
 
-/** Ends a command with a line on standard error. @returns the exit code */
+/** Prints a line on standard error. @returns the exit code */
 export function fail(line: string, exitCode: number = exitCodes.foundWrong): number {
   process.stderr.write(`${line}\n`)
   return exitCode
 }
 
-/** What `parseArgs` of Node makes of a configuration. */
 type ParsedArgs<T extends ParseArgsConfig> = ReturnType<typeof parseArgs<T>>
 
 /**
- * `parseArgs` of Node, which silently takes the last value of an option that is given twice: here that is an error.
+ * Node's `parseArgs`, but an option given twice is an error; `parseArgs` silently takes the last value.
  * @throws Error that says what is wrong with the arguments
  */
 export function parseOnce<T extends ParseArgsConfig>(config: T): ParsedArgs<T> {

@@ -22,14 +22,17 @@ import { structureFault } from '../store-files/lmdb-file.js'
 import { isWholeRow } from '../store-files/row-checksum.js'
 import { isTableOfFile } from '../store-files/store-tables.js'
 
-/** Writes of one measurement, and bytes of each, as of a small commit. */
+/** Number and size of the writes of one measurement; the size is that of a small commit. */
 const SYNC_COUNT = 200
 const SYNC_BYTES = 4096
 
-/** Synchronised writes a second below which every commit is noticeably slow. */
+/** Below this number of synchronised writes per second, commits are noticeably slow. */
 const SYNCS_FEW = 100
 
-/** Types that statfs(2) names on Linux. LMDB's locks and its memory map do not work over a network. */
+/**
+ * Network file systems by their type in statfs(2) on Linux. LMDB's locks and memory map do not work over a
+ * network.
+ */
 const networkTypes: Readonly<Record<number, string>> = {
   0x69_69: 'NFS',
   0x51_7b: 'SMB',
@@ -46,20 +49,20 @@ const networkTypes: Readonly<Record<number, string>> = {
 }
 const doubtfulTypes: Readonly<Record<number, string>> = {
   0x01_02_19_94: 'tmpfs, which a restart of the machine empties',
-  0x79_4c_76_30: 'overlayfs, which goes with its container',
-  0x65_73_55_46: 'FUSE, whose locks and synchronised writes depend on what is behind it',
+  0x79_4c_76_30: 'overlayfs, which is deleted with its container',
+  0x65_73_55_46: 'FUSE, whose locks and synchronised writes depend on its implementation',
 }
 
 /**
- * Examines the data directory, or the place where it will be made. Leaves nothing behind.
- * @param alive whether the server answers, in which case it holds the lock
+ * Checks the data directory, or the disk on which it will be created. Changes nothing.
+ * @param alive whether the server responds, in which case it holds the lock
  */
 export async function examineDataDirectory(config: Config, alive: boolean): Promise<Finding[]> {
   const { dataDir } = config
   try {
-    const made = existsSync(dataDir)
-    const disk = made ? dataDir : nearestExisting(dataDir)
-    const directory = made
+    const exists = existsSync(dataDir)
+    const disk = exists ? dataDir : nearestExisting(dataDir)
+    const directory = exists
       ? [
           examineAccess(dataDir),
           ...examineModes(dataDir),
@@ -68,7 +71,7 @@ export async function examineDataDirectory(config: Config, alive: boolean): Prom
           examineLock(dataDir, alive),
           ...(await examineStores(dataDir)),
         ]
-      : [ok('data directory', `${dataDir} will be made at the first start`)]
+      : [ok('data directory', `${dataDir} will be created at the first start`)]
     const { logDir, freeBytesMin } = config
     return [
       ...directory,
@@ -82,7 +85,7 @@ export async function examineDataDirectory(config: Config, alive: boolean): Prom
   }
 }
 
-/** The path itself where it exists, or the nearest directory above it that does. */
+/** The path itself if it exists, otherwise its nearest ancestor that exists. */
 export function nearestExisting(path: string): string {
   return existsSync(path) || dirname(path) === path ? path : nearestExisting(dirname(path))
 }
@@ -92,66 +95,68 @@ function examineAccess(dataDir: string): Finding {
   return ok('data directory', dataDir)
 }
 
-/** Whether others on the machine can reach the data or the secrets. Windows has no such modes. */
+/**
+ * Checks whether other users of the machine can access the data or the secrets. Windows has no such modes.
+ */
 function examineModes(dataDir: string): Finding[] {
   if (process.platform === 'win32') return []
   return ['', 'master.seed', 'root.key'].flatMap((name) => {
     const path = join(dataDir, name)
     const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0
     if ((mode & 0o077) === 0) return []
-    return [warn('permissions', `others on this machine reach ${path}: chmod go= ${path}`)]
+    return [warn('permissions', `other users of this machine can access ${path}: run chmod go= ${path}`)]
   })
 }
 
 function examineFormat({ dataDir, shards }: Config): Finding {
   const format = readFormat(dataDir)
-  if (format === undefined) return ok('format', 'none yet: the first start writes it')
+  if (format === undefined) return ok('format', 'not created yet: the first start writes it')
   if (typeof format === 'string') return fail('format', format)
   if (shards !== undefined && shards !== format.shards) {
-    return fail('format', `${format.shards} shards, and SERVICE_SHARDS asks for ${shards}`)
+    return fail('format', `${format.shards} shards, but SERVICE_SHARDS is ${shards}`)
   }
-  return ok('format', `${format.shards} shards, made ${new Date(format.createdAtMs).toISOString()}`)
+  return ok('format', `${format.shards} shards, created ${new Date(format.createdAtMs).toISOString()}`)
 }
 
-/** Whether the stores, the master seed and the root key exist, without which a server does not start. */
+/** Checks that the stores, the master seed and the root key exist: a server does not start without them. */
 function examinePieces(config: Config): Finding[] {
   const format = readFormat(config.dataDir)
   if (typeof format === 'string') return []
   const faults = missingPieces(config, format)
   if (faults.length > 0) return faults.map((fault) => fail('pieces', fault))
-  return format === undefined ? [] : [ok('pieces', 'every store, the master seed and the root key are there')]
+  return format === undefined ? [] : [ok('pieces', 'all stores, the master seed and the root key exist')]
 }
 
 function examineLock(dataDir: string, alive: boolean): Finding {
-  if (!existsSync(join(dataDir, 'lock'))) return ok('lock', 'never taken')
+  if (!existsSync(join(dataDir, 'lock'))) return ok('lock', 'not created yet')
   const held = lockHolder(dataDir)
   if (held === undefined) return ok('lock', 'free')
-  const who = held.holder === undefined ? 'another process' : `process ${held.holder}`
-  return alive ? ok('lock', `held by ${who}`) : warn('lock', `held by ${who}, which does not answer`)
+  const holder = held.holder === undefined ? 'another process' : `process ${held.holder}`
+  return alive ? ok('lock', `held by ${holder}`) : warn('lock', `held by ${holder}, but no server responds`)
 }
 
-/** Checks the pages and rows of each store, which nobody else may have open meanwhile. */
+/** Checks the pages and rows of each store. Takes the lock: no other process may have the stores open. */
 async function examineStores(dataDir: string): Promise<Finding[]> {
   const format = readFormat(dataDir)
   if (typeof format !== 'object') return []
   const locking = lockDirectory(dataDir)
-  if (!locking.ok) return [ok('stores', 'not looked at while they are in use')]
+  if (!locking.ok) return [ok('stores', 'not checked: a server uses them')]
   const progress = startProgress()
   const names = storeNames(format.shards)
   let done = 0
-  progress.show({ doing: 'examined', unit: 'stores', state: () => ({ done, total: names.length }) })
+  progress.show({ doing: 'checked', unit: 'stores', state: () => ({ done, total: names.length }) })
   try {
     const findings: Finding[] = []
-    for (const [place, name] of names.entries()) {
-      done = place
-      // A store is examined in one go, during which no timer runs.
+    for (const [index, name] of names.entries()) {
+      done = index
+      // The check of a store blocks the event loop, so the progress line is updated before it.
       progress.paint()
       const file = join(dataDir, name, 'data.mdb')
       if (!existsSync(file)) continue
       const fault = storeFault(file)
       if (fault === undefined)
         findings.push(
-          ok('stores', `the pages and rows of ${name} are whole`),
+          ok('stores', `all pages and rows of ${name} are intact`),
           await examineLog(dataDir, name),
         )
       else findings.push(fail('stores', `${file} is damaged: ${fault}`))
@@ -164,14 +169,13 @@ async function examineStores(dataDir: string): Promise<Finding[]> {
   }
 }
 
-/** Walks through the log of a store. */
+/** Reads the log of a store. */
 async function examineLog(dataDir: string, name: string): Promise<Finding> {
   const { segmentsAhead } = await import('../../workers/store/log/shard-log.js')
   try {
     const segments = await segmentsAhead(join(dataDir, name))
-    if (segments === undefined) return ok('log', `the log of ${name} is that of its cluster`)
-    const ahead = segments === 0 ? 'nothing' : `${segments} commits`
-    return ok('log', `the log of ${name} is whole, with ${ahead} for the next start to bring into the store`)
+    if (segments === undefined) return ok('log', `the log of ${name} is in the database of the cluster`)
+    return ok('log', `the log of ${name} is intact; the next start applies ${segments} commits to the store`)
   } catch (error) {
     if (!(error instanceof Error)) throw error
     return fail('log', `the log of ${name} cannot be read: ${error.message}`)
@@ -184,32 +188,33 @@ function examineLogDir({ dataDir, logDir }: Config): Finding[] {
   return [fault === undefined ? ok('log directory', logDir) : fail('log directory', fault)]
 }
 
-/** Looks at the disk of a directory. `of` begins the name of each finding. */
-function examineDisk(path: string, freeBytesMin: number, of = ''): Finding[] {
+/** Checks the disk of a directory. @param subjectPrefix put before the subject of each finding */
+function examineDisk(path: string, freeBytesMin: number, subjectPrefix = ''): Finding[] {
   const findings = [examineSpace(path, freeBytesMin), examineType(path), measureSyncs(path)]
-  return findings.map((finding) => ({ ...finding, subject: of + finding.subject }))
+  return findings.map((finding) => ({ ...finding, subject: subjectPrefix + finding.subject }))
 }
 
 function examineSpace(path: string, freeBytesMin: number): Finding {
   const free = freeBytes(path)
   const text = `${Math.floor(free / 1_048_576)} MiB free`
   if (free < freeBytesMin)
-    return fail('space', `${text}: below SERVICE_MIN_FREE_BYTES, the server only reads`)
+    return fail('space', `${text}: less than SERVICE_MIN_FREE_BYTES, so the server is read-only`)
   return free < 4 * freeBytesMin ? warn('space', text) : ok('space', text)
 }
 
 function examineType(path: string): Finding {
-  if (process.platform !== 'linux') return ok('file system', 'not looked at on this system')
+  if (process.platform !== 'linux') return ok('file system', 'not checked on this operating system')
   const { type } = statfsSync(path)
   const network = networkTypes[type]
-  if (network !== undefined) return fail('file system', `${network} is a network one: expected a local disk`)
+  if (network !== undefined)
+    return fail('file system', `${network} is a network file system: use a local disk`)
   const doubtful = doubtfulTypes[type]
   return doubtful === undefined
     ? ok('file system', `local, type 0x${type.toString(16)}`)
     : warn('file system', doubtful)
 }
 
-/** Measures how many small writes a second the disk synchronises, which limits commits one after another. */
+/** Measures how many small writes the disk synchronises per second: the limit for consecutive commits. */
 function measureSyncs(path: string): Finding {
   const file = join(path, `.doctor-${process.pid}.tmp`)
   const fd = openSync(file, 'wx', 0o600)
@@ -221,7 +226,7 @@ function measureSyncs(path: string): Finding {
       fdatasyncSync(fd)
     }
     const perSec = Math.round((SYNC_COUNT * 1000) / (performance.now() - startMs))
-    const text = `${perSec} synchronised writes of ${SYNC_BYTES} bytes a second`
+    const text = `${perSec} synchronised writes of ${SYNC_BYTES} bytes per second`
     return perSec < SYNCS_FEW ? warn('disk', `${text}: slow`) : ok('disk', text)
   } finally {
     closeSync(fd)
@@ -229,7 +234,7 @@ function measureSyncs(path: string): Finding {
   }
 }
 
-/** What one check of `strandfast doctor` found. Only `fail` makes it end with 1. */
+/** The result of one check of `strandfast doctor`. Only `fail` makes the command exit with 1. */
 export interface Finding {
   level: 'ok' | 'warn' | 'fail'
   /** What was checked, in a word or two. */
@@ -237,31 +242,31 @@ export interface Finding {
   detail: string
 }
 
-/** A finding that something is fine. */
+/** A passed check. */
 export function ok(subject: string, detail: string): Finding {
   return { level: 'ok', subject, detail }
 }
 
-/** A finding with which the server runs, but that should be looked at. */
+/** A finding with which the server runs, but which needs attention. */
 export function warn(subject: string, detail: string): Finding {
   return { level: 'warn', subject, detail }
 }
 
-/** A finding with which the server does not run, or not safely. */
+/** A finding with which the server does not start, or does not run safely. */
 export function fail(subject: string, detail: string): Finding {
   return { level: 'fail', subject, detail }
 }
 
 /**
- * Tables without a checksum at the end of each row: each record has a checksum of its own, and erased ones have nothing
- * to protect.
+ * Tables whose rows do not end with a checksum: each record in them has its own checksum, and erased records
+ * have no content to protect.
  */
 const tablesOfRecords: ReadonlySet<string> = new Set(['blocks', 'imported-blocks', 'filling'])
 
 /**
- * Checks the data file of a shard that no process writes to: every page, and every row except records, which
- * `strandfast verify` and `backup` check.
- * @returns what is wrong with it, or undefined
+ * Checks every page of a shard's data file, and every row except records, which `strandfast verify` and
+ * `backup` check. No other process may write to the file.
+ * @returns what is wrong with the file, or undefined
  */
 export function storeFault(path: string): string | undefined {
   return structureFault(path, {

@@ -6,21 +6,22 @@ import { printable } from './printable.js'
 import { readSettings, warningsOf } from './read-settings.js'
 import { originFault } from '../data/cluster-origin.js'
 import { readFormat } from '../data/format.js'
-import { openCluster } from './cluster-settings.js'
+import { readClusterOrigin } from './cluster-settings.js'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../base/clock.js'
 import { limits } from '../base/limits/limits.js'
-import { loadEngine } from '../front/door/engine.js'
-import { ownAddress, serverUrl } from './server-url.js'
+import { loadEngine } from '../front/engine/engine.js'
+import { runningServerUrl, serverUrl } from './server-url.js'
 
 const USAGE = `Usage: strandfast doctor [--data-dir DIR] [--SETTING VALUE…]
-Examines Node, the settings, the data directory, the disk and the running server, and changes nothing.
+Checks Node, the settings, the data directory, the disk and the running server. Changes nothing.
 `
 
 /**
- * Looks for what keeps the server from running, or from running safely (docs/OPERATIONS.md, doctor).
- * @returns the exit code: 0 without a failed check, else 1; 78 wrong usage or a data directory of another user
+ * Looks for problems that keep the server from starting, or from running safely (docs/OPERATIONS.md, doctor).
+ * @returns the exit code: 0 no check failed, 1 a check failed, 78 wrong usage or a data directory of another
+ * user
  */
 export async function doctorCommand(args: string[]): Promise<number> {
   const options = readSettings(args)
@@ -54,7 +55,8 @@ export async function doctorCommand(args: string[]): Promise<number> {
 
 async function examineWith(config: Config, show: (findings: readonly Finding[]) => void): Promise<void> {
   show([ok('settings', 'valid')])
-  // The server first: checking the lock takes it for a moment, which would disturb a server that is starting.
+  // The check of the lock takes the lock for a moment, which would disturb a starting server, so the server
+  // is checked first.
   const server = await examineServer(config)
   show(await examineDataDirectory(config, server.alive))
   show(await examineCluster(config))
@@ -62,9 +64,9 @@ async function examineWith(config: Config, show: (findings: readonly Finding[]) 
   show(server.findings)
 }
 
-/** Looks at the database of the cluster, and whether the data directory is that of one of its nodes. */
+/** Checks the database of the cluster, and whether the data directory belongs to one of its nodes. */
 async function examineCluster(config: Config): Promise<Finding[]> {
-  const found = await openCluster(config)
+  const found = await readClusterOrigin(config)
   if (!found.ok) return [fail('cluster', found.detail)]
   const { origin, warnings } = found
   const format = readFormat(config.dataDir)
@@ -72,98 +74,106 @@ async function examineCluster(config: Config): Promise<Finding[]> {
   const findings = warnings.map((warning) => warn('cluster', warning))
   if (fault !== undefined) return [...findings, fail('cluster', fault)]
   if (origin === undefined) return []
-  return [...findings, ok('cluster', `${origin.id} of ${origin.shards} shards, which its database has whole`)]
+  return [...findings, ok('cluster', `${origin.id}, ${origin.shards} shards, complete in its database`)]
 }
 
-/** Open files below which a server with many connections runs out of them. */
+/** Below this limit on open files, a server with many connections runs out of them. */
 const OPEN_FILES_FEW = 10_240
 
-/** A right clock is later than this, 2025-01-01. */
+/** 2025-01-01: a clock that shows an earlier time is wrong. */
 const EARLIEST_MS = Date.UTC(2025, 0, 1)
 
-/** Node's version and the binary of the HTTP library. */
+/** Checks Node's version and the binary of the HTTP library. */
 async function examineNode(): Promise<Finding[]> {
   const { node } = process.versions
   const [major = 0, minor = 0] = node.split('.').map(Number)
   const supported = (major === 20 && minor >= 19) || major >= 22
   const uws = await loadEngine('uws')
   return [
-    supported ? ok('node', node) : fail('node', `${node}: expected 20.19 or later, or 22 or later`),
+    supported
+      ? ok('node', node)
+      : fail('node', `${node} is not supported: use 20.19 or later, or 22 or later`),
     uws.ok
       ? ok('HTTP library', 'uWebSockets.js loads on this Node')
       : warn('HTTP library', `node:http, the slower one: ${uws.detail}`),
   ]
 }
 
-/** How many files and sockets a process may have open, on Linux. */
+/** Checks how many files and sockets a process may have open; known on Linux only. */
 function examineOpenFiles(): Finding[] {
   const subject = 'open files'
   let text: string
   try {
     text = readFileSync('/proc/self/limits', 'utf8')
   } catch {
-    return [warn(subject, 'the limit is not known on this system')]
+    return [warn(subject, 'the limit is unknown on this operating system')]
   }
   const limit = /^Max open files\s+(\S+)/m.exec(text)?.[1] ?? 'unknown'
   if (limit === 'unlimited' || Number(limit) >= OPEN_FILES_FEW) return [ok(subject, `at most ${limit}`)]
   return [
-    warn(subject, `at most ${limit}: a connection takes one, raise it by ulimit -n ${limits.streamsMax}`),
+    warn(
+      subject,
+      `at most ${limit}, one for each connection: raise the limit with ulimit -n ${limits.streamsMax}`,
+    ),
   ]
 }
 
 /**
- * Whether the clock can be right: records carry its time, and are refused after it was set back (docs/OPERATIONS.md,
- * Clock).
+ * Checks that the clock is plausible: records carry its time, and writes are refused after it was set back
+ * (docs/OPERATIONS.md, Clock).
  */
 function examineClock(dataDir: string): Finding[] {
   const subject = 'clock'
   const nowMs = systemClock()
   const shown = new Date(nowMs).toISOString()
-  if (nowMs < EARLIEST_MS) return [fail(subject, `shows ${shown}, which has long passed`)]
+  if (nowMs < EARLIEST_MS) return [fail(subject, `shows ${shown}: set the clock`)]
   const writtenMs = statSync(join(dataDir, 'format.json'), { throwIfNoEntry: false })?.mtimeMs ?? 0
   if (writtenMs > nowMs + limits.clockAheadMsMax) {
-    return [fail(subject, `shows ${shown}, before the data directory was made`)]
+    return [fail(subject, `shows ${shown}, before the data directory was created: set the clock`)]
   }
   return [ok(subject, shown)]
 }
 
-/** Milliseconds that the server may take to answer. */
-const ANSWER_MS = 3000
+/** Milliseconds that the server may take to respond. */
+const RESPONSE_MS_MAX = 3000
 
 /**
- * Whether the server answers at the configured address, on `/healthz` and `/readyz` (docs/OPERATIONS.md, Health and
- * metrics).
+ * Calls `/healthz` and `/readyz` of the server, at the address that it noted or the configured one
+ * (docs/MONITORING.md).
  */
 async function examineServer(config: Config): Promise<{ alive: boolean; findings: Finding[] }> {
-  const found = ownAddress(config)
+  const found = runningServerUrl(config)
   if (found === undefined && config.port === 0) {
     return {
       alive: false,
-      findings: [warn('server', 'not asked: SERVICE_PORT=0 is a port that nobody knows')],
+      findings: [warn('server', 'not checked: with SERVICE_PORT=0 the port of a stopped server is unknown')],
     }
   }
   const url = found ?? serverUrl(config)
-  const health = await ask(`${url}/healthz`)
+  const health = await statusOf(`${url}/healthz`)
   if (typeof health === 'string') {
-    return { alive: false, findings: [warn('server', `${url} does not answer: ${health}`)] }
+    return { alive: false, findings: [warn('server', `${url} does not respond: ${health}`)] }
   }
   if (health !== 200) {
-    return { alive: false, findings: [fail('server', `${url}/healthz answers ${health}: another program?`)] }
+    return {
+      alive: false,
+      findings: [fail('server', `${url}/healthz returns ${health}: is it another program?`)],
+    }
   }
-  const ready = await ask(`${url}/readyz`)
+  const ready = await statusOf(`${url}/readyz`)
   const finding =
     ready === 200
       ? ok('server', `${url} is alive and ready`)
-      : fail('server', `${url} is alive and not ready: /readyz answers ${ready}`)
+      : fail('server', `${url} is alive and not ready: /readyz returns ${ready}`)
   return { alive: true, findings: [finding] }
 }
 
-/** The status, or why there is none. */
-async function ask(url: string): Promise<number | string> {
+/** @returns the status, or a text that says why the request failed */
+async function statusOf(url: string): Promise<number | string> {
   try {
-    const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS), redirect: 'manual' })
-    await answer.body?.cancel()
-    return answer.status
+    const response = await fetch(url, { signal: AbortSignal.timeout(RESPONSE_MS_MAX), redirect: 'manual' })
+    await response.body?.cancel()
+    return response.status
   } catch (error) {
     if (!(error instanceof Error)) return String(error)
     return error.cause instanceof Error ? error.cause.message : error.message

@@ -4,7 +4,13 @@ import { isFileSystemError } from '../base/durable-file.js'
 import { readBounded } from '../base/bounded-file.js'
 import { parseManifest } from '../proof/export-lines.js'
 import type { Manifest } from '../strand/strand-export.js'
-import { boundedText, errorText, describeRefusal, describeTrouble, readRefusal } from './server-answer.js'
+import {
+  boundedText,
+  errorText,
+  describeRefusal,
+  describeRequestError,
+  readRefusal,
+} from './server-answer.js'
 import { command, fail, exitCodes } from './command.js'
 import { printable } from './printable.js'
 import { type Progress, startProgress } from './progress.js'
@@ -14,14 +20,14 @@ import { interruptible } from './stop-signals.js'
 import { isGzip, unpacked } from './unpacked.js'
 
 const USAGE = `Usage: strandfast import FILE [FILE...] [--seed-file FILE] [--hold]
-Has the running server take exports in, each checked record by record; FILE may be gzipped. What is there already
-is passed over, so an import that was cut off is done again. Files of one strand are given in their order.
---seed-file holds the seed (64 hex digits) of the agent's key, where the server cannot derive it. --hold keeps the agents
-from taking writes afterwards: more of their strands is to come.
+Sends exports to the running server, which checks and imports each record; FILE may be gzipped. Records that exist already are
+skipped, so an interrupted import can be repeated. Give several files of one strand in their order.
+--seed-file holds the seed (64 hex digits) of the agent's key, if the server cannot derive it. With --hold, the agents do not accept
+writes after the import: use it if later files of their strands follow.
 ${SERVER_USAGE}`
 
-/** Bytes of an answer. */
-const ANSWER_BYTES_MAX = 65_536
+/** Maximum length of a response. */
+const RESPONSE_BYTES_MAX = 65_536
 
 interface SendRequest {
   files: string[]
@@ -31,25 +37,25 @@ interface SendRequest {
   hold: boolean
 }
 
-/** A file that is to be sent. */
+/** A file to send. */
 interface Source {
   file: string
   manifest: Manifest
-  /** A later file has more of its strand. */
+  /** Whether the agent accepts no writes after this file, because a later file continues its strand. */
   hold: boolean
 }
 
 /**
- * Sends exports to a server, which imports them (docs/OPERATIONS.md, Taking exports back in). The first that it refuses
- * ends the command.
- * @returns the exit code: 0 all are imported, 1 one is not, 66 a file cannot be read, 78 wrong usage
+ * Sends exports to a server, which imports them (docs/BACKUPS.md). Stops at the first export that the server
+ * refuses.
+ * @returns the exit code: 0 all imported, 1 one was not imported, 66 a file cannot be read, 78 wrong usage
  */
 export const importCommand = command({
   usage: USAGE,
   options: { ...serverOptions, 'seed-file': { type: 'string' }, hold: { type: 'boolean', default: false } },
   operands: true,
   read({ 'seed-file': seedFile, hold, ...values }, files): SendRequest | string {
-    if (files.length === 0) return 'Expected one FILE at least'
+    if (files.length === 0) return 'Expected at least one FILE'
     const server = serverOf(values)
     if (typeof server === 'string') return server
     const seed = seedFile === undefined ? undefined : readBounded(seedFile, limits.smallFileBytesMax)
@@ -76,17 +82,20 @@ async function sendAll(request: SendRequest, signal: AbortSignal): Promise<numbe
   } catch (error) {
     progress?.end()
     const exitCode = isFileSystemError(error) ? exitCodes.noInput : exitCodes.foundWrong
-    return fail(`${file} was not imported: ${describeTrouble(error, request.url)}`, exitCode)
+    return fail(`${file} was not imported: ${describeRequestError(error, request.url)}`, exitCode)
   }
 }
 
-/** @throws Error for a file that cannot be read or does not begin with a manifest; then nothing is sent */
+/**
+ * Reads the manifests of all files before anything is sent.
+ * @throws Error if a file cannot be read, or has no manifest
+ */
 async function readSources({ files, hold }: SendRequest): Promise<Source[]> {
-  const found: Pick<Source, 'file' | 'manifest'>[] = []
-  for (const file of files) found.push({ file, manifest: await readManifest(file) })
-  return found.map(({ file, manifest }, place) => {
-    const more = found.slice(place + 1).some((later) => later.manifest.strand === manifest.strand)
-    return { file, manifest, hold: hold || more }
+  const sources: Pick<Source, 'file' | 'manifest'>[] = []
+  for (const file of files) sources.push({ file, manifest: await readManifest(file) })
+  return sources.map(({ file, manifest }, index) => {
+    const isContinued = sources.slice(index + 1).some((later) => later.manifest.strand === manifest.strand)
+    return { file, manifest, hold: hold || isContinued }
   })
 }
 
@@ -98,13 +107,13 @@ async function readManifest(file: string): Promise<Manifest> {
       if (manifest === undefined) break
       return manifest
     }
-    throw new Error(`${file} does not begin with a manifest of an export`)
+    throw new Error(`${file} does not begin with the manifest of an export`)
   } finally {
     raw.destroy()
   }
 }
 
-/** Sends a file. @returns the result in words. @throws Error when the server refuses it */
+/** Sends a file. @returns a line about the result. @throws Error if the server refuses the file */
 async function send(
   source: Source,
   { url, key, seed }: SendRequest,
@@ -117,9 +126,9 @@ async function send(
   if (await isGzip(file)) headers.set('content-encoding', 'gzip')
   const body = streamOf(withProgress(file, { agent: manifest.agent, progress }))
   const request = { method: 'POST', headers, body, duplex: 'half', signal, redirect: 'error' } as const
-  const answer = await fetch(hold ? `${url}?hold=true` : url, request)
-  if (!answer.ok) throw new Error(refusal(answer.status, await errorText(answer)))
-  return describe(await boundedText(answer, ANSWER_BYTES_MAX))
+  const response = await fetch(hold ? `${url}?hold=true` : url, request)
+  if (!response.ok) throw new Error(refusal(response.status, await errorText(response)))
+  return describe(await boundedText(response, RESPONSE_BYTES_MAX))
 }
 
 function streamOf(source: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array> {
@@ -135,7 +144,7 @@ function streamOf(source: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array
   })
 }
 
-/** The bytes of a file, which are counted for the progress: a slow server makes them wait. */
+/** Reads a file as fast as the server takes its bytes, and shows the progress. */
 async function* withProgress(
   file: string,
   { agent, progress }: { agent: string; progress: Progress },
@@ -150,7 +159,7 @@ async function* withProgress(
 }
 
 function describe(text: string): string {
-  const answer: unknown = JSON.parse(text)
+  const result: unknown = JSON.parse(text)
   const {
     agent_id: agent,
     imported,
@@ -158,16 +167,17 @@ function describe(text: string): string {
     record_count: count,
     chain_head: head,
     open,
-  } = membersOf(answer)
-  const state = open === true ? '' : '; it takes no writes yet'
-  return `IMPORTED ${imported} records of ${agent}, ${skipped} were there: ${count} now, chain head ${head}${state}`
+  } = membersOf(result)
+  const state = open === true ? '' : '; the agent does not accept writes yet'
+  return `Imported ${imported} records of ${agent}, skipped ${skipped}; record count ${count}, chain head ${head}${state}`
 }
 
-/** Why the server refused a file, and how much of it is in. */
+/** Why the server refused a file, and how many of its records were imported before. */
 function refusal(status: number, text: string): string {
-  const { imported, ...said } = readRefusal(status, text)
-  const before = typeof imported === 'number' && imported > 0 ? ` (${imported} records before are in)` : ''
-  return `${describeRefusal(said)}${before}`
+  const { imported, ...problem } = readRefusal(status, text)
+  const before =
+    typeof imported === 'number' && imported > 0 ? ` (${imported} records before it were imported)` : ''
+  return `${describeRefusal(problem)}${before}`
 }
 
 function membersOf(value: unknown): Record<string, unknown> {

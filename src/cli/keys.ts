@@ -1,21 +1,21 @@
-import { boundedText, describeTrouble, refusalOf } from './server-answer.js'
+import { boundedText, describeRequestError, refusalOf } from './server-answer.js'
 import { command, fail, exitCodes } from './command.js'
 import { printable } from './printable.js'
 import { SERVER_USAGE, serverOf, serverOptions } from './server-url.js'
 
 const USAGE = `Usage: strandfast keys rotate [--organism ID]
-Has the running server sign users' tokens by its next key, of an organism where one is named. Tokens that are out stay
-good until they expire.
+Makes the running server sign users' tokens with its next key; with --organism, the tokens of that organism. Tokens issued before
+remain valid until they expire.
 ${SERVER_USAGE}`
 
-/** Milliseconds that the server may take. */
-const PATIENCE_MS = 30_000
+/** Milliseconds that the server may take to respond. */
+const TIMEOUT_MS = 30_000
 
-/** Bytes of its answer. */
-const ANSWER_BYTES_MAX = 65_536
+/** Maximum length of the response. */
+const RESPONSE_BYTES_MAX = 65_536
 
 /**
- * Rotates the key that signs users' tokens (docs/OPERATIONS.md, Signing people in).
+ * Rotates the key that signs users' tokens (docs/SIGN-IN.md).
  * @returns the exit code: 0 rotated, 1 the server refused or cannot be reached, 78 wrong usage
  */
 export const keysCommand = command({
@@ -27,23 +27,23 @@ export const keysCommand = command({
     if (typeof server === 'string') return server
     const { url, key } = server
     if (key === undefined)
-      return 'Expected --key or SERVICE_ROOT_API_KEY, or --data-dir on the machine of the server'
+      return "Expected --key or SERVICE_ROOT_API_KEY, or --data-dir on the server's machine"
     return { url, key, organism }
   },
   async run({ url, key, organism }) {
-    const below = organism === undefined ? '/v1/auth' : `/v1/organisms/${encodeURIComponent(organism)}/auth`
+    const path = organism === undefined ? '/v1/auth' : `/v1/organisms/${encodeURIComponent(organism)}/auth`
     const refused = (detail: string) => fail(`The key was not rotated: ${detail}`)
     try {
-      const response = await fetch(`${url}${below}/keys/rotate`, {
+      const response = await fetch(`${url}${path}/keys/rotate`, {
         method: 'POST',
         headers: { authorization: `Bearer ${key}` },
-        signal: AbortSignal.timeout(PATIENCE_MS),
+        signal: AbortSignal.timeout(TIMEOUT_MS),
       })
       if (!response.ok) return refused(await refusalOf(response))
-      process.stdout.write(`${printable(await boundedText(response, ANSWER_BYTES_MAX))}\n`)
+      process.stdout.write(`${printable(await boundedText(response, RESPONSE_BYTES_MAX))}\n`)
       return exitCodes.fine
     } catch (error) {
-      return refused(describeTrouble(error, url))
+      return refused(describeRequestError(error, url))
     }
   },
 })

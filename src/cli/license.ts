@@ -9,8 +9,8 @@ import { printable } from './printable.js'
 import { configOf } from './read-settings.js'
 
 const USAGE = `Usage: strandfast license issue --licensee NAME [--days 365] [--data-dir DIR]
-Prints a license for SERVICE_LICENSE_KEY. It is signed by the authority of the data directory, which is made when there
-is none; other servers check it by SERVICE_LICENSE_PUBLIC_KEY. NAME has at most 200 characters, --days 1 to 36500.
+Prints a license for SERVICE_LICENSE_KEY, signed by the authority of the data directory; the authority is created if it does not
+exist. Other servers check the license with SERVICE_LICENSE_PUBLIC_KEY. NAME has 1 to 200 characters, --days is 1 to 36500.
 `
 
 const DAYS_DEFAULT = '365'
@@ -19,7 +19,7 @@ const LICENSEE_CHARS_MAX = 200
 const FEATURES = ['auth']
 
 /**
- * Issues a license of the auth add-on (docs/OPERATIONS.md, Signing people in). Only the token goes to standard output.
+ * Issues a license of the auth add-on (docs/SIGN-IN.md). Standard output gets the license alone.
  * @returns the exit code: 0, or 78 for wrong usage, wrong settings or a data directory that cannot be used
  */
 export const licenseCommand = command({
@@ -33,7 +33,7 @@ export const licenseCommand = command({
   read({ licensee, days, 'data-dir': dataDir }) {
     const name = licensee?.trim() ?? ''
     if (name === '' || name.length > LICENSEE_CHARS_MAX || printable(name) !== name)
-      return 'Expected --licensee with a name'
+      return 'Expected --licensee to be a name of 1 to 200 printable characters'
     if (!/^[1-9]\d{0,4}$/.test(days) || Number(days) > DAYS_MAX)
       return `Expected --days from 1 to ${DAYS_MAX}`
     return { grant: { licensee: name, days: Number(days), features: FEATURES }, dataDir }
@@ -50,7 +50,7 @@ export const licenseCommand = command({
       process.stderr.write(`public key of the authority: ${publicKey}\n`)
       if (auth.licensePublicKey !== undefined && auth.licensePublicKey !== publicKey) {
         process.stderr.write(
-          'warning: SERVICE_LICENSE_PUBLIC_KEY names another authority, which the server goes by\n',
+          'warning: SERVICE_LICENSE_PUBLIC_KEY is the key of another authority: a server with these settings rejects this license\n',
         )
       }
       return exitCodes.fine

@@ -5,14 +5,14 @@ import { nearestName } from '../settings/nearest-name.js'
 import { exitCodes } from './command.js'
 import { printable } from './printable.js'
 
-/** One command of the command line. `run` returns the exit code. */
 interface CommandEntry {
   name: string
   summary: string
+  /** @returns the exit code */
   run(args: string[]): Promise<number>
 }
 
-// Each command loads only its own parts: `verify` must run where the server cannot.
+// Each command imports only its own modules: `verify` must run on machines on which the server cannot.
 const commands: readonly CommandEntry[] = [
   {
     name: 'serve',
@@ -26,12 +26,12 @@ const commands: readonly CommandEntry[] = [
   },
   {
     name: 'doctor',
-    summary: 'Examines the machine, the data directory and the running server',
+    summary: 'Checks the machine, the data directory and the running server',
     run: async (args) => (await import('./doctor.js')).doctorCommand(args),
   },
   {
     name: 'keygen',
-    summary: 'Makes a seed and its public key',
+    summary: 'Prints a new seed and its public key',
     run: async (args) => (await import('./keygen.js')).keygenCommand(args),
   },
   {
@@ -51,8 +51,13 @@ const commands: readonly CommandEntry[] = [
   },
   {
     name: 'query',
-    summary: 'Prints records that meet conditions, as lines of JSON',
+    summary: 'Prints records that match conditions, as lines of JSON',
     run: async (args) => (await import('./query.js')).queryCommand(args),
+  },
+  {
+    name: 'status',
+    summary: 'Prints the status of an agent, with its public key',
+    run: async (args) => (await import('./status.js')).statusCommand(args),
   },
   {
     name: 'tail',
@@ -66,7 +71,7 @@ const commands: readonly CommandEntry[] = [
   },
   {
     name: 'import',
-    summary: 'Has the running server take exports in',
+    summary: 'Imports exports into the running server',
     run: async (args) => (await import('./import.js')).importCommand(args),
   },
   {
@@ -81,7 +86,7 @@ const commands: readonly CommandEntry[] = [
   },
   {
     name: 'witness',
-    summary: "Sees that a server's log of strand heads only grows",
+    summary: "Checks that a server's log of strand heads only grows",
     run: async (args) => (await import('./witness.js')).witnessCommand(args),
   },
   {
@@ -91,12 +96,12 @@ const commands: readonly CommandEntry[] = [
   },
   {
     name: 'restore',
-    summary: 'Makes a data directory of a backup that holds',
+    summary: 'Checks a backup and makes a data directory from it',
     run: async (args) => (await import('./restore.js')).restoreCommand(args),
   },
   {
     name: 'cluster',
-    summary: 'Makes and looks at a cluster over a PostgreSQL database',
+    summary: 'Creates, checks and shows a cluster on a PostgreSQL database',
     run: async (args) => (await import('./cluster.js')).clusterCommand(args),
   },
 ]
@@ -104,12 +109,12 @@ const commands: readonly CommandEntry[] = [
 const usage = `Usage: strandfast COMMAND [OPTIONS]
 
 ${commands.map(({ name, summary }) => `  ${name.padEnd(8)} ${summary}\n`).join('')}
-  --help     Shows this, or after a command its own usage
+  --help     Shows this help, or the usage of a command
   --version  Shows the version
 
-Settings are environment variables, described in docs/config.md of this package; serve, check and doctor take them as
-flags too: SERVICE_DATA_DIR is --data-dir.
-Exit codes: 0 fine, 1 found wrong, 66 a file cannot be read, 75 try again, 78 configuration or usage.
+Settings are environment variables, described in docs/config.md of this package; serve, check and doctor also take them as
+flags: SERVICE_DATA_DIR is --data-dir.
+Exit codes: 0 success, 1 failure, 66 a file cannot be read, 75 try again, 78 wrong configuration or usage.
 `
 
 async function run([name, ...args]: string[]): Promise<number> {
@@ -126,8 +131,8 @@ function unknownCommand(name: string): string {
     name,
     commands.map((known) => known.name),
   )
-  const meant = nearest === undefined ? '' : ` (was ${nearest} meant?)`
-  return `No such command: ${printable(name)}${meant}: strandfast --help lists them\n`
+  const hint = nearest === undefined ? '' : ` (did you mean ${nearest}?)`
+  return `Unknown command ${printable(name)}${hint}: see strandfast --help\n`
 }
 
 function print(text: string): number {
@@ -135,19 +140,19 @@ function print(text: string): number {
   return exitCodes.fine
 }
 
-// A reader that has enough, as `head` has, a full disk or a closed terminal ends no command, least of all the server. A
-// command whose result could not be written has failed.
-let unwritten: NodeJS.ErrnoException | undefined
+// A closed pipe, as after `| head`, a closed terminal or a full disk must not end a command, least of all the
+// server. A command whose output could not be written has failed, except into a closed pipe.
+let outputError: NodeJS.ErrnoException | undefined
 process.stderr.on('error', () => {})
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') unwritten = error
+  if (error.code !== 'EPIPE') outputError = error
 })
 
-// Not process.exit, which would lose output that a pipe has not taken yet.
+// process.exit would lose output that is still buffered for a pipe.
 process.exitCode = await run(process.argv.slice(2))
-// A write to a file says only afterwards that it failed.
+// A failed write to a file is reported only in a later turn of the event loop.
 await setImmediate()
-if (unwritten !== undefined) {
-  process.stderr.write(`The output could not be written: ${unwritten.message}\n`)
+if (outputError !== undefined) {
+  process.stderr.write(`The output could not be written: ${outputError.message}\n`)
   process.exitCode ||= exitCodes.foundWrong
 }

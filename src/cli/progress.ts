@@ -4,10 +4,10 @@ import { printable } from './printable.js'
 /** Milliseconds between two updates of the line. */
 const UPDATE_MS = 200
 
-/** Columns of a terminal that does not say how many it has. */
-const COLUMNS_USUAL = 80
+/** Width assumed for a terminal that does not report its width. */
+const COLUMNS_DEFAULT = 80
 
-/** Where progress is shown, as standard error is. */
+/** The terminal that shows the progress, such as standard error. */
 export interface Screen {
   isTTY?: boolean | undefined
   columns?: number | undefined
@@ -16,19 +16,19 @@ export interface Screen {
 
 /** Shows the progress of long work. */
 export interface Progress {
-  /** Begins a part; that before it stays on the screen as it ended. */
+  /** Begins a part of the work; the last line of the part before stays on the screen. */
   show(part: ProgressPart): void
-  /** Called by work that gives the timer no turn, as often as it likes. */
+  /** Updates the line if it is due. Called often by work that blocks the event loop, where no timer runs. */
   tick(): void
-  /** Shows the present state at once, before work that gives no turn for long. */
+  /** Updates the line now. Called before work that blocks the event loop for long. */
   paint(): void
   /** Ends the line. */
   end(): void
 }
 
 /**
- * Shows progress on a terminal: one line that is updated, with the rate and the time left. In a pipe or a file it shows
- * nothing.
+ * Shows progress on a terminal as one updated line, with the rate and the remaining time. Writes nothing to a
+ * pipe or a file.
  */
 export function startProgress(screen: Screen = process.stderr, nowMs = () => performance.now()): Progress {
   if (screen.isTTY !== true) return { show() {}, tick() {}, paint() {}, end() {} }
@@ -64,7 +64,7 @@ class ProgressLine implements Progress {
     this.#endPart()
   }
 
-  /** Leaves the last state of a part; one that took no time shows nothing. */
+  /** Shows the final state of a part, unless the part ended before the first update. */
   #endPart(): void {
     if (this.#shown !== '') {
       this.paint()
@@ -79,9 +79,9 @@ class ProgressLine implements Progress {
     if (this.#part === undefined) return
     const { part, sinceMs } = this.#part
     const line = printable(describeProgress(part, this.#paintedMs - sinceMs))
-    // A line that the terminal breaks could not be updated. Some terminals do not know their width and say 0.
+    // A line that wraps cannot be updated. Some terminals report a width of 0.
     const { columns = 0 } = this.#screen
-    const text = line.slice(0, (columns > 0 ? columns : COLUMNS_USUAL) - 1)
+    const text = line.slice(0, (columns > 0 ? columns : COLUMNS_DEFAULT) - 1)
     if (text === this.#shown) return
     this.#shown = text
     this.#screen.write(`\r\u001B[K${text}`)

@@ -5,7 +5,7 @@ import {
   readProcessConfig,
   settings,
 } from '../settings/config.js'
-import { licenseStanding } from '../auth/license.js'
+import { licenseStatus } from '../auth/license.js'
 import { systemClock } from '../base/clock.js'
 import { isFileSystemError } from '../base/durable-file.js'
 import { authorityPublicKey } from '../data/license-authority.js'
@@ -14,15 +14,15 @@ import type { ParseArgsConfig } from 'node:util'
 import { nearestName } from '../settings/nearest-name.js'
 import type { Environment, Setting, SettingFault } from '../settings/setting.js'
 
-/** The settings by which a command runs, or the exit code it ends with at once. */
+/** The settings of a command; or that its usage was requested, or what is wrong with its flags. */
 export type ReadSettings = { ok: true; reading: ConfigReading } | { ok: false; help: boolean; fault: string }
 
-/** The settings of a command that takes `--data-dir` beside arguments of its own. */
+/** Reads the settings of a command that takes no settings as flags but `--data-dir`. */
 export function settingsOf(dataDir: string | undefined): ConfigReading {
   return readProcessConfig(dataDir === undefined ? {} : { SERVICE_DATA_DIR: dataDir })
 }
 
-/** The same, or the exit code where they are wrong, which is said. */
+/** Like `settingsOf`, but prints the faults. @returns the settings, or an exit code if they are invalid */
 export function configOf(dataDir: string | undefined): Config | number {
   const reading = settingsOf(dataDir)
   if (reading.ok) return reading.config
@@ -30,7 +30,10 @@ export function configOf(dataDir: string | undefined): Config | number {
   return exitCodes.configuration
 }
 
-/** Reads the settings of the environment and those given as flags, which take precedence. `--help` ends it. */
+/**
+ * Reads the settings from the environment and from flags, which take precedence. With `--help`, nothing is
+ * read.
+ */
 export function readSettings(args: readonly string[]): ReadSettings {
   if (isHelp(args)) return { ok: false, help: true, fault: '' }
   const flags = readFlags(args)
@@ -40,16 +43,16 @@ export function readSettings(args: readonly string[]): ReadSettings {
   return { ok: true, reading: { ...reading, faults: namedByFlags(reading.faults, flags.given) } }
 }
 
-/** The warnings about the settings, with that about a license that does not hold. Sentences without a full stop. */
+/** The warnings about the settings, including one about an invalid license. Sentences without a full stop. */
 export async function warningsOf(reading: ConfigReading): Promise<string[]> {
   if (!reading.ok) return reading.warnings
   const { auth, dataDir } = reading.config
-  // That no license is set is among the warnings already.
+  // A missing license is among the warnings already.
   if (!auth.enabled || auth.licenseKey === undefined) return reading.warnings
   try {
     const publicKey = auth.licensePublicKey ?? authorityPublicKey(dataDir)
     const { licenseKey } = auth
-    const standing = await licenseStanding({ licenseKey, publicKey, nowMs: systemClock() })
+    const standing = await licenseStatus({ licenseKey, publicKey, nowMs: systemClock() })
     return standing.state === 'valid' ? reading.warnings : [...reading.warnings, standing.detail]
   } catch (error) {
     if (!isFileSystemError(error)) throw error
@@ -58,17 +61,17 @@ export async function warningsOf(reading: ConfigReading): Promise<string[]> {
 }
 
 /*
- * Every setting as a flag of the command line: SERVICE_DATA_DIR is --data-dir. Secrets have none, since every user of
- * the machine sees the arguments of a process.
+ * Every setting is a flag of the command line: SERVICE_DATA_DIR is --data-dir. Secrets have no flags, because
+ * every user of the machine can see the arguments of a process.
  */
 
-/** Flags as settings, or what is wrong with them. */
+/** Flags by the names of their settings, or what is wrong with them. */
 type FlagReading = { ok: true; given: Environment } | { ok: false; fault: string }
 
 const list: readonly Setting<unknown>[] = Object.values(settings)
 const byFlag = new Map(list.map((setting) => [flagOf(setting.name), setting]))
 
-/** The flag of a setting, with its two hyphens. */
+/** The flag of a setting: `--data-dir` for `SERVICE_DATA_DIR`. */
 export function flagOf(name: string): string {
   return `--${name
     .replace(/^SERVICE_/, '')
@@ -77,8 +80,8 @@ export function flagOf(name: string): string {
 }
 
 /**
- * Reads arguments that are flags of settings alone. A flag of true or false may stand alone, for true.
- * @returns the settings by their names, to be given precedence over the environment
+ * Reads arguments of which all are flags of settings. A boolean flag without a value means true.
+ * @returns the values by the names of their settings
  */
 export function readFlags(args: readonly string[]): FlagReading {
   const unknown = args.map((arg) => faultOf(arg)).find((fault) => fault !== undefined)
@@ -86,7 +89,7 @@ export function readFlags(args: readonly string[]): FlagReading {
   const options: NonNullable<ParseArgsConfig['options']> = {}
   for (const flag of byFlag.keys()) options[flag.slice(2)] = { type: 'string' }
   try {
-    const { values } = parseOnce({ args: spelledOut(args), options })
+    const { values } = parseOnce({ args: withBooleanValues(args), options })
     const given: Environment = {}
     for (const [flag, { name }] of byFlag) {
       const value = values[flag.slice(2)]
@@ -98,14 +101,14 @@ export function readFlags(args: readonly string[]): FlagReading {
   }
 }
 
-/** Faults whose settings came from flags, named by these. */
+/** Replaces the names of settings that came from flags by the flags, in faults. */
 export function namedByFlags(faults: readonly SettingFault[], given: Environment): SettingFault[] {
   return faults.map((fault) =>
     given[fault.name] === undefined ? fault : { ...fault, name: flagOf(fault.name) },
   )
 }
 
-/** The flags, one a line, for the usage of a command. */
+/** The flags, one per line, for the usage of a command. */
 export function describeFlags(): string {
   const shown = list.filter(({ secret }) => secret !== true)
   return shown.map(({ name, allowed }) => `  ${flagOf(name).padEnd(34)} ${allowed}\n`).join('')
@@ -117,16 +120,16 @@ function faultOf(arg: string): string | undefined {
   const setting = byFlag.get(flag)
   if (setting === undefined) {
     const nearest = nearestName(flag, [...byFlag.keys()])
-    return `Unknown option ${flag}${nearest === undefined ? '' : ` (was ${nearest} meant?)`}`
+    return `Unknown option ${flag}${nearest === undefined ? '' : ` (did you mean ${nearest}?)`}`
   }
   if (setting.secret !== true) return undefined
-  return `${flag} is a secret, which every user would see among the processes of the machine, so set ${setting.name}`
+  return `${flag} is not a flag, because every user of the machine could see the secret: set ${setting.name} instead`
 }
 
-/** The arguments with the value of each flag that stands alone. */
-function spelledOut(args: readonly string[]): string[] {
-  return args.map((arg, place) => {
-    const isSwitch = typeof byFlag.get(arg)?.default === 'boolean'
-    return isSwitch && (args[place + 1] ?? '--').startsWith('--') ? `${arg}=true` : arg
+/** The arguments, with `=true` added to boolean flags without a value. */
+function withBooleanValues(args: readonly string[]): string[] {
+  return args.map((arg, index) => {
+    const isBoolean = typeof byFlag.get(arg)?.default === 'boolean'
+    return isBoolean && (args[index + 1] ?? '--').startsWith('--') ? `${arg}=true` : arg
   })
 }

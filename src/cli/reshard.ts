@@ -10,25 +10,25 @@ import { startProgress } from './progress.js'
 import { configOf } from './read-settings.js'
 
 const USAGE = `Usage: strandfast reshard --shards N [--data-dir DIR]
-Moves the data directory to N shards, 1 to ${shardsMax}. The server must be stopped. Strands, hashes and signatures stay as
-they are. Needs free space for a second copy of the data; cut off at any moment, the directory is as before or moved.
+Changes the number of shards of the data directory to N, 1 to ${shardsMax}. The server must be stopped. Strands, hashes and
+signatures do not change. Needs free space for a second copy of the data. An interrupted move leaves the directory as it was.
 `
 
-/** Records after which the clock is looked at. */
+/** The progress line is updated at most once per this many records. */
 const TICK_RECORDS = 256
 
 const MEBIBYTE = 1_048_576
 
 /**
- * Moves a data directory to another number of shards (docs/adr/0021-resharding.md).
- * @returns the exit code: 0 moved, or nothing to do; 1 the data is damaged or there is no room, and nothing has changed;
- * 78 wrong usage or settings, or a data directory that is in use
+ * Changes the number of shards of a data directory (docs/adr/0021-resharding.md).
+ * @returns the exit code: 0 moved, or nothing to do; 1 the data is damaged or free space is missing, and
+ * nothing has changed; 78 wrong usage or settings, or a data directory that is in use
  */
 export const reshardCommand = command({
   usage: USAGE,
   options: { shards: { type: 'string' }, 'data-dir': { type: 'string' } },
   read({ shards: text = '', 'data-dir': dataDir }) {
-    const shards = shardsIn(text)
+    const shards = parseShardCount(text)
     return typeof shards === 'string' ? shards : { shards, dataDir }
   },
   async run({ shards, dataDir }) {
@@ -44,8 +44,8 @@ export const reshardCommand = command({
   },
 })
 
-/** The number that --shards was given; a text where it is none. */
-export function shardsIn(text: string): number | string {
+/** Parses the value of --shards. @returns a text that says what is wrong if it is not a valid number */
+export function parseShardCount(text: string): number | string {
   const shards = /^\d{1,2}$/.test(text) ? Number(text) : 0
   return shards >= 1 && shards <= shardsMax
     ? shards
@@ -58,9 +58,9 @@ async function reshardDirectory(
   config: Config,
 ): Promise<number> {
   if (format.cluster !== undefined) {
-    tell(
-      `The data directory ${path} is that of a node of the cluster ${format.cluster}, which has a fixed number of shards: make ` +
-        'a directory of it by strandfast cluster pull, reshard that one, and push it into an empty database',
+    logLine(
+      `The data directory ${path} belongs to a node of the cluster ${format.cluster}, whose number of shards is fixed: copy the ` +
+        'cluster with strandfast cluster pull, reshard the copy, and push it into an empty database',
     )
     return exitCodes.configuration
   }
@@ -71,22 +71,22 @@ async function reshardDirectory(
   const needed = bytesNeeded(shardBytes(path, format.shards), shards)
   const free = freeBytes(path)
   if (free < needed) {
-    tell(
-      `Expected ${mebibytes(needed)} MiB of free space in ${path} for a second copy, got ${mebibytes(free)} MiB`,
+    logLine(
+      `Not enough free space in ${path} for a second copy: ${mebibytes(needed)} MiB needed, ${mebibytes(free)} MiB free`,
     )
     return exitCodes.foundWrong
   }
-  const { reshard, strayUsers } = await import('../../workers/reshard/reshard.js')
+  const { reshard, hasStrayUsers: strayUsers } = await import('../../workers/reshard/reshard.js')
   const from = Array.from({ length: format.shards }, (_none, shard) => shardFolder(path, shard))
   if (await strayUsers({ from, rootAgent: config.agentId })) {
-    tell(
-      `The directory holds users that belong to another default agent than SERVICE_AGENT_ID=${config.agentId}: set it ` +
-        'to the one that the server is run with',
+    logLine(
+      `The directory holds users of another default agent than SERVICE_AGENT_ID=${config.agentId}: set it to the value ` +
+        'with which the server runs',
     )
     return exitCodes.configuration
   }
-  tell(
-    `moving from ${format.shards} to ${shards} shards; ${mebibytes(needed)} MiB of ${mebibytes(free)} MiB may be used`,
+  logLine(
+    `moving from ${format.shards} to ${shards} shards, using up to ${mebibytes(needed)} of ${mebibytes(free)} MiB of free space`,
   )
   const build = beginBuild(path)
   const to = Array.from({ length: shards }, (_none, shard) => shardFolder(build, shard))
@@ -99,21 +99,22 @@ async function reshardDirectory(
   } catch (error) {
     progress.end()
     dropBuild(path)
-    tell(`Not moved, and nothing has changed: ${describe(error)}`)
+    logLine(`Not moved, and nothing has changed: ${describe(error)}`)
     return exitCodes.foundWrong
   }
   switchOver(path, format, shards)
   process.stdout.write(
-    `Moved ${moved.agents} agents with ${moved.records} records to ${shards} shards, each record checked\n`,
+    `Moved ${moved.agents} agents with ${moved.records} records to ${shards} shards and checked each record\n`,
   )
   if (config.shards !== undefined && config.shards !== shards) {
-    tell(`SERVICE_SHARDS is ${config.shards}: unset it, or set it to ${shards}, before the next start`)
+    logLine(`SERVICE_SHARDS is ${config.shards}: unset it or set it to ${shards} before the next start`)
   }
   return exitCodes.fine
 }
 
 /**
- * Bytes that a second copy may take: trees that are filled out of order are less full than those that were appended to.
+ * The maximum size of a second copy. B-trees that are filled out of order have less full pages than those
+ * appended to.
  */
 function bytesNeeded(bytes: number, shards: number): number {
   return Math.ceil(bytes * limits.reshardSpaceFactor) + shards * MEBIBYTE
@@ -123,19 +124,19 @@ function mebibytes(bytes: number): number {
   return Math.ceil(bytes / MEBIBYTE)
 }
 
-/** Shows how far a reshard is; it gives timers no turn. */
-function reshardProgress(): { onProgress(told: ReshardProgress): void; end(): void } {
-  const progress = startProgress()
+/** Shows the progress of a reshard, which blocks the event loop, so timers do not run. */
+function reshardProgress(): { onProgress(progress: ReshardProgress): void; end(): void } {
+  const line = startProgress()
   let last: ReshardProgress | undefined
   return {
-    onProgress(told) {
-      const isNext = told.step !== last?.step
-      last = told
+    onProgress(progress) {
+      const isNewStep = progress.step !== last?.step
+      last = progress
       const state = () => ({ done: last?.records ?? 0, total: last?.total })
-      if (isNext) progress.show({ doing: told.step, unit: 'records', state })
-      if (told.records % TICK_RECORDS === 0) progress.tick()
+      if (isNewStep) line.show({ doing: progress.step, unit: 'records', state })
+      if (progress.records % TICK_RECORDS === 0) line.tick()
     },
-    end: () => progress.end(),
+    end: () => line.end(),
   }
 }
 
@@ -144,6 +145,6 @@ function describe(error: unknown): string {
   return error.cause instanceof Error ? `${error.message} (${error.cause.message})` : error.message
 }
 
-function tell(line: string): void {
+function logLine(line: string): void {
   process.stderr.write(`${printable(line)}\n`)
 }

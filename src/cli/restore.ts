@@ -7,13 +7,13 @@ import { configOf } from './read-settings.js'
 import { runStoreCommand } from './store-command.js'
 
 const USAGE = `Usage: strandfast restore DIR [--data-dir DIR]
-Makes the data directory of --data-dir or the settings, which is absent or empty, of the backup in DIR, if every file of it is as its
-manifest says and every strand verifies. Otherwise it says what is wrong and leaves nothing. A backup without the master
-seed needs SERVICE_MASTER_SEED.
+Restores the backup in DIR to the data directory (--data-dir or SERVICE_DATA_DIR), which must be absent or empty. Checks every file
+against the manifest, and every strand. If a check fails, reports what is wrong and removes the incomplete directory. A
+backup without the master seed needs SERVICE_MASTER_SEED.
 `
 
 /**
- * Restores a backup (docs/OPERATIONS.md, Backups).
+ * Restores a backup (docs/BACKUPS.md).
  * @returns the exit code: 0 restored, 1 failed or the backup does not verify, 78 wrong usage or settings
  */
 export const restoreCommand = command({
@@ -37,14 +37,14 @@ export const restoreCommand = command({
 
 function describe(
   dataDir: string,
-  { shards, created_at_ms: madeAtMs, heads_root: headsRoot }: BackupManifest,
+  { shards, created_at_ms: createdAtMs, heads_root: headsRoot }: BackupManifest,
 ): string {
   const records = shards.reduce((sum, shard) => sum + shard.records, 0)
   const agents = shards.reduce((sum, shard) => sum + shard.agents, 0)
   const lines = [
-    `RESTORED ${records} records of ${agents} agents to ${dataDir}, as of ${new Date(madeAtMs).toISOString()}`,
+    `Restored ${records} records of ${agents} agents to ${dataDir}, as of ${new Date(createdAtMs).toISOString()}`,
     `heads root  ${headsRoot}`,
-    'tokens      no token of a user, refresh token or link from before is good: users sign in again',
+    'tokens      all access tokens, refresh tokens and links from before are invalid: users must sign in again',
   ]
   return `${lines.join('\n')}\n`
 }

@@ -11,8 +11,8 @@ import { answerOf } from '../protocol/pool-tasks.js'
 import { isPlace, isSubtree } from '../protocol/reader-tasks.js'
 import type { Trailer } from '../strand/strand-export.js'
 
-/** What a thread answers: nothing if the place is not known and the first line does not name one. */
-const isAnswer = optional(
+/** The result of a thread: undefined if the position is not known and the first line does not contain it. */
+const isResult = optional(
   members<SegmentResult>({
     lines: isNumber,
     place: isPlace,
@@ -31,8 +31,8 @@ const isAnswer = optional(
     erasures: listOf(
       anyOf(
         members<Extract<Erasure, { kind: 'erased' }>>({ kind: oneOf('erased'), seq: isNumber, hash: isText }),
-        members<Extract<Erasure, { kind: 'told' }>>({
-          kind: oneOf('told'),
+        members<Extract<Erasure, { kind: 'named' }>>({
+          kind: oneOf('named'),
           targetSeq: isNumber,
           target: isText,
         }),
@@ -55,7 +55,7 @@ const isAnswer = optional(
 /** Threads that check segments of an export, one for each core. */
 export class SegmentPool {
   readonly #pool: Piscina
-  /** Segments in work at once: one in each thread and one that waits for it. */
+  /** Maximum number of segments that are being checked or queued: two for each thread. */
   readonly segmentsMax: number
 
   constructor() {
@@ -70,8 +70,8 @@ export class SegmentPool {
   }
 
   async check(segment: Segment): Promise<SegmentResult | undefined> {
-    const found: unknown = await this.#pool.run(segment, { name: 'verifySegment' })
-    return answerOf(isAnswer, found)
+    const result: unknown = await this.#pool.run(segment, { name: 'verifySegment' })
+    return answerOf(isResult, result)
   }
 
   async close(): Promise<void> {

@@ -1,36 +1,37 @@
 import { relative, resolve } from 'node:path'
 import { inspect } from 'node:util'
-import { assertFree } from '../front/door/free-port.js'
+import { assertFree } from '../front/engine/free-port.js'
 import { pooledRandom } from '../base/random.js'
 import { type Config, describeFaults } from '../settings/config.js'
 import { describeFlags, readSettings, warningsOf } from './read-settings.js'
 import { type DataDirectory, openDataDirectory } from '../data/directory.js'
-import { loadEngine } from '../front/door/engine.js'
-import { openCluster } from './cluster-settings.js'
+import { loadEngine } from '../front/engine/engine.js'
+import { readClusterOrigin } from './cluster-settings.js'
 import { exitCodes, showUsage } from './command.js'
-import { reachedAt } from './server-url.js'
+import { loopbackUrl } from './server-url.js'
 import { stopSignals } from './stop-signals.js'
 
 const USAGE = `Usage: strandfast serve [--port N] [--data-dir DIR] [--SETTING VALUE…]
-Serves requests until SIGTERM, SIGINT or SIGHUP. Settings are environment variables, described in docs/config.md, or flags, which
-take precedence; strandfast check checks them.
+Serves requests until SIGTERM, SIGINT or SIGHUP. Settings are environment variables (docs/config.md), or flags, which take
+precedence. strandfast check checks them.
 `
 
 /**
- * Milliseconds within which a second signal counts as the first: npm passes on a Ctrl-C that this process has received
- * already.
+ * A second signal within this time, in milliseconds, is ignored: npm forwards a Ctrl-C that the terminal has
+ * sent to this process already.
  */
 const SAME_SIGNAL_MS = 500
 
 /**
- * Runs the server (docs/OPERATIONS.md, The process). Prints where it listens as the only line on standard output.
- * @returns the exit code: 0 stopped, 1 failed, 78 settings, Node or data directory with which it cannot run
+ * Runs the server (docs/OPERATIONS.md, The process). The only line on standard output is the address on which
+ * it listens.
+ * @returns the exit code: 0 stopped, 1 failed, 78 unusable settings, Node version or data directory
  */
 export async function serveCommand(args: string[]): Promise<number> {
   const options = readSettings(args)
   if (!options.ok) return showUsage(USAGE + describeFlags(), options)
   const { reading } = options
-  for (const warning of await warningsOf(reading)) tell(`warning: ${warning}`)
+  for (const warning of await warningsOf(reading)) logLine(`warning: ${warning}`)
   if (!reading.ok) {
     process.stderr.write(describeFaults(reading.faults))
     return exitCodes.configuration
@@ -38,31 +39,31 @@ export async function serveCommand(args: string[]): Promise<number> {
   hideEd25519Warning()
   const loading = await loadEngine(reading.config.httpEngine)
   if (!loading.ok) return refuse(loading.detail)
-  const { slowerBecause } = loading.loaded
-  if (slowerBecause !== undefined) tell(`serving by node:http: ${slowerBecause}`)
-  const taken = await takenPort(reading.config)
-  if (taken !== undefined) {
-    tell(taken)
+  const { fallbackReason: slowerBecause } = loading.loaded
+  if (slowerBecause !== undefined) logLine(`serving with node:http: ${slowerBecause}`)
+  const portFault = await checkPort(reading.config)
+  if (portFault !== undefined) {
+    logLine(portFault)
     return end(exitCodes.foundWrong)
   }
   const { signalled, canEnd } = waitForSignal()
-  const cluster = await Promise.race([openCluster(reading.config), signalled])
-  // Nothing is open yet.
+  const cluster = await Promise.race([readClusterOrigin(reading.config), signalled])
+  // A signal arrived; nothing is open yet.
   if (cluster === undefined) return end(exitCodes.fine)
   if (!cluster.ok) {
-    tell(cluster.detail)
+    logLine(cluster.detail)
     return end(cluster.exitCode)
   }
-  for (const warning of cluster.warnings) tell(`warning: ${warning}`)
+  for (const warning of cluster.warnings) logLine(`warning: ${warning}`)
   const opening = openDataDirectory({ ...reading.config, origin: cluster.origin }, pooledRandom())
   if (!opening.ok) return refuse(opening.detail)
-  // Shown before anything can fail, because no later start shows it again.
+  // Printed before a later step can fail, because no later start prints it again.
   const { rootKeyCreated } = opening.directory
-  if (rootKeyCreated !== undefined) tell(`root key, shown this once: ${rootKeyCreated}`)
+  if (rootKeyCreated !== undefined) logLine(`root key, shown this once: ${rootKeyCreated}`)
   try {
     return await runUntil({ signalled, canEnd }, reading.config, opening.directory)
   } catch (error) {
-    tell(`The server failed: ${error instanceof Error ? error.message : String(error)}`)
+    logLine(`The server failed: ${error instanceof Error ? error.message : String(error)}`)
     return end(exitCodes.foundWrong)
   } finally {
     opening.directory.close()
@@ -70,10 +71,11 @@ export async function serveCommand(args: string[]): Promise<number> {
 }
 
 /**
- * Why the server could not listen. Looked at before the data directory is made and its root key shown, which no later
- * start shows again.
+ * Checks that the port is free before the data directory is created: the first start prints the root key, and
+ * no later start does.
+ * @returns why the server cannot listen, or undefined
  */
-async function takenPort({ host, port }: Config): Promise<string | undefined> {
+async function checkPort({ host, port }: Config): Promise<string | undefined> {
   if (port === 0) return undefined
   try {
     await assertFree({ host, port })
@@ -84,15 +86,15 @@ async function takenPort({ host, port }: Config): Promise<string | undefined> {
 }
 
 async function runUntil(signals: Signals, config: Config, directory: DataDirectory): Promise<number> {
-  // Loaded once it is known that it can serve, since it takes a while.
+  // Importing the server takes a while, so it happens only after the checks.
   const { serve } = await import('../main.js')
   const server = await serve(config, directory, signals)
   if (server === undefined) return end(exitCodes.fine)
   process.stdout.write(`listening on ${server.url}\n`)
-  if (directory.rootKeyCreated !== undefined || process.stderr.isTTY) tell(nextSteps(server.url, config))
+  if (directory.rootKeyCreated !== undefined || process.stderr.isTTY) logLine(nextSteps(server.url, config))
   await signals.signalled
   const timer = setTimeout(() => {
-    tell(`The server did not stop within ${config.shutdownTimeoutSecs} s`)
+    logLine(`The server did not stop within ${config.shutdownTimeoutSecs} s`)
     void server.end()
   }, config.shutdownTimeoutSecs * 1000)
   await server.stop()
@@ -100,28 +102,28 @@ async function runUntil(signals: Signals, config: Config, directory: DataDirecto
   return end(exitCodes.fine)
 }
 
-/** Where to look next, for whoever starts the server by hand or for the first time. */
+/** A hint for a first start, and for starts from a terminal. */
 function nextSteps(url: string, { dataDir, console: withConsole }: Config): string {
   const [, program = ''] = process.argv
-  // As it was started: where the package is not installed, there is no command of this name.
+  // The command as it was called: without an installed package, there is no command named strandfast.
   const command = program.endsWith('.js') ? `node ${relative('.', program)}` : 'strandfast'
-  const where = dataDir === resolve('data') ? '' : ` --data-dir ${relative('.', dataDir)}`
+  const dataDirFlag = dataDir === resolve('data') ? '' : ` --data-dir ${relative('.', dataDir)}`
   const pages = withConsole
-    ? `${reachedAt(url)}/ in a browser shows the records, /docs every operation`
-    : `${reachedAt(url)}/docs shows every operation`
-  return `next: ${pages}; a first record: ${command} write hello --data '{"text":"world"}'${where}`
+    ? `${loopbackUrl(url)}/ in a browser shows the records, /docs every operation`
+    : `${loopbackUrl(url)}/docs shows every operation`
+  return `next: ${pages}; a first record: ${command} write hello --data '{"text":"world"}'${dataDirFlag}`
 }
 
 interface Signals {
-  /** Resolves at the first signal that asks it to stop. */
+  /** Resolves at the first stop signal. */
   signalled: Promise<void>
-  /** Makes the second signal, and an error that nobody catches, call `end`. */
+  /** Sets the function that ends the process at the second signal and at an uncaught error. */
   canEnd(end: () => Promise<void>): void
 }
 
 /**
- * A second signal ends the process at once, as does an error that nobody catches. An exit waits for threads, which can take
- * long in native calls.
+ * Ends the process immediately at a second signal or an uncaught error. A normal exit waits for the threads,
+ * which can be in long native calls.
  */
 function waitForSignal(): Signals {
   let end: () => Promise<void> = async () => process.exit(exitCodes.foundWrong)
@@ -137,37 +139,37 @@ function waitForSignal(): Signals {
     for (const signal of stopSignals) process.on(signal, onSignal)
   })
   process.on('uncaughtException', (error: unknown) => {
-    // Node would wait for all threads: for ever for one in the middle of a write to LMDB.
-    tell(`The server failed: ${inspect(error)}`)
+    // Node would wait for all threads, without end for one in the middle of a write to LMDB.
+    logLine(`The server failed: ${inspect(error)}`)
     void end()
   })
   return { signalled, canEnd: (threadsEnd) => (end = threadsEnd) }
 }
 
 /**
- * Node 20.19 calls Ed25519 in WebCrypto experimental and says so at the first token that is signed; later versions have
- * it unchanged and call it stable. Other warnings are shown as usual.
+ * Hides one warning: Node 20.19 warns at the first signature that Ed25519 in WebCrypto is experimental; later
+ * versions call the same implementation stable.
  */
 function hideEd25519Warning(): void {
-  const nodes = process.listeners('warning')
+  const listeners = process.listeners('warning')
   process.removeAllListeners('warning')
   process.on('warning', (warning) => {
     if (warning.name === 'ExperimentalWarning' && warning.message.includes('Ed25519')) return
-    for (const tell of nodes) tell.call(process, warning)
+    for (const listener of listeners) listener.call(process, warning)
   })
 }
 
-/** Ends the process even if a thread or a socket is still open, once the code has reached the caller. */
+/** Ends the process after `code` was returned, even if a thread or a socket is still open. */
 function end(code: number): number {
   setImmediate(() => process.exit(code))
   return code
 }
 
 function refuse(detail: string): number {
-  tell(detail)
+  logLine(detail)
   return end(exitCodes.configuration)
 }
 
-function tell(line: string): void {
+function logLine(line: string): void {
   process.stderr.write(`${line}\n`)
 }

@@ -3,7 +3,7 @@ import { findServer } from '../data/address.js'
 import { type Config, describeFaults } from '../settings/config.js'
 import { settingsOf } from './read-settings.js'
 
-/** The options by which every command that asks a server is told which. */
+/** The options that select the server of a command. */
 export const serverOptions = {
   url: { type: 'string' },
   key: { type: 'string' },
@@ -11,81 +11,85 @@ export const serverOptions = {
 } as const
 
 /** The lines of a usage about `serverOptions`. */
-export const SERVER_USAGE = `On the server's own machine, its address and root key are found in the data directory: that of --data-dir or the settings.
-Otherwise: --url URL, and --key KEY or SERVICE_ROOT_API_KEY.
+export const SERVER_USAGE = `On the machine of the server, its address and root key are read from the data directory (--data-dir or SERVICE_DATA_DIR).
+On another machine, give --url URL, and --key KEY or SERVICE_ROOT_API_KEY.
 `
 
-/** The same of a command that goes on at the next address. */
-export const SERVERS_USAGE = `${SERVER_USAGE}--url takes the nodes of a cluster between commas: where one is away or stands by, the next is asked.
+/** `SERVER_USAGE` for a command that accepts several addresses. */
+export const SERVERS_USAGE = `${SERVER_USAGE}--url accepts the nodes of a cluster, separated by commas: if one cannot be reached or is a standby, the next is tried.
 `
 
-/** What `serverOptions` were given. */
-export type ServerValues = Partial<Record<keyof typeof serverOptions, string>>
+/** The values of `serverOptions`. */
+export type ServerOptionValues = Partial<Record<keyof typeof serverOptions, string>>
 
-/** A server to ask: the address without a slash at the end. */
+/** A server: its address without a trailing slash, and the API key to use. */
 export interface ServerTarget {
   url: string
   key: string | undefined
 }
 
-/** A server, or the nodes of a cluster, to ask in turn: addresses without a slash at the end. */
+/**
+ * A server or the nodes of a cluster, tried one after another: addresses without a trailing slash, and the
+ * API key to use.
+ */
 export interface ServerTargets {
   urls: readonly string[]
   key: string | undefined
 }
 
-/** Where a server with these settings is reached from its own machine, without a slash at the end. */
+/** The address of a server with these settings on its own machine, without a trailing slash. */
 export function serverUrl({ host, port, tls }: Pick<Config, 'host' | 'port' | 'tls'>): string {
-  const named = host.includes(':') ? `[${host}]` : host
-  return reachedAt(`${tls === undefined ? 'http' : 'https'}://${named}:${port}`)
+  const hostname = host.includes(':') ? `[${host}]` : host
+  return loopbackUrl(`${tls === undefined ? 'http' : 'https'}://${hostname}:${port}`)
 }
 
-/** Where the server of a data directory on this machine is reached, as its running server has noted. */
-export function ownAddress({ dataDir }: Pick<Config, 'dataDir'>): string | undefined {
+/** The address that the running server has written to its data directory; undefined if no server runs. */
+export function runningServerUrl({ dataDir }: Pick<Config, 'dataDir'>): string | undefined {
   const { url } = findServer(dataDir)
-  return url === undefined ? undefined : reachedAt(url)
+  return url === undefined ? undefined : loopbackUrl(url)
 }
 
-/** The address at which a server that listens at `url` is reached from its own machine. */
-export function reachedAt(url: string): string {
-  return url.replace(...anyAddress)
+/** Replaces a wildcard host in the address on which a server listens by the loopback address. */
+export function loopbackUrl(url: string): string {
+  return url.replace(...wildcardHost)
 }
 
-/** Every address of the machine, as a server listens on it: reached on that of the machine itself. */
-const anyAddress = [
+const wildcardHost = [
   /\/\/(0\.0\.0\.0|\[::\])(?=:|$)/,
   (_all: string, host: string) => (host === '[::]' ? '//[::1]' : '//127.0.0.1'),
 ] as const
 
 /**
- * The address of the running server for a command, and the key: from --url and --key, otherwise from the data directory
- * of a server on this machine, otherwise from the settings. The root key of a data directory is sent to no other address
- * than that of its server. A text says what is wrong.
+ * The server address and API key of a command: from --url and --key, otherwise from the data directory of a
+ * server on this machine, otherwise from the settings. The root key of a data directory is sent only to the
+ * server of that directory.
+ * @returns a text if something is wrong
  */
 export function serverOf({
   url: givenUrl,
   key: givenKey,
   'data-dir': dataDir,
-}: ServerValues): ServerTarget | string {
-  if (givenUrl?.includes(',') === true) return 'Expected one URL after --url: this command asks one server'
+}: ServerOptionValues): ServerTarget | string {
+  if (givenUrl?.includes(',') === true) return 'Expected --url to be one URL: this command calls one server'
   let [url, key] = [givenUrl, givenKey]
   if (url === undefined || key === undefined) {
     const reading = settingsOf(dataDir)
     if (!reading.ok) return describeSettings(reading.faults)
-    const found = findServer(reading.config.dataDir)
-    const ownUrl = ownAddress(reading.config) ?? serverUrl(reading.config)
+    const running = findServer(reading.config.dataDir)
+    const ownUrl = runningServerUrl(reading.config) ?? serverUrl(reading.config)
     url ??= ownUrl
-    key ??= reading.config.rootApiKey ?? (isSameServer(url, ownUrl) ? found.rootKey : undefined)
+    key ??= reading.config.rootApiKey ?? (isSameServer(url, ownUrl) ? running.rootKey : undefined)
   }
-  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) return 'Expected an http or https URL after --url'
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) return 'Expected --url to be an http or https URL'
   return { url: url.replace(/\/+$/, ''), key }
 }
 
 /**
- * The same for a command that goes on at the next address: --url may name several, between commas. The root key of a data
- * directory is sent to none of them.
+ * Like `serverOf`, for a command that accepts several addresses in --url, separated by commas. With several
+ * addresses, the root key of a data directory is never sent.
+ * @returns a text if something is wrong
  */
-export function serversOf(values: ServerValues): ServerTargets | string {
+export function serversOf(values: ServerOptionValues): ServerTargets | string {
   const { url, key, 'data-dir': dataDir } = values
   if (url?.includes(',') !== true) {
     const server = serverOf(values)
@@ -99,17 +103,17 @@ export function serversOf(values: ServerValues): ServerTargets | string {
   return checkedServers({ urls, key: reading.config.rootApiKey })
 }
 
-/** Addresses as the client takes them; a text says why it would not. */
+/** Checks and normalizes addresses as the client does. @returns a text if one is wrong */
 function checkedServers({ urls, key }: ServerTargets): ServerTargets | string {
   try {
-    return { urls: new Addresses(urls).inTurn, key }
+    return { urls: new Addresses(urls).urls, key }
   } catch (error) {
     return `--url: ${error instanceof Error ? error.message : String(error)}`
   }
 }
 
 function describeSettings(faults: Parameters<typeof describeFaults>[0]): string {
-  return `Settings are wrong: ${describeFaults(faults).trimEnd().replaceAll('\n', '; ')}`
+  return `The settings are invalid: ${describeFaults(faults).trimEnd().replaceAll('\n', '; ')}`
 }
 
 function isSameServer(url: string, ownUrl: string): boolean {

@@ -1,7 +1,10 @@
-/** Signals that ask a process to stop; a terminal that is closed sends SIGHUP. */
+/** Signals that stop a process; a closed terminal sends SIGHUP. */
 export const stopSignals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
 
-/** Calls `stop` at a signal; a second one of the same kind ends the process. @returns a function that takes this back */
+/**
+ * Calls `stop` at a stop signal; a second signal of the same kind ends the process.
+ * @returns a function that removes the handlers
+ */
 export function onStopSignal(stop: () => void): () => void {
   for (const signal of stopSignals) process.once(signal, stop)
   return () => {
@@ -9,7 +12,7 @@ export function onStopSignal(stop: () => void): () => void {
   }
 }
 
-/** Does work that such a signal ends: `signal` then has the reason, as after a call of `stop`. */
+/** Runs work that a stop signal, or a call of `stop`, aborts through `signal`. */
 export async function interruptible<Result>(
   work: (signal: AbortSignal, stop: () => void) => Promise<Result>,
 ): Promise<Result> {

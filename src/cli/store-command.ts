@@ -6,9 +6,9 @@ import { startProgress } from './progress.js'
 import { interruptible } from './stop-signals.js'
 
 /**
- * Runs a backup or a restore, showing how far it has come; a signal that asks it to stop ends it cleanly.
- * @param command `failed` begins the line on standard error that says why it failed; `niced` gives a running server
- * priority
+ * Runs a backup or a restore and shows its progress. A stop signal ends it cleanly.
+ * @param command `failed` is the beginning of error lines; `niced` lowers the priority of the threads below a
+ * running server's
  * @returns the exit code
  */
 export async function runStoreCommand(

@@ -4,14 +4,14 @@ import type { Subscription, SubscribeOptions } from '../client/subscription.js'
 import type { StreamEvent } from '../client/types.js'
 import { command, fail, exitCodes } from './command.js'
 import { describeError, printable } from './printable.js'
-import { describeTrouble } from './server-answer.js'
+import { describeRequestError } from './server-answer.js'
 import { type ServerTargets, SERVERS_USAGE, serverOptions, serversOf } from './server-url.js'
 import { interruptible } from './stop-signals.js'
 
 const USAGE = `Usage: strandfast tail [NAME…] [--since TIME] [--filter FIELD]
-Prints records as they are written, as lines of JSON, until Ctrl-C: of the agents or collections named, or of all. Where the
-connection is lost it goes on by itself from the last record, without a gap. --since prints first what was written from
-then on: TIME is ISO 8601 or Unix milliseconds. --filter leaves out records of one NAME whose body lacks the field.
+Prints records of the given agents or collections, or of all, as they are written: lines of JSON, until Ctrl-C. After a lost
+connection it continues with the record after the last one printed, without a gap. --since starts with the records written since
+TIME, which is ISO 8601 or Unix milliseconds. With one NAME, --filter prints only records whose body has the field.
 ${SERVERS_USAGE}`
 
 interface TailRequest extends ServerTargets {
@@ -22,7 +22,8 @@ interface TailRequest extends ServerTargets {
 
 /**
  * Follows strands (docs/OPERATIONS.md, Command line).
- * @returns the exit code: 0 after Ctrl-C or when nobody reads the output any more, 1 the server refused, 78 wrong usage
+ * @returns the exit code: 0 after Ctrl-C or when the output pipe is closed, 1 the server refused, 78 wrong
+ * usage
  */
 export const tailCommand = command({
   usage: USAGE,
@@ -30,37 +31,38 @@ export const tailCommand = command({
   operands: true,
   read(values, names): TailRequest | string {
     const { since, filter } = values
-    if (filter !== undefined && names.length !== 1) return 'Expected one NAME with --filter'
+    if (filter !== undefined && names.length !== 1) return 'Expected exactly one NAME with --filter'
     const server = serversOf(values)
     return typeof server === 'string' ? server : { names, since, filter, ...server }
   },
   run: (request) =>
     interruptible(async (signal, stop) => {
-      // The reader of a pipe that was closed shows at the next write, which may be long in coming.
+      // A closed pipe shows as an error of a later write, possibly while the stream waits for the next
+      // record.
       process.stdout.once('error', stop)
-      const refused = await followed(request, signal)
-      if (refused === undefined) return exitCodes.fine
-      return fail(`The stream ended: ${describeTrouble(refused, request.urls)}`)
+      const refusal = await follow(request, signal)
+      if (refusal === undefined) return exitCodes.fine
+      return fail(`The stream ended: ${describeRequestError(refusal, request.urls)}`)
     }),
 })
 
-/** Follows until the signal; resolves with the error of a server that refuses. */
-function followed({ urls, key, names, since, filter }: TailRequest, signal: AbortSignal): Promise<unknown> {
+/** Follows strands until the signal. @returns the error if the server refuses, otherwise undefined */
+function follow({ urls, key, names, since, filter }: TailRequest, signal: AbortSignal): Promise<unknown> {
   const client = new ServiceClient({ url: urls, apiKey: key })
   return new Promise((resolve) => {
     signal.addEventListener('abort', () => resolve(undefined), { once: true })
-    let lost = false
+    let isLost = false
     const options: SubscribeOptions = {
       since,
       signal,
       onError: resolve,
       onReconnect(cause) {
-        if (!lost) tell(`The connection is lost, trying again: ${describeError(cause)}`)
-        lost = true
+        if (!isLost) logLine(`The connection was lost, reconnecting: ${describeError(cause)}`)
+        isLost = true
       },
       onOpen() {
-        if (lost) tell('Connected again')
-        lost = false
+        if (isLost) logLine('Reconnected')
+        isLost = false
       },
     }
     subscribe(client, { names, filter, options })
@@ -77,12 +79,12 @@ function subscribe(
   return client.subscribeAgent(name, print, { ...options, filter })
 }
 
-/** Prints an event; a slow reader makes the stream wait. */
+/** Prints an event, and waits for a slow reader, so that the stream waits too. */
 async function print({ timestamp: _date, ...event }: StreamEvent): Promise<void> {
   if (process.stdout.write(`${printable(JSON.stringify(event))}\n`)) return
   await once(process.stdout, 'drain').catch(() => undefined)
 }
 
-function tell(line: string): void {
+function logLine(line: string): void {
   process.stderr.write(`${line}\n`)
 }

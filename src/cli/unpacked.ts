@@ -2,15 +2,15 @@ import { open } from 'node:fs/promises'
 import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 
-/** Bytes by which gzip is known (RFC 1952, 2.3.1). */
+/** Length of the magic number of gzip (RFC 1952, 2.3.1). */
 const MAGIC_BYTES = 2
 
-/** Whether bytes begin as gzip does. JSON cannot. */
+/** Whether bytes begin with the magic number of gzip. JSON cannot. */
 function beginsAsGzip(bytes: Uint8Array): boolean {
   return bytes[0] === 0x1f && bytes[1] === 0x8b
 }
 
-/** Whether a file begins as gzip does, whatever its name. @throws Error of the file system */
+/** Whether a file is gzipped, by its first bytes. @throws Error of the file system */
 export async function isGzip(file: string): Promise<boolean> {
   const handle = await open(file)
   try {
@@ -21,7 +21,10 @@ export async function isGzip(file: string): Promise<boolean> {
   }
 }
 
-/** The bytes of a stream, unpacked where they begin as gzip does. @throws what the stream ends with */
+/**
+ * The bytes of a stream, decompressed if the stream is gzipped.
+ * @throws the error of the stream, or of a broken gzip
+ */
 export async function* unpacked(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
   const chunks = withHead(source)
   const { value: head } = await chunks.next()
@@ -33,7 +36,7 @@ export async function* unpacked(source: AsyncIterable<Buffer>): AsyncGenerator<B
   yield* beginsAsGzip(head) ? pipeline(whole(head), createGunzip(), () => {}) : whole(head)
 }
 
-/** Chunks, the first of which is long enough to know gzip by, where there are as many bytes: a pipe may begin with one. */
+/** Joins chunks until the first one holds the magic number: a pipe may deliver a single byte first. */
 async function* withHead(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
   let head: Buffer | undefined = Buffer.alloc(0)
   for await (const chunk of source) {

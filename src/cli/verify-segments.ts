@@ -8,7 +8,7 @@ import {
   emptyExport,
   readFirstLine,
 } from '../proof/export-check.js'
-import { runNow } from '../proof/job.js'
+import { runSync } from '../proof/job.js'
 import { jobs } from '../proof/node/jobs.js'
 import { checkSegment } from '../proof/node/segment.js'
 import type { SegmentOptions, SegmentResult } from '../proof/segment-check.js'
@@ -16,18 +16,20 @@ import type { Manifest } from '../strand/strand-export.js'
 import { SegmentPool } from './segment-pool.js'
 import { splitSegments } from './split-lines.js'
 
-/** How often `onProgress` is called. */
+/** `onProgress` is called once per this many records. */
 const PROGRESS_RECORDS = 1_000
 
-/** Options of the check, and a callback for progress. */
+/**
+ * Options of the check, and a callback for progress with the records checked and the total of the manifest.
+ */
 export interface VerifyOptions extends ExportOptions {
   onProgress?: (records: number, total: number) => void
 }
 
 /**
- * Checks an export with the same verdict as `verifyExport`, in threads: one for each core, each with a segment of the
- * lines. Memory does not grow with the strand. An export of one segment is checked without threads.
- * @throws Error when the export cannot be read
+ * Checks an export as `verifyExport` does, in parallel: one thread for each core checks segments of the
+ * lines. Memory does not grow with the strand. An export of a single segment is checked without threads.
+ * @throws Error if the export cannot be read
  */
 export async function verifySegments(
   chunks: AsyncIterable<Uint8Array>,
@@ -51,10 +53,9 @@ export async function verifySegments(
   }
 }
 
-/** A segment that a thread works on. */
-interface SegmentInWork {
+interface PendingSegment {
   bytes: Uint8Array
-  found: Promise<SegmentResult | undefined>
+  result: Promise<SegmentResult | undefined>
 }
 
 class SegmentedCheck {
@@ -62,31 +63,31 @@ class SegmentedCheck {
   readonly #options: SegmentOptions
   readonly #onProgress: VerifyOptions['onProgress']
   readonly #spare: Uint8Array[]
-  readonly #whole: ExportCheck
-  readonly #sent: SegmentInWork[] = []
+  readonly #check: ExportCheck
+  readonly #pending: PendingSegment[] = []
   #pool: SegmentPool | undefined
-  #told = 0
+  #reportedRecords = 0
 
   constructor(manifest: Manifest, { onProgress, ...options }: VerifyOptions, spare: Uint8Array[]) {
     this.#manifest = manifest
     this.#options = options
     this.#onProgress = onProgress
     this.#spare = spare
-    this.#whole = new ExportCheck(manifest, options)
+    this.#check = new ExportCheck(manifest, options)
   }
 
-  /** Takes the lines after the manifest in the first segment. */
+  /** Checks the lines after the manifest in the first segment. */
   first(bytes: Uint8Array): ExportFault | undefined {
     return this.#join(this.#checkHere(bytes))
   }
 
-  /** Takes the other segments. An unreadable line is reported after the faults before it. */
+  /** Checks the other segments. Faults before an unreadable line take precedence over its error. */
   async rest(segments: AsyncIterable<Uint8Array>): Promise<ExportFault | undefined> {
     try {
       for await (const bytes of segments) {
         const pool = (this.#pool ??= new SegmentPool())
-        this.#sent.push({ bytes, found: pool.check(this.#segment(bytes)) })
-        const fault = this.#sent.length >= pool.segmentsMax ? await this.#joinNext() : undefined
+        this.#pending.push({ bytes, result: pool.check(this.#segment(bytes)) })
+        const fault = this.#pending.length >= pool.segmentsMax ? await this.#joinNext() : undefined
         if (fault !== undefined) return fault
       }
     } catch (error) {
@@ -98,17 +99,17 @@ class SegmentedCheck {
   }
 
   end(): VerifiedExport | ExportFault {
-    return runNow(this.#whole.end(), jobs)
+    return runSync(this.#check.end(), jobs)
   }
 
   async close(): Promise<void> {
-    // The results of the other segments are not needed any more.
-    for (const { found } of this.#sent) found.catch(() => undefined)
+    // The results of the remaining segments are no longer needed, so their errors are ignored.
+    for (const { result } of this.#pending) result.catch(() => undefined)
     await this.#pool?.close()
   }
 
   async #joinAll(): Promise<ExportFault | undefined> {
-    while (this.#sent.length > 0) {
+    while (this.#pending.length > 0) {
       const fault = await this.#joinNext()
       if (fault !== undefined) return fault
     }
@@ -116,24 +117,24 @@ class SegmentedCheck {
   }
 
   async #joinNext(): Promise<ExportFault | undefined> {
-    const sent = this.#sent.shift()
-    if (sent === undefined) return undefined
-    const found = await sent.found
-    const fits = found !== undefined && runNow(this.#whole.fits(found), jobs)
-    const fault = this.#join(fits ? found : this.#checkHere(sent.bytes))
-    const { buffer } = sent.bytes
+    const segment = this.#pending.shift()
+    if (segment === undefined) return undefined
+    const result = await segment.result
+    const fits = result !== undefined && runSync(this.#check.fits(result), jobs)
+    const fault = this.#join(fits ? result : this.#checkHere(segment.bytes))
+    const { buffer } = segment.bytes
     if (buffer.byteLength === limits.verifySegmentBytes) this.#spare.push(new Uint8Array(buffer))
     return fault
   }
 
-  /** Checks a segment whose place is now known. */
+  /** Checks a segment in this thread, from the position that is now known. */
   #checkHere(bytes: Uint8Array): SegmentResult {
     const result = checkSegment({
       ...this.#segment(bytes),
-      place: this.#whole.place,
-      trailer: this.#whole.trailer,
+      place: this.#check.place,
+      trailer: this.#check.trailer,
     })
-    if (result === undefined) throw new Error('Expected a segment with a place to be checked')
+    if (result === undefined) throw new Error('A segment with a known position was not checked')
     return result
   }
 
@@ -142,10 +143,10 @@ class SegmentedCheck {
   }
 
   #join(result: SegmentResult): ExportFault | undefined {
-    const fault = runNow(this.#whole.join(result), jobs)
-    for (; this.#told + PROGRESS_RECORDS <= this.#whole.records;) {
-      this.#told += PROGRESS_RECORDS
-      this.#onProgress?.(this.#told, this.#manifest.toSeq - this.#manifest.fromSeq + 1)
+    const fault = runSync(this.#check.join(result), jobs)
+    for (; this.#reportedRecords + PROGRESS_RECORDS <= this.#check.records;) {
+      this.#reportedRecords += PROGRESS_RECORDS
+      this.#onProgress?.(this.#reportedRecords, this.#manifest.toSeq - this.#manifest.fromSeq + 1)
     }
     return fault
   }

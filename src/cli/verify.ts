@@ -12,26 +12,27 @@ import { readBounded } from '../base/bounded-file.js'
 import { compareWithCheckpoint, type Comparison } from '../proof/node/compare-checkpoint.js'
 import { verifyExport } from '../proof/node/verify-export.js'
 
-const USAGE = `Usage: strandfast verify FILE --key HEX [--strand HEX] [--fast], FILE being an export (gzipped too) or - for standard input
+const USAGE = `Usage: strandfast verify FILE --key HEX [--strand HEX] [--fast]
        [--checkpoint OLD [--log LOGFILE [--log-key HEX]]]
---checkpoint also shows that the strand begins with the records of the checkpoint in the file OLD. A later key of the
-strand may have signed it, as those of answers as of a moment: FILE then holds the rotation to that key. Where OLD is one
-of the server log, LOGFILE is an export of that log from its first record.
---strand is the strand that was noted when it was first seen. Without it any strand passes that the key has signed: whoever
-holds the key can begin another one by it, for an agent of the same name.
-Without --fast every hash, body and signature is checked: each record was signed, alone or under the seal of its group.
---fast checks every hash too, those of bodies among them, but of the signatures only those that all else hangs on: of
-the first record, of each change of key and of the last record. It proves as well that no record was changed, left out
-or put in by anyone without the key; it does not prove that each record carries a valid signature of its own, nor that
-each body is JSON.
+Checks an export without a server. FILE is an export, which may be gzipped, or - for standard input. --key is the public key of
+the agent.
+--strand is the id of the strand as noted when it was first seen. Without --strand, any strand that the key has signed is accepted:
+the owner of the key can begin another strand with it, for an agent of the same name.
+--checkpoint also checks that the strand begins with the records of the checkpoint in the file OLD. A later key of the strand may
+have signed OLD; FILE must then include the rotation to that key. If OLD is a checkpoint of the server log, LOGFILE is an
+export of that log from its first record.
+By default, every hash, body and signature is checked: each record is signed, alone or by the seal of its group.
+--fast checks every hash, including those of bodies, but only the signatures of the first record, of each key rotation and of the
+last record. This also proves that no one without the key has changed, removed or inserted a record. It does not prove that
+each record has a valid signature, nor that each body is JSON.
 `
 
-/** Bytes of the file that are read at once: a step of the stream costs the same for few and for many. */
+/** Read size of a file: the cost of one step of the stream does not depend on its size. */
 const READ_BYTES = 524_288
 
 /**
- * Checks an export offline: needs only the file and the agent's public key (docs/FORMAT.md, Checking an export).
- * @returns the exit code: 0 fine, 1 found wrong, 66 a file cannot be read, 78 wrong usage
+ * Checks an export with the agent's public key, without a server (docs/FORMAT.md, Checking an export).
+ * @returns the exit code: 0 verified, 1 not verified, 66 a file cannot be read, 78 wrong usage
  */
 export const verifyCommand = command({
   usage: USAGE,
@@ -50,7 +51,7 @@ export const verifyCommand = command({
     if (!/^[0-9a-f]{64}$/.test(publicKey)) return 'Expected --key to be a public key of 64 hex digits'
     const strand = values.strand?.toLowerCase()
     if (strand !== undefined && !/^[0-9a-f]{64}$/.test(strand))
-      return 'Expected --strand to be a strand of 64 hex digits'
+      return 'Expected --strand to be the id of a strand, 64 hex digits'
     const past = readCheckpointOptions(file, values)
     return typeof past === 'string' ? past : { file, publicKey, strand, fast: values.fast, past }
   },
@@ -72,24 +73,24 @@ async function verify({ file, publicKey: trustedKey, strand, fast, past }: Verif
       },
     })
     progress.end()
-    if (!result.ok) return say(describeFault(result), exitCodes.foundWrong)
-    if (past === undefined) return say(describe(result, fast), exitCodes.fine)
-    const compared = await compareExport(past, { file, verified: result }, (one) =>
-      splitLines(openExport(one)),
+    if (!result.ok) return print(describeFault(result), exitCodes.foundWrong)
+    if (past === undefined) return print(describe(result, fast), exitCodes.fine)
+    const compared = await compareExport(past, { file, verified: result }, (path) =>
+      splitLines(openExport(path)),
     )
     return compared.ok
-      ? say(`${describe(result, fast)}compared    ${compared.shown}\n`, exitCodes.fine)
-      : say(`NOT VERIFIED: ${compared.reason}\n`, exitCodes.foundWrong)
+      ? print(`${describe(result, fast)}compared    ${compared.shown}\n`, exitCodes.fine)
+      : print(`NOT VERIFIED: ${compared.reason}\n`, exitCodes.foundWrong)
   } catch (error) {
     progress.end()
     const reason = describeError(error)
-    // A name that is mistyped says nothing against the export.
+    // A mistyped file name is not a fault of the export.
     if (isFileSystemError(error)) return fail(`Nothing was verified: ${reason}`, exitCodes.noInput)
-    return say(`NOT VERIFIED: the export cannot be read: ${reason}\n`, exitCodes.foundWrong)
+    return print(`NOT VERIFIED: the export cannot be read:  ${reason}\n`, exitCodes.foundWrong)
   }
 }
 
-function say(text: string, exitCode: number): number {
+function print(text: string, exitCode: number): number {
   process.stdout.write(printableLines(text))
   return exitCode
 }
@@ -120,19 +121,19 @@ function describe(result: VerifiedExport, fast: boolean): string {
   if (result.unexplained !== undefined) {
     const { count, firstSeq } = result.unexplained
     lines.push(
-      `UNEXPLAINED: no sys/erase in this file tells of ${count} of the erased records, the first of them record ${firstSeq};`,
-      'they were erased after its last record, or whoever handed it on has left the bodies out',
+      `UNEXPLAINED: the file has no sys/erase for ${count} of the erased records, the first of them record ${firstSeq};`,
+      'they were erased after the last record of the file, or their bodies were removed from the file',
     )
   }
   if (fast) {
     lines.push(
-      'FAST: every hash and body was checked, and the signature of the last record, which fixes all before it; not that',
-      'each record carries a valid signature of its own',
+      'FAST: every hash and body was checked, and the signature of the last record, which covers all records before it; not',
+      'checked: the signatures of the other records',
     )
   }
   if (result.partial) {
     lines.push(
-      `PARTIAL: nothing before seq ${result.firstSeq} was checked; only an export from seq 0 proves all`,
+      `PARTIAL: records before seq ${result.firstSeq} were not checked; an export from seq 0 proves the whole strand`,
     )
   }
   return `${lines.join('\n')}\n`
@@ -143,14 +144,16 @@ function describeFault(fault: ExportFault): string {
   return `NOT VERIFIED: ${record}line ${fault.line}: ${fault.reason}\n`
 }
 
-/** Which checkpoint an export is to be compared with. */
+/** The checkpoint to compare an export with. */
 interface PastCheckpoint {
+  /** The file with the checkpoint. */
   checkpoint: string
+  /** An export of the server log; undefined if the checkpoint is one of the strand itself. */
   log: string | undefined
   logKey: string | undefined
 }
 
-/** Reads these options; undefined when none is given, a text when they are wrong. */
+/** Reads the options about a checkpoint. @returns undefined if none is given, a text if they are wrong */
 function readCheckpointOptions(
   file: string,
   values: Partial<Record<'checkpoint' | 'log' | 'log-key', string>>,
@@ -158,10 +161,13 @@ function readCheckpointOptions(
   const { checkpoint, log } = values
   const logKey = values['log-key']?.toLowerCase()
   if (checkpoint === undefined) {
-    return log === undefined && logKey === undefined ? undefined : 'Expected --checkpoint with --log'
+    return log === undefined && logKey === undefined
+      ? undefined
+      : 'Expected --checkpoint together with --log or --log-key'
   }
-  if (log === undefined && logKey !== undefined) return 'Expected --log with --log-key'
-  if (file === '-' || log === '-') return 'Expected files with --checkpoint: they are read twice'
+  if (log === undefined && logKey !== undefined) return 'Expected --log together with --log-key'
+  if (file === '-' || log === '-')
+    return 'Expected FILE and --log to be files with --checkpoint, not -: they are read twice'
   if (logKey !== undefined && !/^[0-9a-f]{64}$/.test(logKey)) {
     return 'Expected --log-key to be a public key of 64 hex digits'
   }
@@ -169,21 +175,22 @@ function readCheckpointOptions(
 }
 
 /**
- * Compares a verified export with a checkpoint that was kept earlier; an export of the server log is verified first.
- * @throws Error for a file that cannot be read
+ * Compares a verified export with an earlier checkpoint. An export of the server log is verified first.
+ * @throws Error if a file cannot be read
  */
 async function compareExport(
-  asked: PastCheckpoint,
+  past: PastCheckpoint,
   { file, verified }: { file: string; verified: VerifiedExport },
   linesOf: (file: string) => AsyncIterable<string>,
 ): Promise<Comparison> {
   const note = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(
-    readBounded(asked.checkpoint, limits.smallFileBytesMax),
+    readBounded(past.checkpoint, limits.smallFileBytesMax),
   )
   const strand = { verified, lines: () => linesOf(file) }
-  const { log, logKey } = asked
+  const { log, logKey } = past
   if (log === undefined) return compareWithCheckpoint(strand, note)
-  const ofLog = await verifyExport(linesOf(log), logKey === undefined ? {} : { publicKey: logKey })
-  if (!ofLog.ok) return { ok: false, reason: `The server log: line ${ofLog.line}: ${ofLog.reason}` }
-  return compareWithCheckpoint(strand, note, { verified: ofLog, lines: () => linesOf(log) })
+  const verifiedLog = await verifyExport(linesOf(log), logKey === undefined ? {} : { publicKey: logKey })
+  if (!verifiedLog.ok)
+    return { ok: false, reason: `The server log: line ${verifiedLog.line}: ${verifiedLog.reason}` }
+  return compareWithCheckpoint(strand, note, { verified: verifiedLog, lines: () => linesOf(log) })
 }

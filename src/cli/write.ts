@@ -7,26 +7,26 @@ import { isMembers } from '../proof/strict-json.js'
 import { readJson } from '../strand/json.js'
 import { command, exitCodes } from './command.js'
 import { printable } from './printable.js'
-import { describeTrouble } from './server-answer.js'
+import { describeRequestError } from './server-answer.js'
 import { type ServerTargets, SERVERS_USAGE, serverOptions, serversOf } from './server-url.js'
-import { linesOnArrival, type NumberedLine } from './split-lines.js'
+import { streamLines, type NumberedLine } from './split-lines.js'
 import { unpacked } from './unpacked.js'
 
 const USAGE = `Usage: strandfast write NAME [--data JSON] [--type TYPE] [--json]
-Writes records to the strand of NAME: those on standard input, one JSON object a line (gzipped too), or the one of --data. NAME is an
-agent, or a collection, which its first write makes. A line that is refused is named, and the others are written.
---type is the records' type. --json prints the answer to each line as a line of JSON, in place of the sum: the record, or
-the error of one that is refused.
+Writes records to NAME: the JSON objects on standard input, one per line (may be gzipped), or the one of --data. NAME is an
+agent or a collection; the first write creates a collection. Refused lines are reported, and the others are written.
+--type is the type of the records. --json prints one line of JSON for each line instead of a summary: the record, or the
+error of a refused line.
 ${SERVERS_USAGE}`
 
-/** Records of one batch; a batch is sent with what has arrived. */
+/** Maximum number of records of one batch. */
 const BATCH_RECORDS_MAX = 1_000
 
-/** Bytes of lines in one batch, which a batch wraps in little more. */
+/** Maximum size of the lines in one batch; the batch itself is a little larger. */
 const BATCH_LINES_BYTES_MAX = limits.batchBytesMax / 4
 
-/** Statuses by which the server refuses a batch because of what is in it. */
-const refusals = new Set([400, 413, 422])
+/** Statuses with which the server refuses a batch because of its content. */
+const contentRefusals = new Set([400, 413, 422])
 
 type Body = Record<string, unknown>
 
@@ -37,14 +37,13 @@ interface WriteRequest extends ServerTargets {
   json: boolean
 }
 
-/** A line as the body of a record. */
+/** The body of a record, with the number and length of its line. */
 interface Item {
   number: number
   body: Body
   bytes: number
 }
 
-/** What was written so far. */
 interface WriteTally {
   written: number
   refused: number
@@ -55,7 +54,7 @@ interface WriteTally {
 
 /**
  * Writes records from standard input (docs/OPERATIONS.md, Command line).
- * @returns the exit code: 0 all are written, 1 some are not, 78 wrong usage
+ * @returns the exit code: 0 all written, 1 at least one not written, 78 wrong usage
  */
 export const writeCommand = command({
   usage: USAGE,
@@ -79,15 +78,15 @@ async function writeAll(request: WriteRequest): Promise<number> {
   const tally: WriteTally = { written: 0, refused: 0 }
   try {
     const client = new ServiceClient({ url: urls, apiKey: key })
-    // Names with :: are of agents of an organism, which no write makes.
+    // A name with :: belongs to an agent of an organism; a write does not create such agents.
     const strand = name.includes('::') ? client.agent<Body>(name) : client.collection<Body>(name)
     if (data === undefined && process.stdin.isTTY) {
-      process.stderr.write('Reading one JSON object a line; Ctrl-D ends\n')
+      process.stderr.write('Enter one JSON object per line; Ctrl-D ends the input\n')
     }
     const input = data === undefined ? unpacked(process.stdin) : [Buffer.from(data)]
-    for await (const lines of linesOnArrival(input)) await writeLines(strand, { lines, request, tally })
+    for await (const lines of streamLines(input)) await writeLines(strand, { lines, request, tally })
   } catch (error) {
-    process.stderr.write(`Stopped: ${describeTrouble(error, urls)}\n`)
+    process.stderr.write(`Stopped: ${describeRequestError(error, urls)}\n`)
     report(request, tally)
     return exitCodes.foundWrong
   }
@@ -95,7 +94,7 @@ async function writeAll(request: WriteRequest): Promise<number> {
   return tally.refused === 0 ? exitCodes.fine : exitCodes.foundWrong
 }
 
-/** Writes lines that arrived together, in as few batches as limits allow. */
+/** Writes lines that arrived together, in as few batches as the limits allow. */
 async function writeLines(
   strand: CollectionHandle<Body>,
   { lines, request, tally }: { lines: NumberedLine[]; request: WriteRequest; tally: WriteTally },
@@ -121,7 +120,10 @@ async function writeLines(
   await send()
 }
 
-/** Writes a batch; one that is refused whole because of a record, such as one that is too large, in two halves. */
+/**
+ * Writes a batch. If the server refuses it as a whole, because a record is too large for example, writes its
+ * two halves.
+ */
 async function writeBatch(
   strand: CollectionHandle<Body>,
   { items, request, tally }: { items: Item[]; request: WriteRequest; tally: WriteTally },
@@ -131,9 +133,9 @@ async function writeBatch(
   const bodies = items.map(({ body }) => body)
   try {
     const results = await strand.writeBatch(bodies, { atomic: false, type: request.type })
-    results.forEach((result, place) => take(result, items[place]?.number ?? 0, { request, tally }))
+    results.forEach((result, index) => countResult(result, items[index]?.number ?? 0, { request, tally }))
   } catch (error) {
-    if (!(error instanceof ServiceError) || !refusals.has(error.status)) throw error
+    if (!(error instanceof ServiceError) || !contentRefusals.has(error.status)) throw error
     if (items.length === 1) {
       refuse({ line: first.number, code: error.code, detail: error.message }, { request, tally })
       return
@@ -144,7 +146,10 @@ async function writeBatch(
   }
 }
 
-/** The body in a line; a text says what is wrong with it. Read as strictly as the server does, which sees another text. */
+/**
+ * Parses a line as strictly as the server parses records, because the server gets a new text.
+ * @returns a text that says what is wrong
+ */
 function itemOf({ number, bytes }: NumberedLine): Item | string {
   const read = readJson(bytes, limits.nestingDepthMax)
   if ('code' in read) return read.detail
@@ -152,7 +157,7 @@ function itemOf({ number, bytes }: NumberedLine): Item | string {
   return { number, body: read.value, bytes: bytes.length }
 }
 
-function take(
+function countResult(
   result: BatchItem,
   line: number,
   { request, tally }: { request: WriteRequest; tally: WriteTally },
@@ -181,8 +186,11 @@ function report(
   { name, json }: WriteRequest,
   { written, refused, firstSeq, lastSeq, head }: WriteTally,
 ): void {
-  const place = head === undefined ? '' : `: seq ${firstSeq} to ${lastSeq}, chain head ${head}`
-  const besides = refused === 0 ? '' : `, ${refused} refused`
-  const line = printable(`WRITTEN ${written} records to ${name}${besides}${place}`)
+  const seqs = firstSeq === lastSeq ? `${lastSeq}` : `${firstSeq} to ${lastSeq}`
+  const range = head === undefined ? '' : ` (seq ${seqs}, chain head ${head})`
+  const refusedText = refused === 0 ? '' : `, refused ${refused}`
+  const line = printable(
+    `Wrote ${written} ${written === 1 ? 'record' : 'records'} to ${name}${range}${refusedText}`,
+  )
   ;(json ? process.stderr : process.stdout).write(`${line}\n`)
 }

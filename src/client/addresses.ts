@@ -1,149 +1,155 @@
 import { type Deadline, type Timing, startDeadline } from './backoff.js'
 
-/** The most addresses of a client: a call may ask all of them before it waits. */
+/** Maximum number of addresses of a client: a call may try all of them before it waits. */
 const ADDRESSES_MAX = 16
 
-/** The addresses of one service: one, or those of the nodes of a cluster. Calls begin at the one that answered last. */
+/**
+ * The addresses of one service: a single one, or those of the nodes of a cluster. Calls start at the address
+ * that served last.
+ */
 export class Addresses {
   readonly #urls: readonly string[]
-  #place = 0
+  #index = 0
 
-  /** @throws TypeError for a list that cannot be meant; a lone address is taken as it is */
+  /** @throws TypeError for an invalid list; a single address is not checked */
   constructor(url: string | readonly string[]) {
     this.#urls = typeof url === 'string' ? [withoutSlash(url)] : checkedList(url)
   }
 
-  /** Where calls begin. */
+  /** The address at which calls start. */
   get current(): string {
-    return this.#urls[this.#place] ?? ''
+    return this.#urls[this.#index] ?? ''
   }
 
-  /** Whether there is more than one. */
-  get areSeveral(): boolean {
+  /** Whether there is more than one address. */
+  get hasSeveral(): boolean {
     return this.#urls.length > 1
   }
 
-  /** All of them, the current one first. */
-  get inTurn(): string[] {
-    return [...this.#urls.slice(this.#place), ...this.#urls.slice(0, this.#place)]
+  /** All addresses, the current one first. */
+  get urls(): string[] {
+    return [...this.#urls.slice(this.#index), ...this.#urls.slice(0, this.#index)]
   }
 
-  /** Calls begin at the next one, unless others have found out already that this one does not serve. */
-  leave(url: string): void {
-    if (url === this.current) this.#place = (this.#place + 1) % this.#urls.length
+  /** Makes calls start at the next address, unless another call has already done so. */
+  markUnavailable(url: string): void {
+    if (url === this.current) this.#index = (this.#index + 1) % this.#urls.length
   }
 
-  /** Calls begin at this one, which has answered after others did not. */
-  stayAt(url: string): void {
-    this.#place = Math.max(0, this.#urls.indexOf(url))
+  /** Makes calls start at this address, which has served after others failed. */
+  markAvailable(url: string): void {
+    this.#index = Math.max(0, this.#urls.indexOf(url))
   }
 }
 
-/** What the tries of one call are made of. */
-interface TriesSettings {
+interface AttemptsSettings {
   addresses: Addresses
   timing: Timing
-  /** The time of the whole call. */
+  /** The deadline of the whole call. */
   deadline: Deadline
-  /** Whether it can be sent to another address when one does not answer at all. */
-  mayGoOn: boolean
+  /** Whether the call may be sent to another address if one does not respond. */
+  canUseOtherAddresses: boolean
 }
 
 interface Failures {
   count: number
-  /** When the address may be asked again, by the monotonic clock. */
+  /** When the address may be tried again, by the monotonic clock. */
   dueMs: number
 }
 
-/** The tries of one call: where the next one goes, and when. Each address is asked at the pace of one that is alone. */
-export class Tries {
-  readonly #settings: TriesSettings
+/**
+ * The attempts of one call: which address is next, and when. Each address has its own back-off, as if it were
+ * the only one.
+ */
+export class Attempts {
+  readonly #settings: AttemptsSettings
   readonly #failures = new Map<string, Failures>()
   #url: string
-  #bound: string | undefined
-  #part: Deadline | undefined
-  #isUnderWay = false
+  #fixedUrl: string | undefined
+  #share: Deadline | undefined
+  #isRunning = false
 
-  constructor(settings: TriesSettings) {
+  constructor(settings: AttemptsSettings) {
     this.#settings = settings
     this.#url = settings.addresses.current
   }
 
-  /** Where the last try went. */
+  /** The address of the last attempt. */
   get url(): string {
     return this.#url
   }
 
-  /** How often the address of the last try has failed, that try left out until `failed` is called. */
+  /** How often the address of the last attempt has failed; `failed` counts that attempt. */
   get failures(): number {
     return this.#failures.get(this.#url)?.count ?? 0
   }
 
-  /** Whether the next try goes to an address that has not been asked. */
-  get goesOn(): boolean {
+  /** Whether the next attempt goes to an address that has not failed yet. */
+  get hasUntriedAddress(): boolean {
     return !this.#failures.has(this.#next())
   }
 
   /**
-   * Begins a try. While there are addresses that were not asked, it has its share of the call's time: a machine that is
-   * gone says nothing.
-   * @returns the time of the try
+   * Begins an attempt. While there are untried addresses, it gets only a share of the call's time, because a
+   * machine that is down may not respond at all.
+   * @returns the deadline of the attempt
    */
   begin(): Deadline {
-    this.#part?.release()
-    this.#part = undefined
-    this.#isUnderWay = true
-    const { addresses, timing, deadline, mayGoOn } = this.#settings
+    this.#share?.release()
+    this.#share = undefined
+    this.#isRunning = true
+    const { addresses, timing, deadline, canUseOtherAddresses } = this.#settings
     this.#url = this.#next()
-    const others = addresses.inTurn.filter((url) => url !== this.#url && !this.#failures.has(url)).length
+    const untried = addresses.urls.filter((url) => url !== this.#url && !this.#failures.has(url)).length
     const nowMs = timing.nowMs()
-    const shareMs = (deadline.endsAtMs - nowMs) / (others + 1)
-    if (others === 0 || !mayGoOn || !Number.isFinite(shareMs)) return deadline
-    const part = startDeadline(shareMs, nowMs, deadline.signal)
-    this.#part = part
+    const shareMs = (deadline.endsAtMs - nowMs) / (untried + 1)
+    if (untried === 0 || !canUseOtherAddresses || !Number.isFinite(shareMs)) return deadline
+    const share = startDeadline(shareMs, nowMs, deadline.signal)
+    this.#share = share
     return {
-      ...part,
+      ...share,
       stopClock: () => {
-        part.stopClock()
+        share.stopClock()
         deadline.stopClock()
       },
       release: () => {
-        part.release()
+        share.release()
         deadline.release()
       },
     }
   }
 
   /**
-   * The last try failed; its address may be asked again after `delayMs`. One that is away is left for the next.
-   * @returns milliseconds until the next try
+   * Records that the last attempt failed; its address may be tried again after `delayMs`. If the address is
+   * unavailable, the next attempt goes to another one.
+   * @returns milliseconds until the next attempt
    */
-  failed(delayMs: number, isAway: boolean): number {
-    this.#part?.release()
+  failed(delayMs: number, isUnavailable: boolean): number {
+    this.#share?.release()
     const { addresses, timing } = this.#settings
     const nowMs = timing.monotonicMs()
     this.#failures.set(this.#url, { count: this.failures + 1, dueMs: nowMs + delayMs })
-    this.#bound = isAway ? undefined : this.#url
-    // A call whose time ended before it was sent says nothing about an address.
-    if (isAway && this.#isUnderWay) addresses.leave(this.#url)
-    this.#isUnderWay = false
+    this.#fixedUrl = isUnavailable ? undefined : this.#url
+    // A timeout before the call was sent says nothing about the address.
+    if (isUnavailable && this.#isRunning) addresses.markUnavailable(this.#url)
+    this.#isRunning = false
     return Math.round(Math.max(0, this.#dueMs(this.#next(nowMs)) - nowMs))
   }
 
-  /** The last try was answered. */
+  /** Records that the last attempt succeeded. */
   answered(): void {
-    if (this.#failures.size > 0) this.#settings.addresses.stayAt(this.#url)
+    if (this.#failures.size > 0) this.#settings.addresses.markAvailable(this.#url)
   }
 
   /**
-   * One that was not asked, or else one that may be asked again now; of these the first from where other calls of this
-   * client are answered. Otherwise the soonest.
+   * The next address: an untried one, otherwise one that may be tried again now, both in the order of
+   * `Addresses`; otherwise the one that may be tried again first.
    */
   #next(nowMs = this.#settings.timing.monotonicMs()): string {
-    if (this.#bound !== undefined) return this.#bound
-    const urls = this.#settings.addresses.inTurn
-    const unasked = urls.find((url) => !this.#failures.has(url))
-    const due = unasked ?? urls.find((url) => this.#dueMs(url) <= nowMs)
+    if (this.#fixedUrl !== undefined) return this.#fixedUrl
+    const urls = this.#settings.addresses.urls
+    const untried = urls.find((url) => !this.#failures.has(url))
+    const due = untried ?? urls.find((url) => this.#dueMs(url) <= nowMs)
     return due ?? urls.reduce((soonest, url) => (this.#dueMs(url) < this.#dueMs(soonest) ? url : soonest))
   }
 
@@ -152,34 +158,35 @@ export class Tries {
   }
 }
 
-/** Errors name the place in the list, since an address may hold a password. */
+/** Errors contain the position in the list and not the address, which may contain a password. */
 function checkedList(list: readonly string[]): string[] {
-  if (!Array.isArray(list) || list.length === 0) throw new TypeError('Expected an address of the service')
+  if (!Array.isArray(list) || list.length === 0)
+    throw new TypeError('Expected at least one address of the service')
   if (list.length > ADDRESSES_MAX) throw new TypeError(`Expected at most ${ADDRESSES_MAX} addresses`)
-  const parsed = list.map((text, place) => parsedAddress(text, place + 1))
-  // A credential that is meant for https must not leave in the clear because somebody keeps that node away.
+  const parsed = list.map((text, index) => parsedAddress(text, index + 1))
+  // Otherwise an attacker who blocks an https node could make the client send its credential in clear text.
   if (new Set(parsed.map(({ protocol }) => protocol)).size > 1)
     throw new TypeError('Expected addresses that are all https or all http')
   const urls = parsed.map(({ href }) => withoutSlash(href))
-  urls.forEach((url, place) => {
+  urls.forEach((url, index) => {
     const first = urls.indexOf(url)
-    if (first !== place)
-      throw new TypeError(`Expected another address at place ${place + 1}, got that of place ${first + 1}`)
+    if (first !== index)
+      throw new TypeError(`Expected different addresses, but ${first + 1} and ${index + 1} are the same`)
   })
   return urls
 }
 
-function parsedAddress(text: string, place: number): URL {
+function parsedAddress(text: string, position: number): URL {
   let url: URL | undefined
   try {
     url = new URL(text)
   } catch {
-    // The error of the URL would quote the address.
+    // The error of URL would quote the address.
   }
   const isPlain = url !== undefined && url.username + url.password + url.search + url.hash === ''
   if (url === undefined || !isPlain || !/^https?:$/.test(url.protocol)) {
     throw new TypeError(
-      `Expected an http or https address without user, query and fragment at place ${place}`,
+      `Expected address ${position} to be an http or https URL without user, query and fragment`,
     )
   }
   return url

@@ -10,16 +10,17 @@ import type {
   NewApiKey,
 } from './types.js'
 
-/** Which API keys are listed. */
+/** Selects the page of API keys to list. */
 export interface ApiKeyListOptions extends CallOptions {
-  /** Rows of one page, at most 1,000, which it is unless given. */
+  /** Rows of one page, at most and by default 1,000. */
   limit?: number | undefined
-  /** The `next_cursor` of the page before. */
+  /** The `next_cursor` of the previous page. */
   cursor?: string | undefined
 }
 
 /**
- * Scoped API keys, for a key with `admin:*` that is not limited to agents. Methods reject as those of the client do.
+ * Administration of scoped API keys. Needs a key with `admin:*` that is not limited to agents. Methods reject
+ * as those of the client do.
  */
 export class ApiKeysClient {
   readonly #transport: Transport
@@ -30,27 +31,30 @@ export class ApiKeysClient {
     this.#apiKey = apiKey
   }
 
-  /** One page of keys, by their ids; what they open with is shown when they are made, and never again. */
+  /** One page of keys in the order of their ids. The secrets are not included: only `create` returns them. */
   list(options: ApiKeyListOptions = {}): Promise<ApiKeyPageResponse> {
     const { limit, cursor } = options
     return this.#send(readCall('/v1/admin/api-keys', options, { limit, cursor }))
   }
 
-  /** Every key, page after page. */
+  /** All keys, fetched page by page. */
   async *listAll(options: Omit<ApiKeyListOptions, 'cursor'> = {}): AsyncGenerator<ApiKey, void> {
     const pages = pagesOf((cursor) => this.list({ ...options, cursor }))
     for await (const page of pages) yield* page.api_keys
   }
 
   /**
-   * Makes a key. One that may decide about proposals comes with a `proposal_id` where two admin keys are there already,
-   * and works once that is approved (docs/OPERATIONS.md, Zones and proposals).
+   * Creates a key. If two admin keys exist already, a key that may decide about proposals has a
+   * `proposal_id`, and works after that proposal is approved (docs/ZONES.md).
    */
   create(key: NewApiKey, options: ChangeOptions = {}): Promise<ApiKeyMade> {
     return this.#send(changeCall('/v1/admin/api-keys', JSON.stringify(key), options))
   }
 
-  /** Deletes a key, which is refused from then on, on open streams too. @throws NotFoundError when there is none */
+  /**
+   * Deletes a key: it is no longer accepted, and its open streams are closed.
+   * @throws NotFoundError if the key does not exist
+   */
   remove(keyId: string, options: ChangeOptions = {}): Promise<ApiKeyDeletedResponse> {
     const path = `/v1/admin/api-keys/${pathSegment(keyId)}`
     return this.#send({ ...changeCall(path, undefined, options), method: 'DELETE' })

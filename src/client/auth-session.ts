@@ -3,49 +3,55 @@ import { ServiceError } from './errors.js'
 import type { CredentialSource } from './http.js'
 import type { AuthSession, Refreshed } from './auth-types.js'
 
-/** Called with the current session; with undefined when nobody is signed in any more. */
+/**
+ * Called with the current session, or with undefined after the user has signed out or the session has ended.
+ */
 export type OnSessionChange = (session: AuthSession | undefined) => void | Promise<void>
 
-/** What a session keeper needs. */
 export interface SessionKeeperSettings {
   timing: Timing
-  /** Exchanges a refresh token, with as many tries as it takes. */
+  /** Exchanges a refresh token, with retries. */
   exchange: (refreshToken: string) => Promise<Refreshed>
 }
 
-/** Tokens as a sign-in or a refresh answers them. */
+/** The tokens in the answer to a sign-in or a refresh. */
 export type TokenAnswer = Pick<Refreshed, 'token' | 'refresh_token' | 'expires_in'> &
   Partial<Pick<Refreshed, 'device_token'>>
 
-/** One sign-in: the same object through all its refreshes. */
-interface Held {
+/** The state of one sign-in; refreshes change it in place. */
+interface SessionState {
   session: AuthSession
-  /** When the token is renewed before use, and when it expires, both by the monotonic clock. */
+  /** From when the token is renewed before use, and when it expires, both by the monotonic clock. */
   renewAtMs: number
   endsAtMs: number
-  /** The token before the last refresh: a call that was sent with it and refused needs no further refresh. */
-  tokenBefore: string | undefined
-  /** The running refresh, shared by all callers that need one. */
+  /**
+   * The token before the last refresh: if a call with this token is refused, no further refresh is needed.
+   */
+  previousToken: string | undefined
+  /** The running refresh, shared by all callers. */
   refreshing: Promise<Refreshed> | undefined
 }
 
 /**
- * How long before its end a token is renewed, milliseconds; short-lived ones at half their lifetime, so that each is
- * used for some calls.
+ * How long before its expiry a token is renewed, milliseconds. A short-lived token is renewed at half its
+ * lifetime, so that it is used for some calls.
  */
 const RENEW_BEFORE_MS = 30_000
 
 /**
- * Keeps the session of whoever is signed in, in memory, and renews its token: before it expires or when the service
- * says that it has, once for all callers.
+ * Holds the session of the signed-in user in memory and renews its token, before it expires or when the
+ * service refuses it as expired. Concurrent callers share one refresh.
  */
 export class SessionKeeper {
   readonly #settings: SessionKeeperSettings
   readonly #listeners = new Set<OnSessionChange>()
-  /** Shows the next login that this device has signed in before; it outlives the session. */
+  /** Sent with logins as proof that this device has signed in before; it outlives the session. */
   deviceToken: string | undefined
-  #held: Held | undefined
-  /** The service ended the session: no other credential replaces it until the application says so. */
+  #current: SessionState | undefined
+  /**
+   * Whether the service ended the session. Then calls have no credential until the application sets a session
+   * or signs in.
+   */
   #isEnded = false
 
   constructor(settings: SessionKeeperSettings) {
@@ -54,111 +60,117 @@ export class SessionKeeper {
 
   /** The current session. */
   get session(): AuthSession | undefined {
-    return this.#held?.session
+    return this.#current?.session
   }
 
-  /** Sets another session, or none. */
+  /** Replaces the session, or removes it. */
   set(session: AuthSession | undefined): void {
     this.#isEnded = false
     if (isSame(session, this.session)) return
-    this.#held = session && this.#heldOf(session)
-    this.#tell()
+    this.#current = session && this.#stateOf(session)
+    this.#notify()
   }
 
-  /** Sets the session of a sign-in. */
+  /** Sets the session from the answer to a sign-in. */
   signIn(answer: TokenAnswer): void {
     this.#isEnded = false
     this.deviceToken = answer.device_token ?? this.deviceToken
-    this.#held = this.#heldOf(this.#sessionOf(answer))
-    this.#tell()
+    this.#current = this.#stateOf(this.#sessionOf(answer))
+    this.#notify()
   }
 
-  /** Returns a function that drops the current session, but not a later one. */
-  dropper(): () => void {
-    const held = this.#held
+  /** @returns a function that removes the current session, but not a later one */
+  sessionRemover(): () => void {
+    const current = this.#current
     return () => {
-      if (!this.#held || this.#held === held) this.set(undefined)
+      if (!this.#current || this.#current === current) this.set(undefined)
     }
   }
 
-  /** Calls `listener` at each change from now on, until the returned function is called. */
+  /** Calls `listener` at each change. @returns a function that removes the listener */
   listen(listener: OnSessionChange): () => void {
-    // A function of its own: a listener that is added twice is called twice and removed once.
-    const own: OnSessionChange = (session) => listener(session)
-    this.#listeners.add(own)
-    return () => void this.#listeners.delete(own)
+    // Wrapped in a new function, so that a listener added twice is called twice and can be removed
+    // separately.
+    const wrapped: OnSessionChange = (session) => listener(session)
+    this.#listeners.add(wrapped)
+    return () => void this.#listeners.delete(wrapped)
   }
 
   /**
-   * Renews the token now, or waits for a refresh that is running already.
-   * @throws ServiceError `no_session` when nobody is signed in; `refresh_…` when the session has ended
+   * Renews the token now, or waits for a running refresh.
+   * @throws ServiceError `no_session` if no user is signed in; `refresh_…` if the session has ended
    */
   async refresh(signal: AbortSignal | undefined): Promise<Refreshed> {
     signal?.throwIfAborted()
-    if (!this.#held) throw new ServiceError(0, 'Expected a session to refresh', { code: 'no_session' })
-    return unlessAborted(this.#refresh(this.#held), signal)
-  }
-
-  /** Notes that the token is not accepted any more, so that the next call renews it. */
-  expired(credential: string): boolean {
-    const held = this.#held
-    if (held?.session.token === credential) {
-      held.renewAtMs = -Infinity
-      held.endsAtMs = -Infinity
-      return true
-    }
-    return held !== undefined && held.tokenBefore === credential
+    if (!this.#current) throw new ServiceError(0, 'No user is signed in', { code: 'no_session' })
+    return unlessAborted(this.#refresh(this.#current), signal)
   }
 
   /**
-   * The session's token; while there is no session, the credential of `fallback`. After a session that the service
-   * ended the fallback is not used: what a user wanted to do must not be done with a key that may do more.
+   * Records that the service refused a token as expired, so that the next call renews it.
+   * @returns whether a newer token is possible
    */
-  before(fallback: () => Promise<string | undefined>): CredentialSource {
+  markExpired(credential: string): boolean {
+    const current = this.#current
+    if (current?.session.token === credential) {
+      current.renewAtMs = -Infinity
+      current.endsAtMs = -Infinity
+      return true
+    }
+    return current !== undefined && current.previousToken === credential
+  }
+
+  /**
+   * A source that gives the token of the session or, without a session, the credential of `fallback`. After
+   * the service has ended a session, the fallback is not used: a user's call must not be sent with a key that
+   * has more permissions.
+   */
+  credentialSource(fallback: () => Promise<string | undefined>): CredentialSource {
     return {
       current: async (signal) => {
-        if (this.#held) return this.#tokenOf(this.#held, signal)
+        if (this.#current) return this.#tokenOf(this.#current, signal)
         return this.#isEnded ? undefined : fallback()
       },
-      expired: (credential) => this.expired(credential),
+      markExpired: (credential) => this.markExpired(credential),
     }
   }
 
-  async #tokenOf(held: Held, signal: AbortSignal): Promise<string> {
+  async #tokenOf(state: SessionState, signal: AbortSignal): Promise<string> {
     const { monotonicMs } = this.#settings.timing
-    if (monotonicMs() < held.renewAtMs) return held.session.token
+    if (monotonicMs() < state.renewAtMs) return state.session.token
     try {
-      // The token of this session, even if another was set meanwhile: a call is sent for the user who made it.
-      return (await unlessAborted(this.#refresh(held), signal)).token
+      // The token of this session, even if another one was set during the refresh: the call belongs to this
+      // user.
+      return (await unlessAborted(this.#refresh(state), signal)).token
     } catch (error) {
-      if (signal.aborted || isEnd(error) || monotonicMs() >= held.endsAtMs) throw error
-      return held.session.token
+      if (signal.aborted || isEnd(error) || monotonicMs() >= state.endsAtMs) throw error
+      return state.session.token
     }
   }
 
-  #refresh(held: Held): Promise<Refreshed> {
-    held.refreshing ??= this.#exchange(held).finally(() => {
-      held.refreshing = undefined
+  #refresh(state: SessionState): Promise<Refreshed> {
+    state.refreshing ??= this.#exchange(state).finally(() => {
+      state.refreshing = undefined
     })
-    return held.refreshing
+    return state.refreshing
   }
 
-  async #exchange(held: Held): Promise<Refreshed> {
+  async #exchange(state: SessionState): Promise<Refreshed> {
     try {
-      const answer = await this.#settings.exchange(held.session.refresh_token)
-      const { session, renewAtMs, endsAtMs } = this.#heldOf(this.#sessionOf(answer))
-      if (this.#held === held) this.deviceToken = answer.device_token ?? this.deviceToken
-      held.tokenBefore = held.session.token
-      held.session = session
-      held.renewAtMs = renewAtMs
-      held.endsAtMs = endsAtMs
-      if (this.#held === held) this.#tell()
+      const answer = await this.#settings.exchange(state.session.refresh_token)
+      const { session, renewAtMs, endsAtMs } = this.#stateOf(this.#sessionOf(answer))
+      if (this.#current === state) this.deviceToken = answer.device_token ?? this.deviceToken
+      state.previousToken = state.session.token
+      state.session = session
+      state.renewAtMs = renewAtMs
+      state.endsAtMs = endsAtMs
+      if (this.#current === state) this.#notify()
       return answer
     } catch (error) {
-      if (isEnd(error) && this.#held === held) {
-        this.#held = undefined
+      if (isEnd(error) && this.#current === state) {
+        this.#current = undefined
         this.#isEnded = true
-        this.#tell()
+        this.#notify()
       }
       throw error
     }
@@ -170,24 +182,24 @@ export class SessionKeeper {
     return { token, refresh_token, expires_at_ms }
   }
 
-  #heldOf(session: AuthSession): Held {
+  #stateOf(session: AuthSession): SessionState {
     const { nowMs, monotonicMs } = this.#settings.timing
-    // If the expiry is not known, the service's refusal shows it.
+    // If the expiry is unknown, the token is renewed after the service refuses it.
     const leftMs = session.expires_at_ms === undefined ? Infinity : session.expires_at_ms - nowMs()
     const endsAtMs = monotonicMs() + leftMs
     return {
-      // A frozen copy, since the application keeps its own object.
+      // A frozen copy, because the application may change its object.
       session: Object.freeze({ ...session }),
       renewAtMs: leftMs === Infinity ? Infinity : endsAtMs - Math.min(RENEW_BEFORE_MS, leftMs / 2),
       endsAtMs,
-      tokenBefore: undefined,
+      previousToken: undefined,
       refreshing: undefined,
     }
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const listener of this.#listeners) {
-      // Not awaited: a listener that throws is reported as uncaught and does not affect the call.
+      // Not awaited: an error of a listener is reported as uncaught and does not affect the call.
       void callListener(listener, this.session)
     }
   }
@@ -197,20 +209,18 @@ async function callListener(listener: OnSessionChange, session: AuthSession | un
   await listener(session)
 }
 
-function isSame(one: AuthSession | undefined, other: AuthSession | undefined): boolean {
+function isSame(a: AuthSession | undefined, b: AuthSession | undefined): boolean {
   return (
-    one?.token === other?.token &&
-    one?.refresh_token === other?.refresh_token &&
-    one?.expires_at_ms === other?.expires_at_ms
+    a?.token === b?.token && a?.refresh_token === b?.refresh_token && a?.expires_at_ms === b?.expires_at_ms
   )
 }
 
-/** Whether the service says that the session is over, and not only that it cannot answer now. */
+/** Whether an error means that the session has ended, and not only that the service is unavailable. */
 function isEnd(error: unknown): boolean {
   return error instanceof ServiceError && error.status === 401 && error.code.startsWith('refresh_')
 }
 
-/** Waits for something that others wait for too: the signal ends only this waiting. */
+/** Waits for a shared promise; the signal ends only this caller's waiting. */
 function unlessAborted<R>(shared: Promise<R>, signal: AbortSignal | undefined): Promise<R> {
   if (!signal) return shared
   return new Promise((resolve, reject) => {

@@ -2,56 +2,65 @@ import type * as auth from '../wire/auth.js'
 import type * as passkeys from '../wire/passkeys.js'
 import type { CallOptions } from './types.js'
 
-/** The session of whoever is signed in. Store it somewhere safe to continue after a restart (`setSession`). */
+/** The session of the signed-in user. Store it safely to restore it after a restart (`setSession`). */
 export interface AuthSession {
-  /** The JWT that calls are sent with. */
+  /** The JWT that is sent with calls. */
   readonly token: string
-  /** Exchanged for the next token; each works once. */
+  /** Exchanged for the next token; valid for one exchange. */
   readonly refresh_token: string
-  /** When the token expires, Unix milliseconds of this machine's clock; without it, the service's refusal shows it. */
+  /**
+   * When the token expires, Unix milliseconds of this machine's clock. If absent, the token is renewed after
+   * the service refuses it.
+   */
   readonly expires_at_ms?: number | undefined
 }
 
-/** E-mail and password; a `device_token` in place of the client's own. */
+/** E-mail and password; a `device_token` replaces the one of the client. */
 export interface Credentials extends auth.LoginBody {}
 
-/** A JSON object of the application's, embedded in every token of its user and readable by whoever holds one. */
+/**
+ * A JSON object of the application, included in every token of the user and readable by anyone who has such a
+ * token.
+ */
 export type Metadata = auth.UserMetadataBody['metadata']
 
 /** The current password and the new one. */
 export interface PasswordChange extends auth.PasswordChangeBody {}
 
-/** The token of a password reset and the new password. */
+/** The token of a password reset, and the new password. */
 export interface PasswordReset extends auth.PasswordResetBody {}
 
-/** Answer to registering: without tokens while the e-mail must be verified first. */
+/** Answer to a registration; has no tokens if the e-mail must be verified first. */
 export interface Registered extends auth.Registered {}
 
 /** Answer to a login. */
 export interface LoggedIn extends auth.LoggedIn {}
 
-/** Answer to asking for a magic link or a mail that verifies: the token itself where the service sends no mail. */
+/**
+ * Answer to a request for a magic link or a verification mail; contains the token if the service sends no
+ * mail.
+ */
 export interface LinkSent extends auth.LinkSent {}
 
 /** Answer to a valid magic link. */
 export interface MagicLinkVerified extends auth.MagicLinkVerified {}
 
-/** Options for making a new passkey, and the session for it. */
+/** Options for creating a passkey, and the token of the passkey session. */
 export interface PasskeyCreation extends passkeys.PasskeyCreation {}
 
-/** Options for asking for a passkey, and the session for it. */
+/** Options for requesting a passkey, and the token of the passkey session. */
 export interface PasskeyRequest extends passkeys.PasskeyRequest {}
 
-/** Answer to a passkey that was registered. */
+/** Answer to the registration of a passkey. */
 export interface PasskeyRegistered extends passkeys.PasskeyRegistered {}
 
 /** Answer to a sign-in by passkey. */
 export interface PasskeySignedIn extends auth.MagicLinkVerified {}
 
-/** The passkeys of the signed-in user, the oldest first. */
+/** The passkeys of the signed-in user, oldest first. */
 export interface PasskeyPage extends passkeys.PasskeyPage {}
 
-/** Answer to deleting a passkey. */
+/** Answer to the deletion of a passkey. */
 export interface PasskeyDeleted extends passkeys.PasskeyDeleted {}
 
 /** Answer to a refresh. */
@@ -60,28 +69,28 @@ export interface Refreshed extends auth.LoggedIn {}
 /** Answer to a logout: how many sessions ended. */
 export interface LoggedOut extends auth.LoggedOut {}
 
-/** Answer to a verified e-mail. */
+/** Answer to the verification of an e-mail. */
 export interface EmailVerified extends auth.EmailVerified {}
 
-/** Answer to revoking a token. */
+/** Answer to the revocation of a token. */
 export interface Revoked extends auth.Revoked {}
 
-/** Whether the service has sign-in. */
+/** Whether sign-in is enabled. */
 export interface AuthStatus extends auth.AuthStatus {}
 
-/** The signed-in user as stored now. */
+/** The signed-in user as currently stored. */
 export interface Me extends auth.Me {}
 
-/** Answer to replacing one's user_metadata. */
+/** Answer to replacing the user's own user_metadata. */
 export interface UserMetadataUpdated extends auth.UserMetadataUpdated {}
 
-/** Answer to a changed password. */
+/** Answer to a password change. */
 export interface PasswordChanged extends auth.PasswordChanged {}
 
-/** Answer to asking for a password reset, the same whether the account exists or not. */
+/** Answer to a request for a password reset; the same whether the account exists or not. */
 export interface PasswordResetRequested extends auth.LinkSent {}
 
-/** Answer to a password set by a reset. */
+/** Answer to a password reset. */
 export interface PasswordWasReset extends auth.PasswordWasReset {}
 
 /** The sessions of the signed-in user. */
@@ -93,39 +102,39 @@ export interface SessionEnded extends auth.SessionEnded {}
 /** One page of users; `total` counts all. */
 export interface UserPage extends auth.UserPage {}
 
-/** A user's failed logins are forgotten. */
+/** Answer to unlocking a user: the failed logins were reset. */
 export interface UserUnlocked extends auth.UserUnlocked {}
 
-/** A user's sessions were ended. */
+/** Answer to ending the sessions of a user. */
 export interface UserLoggedOut extends auth.UserLoggedOut {}
 
-/** Where a user is signed in. */
+/** The sessions of a user. */
 export interface UserSessions extends auth.UserSessions {}
 
-/** A user as the service's administrator sees it. */
+/** A user as administrators see it. */
 export type User = auth.UserPage['users'][number]
 
-/** Answer to deleting a user. */
+/** Answer to the deletion of a user. */
 export interface UserDeleted extends auth.UserDeleted {}
 
 /** Answer to replacing a user's app_metadata. */
 export interface AppMetadataUpdated extends auth.AppMetadataUpdated {}
 
-/** Public keys for checking tokens (RFC 7517). */
+/** Public keys that verify tokens (RFC 7517). */
 export interface Jwks extends auth.Jwks {}
 
 /** Options of a logout. */
 export interface LogoutOptions extends CallOptions {
-  /** This session (the default), all but this one, or all of the user's. */
+  /** This session (the default), all other sessions of the user, or all sessions of the user. */
   scope?: 'local' | 'others' | 'global' | undefined
 }
 
-/** Options of listing users. */
+/** Options for listing users. */
 export interface ListUsersOptions extends CallOptions {
-  /** Users in the page. */
+  /** Maximum number of users in the page. */
   limit?: number | undefined
-  /** Only users whose e-mails begin with this. */
+  /** Only users whose e-mails begin with this text. */
   prefix?: string | undefined
-  /** `next_cursor` of the page before. */
+  /** The `next_cursor` of the previous page. */
   cursor?: string | undefined
 }

@@ -37,74 +37,77 @@ import { OauthClient } from './oauth.js'
 import { PasskeyClient } from './passkeys.js'
 import type { CallOptions } from './types.js'
 
-/** What the auth part of a client needs. */
 export interface AuthSettings {
   transport: Transport
   keeper: SessionKeeper
-  /** Path before the routes: `/v1/auth`, or that of an organism's namespace. */
+  /** Path before the routes: `/v1/auth`, or the path of an organism's namespace. */
   prefix: string
-  /** Gives the API key for administration. */
+  /** The API key, for administration. */
   apiKey: CredentialSource
-  /** Gives the token of whoever is signed in. */
+  /** The token of the signed-in user. */
   user: CredentialSource
 }
 
-/** A call whose path follows the prefix, sent once unless it says otherwise. */
+/** A call whose path follows the prefix; not repeated by default. */
 interface AuthCall extends Omit<Call, 'repeatable'> {
   repeatable?: boolean
 }
 
-/** A source that never has a newer credential than the one it gives. */
+/** A source whose credentials are never renewed. */
 export function fixedSource(give: () => Promise<string | undefined>): CredentialSource {
-  return { current: give, expired: () => false }
+  return { current: give, markExpired: () => false }
 }
 
-/** For routes that sign in, or that anyone may read. */
+/** For routes that sign in, and for public ones. */
 const noCredential = fixedSource(async () => undefined)
 
-/** Exchanges a refresh token: safe to repeat at once, as the server answers the same successor for ten seconds. */
+/**
+ * The call that exchanges a refresh token. Safe to repeat: the server returns the same successor for ten
+ * seconds.
+ */
 export function refreshCall(prefix: string, refreshToken: string): Call {
   const body = JSON.stringify({ refresh_token: refreshToken })
   return { method: 'POST', path: `${prefix}/refresh`, body, repeatable: true, credential: noCredential }
 }
 
 /**
- * Sign-in, and the session of whoever is signed in.
+ * Sign-in, and the session of the signed-in user.
  *
- * After a sign-in, all calls of the client carry the session's token, which is renewed before it expires or when the
- * service says that it has. The session is in memory; `onSessionChange` and `setSession` keep it over a restart. One
- * client has one session: a server that acts for many users makes a client for each.
+ * After a sign-in, all calls of the client carry the token of the session. The token is renewed before it
+ * expires, or when the service refuses it as expired. The session is in memory; use `onSessionChange` and
+ * `setSession` to keep it over a restart. One client has one session: a server that acts for many users needs
+ * one client for each.
  *
- * Methods reject as those of the client do. Without a license every call but those that end
- * access (and list users and sessions) rejects with 402 `license_required`.
+ * Methods reject as those of the client do. Without a license, all calls reject with 402 `license_required`,
+ * except those that end access and those that list users and sessions.
  */
 export class AuthClient {
   readonly #settings: AuthSettings
 
-  /** Sign-in without a password, with a token that is mailed. */
+  /** Sign-in without a password, with a mailed token. */
   readonly magicLink = {
     /**
-     * Asks for a mail with a link. If the service sends no mail, the answer contains the token for the root key; for
-     * others only on a server for development that listens on loopback.
+     * Requests a mail with a link. If the service sends no mail, the answer contains the token: to the root
+     * key always, to other callers only on a development server that listens on loopback.
      */
     send: (email: string, options: CallOptions = {}): Promise<LinkSent> =>
       this.#sendLink('/magic-link/send', email, options),
-    /** Signs in with the token of a link. Errors: 401 `invalid_token` when it is wrong, used or expired. */
+    /** Signs in with the token of a link. Errors: 401 `invalid_token` if it is wrong, used or expired. */
     verify: (token: string, options: CallOptions = {}): Promise<MagicLinkVerified> =>
       this.#signIn<MagicLinkVerified>('/magic-link/verify', { token }, options),
   }
 
-  /** Passkeys of a browser: sign-in without a password. */
+  /** Passkeys in a browser: sign-in without a password. */
   readonly passkeys: PasskeyClient
 
-  /** Sign-in by another service, in a browser. */
+  /** Sign-in with Google or GitHub, in a browser. */
   readonly oauth: OauthClient
 
-  /** Sessions of whoever is signed in. */
+  /** Sessions of the signed-in user. */
   readonly sessions = {
-    /** All that have not ended. */
+    /** All active sessions. */
     list: (options: CallOptions = {}): Promise<SessionPage> => this.#read('/sessions', options),
-    /** Ends one of them: its tokens are not valid any more. */
+    /** Ends a session and invalidates its tokens. */
     kill: (sid: string, options: CallOptions = {}): Promise<SessionEnded> =>
       this.#asUser({ method: 'DELETE', path: `/sessions/${pathSegment(sid)}` }, options),
   }
@@ -123,18 +126,18 @@ export class AuthClient {
         { method: 'GET', path: `/users/${pathSegment(email)}/sessions`, repeatable: true },
         options,
       ),
-    /** Forgets a user's failed logins, so that a locked one can sign in. Errors: NotFoundError. */
+    /** Resets a user's failed logins, so that a locked user can sign in. Errors: NotFoundError. */
     unlock: (email: string, options: CallOptions = {}): Promise<UserUnlocked> =>
       this.#asAdmin({ method: 'POST', path: `/users/${pathSegment(email)}/unlock` }, options),
-    /** Ends a user's sessions, whose tokens are not valid any more. Errors: NotFoundError. */
+    /** Ends a user's sessions and invalidates their tokens. Errors: NotFoundError. */
     endSessions: (email: string, options: CallOptions = {}): Promise<UserLoggedOut> =>
       this.#asAdmin({ method: 'POST', path: `/users/${pathSegment(email)}/logout` }, options),
-    /** Deletes a user, whose tokens are not valid any more. Errors: NotFoundError. */
+    /** Deletes a user and invalidates all tokens of the user. Errors: NotFoundError. */
     delete: (email: string, options: CallOptions = {}): Promise<UserDeleted> =>
       this.#asAdmin({ method: 'DELETE', path: `/users/${pathSegment(email)}` }, options),
     /**
-     * Replaces a user's app_metadata; tokens carry it from the next one on. `clearUserMetadata` empties user_metadata, which
-     * may leave no room for it. Errors: 422 `metadata_too_large`.
+     * Replaces a user's app_metadata; new tokens carry it. `clearUserMetadata` also empties user_metadata,
+     * because both share one size limit. Errors: 422 `metadata_too_large`.
      */
     setAppMetadata: (
       email: string,
@@ -164,15 +167,15 @@ export class AuthClient {
     })
   }
 
-  /** The current session; undefined when nobody is signed in. It contains tokens, so do not log it. */
+  /** The current session; undefined if no user is signed in. It contains tokens, so do not log it. */
   get session(): AuthSession | undefined {
     return this.#settings.keeper.session
   }
 
   /**
-   * Continues with a stored session, or with none; the service is not asked. Undefined also ends the state after a
-   * session that the service ended, in which calls are sent without a credential.
-   * @throws TypeError when a token is missing
+   * Restores a stored session, or removes the current one, without a request. After the service has ended a
+   * session, calls are sent without a credential; `setSession(undefined)` ends that state.
+   * @throws TypeError if a token is missing
    */
   setSession(session: AuthSession | undefined): void {
     if (session && !(isText(session.token) && isText(session.refresh_token))) {
@@ -182,10 +185,9 @@ export class AuthClient {
   }
 
   /**
-   * Shows that this device has signed in before: logins send it, so that the failed logins of others do not lock this
-   * device out (429 `account_locked`). It does not sign anybody in. It outlives the session, even a logout; if you
-   * store it with the session and set it here after a restart, it outlives the client. Undefined before the first
-   * sign-in.
+   * Proof that this device has signed in before. Logins send it, so that failed logins from other devices do
+   * not lock this device out (429 `account_locked`); it does not sign in by itself. It remains after a
+   * logout. Store it with the session and set it here after a restart. Undefined before the first sign-in.
    */
   get deviceToken(): string | undefined {
     return this.#settings.keeper.deviceToken
@@ -196,16 +198,18 @@ export class AuthClient {
   }
 
   /**
-   * Calls `listener` with each new session: signed in, refreshed, set; with undefined when it has ended. What it throws
-   * is reported as uncaught and does not affect the call that changed the session.
-   * @returns a function that stops that
+   * Calls `listener` with each new session: after a sign-in, a refresh or `setSession`; with undefined after
+   * the session has ended. An error of the listener is reported as uncaught and does not affect the call that
+   * changed the session.
+   * @returns a function that removes the listener
    */
   onSessionChange(listener: OnSessionChange): () => void {
     return this.#settings.keeper.listen(listener)
   }
 
   /**
-   * Makes a user and signs in. Where e-mails must be verified first, the tokens are null and nobody is signed in.
+   * Creates a user and signs in. If e-mails must be verified first, the tokens are null and no session
+   * begins.
    * Errors: 409 `email_exists`, 422 `weak_password`
    */
   register(credentials: Credentials, options: CallOptions = {}): Promise<Registered> {
@@ -222,40 +226,43 @@ export class AuthClient {
     return this.#post('/verify-email', { token }, options)
   }
 
-  /** Asks for the mail for verifyEmail. The answer is that of magicLink.send. */
+  /** Requests the mail for verifyEmail. The answer is the same as of magicLink.send. */
   sendVerifyEmail(email: string, options: CallOptions = {}): Promise<LinkSent> {
     return this.#sendLink('/verify-email/send', email, options)
   }
 
   /**
-   * Renews the token now; calls do so by themselves when it is time. All callers share one refresh; a caller's signal
-   * does not end it for the others. Errors: `no_session`; 401 `refresh_invalid`, `refresh_expired`, `refresh_reused`,
-   * which end the session
+   * Renews the token now; calls also renew it automatically when needed. All callers share one refresh; a
+   * caller's signal does not abort it for the others. Errors: `no_session`; 401 `refresh_invalid`,
+   * `refresh_expired`, `refresh_reused`, which end the session
    */
   refresh(options: CallOptions = {}): Promise<Refreshed> {
     return this.#settings.keeper.refresh(options.signal)
   }
 
-  /** Ends this session, the user's others, or all; drops the session that was ended. A failed call keeps it. */
+  /**
+   * Ends this session, the user's other sessions, or all, and removes an ended session from the client; a
+   * failed call keeps it.
+   */
   async logout(options: LogoutOptions = {}): Promise<LoggedOut> {
-    const drop = this.#settings.keeper.dropper()
+    const drop = this.#settings.keeper.sessionRemover()
     try {
       const call = { method: 'POST', path: '/logout', query: { scope: options.scope } } as const
       const answer = await this.#asUser<LoggedOut>(call, options)
       if (options.scope !== 'others') drop()
       return answer
     } catch (error) {
-      // The service does not know the session, so there is none to keep.
+      // The service does not know the session any more.
       if (error instanceof ServiceError && error.status === 401) drop()
       throw error
     }
   }
 
-  /** Revokes the token in use, not its session: the next call gets a new one. */
+  /** Revokes the current token but not the session: the next call renews the token. */
   async revoke(options: CallOptions = {}): Promise<Revoked> {
     const { keeper } = this.#settings
     const answer = await this.#asUser<Revoked>({ method: 'POST', path: '/revoke' }, options)
-    if (keeper.session) keeper.expired(keeper.session.token)
+    if (keeper.session) keeper.markExpired(keeper.session.token)
     return answer
   }
 
@@ -264,36 +271,36 @@ export class AuthClient {
     return this.#send({ method: 'GET', path: '/status', repeatable: true, credential: noCredential }, options)
   }
 
-  /** The signed-in user as stored now. */
+  /** The signed-in user as currently stored. */
   me(options: CallOptions = {}): Promise<Me> {
     return this.#read('/me', options)
   }
 
-  /** Replaces the user's own user_metadata; tokens carry it from the next one on. Errors: 422 `metadata_too_large`. */
+  /** Replaces the user's own user_metadata; new tokens carry it. Errors: 422 `metadata_too_large`. */
   updateUserMetadata(metadata: Metadata, options: CallOptions = {}): Promise<UserMetadataUpdated> {
     const body = JSON.stringify({ metadata })
     return this.#asUser({ method: 'PATCH', path: '/me/user-metadata', body, repeatable: true }, options)
   }
 
-  /** Sets another password. Errors: 401 `invalid_credentials`, 422 `weak_password`. */
+  /** Changes the password. Errors: 401 `invalid_credentials`, 422 `weak_password`. */
   changePassword(change: PasswordChange, options: CallOptions = {}): Promise<PasswordChanged> {
     const body = JSON.stringify(this.#fromDevice(change))
     return this.#asUser({ method: 'POST', path: '/password/change', body }, options)
   }
 
-  /** Asks for the mail for resetPassword. The answer is that of magicLink.send. */
+  /** Requests the mail for resetPassword. The answer is the same as of magicLink.send. */
   requestPasswordReset(email: string, options: CallOptions = {}): Promise<PasswordResetRequested> {
     return this.#sendLink('/password/reset-request', email, options)
   }
 
   /**
-   * Sets a password with the token of a mail; it does not sign in. Errors: 400 `invalid_token`, 422 `weak_password`.
+   * Sets a password with a mailed token; does not sign in. Errors: 400 `invalid_token`, 422 `weak_password`.
    */
   resetPassword(reset: PasswordReset, options: CallOptions = {}): Promise<PasswordWasReset> {
     return this.#post('/password/reset', reset, options)
   }
 
-  /** The public keys for checking tokens. */
+  /** The public keys that verify tokens. */
   jwks(options: CallOptions = {}): Promise<Jwks> {
     return this.#send({ method: 'GET', path: '/jwks', repeatable: true, credential: noCredential }, options)
   }
@@ -313,8 +320,8 @@ export class AuthClient {
   }
 
   /**
-   * A body with a password, with the device token that distinguishes it from a stranger's guess; a body that has one
-   * keeps its own.
+   * Adds the device token to a body with a password, unless the body has one. The token distinguishes a login
+   * of this device from guesses of unknown clients.
    */
   #fromDevice<B extends Credentials | PasswordChange>(body: B): B {
     const { deviceToken } = this
@@ -326,7 +333,7 @@ export class AuthClient {
     return this.#send({ method: 'POST', path, body: JSON.stringify({ email }), credential }, options)
   }
 
-  /** Sent once: a token works once, and a failed login counts. */
+  /** Not repeated: a token is valid once, and failed logins are counted. */
   #post<R>(path: string, body: object, options: CallOptions): Promise<R> {
     const credential = noCredential
     return this.#send({ method: 'POST', path, body: JSON.stringify(body), credential }, options)

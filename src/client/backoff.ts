@@ -1,20 +1,20 @@
 import { NetworkError } from './errors.js'
 
-/** Waits; rejects with the signal's reason once it is aborted. An argument, so that tests need not wait. */
+/** Waits; rejects with the signal's reason when it is aborted. An argument, so that tests need not wait. */
 export type Pause = (delayMs: number, signal: AbortSignal) => Promise<void>
 
-/** Time and chance of the client, as arguments. */
+/** Clocks, timers and random numbers of the client, as arguments. */
 export interface Timing {
   pause: Pause
-  /** 0 up to 1. */
+  /** A random number from 0 up to, but not including, 1. */
   random: () => number
   /** Unix milliseconds. */
   nowMs: () => number
-  /** Milliseconds of a monotonic clock, which measures the lifetimes of tokens. */
+  /** Milliseconds of a monotonic clock, for delays and the lifetimes of tokens. */
   monotonicMs: () => number
 }
 
-/** The platform's own timers, clocks and random numbers. */
+/** The timers, clocks and random numbers of the platform. */
 export const systemTiming: Timing = {
   pause,
   random: Math.random,
@@ -37,23 +37,23 @@ function pause(delayMs: number, signal: AbortSignal): Promise<void> {
   })
 }
 
-/** A back-off: the first delay and the longest one, both in milliseconds. */
+/** The first and the longest delay of an exponential back-off, milliseconds. */
 export interface Backoff {
   firstMs: number
-  mostMs: number
+  maxMs: number
 }
 
 /**
- * Delay before the next try, doubled with each failure and spread over its upper half, so that callers that failed
- * together do not retry together.
- * @param failures failures in a row, from 1
+ * The delay before the next attempt: it doubles with each failure, and is a random value in its upper half,
+ * so that callers that failed at the same time do not retry at the same time.
+ * @param failures number of consecutive failures, from 1
  */
 export function backoffMs(backoff: Backoff, failures: number, random: () => number): number {
-  const ceilingMs = Math.min(backoff.mostMs, backoff.firstMs * 2 ** Math.min(failures - 1, 30))
+  const ceilingMs = Math.min(backoff.maxMs, backoff.firstMs * 2 ** Math.min(failures - 1, 30))
   return Math.round(ceilingMs * (0.5 + random() / 2))
 }
 
-/** Reads Retry-After, seconds or an HTTP date (RFC 9110, 10.2.3), as milliseconds from now. */
+/** Parses Retry-After, which is seconds or an HTTP date (RFC 9110, 10.2.3). @returns milliseconds from now */
 export function retryAfterMs(header: string | null, nowMs: number): number | undefined {
   if (header === null) return undefined
   if (/^\d{1,9}$/.test(header.trim())) return Number(header.trim()) * 1000
@@ -61,27 +61,33 @@ export function retryAfterMs(header: string | null, nowMs: number): number | und
   return Number.isNaN(atMs) ? undefined : Math.max(0, atMs - nowMs)
 }
 
-/** One call's time: aborted by the caller or, with a NetworkError `timeout`, when the time is over. */
+/**
+ * The time limit of one call. `signal` is aborted by the caller or, with a NetworkError `timeout`, at the end
+ * of the time.
+ */
 export interface Deadline {
   signal: AbortSignal
-  /** When the time is over, in the clock's milliseconds; Infinity without a limit. */
+  /** When the time ends, by the clock of `nowMs`; Infinity without a limit. */
   endsAtMs: number
-  /** Stops the clock; the caller's signal stays linked, as a stream that is still read needs it. */
+  /**
+   * Stops the clock. The caller's signal stays linked, so that it can abort a stream that is still being
+   * read.
+   */
   stopClock: () => void
-  /** Stops the clock and releases the caller's signal. */
+  /** Stops the clock and unlinks the caller's signal. */
   release: () => void
 }
 
 /**
- * Links the caller's signal and a time limit. AbortSignal.any() is not used: in early Node 20 it kept finished signals
- * in memory as long as a long-lived one.
+ * Combines the caller's signal with a time limit. AbortSignal.any() is not used: in early Node 20 it leaked
+ * the combined signals of a long-lived one.
  */
 export function startDeadline(timeoutMs: number, nowMs: number, caller: AbortSignal | undefined): Deadline {
   const controller = new AbortController()
   const onAbort = () => controller.abort(caller?.reason)
   const timer = Number.isFinite(timeoutMs)
     ? setTimeout(
-        () => controller.abort(new NetworkError(`No answer within ${timeoutMs} ms`, { code: 'timeout' })),
+        () => controller.abort(new NetworkError(`No response within ${timeoutMs} ms`, { code: 'timeout' })),
         timeoutMs,
       )
     : undefined

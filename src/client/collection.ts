@@ -33,15 +33,15 @@ type BareRecord<P> = Omit<RecordView, 'payload' | 'data' | 'timestamp'> & { payl
 
 /** Options of asOf. */
 export interface AsOfOptions extends CallOptions {
-  /** Records of one page, at most 1,000; 100 unless given. */
+  /** Records of one page, at most 1,000; 100 by default. */
   limit?: number | undefined
-  /** The `next_cursor` of the page before, for the same moment. */
+  /** The `next_cursor` of the previous page, for the same moment. */
   cursor?: string | undefined
 }
 
 /** Options of queryAll. */
 export interface QueryAllOptions extends CallOptions {
-  /** Called once with each of the `warnings` of the pages. */
+  /** Called once for each distinct warning in the pages. */
   onWarning?: ((warning: string) => void) | undefined
 }
 
@@ -54,7 +54,7 @@ type BareQueryResult<T> = Partial<Bare<ChainHeadResponse>> & {
   warnings?: string[]
 }
 
-/** Where a handle's writes go: a collection is made at its first write, an agent must exist. */
+/** Where writes go: a collection is created by its first write, an agent must exist. */
 export type WritesTo = 'collections' | 'agents'
 
 /** The strand behind a handle. */
@@ -64,8 +64,8 @@ export interface HandleTarget {
 }
 
 /**
- * Records of one collection or agent; `T` is the type of their bodies. Every method rejects with ServiceError,
- * NotFoundError or NetworkError, or the signal's reason.
+ * Records of one collection or agent; `T` is the type of their bodies. Methods reject with ServiceError,
+ * NotFoundError or NetworkError, or with the reason of an aborted signal.
  */
 export class CollectionHandle<T = Record<string, unknown>> {
   /** Name of the collection or agent. */
@@ -85,8 +85,8 @@ export class CollectionHandle<T = Record<string, unknown>> {
   /** Appends a record. Errors: `agent_not_found`, `head_mismatch` (412, with `ifMatch`), `reserved_type`. */
   write(data: T, options?: WriteOptions): Promise<WriteResponse>
   /**
-   * Appends a record without some members of `T`.
-   * @deprecated Readers of the collection are told that its records are whole: write a `T`
+   * Appends a record that lacks members of `T`.
+   * @deprecated Readers of the collection rely on complete bodies: write a `T`
    */
   write(data: Partial<T>, options?: WriteOptions): Promise<WriteResponse>
   async write(data: Partial<T>, options: WriteOptions = {}): Promise<WriteResponse> {
@@ -96,8 +96,8 @@ export class CollectionHandle<T = Record<string, unknown>> {
   }
 
   /**
-   * Appends records in order, at most 1,000 or 8 MiB at once: all or none, unless `atomic` is false; then the place of
-   * a refused one has its error.
+   * Appends records in order, at most 1,000 and 8 MiB: all or none or, with `atomic: false`, all but the
+   * refused ones, whose results contain their errors.
    */
   writeBatch(records: readonly T[], options: BatchOptions & { atomic: false }): Promise<BatchItem[]>
   writeBatch(
@@ -113,15 +113,16 @@ export class CollectionHandle<T = Record<string, unknown>> {
   }
 
   /**
-   * Reads the record with this content hash, bare hex or `sha256:`; a deleted one is shown as deleted.
-   * @throws NotFoundError when there is none
+   * Reads the record with this content hash, bare hex or with `sha256:`. A deleted record is returned, marked
+   * as deleted.
+   * @throws NotFoundError if there is no such record
    */
   async get(contentHash: string, options: CallOptions = {}): Promise<RecordView<T>> {
     const path = `${this.#readPath}/records/${pathSegment(contentHash)}`
-    return shown(await this.#transport.json<BareRecord<T | null>>(readCall(path, options)))
+    return withData(await this.#transport.json<BareRecord<T | null>>(readCall(path, options)))
   }
 
-  /** The most recent records, newest first, deleted ones left out. */
+  /** The most recent records, newest first, without deleted ones. */
   latest(limit = 20, options: CallOptions = {}): Promise<SaqlQueryResult<T>> {
     return this.query({ type: 'latest', limit }, options)
   }
@@ -142,12 +143,12 @@ export class CollectionHandle<T = Record<string, unknown>> {
     const { timestamp_ms } = head
     return {
       ...(timestamp_ms === undefined ? head : dated({ ...head, timestamp_ms })),
-      records: records.map((record) => shown(record)),
+      records: records.map((record) => withData(record)),
       next_cursor,
     }
   }
 
-  /** Every record of a query, page after page; `limit` is the size of a page. */
+  /** All records of a query, fetched page by page; `limit` is the size of a page. */
   async *queryAll(
     body: PagedQueryBody<T>,
     options: QueryAllOptions = {},
@@ -164,40 +165,40 @@ export class CollectionHandle<T = Record<string, unknown>> {
   }
 
   /**
-   * One page of the strand as it was at a moment: records, head, zone, and the signed checkpoint of that moment. Later
-   * changes are ignored. `verifyAsOf` checks the checkpoint.
-   * @param ts Unix milliseconds, an HLC or ISO 8601 as a string, or a date
+   * One page of the strand as of a moment: its records, head, zone and signed checkpoint at that moment.
+   * `verifyAsOf` checks the checkpoint.
+   * @param ts Unix milliseconds, an HLC or ISO 8601 text, or a Date
    */
   async asOf(ts: Moment, options: AsOfOptions = {}): Promise<AsOfResponse<T>> {
     const { limit, cursor } = options
     const answer = await this.#transport.json<BareAsOf<T>>(
       readCall('/v1/strand/as-of', options, { ts: momentText(ts), agent: this.name, limit, cursor }),
     )
-    return { ...answer, records: answer.records.map((record) => shown(record)) }
+    return { ...answer, records: answer.records.map((record) => withData(record)) }
   }
 
-  /** Head of the strand. */
+  /** The head of the strand. */
   async head(options: CallOptions = {}): Promise<ChainHeadResponse> {
     const call = readCall(`${this.#readPath}/head`, options)
     return dated(await this.#transport.json<Bare<ChainHeadResponse>>(call))
   }
 
-  /** State of the agent. */
+  /** The state of the agent. */
   async status(options: CallOptions = {}): Promise<AgentStatusResponse> {
     const call = readCall(`${this.#readPath}/status`, options)
     return dated(await this.#transport.json<Bare<AgentStatusResponse>>(call))
   }
 
   /**
-   * Deletes a record softly: it stays in the strand. The agent's zone says whether at once or by a proposal. Errors:
-   * `already_deleted` (409), `zone_immutable` (403).
+   * Deletes a record softly: it stays in the strand. The agent's zone decides whether immediately or by a
+   * proposal. Errors: `already_deleted` (409), `zone_immutable` (403).
    */
   deleteRecord(contentHash: string, options: ChangeOptions = {}): Promise<MutationResponse> {
     const path = `${this.#readPath}/records/${pathSegment(contentHash)}`
     return this.#transport.json({ ...changeCall(path, undefined, options), method: 'DELETE' })
   }
 
-  /** The same as `restoreRecord`. */
+  /** Alias of `restoreRecord`. */
   restore(contentHash: string, options: ChangeOptions = {}): Promise<MutationResponse> {
     return this.restoreRecord(contentHash, options)
   }
@@ -209,7 +210,7 @@ export class CollectionHandle<T = Record<string, unknown>> {
   }
 
   /**
-   * Destroys a record's body permanently; its place in the chain, its signature and proofs stay valid. Errors:
+   * Permanently erases the body of a record; the chain, signatures and proofs stay valid. Errors:
    * `already_erased` (409), `zone_immutable` (403).
    */
   eraseRecord(contentHash: string, options: ChangeOptions = {}): Promise<MutationResponse> {
@@ -217,14 +218,17 @@ export class CollectionHandle<T = Record<string, unknown>> {
     return this.#transport.json(changeCall(path, undefined, options))
   }
 
-  /** What users' tokens may do with the records of the agent. Needs the scope `agents:admin`. */
+  /**
+   * The row policies of the agent: what users' tokens may do with its records. Needs the scope
+   * `agents:admin`.
+   */
   policies(options: CallOptions = {}): Promise<PoliciesShown> {
     return this.#transport.json(readCall(`${this.#readPath}/policies`, options))
   }
 
   /**
-   * Replaces all row policies of the agent; its zone says whether at once or by a proposal. The answer warns of policies
-   * that may not do what is meant. Errors: `proposal_open` (409)
+   * Replaces all row policies of the agent; its zone decides whether immediately or by a proposal. The answer
+   * has warnings about policies that are probably mistakes. Errors: `proposal_open` (409)
    */
   setPolicies(
     policies: readonly RowPolicy[],
@@ -234,17 +238,16 @@ export class CollectionHandle<T = Record<string, unknown>> {
     return this.#transport.json({ ...changeCall(`${this.#readPath}/policies`, body, options), method: 'PUT' })
   }
 
-  /** Changes the agent's zone; the present zone says whether at once or by a proposal. */
+  /** Changes the agent's zone; the current zone decides whether immediately or by a proposal. */
   setZone(zone: Zone, options: ChangeOptions = {}): Promise<ZoneChanged | ProposedMutation> {
     const body = JSON.stringify({ zone })
     return this.#transport.json({ ...changeCall(`${this.#readPath}/zone`, body, options), method: 'PUT' })
   }
 
   /**
-   * Gives the agent another key pair, at once or by a proposal.
-   * @param seedHex 64 hex characters, the seed of the key pair; undefined lets the server choose With `reason`
-   * `compromise` the record says that the old key may be in other hands (docs/FORMAT.md, A key that leaked). Errors:
-   * 409 `key_in_use`
+   * Rotates the agent's key, immediately or by a proposal. With `reason` `compromise`, the record states that
+   * the old key may have leaked (docs/FORMAT.md, A key that leaked). Errors: 409 `key_in_use`
+   * @param seedHex 64 hex characters, the seed of the new key pair; undefined lets the server choose
    */
   rotateKey(
     seedHex?: string,
@@ -255,12 +258,12 @@ export class CollectionHandle<T = Record<string, unknown>> {
   }
 }
 
-/** A read of a path. */
+/** A GET of a path. */
 export function readCall(path: string, options: CallOptions, query: Record<string, QueryValue> = {}): Call {
   return { method: 'GET', path, query, repeatable: true, signal: options.signal }
 }
 
-/** Reads page after page, until one names no next one. @throws ServiceError for a cursor that does not move on */
+/** Fetches pages until one has no `next_cursor`. @throws ServiceError if a page returns its own cursor */
 export async function* pagesOf<Page extends { next_cursor?: string | null }>(
   read: (cursor: string | undefined) => Promise<Page>,
 ): AsyncGenerator<Page, void> {
@@ -269,13 +272,13 @@ export async function* pagesOf<Page extends { next_cursor?: string | null }>(
     const page = await read(cursor)
     const next = page.next_cursor ?? undefined
     if (next !== undefined && next === cursor)
-      throw new ServiceError(200, 'Expected a cursor that moves on', { code: 'invalid_response' })
+      throw new ServiceError(200, 'The service returned the same cursor twice', { code: 'invalid_response' })
     yield page
     cursor = next
   } while (cursor !== undefined)
 }
 
-/** A POST that changes something, safe to repeat because of its idempotency key. */
+/** A POST that is safe to repeat because of its idempotency key. */
 export function changeCall(path: string, body: string | undefined, options: WriteOptions): Call {
   const call: Call = {
     method: 'POST',
@@ -290,19 +293,19 @@ export function changeCall(path: string, body: string | undefined, options: Writ
   return call
 }
 
-/** An answer before this client adds its date. */
+/** An answer before this client adds `timestamp`. */
 export type Bare<A extends Dated> = Omit<A, 'timestamp'>
 
-/** An answer with its time as a date. */
+/** Adds `timestamp` to an answer. */
 export function dated<A extends { timestamp_ms: number }>(answer: A): A & Dated {
   return { ...answer, timestamp: new Date(answer.timestamp_ms) }
 }
 
-function shown<P>(record: BareRecord<P>): BareRecord<P> & Dated & { data: P } {
+function withData<P>(record: BareRecord<P>): BareRecord<P> & Dated & { data: P } {
   return dated({ ...record, data: record.payload })
 }
 
-/** A moment as a query parameter. @throws RangeError for an invalid date */
+/** Formats a moment as a query parameter. @throws RangeError for an invalid date */
 export function momentText(moment: Moment): string {
   return moment instanceof Date ? moment.toISOString() : String(moment)
 }

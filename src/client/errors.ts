@@ -1,20 +1,20 @@
-/** What the service said about a failure beside its status (RFC 9457). */
+/** Details of a failure besides its status (RFC 9457). */
 export interface FailureDetails {
-  /** Stable code of the server's catalogue, such as `agent_exists`. */
+  /** Stable code from the server's catalogue, such as `agent_exists`. */
   code: string
-  /** Identifier of the request in the server's log, where one is known. */
+  /** Id of the request in the server's log, if known. */
   requestId?: string | undefined
-  /** Milliseconds after which the server asks to be called again (Retry-After). */
+  /** Milliseconds to wait before another attempt (Retry-After). */
   retryAfterMs?: number | undefined
-  /** Every member of the answer, such as `errors` of a refused body or the head of a 412. */
+  /** All members of the problem document, such as `errors` of a refused body or the head of a 412. */
   problem?: Readonly<Record<string, unknown>> | undefined
-  /** The underlying error, if the network failed. */
+  /** The underlying error, after a network failure. */
   cause?: unknown
 }
 
 /**
- * An answer that is not a success; base of the other errors, so check those first. `status` is the HTTP status, 0 where
- * no answer came.
+ * A failed call. The base class of the other errors, so check for those first. `status` is the HTTP status,
+ * or 0 without a response.
  */
 export class ServiceError extends Error {
   override readonly name: string = 'ServiceError'
@@ -39,7 +39,7 @@ export class NotFoundError extends ServiceError {
   override readonly name = 'NotFoundError'
 }
 
-/** The service could not be reached (`network_error`) or did not answer in time (`timeout`): status 0. */
+/** The service could not be reached (`network_error`) or did not respond in time (`timeout`): status 0. */
 export class NetworkError extends ServiceError {
   override readonly name = 'NetworkError'
 
@@ -48,8 +48,8 @@ export class NetworkError extends ServiceError {
   }
 }
 
-/** Makes the error of an answer: NotFoundError for 404, ServiceError for the rest. */
-export function answerError(status: number, message: string, details: FailureDetails): ServiceError {
+/** The error of a response: NotFoundError for 404, otherwise ServiceError. */
+export function responseError(status: number, message: string, details: FailureDetails): ServiceError {
   return status === 404
     ? new NotFoundError(status, message, details)
     : new ServiceError(status, message, details)

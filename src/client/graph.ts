@@ -13,27 +13,27 @@ import type {
   TraversalResult,
 } from './types.js'
 
-/** Which edges to return. */
+/** Selects the edges to return. */
 export interface EdgeOptions extends CallOptions {
-  /** Only those of this type. */
+  /** Only edges of this type. */
   edge_type?: string | undefined
-  /** The edges as they were then. */
+  /** The edges as of this moment. */
   as_of?: Moment | undefined
 }
 
-/** Which page of edges to return. */
+/** Selects the page of edges to return. */
 export interface EdgePageOptions extends EdgeOptions {
-  /** `out` unless given. */
+  /** `out` by default. */
   direction?: 'out' | 'in' | undefined
-  /** Edges of one page, at most 1,000; 100 unless given. */
+  /** Edges of one page, at most 1,000; 100 by default. */
   limit?: number | undefined
-  /** The `next_cursor` of the page before. */
+  /** The `next_cursor` of the previous page. */
   cursor?: string | undefined
 }
 
 /** How far a traversal goes. */
 export interface TraverseOptions extends EdgeOptions {
-  /** Steps, 1 to 3; 1 unless given. */
+  /** Steps, 1 to 3; 1 by default. */
   depth?: number | undefined
 }
 
@@ -41,8 +41,8 @@ const PATH = '/v1/graph'
 const PAGE_ROWS = 1_000
 
 /**
- * Typed, directed edges between agents (docs/adr/0018-graph.md). The service accepts only keys for them, not users'
- * tokens: calls carry the client's API key, where it has one. Methods reject as those of the client do.
+ * Typed, directed edges between agents (docs/adr/0018-graph.md). The service does not accept users' tokens
+ * for edges: calls carry the client's API key, if it has one. Methods reject as those of the client do.
  */
 export class GraphClient {
   readonly #transport: Transport
@@ -60,18 +60,21 @@ export class GraphClient {
     return this.addEdge({ src, dst, edge_type: edgeType, weight })
   }
 
-  /** Adds an edge; an existing one gets this weight, 1 unless given. Errors: 404 `agent_not_found` for either end. */
+  /**
+   * Adds an edge, or sets the weight of an existing one; 1 by default. Errors: 404 `agent_not_found` for
+   * either end.
+   */
   async addEdge(edge: NewEdge, options: ChangeOptions = {}): Promise<EdgeAddedResponse> {
     const call = changeCall(`${PATH}/edges`, JSON.stringify(edge), options)
     return dated(await this.#send<Bare<EdgeAddedResponse>>(call))
   }
 
-  /** Every edge that leads from an agent, by type and then by the other agent. */
+  /** All edges from an agent, by type and then by the other agent. */
   edges(agentId: string, options: EdgeOptions = {}): Promise<GraphEdge[]> {
     return this.#all(agentId, { ...options, direction: 'out' })
   }
 
-  /** Every edge that leads to an agent, by type and then by the other agent. */
+  /** All edges to an agent, by type and then by the other agent. */
   inboundEdges(agentId: string, options: EdgeOptions = {}): Promise<GraphEdge[]> {
     return this.#all(agentId, { ...options, direction: 'in' })
   }
@@ -89,7 +92,10 @@ export class GraphClient {
     )
   }
 
-  /** What can be reached from an agent over outbound edges; `truncated` if there is more than the service looks at. */
+  /**
+   * The agents that can be reached over outbound edges; `truncated` if there are more than the limit of the
+   * service.
+   */
   traverse(agentId: string, options: TraverseOptions = {}): Promise<TraversalResult> {
     return this.#send(
       readCall(`${PATH}/traverse/${pathSegment(agentId)}`, options, {
@@ -100,10 +106,10 @@ export class GraphClient {
   }
 
   /**
-   * Removes an edge; the zone of its source says whether at once or by a proposal. Errors: 404 `edge_not_found`, 403
-   * `zone_immutable`
+   * Removes an edge; the zone of its source decides whether immediately or by a proposal. Errors: 404
+   * `edge_not_found`, 403 `zone_immutable`
    */
-  // An edge is named by these three, and every change has options.
+  // These three identify an edge, and every change has options.
   // oxlint-disable-next-line max-params
   async removeEdge(
     src: string,

@@ -1,4 +1,4 @@
-import { type Addresses, Tries } from './addresses.js'
+import { type Addresses, Attempts } from './addresses.js'
 import {
   type Backoff,
   type Deadline,
@@ -7,43 +7,42 @@ import {
   retryAfterMs,
   startDeadline,
 } from './backoff.js'
-import { NetworkError, ServiceError, answerError } from './errors.js'
+import { NetworkError, ServiceError, responseError } from './errors.js'
 import { Pacer } from './pacing.js'
 
 /** Value of a query parameter; undefined leaves the parameter out. */
 export type QueryValue = string | number | boolean | undefined
 
-/** Gives requests their bearer credential. */
+/** The source of the bearer credentials of requests. */
 export interface CredentialSource {
   /**
-   * The credential of the next try; undefined sends none.
-   * @param signal ends only this caller's waiting
+   * The credential for the next attempt; undefined sends none.
+   * @param signal aborts only this caller's waiting
    */
   current(signal: AbortSignal): Promise<string | undefined>
-  /** Takes note that the service refused `credential` as expired. @returns whether `current` can give a newer one */
-  expired(credential: string): boolean
+  /** Notes that `credential` was refused as expired. @returns whether `current` can give a newer one */
+  markExpired(credential: string): boolean
 }
 
-/** One request of the client, before address and credential are added. */
+/** A request of the client, before address and credential are added. */
 export interface Call {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** Path from the service's address, with a leading slash. */
+  /** Path below the address of the service, with a leading slash. */
   path: string
   query?: Record<string, QueryValue>
   headers?: Record<string, string>
   body?: string | ReadableStream<Uint8Array>
-  /** Sent as Idempotency-Key, which makes a write safe to send again. */
+  /** Sent as Idempotency-Key, which makes a write safe to repeat. */
   idempotencyKey?: string
-  /** Whether sending it again can do no harm. `elsewhere` sends it to each address once, and waits for none. */
+  /** Whether the call is safe to repeat. `elsewhere` sends it once to each address, without a wait. */
   repeatable: boolean | 'elsewhere'
-  /** The source of its credential, in place of the client's. */
+  /** Replaces the credential of the client. */
   credential?: CredentialSource
   signal?: AbortSignal | undefined
-  /** Milliseconds for the whole call, tries and waits included, in place of the client's. */
+  /** Milliseconds for the whole call including retries and waits; replaces the timeout of the client. */
   timeoutMs?: number
 }
 
-/** What the transport needs to know. */
 export interface TransportSettings {
   addresses: Addresses
   fetch: typeof fetch
@@ -52,46 +51,45 @@ export interface TransportSettings {
   timing: Timing
 }
 
-interface FailedTry {
+interface FailedAttempt {
   error: unknown
   retry: boolean
-  /** Nobody serves at the address, as far as can be told: another one may do better. */
-  isAway?: boolean
-  /** The service did nothing. */
-  isUndone?: boolean
+  /** The address does not serve; another address may. */
+  isUnavailable?: boolean
+  /** The service has not executed the call. */
+  isNotExecuted?: boolean
 }
 
-/** A try that was answered. */
-interface AnsweredTry {
+interface CompletedAttempt {
   response: Response
   deadline: Deadline
 }
 
-/** An answer whose body is unread. */
-export interface OpenAnswer {
+/** A response whose body has not been read. */
+export interface OpenResponse {
   response: Response
-  /** Has later calls begin at the next address, as this one has fallen silent. */
+  /** Makes later calls start at the next address, because this one has stopped sending. */
   leave: () => void
 }
 
-/** There is no credential. It is not tried again: the refresh of a session has had tries of its own. */
+/** No credential could be obtained. Not retried: the refresh of a session has its own retries. */
 class CredentialError extends Error {}
 
-/** fetch requires `duplex` when a stream is sent, but the DOM's types lack it. */
+/** fetch requires `duplex` to send a stream, but the DOM types lack it. */
 interface StreamingInit extends RequestInit {
   duplex?: 'half'
 }
 
 /** How long a call without a time limit is retried, milliseconds. */
 const RETRY_MS_MAX = 300_000
-/** Codes of refusals after which nothing was done and a newer token may be accepted. */
-const RENEWED_CODES = new Set(['token_expired', 'token_revoked'])
+/** Codes of refusals after which a renewed token may be accepted; the call was not executed. */
+const EXPIRED_CODES = new Set(['token_expired', 'token_revoked'])
 const RETRIED_STATUSES = new Set([408, 425, 429, 502, 503, 504])
-/** Of those, the ones that say that nobody serves at an address. */
-const AWAY_STATUSES = new Set([502, 503, 504])
-/** Codes of a server that serves and is busy: others would not take its calls. */
+/** Statuses, among the retried ones, that mean that the address does not serve. */
+const UNAVAILABLE_STATUSES = new Set([502, 503, 504])
+/** Codes of a server that serves but is busy: another node would not take over its calls. */
 const BUSY_CODES = new Set(['overloaded', 'clock_skew'])
-/** What runtimes say when no connection came about, so that nothing was sent. */
+/** Error codes of runtimes if no connection was established, so that nothing was sent. */
 const UNSENT_CODES = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -99,13 +97,13 @@ const UNSENT_CODES = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
   'ConnectionRefused',
 ])
-const BACKOFF: Backoff = { firstMs: 100, mostMs: 5_000 }
-/** The shortest pause before another try, milliseconds. */
+const BACKOFF: Backoff = { firstMs: 100, maxMs: 5_000 }
+/** The shortest pause between two attempts, milliseconds. */
 const PAUSE_MS_MIN = 20
 
 /**
- * Sends requests with the platform's fetch, at the pace that the service asks for. Calls that are safe to repeat are
- * retried until their time is over, at the next address where there is one.
+ * Sends requests with fetch, within the rate limit of the service. Calls that are safe to repeat are retried
+ * until their time ends, at the next address if there are several.
  */
 export class Transport {
   readonly #settings: TransportSettings
@@ -116,24 +114,24 @@ export class Transport {
     this.#pacer = new Pacer(settings.timing)
   }
 
-  /** Time and chance of this client. */
+  /** The clocks, timers and random numbers of this client. */
   get timing(): Timing {
     return this.#settings.timing
   }
 
   /** Whether the service has more than one address. */
-  get hasOthers(): boolean {
-    return this.#settings.addresses.areSeveral
+  get hasSeveralAddresses(): boolean {
+    return this.#settings.addresses.hasSeveral
   }
 
-  /** The whole address of a path, for requests that are not calls. */
+  /** The URL of a path, for requests that the client does not send itself. */
   address(path: string, query: Record<string, QueryValue>): string {
     return this.#settings.addresses.current + path + queryText(query)
   }
 
   /**
-   * Sends a call and reads its JSON answer, which is assumed to have the shape that the service promises.
-   * @throws ServiceError, NotFoundError, NetworkError; the signal's reason when aborted
+   * Sends a call and reads its JSON answer; the shape of the answer is not checked.
+   * @throws ServiceError, NotFoundError, NetworkError; the reason of the signal if it is aborted
    */
   json<T>(call: Call): Promise<T> {
     return this.#run(call, async (response, deadline) => {
@@ -153,13 +151,13 @@ export class Transport {
   }
 
   /**
-   * Sends a call and gives its answer with the body unread; the time limit ends with the answer's headers.
+   * Sends a call and returns the response with the body unread; the time limit covers the headers only.
    * Errors as for `json`.
    */
-  open(call: Call): Promise<OpenAnswer> {
+  open(call: Call): Promise<OpenResponse> {
     return this.#run(call, async (response, deadline, url) => {
       deadline.stopClock()
-      return { response, leave: () => this.#settings.addresses.leave(url) }
+      return { response, leave: () => this.#settings.addresses.markUnavailable(url) }
     })
   }
 
@@ -170,22 +168,23 @@ export class Transport {
     const { timing, addresses } = this.#settings
     const timeoutMs = call.timeoutMs ?? this.#settings.timeoutMs
     const deadline = startDeadline(timeoutMs, timing.nowMs(), call.signal)
-    const triesEndAtMs = Number.isFinite(timeoutMs) ? deadline.endsAtMs : timing.nowMs() + RETRY_MS_MAX
-    const mayGoOn = call.repeatable !== false && !(call.body instanceof ReadableStream)
-    const tries = new Tries({ addresses, timing, deadline, mayGoOn })
+    const retriesEndAtMs = Number.isFinite(timeoutMs) ? deadline.endsAtMs : timing.nowMs() + RETRY_MS_MAX
+    const isRepeatable = call.repeatable !== false && !(call.body instanceof ReadableStream)
+    const attempts = new Attempts({ addresses, timing, deadline, canUseOtherAddresses: isRepeatable })
     try {
       for (;;) {
         try {
-          const sent = await this.#attempt(call, { tries, deadline })
-          const answer = await read(sent.response, sent.deadline, tries.url)
-          tries.answered()
+          const completed = await this.#attempt(call, { attempts, deadline })
+          const answer = await read(completed.response, completed.deadline, attempts.url)
+          attempts.answered()
           return answer
         } catch (cause) {
           const failure = failureOf(cause, deadline)
-          const leftMs = triesEndAtMs - timing.nowMs()
-          const delayMs = this.#delayMs(failure, tries.failures + 1, leftMs)
-          const waitMs = tries.failed(delayMs, failure.isAway === true)
-          const isSafe = call.repeatable === true || (tries.goesOn && maySendElsewhere(call, failure))
+          const leftMs = retriesEndAtMs - timing.nowMs()
+          const delayMs = this.#delayMs(failure, attempts.failures + 1, leftMs)
+          const waitMs = attempts.failed(delayMs, failure.isUnavailable === true)
+          const isSafe =
+            call.repeatable === true || (attempts.hasUntriedAddress && maySendElsewhere(call, failure))
           if (!isSafe || !failure.retry || waitMs >= leftMs) throw failure.error
           if (waitMs > 0) await timing.pause(waitMs, deadline.signal)
         }
@@ -196,18 +195,18 @@ export class Transport {
     }
   }
 
-  /** One try; it is sent once more if the service says that the token has expired and the session has a newer one. */
-  async #attempt(call: Call, time: { tries: Tries; deadline: Deadline }): Promise<AnsweredTry> {
+  /** One attempt. Sends the call again if its token was refused as expired and there is a newer one. */
+  async #attempt(call: Call, time: { attempts: Attempts; deadline: Deadline }): Promise<CompletedAttempt> {
     const source = call.credential ?? this.#settings.credential
     for (let isRenewed = false; ; isRenewed = true) {
       const credential = await credentialOf(source, time.deadline.signal)
-      const sent = await this.#send(call, credential, time)
-      const { response } = sent
-      if (response.ok) return sent
+      const completed = await this.#send(call, credential, time)
+      const { response } = completed
+      if (response.ok) return completed
       const refusal = await refusalOf(response, this.#settings.timing.nowMs())
-      const isExpired = refusal.status === 401 && RENEWED_CODES.has(refusal.code)
-      // Called even if the call cannot be sent again, so that the next one renews the token.
-      const isRenewable = isExpired && credential !== undefined && source.expired(credential)
+      const isExpired = refusal.status === 401 && EXPIRED_CODES.has(refusal.code)
+      // `expired` is called even if this call cannot be sent again, so that the next call renews the token.
+      const isRenewable = isExpired && credential !== undefined && source.markExpired(credential)
       if (!isRenewable || isRenewed || call.body instanceof ReadableStream) throw refusal
     }
   }
@@ -215,17 +214,17 @@ export class Transport {
   async #send(
     call: Call,
     credential: string | undefined,
-    { tries, deadline: whole }: { tries: Tries; deadline: Deadline },
-  ): Promise<AnsweredTry> {
-    whole.signal.throwIfAborted()
+    { attempts, deadline: callDeadline }: { attempts: Attempts; deadline: Deadline },
+  ): Promise<CompletedAttempt> {
+    callDeadline.signal.throwIfAborted()
     const init: StreamingInit = { method: call.method, headers: headersOf(call, credential) }
     if (call.body !== undefined) init.body = call.body
     if (call.body instanceof ReadableStream) init.duplex = 'half'
-    await this.#pacer.turn(whole.signal)
-    // Only now: while it waited for its turn, others may have found the address that serves.
-    const deadline = tries.begin()
+    await this.#pacer.acquire(callDeadline.signal)
+    // The address is chosen after the wait, in which other calls may have found a serving address.
+    const deadline = attempts.begin()
     init.signal = deadline.signal
-    const url = tries.url + call.path + queryText(call.query)
+    const url = attempts.url + call.path + queryText(call.query)
     try {
       const response = await unlessUnreachable(this.#settings.fetch(url, init))
       this.#pacer.answered(response.headers)
@@ -236,50 +235,57 @@ export class Transport {
     }
   }
 
-  /** The pause before the next try. Near the end of the call's time it is shorter, so that there is one more try. */
-  #delayMs(failure: FailedTry, failures: number, leftMs: number): number {
+  /** The pause before the next attempt; short enough for one more attempt in the call's time. */
+  #delayMs(failure: FailedAttempt, failures: number, leftMs: number): number {
     const { random } = this.#settings.timing
     const backoff = backoffMs(BACKOFF, failures, random)
-    const ownMs = Math.max(PAUSE_MS_MIN, Math.min(backoff, leftMs / 2))
-    const { status = 0, retryAfterMs: askedMs = 0 } =
+    const pauseMs = Math.max(PAUSE_MS_MIN, Math.min(backoff, leftMs / 2))
+    const { status = 0, retryAfterMs: requestedMs = 0 } =
       failure.error instanceof ServiceError ? failure.error : {}
-    // After a 429 the client waits as long as the server says; the pacer spreads the calls.
-    if (status === 429 && askedMs > 0) return askedMs
-    // Whoever loses a node of a cluster loses it at one moment with all others, and the next node asks all for as long.
-    return Math.max(ownMs, this.hasOthers ? Math.round(askedMs * (1 + random() / 2)) : askedMs)
+    // After a 429, the client waits exactly as long as the server says; the pacer spreads the calls.
+    if (status === 429 && requestedMs > 0) return requestedMs
+    // When a node of a cluster fails, all its clients get the same Retry-After from the next node at the same
+    // moment: jitter.
+    return Math.max(
+      pauseMs,
+      this.hasSeveralAddresses ? Math.round(requestedMs * (1 + random() / 2)) : requestedMs,
+    )
   }
 }
 
-/** What a thrown value of one try means: the error to show, and whether another try can help. */
-function failureOf(cause: unknown, deadline: Deadline): FailedTry {
+/** Classifies the thrown value of an attempt: the error to report, and whether another attempt can help. */
+function failureOf(cause: unknown, deadline: Deadline): FailedAttempt {
   if (deadline.signal.aborted) {
     const error: unknown = deadline.signal.reason
-    return { error, retry: false, isAway: error instanceof NetworkError }
+    return { error, retry: false, isUnavailable: error instanceof NetworkError }
   }
   if (cause instanceof CredentialError) return { error: cause.cause, retry: false }
   if (cause instanceof NetworkError)
-    return { error: cause, retry: true, isAway: true, isUndone: isUnsent(cause) }
+    return { error: cause, retry: true, isUnavailable: true, isNotExecuted: isUnsent(cause) }
   if (cause instanceof ServiceError) {
     const { status, code } = cause
-    const isAway = AWAY_STATUSES.has(status) && !BUSY_CODES.has(code)
-    return { error: cause, retry: RETRIED_STATUSES.has(status), isAway, isUndone: code === 'unavailable' }
+    const isUnavailable = UNAVAILABLE_STATUSES.has(status) && !BUSY_CODES.has(code)
+    const retry = RETRIED_STATUSES.has(status)
+    return { error: cause, retry, isUnavailable, isNotExecuted: code === 'unavailable' }
   }
   return { error: cause, retry: false }
 }
 
-/** Whether a call that is not repeated may go to an address that was not asked. A stream can be read once. */
-function maySendElsewhere(call: Call, failure: FailedTry): boolean {
+/** Whether a call that is not repeatable may go to an untried address. A stream can be read only once. */
+function maySendElsewhere(call: Call, failure: FailedAttempt): boolean {
   return (
-    failure.isAway === true &&
+    failure.isUnavailable === true &&
     !(call.body instanceof ReadableStream) &&
-    (call.repeatable === 'elsewhere' || failure.isUndone === true)
+    (call.repeatable === 'elsewhere' || failure.isNotExecuted === true)
   )
 }
 
-/** fetch rejects with an error whose cause is that of the system; Bun's has the code itself. */
+/** Whether nothing was sent. The cause of fetch's error has the system's code; in Bun, the error has it. */
 function isUnsent({ cause }: NetworkError): boolean {
   const causes = [cause, cause instanceof Error ? cause.cause : undefined]
-  return causes.some((one) => one instanceof Error && 'code' in one && UNSENT_CODES.has(String(one.code)))
+  return causes.some(
+    (error) => error instanceof Error && 'code' in error && UNSENT_CODES.has(String(error.code)),
+  )
 }
 
 async function credentialOf(source: CredentialSource, signal: AbortSignal): Promise<string | undefined> {
@@ -291,8 +297,8 @@ async function credentialOf(source: CredentialSource, signal: AbortSignal): Prom
 }
 
 /**
- * Turns failures of the network into one error. Runtimes reject with different errors here, so the place where it was
- * thrown decides; an error of the caller's getToken is left as it is.
+ * Turns network failures into NetworkError. Runtimes reject with different errors, so every rejection of
+ * `exchange` counts as one; errors of the caller's getToken do not pass through here.
  */
 async function unlessUnreachable<R>(exchange: Promise<R>): Promise<R> {
   try {
@@ -304,12 +310,12 @@ async function unlessUnreachable<R>(exchange: Promise<R>): Promise<R> {
 
 function parseAnswer<T>(text: string, response: Response): T {
   try {
-    // The answer is not checked: the client has no schemas.
+    // The client has no schemas, so the shape of the answer is not checked.
     return JSON.parse(text) as T
   } catch {
-    // Without the parser's error as its cause, because that quotes the answer, which may contain tokens.
+    // The parser's error is not the cause, because it quotes the answer, which may contain tokens.
     const details = { code: 'invalid_response', requestId: requestIdOf(response) }
-    throw new ServiceError(response.status, 'Expected a JSON answer', details)
+    throw new ServiceError(response.status, 'The answer of the service is not JSON', details)
   }
 }
 
@@ -323,7 +329,7 @@ function headersOf(call: Call, credential: string | undefined): Record<string, s
   return headers
 }
 
-/** For a credential that is not valid in a header, fetch would quote it in its error; this error does not. */
+/** fetch would quote a credential that is not valid in a header in its error; this error does not. */
 function checkedCredential(credential: string): string {
   const text = credential.trim()
   if (/^[\x21-\x7e]+$/.test(text)) return text
@@ -347,7 +353,7 @@ async function refusalOf(response: Response, nowMs: number): Promise<ServiceErro
   const problem = parsedObject(await unlessUnreachable(response.text()))
   const code = stringOf(problem['code']) ?? `http_${response.status}`
   const message = stringOf(problem['message']) ?? stringOf(problem['detail'])
-  return answerError(response.status, message ?? `The service answered ${response.status}`, {
+  return responseError(response.status, message ?? `The service responded with status ${response.status}`, {
     code,
     requestId: stringOf(problem['request_id']) ?? requestIdOf(response),
     retryAfterMs: retryAfterMs(response.headers.get('retry-after'), nowMs),
@@ -359,7 +365,7 @@ function stringOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
-/** The members of a JSON object; none for any other text, such as a proxy's error page. */
+/** The members of a JSON object; none if the text is anything else, such as a proxy's error page. */
 function parsedObject(text: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(text)
@@ -369,21 +375,19 @@ function parsedObject(text: string): Record<string, unknown> {
   }
 }
 
-/**
- * A new idempotency key. Not crypto.randomUUID(), which browsers leave out on pages of plain http.
- */
+/** A new idempotency key. Browsers lack crypto.randomUUID() on pages of plain http, so it is not used. */
 export function newIdempotencyKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16))
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
 /**
- * One segment of a path. `.` and `..` are refused, because they would be resolved and reach another route.
- * @throws TypeError for those and the empty text
+ * Encodes one segment of a path. `.` and `..` are refused: they would be resolved and reach another route.
+ * @throws TypeError for `.`, `..` and the empty text
  */
 export function pathSegment(text: string): string {
   if (text === '' || text === '.' || text === '..')
     throw new TypeError(`Expected a name or hash, got "${text}"`)
-  // The names of an organism's agents contain colons, which a path may contain unescaped (RFC 3986, 3.3).
+  // Names of an organism's agents contain colons, which need no escape in a path (RFC 3986, 3.3).
   return encodeURIComponent(text).replaceAll('%3A', ':')
 }

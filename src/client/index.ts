@@ -1,4 +1,4 @@
-// The entry of the package export `strandfast/client`.
+// The entry point of the package export `strandfast/client`.
 export { ServiceClient } from './service-client.js'
 export type {
   AgentStatusesOptions,

@@ -3,21 +3,22 @@ import { type Bare, changeCall, dated } from './collection.js'
 import { ServiceError } from './errors.js'
 import type { CallOptions, ChangeOptions, IngestFault, IngestSummary, WriteResponse } from './types.js'
 
-/** Options of an ingest of many records. */
+/** Options of ingestMany. */
 export interface IngestManyOptions extends CallOptions {
   /**
-   * `skip` (default) writes the good lines; `keep` makes a record of type `ingest/rejected` of each refused one;
-   * `reject_all` writes nothing when one line is refused.
+   * `skip` (default) writes the valid lines; `keep` also stores each refused line as a record of type
+   * `ingest/rejected`; `reject_all` writes nothing if one line is refused.
    */
   onError?: 'skip' | 'keep' | 'reject_all' | undefined
-  /** `body` writes nothing that was written to the agent before in the same way, for a day. */
+  /** `body` skips records whose body was ingested to the agent in the same way within a day. */
   dedupe?: 'body' | undefined
-  /** `text` keeps integers beyond ±(2^53-1) as strings of their digits; without it they are refused. */
+  /** `text` stores integers beyond ±(2^53-1) as strings of digits; by default, they are refused. */
   integers?: 'text' | undefined
   /**
-   * `stream` sends one request while the source is read; `chunks` sends one request after another, each
-   * safe to repeat. Default: `chunks` where the client has several addresses, since a stream cannot be sent to a second
-   * one, but for `reject_all`; otherwise `stream` where the platform can, which browsers on HTTP/1.1 cannot.
+   * `stream` sends one request while the source is read; `chunks` sends one request after another, each safe
+   * to repeat. The default is `stream` if the platform can send streams, which browsers on HTTP/1.1 cannot;
+   * but `chunks` if the client has several addresses, unless `onError` is `reject_all`, because a stream
+   * cannot be sent to a second address.
    */
   upload?: 'stream' | 'chunks' | undefined
 }
@@ -25,14 +26,14 @@ export interface IngestManyOptions extends CallOptions {
 /** Records to ingest. */
 export type RecordSource = Iterable<object> | AsyncIterable<object>
 
-/** UTF-16 code units in one piece of an upload stream. */
+/** UTF-16 code units of one piece of an upload stream. */
 const PIECE_CHARS = 65_536
-/** UTF-16 code units in one chunk's request. */
+/** UTF-16 code units of one chunk. */
 const CHUNK_CHARS = 1_048_576
-/** Faults in a summary that is combined from chunks, the same number as the server names. */
+/** Maximum number of faults in a combined summary; the same limit as the server's. */
 const FAULTS_MAX = 100
 
-/** Sends one record through the ingest route, its body without a wrapper. */
+/** Sends one record through the ingest route, where the request body is the record's body. */
 export async function ingestOne(
   transport: Transport,
   agent: string,
@@ -42,7 +43,9 @@ export async function ingestOne(
   return dated(await transport.json<Bare<WriteResponse>>(call))
 }
 
-/** Sends many records as NDJSON. A streamed request is never repeated, one with a chunk is. */
+/**
+ * Sends many records as NDJSON. The request of a chunk is repeated if it fails; a streamed request is not.
+ */
 export async function ingestMany(
   transport: Transport,
   agent: string,
@@ -57,10 +60,10 @@ export async function ingestMany(
     repeatable: false,
     signal: options.signal,
   }
-  const isOneRequest = !transport.hasOthers || options.onError === 'reject_all'
+  const isOneRequest = !transport.hasSeveralAddresses || options.onError === 'reject_all'
   const upload = options.upload ?? (isOneRequest && sendsStreams() ? 'stream' : 'chunks')
   if (upload === 'stream') return sendStream(transport, call, source)
-  // All or nothing holds for one request, so such an ingest is one chunk whatever its size.
+  // `reject_all` is atomic within one request only, so everything is sent as one chunk, whatever its size.
   return sendChunks(
     transport,
     call,
@@ -90,7 +93,7 @@ async function sendStream(transport: Transport, call: Call, source: RecordSource
   try {
     return await transport.json({ ...call, body, timeoutMs: Infinity })
   } catch (error) {
-    // fetch reports an error of the source as a failure of the network.
+    // fetch reports an error of the source as a network failure.
     throw 'cause' in sourceFailure ? sourceFailure.cause : error
   }
 }
@@ -106,12 +109,12 @@ async function sendChunks(
   for await (const body of chunks) {
     const chunkCall = { ...call, body, repeatable: true, idempotencyKey: newIdempotencyKey() }
     const chunk = await transport.json<IngestSummary>(chunkCall).catch((error: unknown) => {
-      // Nothing of this chunk was accepted, but other chunks may be.
+      // No line of this chunk was accepted, but lines of other chunks may be.
       if (!isRejected(error) || (call.query?.['on_error'] ?? 'skip') !== 'skip') throw error
       refused ??= error
       return rejectedSummary(error)
     })
-    summary = summary ? joined(summary, chunk, linesBefore) : chunk
+    summary = summary ? combineSummaries(summary, chunk, linesBefore) : chunk
     linesBefore += chunk.accepted + chunk.rejected
   }
   if (refused !== undefined && summary?.accepted === 0) throw refused
@@ -122,7 +125,7 @@ function isRejected(error: unknown): error is ServiceError {
   return error instanceof ServiceError && error.code === 'ingest_rejected'
 }
 
-/** The summary in the answer that refuses every line. */
+/** The summary in the problem document of a request whose lines were all refused. */
 function rejectedSummary({ problem }: ServiceError): IngestSummary {
   const { rejected, errors, rejected_by_code: byCode } = problem
   return {
@@ -144,7 +147,7 @@ function isFault(value: unknown): value is IngestFault {
   return typeof value === 'object' && value !== null && 'line' in value
 }
 
-function joined(summary: IngestSummary, chunk: IngestSummary, linesBefore: number): IngestSummary {
+function combineSummaries(summary: IngestSummary, chunk: IngestSummary, linesBefore: number): IngestSummary {
   const errors = chunk.errors.map((fault) => ({ ...fault, line: fault.line + linesBefore }))
   return {
     accepted: summary.accepted + chunk.accepted,
@@ -153,7 +156,7 @@ function joined(summary: IngestSummary, chunk: IngestSummary, linesBefore: numbe
       duplicates: (summary.duplicates ?? 0) + (chunk.duplicates ?? 0),
     }),
     ...((summary.kept ?? chunk.kept) !== undefined && { kept: (summary.kept ?? 0) + (chunk.kept ?? 0) }),
-    ...refusedCodes(summary.rejected_by_code, chunk.rejected_by_code),
+    ...combineCounts(summary.rejected_by_code, chunk.rejected_by_code),
     errors: [...summary.errors, ...errors].slice(0, FAULTS_MAX),
     first_seq: summary.first_seq ?? chunk.first_seq,
     last_seq: chunk.last_seq ?? summary.last_seq,
@@ -161,8 +164,8 @@ function joined(summary: IngestSummary, chunk: IngestSummary, linesBefore: numbe
   }
 }
 
-/** The counts by code of two summaries; nothing where neither has any. */
-function refusedCodes(
+/** Adds the counts by code of two summaries; none if neither has any. */
+function combineCounts(
   counts: IngestSummary['rejected_by_code'],
   more: IngestSummary['rejected_by_code'],
 ): Pick<IngestSummary, 'rejected_by_code'> {
@@ -175,7 +178,7 @@ function refusedCodes(
   return { rejected_by_code: sum }
 }
 
-/** The source as NDJSON texts of about `charsMax`, each of whole lines. */
+/** The source as NDJSON texts of whole lines, each about `charsMax` long. */
 async function* linesUpTo(source: RecordSource, charsMax: number): AsyncGenerator<string, void> {
   let text = ''
   for await (const record of source) {
@@ -189,7 +192,7 @@ async function* linesUpTo(source: RecordSource, charsMax: number): AsyncGenerato
 
 function lineOf(record: object): string {
   const line: string | undefined = JSON.stringify(record)
-  if (line === undefined) throw new TypeError('Expected a record that JSON can hold')
+  if (line === undefined) throw new TypeError('Expected a record that can be encoded as JSON')
   return line
 }
 

@@ -5,30 +5,30 @@ import type { QueryValue } from './http.js'
 /** A provider that users can sign in with. */
 export type OauthProvider = 'google' | 'github'
 
-/** Where the user returns to. */
+/** Where and how the user returns. */
 export interface OauthOptions {
-  /** An address that the service allows (its SERVICE_OAUTH_ALLOWED_REDIRECT_URIS), or one below it. */
+  /** An address in the service's SERVICE_OAUTH_ALLOWED_REDIRECT_URIS, or an address below one of them. */
   redirectUri: string
   /**
-   * Whether the tokens come after `?` (the default), for the application's server, or after `#`, which no server sees,
-   * for a page.
+   * `query` (the default) returns the tokens after `?`, for the application's server; `fragment` returns them
+   * after `#`, for a page: no server sees them.
    */
   mode?: 'query' | 'fragment' | undefined
 }
 
-/** What a user returns with after signing in. */
+/** The tokens and e-mail with which a user returns. */
 export interface OauthSignedIn extends TokenAnswer {
   email: string
 }
 
-/** What sign-in by other services uses of the client. */
+/** The functions of the client that OAuth sign-in uses. */
 export interface OauthCalls {
-  /** The whole address of an auth route. */
+  /** The URL of an auth route. */
   address(path: string, query: Record<string, QueryValue>): string
   signIn(answer: TokenAnswer): void
 }
 
-/** Parameters that the service adds to the address that a user returns to. */
+/** Parameters that the service adds to the return address. */
 const addedNames = [
   'token',
   'refresh_token',
@@ -42,8 +42,8 @@ const addedNames = [
 const errors: ReadonlySet<string> = new Set(['access_denied', 'server_error', 'temporarily_unavailable'])
 
 /**
- * Sign-in by Google or GitHub (docs/OPERATIONS.md, Signing people in). The browser goes to `authorizeUrl` and comes
- * back with the tokens in its address, where one of the two other methods reads them.
+ * Sign-in with Google or GitHub (docs/SIGN-IN.md). The browser goes to `authorizeUrl` and returns with the
+ * tokens in its address; `takeFromFragment` or `takeFromQuery` reads them.
  */
 export class OauthClient {
   readonly #calls: OauthCalls
@@ -52,18 +52,17 @@ export class OauthClient {
     this.#calls = calls
   }
 
-  /** The address to which the browser is sent, for example with `location.assign`; do not fetch it. */
+  /** The address to navigate the browser to, for example with `location.assign`; do not fetch it. */
   authorizeUrl(provider: OauthProvider, { redirectUri, mode }: OauthOptions): string {
     const query = { redirect_uri: redirectUri, redirect_mode: mode }
     return this.#calls.address(`/oauth/${provider}/authorize`, query)
   }
 
   /**
-   * For pages that asked for `fragment`, when they load: signs in with the tokens in the page's address, which are
-   * removed from the address bar and the history at once.
-   * @returns undefined when the address has none
-   * @throws ServiceError with the code `access_denied`, `server_error` or `temporarily_unavailable` when the sign-in
-   * failed
+   * For pages that use `fragment`: signs in with the tokens in the page's address, and removes them from the
+   * address bar and the history. Call it when the page loads.
+   * @returns undefined if the address contains no result of a sign-in
+   * @throws ServiceError `access_denied`, `server_error` or `temporarily_unavailable` if the sign-in failed
    */
   takeFromFragment(): OauthSignedIn | undefined {
     const url = new URL(globalThis.location.href)
@@ -71,12 +70,12 @@ export class OauthClient {
     if (!isReturn(results)) return undefined
     url.hash = ''
     cleanAddress(url)
-    return this.#take(results)
+    return this.#signIn(results)
   }
 
   /**
-   * The same for the query: of an address that a server received, or of the page, whose address bar is then cleaned. A
-   * server makes a client for each user.
+   * Like `takeFromFragment`, for the query of an address that a server received, or of the page, whose
+   * address bar is then cleaned. A server needs one client for each user.
    */
   takeFromQuery(address?: string | URL): OauthSignedIn | undefined {
     const url = new URL(address ?? globalThis.location.href, 'http://localhost')
@@ -88,13 +87,13 @@ export class OauthClient {
       cleaned.search = others.join('&')
       cleanAddress(cleaned)
     }
-    return this.#take(results)
+    return this.#signIn(results)
   }
 
-  #take(results: URLSearchParams): OauthSignedIn {
+  #signIn(results: URLSearchParams): OauthSignedIn {
     const error = results.get('error')
     if (error !== null) {
-      const message = results.get('error_description') ?? 'The sign-in by another service came to nothing'
+      const message = results.get('error_description') ?? 'The sign-in with the other service failed'
       throw new ServiceError(401, message, { code: error })
     }
     const text = (name: string) => results.get(name) ?? ''
@@ -108,7 +107,7 @@ export class OauthClient {
   }
 }
 
-/** Whether the service sent the user back to this address. */
+/** Whether the parameters are a result of a sign-in. */
 function isReturn(results: URLSearchParams): boolean {
   if (errors.has(results.get('error') ?? '')) return true
   const isSignedIn = ['token', 'refresh_token'].every((name) => (results.get(name) ?? '') !== '')

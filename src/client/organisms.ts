@@ -14,10 +14,10 @@ import type {
 
 /** A new member of an organism. */
 export interface NewMember {
-  /** Without the organism's id. */
+  /** The name without the organism's id. */
   name: string
   zone: Zone
-  /** 64 hex characters, the seed of its key pair; the server chooses unless given. */
+  /** 64 hex characters, the seed of its key pair; chosen by the server by default. */
   seedHex?: string | undefined
 }
 
@@ -33,12 +33,18 @@ export class OrganismsClient {
     this.#apiKey = apiKey
   }
 
-  /** Makes an organism and its agents; the server makes an id unless one is given. Errors: 409 `organism_exists`. */
+  /**
+   * Creates an organism and its agents; the server chooses an id if none is given. Errors: 409
+   * `organism_exists`.
+   */
   create(organism: NewOrganism, options: ChangeOptions = {}): Promise<OrganismResponse> {
     return this.#send(changeCall('/v1/organisms', JSON.stringify(organism), options))
   }
 
-  /** Makes one more agent, addressed as `<organism_id>::<name>`. Errors: 409 `agent_exists`, `key_in_use`. */
+  /**
+   * Creates another agent, with the address `<organism_id>::<name>`. Errors: 409 `agent_exists`,
+   * `key_in_use`.
+   */
   createAgent(
     organismId: string,
     { name, zone, seedHex }: NewMember,
@@ -48,18 +54,21 @@ export class OrganismsClient {
     return this.#send(changeCall(`${pathOf(organismId)}/agents`, body, options))
   }
 
-  /** Gives the organism users, keys and sessions of its own. Errors: 409 `namespace_exists`. Sent once. */
+  /**
+   * Creates the auth namespace of an organism: separate users, keys and sessions. Errors: 409
+   * `namespace_exists`. Not repeated.
+   */
   initAuth(organismId: string, { signal }: CallOptions = {}): Promise<NamespaceResponse> {
     const path = `${pathOf(organismId)}/auth/init`
     return this.#send({ method: 'POST', path, repeatable: false, signal })
   }
 
-  /** One organism with its agents. Errors: NotFoundError. */
+  /** An organism with its agents. Errors: NotFoundError. */
   get(organismId: string, options: CallOptions = {}): Promise<OrganismViewResponse> {
     return this.#send(readCall(pathOf(organismId), options))
   }
 
-  /** All organisms by id, page after page; `total` counts them. */
+  /** All organisms in the order of their ids, fetched page by page; `total` is their number. */
   async list(options: CallOptions = {}): Promise<OrganismListResponse> {
     const organisms: OrganismListResponse['organisms'] = []
     let total = 0
@@ -79,7 +88,7 @@ export class OrganismsClient {
   }
 }
 
-/** Path of an organism. @throws TypeError for text that cannot be an id */
+/** The path of an organism. @throws TypeError for a text that cannot be an id */
 export function pathOf(organismId: string): string {
   return `/v1/organisms/${pathSegment(organismId)}`
 }

@@ -1,33 +1,33 @@
 import type { Timing } from './backoff.js'
 
-/** Requests that may be in flight before the first answer shows whether there is a limit. */
+/** Maximum number of requests in flight before the first answer shows whether there is a limit. */
 const FIRST_REQUESTS_MAX = 32
 
-/** A member of RateLimit or RateLimit-Policy: its name, and its parameters of whole numbers. */
+/** A member of RateLimit or RateLimit-Policy: its name and its integer parameters. */
 const member = /"([^"]*)"((?:;[a-z]+=\d+)*)/g
 const parameter = /;([a-z]+)=(\d+)/g
 
-/** What an answer says about a limit. */
-interface ToldLimit {
+/** A rate limit as announced in an answer. */
+interface AnnouncedLimit {
   /** Requests that are left now. */
   remaining: number
-  /** The most requests that can be left. */
-  most: number
+  /** The maximum of `remaining`. */
+  capacity: number
   perMs: number
 }
 
 /**
  * Keeps a client's requests within the rate that the service announces (RateLimit and RateLimit-Policy,
- * draft-ietf-httpapi-ratelimit-headers). Without a limit it delays nothing.
+ * draft-ietf-httpapi-ratelimit-headers). Delays no request if the service has no limit.
  */
 export class Pacer {
   readonly #timing: Timing
-  #underWay = 0
+  #inFlight = 0
   #hasAnswer = false
   #waiting: (() => void)[] = []
   #perMs = 0
-  #most = Infinity
-  /** Requests that may be sent at once; if negative, the number of requests that were delayed. */
+  #capacity = Infinity
+  /** Requests that may be sent without delay; if negative, the number of delayed requests. */
   #left = Infinity
   #countedAtMs = 0
 
@@ -36,11 +36,11 @@ export class Pacer {
   }
 
   /**
-   * Resolves when a request may be sent; `answered` or `failed` must follow.
-   * @throws the signal's reason once it is aborted
+   * Resolves when a request may be sent. The caller must call `answered` or `failed` afterwards.
+   * @throws the reason of the signal if it is aborted
    */
-  async turn(signal: AbortSignal): Promise<void> {
-    while (!this.#hasAnswer && this.#underWay >= FIRST_REQUESTS_MAX) await this.#firstAnswer(signal)
+  async acquire(signal: AbortSignal): Promise<void> {
+    while (!this.#hasAnswer && this.#inFlight >= FIRST_REQUESTS_MAX) await this.#firstAnswer(signal)
     this.#refill()
     this.#left--
     if (this.#left < 0) {
@@ -51,70 +51,71 @@ export class Pacer {
         throw reason
       }
     }
-    this.#underWay++
+    this.#inFlight++
   }
 
-  /** Takes note of an answer. */
+  /** Records an answer, and the limit in its headers. */
   answered(headers: Headers): void {
-    this.#underWay--
-    this.#open(true)
-    const told = limitOf(headers)
-    if (told === undefined) return
+    this.#inFlight--
+    this.#resumeWaiting(true)
+    const limit = limitOf(headers)
+    if (limit === undefined) return
     this.#refill()
-    this.#perMs = told.perMs
-    this.#most = told.most
-    // Requests in flight may be counted already. If none are left, they are refused and wait for another turn.
-    this.#left = Math.min(this.#left, Math.max(0, told.remaining - this.#underWay))
+    this.#perMs = limit.perMs
+    this.#capacity = limit.capacity
+    // The server may not have counted the requests in flight yet. If the limit is exhausted, they are refused
+    // and retried.
+    this.#left = Math.min(this.#left, Math.max(0, limit.remaining - this.#inFlight))
     this.#countedAtMs = this.#timing.monotonicMs()
   }
 
-  /** Takes note that no answer came. */
+  /** Records that a request got no answer. */
   failed(): void {
-    this.#underWay--
-    // It was most likely not counted.
+    this.#inFlight--
+    // The server has most likely not counted it.
     this.#left++
-    this.#open(false)
+    this.#resumeWaiting(false)
   }
 
   #refill(): void {
     if (this.#perMs === 0) return
     const nowMs = this.#timing.monotonicMs()
-    this.#left = Math.min(this.#most, this.#left + (nowMs - this.#countedAtMs) * this.#perMs)
+    this.#left = Math.min(this.#capacity, this.#left + (nowMs - this.#countedAtMs) * this.#perMs)
     this.#countedAtMs = nowMs
   }
 
   #firstAnswer(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason)
-      const goOn = () => {
+      const resume = () => {
         signal.removeEventListener('abort', onAbort)
         resolve()
       }
       const onAbort = () => {
-        this.#waiting = this.#waiting.filter((one) => one !== goOn)
+        this.#waiting = this.#waiting.filter((waiting) => waiting !== resume)
         reject(signal.reason)
       }
       signal.addEventListener('abort', onAbort, { once: true })
-      this.#waiting.push(goOn)
+      this.#waiting.push(resume)
     })
   }
 
-  /** Lets all requests that wait for the first answer continue, or one if no answer came. */
-  #open(hasAnswer: boolean): void {
+  /** Resumes the requests that wait for the first answer: all after an answer, otherwise one. */
+  #resumeWaiting(hasAnswer: boolean): void {
     this.#hasAnswer ||= hasAnswer
-    for (const goOn of this.#waiting.splice(0, this.#hasAnswer ? this.#waiting.length : 1)) goOn()
+    for (const resume of this.#waiting.splice(0, this.#hasAnswer ? this.#waiting.length : 1)) resume()
   }
 }
 
-/** The tightest limit in an answer. */
-function limitOf(headers: Headers): ToldLimit | undefined {
+/** The tightest limit in the headers of an answer. */
+function limitOf(headers: Headers): AnnouncedLimit | undefined {
   const policies = membersOf(headers.get('ratelimit-policy'))
-  let tightest: ToldLimit | undefined
+  let tightest: AnnouncedLimit | undefined
   for (const [name, { r: remaining }] of membersOf(headers.get('ratelimit'))) {
-    const { q: most, w: secs } = policies.get(name) ?? {}
-    if (remaining === undefined || !most || !secs) continue
+    const { q: capacity, w: secs } = policies.get(name) ?? {}
+    if (remaining === undefined || !capacity || !secs) continue
     if (tightest === undefined || remaining < tightest.remaining) {
-      tightest = { remaining, most, perMs: most / secs / 1000 }
+      tightest = { remaining, capacity, perMs: capacity / secs / 1000 }
     }
   }
   return tightest

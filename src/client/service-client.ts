@@ -39,71 +39,72 @@ import type { ExportSource } from './text-lines.js'
 import { type VerifyOptions, type VerifyResult, verifyExport } from './verify-export.js'
 
 /**
- * Options of a client. While somebody is signed in (`client.auth`), calls carry the session's token, whatever is given
- * here; otherwise `getToken` takes precedence over `token`, and `token` over `apiKey`. Administration of users always
- * uses `apiKey`, the graph if it is given. After a session that the service ended, calls carry no credential until a
- * sign-in, `auth.setSession` or `auth.logout`.
+ * Options of a client. While a user is signed in (`client.auth`), calls carry the token of the session;
+ * otherwise `getToken` takes precedence over `token`, and `token` over `apiKey`. Administration always uses
+ * `apiKey`, and so does the graph if `apiKey` is given. After the service has ended a session, calls carry no
+ * credential until a sign-in, `auth.setSession` or `auth.logout`.
  */
 export interface ServiceClientOptions {
   /**
-   * The service's address, such as `https://records.example`; or those of the nodes of one cluster, of which calls go to
-   * the one that answered last, and on to the next where that one is away or stands by.
+   * The address of the service, such as `https://records.example`, or the addresses of the nodes of one
+   * cluster. Calls go to the node that served last, and to the next one if that node cannot be reached or is
+   * a standby.
    */
   url: string | readonly string[]
-  /** Id of the organism whose users sign in here; without it, users outside organisms. */
+  /** Id of the organism whose users sign in; without it, users outside of organisms sign in. */
   organism?: string | undefined
-  /** Name of the default agent, as the server's SERVICE_AGENT_ID; `default` unless given. */
+  /** Name of the default agent, the same as the server's SERVICE_AGENT_ID; `default` if absent. */
   agent?: string | undefined
   /** The root key or a scoped key. */
   apiKey?: string | undefined
   /** A user's JWT. */
   token?: string | undefined
-  /** Gives the user's current JWT; called before every request. */
+  /** Returns the user's current JWT; called before every request. */
   getToken?: (() => string | undefined | Promise<string | undefined>) | undefined
-  /** Used in place of the platform's fetch. */
+  /** Replaces the platform's fetch. */
   fetch?: typeof fetch | undefined
-  /** Milliseconds for one call, repeats and waits included; 30,000 unless given, Infinity for none. */
+  /** Milliseconds for one call including retries and waits; 30,000 by default, Infinity for no limit. */
   timeoutMs?: number | undefined
-  /** Time and chance, for tests that move them; the platform's own unless given. */
+  /** Clocks, timers and random numbers, for tests; those of the platform by default. */
   timing?: Timing | undefined
 }
 
-/** A new agent's zone, and the options of every change. */
+/** The zone of a new agent, and the options of every change. */
 export interface CreateAgentOptions extends ChangeOptions {
   zone: Zone
 }
 
 /** Options of listAgents. */
 export interface ListAgentsOptions extends CallOptions {
-  /** Stop after this many names; all unless given. */
+  /** Stop after this many names; all by default. */
   limit?: number | undefined
-  /** Only names that begin with this. */
+  /** Only names that begin with this text. */
   prefix?: string | undefined
 }
 
 /** Options of agentStatuses. */
 export interface AgentStatusesOptions extends CallOptions {
-  /** Only names that begin with this. */
+  /** Only names that begin with this text. */
   prefix?: string | undefined
-  /** The `next_cursor` of the page before. */
+  /** The `next_cursor` of the previous page. */
   cursor?: string | undefined
-  /** Rows of the page, at most 100; 100 unless given. */
+  /** Rows of the page, at most and by default 100. */
   limit?: number | undefined
 }
 
 /** Options of metrics. */
 export interface MetricsOptions extends CallOptions {
-  /** Only metrics of these names, at most 64; what is not there is left out. */
+  /** Only metrics of these names, at most 64; unknown names are ignored. */
   names?: readonly string[] | undefined
 }
 
 /** Options of an export. */
 export interface ExportOptions extends CallOptions {
-  /** The default agent unless given. */
+  /** The agent; the default agent if absent. */
   agent?: string | undefined
-  /** First record; the genesis record, 0, unless given. */
+  /** First record; the genesis record, 0, by default. */
   fromSeq?: number | undefined
-  /** Last record, included; the head unless given. */
+  /** Last record, inclusive; the head by default. */
   toSeq?: number | undefined
 }
 
@@ -114,18 +115,18 @@ const AUTH_PREFIX = '/v1/auth'
 const LIST_PAGE_NAMES = 1_000
 
 /**
- * A client of one service. Methods reject with ServiceError, NotFoundError or NetworkError, and with the signal's
- * reason when aborted. Reads, and writes through their idempotency keys, are repeated while the network or the server
- * fails for a moment.
+ * A client of one service. Methods reject with ServiceError, NotFoundError or NetworkError, or with the
+ * reason of an aborted signal. Reads and writes with an idempotency key are retried after temporary failures
+ * of the network or the server.
  */
 export class ServiceClient {
-  /** Sign-in, and the session whose token goes with all calls. */
+  /** Sign-in, and the session whose token is sent with calls. */
   readonly auth: AuthClient
   /** Edges between agents. */
   readonly graph: GraphClient
-  /** Changes that wait for their time or for approval. */
+  /** Changes that wait for a delay or for approval. */
   readonly proposals: ProposalsClient
-  /** The heads of all strands, for whoever keeps checkpoints. */
+  /** The server log, which contains the heads of all strands. */
   readonly log: LogClient
   /** Administration of organisms. */
   readonly organisms: OrganismsClient
@@ -137,7 +138,9 @@ export class ServiceClient {
   readonly #transport: Transport
   readonly #defaultAgent: string
 
-  /** @throws TypeError for a list of addresses that cannot be meant: empty, one of them twice, https beside http */
+  /**
+   * @throws TypeError for an invalid list of addresses: empty, with duplicates, or with both https and http
+   */
   constructor(options: ServiceClientOptions) {
     this.#options = options
     this.#addresses = new Addresses(options.url)
@@ -148,9 +151,9 @@ export class ServiceClient {
     const keeper = new SessionKeeper({ timing, exchange })
     const transport = new Transport({
       addresses: this.#addresses,
-      // Called on globalThis: browsers refuse a fetch that is called as a method of something else.
+      // Browsers refuse fetch as a method of any other object than globalThis.
       fetch: options.fetch ?? ((input, init) => globalThis.fetch(input, init)),
-      credential: keeper.before(credentialOf(options)),
+      credential: keeper.credentialSource(credentialOf(options)),
       timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
       timing,
     })
@@ -166,12 +169,12 @@ export class ServiceClient {
       keeper,
       prefix,
       apiKey,
-      // A key is not a user: without a token, users' routes are called without a credential.
-      user: keeper.before(credentialOf({ ...options, apiKey: undefined })),
+      // An API key does not identify a user: without a token, calls to users' routes carry no credential.
+      user: keeper.credentialSource(credentialOf({ ...options, apiKey: undefined })),
     })
   }
 
-  /** Whether the service answers; one try at each address, never throws. */
+  /** Whether the service responds; one attempt at each address, never throws. */
   async ping(options: CallOptions = {}): Promise<boolean> {
     try {
       await this.#transport.text({ ...readCall('/healthz', options), repeatable: 'elsewhere' })
@@ -181,49 +184,51 @@ export class ServiceClient {
     }
   }
 
-  /** Whose the credential of this client is, and what it may do. Errors: 401 `unauthorized` without one */
+  /**
+   * The principal and the scopes of this client's credential. Errors: 401 `unauthorized` without a credential
+   */
   whoAmI(options: CallOptions = {}): Promise<WhoAmIResponse> {
     return this.#transport.json(readCall('/v1/whoami', options))
   }
 
   /**
-   * What the server is and how it is set, without secrets: what it says about itself, which nothing proves. Needs the
-   * scope `admin:*`.
+   * Version, settings and state of the server, without secrets. The values are reported by the server and not
+   * proven. Needs the scope `admin:*`.
    */
   server(options: CallOptions = {}): Promise<ServerInfoResponse> {
     return this.#transport.json(readCall('/v1/server', options))
   }
 
-  /**
-   * What the server measures, as `/metrics` has it for Prometheus: all, or the metrics of these names. Needs the scope
-   * `admin:*`.
-   */
+  /** The metrics of the server, the same as in `/metrics` for Prometheus. Needs the scope `admin:*`. */
   metrics(options: MetricsOptions = {}): Promise<MetricsResponse> {
     return this.#transport.json(readCall('/v1/metrics', options, { names: options.names?.join(',') }))
   }
 
   /**
-   * A client for the users of an organism, always the same one for an id: its `auth` signs in there, and its calls carry
-   * that session's token. It has the API key of this one, but no token. Agents are `agent('<organism_id>::<name>')`.
-   * @throws TypeError for text that cannot be an id
+   * A client for the users of an organism, the same object for each call with one id. Its `auth` signs in to
+   * the organism, and its calls carry the token of that session. It has the API key of this client, but not
+   * its token. Agents are `agent('<organism_id>::<name>')`.
+   * @throws TypeError for a text that cannot be an id
    */
   organism(organismId: string): ServiceClient {
     const known = this.#byOrganism.get(organismId)
     if (known) return known
-    // It begins where this one is answered.
-    const url = this.#addresses.areSeveral ? this.#addresses.inTurn : this.#options.url
-    const mine = { organism: organismId, token: undefined, getToken: undefined }
-    const made = new ServiceClient({ ...this.#options, url, ...mine })
-    this.#byOrganism.set(organismId, made)
-    return made
+    // The new client starts at the address that serves this one.
+    const url = this.#addresses.hasSeveral ? this.#addresses.urls : this.#options.url
+    const overrides = { organism: organismId, token: undefined, getToken: undefined }
+    const client = new ServiceClient({ ...this.#options, url, ...overrides })
+    this.#byOrganism.set(organismId, client)
+    return client
   }
 
-  /** A collection: its agent is made at the first write. `T` is the type of its records' bodies. */
+  /**
+   * A collection, whose agent is created by the first write. `T` is the type of the bodies of its records.
+   */
   collection<T = Record<string, unknown>>(name: string): CollectionHandle<T> {
     return new CollectionHandle<T>(this.#transport, { writesTo: 'collections', name })
   }
 
-  /** An agent that exists; the default agent unless named. */
+  /** An existing agent; the default agent if no name is given. */
   agent<T = Record<string, unknown>>(name: string = this.#defaultAgent): CollectionHandle<T> {
     return new CollectionHandle<T>(this.#transport, { writesTo: 'agents', name })
   }
@@ -244,7 +249,7 @@ export class ServiceClient {
     return this.#transport.json(changeCall('/v1/agents', body, options))
   }
 
-  /** Names of the agents, page after page until all or `limit` of them; `total` counts all. */
+  /** Names of all agents or the first `limit`, fetched page by page; `total` is the number of all. */
   async listAgents(options: ListAgentsOptions = {}): Promise<AgentListResponse> {
     const wanted = options.limit ?? Infinity
     const agents: string[] = []
@@ -265,8 +270,8 @@ export class ServiceClient {
   }
 
   /**
-   * One page of agents with what a table shows of them, as the service says it: only an export proves a count or a head.
-   * A page may be shorter than `limit` and still have a `next_cursor`.
+   * One page of agents with their status, as reported by the service: only an export proves a count or a
+   * head. A page can be shorter than `limit` and still have a `next_cursor`.
    */
   async agentStatuses(options: AgentStatusesOptions = {}): Promise<AgentStatusPage> {
     const { prefix, cursor, limit } = options
@@ -276,17 +281,20 @@ export class ServiceClient {
     return { ...page, statuses: page.statuses.map((status) => dated(status)) }
   }
 
-  /** Appends one record through the ingest route, which can also feed an external database. */
+  /** Appends one record through the ingest route. */
   ingest(agent: string, data: object, options: ChangeOptions = {}): Promise<WriteResponse> {
     return ingestOne(this.#transport, agent, { data, options })
   }
 
-  /** Appends many records through the ingest route, in the source's order. */
+  /** Appends many records through the ingest route, in the order of the source. */
   ingestMany(agent: string, source: RecordSource, options: IngestManyOptions = {}): Promise<IngestSummary> {
     return ingestMany(this.#transport, agent, { source, options })
   }
 
-  /** Events of one agent: from `since`, when given, then live. Close it with `.close()`. */
+  /**
+   * Subscribes to the events of one agent: stored ones from `since` if given, then live ones. Close it with
+   * `.close()`.
+   */
   subscribeAgent<T = Record<string, unknown>>(
     agentId: string,
     onEvent: OnEvent<T>,
@@ -296,7 +304,10 @@ export class ServiceClient {
     return new Subscription(this.#transport, { path, query: { filter: options.filter }, onEvent, options })
   }
 
-  /** Events of all agents that the credential reaches, or of those named. Close it with `.close()`. */
+  /**
+   * Subscribes to the events of the named agents, or of all agents that the credential may read. Close it
+   * with `.close()`.
+   */
   subscribeGlobal<T = Record<string, unknown>>(
     onEvent: OnEvent<T>,
     options: SubscribeGlobalOptions = {},
@@ -306,14 +317,15 @@ export class ServiceClient {
   }
 
   /**
-   * A ticket that opens one stream as its `ticket` parameter, and opens it again from the same address whenever a native
-   * EventSource, which cannot send headers, reconnects. Subscriptions of this client need none.
+   * A ticket for one stream, for a native EventSource, which cannot send headers: pass it as the `ticket`
+   * parameter. It also admits reconnections from the same address. Subscriptions of this client need no
+   * ticket.
    */
   streamTicket(options: CallOptions = {}): Promise<StreamTicket> {
     return this.#transport.json({ ...readCall('/v1/stream/tickets', options), method: 'POST' })
   }
 
-  /** A strand as signed NDJSON, streamed; `verify` checks it. The time limit ends with its first bytes. */
+  /** A strand as a stream of signed NDJSON; `verify` checks it. The time limit covers the headers only. */
   async exportStrand(options: ExportOptions = {}): Promise<ReadableStream<Uint8Array>> {
     const { response } = await this.#transport.open({
       ...readCall('/v1/strand/export', options, {
@@ -323,20 +335,21 @@ export class ServiceClient {
       }),
       headers: { accept: 'application/x-ndjson' },
     })
-    if (!response.body) throw new NetworkError('Expected an answer with a body', { code: 'invalid_response' })
+    if (!response.body)
+      throw new NetworkError('The answer of the service has no body', { code: 'invalid_response' })
     return response.body
   }
 
   /**
-   * Checks an export with the platform's WebCrypto alone, without asking the service: hashes, chain, signatures, key
-   * rotations. Name the agent's public key in `options` to know whose strand it is.
-   * @throws Error where the platform's WebCrypto has no Ed25519
+   * Checks the hashes, chain, signatures and key rotations of an export, with WebCrypto only and without a
+   * request. Give the agent's public key in `options`: without it, an export of anyone passes.
+   * @throws Error if WebCrypto has no Ed25519 on this platform
    */
   verify(strandExport: ExportSource, options: VerifyOptions = {}): Promise<VerifyResult> {
     return verifyExport(strandExport, options)
   }
 
-  /** The agent's checkpoint, a C2SP tlog-checkpoint signed note. */
+  /** The checkpoint of an agent, a C2SP tlog-checkpoint signed note. */
   checkpoint(agent: string = this.#defaultAgent, options: CallOptions = {}): Promise<string> {
     return this.#transport.text({
       ...readCall('/v1/strand/checkpoint', options, { agent }),
@@ -344,12 +357,15 @@ export class ServiceClient {
     })
   }
 
-  /** Proof that a record is in the agent's strand (RFC 6962 inclusion proof). */
+  /** Proof that a record is in the strand of an agent (RFC 6962 inclusion proof). */
   proof(agent: string, hash: string, options: CallOptions = {}): Promise<ProofResponse> {
     return this.#transport.json(readCall('/v1/strand/proof', options, { agent, hash }))
   }
 
-  /** Proof that the agent's strand has only grown since it had `from` records, which `verifyConsistency` checks. */
+  /**
+   * Proof that the strand of an agent has only grown since it had `from` records; `verifyConsistency` checks
+   * it.
+   */
   consistency(agent: string, from: number, options: ConsistencyOptions = {}): Promise<ConsistencyResponse> {
     return this.#transport.json(readCall('/v1/strand/consistency', options, { agent, from, to: options.to }))
   }

@@ -1,24 +1,26 @@
 /** One event of a text/event-stream. */
 export interface ServerSentEvent {
-  /** Event type; `message` unless the stream names one. */
+  /** Event type; `message` by default. */
   event: string
-  /** Data lines, joined by LF; empty where only the cursor moved. */
+  /** Data lines, joined by LF; empty if the event only advances the cursor. */
   data: string
-  /** Last event id, this event's or one before; empty while none was named. */
+  /** Last event id, of this event or an earlier one; empty before the first id. */
   id: string
 }
 
-/** UTF-16 units that one event may take; a record's body is at most 1 MiB before it is escaped. */
+/**
+ * Maximum length of one event in UTF-16 code units; a record's body is at most 1 MiB before it is escaped.
+ */
 const EVENT_CHARS_MAX = 16_777_216
 
 const LINE_END = /\r\n|\r|\n/g
 
 /**
- * Reads text/event-stream in pieces of any size (WHATWG HTML, 9.2.6). Differs from EventSource in one way:
- * a block without data is given out as well when it names an id, so that the cursor is known at once.
+ * Parses text/event-stream in pieces of any size (WHATWG HTML, 9.2.6). Differs from EventSource in one way: a
+ * block with an id but without data is also returned, so that the cursor advances.
  */
 export class EventStreamParser {
-  /** The line that has begun and not ended: it holds no line end, so it is never scanned twice. */
+  /** The incomplete last line. It contains no line end, so it is not scanned again. */
   #begun = ''
   #started = false
   #endedWithCr = false
@@ -29,18 +31,18 @@ export class EventStreamParser {
   #idNamed = false
   #retryMs: number | undefined
 
-  /** Reconnection time in milliseconds, where the stream has named one. */
+  /** The reconnection time of the stream in milliseconds; undefined if it has set none. */
   get retryMs(): number | undefined {
     return this.#retryMs
   }
 
   /**
-   * Takes the next piece of text and gives the events that it completes.
-   * @throws RangeError when one event is longer than 16 Mi characters
+   * Parses the next piece of text. @returns the events that it completes
+   * @throws RangeError if an event is longer than 16 Mi characters
    */
   push(piece: string): ServerSentEvent[] {
     const events: ServerSentEvent[] = []
-    const text = this.#begun + this.#withoutLead(piece)
+    const text = this.#begun + this.#withoutPrefix(piece)
     let lineStart = 0
     LINE_END.lastIndex = this.#begun.length
     for (let end = LINE_END.exec(text); end !== null; end = LINE_END.exec(text)) {
@@ -49,19 +51,19 @@ export class EventStreamParser {
     }
     this.#begun = text.slice(lineStart)
     if (this.#begun.length + this.#dataChars > EVENT_CHARS_MAX) {
-      throw new RangeError(`Expected events of at most ${EVENT_CHARS_MAX} characters`)
+      throw new RangeError(`An event of the stream is longer than ${EVENT_CHARS_MAX} characters`)
     }
     return events
   }
 
-  /** Drops the stream's byte order mark, and the LF of a CRLF that was cut in two. */
-  #withoutLead(piece: string): string {
+  /** Removes the byte order mark of the stream, and the LF of a CRLF that was split between pieces. */
+  #withoutPrefix(piece: string): string {
     if (piece === '') return piece
     const isMark = !this.#started && piece.startsWith('\uFEFF')
-    const isRestOfCrlf = this.#endedWithCr && piece.startsWith('\n')
+    const isSecondHalfOfCrlf = this.#endedWithCr && piece.startsWith('\n')
     this.#started = true
     this.#endedWithCr = piece.endsWith('\r')
-    return isMark || isRestOfCrlf ? piece.slice(1) : piece
+    return isMark || isSecondHalfOfCrlf ? piece.slice(1) : piece
   }
 
   #takeLine(line: string, events: ServerSentEvent[]): void {

@@ -1,40 +1,42 @@
 import { type Backoff, backoffMs } from './backoff.js'
 import { type Bare, dated } from './collection.js'
 import { NetworkError, ServiceError } from './errors.js'
-import type { OpenAnswer, QueryValue, Transport } from './http.js'
+import type { OpenResponse, QueryValue, Transport } from './http.js'
 import { EventStreamParser, type ServerSentEvent } from './sse.js'
 import type { StreamEvent } from './types.js'
 
-/** What a subscription reports besides events. */
+/** Callbacks of a subscription besides the one for events. */
 export interface SubscriptionCallbacks {
-  /** A connection is open: the first or a later one. */
+  /** A connection was opened: the first or a later one. */
   onOpen?: (() => void) | undefined
-  /** Stored events have been replayed; from now on events are live. */
+  /** All stored events have been replayed; later events are live. */
   onCaughtUp?: (() => void) | undefined
-  /** The connection was lost and is opened again, from the last cursor; `cause` says why. */
+  /** The connection was lost because of `cause`; the subscription reconnects from the last cursor. */
   onReconnect?: ((cause: Error) => void) | undefined
   /**
-   * The subscription has ended for good: the service refused it (400, 401, 403, 404…) or a callback threw. Without this
-   * callback the error is left uncaught, so that no stream ends unnoticed.
+   * The subscription has ended permanently: the service refused it (400, 401, 403, 404…) or a callback threw.
+   * Without this callback, the error is uncaught, so that no subscription ends unnoticed.
    */
   onError?: ((error: unknown) => void) | undefined
 }
 
 /** Options of every subscription. */
 export interface SubscribeOptions extends SubscriptionCallbacks {
-  /** HLC, ISO 8601 or Unix milliseconds to replay from before going live. */
+  /** HLC, ISO 8601 or Unix milliseconds: stored events from this time are replayed before live ones. */
   since?: string | number | undefined
   /** The `cursor` of an earlier subscription; takes precedence over `since`. */
   lastEventId?: string | undefined
   /** Ends the subscription, as close() does. */
   signal?: AbortSignal | undefined
-  /** Milliseconds of silence after which a connection counts as dead; the server comments every 15 s. */
+  /**
+   * Milliseconds without data after which a connection counts as lost; the server sends a comment every 15 s.
+   */
   idleTimeoutMs?: number | undefined
 }
 
 /** Options of a subscription to one agent. */
 export interface SubscribeAgentOptions extends SubscribeOptions {
-  /** Only events whose body contains this field: names with dots between them, or a JSON Pointer. */
+  /** Only events whose body contains this field: a dotted path or a JSON Pointer. */
   filter?: string | undefined
 }
 
@@ -42,14 +44,14 @@ export interface SubscribeAgentOptions extends SubscribeOptions {
 export interface SubscribeGlobalOptions extends SubscribeOptions {
   /** Only these agents. */
   agents?: readonly string[] | undefined
-  /** Only events whose body contains this field: names with dots between them, or a JSON Pointer. */
+  /** Only events whose body contains this field: a dotted path or a JSON Pointer. */
   filter?: string | undefined
 }
 
-/** Takes events, one at a time: the next is read once a returned promise has settled. */
+/** Handles one event; the next one is read after a returned promise has settled. */
 export type OnEvent<T> = (event: StreamEvent<T>) => void | Promise<void>
 
-/** Where a subscription reads, and its listeners. */
+/** The stream of a subscription, and its callbacks. */
 export interface SubscriptionSource<T> {
   path: string
   query: Record<string, QueryValue>
@@ -57,11 +59,11 @@ export interface SubscriptionSource<T> {
   options: SubscribeOptions
 }
 
-/** Connecting or reconnecting, open, or closed for good. */
+/** Connecting or reconnecting, open, or closed permanently. */
 export type SubscriptionState = 'connecting' | 'open' | 'closed'
 
-/** A stream that is open, and how its address is left. */
-interface OpenStream extends Pick<OpenAnswer, 'leave'> {
+/** An open stream, and the function that makes later calls start at another address. */
+interface OpenStream extends Pick<OpenResponse, 'leave'> {
   body: ReadableStream<Uint8Array>
 }
 
@@ -70,8 +72,8 @@ const RETRY_MS = 2_000
 const RETRY_MOST_MS = 30_000
 
 /**
- * A stream of events over fetch, which can send the Authorization header that EventSource cannot. It reconnects by
- * itself from the last event's cursor (Last-Event-ID), until it is closed or refused.
+ * A stream of events over fetch, which unlike EventSource can send an Authorization header. It reconnects
+ * from the cursor of the last event (Last-Event-ID) until it is closed or refused.
  */
 export class Subscription<T = Record<string, unknown>> {
   readonly #transport: Transport
@@ -94,23 +96,29 @@ export class Subscription<T = Record<string, unknown>> {
     void this.#run()
   }
 
-  /** Cursor after the last event that was handled: a later subscription continues from it with `lastEventId`. */
+  /**
+   * The cursor after the last handled event: pass it to a later subscription as `lastEventId` to continue
+   * there.
+   */
   get cursor(): string | undefined {
     return this.#cursor
   }
 
-  /** Whether the stream is connecting, open or closed for good. */
+  /** Whether the stream is connecting, open or closed permanently. */
   get state(): SubscriptionState {
     return this.#state
   }
 
-  /** Ends the stream. No callback is called afterwards. */
+  /** Closes the stream. No callback is called afterwards. */
   close(): void {
     this.#state = 'closed'
     this.#controller.abort()
   }
 
-  /** A method, not a comparison: callbacks close the subscription while its own methods run. */
+  /**
+   * A method, so that the compiler does not assume an earlier value: callbacks may close the subscription at
+   * any time.
+   */
   #isClosed(): boolean {
     return this.#controller.signal.aborted
   }
@@ -134,7 +142,8 @@ export class Subscription<T = Record<string, unknown>> {
   }
 
   /**
-   * Reads one connection for as long as it lasts. Returns why it was lost; throws an error that ends the subscription.
+   * Opens one connection and reads it to its end.
+   * @returns why it was lost. @throws an error that ends the subscription
    */
   async #connectOnce(): Promise<Error> {
     const connection = new AbortController()
@@ -157,22 +166,24 @@ export class Subscription<T = Record<string, unknown>> {
     }
   }
 
-  /** Opens the stream. Returns an error that may pass; throws any other. */
+  /** Opens the stream. @returns an error that is temporary. @throws any other error */
   async #open(signal: AbortSignal): Promise<OpenStream | ServiceError> {
-    let opened: OpenAnswer
+    let opened: OpenResponse
     try {
       opened = await this.#request(signal)
     } catch (error) {
-      if (error instanceof ServiceError && isPassing(error)) return error
+      if (error instanceof ServiceError && isTemporary(error)) return error
       throw error
     }
     const { response, leave } = opened
     const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true
     if (isStream && response.body) return { body: response.body, leave }
-    throw new ServiceError(response.status, 'Expected a text/event-stream', { code: 'invalid_response' })
+    throw new ServiceError(response.status, 'The answer of the service is not a text/event-stream', {
+      code: 'invalid_response',
+    })
   }
 
-  #request(signal: AbortSignal): Promise<OpenAnswer> {
+  #request(signal: AbortSignal): Promise<OpenResponse> {
     signal.throwIfAborted()
     const headers: Record<string, string> = { accept: 'text/event-stream' }
     if (this.#cursor !== undefined) headers['last-event-id'] = this.#cursor
@@ -182,7 +193,7 @@ export class Subscription<T = Record<string, unknown>> {
       path,
       query: { ...query, since: options.since },
       headers,
-      // The subscription reconnects by itself, with callbacks.
+      // The subscription handles reconnection itself, with callbacks.
       repeatable: 'elsewhere',
       signal,
     })
@@ -211,41 +222,42 @@ export class Subscription<T = Record<string, unknown>> {
     } else if (event.event === 'caught_up') {
       this.#source.options.onCaughtUp?.()
     }
-    // Set only now: whoever continues from the cursor gets an event again whose handler failed.
+    // Set after the handler: if the handler fails, a later subscription from the cursor gets the event again.
     if (event.id !== '') this.#cursor = event.id
   }
 
   async #waitBeforeReconnect(lost: Error): Promise<void> {
     const { timing } = this.#transport
-    const backoff: Backoff = { firstMs: this.#retryMs, mostMs: Math.max(RETRY_MOST_MS, this.#retryMs) }
-    const askedMs = lost instanceof ServiceError ? (lost.retryAfterMs ?? 0) : 0
-    const ownMs = backoffMs(backoff, Math.max(1, this.#failures), timing.random)
-    await timing.pause(Math.max(ownMs, askedMs), this.#controller.signal)
+    const backoff: Backoff = { firstMs: this.#retryMs, maxMs: Math.max(RETRY_MOST_MS, this.#retryMs) }
+    const requestedMs = lost instanceof ServiceError ? (lost.retryAfterMs ?? 0) : 0
+    const pauseMs = backoffMs(backoff, Math.max(1, this.#failures), timing.random)
+    await timing.pause(Math.max(pauseMs, requestedMs), this.#controller.signal)
   }
 }
 
 /**
- * The next bytes, or why there are none: the server ended the stream, the network failed, or nothing came for too long.
+ * Reads the next bytes.
+ * @returns an error if the server ended the stream, the network failed, or no data came in time
  */
 async function readPiece(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   limit: { idleMs: number; connection: AbortController },
 ): Promise<Uint8Array | NetworkError> {
-  const silence = new NetworkError(`Nothing was heard for ${limit.idleMs} ms`, { code: 'timeout' })
-  const timer = setTimeout(() => limit.connection.abort(silence), limit.idleMs)
+  const idleTimeout = new NetworkError(`No data received for ${limit.idleMs} ms`, { code: 'timeout' })
+  const timer = setTimeout(() => limit.connection.abort(idleTimeout), limit.idleMs)
   try {
     const { done, value } = await reader.read()
     return done ? new NetworkError('The stream has ended') : value
   } catch (cause) {
-    if (limit.connection.signal.reason === silence) return silence
-    return new NetworkError('The stream was cut off', { cause })
+    if (limit.connection.signal.reason === idleTimeout) return idleTimeout
+    return new NetworkError('The stream was interrupted', { cause })
   } finally {
     clearTimeout(timer)
   }
 }
 
-/** Whether a failure may pass: the network failed, or the server is busy, starting or asks to wait. */
-function isPassing(error: ServiceError): boolean {
+/** Whether a failure is temporary: the network failed, or the server is busy, starting or limits the rate. */
+function isTemporary(error: ServiceError): boolean {
   const { status } = error
   return error instanceof NetworkError || status >= 500 || status === 408 || status === 425 || status === 429
 }

@@ -1,7 +1,7 @@
 import { LINE_BYTES_MAX } from '../proof/export-lines.js'
 import { utf8 } from '../proof/hex.js'
 
-/** An export: its text, a stream of it, the answer that contains it, or its pieces. */
+/** An export: as a text, a stream, a response, or pieces. */
 export type ExportSource =
   | string
   | ReadableStream<Uint8Array>
@@ -9,35 +9,35 @@ export type ExportSource =
   | AsyncIterable<string | Uint8Array>
   | Iterable<string | Uint8Array>
 
-/** A line that cannot be read; nothing after it is read. */
+/** A line that cannot be read; lines after it are not read. */
 export interface UnreadableLine {
   reason: string
 }
 
-/** Each UTF-16 code unit takes at most three bytes of UTF-8. */
+/** Maximum UTF-8 length of one UTF-16 code unit. */
 const UNIT_BYTES_MAX = 3
 
 /**
- * The lines of a text that comes in pieces, each without its LF. Text after the last LF is a line unless empty. A line
- * that is too long or not UTF-8 is the last one.
+ * Splits a text that arrives in pieces into lines, without their LF. Text after the last LF is a line unless
+ * empty. Stops after a line that is too long or not UTF-8.
  */
 export async function* textLines(source: ExportSource): AsyncGenerator<string | UnreadableLine, void> {
-  let begun = ''
+  let incomplete = ''
   for await (const piece of textPieces(source)) {
     if (typeof piece !== 'string') return yield piece
-    const text = begun + piece
+    const text = incomplete + piece
     let lineStart = 0
-    // The begun line has no LF, so the search starts after it.
-    for (let end = text.indexOf('\n', begun.length); end !== -1; end = text.indexOf('\n', lineStart)) {
+    // The incomplete line has no LF, so the search starts after it.
+    for (let end = text.indexOf('\n', incomplete.length); end !== -1; end = text.indexOf('\n', lineStart)) {
       const line = text.slice(lineStart, end)
       if (isTooLong(line)) return yield tooLong
       yield line
       lineStart = end + 1
     }
-    begun = text.slice(lineStart)
-    if (begun.length > LINE_BYTES_MAX) return yield tooLong
+    incomplete = text.slice(lineStart)
+    if (incomplete.length > LINE_BYTES_MAX) return yield tooLong
   }
-  if (begun !== '') yield isTooLong(begun) ? tooLong : begun
+  if (incomplete !== '') yield isTooLong(incomplete) ? tooLong : incomplete
 }
 
 const tooLong: UnreadableLine = { reason: `The line is longer than ${LINE_BYTES_MAX} bytes` }
@@ -48,7 +48,7 @@ function isTooLong(line: string): boolean {
 
 async function* textPieces(source: ExportSource): AsyncGenerator<string | UnreadableLine, void> {
   if (typeof source === 'string') return yield source
-  // A byte order mark is not allowed in an export: it stays in the text, so that the first line is refused.
+  // The byte order mark is kept: it is not allowed in an export, so the first line is refused.
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true, fatal: true })
   for await (const piece of piecesOf(source)) {
     const text = typeof piece === 'string' ? piece : decoded(() => decoder.decode(piece, { stream: true }))
@@ -73,7 +73,7 @@ function piecesOf(
   return source instanceof ReadableStream ? streamPieces(source) : source
 }
 
-/** Not the stream's own iterator, which several browsers lack. */
+/** Several browsers lack the async iterator of streams. */
 async function* streamPieces(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void> {
   const reader = stream.getReader()
   let ended = false

@@ -16,33 +16,36 @@ export type { WhereCondition }
 
 /** Options that every call takes. */
 export interface CallOptions {
-  /** Ends the call; it then rejects with the signal's reason. */
+  /** Aborts the call, which then rejects with the reason of the signal. */
   signal?: AbortSignal | undefined
 }
 
 /** Options of a call that changes something. */
 export interface ChangeOptions extends CallOptions {
-  /** Repeating a key within 24 h gets the first answer again. A new one for each call unless given. */
+  /** A call with the same key within 24 h gets the first answer again. Each call has a new key by default. */
   idempotencyKey?: string | undefined
 }
 
 /** Options of a write. */
 export interface WriteOptions extends ChangeOptions {
-  /** Record type, `[a-z0-9_./-]{1,64}`; `record` unless given. */
+  /** Record type, `[a-z0-9_./-]{1,64}`; `record` by default. */
   type?: string | undefined
-  /** Write only while the chain head is this hash; else 412 `head_mismatch`. */
+  /** Write only if the chain head is this hash; otherwise 412 `head_mismatch`. */
   ifMatch?: string | undefined
 }
 
 /** Options of a batch. */
 export interface BatchOptions extends WriteOptions {
-  /** All or none (the server's default); false writes the good ones and names the bad ones. */
+  /**
+   * True (the server's default) writes all or none; false writes the valid records and returns the errors of
+   * the others.
+   */
   atomic?: boolean | undefined
 }
 
-/** What has a time. */
+/** A value with a time. */
 export interface Dated {
-  /** The time of `timestamp_ms`; added by this client. */
+  /** `timestamp_ms` as a date; added by this client. */
   timestamp: Date
 }
 
@@ -52,83 +55,86 @@ export interface WriteResponse extends records.WriteResponse, Dated {}
 /** A batch item that was refused while others were written. */
 export type BatchFailure = Exclude<records.BatchWritten['results'][number], records.WriteResponse>
 
-/** One place in the results of a batch that is not atomic: the record written, or why it was not. */
+/** The result for one record of a batch that is not atomic: the written record, or the error. */
 export type BatchItem = WriteResponse | BatchFailure
 
-/** A record that is read by its hash. */
+/** A record as read by its hash. */
 export interface RecordView<T = Record<string, unknown>> extends Omit<records.RecordView, 'payload'>, Dated {
-  /** The record's body; null once erased. */
+  /** The body of the record; null after it was erased. */
   payload: T | null
   /** The same object as `payload`; added by this client. */
   data: T | null
 }
 
-/** A record in the answer to a query, which leaves erased ones out. */
+/** A record in the answer to a query, which contains no erased records. */
 export interface NucleotideRecord<T = Record<string, unknown>> extends RecordView<T> {
   payload: T
   data: T
 }
 
-/** Query body. Times: a number is Unix milliseconds, a string an HLC or ISO 8601. `T` is what `where` is checked against. */
+/** Query body. Times are Unix milliseconds, or an HLC or ISO 8601 text. `where` is checked against `T`. */
 export type QueryBody<T = Record<string, unknown>> =
   | PagedQueryBody<T>
   | Exclude<queries.QueryBody, queries.LatestQuery | queries.TimeRangeQuery>
 
-/** A query that can have several pages. */
+/** A query whose answer can have several pages. */
 export type PagedQueryBody<T = Record<string, unknown>> =
   | Selecting<queries.LatestQuery, T>
   | Selecting<queries.TimeRangeQuery, T>
 
 type Selecting<Q, T> = Omit<Q, 'where'> & {
-  /** All must hold. */
+  /** Conditions that a record must all meet. */
   where?: readonly WhereCondition<T>[]
 }
 
-/** Head of a strand. `record_count` leaves out the genesis record. */
+/** Head of a strand. `record_count` does not include the genesis record. */
 export interface ChainHeadResponse extends agents.ChainHead, Dated {}
 
-/** Answer to a query; of type `chain_head` it carries the head's fields. */
+/** Answer to a query; for type `chain_head`, it contains the fields of the head. */
 export interface SaqlQueryResult<T = Record<string, unknown>> extends Partial<ChainHeadResponse> {
   records: NucleotideRecord<T>[]
   next_cursor: string | null
-  /** Conditions that compare a number with text, or text with a number, which never matches. */
+  /** Warnings about conditions that compare a number with a text, which never match. */
   warnings?: string[]
 }
 
-/** Whose a credential is, and what it may do. */
+/** The principal and the permissions of a credential. */
 export interface WhoAmIResponse extends keys.WhoAmI {}
 
-/** What a server is and how it is set. */
+/** Version, settings and state of a server. */
 export interface ServerInfoResponse extends server.ServerInfo {}
 
-/** What the server has measured. */
+/** The metrics of a server. */
 export interface MetricsResponse extends metrics.MetricValues {}
 
 /** State of an agent. */
 export interface AgentStatusResponse extends agents.AgentStatus, Dated {}
 
-/** What may happen to an agent's records once they are written (docs/OPERATIONS.md, Zones and proposals). */
+/** The zone of an agent: how its written records may be changed (docs/ZONES.md). */
 export type Zone = agents.AgentStatus['zone']
 
-/** A scoped API key, without what it opens with. */
+/** A scoped API key, without the secret. */
 export type ApiKey = keys.ApiKeyPage['api_keys'][number]
 
 /** One page of API keys. */
 export interface ApiKeyPageResponse extends keys.ApiKeyPage {}
 
-/** An API key to be made. */
+/** An API key to create. */
 export interface NewApiKey extends keys.ApiKeyCreateBody {}
 
-/** A newly made API key, shown this once; one that waits for approval names its proposal. */
+/**
+ * A new API key with its secret, which is returned only here; a key that waits for approval has the id of its
+ * proposal.
+ */
 export type ApiKeyMade = keys.ApiKeyCreated | keys.ApiKeyProposed
 
-/** An API key that was deleted. */
+/** Answer to the deletion of an API key. */
 export interface ApiKeyDeletedResponse extends keys.ApiKeyDeleted {}
 
-/** A newly made agent. */
+/** A new agent. */
 export interface AgentResponse extends agents.AgentCreated {}
 
-/** Names of agents; `total` counts all that match, on this page or not. */
+/** Names of agents; `total` is the number of all that match, on all pages. */
 export interface AgentListResponse extends Omit<agents.AgentPage, 'next_cursor' | 'statuses'> {}
 
 /** One page of agents with their status. */
@@ -136,10 +142,10 @@ export interface AgentStatusPage extends agents.AgentPage {
   statuses: AgentStatusResponse[]
 }
 
-/** A deletion, restoration or erasure that took effect at once. */
+/** A deletion, restoration or erasure that took effect immediately. */
 export interface AppliedMutation extends records.MutationDone {}
 
-/** A change that waits for its time or for approval, as the agent's zone says. */
+/** A change that waits for a delay or for approval, depending on the agent's zone. */
 export interface ProposedMutation extends proposals.Proposed {}
 
 /** The state of a proposal. */
@@ -151,19 +157,22 @@ export interface Proposal extends proposals.ProposalView {}
 /** One page of proposals. */
 export interface ProposalPage extends proposals.ProposalPage {}
 
-/** A change of zone that took effect at once. */
+/** A change of zone that took effect immediately. */
 export interface ZoneChanged extends proposals.ZoneChanged {}
 
-/** What users' tokens may do with the records for which all conditions hold (docs/adr/0012-row-policies.md). */
+/**
+ * A row policy: what users' tokens may do with records that meet all its conditions
+ * (docs/adr/0012-row-policies.md).
+ */
 export type RowPolicy = policies.PoliciesShown['policies'][number]
 
 /** The row policies of an agent. */
 export interface PoliciesShown extends policies.PoliciesShown {}
 
-/** Row policies that took effect at once. */
+/** Row policies that took effect immediately. */
 export interface PoliciesReplaced extends policies.PoliciesReplaced {}
 
-/** A key rotation that took effect at once. */
+/** A key rotation that took effect immediately. */
 export interface KeyRotated extends proposals.KeyRotated {}
 
 /** Answer to a deletion, restoration or erasure. */
@@ -187,12 +196,12 @@ export interface LogConsistencyResponse extends serverLog.LogConsistency {}
 /** A head of a strand in the server log, with everything needed to check it offline. */
 export interface LoggedHeadResponse extends serverLog.LoggedHeadProof {}
 
-/** A moment: Unix milliseconds, an HLC or ISO 8601 as a string, or a date. */
+/** A moment: Unix milliseconds, an HLC or ISO 8601 text, or a Date. */
 export type Moment = number | string | Date
 
 /**
- * A strand as it was at a moment; head, checkpoint and zone are null before its genesis record, and the checkpoint while
- * the agent is being imported.
+ * A strand as of a moment. Head, checkpoint and zone are null before the genesis record; the checkpoint is
+ * also null while the agent is being imported.
  */
 export interface AsOfResponse<T = Record<string, unknown>> extends Omit<strand.StrandAsOf, 'records'> {
   records: NucleotideRecord<T>[]
@@ -201,25 +210,25 @@ export interface AsOfResponse<T = Record<string, unknown>> extends Omit<strand.S
 /** A directed edge between two agents. */
 export interface GraphEdge extends graph.GraphEdge {}
 
-/** An edge to be added; its weight is 1 unless given. */
+/** An edge to add; its weight is 1 by default. */
 export interface NewEdge extends graph.EdgeBody {}
 
-/** An edge that was added, with its record. */
+/** The added edge, and its record. */
 export interface EdgeAddedResponse extends graph.EdgeAdded, Dated {}
 
-/** An edge that was removed at once, with its record. */
+/** The edge that was removed immediately, and the record of the removal. */
 export interface EdgeRemovedResponse extends graph.EdgeRemoved, Dated {}
 
 /** One page of edges. */
 export interface EdgePageResponse extends graph.EdgePage {}
 
-/** What a traversal reached; the start is the first node. */
+/** The nodes that a traversal reached; the start is the first one. */
 export interface TraversalResult extends graph.TraversalResult {}
 
 /** A ticket for a stream and its reconnections, valid for `expires_in` seconds while the stream is closed. */
 export interface StreamTicket extends strand.StreamTicket {}
 
-/** A committed record as streams send it, which leave erased ones out. */
+/** A committed record as sent by streams, which contain no erased records. */
 export interface StreamEvent<T = Record<string, unknown>>
   extends
     Pick<
@@ -231,37 +240,38 @@ export interface StreamEvent<T = Record<string, unknown>>
   agent: string
 }
 
-/** An organism to be made: a name for people, and perhaps an id and agents. */
+/** An organism to create: a display name, and optionally an id and agents. */
 export interface NewOrganism extends organisms.OrganismCreateBody {}
 
-/** A newly made organism. */
+/** A new organism. */
 export interface OrganismResponse extends organisms.OrganismCreated {}
 
 /** An organism with its agents. */
 export interface OrganismViewResponse extends organisms.OrganismView {}
 
-/** Organisms; `total` counts them. */
+/** Organisms; `total` is their number. */
 export interface OrganismListResponse extends Omit<organisms.OrganismPage, 'next_cursor'> {}
 
-/** A newly made agent of an organism. */
+/** A new agent of an organism. */
 export interface MemberResponse extends agents.AgentCreated {}
 
-/** A newly made auth namespace. */
+/** A new auth namespace. */
 export interface NamespaceResponse extends organisms.NamespaceInitialised {}
 
-/** A condition on bodies of which nothing is known. */
+/** A condition on bodies of an unknown type. */
 type AnyCondition = NonNullable<queries.LatestQuery['where']>[number]
 
 /**
- * Levels of objects and arrays within a body whose members are checked; below them any path is taken. A type may contain
- * itself, and each level makes the compiler slower by as many times as it has members.
+ * The number of nested levels in a body whose members are checked; below them, any path is accepted. The
+ * depth is limited because types can be recursive, and each level multiplies the compiler's work by the
+ * number of its members.
  */
 type Levels = [1]
 
 /**
- * Compares a field of the body with a literal of the same JSON type. The field is a dotted path, or a JSON Pointer (RFC
- * 6901) where it begins with `/`. Short paths and values are checked against `T`, the type of the bodies, where it names its
- * members; pointers are not.
+ * Compares a field of the body with a literal of the same JSON type. The field is a dotted path, or a JSON
+ * Pointer (RFC 6901) if it begins with `/`. Short paths and their values are checked against `T`, the type of
+ * the bodies, if its members are known; pointers are not checked.
  */
 type WhereCondition<T = Record<string, unknown>> = string extends keyof T
   ? AnyCondition
@@ -269,14 +279,14 @@ type WhereCondition<T = Record<string, unknown>> = string extends keyof T
     ? AnyCondition
     : MemberCondition<T, '', Levels> | Below<'/'>
 
-/** A condition on a member of `T`, or of what is in it. */
+/** A condition on a member of `T`, or on a value nested in it. */
 type MemberCondition<T, Prefix extends string, Left extends unknown[]> = T extends object
   ? {
       [K in keyof T & string]-?: Comparison<`${Prefix}${K}`, T[K]> | Within<T[K], `${Prefix}${K}.`, Left>
     }[keyof T & string]
   : never
 
-/** A condition on what is in a value; its path begins with `Prefix`. */
+/** A condition on a value nested in `V`; its path begins with `Prefix`. */
 type Within<V, Prefix extends string, Left extends unknown[]> = unknown extends V
   ? Below<Prefix>
   : Left extends [unknown, ...infer Less]

@@ -6,7 +6,7 @@ import {
   emptyExport,
   readFirstLine,
 } from '../proof/export-check.js'
-import { type JobsLater, runLater } from '../proof/job.js'
+import { type AsyncJobs, runAsync } from '../proof/job.js'
 import { KeptCheckpoint, type KeptStrand } from '../proof/kept-checkpoint.js'
 import { type ExaminedRecord, type ReadLine, readLineText } from '../proof/record.js'
 import { SegmentCheck } from '../proof/segment-check.js'
@@ -16,42 +16,45 @@ import { requireEd25519, webCryptoJobs } from './webcrypto.js'
 
 /** A valid export. */
 export type VerifiedExport = Omit<FoundExport, 'signaturesPassed' | 'watched'> & {
-  /** With `kept`: the strand as it was then, which the export continues. */
+  /** With the option `kept`: the strand at that checkpoint, which the export continues. */
   kept?: KeptStrand
 }
 
 /** Whether an export is valid. */
 export type VerifyResult = VerifiedExport | ExportFault
 
-/** What the caller trusts, and a callback for progress. */
+/** Values that the caller trusts, and a callback for progress. */
 export interface VerifyOptions {
   /**
-   * The agent's public key, 64 hex digits, known from elsewhere than the export: it must have signed a record of it.
-   * Without it an export is only checked against itself, and anyone can make one that passes.
+   * The agent's public key, 64 hex digits, from another source than the export; it must have signed a record
+   * of the export. Without it, only the consistency of the export is checked, and anyone can create an export
+   * that passes.
    */
   publicKey?: string | undefined
   /**
-   * The strand, 64 hex digits, noted when it was first seen: whoever holds the key can begin another strand with it,
-   * for an agent of the same name.
+   * The id of the strand, 64 hex digits, as noted when it was first seen: the owner of the key can begin
+   * another strand with it, for an agent of the same name.
    */
   strand?: string | undefined
   /**
-   * A kept checkpoint of the strand, or one from an answer as of a moment: the export must begin with the records that
-   * it counts, and contain its key as the one in force after them or as one of a later rotation.
+   * An earlier checkpoint of the strand, also one from an answer as of a moment. The export must begin with
+   * the records of the checkpoint. The key of the checkpoint must be the current key after these records, or
+   * a key of a later rotation.
    */
   kept?: string | undefined
   /** Called after every 1,000 records. */
   onProgress?: ((records: number) => void) | undefined
 }
 
-/** Records whose hashes and signatures are computed at the same time: WebCrypto uses other threads. */
-const EXAMINED_AHEAD = 64
+/** Number of records that are hashed and verified concurrently: WebCrypto uses other threads. */
+const CONCURRENT_RECORDS = 64
 const PROGRESS_RECORDS = 1_000
 
 /**
- * Checks an export with WebCrypto alone (docs/FORMAT.md, Checking an export): every link, hash, body, signature and
- * seal, key rotations, the trailer and its checkpoint. Memory does not grow with the strand.
- * @throws Error where the platform has no Ed25519; what the source throws
+ * Checks an export with WebCrypto only (docs/FORMAT.md, Checking an export): every link, hash, body,
+ * signature and seal, the key rotations, the trailer and its checkpoint. Memory does not grow with the
+ * strand.
+ * @throws Error if the platform has no Ed25519; errors of the source
  */
 export async function verifyExport(source: ExportSource, options: VerifyOptions = {}): Promise<VerifyResult> {
   await requireEd25519()
@@ -73,22 +76,21 @@ interface PendingLine {
   examined: Promise<ExaminedRecord> | undefined
 }
 
-/** The running check of one export. */
 class Verification {
   readonly #manifest: Manifest
   readonly #options: VerifyOptions
   readonly #segment: SegmentCheck
-  readonly #whole: ExportCheck
+  readonly #check: ExportCheck
   readonly #kept: KeptCheckpoint | undefined
-  readonly #jobs: JobsLater = webCryptoJobs()
-  readonly #waiting: PendingLine[] = []
+  readonly #jobs: AsyncJobs = webCryptoJobs()
+  readonly #pending: PendingLine[] = []
 
   constructor(manifest: Manifest, options: VerifyOptions) {
     this.#manifest = manifest
     this.#options = options
-    const how = { trustedKey: options.publicKey?.toLowerCase() }
-    this.#segment = new SegmentCheck(manifest, { place: placeOf(manifest) }, how)
-    this.#whole = new ExportCheck(manifest, how)
+    const trust = { trustedKey: options.publicKey?.toLowerCase() }
+    this.#segment = new SegmentCheck(manifest, { place: placeOf(manifest) }, trust)
+    this.#check = new ExportCheck(manifest, trust)
     if (options.kept !== undefined) this.#kept = new KeptCheckpoint(options.kept)
   }
 
@@ -96,27 +98,28 @@ class Verification {
     await this.#follow()
     for await (const text of lines) {
       if (typeof text !== 'string') {
-        await this.#takeDownTo(0)
+        await this.#processUntil(0)
         return this.#segment.ended ? this.#end() : this.#unreadable(text)
       }
       const line = readLineText(text)
       const record = line !== undefined && 'record' in line ? line.record : undefined
-      const examined = record && runLater(this.#segment.examine(record), this.#jobs)
-      this.#waiting.push({ line, examined })
-      // A record before an invalid line may be wrong as well, and the first fault has to be named.
-      await this.#takeDownTo(record === undefined ? 0 : EXAMINED_AHEAD - 1)
+      const examined = record && runAsync(this.#segment.examine(record), this.#jobs)
+      this.#pending.push({ line, examined })
+      // Before an invalid line, all pending records are processed, because the first fault must be reported.
+      await this.#processUntil(record === undefined ? 0 : CONCURRENT_RECORDS - 1)
       if (this.#segment.ended) break
     }
-    await this.#takeDownTo(0)
+    await this.#processUntil(0)
     return this.#end()
   }
 
-  async #takeDownTo(count: number): Promise<void> {
-    while (this.#waiting.length > count && !this.#segment.ended) {
-      const next = this.#waiting.shift()
+  /** Processes pending lines until at most `count` are left, or a fault is checked. */
+  async #processUntil(count: number): Promise<void> {
+    while (this.#pending.length > count && !this.#segment.ended) {
+      const next = this.#pending.shift()
       if (next === undefined) return
       const before = this.#segment.records
-      await runLater(this.#segment.take(next.line, await next.examined), this.#jobs)
+      await runAsync(this.#segment.take(next.line, await next.examined), this.#jobs)
       if (this.#segment.records === before) continue
       await this.#follow()
       if (this.#segment.records % PROGRESS_RECORDS === 0) this.#options.onProgress?.(this.#segment.records)
@@ -124,7 +127,7 @@ class Verification {
   }
 
   async #follow(): Promise<void> {
-    if (this.#kept !== undefined) await runLater(this.#kept.follow(this.#segment.place), this.#jobs)
+    if (this.#kept !== undefined) await runAsync(this.#kept.follow(this.#segment.place), this.#jobs)
   }
 
   #unreadable({ reason }: UnreadableLine): ExportFault {
@@ -135,14 +138,14 @@ class Verification {
 
   async #end(): Promise<VerifyResult> {
     const result = this.#segment.result()
-    const found =
-      (await runLater(this.#whole.join(result), this.#jobs)) ??
-      (await runLater(this.#whole.end(), this.#jobs))
-    if (!found.ok || this.#kept === undefined) return found
-    const { strand, firstSeq, lastSeq } = found
+    const checked =
+      (await runAsync(this.#check.join(result), this.#jobs)) ??
+      (await runAsync(this.#check.end(), this.#jobs))
+    if (!checked.ok || this.#kept === undefined) return checked
+    const { strand, firstSeq, lastSeq } = checked
     const strandSize = this.#manifest.recordCount + 1
     const reason = this.#kept.fault({ strand, firstSeq, lastSeq, strandSize })
     if (reason !== undefined) return { ok: false, line: result.lines + 1, reason }
-    return { ...found, kept: this.#kept.strand }
+    return { ...checked, kept: this.#kept.strand }
   }
 }

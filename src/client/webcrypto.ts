@@ -1,9 +1,9 @@
 import { fromHex, toHex } from '../proof/hex.js'
-import type { JobsLater } from '../proof/job.js'
+import type { AsyncJobs } from '../proof/job.js'
 
 /**
- * Makes sure that the platform can check an export.
- * @throws Error naming what is missing
+ * Checks that the platform has what the check of an export needs.
+ * @throws Error that says what is missing
  */
 export async function requireEd25519(): Promise<void> {
   if (globalThis.crypto?.subtle === undefined) {
@@ -20,8 +20,11 @@ export async function requireEd25519(): Promise<void> {
   }
 }
 
-/** Computes the jobs of checks with WebCrypto; keeps the last imported key, as a strand seldom changes its key. */
-export function webCryptoJobs(): JobsLater {
+/**
+ * Runs the jobs of checks with WebCrypto. Caches the last imported key, because a strand seldom changes its
+ * key.
+ */
+export function webCryptoJobs(): AsyncJobs {
   let lastKey = ''
   let imported: Promise<CryptoKey> | undefined
   const keyOf = (publicKey: string): Promise<CryptoKey> => {
@@ -40,10 +43,10 @@ export function webCryptoJobs(): JobsLater {
           'Ed25519',
           await keyOf(publicKey),
           fromHex(signature),
-          owned(message),
+          unshared(message),
         )
       } catch {
-        // Platforms refuse a key that is not a point of the curve when it is imported, or when it is used.
+        // A key that is not a point on the curve is refused on import or on use, depending on the platform.
         return false
       }
     },
@@ -51,14 +54,14 @@ export function webCryptoJobs(): JobsLater {
 }
 
 async function hash(bytes: Uint8Array): Promise<string> {
-  return toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', owned(bytes))))
+  return toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', unshared(bytes))))
 }
 
-/** Bytes that no thread shares, which WebCrypto requires. */
-function owned(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
-  return isOwned(bytes) ? bytes : new Uint8Array(bytes)
+/** Copies bytes in shared memory, which WebCrypto refuses. */
+function unshared(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  return isUnshared(bytes) ? bytes : new Uint8Array(bytes)
 }
 
-function isOwned(bytes: Uint8Array): bytes is Uint8Array<ArrayBuffer> {
+function isUnshared(bytes: Uint8Array): bytes is Uint8Array<ArrayBuffer> {
   return bytes.buffer instanceof ArrayBuffer
 }

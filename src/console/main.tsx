@@ -10,7 +10,7 @@ import { Frame } from './shell/frame.js'
 import { serverState, watchServer } from './parts/server-state.js'
 import { resume, session, watchIdle } from './parts/session.js'
 import { SignedInPage } from './shell/signed-in.js'
-import { SignIn, StandsBy } from './shell/sign-in.js'
+import { SignIn, StandbyPage } from './shell/sign-in.js'
 
 const AuditPage = lazy(async () => (await import('./audit/audit-page.js')).AuditPage)
 const FirstPage = lazy(async () => (await import('./start/first-page.js')).FirstPage)
@@ -31,12 +31,12 @@ watchIdle()
 watchKeys()
 void resume(
   scrubbed
-    ? 'A key in an address stays in histories and logs, so it was removed and not used. Make a new key if it was a real one'
+    ? 'The address contained a key, which browser histories and logs keep. It was removed and not used. If it was a real key, delete it and create a new one'
     : undefined,
 )
 
-const place = document.querySelector('#console')
-if (place !== null) render(<Console />, place)
+const container = document.querySelector('#console')
+if (container !== null) render(<Console />, container)
 
 function Console() {
   const { kind } = session.value
@@ -45,11 +45,12 @@ function Console() {
   const before = useRef(shown)
   useEffect(() => {
     document.title = name === '' ? 'Strandfast' : `${name} · Strandfast`
-    // On another screen the link that led there is gone; the field for the key takes the focus itself.
+    // The link that was followed is no longer on the page. The sign-in form focuses its own field.
     if (before.current !== shown && kind === 'in') document.querySelector<HTMLElement>('#main')?.focus()
     before.current = shown
   }, [shown])
-  // Whoever has signed in where no screen was asked for comes home; the way back does not lead to the sign-in.
+  // After a sign-in without a screen in the address, show Home; replace() keeps the sign-in out of the
+  // history.
   useEffect(() => {
     if (kind === 'in' && route.value.screen === 'start') location.replace('#/home')
   }, [kind, route.value])
@@ -67,7 +68,7 @@ function titleOf(shown: Route): string {
     case 'unknown':
       return ''
     case 'first':
-      return 'A first record'
+      return 'First record'
     case 'agents':
       return 'Agents'
     case 'agent':
@@ -81,9 +82,9 @@ function titleOf(shown: Route): string {
     case 'home':
       return 'Home'
     case 'account':
-      return 'What this key may do'
+      return 'Permissions'
     case 'live':
-      return 'Live'
+      return 'Live view'
     case 'health':
       return 'Health'
     case 'users':
@@ -100,7 +101,7 @@ function Screen() {
   const { value } = session
   if (shown.screen === 'verify') return <VerifyPage />
   const state = serverState.value
-  if (state.kind === 'standsBy') return <StandsBy serving={state.serving} />
+  if (state.kind === 'standby') return <StandbyPage serving={state.serving} />
   if (value.kind === 'starting') return null
   if (value.kind === 'out') return <SignIn notice={value.notice} />
   switch (shown.screen) {
@@ -138,9 +139,9 @@ function Screen() {
 function UnknownPage() {
   return (
     <div class="page narrow">
-      <h1>There is no such screen</h1>
+      <h1>Page not found</h1>
       <p>
-        The address may be of another version. <a href="#/agents">Go to the agents</a>
+        The address may belong to another version. <a href="#/agents">Go to the agents</a>
       </p>
     </div>
   )

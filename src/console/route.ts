@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 
-/** The parts of an agent's screen. */
+/** The tabs of an agent's screen. */
 export const agentTabs = ['records', 'live', 'time', 'proof', 'graph', 'rules', 'agent'] as const
 
 export type AgentTab = (typeof agentTabs)[number]
@@ -25,19 +25,19 @@ export type Route =
   | { screen: 'keys' }
   | { screen: 'log' }
   | { screen: 'home' }
-  /** Who is signed in, and what the key may do. */
+  /** The signed-in identity and its permissions. */
   | { screen: 'account' }
   | { screen: 'health' }
-  /** Without agents, all that the key reaches. */
+  /** `agents` is undefined for all agents that the key can read. */
   | { screen: 'live'; agents: readonly string[] | undefined }
   | { screen: 'verify' }
-  /** Without an agent, the audit strand of users outside organisms. */
+  /** `agent` is undefined for the audit strand of users without an organism. */
   | { screen: 'audit'; agent: string | undefined; seq: number | undefined }
-  /** Without an organism, users outside organisms. */
+  /** `organism` is undefined for users without an organism. */
   | { screen: 'users'; organism: string | undefined; email: string | undefined }
   | { screen: 'unknown' }
 
-/** Reads the part of an address behind `#`, with it. */
+/** Parses the fragment of an address, including its `#`. */
 export function parseRoute(hash: string): Route {
   const [first, second, third, ...rest] = hash.replace(/^#?\/?/, '').split('/')
   if (rest.length > 0) return { screen: 'unknown' }
@@ -75,7 +75,7 @@ function auditRoute(name: string | undefined, part: string | undefined): Route {
   return { screen: 'audit', agent, seq: part === undefined ? undefined : Number(part) }
 }
 
-/** An e-mail has an @, which no organism's id has. */
+/** An e-mail contains an `@`, and an organism id never does. */
 function usersRoute(first: string | undefined, second: string | undefined): Route {
   const parts = [first, second].flatMap((part) => (part === undefined ? [] : [decoded(part) ?? '']))
   if (parts.includes('')) return { screen: 'unknown' }
@@ -102,7 +102,7 @@ function decoded(text: string): string | undefined {
   }
 }
 
-/** The address of an agent's screen, or of a part or record of it. */
+/** The address of an agent's screen, of one of its tabs, or of a record by its seq. */
 export function agentLink(agent: string, part: AgentTab | number = 'records'): string {
   const address = `#/agents/${encodeURIComponent(agent)}`
   return part === 'records' ? address : `${address}/${part}`
@@ -113,27 +113,27 @@ export function proposalLink(part: string): string {
   return part === 'waiting' ? '#/proposals' : `#/proposals/${encodeURIComponent(part)}`
 }
 
-/** The address of an audit strand's screen, or of a record there. */
+/** The address of an audit strand, or of one of its records. */
 export function auditLink(agent: string, seq?: number): string {
   const address = `#/audit/${encodeURIComponent(agent)}`
   return seq === undefined ? address : `${address}/${seq}`
 }
 
-/** The address of the live records of these agents; of all without any. */
+/** The address of the live view of these agents; an empty list means all agents. */
 export function liveLink(agents: readonly string[]): string {
   return agents.length === 0 ? '#/live' : `#/live/${encodeURIComponent(agents.join(','))}`
 }
 
-/** The address of a namespace's users, or of one of them. */
+/** The address of the users of a namespace, or of one user. */
 export function usersLink(organism: string | undefined, email?: string): string {
   const parts = [organism, email].flatMap((part) => (part === undefined ? [] : [encodeURIComponent(part)]))
   return ['#/users', ...parts].join('/')
 }
 
-/** The screen that is shown. */
+/** The current screen. */
 export const route = signal<Route>(parseRoute(globalThis.location?.hash ?? ''))
 
-/** Follows the address from now on. */
+/** Updates `route` whenever the address changes. */
 export function followAddress(): void {
   addEventListener('hashchange', () => {
     scrubAddress()
@@ -141,7 +141,10 @@ export function followAddress(): void {
   })
 }
 
-/** A key in an address would stay in histories and logs. Whether there was one; it is removed from the address. */
+/**
+ * Removes a key from the address, because histories and logs keep addresses.
+ * @returns whether the address contained a key
+ */
 export function scrubAddress(): boolean {
   const { search, hash, pathname } = location
   const carriesKey = /[?&#/](api_?key|key|token)=/i

@@ -1,10 +1,10 @@
 /*
- * What stays in the browser: in localStorage the appearance and what was found of strands, none of it secret; in
+ * What the browser stores: in localStorage the appearance and the results of checks, none of them secret; in
  * sessionStorage, which ends with the tab, the key and the chosen columns. A browser can forbid both.
  */
 
-/** Texts by their names, as the browser keeps them. */
-export interface Shelf {
+/** Texts by name in one of the browser's storages. */
+export interface TextStore {
   read(name: string): string | undefined
   /** @param text undefined removes it */
   write(name: string, text: string | undefined): void
@@ -12,20 +12,20 @@ export interface Shelf {
 
 const PREFIX = 'strandfast.'
 
-/** Kept until the reader of the page removes it. */
-export const lasting: Shelf = shelf(() => globalThis.localStorage)
+/** localStorage: stays until the user of the browser clears it. */
+export const persistentStore: TextStore = storeIn(() => globalThis.localStorage)
 
-/** Kept until the tab closes. */
-export const passing: Shelf = shelf(() => globalThis.sessionStorage)
+/** sessionStorage: ends with the tab. */
+export const tabStore: TextStore = storeIn(() => globalThis.sessionStorage)
 
-/** Forgets everything that is kept until the tab closes. */
-export function forgetPassing(): void {
+/** Removes everything that the console has stored in sessionStorage. */
+export function clearTabStore(): void {
   const storage = available(() => globalThis.sessionStorage)
   if (storage === undefined) return
   for (const name of Object.keys(storage)) if (name.startsWith(PREFIX)) storage.removeItem(name)
 }
 
-function shelf(open: () => Storage): Shelf {
+function storeIn(open: () => Storage): TextStore {
   return {
     read: (name) => available(open)?.getItem(PREFIX + name) ?? undefined,
     write(name, text) {
@@ -36,7 +36,7 @@ function shelf(open: () => Storage): Shelf {
   }
 }
 
-/** Reading the property throws where the browser forbids storage. */
+/** Reading the property throws if the browser forbids storage. */
 function available(open: () => Storage): Storage | undefined {
   try {
     return open()

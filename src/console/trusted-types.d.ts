@@ -1,5 +1,5 @@
-// What the console uses of Trusted Types, which the DOM's types lack. A trusted address is taken for the text that it is,
-// as the constructor of a worker declares it.
+// The part of Trusted Types that the console uses, which the DOM's types lack. createScriptURL is declared to
+// return a string, because the constructor of Worker takes one.
 
 interface TrustedScriptPolicy {
   createScriptURL(url: string): string

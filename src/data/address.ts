@@ -1,29 +1,29 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { isFileSystemError, readIfThere, writeDurably } from '../base/durable-file.js'
+import { isFileSystemError, readIfExists, writeDurably } from '../base/durable-file.js'
 import { rootKeyFile } from './directory.js'
 import { addressFile, lockHolder } from './lock.js'
 import { distrustOf } from './trust.js'
 
 /*
- * Where the server of a data directory listens, so that commands on its machine find it, whatever settings or flags it
- * was started with. One that a killed server left counts for nothing: another process may listen on its port by now, and
- * the root key would be sent there. So the lock of the directory shows whether a server runs, and the process that takes the lock
- * removes what the last server noted.
+ * The address of a data directory's server, so that commands on its machine find it. The address of a killed
+ * server must not be used, because another process may listen on its port and would receive the root key. So
+ * the lock of the directory shows whether a server runs, and the process that takes the lock removes the old
+ * address.
  */
 
-/** What commands on the server's own machine find in its data directory. */
+/** What a command on the server's machine finds in the data directory. */
 export interface FoundServer {
   url?: string
   rootKey?: string
 }
 
-/** Notes where the server listens. @throws Error of the file system */
+/** Writes the address of the server. @throws Error of the file system */
 export function noteAddress(dataDir: string, url: string): void {
   writeDurably(join(dataDir, addressFile), `${url}\n`)
 }
 
-/** Removes the note, as the server stops. */
+/** Removes the address when the server stops. */
 export function dropAddress(dataDir: string): void {
   try {
     rmSync(join(dataDir, addressFile), { force: true })
@@ -33,8 +33,8 @@ export function dropAddress(dataDir: string): void {
 }
 
 /**
- * The address and the root key in a data directory, as far as this user may read them. Nothing of a directory where
- * another user could have put them, or that no process has locked: the key is sent to the address.
+ * Reads the address and the root key of a data directory, as far as this user may read them. Returns neither
+ * if another user could have written them or no process has the lock, because the key is sent to the address.
  */
 export function findServer(dataDir: string): FoundServer {
   if (distrustOf(dataDir) !== undefined || !isLocked(dataDir)) return {}
@@ -57,7 +57,7 @@ function isLocked(dataDir: string): boolean {
 
 function readable(file: string): string | undefined {
   try {
-    return readIfThere(file)?.trim()
+    return readIfExists(file)?.trim()
   } catch (error) {
     if (isFileSystemError(error)) return undefined
     throw error

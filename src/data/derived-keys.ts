@@ -4,12 +4,12 @@ import { createHmac } from 'node:crypto'
 
 const ROW_KEY_INFO = 'strandfast/cluster-row/v1'
 
-/** The key, 32 bytes, of the MACs that rows of a cluster's tables carry. */
+/** The 32-byte key of the MACs of a cluster's table rows. */
 export function rowKeyOf(masterSeed: Uint8Array): Buffer {
   return deriveSeed(masterSeed, ROW_KEY_INFO)
 }
 
-/** The same with the id of the cluster, of the data directory of a node. */
+/** The same for the data directory of a node, with the id of the cluster. */
 export function rowSecretOf({
   masterSeed,
   cluster,
@@ -26,7 +26,7 @@ export function rowSecretOf({
 
 const LINK_KEY_INFO = 'strandfast/cluster-link/v1'
 
-/** The key, 32 bytes, by which the nodes of a cluster know one another. */
+/** The 32-byte key by which the nodes of a cluster authenticate each other. */
 export function linkKeyOf(masterSeed: Uint8Array): Buffer {
   return deriveSeed(masterSeed, LINK_KEY_INFO)
 }
@@ -35,12 +35,14 @@ const FINGERPRINT_INFO = 'strandfast/master-seed-fingerprint/v1'
 const MARK_INFO = 'strandfast/root-key-mark/v1'
 const MARK_DIGITS = 8
 
-/** What format.json, and the table of a cluster, have of a master seed: enough to recognise it, but not to find it. */
+/** The fingerprint of a master seed, for format.json and the cluster's table. It does not reveal the seed. */
 export function fingerprintOf(seed: Uint8Array): string {
   return deriveSeed(seed, FINGERPRINT_INFO).toString('hex')
 }
 
-/** By which root keys are told apart in the database of a cluster; nobody without the master seed can try keys against it. */
+/**
+ * The mark of a root key in the cluster's table. Without the master seed, no key can be tested against it.
+ */
 export function markOf(rootKeyDigest: Uint8Array, masterSeed: Uint8Array): string {
   const mark = createHmac('sha256', deriveSeed(masterSeed, MARK_INFO)).update(rootKeyDigest)
   return mark.digest('hex').slice(0, MARK_DIGITS)

@@ -12,7 +12,7 @@ import { distrust } from './trust.js'
 import {
   isFileSystemError,
   makeDirectory,
-  readIfThere,
+  readIfExists,
   unfinishedSuffix,
   writeDurably,
 } from '../base/durable-file.js'
@@ -26,7 +26,7 @@ import {
 import { type Format, formatFile, parseFormatOf, writeFormat } from './format.js'
 import { isAuthorityFile } from './license-authority.js'
 import { placeLogs } from './log-folders.js'
-import { settleFolders } from './shard-folders.js'
+import { recoverFolders } from './shard-folders.js'
 import { fingerprintOf } from './derived-keys.js'
 import { seedBytes } from '../strand/keys.js'
 
@@ -34,44 +34,41 @@ import { seedBytes } from '../strand/keys.js'
 export interface DataDirectory {
   /** Absolute. */
   readonly path: string
-  /** Fixed when the directory was made. */
+  /** Fixed when the directory was created. */
   readonly shards: number
-  /** Another number after each restore (src/data/format.ts). */
+  /** A new number after each restore (src/data/format.ts). */
   readonly tokenEra: number
-  /** The id of the cluster of which it is a node's; undefined for one of its own. */
+  /** The id of the cluster of a node; undefined for a standalone server. */
   readonly cluster: string | undefined
   /** 32 bytes, never logged. */
   readonly masterSeed: Buffer
   /** SHA-256 of the root key's text. */
   readonly rootKeyDigest: Buffer
-  /** The root key, if this start made it: to be shown once. */
+  /** The root key, if this start created it; it is shown once. */
   readonly rootKeyCreated?: string
-  /** Releases the lock. */
   close(): void
 }
 
-/** What `openDataDirectory` answers. The detail is for the operator; the exit code is 78. */
+/** The result of `openDataDirectory`. The detail is for the operator; the exit code is 78. */
 export type DataDirectoryOpening = { ok: true; directory: DataDirectory } | { ok: false; detail: string }
 
-/** The settings for opening a data directory. */
 export type DataDirectorySettings = Pick<
   Config,
   'dataDir' | 'logDir' | 'shards' | 'masterSeed' | 'rootApiKey'
 > & {
-  /** The cluster of which it is, or becomes, the directory of a node. */
+  /** For a node: the cluster to which the directory belongs or will belong. */
   origin?: ClusterOrigin | undefined
 }
 
-/** The file with the master seed, unless a setting gives it. */
+/** The file with the master seed, unless it is set by a setting. */
 export const seedFile = 'master.seed'
 
-/** The file with the root key, unless a setting gives it. */
+/** The file with the root key, unless it is set by a setting. */
 export const rootKeyFile = 'root.key'
 
 /** The name of format.json during a restore: a directory that has it is not a data directory yet. */
 export const restoringFile = 'format.json.restoring'
 
-/** Name of the directory of a shard's store. */
 export function shardDirectory(shard: number): string {
   return `shard-${shard}`
 }
@@ -80,10 +77,10 @@ const ROOT_KEY_PREFIX = 'sf_root_'
 const ROOT_KEY_BYTES = 32
 
 /**
- * Opens the data directory, and makes it at the first start (docs/OPERATIONS.md, The data directory).
+ * Opens the data directory, and creates it at the first start (docs/OPERATIONS.md, The data directory).
  *
- * Secrets are on disk before format.json is, and that is written last: a directory without it is one whose first
- * start was cut off, which the next start completes with the secrets that are there already.
+ * format.json is written last, after the secrets are on disk. A directory without it comes from an
+ * interrupted first start, which the next start completes with the existing secrets.
  */
 export function openDataDirectory(
   config: DataDirectorySettings,
@@ -109,16 +106,18 @@ export function openDataDirectory(
   }
 }
 
-/** A data directory whose shards are about to be moved, locked by this process. */
+/** A locked data directory whose shards are about to be resharded. */
 export interface IdleDirectory {
   /** Absolute. */
   readonly path: string
   readonly format: Format
-  /** Releases the lock. */
   close(): void
 }
 
-/** Opens an existing data directory, without its secrets, after completing or undoing an interrupted reshard. */
+/**
+ * Opens an existing data directory without its secrets, after it has completed or undone an interrupted
+ * reshard.
+ */
 export function openIdleDirectory(
   path: string,
 ): { ok: true; directory: IdleDirectory } | { ok: false; detail: string } {
@@ -126,14 +125,14 @@ export function openIdleDirectory(
   let format: Format | string | undefined
   try {
     if (!existsSync(join(path, formatFile))) {
-      return { ok: false, detail: `There is no data directory at ${path}: expected ${formatFile} in it` }
+      return { ok: false, detail: `No data directory at ${path}: ${formatFile} is missing` }
     }
     const distrusted = distrust(path)
     if (distrusted !== undefined) return { ok: false, detail: distrusted }
     locking = lockDirectory(path)
     if (!locking.ok) return { ok: false, detail: describeHolder(path, locking.holder) }
     const found = parseFormatOf(path)
-    format = typeof found === 'object' ? settleFolders(path, found) : found
+    format = typeof found === 'object' ? recoverFolders(path, found) : found
     if (typeof format !== 'object')
       return { ok: false, detail: format ?? `Expected ${formatFile} in ${path}` }
     return { ok: true, directory: { path, format, close: locking.release } }
@@ -145,13 +144,13 @@ export function openIdleDirectory(
   }
 }
 
-/** Bytes that this process may still write to the file system of `path`. */
+/** Free bytes of the file system of `path` for this process. */
 export function freeBytes(path: string): number {
   const { bavail, bsize } = statfsSync(path)
   return bavail * bsize
 }
 
-/** Bytes that this process may still write to the disk of the data, or to that of the logs where it has fewer. */
+/** Free bytes of the disk of the data, or of that of the logs if it has fewer. */
 export function freeBytesOf({ dataDir, logDir }: Pick<Config, 'dataDir' | 'logDir'>): number {
   return Math.min(freeBytes(dataDir), logDir === undefined ? Infinity : freeBytes(logDir))
 }
@@ -166,16 +165,16 @@ function openLocked(config: DataDirectorySettings, opener: Opener): DataDirector
   const path = config.dataDir
   const found = parseFormatOf(path)
   if (typeof found === 'string') return refuse(found)
-  const format = found === undefined ? undefined : settleFolders(path, found)
-  const misfit = originFault(config, format, config.origin)
-  if (misfit !== undefined) return refuse(misfit)
+  const format = found === undefined ? undefined : recoverFolders(path, found)
+  const originMisfit = originFault(config, format, config.origin)
+  if (originMisfit !== undefined) return refuse(originMisfit)
   if (config.origin !== undefined && format !== undefined) allowMissing(storePaths(path, format.shards))
-  const fault = placesFault(path, format)
+  const fault = contentsFault(path, format)
   if (fault !== undefined) return refuse(fault)
   if (format !== undefined && config.shards !== undefined && config.shards !== format.shards) {
     return refuse(
-      `The data directory ${path} has ${format.shards} shards and SERVICE_SHARDS asks for ${config.shards}: unset ` +
-        `it, or change the directory by: strandfast reshard --shards ${config.shards}`,
+      `The data directory ${path} has ${format.shards} shards and SERVICE_SHARDS is ${config.shards}: unset ` +
+        `it, or run strandfast reshard --shards ${config.shards}`,
     )
   }
   removeUnfinished(path)
@@ -183,10 +182,10 @@ function openLocked(config: DataDirectorySettings, opener: Opener): DataDirector
   if (typeof masterSeed === 'string') return refuse(masterSeed)
   const rootKey = readRootKey(config, format, opener.random)
   if (typeof rootKey === 'string') return refuse(rootKey)
-  const made = format ?? makeFormat(config, masterSeed, opener.clock)
-  // Before a store has a log: an earlier version would not read it.
-  if (!made.hasLog) writeFormat(path, { ...made, hasLog: true })
-  const { shards, tokenEra, cluster } = made
+  const created = format ?? makeFormat(config, masterSeed, opener.clock)
+  // Before a store has a log, because an earlier version would not read it.
+  if (!created.hasLog) writeFormat(path, { ...created, hasLog: true })
+  const { shards, tokenEra, cluster } = created
   if (config.origin !== undefined) noteRevision(path, config.origin)
   const logFault =
     cluster === undefined ? placeLogs(path, storeFolders(path, shards), config.logDir) : undefined
@@ -195,7 +194,7 @@ function openLocked(config: DataDirectorySettings, opener: Opener): DataDirector
   return { ok: true, directory: { ...about, ...rootKey, close: opener.close } }
 }
 
-/** Makes a directory a data directory, with placeholders for its stores. */
+/** Creates the data directory with placeholders for its stores. */
 function makeFormat(
   { dataDir, shards, origin }: DataDirectorySettings,
   masterSeed: Buffer,
@@ -213,27 +212,27 @@ function makeFormat(
           hasLog: true,
         }
       : formatOfNode(origin)
-  // Each is removed when its store is made, so that a lost store is not mistaken for one that was never made.
+  // Each is removed when its store is created, so that a lost store differs from one that was never created.
   for (const store of storePaths(dataDir, format.shards)) makeDirectory(store + unfinishedSuffix)
   writeFormat(dataDir, format)
   return format
 }
 
 /**
- * What an existing data directory lacks, or has that cannot be used, one sentence each. Changes nothing.
+ * Faults of an existing data directory: missing or unusable parts, one sentence each. Changes nothing.
  * @param format the result of `readFormat`
  */
 export function missingPieces(config: DataDirectorySettings, format: Format | undefined): string[] {
-  // A store of a node is made from the log of its cluster.
-  const fault = format?.cluster === undefined ? placesFault(config.dataDir, format) : undefined
+  // A missing store of a node is rebuilt from the log of its cluster.
+  const fault = format?.cluster === undefined ? contentsFault(config.dataDir, format) : undefined
   const faults = fault === undefined ? [] : [fault]
   if (format === undefined) return faults
   const seed = readSeed(config, format, noRandom)
   if (typeof seed === 'string') faults.push(seed)
   const file = join(config.dataDir, rootKeyFile)
   if (config.rootApiKey !== undefined) return faults
-  if (readIfThere(file) === undefined) {
-    faults.push(`The file ${file} is missing: restore it, or the next start makes another root key`)
+  if (readIfExists(file) === undefined) {
+    faults.push(`The file ${file} is missing: restore it, or the next start creates a new root key`)
     return faults
   }
   const rootKey = readRootKey(config, format, noRandom)
@@ -241,22 +240,21 @@ export function missingPieces(config: DataDirectorySettings, format: Format | un
   return faults
 }
 
-/** An existing directory has its secrets; checking it makes none. */
 function noRandom(): never {
-  throw new Error('Expected a data directory that has its secrets')
+  throw new Error('The check of a data directory must not create secrets')
 }
 
-/** Why a directory is not one of ours, or not complete: files that are in it, or missing. */
-function placesFault(path: string, format: Format | undefined): string | undefined {
+/** Why a directory is not a complete data directory: foreign or missing files. */
+function contentsFault(path: string, format: Format | undefined): string | undefined {
   if (format === undefined) {
     const foreign = foreignName(path)
     if (existsSync(join(path, restoringFile))) {
-      return `A restore to ${path} was cut off: begin it again by strandfast restore`
+      return `A restore to ${path} was interrupted: run strandfast restore again`
     }
     if (foreign === undefined) return undefined
     return (
-      `The directory ${path} holds ${foreign} but no ${formatFile}: expected an empty one, or one that this ` +
-      'program made'
+      `The directory ${path} contains ${foreign} but no ${formatFile}: use an empty directory, or a data directory ` +
+      'of this program'
     )
   }
   const missing = storeNames(format.shards).find(
@@ -267,7 +265,7 @@ function placesFault(path: string, format: Format | undefined): string | undefin
     : `The store ${join(path, missing)} is missing: restore it from a backup`
 }
 
-/** The directories in which the shards have their stores. */
+/** The names of the stores' directories. */
 export function storeNames(shards: number): string[] {
   return Array.from({ length: shards }, (_none, shard) => `shard-${shard}`)
 }
@@ -276,22 +274,22 @@ function storePaths(path: string, shards: number): string[] {
   return storeNames(shards).map((name) => join(path, name))
 }
 
-/** Where the stores of a data directory are, or will be made. */
+/** The directories of the stores, or of their placeholders. */
 function storeFolders(path: string, shards: number): string[] {
   return storePaths(path, shards).map((store) => (existsSync(store) ? store : store + unfinishedSuffix))
 }
 
-/** The name of the placeholder for a store that is still to be made. */
-const unmade = /^shard-\d+\.tmp$/
+/** Matches the placeholder of a store that is not created yet. */
+const placeholder = /^shard-\d+\.tmp$/
 
-/** A name in a directory without format.json that no first start of this program can have left there. */
+/** An entry of a directory without format.json that no first start of this program can have created. */
 function foreignName(path: string): string | undefined {
   const ours = [seedFile, rootKeyFile, 'lock', ...unfinishedNames()]
-  // A license may have been issued before the first start. A new volume carries lost+found or hidden files.
+  // A license may be issued before the first start. A new volume contains lost+found or hidden files.
   return readdirSync(path).find(
     (name) =>
       !ours.includes(name) &&
-      !unmade.test(name) &&
+      !placeholder.test(name) &&
       !isAuthorityFile(name) &&
       name !== 'lost+found' &&
       !name.startsWith('.'),
@@ -306,7 +304,7 @@ function removeUnfinished(path: string): void {
   for (const name of unfinishedNames()) rmSync(join(path, name), { force: true })
 }
 
-/** The master seed, made when there is none; or a text that says why it cannot be used. */
+/** Reads the master seed, or creates it. @returns a text if it cannot be used */
 function readSeed(
   config: DataDirectorySettings,
   format: Format | undefined,
@@ -316,33 +314,33 @@ function readSeed(
   if (config.masterSeed !== undefined) {
     if (format === undefined || isSeedOf(config.masterSeed, format)) return config.masterSeed
     return (
-      `The master seed given is not the one that the data directory ${config.dataDir} was made with: give that ` +
-      `one${readIfThere(file) === undefined ? '' : `, or unset SERVICE_MASTER_SEED to use ${seedFile}`}`
+      `The given master seed does not match the data directory ${config.dataDir}: set the right ` +
+      `one${readIfExists(file) === undefined ? '' : `, or unset SERVICE_MASTER_SEED to use ${seedFile}`}`
     )
   }
-  const kept = readIfThere(file)?.trim()
-  if (kept !== undefined) {
-    const seed = /^[0-9a-f]{64}$/.test(kept) ? Buffer.from(kept, 'hex') : undefined
+  const stored = readIfExists(file)?.trim()
+  if (stored !== undefined) {
+    const seed = /^[0-9a-f]{64}$/.test(stored) ? Buffer.from(stored, 'hex') : undefined
     if (seed !== undefined && (format === undefined || isSeedOf(seed, format))) return seed
-    return `The file ${file} does not hold the master seed that the data directory was made with: restore it`
+    return `The file ${file} does not contain the master seed of the data directory: restore it`
   }
   if (format !== undefined) {
-    return `The file ${file} is missing: restore it, or give the master seed by SERVICE_MASTER_SEED`
+    return `The file ${file} is missing: restore it, or set SERVICE_MASTER_SEED`
   }
-  const made = Buffer.from(random(seedBytes))
-  assert(made.length === seedBytes, 'a master seed has 32 bytes')
-  writeDurably(file, `${made.toString('hex')}\n`)
-  return made
+  const created = Buffer.from(random(seedBytes))
+  assert(created.length === seedBytes, 'a master seed has 32 bytes')
+  writeDurably(file, `${created.toString('hex')}\n`)
+  return created
 }
 
-/** Whether a seed is the one that a data directory was made with. */
+/** Whether a seed is the master seed of a data directory. */
 export function isSeedOf(seed: Buffer, format: Pick<Format, 'masterSeedFingerprint'>): boolean {
   return fingerprintOf(seed) === format.masterSeedFingerprint
 }
 
 type RootKey = Pick<DataDirectory, 'rootKeyDigest' | 'rootKeyCreated'>
 
-/** The root key's digest, the key made when there is none; or a text that says why it cannot be used. */
+/** Reads the root key, or creates it. @returns a text if it cannot be used */
 function readRootKey(
   config: DataDirectorySettings,
   format: Format | undefined,
@@ -350,17 +348,17 @@ function readRootKey(
 ): RootKey | string {
   if (config.rootApiKey !== undefined) return { rootKeyDigest: digest(config.rootApiKey) }
   const file = join(config.dataDir, rootKeyFile)
-  const kept = readIfThere(file)?.trim()
-  if (kept !== undefined) {
-    if (!/^[\x21-\x7e]{32,512}$/.test(kept)) {
-      return `The file ${file} does not hold a root key: restore it, or remove it to have a new one made`
+  const stored = readIfExists(file)?.trim()
+  if (stored !== undefined) {
+    if (!/^[\x21-\x7e]{32,512}$/.test(stored)) {
+      return `The file ${file} does not contain a root key: restore it, or remove it to create a new one`
     }
-    // A first start that was interrupted may not have shown the key.
-    return { rootKeyDigest: digest(kept), ...(format === undefined && { rootKeyCreated: kept }) }
+    // An interrupted first start may not have shown the key.
+    return { rootKeyDigest: digest(stored), ...(format === undefined && { rootKeyCreated: stored }) }
   }
-  const made = ROOT_KEY_PREFIX + Buffer.from(random(ROOT_KEY_BYTES)).toString('base64url')
-  writeDurably(file, `${made}\n`)
-  return { rootKeyDigest: digest(made), rootKeyCreated: made }
+  const created = ROOT_KEY_PREFIX + Buffer.from(random(ROOT_KEY_BYTES)).toString('base64url')
+  writeDurably(file, `${created}\n`)
+  return { rootKeyDigest: digest(created), rootKeyCreated: created }
 }
 
 function digest(rootKey: string): Buffer {
@@ -368,8 +366,8 @@ function digest(rootKey: string): Buffer {
 }
 
 function describeHolder(path: string, holder: number | undefined): string {
-  const who = holder === undefined ? 'another process' : `process ${holder}`
-  return `The data directory ${path} is in use by ${who}: one process at a time can use it`
+  const holderName = holder === undefined ? 'another process' : `process ${holder}`
+  return `The data directory ${path} is in use by ${holderName}: only one process can use it at a time`
 }
 
 function refuse(detail: string): DataDirectoryOpening {

@@ -1,65 +1,64 @@
 import { createHash } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import { shardsMax } from '../settings/threads.js'
-import { readIfThere, writeDurably } from '../base/durable-file.js'
+import { readIfExists, writeDurably } from '../base/durable-file.js'
 
-/** What format.json says. */
 export interface Format {
   shards: number
   createdAtMs: number
   masterSeedFingerprint: string
-  /** How often strands were moved to another number of shards. */
+  /** How often the strands were resharded. */
   layout: number
-  /** True from when a new number of shards is in force until its folders are in place. */
+  /** True from the durable switch to a new number of shards until its folders are in place. */
   switching: boolean
-  /**
-   * Another number after each restore; the keys of tokens and the lookup of links depend on it
-   * (docs/adr/0030-restored-tokens.md).
-   */
+  /** New after each restore; an input of token keys and link lookups (docs/adr/0030-restored-tokens.md). */
   tokenEra: number
-  /** False for a directory of an earlier version, until a server starts on it. */
+  /** False for a directory of an earlier version before its first start with this version. */
   hasLog: boolean
-  /** The cluster that the directory is a copy of, for one of its nodes (docs/CLUSTER.md); 32 hex digits. */
+  /** For a node: the cluster of which the directory is a copy, 32 hex digits (docs/CLUSTER.md). */
   cluster?: string
 }
 
-/** The format version of directories that this program makes and reads. */
+/** The format version of directories that this program creates. */
 export const formatVersion = 2
 
-/** The format of directories of a cluster's nodes, whose logs are elsewhere. */
+/** The format of directories of cluster nodes, whose logs are in the database. */
 const formatOfNode = 3
 
-/** The format of directories whose stores have no log (docs/adr/0041-one-log.md). The first start writes the other. */
+/**
+ * The format of directories whose stores have no log (docs/adr/0041-one-log.md). The first start upgrades it.
+ */
 const formatWithoutLog = 1
 
 const known: ReadonlySet<unknown> = new Set([formatVersion, formatWithoutLog, formatOfNode])
 
-/** The file that makes a directory a data directory. */
+/** The file that identifies a data directory. */
 export const formatFile = 'format.json'
 
 /**
- * Reads format.json, whatever state the directory is in. `name` is its name during a restore.
- * @returns undefined when the directory has none; a text says what is wrong with it
+ * Reads format.json in any state of the directory.
+ * @param name its name, which differs during a restore
+ * @returns undefined without the file; a text for an invalid file
  */
 export function parseFormatOf(path: string, name: string = formatFile): Format | string | undefined {
-  const text = readIfThere(join(path, name))
+  const text = readIfExists(join(path, name))
   return text === undefined ? undefined : parseFormat(join(path, name), text)
 }
 
 /**
  * Reads format.json of a directory whose shards are in place.
- * @returns undefined when the directory has none; a text says what is wrong with it
+ * @returns undefined without the file; a text for an invalid file or an interrupted reshard
  */
 export function readFormat(path: string, name: string = formatFile): Format | string | undefined {
   const format = parseFormatOf(path, name)
   if (typeof format !== 'object' || !format.switching) return format
   return (
-    `In the data directory ${path} a reshard was cut off while its shards were put in their place: start the server, ` +
-    'or run strandfast reshard again, to complete it'
+    `A reshard of the data directory ${path} was interrupted: start the server, or run strandfast reshard again, ` +
+    'to complete it'
   )
 }
 
-/** Writes format.json completely or not at all; it is on disk when this returns. */
+/** Writes format.json atomically; it is on disk when this returns. */
 export function writeFormat(path: string, format: Format, name: string = formatFile): void {
   const members = {
     format: format.cluster === undefined ? formatVersion : formatOfNode,
@@ -75,9 +74,9 @@ export function writeFormat(path: string, format: Format, name: string = formatF
 }
 
 /**
- * Identifies a data directory among those that deliver to one database, even with the same master seed; 32 hex digits,
- * not a secret. A directory whose strands were moved to other shards counts as a new one: its logs are different, and a
- * place in an old log could look right in a new one by chance (docs/adr/0021-resharding.md).
+ * Identifies a data directory among those that deliver to one database, even with the same master seed: 32
+ * hex digits, not secret. A resharded directory counts as a new one, because a position in its old logs could
+ * seem valid in the new ones (docs/adr/0021-resharding.md).
  */
 export function storeName({ masterSeedFingerprint, createdAtMs, layout }: Format): string {
   const moved = layout > 0 ? ` ${layout}` : ''
@@ -99,7 +98,7 @@ function parseFormat(file: string, text: string): Format | string {
   if (!known.has(json.format)) {
     return (
       `The data directory ${dirname(file)} has format ${JSON.stringify(json.format)} and this program reads ` +
-      `format ${formatVersion}: use the version of the program that made it`
+      `format ${formatVersion}: use the program version that created it`
     )
   }
   if (!('shards' in json && 'created_at_ms' in json && 'master_seed_fingerprint' in json)) return damaged

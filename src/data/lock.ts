@@ -3,55 +3,53 @@ import { join } from 'node:path'
 import extensions from 'fs-native-extensions'
 import { limits } from '../base/limits/limits.js'
 import { readBounded } from '../base/bounded-file.js'
-import { isLackOfSpace } from '../base/durable-file.js'
+import { isDiskFull } from '../base/durable-file.js'
 
-/** What `lockDirectory` answers. `holder` is the process id that the lock file names, which may be of another container. */
+/** `holder` is the process id in the lock file, which may belong to another container. */
 export type Locking = { ok: true; release(): void } | { ok: false; holder?: number }
 
 const FILE = 'lock'
 
-/** The file with the address of the server that has the lock, such as `http://127.0.0.1:8787` (address.ts). */
+/**
+ * The file with the address of the server that holds the lock, such as `http://127.0.0.1:8787` (address.ts).
+ */
 export const addressFile = 'address'
 
 /**
  * Locks a directory against every other process.
  *
- * The kernel holds the lock and drops it when the process ends, however it ends: no file is left that a later start
- * would have to judge, and two starts at once cannot both win. A process id in a file cannot do that: after kill -9
- * another process can soon have the id, and two containers that share a volume do not see each other's processes. The
- * id in the file is for people only. The file is never removed: otherwise a second process could lock a new file while
- * the first still holds the old one.
+ * The kernel releases the lock when the process ends for any reason, so no stale lock file exists and two
+ * starts cannot both succeed. A process id in a file cannot do that: the id can be reused after kill -9, and
+ * containers that share a volume do not see each other's processes. The id in the file is informational. The
+ * file is never removed, or a second process could lock a new file while the first still holds the old one.
  * @throws Error of the file system, for example if it does not support locks
  */
 export function lockDirectory(path: string): Locking {
   const file = join(path, FILE)
   const fd = openSync(file, 'a+', 0o600)
-  let kept = false
+  let locked = false
   try {
     if (!extensions.tryLock(fd)) return { ok: false, ...readHolder(file) }
     rmSync(join(path, addressFile), { force: true })
-    noteHolder(fd)
-    kept = true
+    writeHolder(fd)
+    locked = true
   } finally {
-    if (!kept) closeSync(fd)
+    if (!locked) closeSync(fd)
   }
   return { ok: true, release: () => closeSync(fd) }
 }
 
-function noteHolder(fd: number): void {
+function writeHolder(fd: number): void {
   try {
     ftruncateSync(fd)
     writeSync(fd, `${process.pid}\n`)
   } catch (error) {
-    // The id is for people only, and another process may take the last block of a full disk.
-    if (!isLackOfSpace(error)) throw error
+    // The id is informational, and another process may take the last block of a full disk.
+    if (!isDiskFull(error)) throw error
   }
 }
 
-/**
- * Who holds the lock of a directory, or undefined when nobody does. Looking takes the lock for a moment, since that
- * is the only way to ask the kernel.
- */
+/** Returns the holder of a lock; undefined if it is free. To ask the kernel, takes the lock for a moment. */
 export function lockHolder(path: string): { holder?: number } | undefined {
   const fd = openSync(join(path, FILE), 'r+')
   try {

@@ -15,7 +15,7 @@ import {
 import { dirname, join } from 'node:path'
 import {
   makeDirectory,
-  readIfThere,
+  readIfExists,
   syncDirectory,
   unfinishedSuffix,
   writeDurably,
@@ -23,22 +23,23 @@ import {
 import { logFolder } from '../store-files/log-folder.js'
 import { distrustFolder } from './trust.js'
 
-/** A folder that is complete and about to become the log, or that was the log and is about to go. */
+/** A complete folder that is about to become the log, or an old log that is about to be removed. */
 const MOVING = `${logFolder}.moving`
 
-/** The file in SERVICE_LOG_DIR that says whose logs are there: the real path of a data directory. */
+/** The file in SERVICE_LOG_DIR with the real path of the data directory to which the logs belong. */
 const OWNER = 'owner'
 
-const storeName = /^shard-\d+(?:\.tmp)?$/
+const storePattern = /^shard-\d+(?:\.tmp)?$/
 
-/** What a file system puts into an empty disk, and files that are hidden. */
+/** Entries of a new file system, and hidden files. */
 const emptyDisk = /^(?:lost\+found|\..*)$/
 
 /**
- * Has the logs of stores in the folder that SERVICE_LOG_DIR names, or, where it names none, beside their stores. Nobody
- * may have the stores open. A log is copied before its old folder goes: whenever the machine stops, one is complete.
- * @param stores paths of the folders of the stores, or of those that are about to become one
- * @returns a text says why that folder cannot be used
+ * Moves the logs of stores to SERVICE_LOG_DIR, or beside their stores if it is not set. No process may have
+ * the stores open. A log is copied before its old folder is removed, so one of them is complete whenever the
+ * machine stops.
+ * @param stores folders of the stores, or of their placeholders
+ * @returns why that folder cannot be used; undefined if it can
  * @throws Error of the file system
  */
 export function placeLogs(
@@ -47,19 +48,17 @@ export function placeLogs(
   logDir: string | undefined,
 ): string | undefined {
   const missing = stores.map((store) => linkOf(join(store, logFolder))).find((to) => to && !existsSync(to))
-  if (missing !== undefined)
-    return `The log of a store is missing, in ${missing}: expected its disk to be mounted`
+  if (missing !== undefined) return `The log of a store is missing at ${missing}: mount its disk`
   const fault = logDir === undefined ? undefined : takeFolder(dataDir, logDir)
   if (fault !== undefined) return fault
   for (const [shard, store] of stores.entries()) {
-    settleMove(store)
+    recoverMove(store)
     if (logDir === undefined) moveIn(store)
     else moveOut(store, join(logDir, `shard-${shard}`))
   }
   return undefined
 }
 
-/** Removes the folder of a store with its log, wherever that is. */
 export function removeStore(store: string): void {
   const linked = linkOf(join(store, logFolder))
   if (linked !== undefined) rmSync(linked, { recursive: true, force: true })
@@ -71,18 +70,18 @@ export function logDirFault(dataDir: string, logDir: string): string | undefined
   if (!existsSync(logDir)) return undefined
   const distrusted = distrustFolder(logDir)
   if (distrusted !== undefined) return distrusted
-  const owner = readIfThere(join(logDir, OWNER))?.trim()
+  const owner = readIfExists(join(logDir, OWNER))?.trim()
   if (owner === undefined) {
     const foreign = readdirSync(logDir).find(
       (name) => !emptyDisk.test(name) && name !== OWNER + unfinishedSuffix,
     )
     if (foreign === undefined) return undefined
-    return `SERVICE_LOG_DIR names ${logDir}, which holds ${foreign}: expected an empty folder, or one that holds logs`
+    return `SERVICE_LOG_DIR is ${logDir}, which contains ${foreign}: use an empty folder, or one with logs`
   }
   if (owner === realpathSync(dataDir) || !leadsTo(owner, logDir)) return undefined
   return (
-    `SERVICE_LOG_DIR names ${logDir}, which holds the logs of the data directory ${owner}: give each its own folder, ` +
-    'and make copies by strandfast backup'
+    `SERVICE_LOG_DIR is ${logDir}, which contains the logs of the data directory ${owner}: use one folder for each, ` +
+    'and copy data with strandfast backup'
   )
 }
 
@@ -91,13 +90,15 @@ function takeFolder(dataDir: string, logDir: string): string | undefined {
   if (fault !== undefined) return fault
   makeDirectory(logDir)
   const text = `${realpathSync(dataDir)}\n`
-  if (readIfThere(join(logDir, OWNER)) !== text) writeDurably(join(logDir, OWNER), text)
+  if (readIfExists(join(logDir, OWNER)) !== text) writeDurably(join(logDir, OWNER), text)
   return undefined
 }
 
-/** Whether a store of a data directory has its log in a folder: not so when that directory was moved or is gone. */
+/**
+ * Whether a store of a data directory has its log in a folder; false if the directory was moved or removed.
+ */
 function leadsTo(dataDir: string, logDir: string): boolean {
-  const names = existsSync(dataDir) ? readdirSync(dataDir).filter((name) => storeName.test(name)) : []
+  const names = existsSync(dataDir) ? readdirSync(dataDir).filter((name) => storePattern.test(name)) : []
   return names.some((name) => {
     const linked = linkOf(join(dataDir, name, logFolder))
     return (
@@ -106,15 +107,15 @@ function leadsTo(dataDir: string, logDir: string): boolean {
   })
 }
 
-/** Where a link leads; undefined for a folder, and where nothing is. */
+/** Returns the target of a link; undefined for a folder or a missing path. */
 function linkOf(path: string): string | undefined {
   return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true
     ? readlinkSync(path)
     : undefined
 }
 
-/** Completes or undoes a move that was cut off. */
-function settleMove(store: string): void {
+/** Completes or undoes an interrupted move. */
+function recoverMove(store: string): void {
   const [place, moving] = [join(store, logFolder), join(store, MOVING)]
   if (!existsSync(moving)) return
   if (lstatSync(place, { throwIfNoEntry: false }) === undefined) renameSync(moving, place)
@@ -122,12 +123,12 @@ function settleMove(store: string): void {
   syncDirectory(store)
 }
 
-/** Has the log of a store in a folder elsewhere, if it is not there. */
+/** Moves the log of a store to another folder, unless it is there. */
 function moveOut(store: string, folder: string): void {
   const place = join(store, logFolder)
   if (existsSync(folder) && existsSync(place) && realpathSync(folder) === realpathSync(place)) return
   const before = linkOf(place)
-  // What is there is ours and of no use: the store leads elsewhere.
+  // The folder is a leftover of this program, because the store links elsewhere.
   rmSync(folder, { recursive: true, force: true })
   copyLog(place, folder)
   const link = place + unfinishedSuffix
@@ -139,7 +140,7 @@ function moveOut(store: string, folder: string): void {
   rmSync(before ?? join(store, MOVING), { recursive: true, force: true })
 }
 
-/** Has the log of a store beside it, if it is elsewhere. */
+/** Moves the log of a store beside it, unless it is there. */
 function moveIn(store: string): void {
   const place = join(store, logFolder)
   const before = linkOf(place)
@@ -155,7 +156,7 @@ function moveIn(store: string): void {
   rmSync(before, { recursive: true, force: true })
 }
 
-/** Copies the files of a log to a new folder; they are on disk when this returns. */
+/** Copies the files of a log to a new folder. They are on disk when this returns. */
 function copyLog(from: string, to: string): void {
   makeDirectory(to)
   for (const name of existsSync(from) ? readdirSync(from) : []) {

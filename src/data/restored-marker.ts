@@ -2,19 +2,16 @@ import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { Type, type Static } from 'typebox'
-import { readIfThere, syncDirectory, writeDurably } from '../base/durable-file.js'
+import { readIfExists, syncDirectory, writeDurably } from '../base/durable-file.js'
 import type { BackupManifest } from '../wire/backup-manifest.js'
 import { Hash, UnixMs } from '../wire/primitives.js'
 import { reader } from '../wire/validate.js'
 
-/**
- * The file in a restored data directory that says what was restored: the next start writes that to the audit strand and
- * removes the file.
- */
+/** Facts about a restore. The next start records them on the audit strand and removes the file. */
 export const restoredFile = 'restored.json'
 
 const RestoredMarker = Type.Object({
-  /** Random, so that a start which is interrupted does not record the same restore twice. */
+  /** Random, so that an interrupted start does not record the same restore twice. */
   id: Type.String({ pattern: '^[0-9a-f]{32}$' }),
   restored_at_ms: UnixMs,
   backup_made_at_ms: UnixMs,
@@ -22,16 +19,15 @@ const RestoredMarker = Type.Object({
   heads_root: Hash,
 })
 
-/** The contents of the marker. */
 export type RestoredMarker = Static<typeof RestoredMarker>
 
 const markers = reader(RestoredMarker)
 
-/** What is said of what was restored. */
+/** The part of a manifest that the marker needs. */
 export type RestoredFrom = Pick<BackupManifest, 'created_at_ms' | 'version' | 'heads_root'>
 
 /** Writes the marker to a directory that is being restored. @throws Error of the file system */
-export function leaveRestoredMarker(dataDir: string, manifest: RestoredFrom, nowMs: number): void {
+export function writeRestoredMarker(dataDir: string, manifest: RestoredFrom, nowMs: number): void {
   const marker: RestoredMarker = {
     id: randomBytes(16).toString('hex'),
     restored_at_ms: nowMs,
@@ -42,9 +38,9 @@ export function leaveRestoredMarker(dataDir: string, manifest: RestoredFrom, now
   writeDurably(join(dataDir, restoredFile), `${JSON.stringify(marker)}\n`)
 }
 
-/** Reads the marker; undefined if there is none, or it cannot be read. */
+/** Reads the marker; undefined if it does not exist or cannot be read. */
 export function readRestoredMarker(dataDir: string): RestoredMarker | undefined {
-  const text = readIfThere(join(dataDir, restoredFile))
+  const text = readIfExists(join(dataDir, restoredFile))
   if (text === undefined) return undefined
   const read = markers.bytes(Buffer.from(text))
   return 'value' in read ? read.value : undefined

@@ -1,39 +1,38 @@
 import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeSync } from 'node:fs'
 import { isFileSystemError, unfinishedSuffix } from '../base/durable-file.js'
 import type { RandomBytes } from '../base/random.js'
-import { type SealedPlace, seal, unseal } from '../strand/seal.js'
+import { type SealContext, seal, unseal } from '../strand/seal.js'
 
-/** What a journal keeps: values of JSON by their keys. */
+/** The source of a journal: JSON values by key. */
 export interface JournalSource {
   keys(): Iterable<string>
-  /** The value of a key now; undefined where there is none any more. */
+  /** The current value of a key; undefined if it was removed. */
   valueOf(key: string): object | undefined
 }
 
-/** How a journal is made. */
 export interface JournalSettings {
   /** Its file. */
   path: string
   /** 32 bytes. */
   masterSeed: Uint8Array
-  place: SealedPlace
+  place: SealContext
   random: RandomBytes
-  /** The most bytes of the file: values beyond them are not kept. */
+  /** The maximum size of the file, bytes; further values are not stored. */
   bytesMax: number
-  /** Called once where the file cannot be written: nothing is kept from then on. */
+  /** Called once if the file cannot be written. Nothing is stored from then on. */
   failed(error: Error): void
 }
 
-/** Values that are sealed together when the file is written anew. */
+/** Values per sealed line when the file is rewritten. */
 const VALUES_IN_LINE = 256
 
-/** Bytes after which the file is written anew, beside twice those that it had then. */
+/** Growth beyond twice the rewritten size after which the file is rewritten, bytes. */
 const SLACK_BYTES = 1_048_576
 
 /**
- * Values that outlive the process, in a file of sealed lines of `[key, value]`, of which the last of each key counts. Changes
- * of one turn of the event loop are one line. A kill loses those of its turn, and a loss of power those that the system has
- * not written yet: nothing waits for the disk.
+ * Values that outlive the process, in a file of sealed lines of `[key, value]`, of which the last per key
+ * counts. Changes of one tick are one line. A kill loses the changes of its tick; a power failure also loses
+ * those that the system has not written yet, because nothing waits for the disk.
  */
 export class SealedJournal {
   readonly #settings: JournalSettings
@@ -47,7 +46,10 @@ export class SealedJournal {
     this.#settings = settings
   }
 
-  /** The values that an earlier process has kept; lines that do not open, as one that was cut off, are left out. */
+  /**
+   * Reads the values of an earlier process. Lines that cannot be unsealed, such as a truncated one, are
+   * skipped.
+   */
   read(): Map<string, unknown> {
     const { path, bytesMax } = this.#settings
     const found = new Map<string, unknown>()
@@ -55,27 +57,27 @@ export class SealedJournal {
       const facts = statSync(path, { throwIfNoEntry: false })
       if (facts === undefined || !facts.isFile() || facts.size > bytesMax) return
       for (const line of readFileSync(path, 'latin1').split('\n')) {
-        for (const [key, value] of this.#opened(line)) found.set(key, value)
+        for (const [key, value] of this.#unseal(line)) found.set(key, value)
       }
     })
     for (const [key, value] of found) if (value === null) found.delete(key)
     return found
   }
 
-  /** Keeps what the source has, and from now on what is changed there. */
+  /** Stores all values of the source, and its changes from now on. */
   begin(source: JournalSource): void {
     this.#source = source
     this.#rewrite()
   }
 
-  /** The value of a key was changed, or is no more. */
+  /** Records that the value of a key was changed or removed. */
   note(key: string): void {
     if (this.#source === undefined) return
     if (this.#changed.size === 0) setImmediate(() => this.#flush())
     this.#changed.add(key)
   }
 
-  /** Keeps what there is now, and no later change. */
+  /** Stores pending changes and ends the journal. */
   close(): void {
     this.#flush()
     this.#source = undefined
@@ -101,7 +103,7 @@ export class SealedJournal {
     this.#bytes += line.length
   }
 
-  /** Writes the file anew, without values that were changed later. */
+  /** Rewrites the file without outdated values. */
   #rewrite(): void {
     const { path, bytesMax } = this.#settings
     this.#guarded(() => {
@@ -116,18 +118,18 @@ export class SealedJournal {
     })
   }
 
-  #opened(line: string): [key: string, value: unknown][] {
+  #unseal(line: string): [key: string, value: unknown][] {
     const { masterSeed, place } = this.#settings
     try {
       const values: unknown = JSON.parse(unseal(masterSeed, place, Buffer.from(line, 'base64')).toString())
       return Array.isArray(values) ? values.filter(isEntry) : []
     } catch {
-      // Cut off, or sealed under another seed.
+      // Truncated, or sealed under another seed.
       return []
     }
   }
 
-  /** Whatever the file system refuses, the server goes on without the journal. */
+  /** After an error of the file system, the server continues without the journal. */
   #guarded(work: () => void): void {
     try {
       work()
@@ -138,7 +140,7 @@ export class SealedJournal {
     }
   }
 
-  /** What the file says is out of date from now on. */
+  /** Removes the file, because it will be outdated. */
   #abandon(): void {
     this.#source = undefined
     const { path } = this.#settings

@@ -15,26 +15,24 @@ import { type Format, writeFormat } from './format.js'
 import { removeStore } from './log-folders.js'
 
 /*
- * Where the shards of a data directory are, and how another number of shards replaces them
- * (docs/adr/0021-resharding.md). New shards are built in a folder of their own. One durable write of format.json puts
- * them in force: before it, the next process that opens the directory discards the new shards; after it, that process
- * moves them into place.
+ * The folders of a data directory's shards, and how a reshard replaces them (docs/adr/0021-resharding.md).
+ * New shards are built in a separate folder. One durable write of format.json activates them: before it, the
+ * next process that opens the directory discards the new shards; after it, that process moves them into
+ * place.
  */
 
 /** The folder in which new shards are built. */
 const BUILD = 'reshard'
 
-/** The data file in a shard's folder. */
 const DATA_FILE = 'data.mdb'
 
 const folderPattern = /^shard-(\d+)$/
 
-/** The folder of one shard. */
 export function shardFolder(path: string, shard: number): string {
   return join(path, `shard-${shard}`)
 }
 
-/** Bytes that the shards of a data directory take on disk; a shard that was never opened takes none. */
+/** Bytes of the stores on disk; a shard that was never opened has none. */
 export function shardBytes(path: string, shards: number): number {
   let bytes = 0
   for (let shard = 0; shard < shards; shard++) {
@@ -43,7 +41,7 @@ export function shardBytes(path: string, shards: number): number {
   return bytes
 }
 
-/** Makes the folder in which new shards are built, empty. */
+/** Creates an empty folder for new shards. */
 export function beginBuild(path: string): string {
   const build = join(path, BUILD)
   rmSync(build, { recursive: true, force: true })
@@ -51,12 +49,12 @@ export function beginBuild(path: string): string {
   return build
 }
 
-/** Discards new shards that are not in force. */
+/** Discards new shards that are not active. */
 export function dropBuild(path: string): void {
   rmSync(join(path, BUILD), { recursive: true, force: true })
 }
 
-/** Puts new, closed shards in force. Whenever the machine stops, either the old ones or the new ones are complete. */
+/** Activates new, closed shards. Whenever the machine stops, either the old or the new ones are complete. */
 export function switchOver(path: string, format: Format, shards: number): void {
   const build = join(path, BUILD)
   for (let shard = 0; shard < shards; shard++) {
@@ -71,16 +69,16 @@ export function switchOver(path: string, format: Format, shards: number): void {
 }
 
 /**
- * Completes an interrupted reshard if its shards are in force, otherwise undoes it.
- * @returns the format as it is then
+ * Completes an interrupted reshard if its shards are active, otherwise undoes it.
+ * @returns the resulting format
  */
-export function settleFolders(path: string, format: Format): Format {
+export function recoverFolders(path: string, format: Format): Format {
   if (format.switching) return completeSwitch(path, format)
   if (existsSync(join(path, BUILD))) dropBuild(path)
   return format
 }
 
-/** Each step can be repeated: shards that were moved are not in the build folder any more. */
+/** Each step can be repeated: moved shards are no longer in the build folder. */
 function completeSwitch(path: string, format: Format): Format {
   const build = join(path, BUILD)
   for (let shard = 0; shard < format.shards; shard++) {
@@ -97,9 +95,9 @@ function completeSwitch(path: string, format: Format): Format {
   }
   rmSync(build, { recursive: true, force: true })
   syncDirectory(path)
-  const settled = { ...format, switching: false }
-  writeFormat(path, settled)
-  return settled
+  const completed = { ...format, switching: false }
+  writeFormat(path, completed)
+  return completed
 }
 
 function syncFile(file: string): void {

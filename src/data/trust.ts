@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { isFileSystemError } from '../base/durable-file.js'
 import { logFolder } from '../store-files/log-folder.js'
 
-/** Files of a data directory that are read or written before anything proves that they are ours. */
+/** Files of a data directory that are used before anything proves that this program wrote them. */
 const files: readonly string[] = [
   'format.json',
   'lock',
@@ -17,12 +17,11 @@ const folders = /^(?:shard-\d+|reshard)(?:\.tmp)?$/
 const storeFile = 'data.mdb'
 
 const ROOT = 0
-const WRITE_BY_OTHERS = 0o022
+const OTHERS_WRITE = 0o022
 
 /**
- * Why a data directory cannot be trusted: another user owns it or could have put files there. Whoever knows the master
- * seed or the root key of a directory can do everything that its server can. Windows has neither owners nor modes of
- * this kind.
+ * Why a data directory cannot be trusted: another user owns it or could have put files there. Its master seed
+ * and root key allow everything that its server can do. Windows has no such owners and modes.
  * @returns undefined when it can be used, or does not exist
  * @throws Error of the file system
  */
@@ -32,7 +31,7 @@ export function distrust(path: string): string | undefined {
   const directory = factsOf(path)
   if (directory === undefined) return undefined
   const fault = faultOf(path, user, 'directory')
-  // Users who cannot write to the directory have put nothing into it.
+  // Users without write access have put nothing into the directory.
   if (fault !== undefined || !directory.isDirectory()) return fault
   for (const name of readdirSync(path)) {
     const inside = join(path, name)
@@ -64,7 +63,7 @@ export function distrustFolder(path: string): string | undefined {
   return user === undefined ? undefined : faultOf(path, user, 'directory')
 }
 
-/** A start takes over whatever is whole in the log: whoever writes there is whom it obeys. */
+/** A start replays every complete entry of the log, so a user who can write there controls the server. */
 function logFault(path: string, user: number): string | undefined {
   const folder = faultOf(path, user, 'directory')
   if (folder !== undefined || factsOf(path) === undefined) return folder
@@ -82,15 +81,15 @@ function faultOf(path: string, user: number, kind: 'directory' | 'file' | 'store
   if (kind === 'directory' ? !facts.isDirectory() : !facts.isFile()) return `Expected ${path} to be a ${kind}`
   if (uid !== user && uid !== ROOT) {
     return (
-      `${path} belongs to user ${uid}, and this process is user ${user}: use a data directory of its own user, or give ` +
-      `this one to it by chown -R, if nobody else could write there`
+      `${path} belongs to user ${uid}, and this process is user ${user}: use a data directory of this user, or run ` +
+      `chown -R on this one if no other user could write there`
     )
   }
-  // LMDB makes its files writable for a group, in a folder that only their owner can enter.
-  if (kind === 'store' || (mode & WRITE_BY_OTHERS) === 0) return undefined
+  // LMDB creates its files writable for the group, in a folder that only the owner can enter.
+  if (kind === 'store' || (mode & OTHERS_WRITE) === 0) return undefined
   return (
-    `Others than its owner can write to ${path} (mode ${(mode & 0o777).toString(8)}): take that from them by ` +
-    `chmod go-w ${path}, if nobody else wrote there`
+    `Other users can write to ${path} (mode ${(mode & 0o777).toString(8)}): run ` +
+    `chmod go-w ${path} if no other user wrote there`
   )
 }
 
@@ -98,7 +97,7 @@ function factsOf(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false })
   } catch (error) {
-    // If the path does not exist, there is nothing to read.
+    // The path does not exist.
     if (isFileSystemError(error) && error.code === 'ENOTDIR') return undefined
     throw error
   }

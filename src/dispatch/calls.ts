@@ -1,49 +1,47 @@
 import type { MessagePort } from 'node:worker_threads'
 import { RefusedError, type Refusal } from '../base/errors.js'
 
-/** The calls that one thread answers to another by their names: what each is given, and what it answers. */
-type CallTable<Table> = { [Name in keyof Table]: { ask: unknown; found: unknown } }
+/** The calls that one thread makes to another, by name, each with its request and its reply. */
+type CallTable<Table> = { [Name in keyof Table]: { request: unknown; reply: unknown } }
 
-/** Answers one kind of call. A method, so that handlers of all kinds fit into one table. */
-interface Handler<Ask, Found> {
-  handle(ask: Ask): Found | Promise<Found>
+/** Handles one kind of call. It is a method so that handlers of all kinds fit into one table. */
+interface Handler<Request, Reply> {
+  handle(request: Request): Reply | Promise<Reply>
 }
 
-/** Answers each kind of call; throws RefusedError to refuse one. */
+/** A handler for each kind of call. A handler throws RefusedError to refuse a call. */
 export type Handlers<Table extends CallTable<Table>> = {
-  [Name in keyof Table]: Handler<Table[Name]['ask'], Table[Name]['found']>['handle']
+  [Name in keyof Table]: Handler<Table[Name]['request'], Table[Name]['reply']>['handle']
 }
 
 type AnyHandler = Handler<unknown, unknown>['handle']
 
-/** What crosses between the two threads. */
 type CallMessage =
-  | { kind: 'call'; id: number; name: string; ask: unknown }
-  | { kind: 'found'; id: number; found: unknown }
+  | { kind: 'call'; id: number; name: string; request: unknown }
+  | { kind: 'reply'; id: number; reply: unknown }
   | { kind: 'failed'; id: number; message: string; refusal: Refusal | undefined }
 
-/** A call that is not answered yet. */
 interface PendingCall {
-  found(found: unknown): void
-  failed(error: Error): void
+  resolve(reply: unknown): void
+  reject(error: Error): void
 }
 
-/** Sends a message, and hands over what is named. */
+/** Sends a message and transfers the listed objects. */
 type Post = (message: unknown, transfer: readonly Transferred[]) => void
 
-/** What a message can hand over to the other thread. */
+/** An object that a message can transfer to the other thread. */
 export type Transferred = ArrayBuffer | MessagePort
 
 /**
- * Calls between two threads of this program, in both directions, over one port. Both ends are compiled together, so what
- * crosses is not checked, as frames are not.
- * @typeParam Own the calls that this thread answers
- * @typeParam Other the calls that the other one answers
+ * Calls between two threads of this program, in both directions, over one port. Both ends are compiled
+ * together, so messages are not checked.
+ * @typeParam Own the calls that this thread handles
+ * @typeParam Other the calls that the other thread handles
  */
 export class Calls<Own extends CallTable<Own>, Other extends CallTable<Other>> {
   readonly #post: Post
   readonly #handlers: ReadonlyMap<string, AnyHandler>
-  readonly #waiting = new Map<number, PendingCall>()
+  readonly #pending = new Map<number, PendingCall>()
   #nextId = 0
   #ended: Error | undefined
 
@@ -52,47 +50,47 @@ export class Calls<Own extends CallTable<Own>, Other extends CallTable<Other>> {
     this.#handlers = new Map(Object.entries<AnyHandler>(handlers))
   }
 
-  /** @throws RefusedError when it is refused, Error when it fails or the other thread has ended */
+  /** @throws RefusedError for a refusal, Error when the call fails or the other thread has ended */
   readonly call = <Name extends keyof Other & string>(
     name: Name,
-    ask: Other[Name]['ask'],
+    request: Other[Name]['request'],
     transfer: readonly Transferred[] = [],
-  ): Promise<Other[Name]['found']> =>
-    new Promise<Other[Name]['found']>((found, failed) => {
+  ): Promise<Other[Name]['reply']> =>
+    new Promise<Other[Name]['reply']>((resolve, reject) => {
       if (this.#ended !== undefined) {
-        failed(this.#ended)
+        reject(this.#ended)
         return
       }
       const id = this.#nextId++
-      this.#waiting.set(id, { found, failed })
-      this.#send({ kind: 'call', id, name, ask }, transfer)
+      this.#pending.set(id, { resolve, reject })
+      this.#send({ kind: 'call', id, name, request }, transfer)
     })
 
-  /** Takes a message of the other thread. */
-  take(message: unknown): void {
-    if (!isCallMessage(message)) throw new Error('A thread sent what is no call')
+  /** Handles a message of the other thread. */
+  receive(message: unknown): void {
+    if (!isCallMessage(message)) throw new Error('Received a message that is not a call from another thread')
     if (message.kind === 'call') {
       void this.#answer(message)
       return
     }
-    const waiting = this.#waiting.get(message.id)
-    this.#waiting.delete(message.id)
-    if (message.kind === 'found') waiting?.found(message.found)
-    else if (message.refusal !== undefined) waiting?.failed(new RefusedError(message.refusal))
-    else waiting?.failed(new Error(message.message))
+    const pending = this.#pending.get(message.id)
+    this.#pending.delete(message.id)
+    if (message.kind === 'reply') pending?.resolve(message.reply)
+    else if (message.refusal !== undefined) pending?.reject(new RefusedError(message.refusal))
+    else pending?.reject(new Error(message.message))
   }
 
-  /** The other thread has ended: its calls are not answered any more. */
+  /** Rejects all pending and later calls, because the other thread has ended. */
   end(error: Error): void {
     this.#ended = error
-    for (const { failed } of this.#waiting.values()) failed(error)
-    this.#waiting.clear()
+    for (const { reject } of this.#pending.values()) reject(error)
+    this.#pending.clear()
   }
 
-  async #answer({ id, name, ask }: Extract<CallMessage, { kind: 'call' }>): Promise<void> {
+  async #answer({ id, name, request }: Extract<CallMessage, { kind: 'call' }>): Promise<void> {
     try {
-      const found = await this.#handlers.get(name)?.(ask)
-      this.#send({ kind: 'found', id, found }, [])
+      const reply = await this.#handlers.get(name)?.(request)
+      this.#send({ kind: 'reply', id, reply }, [])
     } catch (error) {
       const message = error instanceof Error ? (error.stack ?? error.message) : String(error)
       const refusal = error instanceof RefusedError ? error.refusal : undefined

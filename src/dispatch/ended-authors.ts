@@ -1,8 +1,8 @@
 import type { Shards } from './links/shards.js'
 
 /**
- * Cancels the open proposals of principals that have ended, and withdraws their approvals, each by a signed record
- * (docs/adr/0014-proposals.md). What a shard cannot do now is done by the next look of the `ProposalClock`.
+ * Cancels the open proposals of principals that have ended and withdraws their approvals, each by a signed
+ * record (docs/adr/0014-proposals.md). If a shard cannot answer, the next sweep of `ProposalClock` retries.
  */
 export async function endAuthors(
   shards: Shards,
@@ -13,9 +13,9 @@ export async function endAuthors(
   await Promise.all(
     all.map(async (shard) => {
       const command = { kind: 'authorsEnd', principals, options: {} } as const
-      let outcome = await shards.askOne(shard, command)
+      let outcome = await shards.requestShard(shard, command)
       while (outcome.kind === 'authors' && outcome.next !== undefined)
-        outcome = await shards.askOne(shard, { ...command, after: outcome.next })
+        outcome = await shards.requestShard(shard, { ...command, after: outcome.next })
     }),
   )
 }

@@ -9,21 +9,20 @@ import { writeMail } from './mail-templates.js'
 
 /** The durable outbox. Its mails survive a restart of the server. */
 export interface MailOutbox {
-  /** Mails whose next try is due, the oldest first. They stay in the outbox. */
+  /** Mails that are due, oldest first. They stay in the outbox. */
   take(limit: number): Promise<OutboxMessage[]>
-  /** The mail is sent. */
+  /** Removes a sent mail. */
   done(id: string): Promise<void>
   /**
-   * A try failed, `attempts` in all.
-   * @param retryAtMs Unix milliseconds of the next one; undefined: the mail is given up
+   * Records a failed attempt; `attempts` is their number.
+   * @param retryAtMs time of the next attempt, Unix milliseconds; if undefined, the mail is dropped
    */
   failed(id: string, retryAtMs: number | undefined, attempts: number): Promise<void>
 }
 
-/** Calls `run` once after a time. @returns a function that cancels it */
+/** Calls `run` once after `afterMs`. @returns a function that cancels the call */
 export type Timer = (afterMs: number, run: () => void) => () => void
 
-/** What sending mails needs. */
 export interface MailSenderParts {
   outbox: MailOutbox
   server: MailServer
@@ -35,25 +34,25 @@ export interface MailSenderParts {
   timer?: Timer
 }
 
-/** The machine's timer; it does not keep the process alive. */
+/** A timer that does not keep the process alive. */
 const systemTimer: Timer = (afterMs, run) => {
   const timeout = setTimeout(run, afterMs).unref()
   return () => clearTimeout(timeout)
 }
 
 /**
- * Sends what is in the outbox, one mail at a time (docs/OPERATIONS.md, Signing people in). A mail can be sent twice,
- * for example if the connection breaks before the server's answer; then both have the same Message-ID.
+ * Sends the mails of the outbox one at a time (docs/SIGN-IN.md). A mail can be sent twice, for example if the
+ * connection breaks before the reply of the server; both then have the same Message-ID.
  */
 export class MailSender {
   readonly #parts: Required<MailSenderParts>
   readonly #cutOff = new AbortController()
   #running = false
   #run: Promise<void> = Promise.resolve()
-  /** Set when the outbox is to be read once more. */
+  /** Whether the outbox must be read again. */
   #again = false
   #cancelTimer = () => {}
-  /** Pauses in a row since the server last answered, and the end of the last one, Unix milliseconds. */
+  /** Consecutive pauses since the server last worked, and the end of the last one, Unix milliseconds. */
   #pauses = 0
   #pausedUntilMs = 0
   #stopped = false
@@ -62,7 +61,10 @@ export class MailSender {
     this.#parts = { timer: systemTimer, ...parts }
   }
 
-  /** To be called when there may be mails in the outbox: at the start, and after each answer that put a mail there. */
+  /**
+   * Must be called if there may be new mails in the outbox: at the start, and after each answer that added
+   * one.
+   */
   wake(): void {
     if (this.#stopped || this.#paused) return
     this.#again = true
@@ -71,7 +73,7 @@ export class MailSender {
     this.#run = this.#sendAll()
   }
 
-  /** Gives the mail that is being sent a while to finish, then aborts it; it stays in the outbox. */
+  /** Waits up to `mailStopMs` for the current mail, then aborts it; the mail stays in the outbox. */
   async stop(): Promise<void> {
     this.#stopped = true
     this.#cancelTimer()
@@ -84,7 +86,7 @@ export class MailSender {
     return this.#pauseLeftMs > 0
   }
 
-  /** Never more than the longest pause, even if the clock was set back. */
+  /** At most the longest pause, even if the clock was turned back. */
   get #pauseLeftMs(): number {
     const leftMs = this.#pausedUntilMs - this.#parts.clock()
     return leftMs > limits.mailRetryMaxMs ? 0 : Math.max(0, leftMs)
@@ -98,7 +100,7 @@ export class MailSender {
         await this.#sendDue()
       }
     } catch (error) {
-      this.#parts.log.error({ err: error }, 'the outbox of mails failed')
+      this.#parts.log.error({ err: error }, 'the mail outbox failed')
       this.#pause()
     }
     this.#running = false
@@ -107,7 +109,7 @@ export class MailSender {
     this.#cancelTimer = this.#parts.timer(afterMs, () => this.wake())
   }
 
-  /** Sends until nothing is due, the server cannot be reached or this stops. */
+  /** Sends mails until none is due, the server is unreachable or the sender stops. */
   async #sendDue(): Promise<void> {
     let due: OutboxMessage[]
     do {
@@ -118,13 +120,13 @@ export class MailSender {
     } while (due.length === limits.mailBatchMax)
   }
 
-  /** @returns whether to try the next one */
+  /** @returns whether to continue with the next mail */
   async #sendOne(message: OutboxMessage): Promise<boolean> {
     const { outbox, server, clock, linkBaseUrl } = this.#parts
     const { id, mail, attempts } = message
     const nowMs = clock()
     if ('expiresAtMs' in mail && mail.expiresAtMs <= nowMs) {
-      await this.#giveUp(message, attempts, 'the link in it has expired')
+      await this.#drop(message, attempts, 'its link has expired')
       return true
     }
     const content = writeMail(mail, { linkBaseUrl, nowMs })
@@ -134,7 +136,7 @@ export class MailSender {
       await outbox.done(id)
       return true
     }
-    // Aborted by us, which is not a failure.
+    // An abort by `stop` is not a failure.
     if (this.#cutOff.signal.aborted) return false
     if (result.kind === 'unreachable') this.#pause()
     else this.#resume()
@@ -146,7 +148,7 @@ export class MailSender {
     const { outbox, clock, log } = this.#parts
     const attempts = message.attempts + 1
     if (result.kind === 'rejected' || attempts >= limits.mailAttemptsMax) {
-      await this.#giveUp(message, attempts, result.reason)
+      await this.#drop(message, attempts, result.reason)
       return
     }
     const retryAtMs = clock() + this.#backoffMs(attempts)
@@ -154,8 +156,8 @@ export class MailSender {
     await outbox.failed(message.id, retryAtMs, attempts)
   }
 
-  async #giveUp({ id, mail }: OutboxMessage, attempts: number, reason: string): Promise<void> {
-    this.#parts.log.error({ mail: id, kind: mail.kind, attempts, reason }, 'a mail is given up')
+  async #drop({ id, mail }: OutboxMessage, attempts: number, reason: string): Promise<void> {
+    this.#parts.log.error({ mail: id, kind: mail.kind, attempts, reason }, 'a mail is dropped')
     await this.#parts.outbox.failed(id, undefined, attempts)
   }
 
@@ -170,11 +172,11 @@ export class MailSender {
   }
 
   /**
-   * Doubles with each failure. Half of it is random, so that mails that failed together are not tried again together.
+   * Exponential backoff. Half of it is random, so that mails that failed together are not retried together.
    */
   #backoffMs(failures: number): number {
     const fullMs = Math.min(limits.mailRetryBaseMs * 2 ** (failures - 1), limits.mailRetryMaxMs)
-    const chance = asBuffer(this.#parts.random(4)).readUInt32LE() / 2 ** 32
-    return Math.round((fullMs * (1 + chance)) / 2)
+    const jitter = asBuffer(this.#parts.random(4)).readUInt32LE() / 2 ** 32
+    return Math.round((fullMs * (1 + jitter)) / 2)
   }
 }

@@ -1,14 +1,13 @@
 import { unreachable } from '../base/assert.js'
 import type { AuthMail, LinkMail } from '../auth/outbox-message.js'
 
-/** The text of one mail, in both forms. */
+/** The subject and the body of a mail, as text and HTML. */
 export interface MailContent {
   subject: string
   text: string
   html: string
 }
 
-/** What writing a mail needs. */
 export interface MailContext {
   /** SERVICE_MAIL_LINK_BASE_URL. */
   linkBaseUrl: string
@@ -16,8 +15,8 @@ export interface MailContext {
 }
 
 /**
- * Pages below SERVICE_MAIL_LINK_BASE_URL. Each shows a button that posts `?token=`; opening the page does not use the
- * token up.
+ * Pages below SERVICE_MAIL_LINK_BASE_URL. Each has a button that posts `?token=`; opening the page consumes
+ * no token.
  */
 const pages = {
   magicLink: 'magic-link',
@@ -32,7 +31,7 @@ interface Letter {
   after: string[]
 }
 
-/** Writes a mail. It contains nothing that was chosen by whoever caused it. */
+/** Writes a mail. It contains no text from the client that caused it, who may be an attacker. */
 export function writeMail(mail: AuthMail, context: MailContext): MailContent {
   const letter = letterOf(mail, context)
   return { subject: letter.subject, text: asText(letter), html: asHtml(letter) }
@@ -40,7 +39,7 @@ export function writeMail(mail: AuthMail, context: MailContext): MailContent {
 
 function letterOf(mail: AuthMail, context: MailContext): Letter {
   const site = new URL(context.linkBaseUrl).host
-  const ignore = 'If you did not ask for this, ignore this mail: nothing happens without the link.'
+  const ignore = 'If you did not request this mail, ignore it: nothing happens without the link.'
   switch (mail.kind) {
     case 'magicLink':
       return {
@@ -63,27 +62,27 @@ function letterOf(mail: AuthMail, context: MailContext): Letter {
         link: { label: 'Set a new password', url: tokenUrl(mail, context) },
         after: [
           lifetime(mail, context),
-          'If you did not ask for this, ignore this mail: your password stays as it is.',
+          'If you did not request this mail, ignore it: your password stays the same.',
         ],
       }
     case 'registrationTried':
       return {
         subject: `You already have an account at ${site}`,
-        before: `Somebody tried to register at ${site} with your address, which has an account already.`,
+        before: `A registration at ${site} was attempted with your address, which already has an account.`,
         link: { label: `Go to ${site}`, url: context.linkBaseUrl },
         after: [
-          'If it was you, sign in instead, or ask for a new password there.',
-          'If it was not you, there is nothing to do: your account has not changed.',
+          'If it was you, sign in instead, or request a new password there.',
+          'If it was not you, you need not do anything: your account has not changed.',
         ],
       }
     case 'passkeyRegistered':
       return {
         subject: `A passkey was added to your account at ${site}`,
-        before: `Somebody who was signed in to your account at ${site} added a passkey, which signs in from now on.`,
+        before: `A passkey was added to your account at ${site}. It can be used to sign in from now on.`,
         link: { label: `Go to ${site}`, url: context.linkBaseUrl },
         after: [
-          'If it was you, there is nothing to do.',
-          'If it was not you, set a new password, have all passkeys removed with it, and add your own again.',
+          'If it was you, you need not do anything.',
+          'If it was not you, set a new password, remove all passkeys with it, and add your own passkeys again.',
         ],
       }
     default:
@@ -100,10 +99,13 @@ function tokenUrl({ kind, token, organismId }: LinkMail, { linkBaseUrl }: MailCo
 }
 
 function lifetime({ expiresAtMs }: LinkMail, { nowMs }: MailContext): string {
-  return `The link works once, and for ${describeMinutes(Math.round((expiresAtMs - nowMs) / 60_000))}.`
+  return `The link can be used once, within ${describeMinutes(Math.round((expiresAtMs - nowMs) / 60_000))}.`
 }
 
-/** To the nearest minute: a mail is written a moment after its link was made, and 15 minutes must not read as 14. */
+/**
+ * Rounded to the nearest minute: a mail is written shortly after its link is created, and 15 minutes must not
+ * read as 14.
+ */
 function describeMinutes(minutes: number): string {
   if (minutes < 1) return 'less than a minute'
   if (minutes < 120) return counted(minutes, 'minute')

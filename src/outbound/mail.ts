@@ -4,56 +4,56 @@ import type { MailContent } from './mail-templates.js'
 
 /** The mail server and the sender. */
 export interface MailServerSettings {
-  /** SERVICE_MAIL_SMTP_URL, `smtp://` or `smtps://`, with the credentials in it. Never logged. */
+  /** SERVICE_MAIL_SMTP_URL, `smtp://` or `smtps://`, with credentials. Never logged. */
   smtpUrl: string
-  /** SERVICE_MAIL_FROM, as `Name <address>` or the address alone. */
+  /** SERVICE_MAIL_FROM, `Name <address>` or only the address. */
   from: string
 }
 
 /** Time limits of sending, milliseconds. */
 export interface MailTimeouts {
-  /** For the connection, for the greeting, and between two answers. */
-  silenceMs: number
-  /** For one mail in all, since a server that sends single bytes is never silent. */
+  /** For the connection, for the greeting, and between two replies. */
+  replyMs: number
+  /** For one mail in all, because a server could send single bytes forever. */
   sendMs: number
 }
 
 /** One mail to one address. */
 export interface OutgoingMail extends MailContent {
-  /** The same for all tries: by the Message-ID made from it, receivers recognise duplicates. */
+  /** The same for all attempts. It becomes the Message-ID, by which receivers recognise duplicates. */
   id: string
   to: string
 }
 
 /**
- * The result. `rejected`: the server will never accept this mail. `deferred`: the server works, but does not accept
- * this mail now. `unreachable`: the server does not work, or accepts no mail from us, so other mails would fail as
- * well. Reasons are codes, without addresses and credentials.
+ * The result of sending. `rejected`: the server will never accept this mail. `deferred`: the server does not
+ * accept this mail now. `unreachable`: the server fails or refuses all mail from us, so that other mails
+ * would fail too. Reasons are codes, without addresses and credentials.
  */
 export type MailResult = { kind: 'sent' } | { kind: 'rejected' | 'deferred' | 'unreachable'; reason: string }
 
 /** Sends mail. */
 export interface MailServer {
-  /** Does not throw if the server fails. An aborted signal ends it as `unreachable`. */
+  /** Does not throw if the server fails. After an abort, the result is `unreachable`. */
   send(mail: OutgoingMail, signal: AbortSignal): Promise<MailResult>
 }
 
-const usualTimeouts: MailTimeouts = { silenceMs: limits.mailSilenceMs, sendMs: limits.mailSendMs }
+const defaultTimeouts: MailTimeouts = { replyMs: limits.mailReplyMs, sendMs: limits.mailSendMs }
 
 /**
- * Makes the transport to a mail server. Each mail gets a connection of its own: mails are rare, and nobody would notice
- * that an idle connection has died.
+ * Creates the transport to a mail server. Each mail uses a new connection, because mails are rare and idle
+ * ones may break.
  */
 export function smtpServer(
   { smtpUrl, from }: MailServerSettings,
-  { silenceMs, sendMs }: MailTimeouts = usualTimeouts,
+  { replyMs, sendMs }: MailTimeouts = defaultTimeouts,
 ): MailServer {
   const options = {
     url: smtpUrl,
-    connectionTimeout: silenceMs,
-    greetingTimeout: silenceMs,
-    socketTimeout: silenceMs,
-    dnsTimeout: silenceMs,
+    connectionTimeout: replyMs,
+    greetingTimeout: replyMs,
+    socketTimeout: replyMs,
+    dnsTimeout: replyMs,
     disableFileAccess: true,
     disableUrlAccess: true,
   }
@@ -90,9 +90,9 @@ const needsUtf8: MailResult = {
 }
 
 /**
- * Whether a server takes addresses beyond ASCII, by its last answer to EHLO. The library sends them to any server, and one
- * that drops the eighth bit would deliver to another mailbox.
- * @throws Error when the server cannot be reached, or the signal is aborted first
+ * Whether a server supports addresses beyond ASCII, according to its last reply to EHLO. The library sends
+ * them to any server, and a server that drops the eighth bit would deliver to a different mailbox.
+ * @throws Error if the server is unreachable, or the signal is aborted first
  */
 async function offersUtf8(options: { url: string }, signal: AbortSignal): Promise<boolean> {
   let offers = false
@@ -108,15 +108,15 @@ async function offersUtf8(options: { url: string }, signal: AbortSignal): Promis
 }
 
 /**
- * A refusal of recipient or content is about this mail. Everything before, even a refused sender or password, is about
- * the server or its settings, which an operator can correct before the tries are over.
+ * A refusal of the recipient or the content concerns this mail. Any earlier failure, even a refused sender or
+ * password, concerns the server or its settings, which an operator can correct before the last attempt.
  */
 function resultOf(error: unknown): MailResult {
   const code = memberOf(error, 'code')
   const command = memberOf(error, 'command')
   const reply = memberOf(error, 'responseCode')
   const reason = [code, command, reply].filter((part) => part !== undefined).join(' ') || 'unknown'
-  // The library checks the envelope itself: this fault is only about this mail.
+  // The library refused the envelope, which concerns this mail.
   if (code === 'EENVELOPE' && command === 'API') return { kind: 'rejected', reason }
   const aboutMail = command === 'RCPT TO' || command === 'DATA'
   if (!aboutMail || reply === undefined) return { kind: 'unreachable', reason }

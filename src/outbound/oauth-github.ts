@@ -12,9 +12,9 @@ import {
 import type { OauthProvider, OauthReturn, ProviderIdentity } from '../auth/oauth.js'
 import { faultOf } from './oauth-faults.js'
 
-/** How this server is registered with a GitHub, and the addresses of that GitHub. */
+/** The registration of this server with a GitHub server, and the addresses of that server. */
 export interface GithubSettings {
-  /** Where browsers sign in. */
+  /** The address for browsers. */
   baseUrl: string
   apiUrl: string
   clientId: string
@@ -25,8 +25,8 @@ export interface GithubSettings {
 const apiHeaders = { accept: 'application/vnd.github+json', 'x-github-api-version': '2022-11-28' }
 
 /**
- * GitHub, which is not an OpenID provider: code flow with PKCE, then two requests to the API. The subject is the number
- * of the user, since names can be given to others; the e-mail is the primary one, if it is verified.
+ * GitHub, which is not an OpenID provider: code flow with PKCE, then two requests to the API. The subject is
+ * the number of the user, because names can be reassigned; the e-mail is the primary one, if it is verified.
  */
 export function githubProvider(settings: GithubSettings): OauthProvider {
   const configuration = configurationOf(settings)
@@ -72,7 +72,7 @@ async function identityOf(
     expectedState: state,
     pkceCodeVerifier: codeVerifier,
   })
-  const ask = async (path: string): Promise<unknown> => {
+  const get = async (path: string): Promise<unknown> => {
     const url = new URL(apiUrl + path)
     const response = await fetchProtectedResource(
       configuration,
@@ -82,23 +82,24 @@ async function identityOf(
       null,
       new Headers(apiHeaders),
     )
-    if (response.status !== 200) throw new Error(`Expected ${path} of the API`, { cause: response })
+    if (response.status !== 200)
+      throw new Error(`The API answered ${path} with an error`, { cause: response })
     return response.json()
   }
-  const subject = subjectOf(await ask('/user'))
-  const verifiedEmail = primaryOf(await ask('/user/emails'))
+  const subject = subjectOf(await get('/user'))
+  const verifiedEmail = primaryOf(await get('/user/emails'))
   return { subject, ...(verifiedEmail !== undefined && { verifiedEmail }) }
 }
 
 function subjectOf(user: unknown): string {
   const id = member(user, 'id')
   if (typeof id === 'number' && Number.isSafeInteger(id) && id > 0) return String(id)
-  throw new Error('Expected a user with a number')
+  throw new Error('The user has no valid id')
 }
 
 /** The primary e-mail, if it is verified. */
 function primaryOf(emails: unknown): string | undefined {
-  if (!Array.isArray(emails)) throw new Error('Expected a list of e-mails')
+  if (!Array.isArray(emails)) throw new Error('The answer is not a list of e-mails')
   const primary: unknown = emails.find((one) => member(one, 'primary') === true)
   const email = member(primary, 'email')
   return typeof email === 'string' && member(primary, 'verified') === true ? email : undefined

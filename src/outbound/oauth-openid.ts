@@ -20,7 +20,7 @@ import type { Clock } from '../base/clock.js'
 import { limits } from '../base/limits/limits.js'
 import { faultOf } from './oauth-faults.js'
 
-/** How this server is registered with an OpenID provider, and the address of the provider. */
+/** The registration of this server with an OpenID provider. */
 export interface OpenIdSettings {
   issuerUrl: string
   clientId: string
@@ -29,15 +29,16 @@ export interface OpenIdSettings {
   clock: Clock
 }
 
-/** The discovery document of a provider, once for each way of sending the client secret, the likelier one first. */
+/** The configuration of a provider for each client authentication method, the more likely one first. */
 type Discovered = Configuration[]
 
 /** Subjects are at most 255 characters of ASCII (OpenID Connect Core, 2). */
 const subjectShape = /^[\x20-\x7e]{1,255}$/
 
 /**
- * An OpenID provider by its discovery (OpenID Connect Core): code flow with PKCE and nonce; the ID token's signature,
- * issuer, audience, authorised party, time and nonce are checked, and `iss` of the answer (RFC 9207).
+ * An OpenID provider, configured by its discovery document (OpenID Connect Core): code flow with PKCE and
+ * nonce. The signature, issuer, audience, authorised party, time and nonce of the ID token are verified, and
+ * `iss` of the answer (RFC 9207).
  */
 export function openIdProvider(settings: OpenIdSettings): OauthProvider {
   let known: { discovered: Promise<Discovered>; untilMs: number } | undefined
@@ -46,7 +47,7 @@ export function openIdProvider(settings: OpenIdSettings): OauthProvider {
     if (known !== undefined && nowMs < known.untilMs) return known.discovered
     const fresh = { discovered: discover(settings), untilMs: nowMs + limits.oauthDiscoveryMs }
     known = fresh
-    // After a failure the next sign-in asks again.
+    // After a failure, the next sign-in repeats the discovery.
     fresh.discovered.catch(() => {
       if (known === fresh) known = undefined
     })
@@ -83,8 +84,8 @@ async function discover(settings: OpenIdSettings): Promise<Discovered> {
   const execute = issuer.protocol === 'http:' ? [allowInsecureRequests] : []
   const options = { [customFetch]: fetch, timeout: limits.oauthRequestMs / 1_000, execute }
   const server = (await discovery(issuer, clientId, undefined, undefined, options)).serverMetadata()
-  return waysOf(server.token_endpoint_auth_methods_supported, clientSecret).map((way) => {
-    const configuration = new Configuration(server, clientId, undefined, way)
+  return authMethodsOf(server.token_endpoint_auth_methods_supported, clientSecret).map((method) => {
+    const configuration = new Configuration(server, clientId, undefined, method)
     configuration[customFetch] = fetch
     enableNonRepudiationChecks(configuration)
     for (const extend of execute) extend(configuration)
@@ -93,16 +94,16 @@ async function discover(settings: OpenIdSettings): Promise<Discovered> {
 }
 
 /**
- * Ways of sending the secret: the one that the provider prefers, and the other one, for which this client may be
- * registered.
+ * Client authentication methods: those that the provider lists first, because this client may be registered
+ * for any.
  */
-function waysOf(supported: readonly string[] | undefined, secret: string): ClientAuth[] {
-  const ways: Readonly<Record<string, ClientAuth>> = {
+function authMethodsOf(supported: readonly string[] | undefined, secret: string): ClientAuth[] {
+  const methods: Readonly<Record<string, ClientAuth>> = {
     client_secret_basic: ClientSecretBasic(secret),
     client_secret_post: ClientSecretPost(secret),
   }
-  const named = [...(supported ?? []), ...Object.keys(ways)]
-  return [...new Set(named)].map((name) => ways[name]).filter((way) => way !== undefined)
+  const names = [...(supported ?? []), ...Object.keys(methods)]
+  return [...new Set(names)].map((name) => methods[name]).filter((method) => method !== undefined)
 }
 
 async function identityOf(
@@ -113,24 +114,24 @@ async function identityOf(
   const tokens = await redeem(discovered, back)
   const claims = tokens.claims()
   if (claims === undefined || !subjectShape.test(claims.sub))
-    throw new Error('Expected an ID token of a subject')
-  // Checks that the library leaves to its caller (OpenID Connect Core, 3.1.3.7, 5 and 10).
+    throw new Error('The ID token has no valid subject')
+  // The library leaves these checks to its caller (OpenID Connect Core, 3.1.3.7, 5 and 10).
   const { azp = clientId } = claims
-  if (azp !== clientId) throw new Error('Expected an ID token that this client asked for')
+  if (azp !== clientId) throw new Error('The ID token was issued for another client')
   if (claims.iat * 1_000 > clock() + limits.oauthClockAheadMs)
-    throw new Error('Expected an ID token that was issued by now')
-  // Providers need not put the e-mail into the ID token (OpenID Connect Core, 5.4).
+    throw new Error('The ID token was issued in the future')
+  // The ID token need not contain the e-mail (OpenID Connect Core, 5.4).
   const about: Readonly<Record<string, unknown>> =
     claims['email'] === undefined && first(discovered).serverMetadata().userinfo_endpoint !== undefined
       ? await fetchUserInfo(first(discovered), tokens.access_token, claims.sub)
       : claims
   const { email, email_verified: verified } = about
-  // Some providers, Google's older answers among them, send a text here.
+  // Some providers send a text, as Google did.
   const isVerified = verified === true || verified === 'true'
   return { subject: claims.sub, ...(typeof email === 'string' && isVerified && { verifiedEmail: email }) }
 }
 
-/** Exchanges the code; if a provider refuses one way of sending the secret, the other is tried. */
+/** Exchanges the code. If the provider refuses one client authentication method, the other is tried. */
 async function redeem(discovered: Discovered, back: OauthReturn) {
   const { state, nonce, codeVerifier, callbackUrl, query } = back
   const exchange = (configuration: Configuration) =>
@@ -146,7 +147,7 @@ async function redeem(discovered: Discovered, back: OauthReturn) {
   } catch (error) {
     const other = discovered.find((configuration) => configuration !== likely)
     if (other === undefined || !isUnknownClient(error)) throw error
-    // The way that worked is used from now on.
+    // The other method is used first from now on.
     discovered.splice(0, discovered.length, other, likely)
     return exchange(other)
   }
@@ -159,6 +160,6 @@ function isUnknownClient(error: unknown): boolean {
 
 function first(discovered: Discovered): Configuration {
   const [configuration] = discovered
-  if (configuration === undefined) throw new Error('Expected a way to show the secret')
+  if (configuration === undefined) throw new Error('No client authentication method')
   return configuration
 }

@@ -27,22 +27,23 @@ export function oauthProviders(
   )
 }
 
-/** The provider with a limit of waiting sign-ins, and a log line for each failure. */
+/** Adds a limit of waiting sign-ins, and a log line for each failure. */
 function guarded(provider: OauthProvider, log: Logger): OauthProvider {
   let waiting = 0
-  const guard = async <Answer extends object>(ask: () => Promise<Answer | OauthFault>) => {
-    if (waiting >= limits.oauthWaitingMax) return told(oauthFault('temporarily_unavailable', 'Too many wait'))
+  const guard = async <Answer extends object>(call: () => Promise<Answer | OauthFault>) => {
+    if (waiting >= limits.oauthWaitingMax)
+      return logged(oauthFault('temporarily_unavailable', 'Too many sign-ins are waiting'))
     waiting++
     try {
-      const answer = await ask()
-      return 'error' in answer ? told(answer) : answer
+      const answer = await call()
+      return 'error' in answer ? logged(answer) : answer
     } finally {
       waiting--
     }
   }
-  const told = (fault: OauthFault): OauthFault => {
+  const logged = (fault: OauthFault): OauthFault => {
     if (fault.error !== 'access_denied')
-      log.warn({ reason: fault.reason }, 'a provider did not sign a user in')
+      log.warn({ reason: fault.reason }, 'a sign-in with a provider failed')
     return fault
   }
   return {
@@ -52,9 +53,9 @@ function guarded(provider: OauthProvider, log: Logger): OauthProvider {
 }
 
 /**
- * The only way to call a provider: redirects are not followed, and the time of a request with its answer and the bytes
- * of an answer are limited.
- * @throws Error at a redirect, beyond a limit, or when the provider cannot be reached
+ * The `fetch` for all calls to providers. It does not follow redirects, and limits the time of a request and
+ * the bytes of an answer.
+ * @throws Error beyond a limit, or if the provider is unreachable
  */
 export function boundedFetch({ requestMs }: { requestMs: number }): CustomFetch {
   return async (url, { method, headers, body }) => {
@@ -74,20 +75,20 @@ export function boundedFetch({ requestMs }: { requestMs: number }): CustomFetch 
   }
 }
 
-/** The library sends forms only, but its type allows everything that fetch accepts. */
+/** The library only sends forms, but its type allows all bodies of `fetch`. */
 function bodyOf(body: unknown): string | URLSearchParams {
   if (typeof body === 'string' || body instanceof URLSearchParams) return body
-  throw new Error('Expected a form to be sent to a provider')
+  throw new Error('The body of a request to a provider is not a form')
 }
 
-/** The body of an answer; null where the status has none. */
+/** The body of an answer; null if the status allows none. */
 async function readBounded({ body }: Response): Promise<Uint8Array<ArrayBuffer> | null> {
   if (body === null) return null
   const parts: Uint8Array[] = []
   let length = 0
   for await (const part of body) {
     length += part.byteLength
-    if (length > limits.oauthAnswerBytesMax) throw new Error('Expected a shorter answer of the provider')
+    if (length > limits.oauthAnswerBytesMax) throw new Error('The answer of the provider is too large')
     parts.push(part)
   }
   const bytes = new Uint8Array(length)

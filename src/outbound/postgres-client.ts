@@ -3,22 +3,22 @@ import type { Duplex } from 'node:stream'
 import { Client, type ClientConfig, type QueryResult } from 'pg'
 import { limits } from '../base/limits/limits.js'
 
-/** A client of PostgreSQL, and its socket: when that is destroyed, whatever the client does is broken off. */
+/** A client of PostgreSQL, and its socket; destroying the socket aborts the client. */
 export interface SocketClient {
   client: Client
   socket: Socket
 }
 
 /**
- * Makes a client; it is not connected yet. What a server sends that the driver cannot read, and an answer that is too large,
- * breaks the connection: the driver throws where it reads, in an event of the stream, and the process would end.
+ * Creates a client, which is not connected yet. Malformed or too large messages of the server close the
+ * connection: the driver throws in an event of the stream, which would otherwise end the process.
  */
 export function makeClient(config: ClientConfig): SocketClient {
   const socket = new Socket()
   const client = new Client({ ...config, keepAlive: true, stream: () => socket })
   const { connection } = client
   let [bytes, rows] = [0, 0]
-  const takeBytes = (chunk: Uint8Array) => {
+  const countBytes = (chunk: Uint8Array) => {
     bytes += chunk.length
     if (bytes > limits.postgresAnswerBytesMax)
       throw new Error(`it answered with more than ${limits.postgresAnswerBytesMax} bytes`)
@@ -29,16 +29,16 @@ export function makeClient(config: ClientConfig): SocketClient {
     if (rows > limits.postgresAnswerRowsMax)
       throw new Error(`it answered with more than ${limits.postgresAnswerRowsMax} rows`)
   })
-  breakAtThrow(socket, takeBytes)
-  connection.once('sslconnect', () => breakAtThrow(connection.stream, takeBytes))
+  destroyOnThrow(socket, countBytes)
+  connection.once('sslconnect', () => destroyOnThrow(connection.stream, countBytes))
   return { client, socket }
 }
 
 /**
- * Opens the first of several addresses of a database that can be opened.
- * @throws the error of the only one, or AggregateError with that of each
+ * Tries the addresses of a database one after another.
+ * @throws the error of the only address, or AggregateError with the error of each
  */
-export async function firstToOpen<Opened>(
+export async function openFirst<Opened>(
   urls: readonly string[],
   open: (url: string) => Promise<Opened>,
   describe: (error: unknown) => string,
@@ -52,7 +52,7 @@ export async function firstToOpen<Opened>(
     }
   }
   const [first] = failures
-  if (first === undefined) throw new Error('Expected the address of a PostgreSQL server')
+  if (first === undefined) throw new Error('No address of a PostgreSQL server is given')
   if (failures.length === 1) throw first.error
   throw new AggregateError(
     failures.map(({ error }) => error),
@@ -60,24 +60,24 @@ export async function firstToOpen<Opened>(
   )
 }
 
-/** @throws Error where the server takes no writes, with the reason */
-export async function refuseReader(client: Client): Promise<void> {
+/** @throws Error with the reason if the server is read-only */
+export async function requireWritable(client: Client): Promise<void> {
   if ((await settingOf(client, 'transaction_read_only')) !== 'on') return
   const isSet = (await settingOf(client, 'default_transaction_read_only')) === 'on'
   const reason = isSet ? 'default_transaction_read_only is on' : 'it is a standby'
   throw new Error(`The PostgreSQL server only reads: ${reason}`)
 }
 
-/** A setting of the server, as the connection has it. */
+/** The value of a server setting on this connection. */
 export async function settingOf(client: Client, name: string): Promise<string> {
   const { rows }: QueryResult<Record<string, unknown>> = await client.query(`SHOW ${name}`)
   const value = rows[0]?.[name]
-  if (typeof value !== 'string') throw new Error(`Expected the server to tell ${name}`)
+  if (typeof value !== 'string') throw new Error(`The server did not return the setting ${name}`)
   return value
 }
 
-/** Has a stream break when something throws that takes its events. @param read called with all that arrives, first */
-function breakAtThrow(stream: Duplex, read: (chunk: Uint8Array) => void): void {
+/** Destroys a stream if one of its listeners throws. @param read is called first with each chunk */
+function destroyOnThrow(stream: Duplex, read: (chunk: Uint8Array) => void): void {
   const emit = stream.emit.bind(stream)
   stream.emit = (event: string | symbol, ...values: unknown[]): boolean => {
     try {

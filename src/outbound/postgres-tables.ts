@@ -9,7 +9,7 @@ const tables = {
     type text NOT NULL,
     body jsonb
   )`,
-  // The body as bytes, since PostgreSQL may have refused it as text.
+  // The body is stored as bytes, because PostgreSQL may have refused it as text.
   strandfast_dead_letters: `CREATE TABLE strandfast_dead_letters (
     content_hash text PRIMARY KEY,
     agent text NOT NULL,
@@ -33,11 +33,11 @@ const tables = {
 /** Characters of an SQLSTATE. */
 export const SQLSTATE_CHARS = 5
 
-/** Until version 0.4.0 reasons contained PostgreSQL's message as well, which can quote the refused row. */
+/** Until version 0.4.0, reasons contained the message of PostgreSQL, which can quote the refused row. */
 const shortenReasons = `UPDATE strandfast_dead_letters SET reason = left(reason, ${SQLSTATE_CHARS})
   WHERE length(reason) > ${SQLSTATE_CHARS}`
 
-/** Rows wait here within one transaction; the table ends with the connection. */
+/** The target of COPY within one transaction; the table exists until the connection ends. */
 const staging = `CREATE TEMPORARY TABLE strandfast_staging (
     content_hash text,
     agent text,
@@ -47,17 +47,13 @@ const staging = `CREATE TEMPORARY TABLE strandfast_staging (
     body jsonb
   ) ON COMMIT DELETE ROWS`
 
-/**
- * Key of the lock against other servers that make their tables in this database at the same time; any number would do.
- */
+/** An arbitrary key of the advisory lock against other servers that create tables at the same time. */
 const CREATION_LOCK = 7_236_528_301
 
 /**
- * Makes missing tables, and the connection's staging table.
- *
- * It checks first which tables exist: IF NOT EXISTS requires the right to create even if nothing is created, and a role
- * that may only write must be enough once the tables exist.
- * @throws Error when PostgreSQL does not allow it or cannot be reached
+ * Creates missing tables, and the staging table of the connection. It first checks which tables exist,
+ * because IF NOT EXISTS requires the privilege to create tables even if all exist.
+ * @throws Error if PostgreSQL refuses or is unreachable
  */
 export async function makeTables(client: Client): Promise<void> {
   if ((await missing(client)).length > 0) {

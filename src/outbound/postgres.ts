@@ -5,7 +5,7 @@ import { assert } from '../base/assert.js'
 import { hostUrls } from '../base/host-urls.js'
 import { limits } from '../base/limits/limits.js'
 import { isNumber, isText, listOf, members } from '../base/shape.js'
-import { firstToOpen, makeClient, refuseReader, type SocketClient } from './postgres-client.js'
+import { openFirst, makeClient, requireWritable, type SocketClient } from './postgres-client.js'
 import {
   columns,
   copyText,
@@ -17,7 +17,7 @@ import {
 } from './postgres-rows.js'
 import { makeTables, SQLSTATE_CHARS } from './postgres-tables.js'
 
-/** Rows of the table of cursors; 64-bit numbers come as texts. */
+/** Rows of the table of cursors. The driver returns 64-bit numbers as texts. */
 const areCursors = listOf(
   members<{ shard: number; block_no: string; content_hash: string }>({
     shard: isNumber,
@@ -27,80 +27,84 @@ const areCursors = listOf(
 )
 
 /**
- * A place in one shard's log: the last block that was delivered, and the hash of its last record, which identifies it.
+ * A position in the log of a shard: the last delivered block, and the hash of its last record, which
+ * identifies it.
  */
 export interface SinkCursor {
   blockNo: number
   contentHash: string
 }
 
-/** What one transaction delivers to PostgreSQL. */
+/** The content of one transaction to PostgreSQL. */
 export interface SinkBatch {
   shard: number
   rows: readonly SinkRow[]
-  /** Hashes of erased records whose bodies must be removed, whether they were delivered or not. */
+  /** Hashes of erased records whose bodies must be removed, whether or not they were delivered. */
   erased: readonly string[]
-  /** How far the log is delivered after this batch. */
+  /** The position after this batch. */
   cursor: SinkCursor
-  /** The batch has failed several times while the connection worked: one of its rows may be the cause. */
+  /** The batch failed several times on a working connection, so that one of its rows may be the cause. */
   suspect: boolean
 }
 
-/** The results of a batch's rows; rows in neither count existed before. */
+/** The counts of a batch; rows in neither count existed before. */
 export interface Delivery {
   stored: number
   refused: number
 }
 
-/** Where the sink delivers to. */
-export interface PostgresPlace {
-  /** SERVICE_INGEST_POSTGRES_URL: of one host, or of several between commas. */
+/** The target database of the sink. */
+export interface PostgresTarget {
+  /** SERVICE_INGEST_POSTGRES_URL, with one host or several. */
   url: string
-  /** Identifies the data directory: each one that delivers to a database has cursors of its own. */
+  /** Identifies the data directory; each one has separate cursors in the database. */
   store: string
 }
 
 /** A connection of the sink to PostgreSQL. */
 export interface SinkConnection {
-  /** False once it has broken. */
+  /** False after the connection has failed. */
   readonly open: boolean
-  /** How far each shard is delivered, by its number. */
+  /** The position of each shard, by its number. */
   cursors(): Promise<Map<number, SinkCursor>>
   /** Stores the rows, each once, and the cursor, in one transaction. */
   deliver(batch: SinkBatch): Promise<Delivery>
-  /** Closes an idle connection properly; aborts a busy one, and PostgreSQL rolls back. */
+  /** Closes an idle connection properly; aborts a busy one, whose transaction PostgreSQL rolls back. */
   close(): void
 }
 
 /**
- * Connects to the first of the hosts that takes writes, and makes missing tables.
- * @param signal aborts whatever is running; PostgreSQL then rolls it back
- * @throws Error when PostgreSQL cannot be reached, only reads or refuses
+ * Connects to the first host that accepts writes, and creates missing tables.
+ * @param signal aborts the connection; PostgreSQL rolls back its transaction
+ * @throws Error if PostgreSQL is unreachable, is read-only or refuses
  */
-export function connectPostgres({ url, store }: PostgresPlace, signal: AbortSignal): Promise<SinkConnection> {
+export function connectPostgres(
+  { url, store }: PostgresTarget,
+  signal: AbortSignal,
+): Promise<SinkConnection> {
   const urls = hostUrls(url)
-  return firstToOpen(
+  return openFirst(
     urls.length === 0 ? [url] : urls,
     (one) => connectOne({ url: one, store }, signal),
     failureText,
   )
 }
 
-async function connectOne({ url, store }: PostgresPlace, signal: AbortSignal): Promise<SinkConnection> {
+async function connectOne({ url, store }: PostgresTarget, signal: AbortSignal): Promise<SinkConnection> {
   signal.throwIfAborted()
   const { client, socket } = makeClient({
     connectionString: url,
     fallback_application_name: 'strandfast',
     connectionTimeoutMillis: limits.sinkConnectMs,
-    query_timeout: limits.sinkSilenceMs,
+    query_timeout: limits.sinkReplyMs,
   })
-  const breakOff = () => socket.destroy()
-  signal.addEventListener('abort', breakOff)
-  socket.once('close', () => signal.removeEventListener('abort', breakOff))
+  const abort = () => socket.destroy()
+  signal.addEventListener('abort', abort)
+  socket.once('close', () => signal.removeEventListener('abort', abort))
   const connection = new PostgresConnection({ client, socket }, store)
   try {
     await client.connect()
-    await refuseReader(client)
+    await requireWritable(client)
     await makeTables(client)
     return connection
   } catch (error) {
@@ -120,7 +124,7 @@ class PostgresConnection implements SinkConnection {
     this.#client = client
     this.#socket = socket
     this.#store = store
-    // Emitted when an idle connection breaks; on a busy one the query fails as well.
+    // Emitted when an idle connection fails; on a busy one, the query fails as well.
     client.on('error', () => (this.#open = false))
     client.on('end', () => (this.#open = false))
   }
@@ -134,7 +138,7 @@ class PostgresConnection implements SinkConnection {
       'SELECT shard, block_no, content_hash FROM strandfast_cursors WHERE store = $1',
       [this.#store],
     )
-    assert(areCursors(rows), 'the table of cursors has the columns that the sink has made')
+    assert(areCursors(rows), 'the table of cursors has the columns that the sink created')
     return new Map(
       rows.map((row) => [row.shard, { blockNo: Number(row.block_no), contentHash: row.content_hash }]),
     )
@@ -144,7 +148,7 @@ class PostgresConnection implements SinkConnection {
     this.#busy = true
     const refused: RefusedRow[] = []
     await this.#client.query(`BEGIN; SET LOCAL statement_timeout = ${limits.sinkStatementMs}`)
-    // A fault must be reported while its row can still be found.
+    // Deferred constraints would be reported at COMMIT, when the row can no longer be found.
     await this.#client.query('SET CONSTRAINTS ALL IMMEDIATE')
     const stored = rows.length === 0 ? 0 : await this.#storeRows(rows, { refused, suspect })
     for (const one of refused) await this.#storeDeadLetter(one)
@@ -169,7 +173,7 @@ class PostgresConnection implements SinkConnection {
     }
   }
 
-  /** Stores the rows except those that PostgreSQL refuses, which it finds by halving. @returns how many are new */
+  /** Stores the rows except refused ones, which it finds by bisection. @returns the number of new rows */
   async #storeRows(
     rows: readonly SinkRow[],
     found: { refused: RefusedRow[]; suspect: boolean },
@@ -187,7 +191,7 @@ class PostgresConnection implements SinkConnection {
       await this.#client.query(rollbackStatements)
       const [row] = rows
       if (row === undefined || rows.length === 1) {
-        if (code === undefined && !(await this.#takesAnyRow())) throw error
+        if (code === undefined && !(await this.#acceptsProbe())) throw error
         if (row !== undefined) found.refused.push({ row, reason })
         return 0
       }
@@ -197,8 +201,8 @@ class PostgresConnection implements SinkConnection {
     }
   }
 
-  /** Whether PostgreSQL accepts an ordinary row: if not, no row of the batch is the cause. */
-  async #takesAnyRow(): Promise<boolean> {
+  /** Whether PostgreSQL accepts an ordinary row; if not, the rows of the batch are not the cause. */
+  async #acceptsProbe(): Promise<boolean> {
     await this.#client.query('SAVEPOINT strandfast_probe')
     try {
       await this.#client.query(
@@ -213,7 +217,7 @@ class PostgresConnection implements SinkConnection {
     }
   }
 
-  /** Removes the bodies; the rows too, if the database requires a body. */
+  /** Removes the bodies, or the whole rows if the database requires a body. */
   async #erase(hashes: readonly string[]): Promise<void> {
     const updates = [
       ['strandfast_records', 'body = NULL'],
@@ -241,14 +245,13 @@ class PostgresConnection implements SinkConnection {
   }
 }
 
-/** Copies the rows into the staging table. @throws Error when one of them is refused, or the connection breaks */
+/** Copies the rows into the staging table. @throws Error if a row is refused, or the connection fails */
 function copyRows(client: Client, rows: readonly SinkRow[]): Promise<void> {
   return new Promise((resolve, reject) => {
     const copy = client.query(copyFrom(copyStatement))
     copy.once('finish', resolve)
     copy.on('error', (error) => {
-      // Otherwise it would continue to write once the socket has drained, on a connection that it does not own any
-      // more.
+      // Otherwise the copy would continue to write to the connection once the socket has drained.
       copy.destroy()
       reject(error)
     })
@@ -263,6 +266,6 @@ const copyStatement = `COPY strandfast_staging (${columns}) FROM STDIN`
 const insertStatement = `INSERT INTO strandfast_records (${columns})
   SELECT ${columns} FROM strandfast_staging ON CONFLICT (content_hash) DO NOTHING`
 
-/** Rows of halves that succeeded before are still in the staging table. */
+/** The staging table still has the rows of earlier halves that succeeded. */
 const rollbackStatements =
   'ROLLBACK TO SAVEPOINT strandfast_rows; RELEASE SAVEPOINT strandfast_rows; DELETE FROM strandfast_staging'

@@ -14,28 +14,30 @@ import {
 } from './record.js'
 import { readBodyJson, readCountingBody } from './strict-json.js'
 
-/** The state of a chain between two records: everything that the next one is checked against. */
+/** The state of a chain between two records, against which the next record is checked. */
 export interface ChainPlace {
   /** Seq of the next record. */
   seq: number
-  /** Hash of the record before; undefined before the first of an export, whose `prev` cannot be checked. */
+  /**
+   * Hash of the previous record; undefined before the first record of an export, whose `prev` cannot be
+   * checked.
+   */
   head: string | undefined
-  /** Clock of the record before; empty where there is none. */
+  /** Timestamp of the previous record; empty if there is none. */
   hlc: string
   /** Key in force. */
   key: string
-  /** Seq of the signed record that pending sealed records name. */
+  /** Seq of the signed record that seals the pending records. */
   sealAwaited: number | undefined
 }
 
-/** Counts of the records that were checked. */
+/** Counts of the checked records. */
 export interface ChainTally {
   records: number
-  /** Signatures that records carry and that were checked. */
   signaturesChecked: number
-  /** Signatures that records carry and that were not checked. */
+  /** Signatures that were not checked. */
   signaturesPassed: number
-  /** Records covered by a later one's signature. */
+  /** Records covered by the signature of a later record. */
   sealed: number
   erased: number
   withheld: number
@@ -44,34 +46,35 @@ export interface ChainTally {
 
 /** How a chain is checked. */
 export interface ChainOptions {
-  /** The key that must have signed a record; absent where the export is only checked against itself. */
+  /** The key that must have signed a record; if absent, the export is only checked against itself. */
   trustedKey?: string | undefined
   /**
-   * Checks only the signatures of genesis, of each key rotation and of the last record; the hashes cover all other
-   * records. Bodies are compared with their commitments, but not parsed.
+   * Checks only the signatures of genesis, of each key rotation and of the last record; the hashes cover all
+   * other records. Bodies are compared with their commitments, but not parsed.
    */
   fast?: boolean
 }
 
-/** A body that is gone, or a record that says that the body of another is gone. */
+/** An erased record, or the `sys/erase` record that names it. */
 export type Erasure =
   | { kind: 'erased'; seq: number; hash: string }
-  | { kind: 'told'; targetSeq: number; target: string }
+  | { kind: 'named'; targetSeq: number; target: string }
 
-/** The place before the first record of an export. */
+/** The state before the first record of an export. */
 export function placeOf(manifest: Manifest): ChainPlace {
   return { seq: manifest.fromSeq, head: undefined, hlc: '', key: manifest.publicKey, sealAwaited: undefined }
 }
 
 /**
- * The place where a record would fit, to begin checking in the middle of an export. It does not show that the records
- * before lead there: `ChainCheck` from where they do lead must accept the record too, and come to the same place.
+ * An assumed state in which a record would be valid, to begin checking in the middle of an export. The
+ * assumption must be confirmed later: from the actual state, `ChainCheck` must accept the record too and
+ * arrive at the same state.
  */
-export function placeFor({ header, sealedBy }: ReadRecord): ChainPlace | undefined {
+export function assumedPlace({ header, sealedBy }: ReadRecord): ChainPlace | undefined {
   return header && { seq: header.seq, head: header.prev, hlc: '', key: header.key, sealAwaited: sealedBy }
 }
 
-/** Whether the next record would be checked alike at both places. */
+/** Whether two states are equal for the check of the next record. */
 export function isSamePlace(one: ChainPlace, other: ChainPlace): boolean {
   return (
     one.seq === other.seq &&
@@ -82,7 +85,7 @@ export function isSamePlace(one: ChainPlace, other: ChainPlace): boolean {
   )
 }
 
-/** Nothing counted yet. */
+/** A tally of no records. */
 export function emptyTally(): ChainTally {
   return {
     records: 0,
@@ -95,7 +98,7 @@ export function emptyTally(): ChainTally {
   }
 }
 
-/** Checks the records of one strand as they come, each against what came before (docs/FORMAT.md, Checking an export). */
+/** Checks the records of one strand in their order (docs/FORMAT.md, Checking an export). */
 export class ChainCheck {
   readonly #manifest: Manifest
   readonly #trustedKey: string | undefined
@@ -104,10 +107,10 @@ export class ChainCheck {
   readonly tally = emptyTally()
   /** Whether the trusted key has signed one of the records. */
   trusted = false
-  /** What the last record says about bodies that are gone. */
+  /** The erasure that the last record shows or names. */
   erasure: Erasure | undefined
 
-  /** @param place where the records before lead to, or where the first record belongs */
+  /** @param place the state before the first record to check */
   constructor(manifest: Manifest, place: ChainPlace, { trustedKey, fast = false }: ChainOptions) {
     this.#manifest = manifest
     this.#trustedKey = trustedKey
@@ -115,18 +118,18 @@ export class ChainCheck {
     this.#place = { ...place }
   }
 
-  /** The current place: before the record that is expected next, or before the one at fault. */
+  /** The state after the last valid record. */
   get place(): Readonly<ChainPlace> {
     return this.#place
   }
 
-  /** Computes what `take` needs of a record; independent of the current place. */
+  /** Computes the hashes and signatures that `take` needs; independent of the current state. */
   examine(record: ReadRecord): Check<ExaminedRecord> {
     const signature = !this.#fast || record.header === undefined || this.#decides(record.header)
     return examineRecord(record, { strand: this.#manifest.strand, signature })
   }
 
-  /** Takes the next record. @returns what is wrong with it, or undefined */
+  /** Checks the next record. @returns the fault, or undefined */
   take(record: ReadRecord, examined: ExaminedRecord): string | undefined {
     const { header } = record
     if (header === undefined) return 'The header is not of the form strand-record/v1'
@@ -193,9 +196,9 @@ export class ChainCheck {
     return seq === 0 || seq === this.#manifest.toSeq || type === keyRotateType
   }
 
-  /** From the next record on, the key is the one that this record names and proves, signed by the old key. */
+  /** Applies a key rotation, which the old key must have signed, from the next record on. */
   #rotate(record: ReadRecord, { newKey }: ExaminedRecord): string | undefined {
-    if (record.sig === undefined) return 'A key rotation carries no signature of its own'
+    if (record.sig === undefined) return 'A key rotation is not signed'
     if (newKey === undefined) {
       const named = namedKey(record.content) !== undefined
       return named ? 'A key rotation does not prove its new key' : 'A key rotation names no new key'
@@ -209,14 +212,14 @@ export class ChainCheck {
 function bodyFault(
   { header, content, withheld }: ReadRecord,
   { bodyMatches }: ExaminedRecord,
-  unread: boolean,
+  fast: boolean,
 ): string | undefined {
   if (content === undefined) {
-    const kept = header !== undefined && namesKey(header)
-    return kept ? `A record that names a key is ${withheld ? 'withheld' : 'erased'}` : undefined
+    const isRequired = header !== undefined && namesKey(header)
+    return isRequired ? `A record that names a key is ${withheld ? 'withheld' : 'erased'}` : undefined
   }
   if (!bodyMatches) return 'The body is not the one committed to'
-  return unread || readBodyJson(bodyText(content)) !== undefined ? undefined : 'The body is not JSON'
+  return fast || readBodyJson(bodyText(content)) !== undefined ? undefined : 'The body is not JSON'
 }
 
 function genesisFault(header: RecordHeader, record: ReadRecord, manifest: Manifest): string | undefined {
@@ -237,5 +240,5 @@ function erasureOf(
   if (type !== eraseType) return undefined
   const { target, target_seq: targetSeq } = readCountingBody(bodyText(content))
   if (!isHex(target, 64) || !isCount(targetSeq) || targetSeq >= seq) return undefined
-  return { kind: 'told', targetSeq, target }
+  return { kind: 'named', targetSeq, target }
 }

@@ -1,11 +1,11 @@
 import type { Check } from './job.js'
 
 /*
- * Which keys and signatures are accepted for verifying (docs/FORMAT.md, Signatures). Libraries differ on points of
- * small order and on values with more than one spelling: these are refused here, before any library sees them.
+ * The keys and signatures that verifiers accept (docs/FORMAT.md, Signatures). Libraries disagree on points of
+ * small order and on values with more than one encoding, so these are refused before they reach a library.
  */
 
-/** Little-endian hex of y, the sign bit aside, of the points whose order is 1, 2, 4 or 8. */
+/** Little-endian hex of y, without the sign bit, of the points whose order is 1, 2, 4 or 8. */
 const SMALL_ORDER_Y = new Set([
   '0000000000000000000000000000000000000000000000000000000000000000',
   '0100000000000000000000000000000000000000000000000000000000000000',
@@ -14,7 +14,7 @@ const SMALL_ORDER_Y = new Set([
   'ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f',
 ])
 
-/** Little-endian hex of y from p = 2^255-19 up to 2^255-1: the valid spelling of each is less by p. */
+/** Little-endian hex of y from p = 2^255-19 up to 2^255-1, which are not reduced modulo p. */
 const NOT_REDUCED_Y = /^(?:e[d-f]|f[0-9a-f])(?:ff){30}7f$/
 
 /** The order of the group, 2^252 + 27742317777372353535851937790883648493, big-endian. */
@@ -24,25 +24,25 @@ const POINT_DIGITS = 64
 const SIGNATURE = /^[0-9a-f]{128}$/
 
 let lastKey = ''
-let lastKeyHolds = false
+let isLastKeyValid = false
 
-/** Whether a public key may be one of a strand: 64 hex digits, y below p, and not of small order. */
+/** Whether a public key is acceptable: 64 hex digits, y below p, and not of small order. */
 export function mayBeKey(publicKey: string): boolean {
-  // A strand seldom changes its key.
+  // Cached because a strand rarely changes its key.
   if (publicKey !== lastKey) {
-    lastKeyHolds = /^[0-9a-f]{64}$/.test(publicKey) && isPoint(publicKey)
+    isLastKeyValid = /^[0-9a-f]{64}$/.test(publicKey) && isPoint(publicKey)
     lastKey = publicKey
   }
-  return lastKeyHolds
+  return isLastKeyValid
 }
 
-/** Whether a signature is worth verifying: 128 hex digits, R as a key has to be, S below the order of the group. */
+/** Whether a signature is acceptable: 128 hex digits, R as for a key, S below the order of the group. */
 export function mayVerify(publicKey: string, signature: string): boolean {
   if (!mayBeKey(publicKey) || !SIGNATURE.test(signature)) return false
   return isPoint(signature.slice(0, POINT_DIGITS)) && isReduced(signature.slice(POINT_DIGITS))
 }
 
-/** Asks whether a signature verifies; only signatures that pass `mayVerify` become a job. */
+/** Verifies a signature. Only signatures that pass `mayVerify` become a job. */
 export function* verifies(publicKey: string, message: Uint8Array, signature: string): Check<boolean> {
   if (!mayVerify(publicKey, signature)) return false
   return (yield { kind: 'signature', publicKey, message, signature }) === true
@@ -60,7 +60,7 @@ function withoutSign(hex: string): string {
 }
 
 function isReduced(scalar: string): boolean {
-  // Only numbers of 2^252 and more need a closer look.
+  // Only numbers from 2^252 on have to be compared.
   if (scalar.charAt(POINT_DIGITS - 2) === '0') return true
   const bigEndian = (scalar.match(/../g) ?? []).reverse().join('')
   return bigEndian < ORDER

@@ -15,7 +15,7 @@ import { readLineText } from './record.js'
 import type { SegmentOptions, SegmentResult, WatchedSize } from './segment-check.js'
 import { type Subtree, TreeHasher } from './tree.js'
 
-/** An export that was found valid. */
+/** The result for a valid export. */
 export interface VerifiedExport {
   ok: true
   agent: string
@@ -28,62 +28,65 @@ export interface VerifiedExport {
   chainHead: string
   /** The key in force after the last record. */
   publicKey: string
-  /** Records whose own signature was checked: all that have one, unless `fast` was set. */
+  /** Signed records whose signature was checked: all, unless `fast` was set. */
   signaturesChecked: number
-  /** With `fast`: records whose own signature was not checked. */
+  /** With `fast`: signed records whose signature was not checked. */
   signaturesPassed?: number
-  /** Records covered by a later one's signature. */
+  /** Records covered by the signature of a later record. */
   sealed: number
-  /** Records whose body is gone and whose place in the chain is valid. */
+  /** Records without a body whose position in the chain is valid. */
   erased: number
   /**
-   * Of these, those that no `sys/erase` of the export names: erased after the last record of the export, or left out by
-   * whoever passed it on. Absent where there are none.
+   * Erased records that no `sys/erase` record of the export names: they were erased after its last record, or
+   * their body was removed from the export. Absent if there are none.
    */
   unexplained?: Unexplained
-  /** Records whose body is withheld from whoever the export was made for, and whose place in the chain is valid. */
+  /**
+   * Records whose body is withheld from the principal of the export, and whose position in the chain is
+   * valid.
+   */
   withheld: number
-  /** Keys followed through rotations: 1 when there was none. */
+  /** Keys of the strand within the export: 1 without a rotation. */
   keys: number
-  /** Whether the trailer carried a checkpoint; if so, it was checked. */
+  /** Whether the trailer has a checkpoint, which was then verified. */
   checkpoint: boolean
-  /** The export begins after genesis: it proves its own links, not what came before them. */
+  /** The export begins after genesis, so that earlier records are not proven. */
   partial: boolean
-  /** With `watch`: the sizes that the export reaches, except those before its first record. */
+  /** With `watch`: the watched sizes from the first record of the export to its last. */
   watched?: WatchedStrand[]
 }
 
-/** The strand as it was when it had `size` records. */
+/** The first `size` records of a strand. */
 export interface WatchedStrand {
   size: number
-  /** Hash of the last of them. */
+  /** Hash of the last of these records. */
   head: string
-  /** Root over them, 64 hex digits; undefined where the export does not begin at genesis. */
+  /** Their tree root, 64 hex digits; undefined if the export does not begin at genesis. */
   root: string | undefined
 }
 
-/** The first fault found. */
+/** The first fault of an export. */
 export interface ExportFault {
   ok: false
-  /** The record at fault, where the fault is one record's. */
+  /** The invalid record, if the fault concerns one record. */
   seq?: number
   /** Line of the export, counted from 1. */
   line: number
   reason: string
 }
 
-/** How far a check has come, after a signed record, so that another check can continue there. */
+/** The progress of a check after a signed record, from which another check can resume. */
 export interface ExportPosition {
   place: ChainPlace
   /** Records so far. */
   records: number
-  /** The tree over them; empty where the export does not begin at genesis. */
+  /** The tree of these records; empty if the export does not begin at genesis. */
   subtrees: Subtree[]
 }
 
 /** How a whole export is checked. */
 export interface ExportOptions extends SegmentOptions {
-  /** The strand that it must be of: two strands can have the same key. */
+  /** The expected strand; a key is not enough, because two strands can have the same key. */
   strand?: string | undefined
 }
 
@@ -99,7 +102,7 @@ interface ExportEnd {
 /** The fault of an export without lines. */
 export const emptyExport: ExportFault = { ok: false, line: 0, reason: 'The export is empty' }
 
-/** Reads the first line of an export. */
+/** Parses the first line of an export. */
 export function readFirstLine(line: string, { strand }: ExportOptions): Manifest | ExportFault {
   const manifest = parseManifest(line)
   if (manifest === undefined) return firstLineFault('The first line is no strand-export/v1 manifest')
@@ -111,7 +114,7 @@ function firstLineFault(reason: string): ExportFault {
   return { ok: false, line: 1, reason }
 }
 
-/** What is wrong with the end of an export's records, or undefined. */
+/** The fault at the end of the records of an export, or undefined. */
 export function endFault(manifest: Manifest, end: Omit<ExportEnd, 'tree'>): string | undefined {
   const { toSeq, recordCount } = manifest
   const { seq, sealAwaited } = end.place
@@ -124,7 +127,7 @@ export function endFault(manifest: Manifest, end: Omit<ExportEnd, 'tree'>): stri
   return end.trusted ? undefined : 'No record is signed by the key given'
 }
 
-/** What is wrong with the trailer of an export whose records were all accepted, or undefined. */
+/** The fault of the trailer of an export whose records are valid, or undefined. */
 export function* trailerFault(
   manifest: Manifest,
   trailer: Trailer,
@@ -146,7 +149,7 @@ export function* trailerFault(
   return 'The root of the checkpoint is another'
 }
 
-/** Joins the segments of one export, in their order, and finds faults that only all of them together show. */
+/** Joins the results of the segments of one export in their order, and checks the export as a whole. */
 export class ExportCheck {
   readonly #manifest: Manifest
   readonly #options: SegmentOptions
@@ -157,7 +160,7 @@ export class ExportCheck {
   #place: ChainPlace
   #trusted: boolean
   #trailer: Trailer | undefined
-  /** Lines so far, the manifest's among them. */
+  /** Lines so far, including the manifest. */
   #lines = 1
 
   constructor(manifest: Manifest, options: SegmentOptions) {
@@ -167,12 +170,12 @@ export class ExportCheck {
     this.#trusted = options.trustedKey === undefined
   }
 
-  /** Where the segments so far lead to. */
+  /** The state of the chain after the joined segments. */
   get place(): ChainPlace {
     return this.#place
   }
 
-  /** The trailer, once it has come. */
+  /** The trailer, once it was read. */
   get trailer(): Trailer | undefined {
     return this.#trailer
   }
@@ -182,7 +185,10 @@ export class ExportCheck {
     return this.#tally.records
   }
 
-  /** Whether the result of the next segment, which was checked from an assumed place, holds at its real place. */
+  /**
+   * Whether the result of the next segment, which was checked from an assumed state, holds for the actual
+   * state.
+   */
   *fits({ assumed }: SegmentResult): Check<boolean> {
     if (assumed === undefined) return true
     const first = readLineText(assumed.line)
@@ -193,13 +199,13 @@ export class ExportCheck {
   }
 
   /**
-   * Takes the result of the next segment, which `fits`.
-   * @returns what is wrong with it
+   * Adds the result of the next segment, for which `fits` is true.
+   * @returns the fault of the segment, or undefined
    * @throws Error for a line that cannot be read
    */
   *join(result: SegmentResult): Check<ExportFault | undefined> {
     const { lines, fault, unreadable } = result
-    // A segment that was checked with the trailer in mind has it.
+    // A segment that was checked with the known trailer returns the same object.
     if (this.#trailer !== undefined && lines > 0 && result.trailer !== this.#trailer) {
       return { ok: false, line: this.#lines + 1, reason: 'A line follows the trailer' }
     }
@@ -219,7 +225,7 @@ export class ExportCheck {
     return undefined
   }
 
-  /** The verdict over the whole export, once all segments are joined. */
+  /** The result for the whole export, after all segments are joined. */
   *end(): Check<VerifiedExport | ExportFault> {
     const line = this.#lines
     const trailer = this.#trailer
@@ -230,12 +236,17 @@ export class ExportCheck {
     const { unexplained } = this.#erasures
     if (unexplained !== undefined && this.#isWhole(trailer)) {
       const { firstSeq: seq } = unexplained
-      return { ok: false, seq, line: 2 + seq, reason: 'The body is gone, and no sys/erase tells of it' }
+      return {
+        ok: false,
+        seq,
+        line: 2 + seq,
+        reason: 'The body is missing, and no sys/erase record names it',
+      }
     }
     return this.#verified(trailer, unexplained)
   }
 
-  /** Whether the export would contain and show an erasure of any of its records. */
+  /** Whether the export is complete, so that it must contain the erasure of any of its records. */
   #isWhole({ recordCount }: Trailer): boolean {
     const { fromSeq, toSeq } = this.#manifest
     return fromSeq === 0 && recordCount === toSeq && this.#tally.withheld === 0
@@ -288,29 +299,29 @@ function add(sum: ChainTally, more: ChainTally): void {
   sum.rotations += more.rotations
 }
 
-/** Erased records that nothing in an export explains. */
+/** Erased records that no `sys/erase` record of an export names. */
 export interface Unexplained {
   count: number
-  /** The first of them. */
+  /** Seq of the first such record. */
   firstSeq: number
 }
 
 /**
- * Looks for the `sys/erase` of each erased record: whoever passes an export on can leave a body out and call it erased,
- * and only that record shows a real erasure. It keeps one entry for each erased record.
+ * Matches erased records with their `sys/erase` records. Only that record proves an erasure, because a body
+ * can be removed from an export and declared erased. Memory grows with the number of erased records.
  */
 export class ErasureCheck {
   readonly #open = new Map<number, string>()
 
-  /** Takes what records say, in their order: the erasing record comes after the erased one. */
+  /** Adds erasures in the order of their records: the erasing record follows the erased one. */
   take(erasure: Erasure): void {
     if (erasure.kind === 'erased') this.#open.set(erasure.seq, erasure.hash)
     else if (this.#open.get(erasure.targetSeq) === erasure.target) this.#open.delete(erasure.targetSeq)
   }
 
-  /** Erasures that no record so far explains; undefined where there are none. */
+  /** Erased records that no record so far names; undefined if there are none. */
   get unexplained(): Unexplained | undefined {
-    // A map keeps the order in which records came.
+    // A map preserves the order of insertion.
     for (const firstSeq of this.#open.keys()) return { count: this.#open.size, firstSeq }
     return undefined
   }

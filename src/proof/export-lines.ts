@@ -2,10 +2,10 @@ import { exportFormat, type Manifest, type RecordLine, type Trailer } from '../s
 import { isCount, isHex } from './hex.js'
 import { readLineMembers } from './strict-json.js'
 
-/** Bytes of a line without its LF: the largest body with each byte escaped, and room for the rest. */
+/** Bytes of a line without its LF: enough for the largest body with every byte escaped. */
 export const LINE_BYTES_MAX = 8 * 1_048_576
 
-/** Reads a first line, with or without a byte order mark; undefined when it is not a manifest. */
+/** Parses a first line, with or without a byte order mark; undefined if it is not a manifest. */
 export function parseManifest(line: string): Manifest | undefined {
   const members = readLineMembers(line.startsWith('\ufeff') ? line.slice(1) : line)
   if (members?.['format'] !== exportFormat) return undefined
@@ -16,12 +16,12 @@ export function parseManifest(line: string): Manifest | undefined {
   return { agent, strand, publicKey, fromSeq, toSeq, recordCount }
 }
 
-/** Whether a line says nothing. Editors and mails leave such lines at the end of a file. */
+/** Whether a line is blank. Editors and mail programs append such lines to a file. */
 export function isBlankLine(line: string): boolean {
   return /^[ \t\r]*$/.test(line)
 }
 
-/** Reads any line but the first; undefined when it is neither a record nor a trailer. */
+/** Parses any line except the first; undefined if it is neither a record nor a trailer. */
 export function parseLine(line: string): { record: RecordLine } | { trailer: Trailer } | undefined {
   const members = readLineMembers(line)
   if (members === undefined) return undefined
@@ -42,7 +42,7 @@ function readTrailer(members: Record<string, unknown>): Trailer | undefined {
 
 function readRecord(h: string, members: Record<string, unknown>): RecordLine | undefined {
   const { sig, sealed_by: sealedBy, salt, body, erased, withheld } = members
-  // Exactly one of signed and sealed, exactly one of whole, erased and withheld.
+  // A record is either signed or sealed, and either complete, erased or withheld.
   if (sig === undefined ? !isCount(sealedBy) : !isHex(sig, 128) || sealedBy !== undefined) return undefined
   const seal = isHex(sig, 128) ? { sig } : isCount(sealedBy) ? { sealedBy } : {}
   if (erased !== undefined || withheld !== undefined) {

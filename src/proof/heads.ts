@@ -3,39 +3,38 @@ import { headsType } from '../strand/record-type.js'
 import { isCount, isHex } from './hex.js'
 import { readCountingBody } from './strict-json.js'
 
-/** The most heads in one record of the server log. */
+/** Heads in one record of the server log. */
 const HEADS_MAX = 256
 
 const HLC = /^[0-9a-f]{12}-[0-9a-f]{4}$/
 
-/** What a record of the server log says (docs/FORMAT.md, The server log). */
-export interface ToldRecord {
-  /** For each shard, the clock up to which all heads are in the log. */
+/** The parsed body of a record of the server log (docs/FORMAT.md, The server log). */
+export interface ParsedHeads {
+  /** For each shard, the timestamp up to which all heads are in the log. */
   clocks: string[]
   heads: LoggedHead[]
 }
 
-/** The parts of a log's record that are needed to read its heads. */
 interface LogRecord {
   seq: number
   type: string
-  /** Undefined where it is erased or withheld. */
+  /** Undefined if it is erased or withheld. */
   body: string | undefined
 }
 
 /**
- * Reads the body of a `sys/heads` record; undefined when it is not one: it names a strand once, and at most 256
+ * Parses the body of a `sys/heads` record; undefined unless it has at most 256 heads, all of different
  * strands.
  */
-export function readHeads(body: string): ToldRecord | undefined {
+export function readHeads(body: string): ParsedHeads | undefined {
   const { clocks, heads } = readCountingBody(body)
   if (!Array.isArray(clocks) || !Array.isArray(heads) || heads.length > HEADS_MAX) return undefined
-  const told = heads.map(readHead)
-  const strands = new Set(told.map((head) => head?.strand))
-  const isSound =
-    clocks.every(isClock) && told.every((head) => head !== undefined) && strands.size === told.length
-  return isSound
-    ? { clocks: clocks.filter(isClock), heads: told.filter((head) => head !== undefined) }
+  const parsed = heads.map(readHead)
+  const strands = new Set(parsed.map((head) => head?.strand))
+  const isValid =
+    clocks.every(isClock) && parsed.every((head) => head !== undefined) && strands.size === parsed.length
+  return isValid
+    ? { clocks: clocks.filter(isClock), heads: parsed.filter((head) => head !== undefined) }
     : undefined
 }
 
@@ -52,34 +51,35 @@ function readHead(value: unknown): LoggedHead | undefined {
 }
 
 /**
- * Reads what a server log says about one strand, record by record from the first. Every record but genesis has to be
- * readable, since one whose body is missing could be the one that names a longer strand, and sizes only rise.
+ * Reads the heads of one strand from the records of a server log, beginning with the first. Every record
+ * except genesis must be readable, because an unreadable one could name a longer strand. The sizes must
+ * increase.
  */
-export class ToldHeads {
+export class StrandHeads {
   readonly #strand: string
   readonly #before: number
   #last = 0
   #settled: LoggedHead | undefined
 
-  /** @param before how many records of the log a kept checkpoint counts: what they say cannot change any more */
+  /** @param before the records of the log that an earlier checkpoint covers, which cannot have changed */
   constructor(strand: string, before: number) {
     this.#strand = strand
     this.#before = before
   }
 
-  /** The last head that the records of the checkpoint name. */
-  get settled(): LoggedHead | undefined {
+  /** The last head of the strand within the records of the checkpoint. */
+  get headAtCheckpoint(): LoggedHead | undefined {
     return this.#settled
   }
 
-  /** Takes the next record of the log. @returns the head of the strand that it names, or what is wrong with it */
+  /** Reads the next record of the log. @returns its head of the strand, if any, or its fault */
   take({ seq, type, body }: LogRecord): { head: LoggedHead | undefined } | { fault: string } {
     if (seq === 0) return { head: undefined }
     if (type !== headsType) return { fault: `Record ${seq} of the log is not of heads` }
     if (body === undefined) return { fault: `Record ${seq} of the log has no body` }
-    const told = readHeads(body)
-    if (told === undefined) return { fault: `Record ${seq} of the log cannot be read` }
-    const head = told.heads.find(({ strand }) => strand === this.#strand)
+    const parsed = readHeads(body)
+    if (parsed === undefined) return { fault: `Record ${seq} of the log cannot be read` }
+    const head = parsed.heads.find(({ strand }) => strand === this.#strand)
     if (head === undefined) return { head }
     if (head.size <= this.#last) {
       return {
@@ -91,7 +91,7 @@ export class ToldHeads {
     return { head }
   }
 
-  /** What is wrong with a strand of this many records, by the records of the checkpoint; undefined where nothing is. */
+  /** The fault of a strand with `size` records according to the checkpoint, or undefined. */
   fault(size: number): string | undefined {
     if (this.#settled === undefined) return `The log of ${this.#before} records does not tell of this strand`
     if (this.#settled.size <= size) return undefined
@@ -99,7 +99,10 @@ export class ToldHeads {
   }
 }
 
-/** What is wrong with a strand whose record `head.size` - 1 has this hash, by a head that the log names. */
+/**
+ * The fault of a strand whose record `size` - 1 has the hash `found`, according to a head in the log, or
+ * undefined.
+ */
 export function headFault({ size, hash }: LoggedHead, found: string | undefined): string | undefined {
   if (found === undefined) return `The log tells of record ${size - 1}, which the export leaves out`
   return found === hash

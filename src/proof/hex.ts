@@ -1,7 +1,7 @@
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** UTF-8 bytes of a text. */
+/** The UTF-8 bytes of a text. */
 export function utf8(text: string): Uint8Array<ArrayBuffer> {
   return encoder.encode(text)
 }
@@ -11,7 +11,7 @@ export function textOf(bytes: Uint8Array): string {
   return decoder.decode(bytes)
 }
 
-/** Bytes of lower-case hex digits, which the caller has checked. */
+/** The bytes of lower-case hex digits, which the caller has checked. */
 export function fromHex(hex: string): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(hex.length / 2)
   for (let at = 0; at < bytes.length; at += 1) bytes[at] = Number.parseInt(hex.slice(at * 2, at * 2 + 2), 16)
@@ -25,7 +25,7 @@ export function toHex(bytes: Uint8Array): string {
   return hex
 }
 
-/** All parts, one after another. */
+/** Concatenates the parts. */
 export function joined(...parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0))
   let offset = 0
@@ -36,12 +36,12 @@ export function joined(...parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer>
   return whole
 }
 
-/** Whether a value is text of this many lower-case hex digits. */
+/** Whether a value is a text of exactly `digits` lower-case hex digits. */
 export function isHex(value: unknown, digits: number): value is string {
   return typeof value === 'string' && value.length === digits && /^[0-9a-f]*$/.test(value)
 }
 
-/** Whether a value is a number from 0 to 2^53-1 without a fraction. */
+/** Whether a value is an integer from 0 to 2^53-1. */
 export function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }

@@ -1,29 +1,25 @@
 /*
- * Checks are generators: for every hash and signature they yield a job and wait for its result. So each check is
- * written once, for callers that compute a job at once (server, command line) and for those whose platform answers
- * later (WebCrypto).
+ * Checks are generators: for every hash and signature, they yield a job and receive its result. So each check
+ * is written once, for synchronous callers (server, command line) and asynchronous ones (WebCrypto).
  */
 
-/** What a check asks for. */
+/** A cryptographic operation that a check needs. */
 export type Job = HashJob | NodeJob | SignatureJob
 
-/** SHA-256 of bytes. Answered by 64 hex digits. */
+/** SHA-256 of bytes. The result has 64 hex digits. */
 interface HashJob {
   kind: 'hash'
   bytes: Uint8Array
 }
 
-/** SHA-256(0x01 ‖ left ‖ right), of hashes of 64 hex digits (RFC 6962, 2.1). Answered by 64 hex digits. */
+/** SHA-256(0x01 ‖ left ‖ right) of two hashes (RFC 6962, 2.1). All have 64 hex digits. */
 interface NodeJob {
   kind: 'node'
   left: string
   right: string
 }
 
-/**
- * Whether a signature verifies by RFC 8032, 5.1.7, without the cofactor. It has passed `mayVerify`. Answered by true or
- * false.
- */
+/** Verification by RFC 8032, 5.1.7, without the cofactor, of a signature that has passed `mayVerify`. */
 interface SignatureJob {
   kind: 'signature'
   /** 64 hex digits. */
@@ -33,56 +29,56 @@ interface SignatureJob {
   signature: string
 }
 
-/** A running check: it returns its result when its jobs are answered. */
+/** A running check, which yields jobs and returns its result. */
 export type Check<T> = Generator<Job, T, string | boolean>
 
-/** Computes jobs at once. */
-export interface JobsNow {
+/** Computes jobs synchronously. */
+export interface SyncJobs {
   hash(bytes: Uint8Array): string
   node(left: string, right: string): string
   verify(job: SignatureJob): boolean
 }
 
 /** Computes jobs asynchronously. */
-export interface JobsLater {
+export interface AsyncJobs {
   hash(bytes: Uint8Array): Promise<string>
   node(left: string, right: string): Promise<string>
   verify(job: SignatureJob): Promise<boolean>
 }
 
-/** Runs a check whose jobs are computed at once. */
-export function runNow<T>(check: Check<T>, jobs: JobsNow): T {
+/** Runs a check synchronously. */
+export function runSync<T>(check: Check<T>, jobs: SyncJobs): T {
   let step = check.next()
   while (step.done !== true) step = check.next(answer(step.value, jobs))
   return step.value
 }
 
-/** Runs a check whose jobs are computed asynchronously, one after the other. */
-export async function runLater<T>(check: Check<T>, jobs: JobsLater): Promise<T> {
+/** Runs a check asynchronously, one job after another. */
+export async function runAsync<T>(check: Check<T>, jobs: AsyncJobs): Promise<T> {
   let step = check.next()
   while (step.done !== true) step = check.next(await answer(step.value, jobs))
   return step.value
 }
 
-function answer(job: Job, jobs: JobsNow): string | boolean
-function answer(job: Job, jobs: JobsLater): Promise<string | boolean>
-function answer(job: Job, jobs: JobsNow | JobsLater): string | boolean | Promise<string | boolean> {
+function answer(job: Job, jobs: SyncJobs): string | boolean
+function answer(job: Job, jobs: AsyncJobs): Promise<string | boolean>
+function answer(job: Job, jobs: SyncJobs | AsyncJobs): string | boolean | Promise<string | boolean> {
   if (job.kind === 'hash') return jobs.hash(job.bytes)
   return job.kind === 'node' ? jobs.node(job.left, job.right) : jobs.verify(job)
 }
 
-/** Asks for the SHA-256 of bytes, 64 hex digits. */
+/** The SHA-256 of bytes, 64 hex digits. */
 export function* hashOf(bytes: Uint8Array): Check<string> {
   return hex(yield { kind: 'hash', bytes })
 }
 
-/** Asks for an inner node of a tree, 64 hex digits. */
+/** The hash of an inner node of a tree, 64 hex digits. */
 export function* nodeOf(left: string, right: string): Check<string> {
   return hex(yield { kind: 'node', left, right })
 }
 
-/** An answer that is a hash. */
-export function hex(answer: string | boolean): string {
-  if (typeof answer !== 'string') throw new TypeError('Expected a hash as an answer')
-  return answer
+/** The result of a job that is a hash. */
+export function hex(result: string | boolean): string {
+  if (typeof result !== 'string') throw new TypeError('Expected a hash as the result of the job')
+  return result
 }

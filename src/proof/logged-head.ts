@@ -8,21 +8,21 @@ import { bodyText, examineRecord, readLineText } from './record.js'
 import { leadsToRoot, pathOf } from './tree-proof.js'
 
 /**
- * A head that the server log names. It is not proved to be the last one that the log names: a later record can name a
- * longer strand.
+ * A head in the server log. It need not be the last head of the strand: a later record can have a longer
+ * strand.
  */
 export interface VerifiedHead {
   ok: true
   strand: string
-  /** Records, genesis counted. */
+  /** Records including genesis. */
   size: number
-  /** Hash of the last of them. */
+  /** Hash of the last record. */
   hash: string
-  /** Records of the log that the proof counts. */
+  /** Records of the log that the proof covers. */
   logSize: number
 }
 
-/** The members of the answer to `GET /v1/log/proof` that are checked. */
+/** The checked members of the answer to `GET /v1/log/proof`. */
 export interface HeadProof {
   strand: string
   size: number
@@ -30,13 +30,13 @@ export interface HeadProof {
   log: { record: unknown; path: unknown; checkpoint: string }
 }
 
-/** What the checker of such an answer knows from elsewhere. */
+/** The values that the caller trusts, not from the answer. */
 export interface LogTrust {
   /** The public key of the log, 64 hex digits. */
   logKey: string
-  /** The strand of the log, 64 hex digits: two strands can have the same key. */
+  /** The strand of the log, 64 hex digits; two strands can have the same key. */
   logStrand?: string | undefined
-  /** The strand that was asked about, 64 hex digits; if it is not given, the one in the answer is believed. */
+  /** The requested strand, 64 hex digits; if absent, the strand in the answer is not checked. */
   strand?: string | undefined
 }
 
@@ -51,12 +51,12 @@ export function* checkLoggedHead(proof: HeadProof, trust: LogTrust): Check<Verif
     return proofFault('The checkpoint is of another log than the one given')
   const heads = yield* headsOf(proof, checkpoint, trust.logKey)
   if ('ok' in heads) return heads
-  const told = heads.some((head) => head.strand === strand && head.size === size && head.hash === hash)
-  if (!told) return proofFault('The record of the log tells of another head')
+  const isLogged = heads.some((head) => head.strand === strand && head.size === size && head.hash === hash)
+  if (!isLogged) return proofFault('The record of the log has another head')
   return { ok: true, strand, size, hash, logSize: checkpoint.size }
 }
 
-/** The heads of the record, after proving that it is a record of the log. */
+/** The heads of the record, after verifying that it belongs to the log. */
 function* headsOf(
   { log }: HeadProof,
   checkpoint: Checkpoint,
@@ -65,7 +65,7 @@ function* headsOf(
   const line = readLineText(JSON.stringify(log.record))
   const path = pathOf(log.path)
   if (line === undefined || !('record' in line) || line.record.header === undefined || path === undefined)
-    return proofFault('The record of the log is none')
+    return proofFault('The record of the log is malformed')
   const { header, content } = line.record
   const examined = yield* examineRecord(line.record, { strand: header.strand, signature: true })
   if (header.key !== logKey || examined.signed !== true)
@@ -74,7 +74,8 @@ function* headsOf(
   if (header.type !== headsType || content === undefined || !examined.bodyMatches)
     return proofFault('The record of the log is not of heads')
   const leaf = examined.hash
-  const place = { index: header.seq, size: checkpoint.size, leaf, path, rootHex: checkpoint.rootHex }
-  if (!(yield* leadsToRoot(place))) return proofFault('The record is not shown to be in the log')
+  const inclusion = { index: header.seq, size: checkpoint.size, leaf, path, rootHex: checkpoint.rootHex }
+  if (!(yield* leadsToRoot(inclusion)))
+    return proofFault('The proof does not show that the record is in the log')
   return readHeads(bodyText(content))?.heads ?? proofFault('The record of the log is not of heads')
 }

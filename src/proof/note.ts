@@ -2,30 +2,30 @@ import { verifies } from './ed25519.js'
 import { fromHex, joined, toHex, utf8 } from './hex.js'
 import { type Check, hashOf } from './job.js'
 
-/** What a signed checkpoint says. */
+/** The content of a signed checkpoint. */
 export interface Checkpoint {
-  /** `strandfast/<64 hex of the strand>`, which is also the signing key's name. */
+  /** `strandfast/<64 hex of the strand>`, which is also the name of the signing key. */
   origin: string
-  /** Records, genesis counted. */
+  /** Records including genesis. */
   size: number
-  /** Root over them, 64 hex digits. */
+  /** Their tree root, 64 hex digits. */
   rootHex: string
 }
 
-/** A parsed signed note; nothing of it is verified yet. */
+/** A parsed signed note, not verified yet. */
 export interface CheckpointNote extends Checkpoint {
-  /** The text that the signatures are over: the note up to the empty line. */
+  /** The signed text: the note up to the empty line. */
   text: string
   signatures: { name: string; keyId: string; signature: string }[]
 }
 
 /**
- * A name: no plus, no controls and no Unicode white space. The characters are listed, since the shorthand of regular
- * expressions means other characters in each language.
+ * A name without plus, controls and Unicode white space. The characters are listed because `\s` differs
+ * between languages.
  */
 const NAME =
   '[^+\\u0000-\\u0020\\u007f-\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff]+'
-/** The most signatures of a note, as signed-note asks of its readers. */
+/** Signatures of a note that readers must support (C2SP signed-note). */
 const SIGNATURES_MAX = 16
 const NOTE = new RegExp(
   `^((${NAME})\\n(0|[1-9][0-9]{0,15})\\n([A-Za-z0-9+/]{43}=)\\n)\\n((?:\\u2014 ${NAME} [A-Za-z0-9+/=]+\\n){1,${SIGNATURES_MAX}})$`,
@@ -34,7 +34,7 @@ const STRAND_ORIGIN = /^strandfast\/([0-9a-f]{64})$/
 const KEY_ID_BYTES = 4
 const ED25519 = Uint8Array.of(1)
 
-/** Parses a checkpoint (C2SP tlog-checkpoint, signed-note); undefined when it does not have that form. */
+/** Parses a checkpoint (C2SP tlog-checkpoint, signed-note); undefined if it is malformed. */
 export function parseCheckpoint(note: string): CheckpointNote | undefined {
   const match = NOTE.exec(note)
   if (match === null || /\p{Surrogate}/u.test(note)) return undefined
@@ -52,8 +52,8 @@ export function parseCheckpoint(note: string): CheckpointNote | undefined {
 }
 
 /**
- * A note with the signatures of an earlier one too, where both are of the same checkpoint: cosignatures of other witnesses
- * are not made again. The earlier ones come first; those beyond the most that a note can have are left out.
+ * Adds the signatures of an earlier note of the same checkpoint, such as cosignatures of witnesses. The
+ * earlier signatures come first; those beyond `SIGNATURES_MAX` are dropped.
  */
 export function withSignaturesOf(earlier: string, note: string): string {
   const text = parseCheckpoint(note)?.text
@@ -62,14 +62,14 @@ export function withSignaturesOf(earlier: string, note: string): string {
   return `${text}\n${[...new Set(lines)].slice(0, SIGNATURES_MAX).join('')}`
 }
 
-/** The strand that a checkpoint is of; undefined where its origin names none. */
+/** The strand of a checkpoint; undefined if the origin is not of a strand. */
 export function strandOf({ origin }: Checkpoint): string | undefined {
   return STRAND_ORIGIN.exec(origin)?.[1]
 }
 
 /**
- * Reads a checkpoint that carries this key's signature under the name of its origin; signatures by other keys are
- * ignored, as signed-note asks. Undefined when it does not.
+ * Parses a checkpoint that `publicKey` has signed under the name of its origin; undefined otherwise.
+ * Signatures by other keys are ignored, as signed-note requires.
  */
 export function* verifyCheckpoint(note: string, publicKey: string): Check<Checkpoint | undefined> {
   const parsed = parseCheckpoint(note)
@@ -78,7 +78,7 @@ export function* verifyCheckpoint(note: string, publicKey: string): Check<Checkp
   return { origin, size, rootHex }
 }
 
-/** Whether a note carries this key's signature under the name of its origin. */
+/** Whether `publicKey` has signed a note under the name of its origin. */
 export function* isSignedBy(note: CheckpointNote, publicKey: string): Check<boolean> {
   const { origin, text, signatures } = note
   const named = signatures.filter(({ name }) => name === origin)
@@ -99,7 +99,7 @@ function parseSignature(line: string): CheckpointNote['signatures'][number] | un
   return { name, keyId: hex.slice(0, 2 * KEY_ID_BYTES), signature: hex.slice(2 * KEY_ID_BYTES) }
 }
 
-/** The bytes of base64 text; undefined unless it is exactly what an encoder writes. */
+/** Decodes base64 text; undefined if the text is not canonical. */
 function fromBase64(text: string): Uint8Array | undefined {
   try {
     const binary = atob(text)

@@ -7,49 +7,49 @@ import { fromHex, isHex, joined, textOf, utf8 } from './hex.js'
 import { type Check, hex } from './job.js'
 import { isMembers, readBodyJson } from './strict-json.js'
 
-/** A record of an export as it is checked. Its bytes are valid until the next line is read. */
+/** A parsed record of an export. Its bytes are valid until the next line is read. */
 export interface ReadRecord {
-  /** Undefined where `h` is not a header. */
+  /** Undefined if `h` is not a header. */
   header: RecordHeader | undefined
-  /** The header's exact text. */
+  /** The exact text of the header. */
   h: string
-  /** 0x00 ‖ H, whose SHA-256 is the record's hash. */
+  /** 0x00 ‖ H, whose SHA-256 is the hash of the record. */
   leaf: Uint8Array
   /** Signature, 128 hex digits. */
   sig: string | undefined
   /** Seq of the signed record that covers this one. */
   sealedBy: number | undefined
-  /** Undefined where the body is erased or withheld. */
+  /** Undefined if the body is erased or withheld. */
   content: ReadContent | undefined
   withheld: boolean
 }
 
 /** The body of a record. */
 export interface ReadContent {
-  /** The bytes that the body commitment hashes: prefix, salt and body. */
+  /** The bytes that the body commitment hashes: prefix ‖ salt ‖ body. */
   committed: Uint8Array
 }
 
-/** What a line after the first says; undefined when it is neither a record nor a trailer nor blank. */
+/** A parsed line after the first; undefined if it is invalid. */
 export type ReadLine = { record: ReadRecord } | { trailer: Trailer } | { blank: true } | undefined
 
-/** What can be checked of one record without those before it: the slow part. */
+/** The result of the slow checks of a record, which do not depend on other records. */
 export interface ExaminedRecord {
-  /** 64 hex digits; empty where there is no valid header. */
+  /** 64 hex digits; empty if the header is invalid. */
   hash: string
-  /** Whether the body is the one that the header commits to. */
+  /** Whether the body matches the commitment in the header. */
   bodyMatches: boolean
-  /** Whether its own signature verifies by the key that its header names; undefined where it was not checked. */
+  /** Whether the signature verifies with the key in the header; undefined if it was not checked. */
   signed: boolean | undefined
-  /** For a key rotation: the new key, if it is proven for the strand. */
+  /** For a key rotation: the new key, if its possession is proven for the strand. */
   newKey: string | undefined
 }
 
 /** How a record is examined. */
 export interface Examination {
-  /** The strand that is checked; a new key has to be proven for it. */
+  /** The strand for which a new key must be proven. */
   strand: string
-  /** Whether the record's own signature is verified. */
+  /** Whether to verify the signature of the record. */
   signature: boolean
 }
 
@@ -62,20 +62,20 @@ export function bodyText({ committed }: ReadContent): string {
   return textOf(committed.subarray(BODY_AT))
 }
 
-/** The members of a body that is a JSON object; none for any other body. */
+/** The members of a body; empty if the body is not a JSON object. */
 export function bodyMembers(content: ReadContent | undefined): Record<string, unknown> {
   const value = content && readBodyJson(bodyText(content))?.value
   return isMembers(value) ? value : {}
 }
 
-/** Reads a line from its text: any JSON that a line may be. */
+/** Parses a line after the first. */
 export function readLineText(text: string): ReadLine {
   if (isBlankLine(text)) return { blank: true }
   const parsed = parseLine(text)
   return parsed !== undefined && 'record' in parsed ? { record: readRecord(parsed.record) } : parsed
 }
 
-/** A record of an export, read from its members. */
+/** Parses the members of a record line. */
 export function readRecord({ h, sig, sealedBy, salt, body, withheld }: RecordLine): ReadRecord {
   const content =
     salt === undefined || body === undefined
@@ -92,14 +92,14 @@ export function readRecord({ h, sig, sealedBy, salt, body, withheld }: RecordLin
   }
 }
 
-/** Computes what can be checked of a record by itself; many can run at once. */
+/** Runs the checks of a record that do not depend on other records, and can therefore run in parallel. */
 export function* examineRecord(
   record: ReadRecord,
   { strand, signature }: Examination,
 ): Check<ExaminedRecord> {
   const { header, leaf, sig, content } = record
   if (header === undefined) return { hash: '', bodyMatches: false, signed: false, newKey: undefined }
-  // Yielded here instead of by `hashOf`: one generator less for each of many records.
+  // Yielded directly instead of by `hashOf`, which saves a generator for each record.
   const hash = hex(yield { kind: 'hash', bytes: leaf })
   const bodyMatches =
     content !== undefined && (yield { kind: 'hash', bytes: content.committed }) === header.body
@@ -117,13 +117,13 @@ function* provenKey({ content }: ReadRecord, strand: string): Check<string | und
   return (yield* verifies(publicKey, text, proof)) ? publicKey : undefined
 }
 
-/** The key and proof that a key rotation names; undefined where it does not name both. */
+/** The key and proof of a key rotation; undefined unless the body has both. */
 export function namedKey(content: ReadContent | undefined): { publicKey: string; proof: string } | undefined {
   const { public_key: publicKey, proof } = bodyMembers(content)
   return isHex(publicKey, 64) && isHex(proof, 128) ? { publicKey, proof } : undefined
 }
 
-/** Whether a record names a key of the strand, without which no verifier could continue. */
+/** Whether a record introduces a key of the strand, which verifiers need to continue. */
 export function namesKey({ type }: RecordHeader): boolean {
   return type === genesisType || type === keyRotateType
 }

@@ -12,45 +12,45 @@ import { type Subtree, TreeHasher } from './tree.js'
 
 /** How an export is checked, the same for each segment. */
 export interface SegmentOptions extends ChainOptions {
-  /** Sizes in rising order for which the hash and root of the strand's first `size` records are wanted. */
+  /** Sizes in ascending order for which the hash and root of the first `size` records are returned. */
   watch?: readonly number[]
 }
 
-/** The strand as it was at one of the sizes that are watched. */
+/** The first `size` records of a strand, at a watched size. */
 export interface WatchedSize {
   size: number
-  /** Hash of the last of the `size` records. */
+  /** Hash of the last of these records. */
   head: string
-  /** The segment's part of their tree. */
+  /** Their tree, as far as it is within the segment. */
   subtrees: Subtree[]
 }
 
-/** The result of a segment: some whole lines of an export, in order, without the export's first line. */
+/** The result of a segment: consecutive whole lines of an export, without its first line. */
 export interface SegmentResult {
-  /** Lines that were checked; the last one is at fault if there is a `fault` or `unreadable`. */
+  /** Checked lines; the last one is invalid if there is a `fault` or `unreadable`. */
   lines: number
-  /** Where the records lead to. */
+  /** The state of the chain after the segment. */
   place: ChainPlace
   tally: ChainTally
   /** Whether the trusted key has signed one of the records. */
   trusted: boolean
-  /** The segment's part of the tree; empty where the export does not begin at genesis. */
+  /** The part of the tree in this segment; empty if the export does not begin at genesis. */
   subtrees: Subtree[]
   watched: WatchedSize[]
-  /** What its records say about bodies that are gone, in their order. */
+  /** Erasures that the records show or name, in their order. */
   erasures: Erasure[]
   trailer: Trailer | undefined
   fault: { seq?: number; reason: string } | undefined
-  /** Why the last line cannot be read at all. */
+  /** Why the last line cannot be read. */
   unreadable: string | undefined
   /**
-   * If the place was not known: the first record's line, and the place after it. This result holds if the records
-   * before lead there too, and means nothing otherwise.
+   * If the state before the segment was assumed: the line of the first record, and the state after it. The
+   * result is only valid if the actual state leads there too.
    */
   assumed?: { line: string; after: ChainPlace }
 }
 
-/** Checks the lines of a segment as they come, from a place that is given. */
+/** Checks the lines of a segment in their order, from a given state of the chain. */
 export class SegmentCheck {
   readonly #chain: ChainCheck
   readonly #tree: TreeHasher | undefined
@@ -63,7 +63,7 @@ export class SegmentCheck {
   #fault: SegmentResult['fault']
   #unreadable: string | undefined
 
-  /** @param begin where the records before lead to, and the trailer where it has come already */
+  /** @param begin the state before the segment, and the trailer if it precedes the segment */
   constructor(
     manifest: Manifest,
     { place, trailer }: { place: ChainPlace; trailer?: Trailer | undefined },
@@ -76,27 +76,27 @@ export class SegmentCheck {
     this.#watchedNext = this.#watch[0] ?? 0
   }
 
-  /** Records that were found valid. */
+  /** Valid records so far. */
   get records(): number {
     return this.#chain.tally.records
   }
 
-  /** Whether a line was at fault. */
+  /** Whether a line was invalid. */
   get ended(): boolean {
     return this.#fault !== undefined || this.#unreadable !== undefined
   }
 
-  /** The current place in the chain. */
+  /** The current state of the chain. */
   get place(): ChainPlace {
     return { ...this.#chain.place }
   }
 
-  /** Computes what `take` needs of a record, for callers that do so for many at once. */
+  /** Runs the slow checks that `take` needs, for callers that run many of them in parallel. */
   examine(record: ReadRecord): Check<ExaminedRecord> {
     return this.#chain.examine(record)
   }
 
-  /** Takes the next line; nothing is checked after a fault. */
+  /** Checks the next line. Must not be called after a fault. */
   *take(line: ReadLine, examined?: ExaminedRecord): Check<void> {
     this.#lines += 1
     const { seq } = this.#chain.place
@@ -110,21 +110,20 @@ export class SegmentCheck {
       const { record } = line
       const reason = this.#chain.take(record, examined ?? (yield* this.#chain.examine(record)))
       if (reason !== undefined) this.#fault = { seq, reason }
-      else if (this.#tree === undefined) this.#keep()
+      else if (this.#tree === undefined) this.#collect()
       else {
         yield* this.#tree.join({ level: 0, rootHex: this.#chain.place.head ?? '' })
-        this.#keep()
+        this.#collect()
       }
     }
   }
 
-  /** Refuses the next line, which cannot be read. */
+  /** Marks the next line as unreadable. */
   refuse(reason: string): void {
     this.#lines += 1
     this.#unreadable = reason
   }
 
-  /** The result. */
   result(): SegmentResult {
     return {
       lines: this.#lines,
@@ -140,8 +139,8 @@ export class SegmentCheck {
     }
   }
 
-  /** Keeps what the last record says besides its place in the chain. */
-  #keep(): void {
+  /** Collects the erasure and the watched size at the last record. */
+  #collect(): void {
     const { head = '', seq: size } = this.#chain.place
     if (this.#chain.erasure !== undefined) this.#erasures.push(this.#chain.erasure)
     if (size !== this.#watchedNext) return

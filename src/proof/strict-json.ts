@@ -1,13 +1,13 @@
 /*
- * JSON as verifiers read it (docs/FORMAT.md, JSON): text that two parsers could read as two values is refused. The server
- * reads with another scanner (src/strand/json-scanner.ts), on purpose: what one of them wrongly takes, the other finds, and
- * this one runs without Node.
+ * JSON for verifiers (docs/FORMAT.md, JSON): text that parsers could read differently is refused. The server
+ * deliberately uses a separate scanner (src/strand/json-scanner.ts), so that one finds the errors of the
+ * other. This one needs no Node.
  */
 
 /** Levels of arrays and objects in a body. */
 const BODY_DEPTH_MAX = 64
 
-/** A line is one object of texts, numbers, true, false and null. */
+/** A line is a flat object. */
 const LINE_DEPTH_MAX = 1
 
 const QUOTE = 0x22
@@ -23,23 +23,23 @@ const BRACE_CLOSE = 0x7d
 
 const COUNT = /(?:0|[1-9][0-9]{0,15})(?![0-9.eE])/y
 
-// With the u flag a surrogate matches only where it is not half of a pair.
+// With the u flag, a surrogate only matches outside of a pair.
 const LONE_SURROGATE = /\p{Surrogate}/u
 
-/** The members of a line of an export; undefined where it is not one flat object whose numbers are counts. */
+/** The members of a line of an export; undefined unless it is a flat object whose numbers are counts. */
 export function readLineMembers(text: string): Record<string, unknown> | undefined {
   const value = readStrictly(text, { depthMax: LINE_DEPTH_MAX, countsOnly: true })?.value
   return isMembers(value) && !Array.isArray(value) ? value : undefined
 }
 
-/** The value of a body, in an object since the value can be null; undefined where the text is not JSON. */
+/** The value of a body, wrapped because it can be null; undefined if the text is invalid. */
 export function readBodyJson(text: string): { value: unknown } | undefined {
   return readStrictly(text, { depthMax: BODY_DEPTH_MAX, countsOnly: false })
 }
 
 /**
- * The members of one of the server's own bodies; none unless it is an object whose numbers are counts, since a seq or a
- * size has only one spelling.
+ * The members of a body that the server wrote; empty unless it is an object whose numbers are counts (seqs
+ * and sizes).
  */
 export function readCountingBody(text: string): Record<string, unknown> {
   const value = readStrictly(text, { depthMax: BODY_DEPTH_MAX, countsOnly: true })?.value
@@ -53,7 +53,7 @@ export function isMembers(value: unknown): value is Record<string, unknown> {
 
 interface Strictness {
   depthMax: number
-  /** Whether every number must be decimal digits alone, at most 2^53-1. */
+  /** Whether every number must be an integer in decimal digits from 0 to 2^53-1. */
   countsOnly: boolean
 }
 
@@ -62,7 +62,7 @@ function readStrictly(text: string, strictness: Strictness): { value: unknown } 
   const read = tokens && parse(text)
   if (tokens === undefined || read === undefined || countMembers(read.value) !== tokens.colons)
     return undefined
-  // Only an escape can produce half a pair, or NUL, unless the text never was UTF-8.
+  // Only an escape can produce a lone surrogate or NUL, unless the text was not UTF-8.
   const isSuspect = tokens.escapes || text.includes('__proto__') || LONE_SURROGATE.test(text)
   return isSuspect && !isClean(read.value) ? undefined : read
 }
@@ -77,8 +77,8 @@ function parse(text: string): { value: unknown } | undefined {
 }
 
 /**
- * The lexical pass, for what the platform's parser hides. A document that has a member twice has more colons than its
- * value has members. Bad grammar is left to the parser.
+ * The lexical pass. A document with a duplicate key has more colons than its value has members. The parser
+ * refuses bad grammar.
  */
 function scan(
   text: string,

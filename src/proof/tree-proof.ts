@@ -1,7 +1,7 @@
 import { isHex } from './hex.js'
 import { type Check, nodeOf } from './job.js'
 
-/** A claim that a leaf is at a place in a tree. Hashes are 64 hex digits. */
+/** A claim that a tree has a leaf at an index. Hashes are 64 hex digits. */
 export interface Inclusion {
   index: number
   size: number
@@ -11,7 +11,7 @@ export interface Inclusion {
   rootHex: string
 }
 
-/** A claim that one tree is the beginning of another. */
+/** A claim that one tree is a prefix of another. */
 export interface Consistency {
   from: number
   to: number
@@ -20,7 +20,7 @@ export interface Consistency {
   path: readonly string[]
 }
 
-/** The hashes of a path in an answer; undefined when one of them is not a hash. */
+/** The hashes of a path in an answer; undefined unless all are hashes. */
 export function pathOf(path: unknown): string[] | undefined {
   if (!Array.isArray(path)) return undefined
   const hashes = path.map((hash: unknown) => (isHex(hash, 64) ? hash : undefined))
@@ -48,7 +48,7 @@ export function* growsFrom({ from, to, fromRootHex, toRootHex, path }: Consisten
   if (from === to) return path.length === 0 && fromRootHex === toRootHex
   const climb = new Climb(from - 1, to - 1)
   climb.skipRightNodes()
-  // If the older tree is complete, its root is the first hash, which the path leaves out.
+  // If the older tree is complete, its root is the first hash and not part of the path.
   const [first, ...rest] = climb.at === 0 ? [fromRootHex, ...path] : path
   if (first === undefined) return false
   let older = first
@@ -64,7 +64,7 @@ export function* growsFrom({ from, to, fromRootHex, toRootHex, path }: Consisten
   return climb.atRoot && older === fromRootHex && newer === toRootHex
 }
 
-/** The way from a node up to the root of a tree, by the numbers of the node and of the last node of its height. */
+/** The path from a node up to the root, as the index of the node and of the last node at the same height. */
 class Climb {
   at: number
   #last: number
@@ -78,22 +78,22 @@ class Climb {
     return this.#last === 0
   }
 
-  /** The side of the node on which the next sibling is; undefined at the root, which has none. */
+  /** Moves up. @returns the side of the sibling; undefined at the root */
   next(): 'left' | 'right' | undefined {
     if (this.#last === 0) return undefined
     const isLeft = this.at % 2 === 1 || this.at === this.#last
-    // The last node of a height, unless it is a right one, has no sibling and goes up unchanged.
+    // The last node at a height has no sibling if it is a left child, and moves up unchanged.
     if (isLeft) while (this.at % 2 === 0 && this.at !== 0) this.#up()
     this.#up()
     return isLeft ? 'left' : 'right'
   }
 
-  /** Goes up while the node is a right one. */
+  /** Moves up while the node is a right child. */
   skipRightNodes(): void {
     while (this.at % 2 === 1) this.#up()
   }
 
-  // Divisions, not shifts: a shift would cut a size past 2^31.
+  // Divisions, because a shift would truncate a size above 2^31.
   #up(): void {
     this.at = Math.floor(this.at / 2)
     this.#last = Math.floor(this.#last / 2)

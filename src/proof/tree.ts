@@ -1,6 +1,6 @@
 import { type Check, hashOf, hex, nodeOf } from './job.js'
 
-/** A complete subtree: 2^level leaves under one root. */
+/** The root of a complete subtree of 2^level leaves. */
 export interface Subtree {
   level: number
   /** 64 hex digits. */
@@ -8,37 +8,35 @@ export interface Subtree {
 }
 
 /**
- * Takes one leaf after another and keeps only the roots of the complete subtrees: log2(size) hashes (RFC 6962, 2.1). A
- * record's hash is its leaf hash.
- *
- * A hasher that begins at a later leaf keeps the subtrees of its range; joined to the one of the leaves before, they
- * give the whole tree. So ranges of a long tree can be hashed independently.
+ * Computes a tree root incrementally (RFC 6962, 2.1), in memory for log2(size) hashes. The hash of a record
+ * is its leaf hash. Ranges of a long tree can be hashed independently: a hasher that starts at a later leaf
+ * returns the subtrees of its range, which are then joined to the hasher of the earlier leaves.
  */
 export class TreeHasher {
   readonly #peaks: Subtree[] = []
   readonly #start: number
   #size: number
 
-  /** @param start index of the first leaf that it will take */
+  /** @param start index of the first leaf */
   constructor(start = 0) {
     this.#start = start
     this.#size = start
   }
 
-  /** Leaves of the tree so far, those before its start counted. */
+  /** Leaves of the tree so far, including those before `start`. */
   get size(): number {
     return this.#size
   }
 
-  /** Takes the next leaf (level 0), or the next subtree, which begins at a multiple of its size. */
+  /** Adds the next leaf (level 0) or subtree, which must begin at a multiple of its size. */
   *join({ level: from, rootHex }: Subtree): Check<void> {
     let level = from
     let root = rootHex
     let rest = this.#size / 2 ** level
     if (!Number.isInteger(rest))
       throw new RangeError('Expected a subtree that begins at a multiple of its size')
-    // Each trailing one bit is a complete subtree, as large as the one that the new leaf is part of now, unless it
-    // began before.
+    // Each trailing one bit is a complete subtree, which the new subtree of the same size joins, unless the
+    // former begins before `start`.
     for (; rest % 2 === 1; rest = (rest - 1) / 2) {
       const left = this.#peaks.at(-1)
       if (left?.level !== level) break
@@ -55,7 +53,7 @@ export class TreeHasher {
     return [...this.#peaks]
   }
 
-  /** The root of the leaves taken so far, 64 hex digits. */
+  /** The root of the leaves so far, 64 hex digits. */
   *root(): Check<string> {
     if (this.#start !== 0) throw new RangeError('Expected a tree from its first leaf on')
     const [last, ...before] = this.#peaks.toReversed()

@@ -2,47 +2,46 @@ import { isText, members, oneOf, type Check } from '../base/shape.js'
 import type { WriteOptions } from './command-options.js'
 import type { ProposedAs } from './proposal-messages.js'
 
-/* Messages about scoped API keys, which the first shard keeps together with the strand that records them. */
+/* Messages about scoped API keys. The first shard stores them with the strand that records them. */
 
-/** Makes a scoped key. The shard draws it, so that a repeated request is the same. */
+/** Creates a scoped key. The shard draws it, so that a repeated request returns the same key. */
 export interface ApiKeyCreate {
   kind: 'apiKeyCreate'
   name: string
   scopes: string[]
   agents: string[]
-  /** Seconds until it expires; never when absent. */
+  /** Seconds until the key expires; never when absent. */
   expiresInSecs?: number
-  /** Id of the principal who makes it. */
+  /** The id of the principal that creates the key. */
   maker: string
   options: WriteOptions
 }
 
-/** A page of keys, in the order of their ids. */
 export interface ApiKeyList {
   kind: 'apiKeyList'
-  /** The id after which it begins; empty for the beginning. */
+  /** The page starts after this id; empty for the first page. */
   after: string
   limit: number
-  /** This one alone, if it is there. */
+  /** Lists only this key, if it exists. */
   keyId?: string
 }
 
 export interface ApiKeyDelete {
   kind: 'apiKeyDelete'
   keyId: string
-  /** Id of the principal who deletes it. */
+  /** The id of the principal that deletes the key. */
   maker: string
   options: WriteOptions
 }
 
-/** Stores when existing keys were last used, Unix milliseconds by id. Answered by `done`. */
+/** Stores the last use of existing keys, Unix milliseconds by id. Answered by `done`. */
 export interface ApiKeysUsed {
   kind: 'apiKeysUsed'
   uses: [keyId: string, atMs: number][]
   options: WriteOptions
 }
 
-/** A scoped key as it is stored: its SHA-256, never the key. */
+/** A scoped key as it is stored, by its SHA-256 without the key. */
 export interface ApiKeyRow {
   keyId: string
   name: string
@@ -50,31 +49,30 @@ export interface ApiKeyRow {
   agents: string[]
   digest: string
   createdAtMs: number
-  /** Id of the principal who made it; `root` for keys of versions that did not store it. */
+  /** The id of the principal that created the key; `root` for keys of versions that did not store it. */
   madeBy: string
-  /** The first key of its line, which is the key itself if no other key made it (docs/adr/0033-lines-of-keys.md). */
+  /** The first key of its lineage, by default the key itself (docs/adr/0033-lines-of-keys.md). */
   line: string
-  /** When it stops working; never when absent. */
+  /** When the key expires; never when absent. */
   expiresAtMs?: number
-  /** When it was last used, as far as that is stored; never when absent. */
+  /** The last stored use; absent for an unused key. */
   lastUsedAtMs?: number
 }
 
 export interface ApiKeysOutcome {
   kind: 'apiKeys'
   rows: ApiKeyRow[]
-  /** Whether there are more after the last one. */
   more: boolean
 }
 
-/** A scoped key that was made, with the key itself; its idempotent answer is stored sealed only. */
+/** A new scoped key with the key itself. Its idempotent answer is only stored sealed. */
 export interface ApiKeyMadeOutcome {
   kind: 'apiKeyMade'
   row: ApiKeyRow
   key: string
-  /** Present if it has to be approved first. */
+  /** Present if the key must be approved first. */
   proposed?: ProposedAs
-  /** False for an idempotent answer whose key was deleted since, and while the key is proposed. */
+  /** False while the key is proposed, and for an idempotent answer whose key was deleted since. */
   live: boolean
   replayed?: boolean
 }
@@ -85,11 +83,11 @@ const isMade = members<{ kind: 'apiKeyMade'; row: { keyId: string; digest: strin
   key: isText,
 })
 
-/** Whether a value is the answer that shows a key; answers of earlier versions lack some members. */
+/** Checks the answer that shows a key; answers of earlier versions lack some members. */
 export const isApiKeyMade: Check<ApiKeyMadeOutcome> = (value): value is ApiKeyMadeOutcome => isMade(value)
 
-/** Keys that a commit has made or removed; sent before its outcomes. */
+/** Keys that a commit has created or removed; sent before its outcomes. */
 export interface ApiKeyChanges {
-  made: ApiKeyRow[]
-  gone: string[]
+  created: ApiKeyRow[]
+  removed: string[]
 }

@@ -1,18 +1,21 @@
 import type { WriteOptions } from './command-options.js'
 
-/* What the server records about itself on its audit strand (docs/FORMAT.md, The audit strand). */
+/*
+ * Messages about the audit strand, on which the server records its own operations (docs/FORMAT.md, The audit
+ * strand).
+ */
 
-/** A record for the audit strand: the type and the members of its body. */
+/** A record of the audit strand: its type and body. */
 export type AuditEntry =
-  | { type: 'sys/imported'; body: ImportTold }
-  | { type: 'sys/restored'; body: RestoreTold }
+  | { type: 'sys/imported'; body: ImportAudit }
+  | { type: 'sys/restored'; body: RestoreAudit }
   | { type: 'sys/loss_accepted'; body: LossAccepted }
-  | { type: 'sys/license'; body: LicenseTold }
+  | { type: 'sys/license'; body: LicenseAudit }
 
-/** An import, before its first change and at its end. */
-export interface ImportTold {
+/** An import: one record before its first change, and one at its end. */
+export interface ImportAudit {
   state: 'begun' | 'ended'
-  /** Seq of the record about its beginning. */
+  /** The seq of the record of its beginning. */
   begun_seq?: number
   agent: string
   strand: string
@@ -20,54 +23,51 @@ export interface ImportTold {
   /** As in the manifest of the export. */
   from_seq: number
   to_seq: number
-  /** Records that were new, at its end. */
+  /** At its end: the number of new records. */
   imported?: number
-  /** Whether the agent takes writes, at its end. */
+  /** At its end: whether the agent takes writes. */
   open?: boolean
-  /** The code that it was refused with. */
+  /** The code of its refusal. */
   code?: string
 }
 
-/** The restore that this data directory was made by. */
-export interface RestoreTold {
+/** The restore that created this data directory. */
+export interface RestoreAudit {
   restored_at_ms: number
-  /** When the backup was begun. */
   backup_made_at_ms: number
-  /** Program version of the backup. */
   backup_version: string
-  /** RFC 6962 root over the chain heads of the backup. */
+  /** The RFC 6962 root over the chain heads of the backup. */
   heads_root: string
 }
 
-/** Durable segments of a cluster's log that are missing, which was accepted at a node. */
+/** A loss of durable segments of the cluster log, which an operator accepted at a node. */
 export interface LossAccepted {
   accepted_at_ms: number
   node: string
   shard: number
-  /** The first segment that is missing. */
+  /** The first missing segment. */
   from_segment: number
-  /** The last one that the node knew to be durable. */
-  known: SegmentTold
-  /** What the log had of that number, or its last segment; null where it had none. */
-  there: SegmentTold | null
+  /** The last segment that the node knew to be durable. */
+  known: SegmentRef
+  /** The segment of that number in the log, or the last one; null for an empty log. */
+  there: SegmentRef | null
 }
 
-interface SegmentTold {
+interface SegmentRef {
   segment: number
   hash: string
 }
 
-/** The license that the add-on uses from now on; never the license key. */
-export interface LicenseTold {
+/** The license that the add-on uses from now on. It never contains the license key. */
+export interface LicenseAudit {
   state: 'valid' | 'expired' | 'invalid' | 'absent'
   licensee: string | null
   expires_at_ms: number | null
   features: string[]
-  /** Public key of the license authority. */
   authority: string | null
 }
 
-/** Makes the server's audit strand if there is none. Answered by `done`. */
+/** Creates the audit strand if it does not exist. Answered by `done`. */
 interface AuditOpen {
   kind: 'auditOpen'
   agent: string
@@ -79,17 +79,16 @@ interface AuditAppend {
   kind: 'auditAppend'
   agent: string
   entry: AuditEntry
-  /** Writes only if the last such record of this type says something else. */
+  /** Appends only if the last record of this type differs. */
   changesOnly: boolean
   options: WriteOptions
 }
 
-/** Every command about the audit strand. */
 export type AuditCommand = AuditOpen | AuditAppend
 
-/** The record is written, or was not needed. */
+/** The record was appended, or was not needed. */
 export interface AuditedOutcome {
   kind: 'audited'
-  /** Seq of the record. */
+  /** The seq of the record, if one was appended. */
   seq?: number
 }

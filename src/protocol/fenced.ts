@@ -1,27 +1,26 @@
-/** How the thread of a shard ends whose place in the cluster's log another node has taken. */
+/** The error of a shard thread whose segment number in the cluster's log another node has taken. */
 export const fencedMessage = 'Another node owns the shard'
 
-/** Whether a thread ended so. The class of an error is lost between threads. */
+/** The class of an error is lost between threads, so its message is compared. */
 export function isFenced({ message }: Error): boolean {
   return message === fencedMessage
 }
 
-const HELD = ' owns the shard, and is alive'
+const HELD_SUFFIX = ' owns the shard, and is alive'
 
-/** How the thread of a shard ends that another node owns, before it has opened anything. */
+/** The error of a shard thread that finds, before it opens anything, that another node owns the shard. */
 export function heldMessage(node: string): string {
-  return `The node ${node}${HELD}`
+  return `The node ${node}${HELD_SUFFIX}`
 }
 
-/** Whether a thread ended so. */
 export function isHeld({ message }: Error): boolean {
-  return message.endsWith(HELD)
+  return message.endsWith(HELD_SUFFIX)
 }
 
-/** How the thread of a shard ends whose log in the cluster's database lacks something that was durable. */
+/** The error of a shard thread whose log in the cluster's database lacks durable segments. */
 export const lostLogMessage = 'The cluster’s log has lost what it had acknowledged'
 
-/** Whether a thread ended so: what its node has told is true no more. What is missing may be said behind. */
+/** The message may continue with what is missing. The node must not serve its state any more. */
 export function hasLostLog({ message }: Error): boolean {
   return message.startsWith(lostLogMessage)
 }

@@ -3,14 +3,13 @@ import type { UserAccess, WriteOptions } from './command-options.js'
 import type { Author } from './proposal-messages.js'
 
 /*
- * Messages about edges, and about a strand as it was. An edge is in the shard of its source, in both indexes, so that
- * one transaction adds or removes it (docs/adr/0018-graph.md).
+ * Messages about edges and past states of strands. An edge is in the shard of its source, in both indexes, so
+ * that one transaction adds or removes it (docs/adr/0018-graph.md).
  */
 
-/** Adds an edge, or gives an existing one another weight. `dst` was checked before: agents are never removed. */
+/** Adds an edge or changes its weight. `dst` was checked before, because agents are never removed. */
 export interface EdgeAdd {
   kind: 'edgeAdd'
-  /** The source. */
   agent: string
   dst: string
   edgeType: string
@@ -18,41 +17,39 @@ export interface EdgeAdd {
   options: WriteOptions
 }
 
-/** Removes an edge, as the zone of its source allows. */
+/** Removes an edge, if the zone of its source allows it. */
 export interface EdgeRemove extends Author {
   kind: 'edgeRemove'
-  /** The source. */
   agent: string
   dst: string
   edgeType: string
   options: WriteOptions
 }
 
-/** The place of one edge among those of its agent: by type, then by the agent at the other end. */
-export interface EdgePlace {
+/** The position of an edge in the list of its agent: by type, then by the other agent. */
+export interface EdgeCursor {
   edgeType: string
   other: string
 }
 
 /**
- * Some edges of one agent, in order. `out` goes to the shard of the agent; `in` to every shard, each of which answers
- * with the edges whose source it owns, whether it knows the agent or not.
+ * Lists edges of one agent, in order. `out` goes to the shard of the agent. `in` goes to every shard, which
+ * answers with the edges whose source it owns, whether or not it has the agent.
  */
 export interface EdgeList {
   kind: 'edgeList'
   agent: string
   direction: 'out' | 'in'
   edgeType?: string
-  /** The edges as they were then; as they are now when absent. */
+  /** The edges as of this moment; the current ones when absent. */
   asOf?: Hlc
-  after?: EdgePlace
-  /** The most edges in the answer. */
+  after?: EdgeCursor
+  /** The maximum of edges in the answer. */
   limit: number
-  /** The most rows of the index that are looked at, those of removed edges included. */
+  /** The maximum of index rows to scan, including those of removed edges. */
   lookMax: number
 }
 
-/** One edge. */
 export interface EdgeRow {
   src: string
   dst: string
@@ -60,17 +57,16 @@ export interface EdgeRow {
   weight: number
 }
 
-/** Edges of one shard, in order. */
 export interface EdgesOutcome {
   kind: 'edges'
   edges: EdgeRow[]
-  /** Rows of the index that were looked at. */
+  /** Index rows that were scanned. */
   looked: number
-  /** The last place that was looked at; absent when nothing comes after it. */
-  reached?: EdgePlace
+  /** The last scanned position; absent at the end. */
+  reached?: EdgeCursor
 }
 
-/** A strand as it was: at a moment, or at a seq that an earlier page names. */
+/** Reads a past state of a strand: at a moment, or at a seq that an earlier page names. */
 export interface StrandThen {
   kind: 'strandThen'
   agent: string
@@ -78,7 +74,7 @@ export interface StrandThen {
   access?: UserAccess
 }
 
-/** A strand as it was. Before its genesis record there was none: no `head`. */
+/** A past state of a strand; without `head` before its genesis record. */
 export interface StrandThenOutcome {
   kind: 'strandThen'
   shard: number

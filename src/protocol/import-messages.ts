@@ -5,17 +5,16 @@ import type { WriteOptions } from './command-options.js'
 import type { Author, Mutation, Vote } from './proposal-messages.js'
 
 /*
- * How exports are imported: a reader of the pool checks their records, the shard of the agent commits them
- * (docs/adr/0022-import.md).
+ * Messages of imports: a reader thread checks the records of an export, and the shard of the agent commits
+ * them (docs/adr/0022-import.md).
  */
 
-/** What a record of a mutation says besides it. */
 interface Mutated {
-  /** Seq of the proposal that led to it. */
+  /** The seq of the proposal that caused the mutation. */
   mutatedBy?: number
 }
 
-/** The effect of a server's record, which the shard keeps in its tables too. */
+/** The effect of a system record on the tables of the shard. */
 export type Effect =
   | { kind: 'genesis'; zone: Zone; createdAtMs: number }
   | ({ kind: 'record'; action: RecordAction; target: string; targetSeq: number } & Mutated)
@@ -41,39 +40,39 @@ export type Effect =
       reason?: string
     }
 
-/** An effect with the seq of its record. */
 export type EffectAt = { seq: number } & Effect
 
-/** Records of an export that were checked: links, hashes, signatures, bodies. The last one is signed. */
+/**
+ * Checked records of an export: links, hashes, signatures and bodies are valid, and the last record is
+ * signed.
+ */
 export interface CheckedRecords {
-  /** In the form of a store's block, without agent number and key index. */
+  /** The records in the form of a store's block, without agent number and key index. */
   chunk: Uint8Array
   firstSeq: number
   lastSeq: number
-  /** Hash of the last one. */
   lastHash: string
-  /** The key in force at the first one. */
+  /** The key in force at the first record. */
   key: string
   effects: EffectAt[]
-  /** Body commitments of the erased ones, 64 hex digits, by seq. */
+  /** Body commitments of erased records, 64 hex digits, by seq. */
   commitments: [seq: number, commitment: string][]
 }
 
 /**
- * Appends checked records after the head of their strand, which is made when they begin with its genesis record;
- * records that exist already are skipped. From the first new record on, the agent takes no writes. Answered by
- * `imported`.
+ * Appends checked records to their strand, which is created if they begin with its genesis record. Existing
+ * records are skipped. From the first new record on, the agent takes no writes. Answered by `imported`.
  */
 interface StrandImport extends CheckedRecords {
   kind: 'strandImport'
   agent: string
   strand: string
-  /** Whether the caller may continue a strand that takes writes (`admin:*`). */
+  /** Whether the caller may append to a strand that takes writes (`admin:*`). */
   admin: boolean
-  /** The agents that the caller's key is limited to; empty means no limit. */
+  /** The agents to which the caller's key is limited; empty means no limit. */
   agents: readonly string[]
-  /** Whether the audit strand has recorded this import; without that nothing is changed: `importUntold`. */
-  told: boolean
+  /** Whether the audit strand has recorded the import; otherwise nothing changes (`auditRequired`). */
+  audited: boolean
   options: WriteOptions
 }
 
@@ -83,33 +82,26 @@ interface StrandImportEnd {
   agent: string
   strand: string
   lastSeq: number
-  /**
-   * The seed of the key in force, where it follows neither from the master seed nor from the agent's row; it was
-   * claimed before.
-   */
+  /** The seed of the key in force, if it is not derivable from the master seed or stored. Claimed before. */
   seed?: Uint8Array
-  /** More of the strand is to come: the agent still takes no writes. */
+  /** True if more records will follow, so that the agent still takes no writes. */
   hold: boolean
   /** As in `StrandImport`. */
-  told: boolean
+  audited: boolean
   options: WriteOptions
 }
 
-/** Everything about imports that a shard can be asked. */
 export type ImportCommand = StrandImport | StrandImportEnd
 
-/** The import would change something, and the audit strand has to record it first. */
-export interface ImportUntoldOutcome {
-  kind: 'importUntold'
+/** The audit strand must record the import before it changes anything. */
+export interface AuditRequiredOutcome {
+  kind: 'auditRequired'
 }
 
-/** The state of the strand. */
 export interface ImportedOutcome {
   kind: 'imported'
-  /** Records that were new. */
   imported: number
   headSeq: number
   headHash: string
-  /** Whether the agent takes writes. */
   open: boolean
 }

@@ -1,59 +1,70 @@
 import { hasKind, type Check } from '../base/shape.js'
 
 /*
- * What two nodes say to each other over a link, beside frames of shards (docs/adr/0047-links.md). Each front of a
- * node is one of the shards that the other node owns. Both run the same version of the program, which the first message says, so
- * what follows is not checked. The term of a thread tells it from those before.
+ * Messages between two nodes over a link, beside frames of shards (docs/adr/0047-links.md). Each front of a
+ * node is also a front of the shards that the other node owns. The first message names the version of the
+ * program, which both nodes share, so later messages are not checked. A term distinguishes the threads of a
+ * shard.
  */
 
-/** A node, from its start to its end. */
+/** One run of a node, from start to end. */
 export interface NodeId {
   node: string
   incarnation: number
 }
 
-/** What a front of another node says. */
+/** A thread of a shard. */
+interface ThreadName {
+  shard: number
+  term: number
+}
+
+/** The number of the last frame with notices that was processed. */
+interface NoticeProgress extends ThreadName {
+  noticeNo: number
+}
+
+/** A message of a front to the owner of shards. */
 export type ToOwner =
-  /** The first message: who it is, and whom it expects. */
+  /** The first message: the sender and the expected receiver. */
   | { kind: 'hello'; version: string; from: NodeId; to: NodeId }
-  /** By its clock, milliseconds. */
+  /** `atMs` is by the sender's clock. */
   | { kind: 'ping'; atMs: number }
-  /** It has learnt what it must know of a shard, and what was told up to a frame. */
-  | { kind: 'serves'; shard: number; term: number; told: number }
-  /** It has taken what a frame told. */
-  | { kind: 'taken'; shard: number; term: number; told: number }
-  /** It sends nothing more to a shard that is to have another owner, and lets nobody in by what that has told. */
-  | { kind: 'released'; shard: number; term: number }
-  /** It keeps nothing of what the thread of a shard has told, or never talks to it: nobody need wait for it. */
-  | { kind: 'leaves'; shard: number; term: number }
-  /** It ends, and answers nobody any more: it need not be waited for until it may not. */
+  /** The front serves: it has caught up, and has processed the notices up to a number. */
+  | ({ kind: 'serves' } & NoticeProgress)
+  /** The front has processed the notices up to a number. */
+  | ({ kind: 'acknowledged' } & NoticeProgress)
+  /** The front sends nothing more to a shard that moves, and accepts no credential by its state. */
+  | ({ kind: 'released' } & ThreadName)
+  /** The front holds no state of a shard's thread: the owner must not wait for it. */
+  | ({ kind: 'leaves' } & ThreadName)
+  /** The front ends and answers no more clients, so the owner need not wait for its lease to expire. */
   | { kind: 'ends' }
-  /** A call, or the answer to one. */
+  /** A call, or the reply to one. */
   | { kind: 'call'; message: unknown }
 
-/** Whether a message is of such a front; of the same version, so it is what it says. */
+/** Not checked further, because the sender has the same version. */
 export const isToOwner: Check<ToOwner> = hasKind
 
-/** What an owner of shards says. */
+/** A message of the owner of shards to a front. */
 export type ToFront =
   /** The first message: the number of the front. */
   | { kind: 'welcome'; front: number }
   | { kind: 'refused'; reason: string }
-  /** It may answer for so long from when it asked. */
+  /** The front may answer for `forMs` after its ping. */
   | { kind: 'pong'; atMs: number; forMs: number; readOnly: boolean }
-  /** The thread of a shard is there; one of a later owner has a higher term. */
-  | { kind: 'joined'; shard: number; term: number }
-  /** It is to have another owner: nothing more may be sent to it. */
-  | { kind: 'leaving'; shard: number; term: number }
-  /** It has ended. */
-  | { kind: 'left'; shard: number; term: number }
-  /** Every front has taken what a frame told. */
-  | { kind: 'allTaken'; shard: number; term: number; told: number }
-  /** It is about to give all its shards up, and is to have none. */
+  /** The thread of a shard is open. A later owner has a higher term. */
+  | ({ kind: 'joined' } & ThreadName)
+  /** The shard moves to another owner: the front must send no more commands. */
+  | ({ kind: 'leaving' } & ThreadName)
+  /** The thread of a shard has ended. */
+  | ({ kind: 'left' } & ThreadName)
+  /** Every front has processed the notices up to a number. */
+  | ({ kind: 'allAcknowledged' } & NoticeProgress)
+  /** The owner is stopping: it releases all its shards and must get none. */
   | { kind: 'stops' }
-  /** It has given a shard up for the other node to have. */
+  /** The owner has released a shard so that the receiver can take it. */
   | { kind: 'offered'; shard: number }
   | { kind: 'call'; message: unknown }
 
-/** The same of the owner. */
 export const isToFront: Check<ToFront> = hasKind

@@ -4,7 +4,7 @@ import type { Refusal } from '../base/errors.js'
 import type { GrantText } from '../auth/grant.js'
 import type { Policy } from '../auth/row-policy.js'
 import type { Hlc } from '../strand/hlc.js'
-import type { LogPlace } from '../strand/log-place.js'
+import type { RecordPosition } from '../strand/record-position.js'
 import type { Zone } from '../strand/zone.js'
 import type {
   ApiKeyCreate,
@@ -28,7 +28,7 @@ import type {
 } from './auth-messages.js'
 import type { Signing, UserAccess, WriteOptions } from './command-options.js'
 import type { GraphCommand, GraphOutcome } from './graph-messages.js'
-import type { ImportCommand, ImportedOutcome, ImportUntoldOutcome } from './import-messages.js'
+import type { ImportCommand, ImportedOutcome, AuditRequiredOutcome } from './import-messages.js'
 import type { OrganismCommand, OrganismAnswer } from './organism-messages.js'
 import type { Author, ProposalCommand, ProposalOutcome, ProposalRules } from './proposal-messages.js'
 import type {
@@ -44,18 +44,18 @@ import type {
 import type { ServerLogCommand, ServerLogOutcome } from './server-log-messages.js'
 
 /*
- * Messages between the front thread and the shard workers. Each is a plain value; they cross between threads in frames
- * (frame.ts). Bodies are sent to the shard as they arrived and come back as wire JSON text, so that the front thread
- * neither parses nor renders records (docs/adr/0003-shards-render-wire-bodies.md).
+ * Messages between fronts and shard threads. Each is a plain value that crosses threads in frames (frame.ts).
+ * Bodies reach the shard as received and return as wire JSON, so that a front neither parses nor renders
+ * records (docs/adr/0003-shards-render-wire-bodies.md).
  */
 
-/** Makes an agent. The seed is absent when the key pair is derived from the master seed. */
+/** Creates an agent. Without a seed, the key pair is derived from the master seed. */
 export interface AgentCreate {
   kind: 'agentCreate'
   agent: string
   zone: Zone
   seed?: Uint8Array
-  /** One of many agents of an organism that is being made: others do not wait for all of them. */
+  /** Whether it is one of many agents of a new organism, for all of which other callers must not wait. */
   isMember?: true
   options: WriteOptions
 }
@@ -72,7 +72,7 @@ export interface AgentHead {
   access?: UserAccess
 }
 
-/** Replaces the row policies of an agent, which were checked already. */
+/** Replaces the row policies of an agent. The policies were checked before. */
 export interface PoliciesSet extends Author {
   kind: 'policiesSet'
   agent: string
@@ -85,7 +85,9 @@ export interface PoliciesGet {
   agent: string
 }
 
-/** Claims a public key for one agent, on the shard that owns the key; claiming again for the same agent is fine. */
+/**
+ * Claims a public key for one agent, in the shard of the key. A repeated claim for the same agent succeeds.
+ */
 export interface KeyClaim {
   kind: 'keyClaim'
   publicKey: string
@@ -93,19 +95,18 @@ export interface KeyClaim {
 }
 
 /**
- * Ties an Idempotency-Key to a request that belongs to no single agent, on the shard that owns the key; 422 when it is
- * tied to another request. Answered by `claimed`.
+ * Binds an Idempotency-Key to a request that belongs to no single agent, in the shard of the key; 422 if the
+ * key is bound to another request. Answered by `claimed`.
  */
 export interface RequestClaim {
   kind: 'requestClaim'
-  /** The key, which decides the shard. */
+  /** The key, which determines the shard. */
   agent: string
-  /** The request. */
   body: Uint8Array
   options: WriteOptions
 }
 
-/** One page of a strand for a stream: from `fromSeq`, or from the first record at or after `since`. */
+/** Reads a page of a strand for a stream, from `fromSeq` or from the first record at or after `since`. */
 export interface StreamPage {
   kind: 'streamPage'
   agent: string
@@ -114,28 +115,25 @@ export interface StreamPage {
   limit: number
 }
 
-/** One page of the whole shard in the order of its log, after the place `after`. */
+/** Reads a page of the whole shard in log order, after `after`. */
 export interface LogPage {
   kind: 'logPage'
-  after: LogPlace
+  after: RecordPosition
   /**
-   * Places from cursors that were made when the directory had another number of shards, one list for each such number:
-   * records up to them are left out.
+   * Positions of cursors from before a reshard, one list per former number of shards; records up to them are
+   * skipped.
    */
-  seen?: readonly LogPlace[][]
+  seen?: readonly RecordPosition[][]
   agents?: string[]
   limit: number
 }
 
-/**
- * Starts or stops sending the commits of `agent` to a front as events; of all agents when it is empty. Answered by
- * `watching`.
- */
+/** Starts or stops sending commits of `agent` (empty: of all agents) as events. Answered by `watching`. */
 export interface Watch {
   kind: 'watch'
   agent: string
   on: boolean
-  /** The number that the front has at the thread that it is sent to; the link to that puts it in. */
+  /** The number of the front at the receiving thread; set by the link. */
   front: number
 }
 
@@ -146,40 +144,40 @@ export interface CheckpointSign {
   size: number
   root: string
   /**
-   * Which key may sign. `then`: the one in force after the `size` records, if it still is. `now`: the one in force now,
-   * which the strand's rotations lead to (docs/FORMAT.md, A checkpoint of the past).
+   * The key that may sign. `then`: the key in force after the `size` records, if it still is. `now`: the
+   * current key, to which the strand's rotations lead (docs/FORMAT.md, A checkpoint of the past).
    */
   by: 'then' | 'now'
 }
 
-/** What a reader needs to go through a strand by itself. */
 export interface StrandLocate {
   kind: 'strandLocate'
   agent: string
-  /** The record whose seq is wanted, if given. */
+  /** The record whose seq is requested, if any. */
   hash?: string
   access?: UserAccess
 }
 
-/** Brings the shard's store up to its log, for whoever reads the store without the shard. Answered by `flushed`. */
+/** Brings the store up to its log, for a reader without the shard. Answered by `flushed`. */
 export interface StoreFlush {
   kind: 'storeFlush'
-  /** Whether the shard then rests, so that its store stays as it is, until `storeGoOn`, or `limits.storeRestMs`. */
+  /** Whether the shard then pauses writes to its store until `storeResume`, or for `limits.storePauseMs`. */
   rest: boolean
 }
 
-/** Ends the rest of a shard. Answered by `done`. */
-export interface StoreGoOn {
-  kind: 'storeGoOn'
+/** Ends the pause of a shard. Answered by `done`. */
+export interface StoreResume {
+  kind: 'storeResume'
 }
 
-/** Who sent a command. */
 export interface Sent {
-  /** Id of the principal: a shard takes reads and long writes of callers in turn. Absent for the server itself. */
+  /**
+   * The id of the principal, by which a shard schedules reads and long writes fairly; absent for the server
+   * itself.
+   */
   caller?: string
 }
 
-/** Everything that a shard can be asked. */
 export type Command = Sent &
   (
     | AgentCreate
@@ -207,7 +205,7 @@ export type Command = Sent &
     | CheckpointSign
     | StrandLocate
     | StoreFlush
-    | StoreGoOn
+    | StoreResume
     | ApiKeyCreate
     | ApiKeyList
     | ApiKeyDelete
@@ -221,75 +219,72 @@ export type Command = Sent &
     | ServerLogCommand
   )
 
-/** Names the caller of a command, unless it is a short write of a record, which the shard does not take in turn. */
+/**
+ * Adds the caller to a command, except to a short write of a record, which the shard does not schedule by
+ * caller.
+ */
 export function sentBy<C extends Command>(caller: string, command: C): C {
   const isRecord = command.kind === 'recordAppend' || command.kind === 'ingestOne'
   if (isRecord && command.body.length <= limits.shortWriteBytesMax) return command
   return { ...command, caller }
 }
 
-/** A command by its kind. */
 export type CommandOf<K extends Command['kind']> = Extract<Command, { kind: K }>
 
-/** A finished answer in wire JSON. */
+/** A complete answer in wire JSON. */
 export interface ReplyOutcome {
   kind: 'reply'
   status: number
   body: string
   replayed?: boolean
-  /** It shows a record that is deleted or erased. */
+  /** Whether it shows a deleted or erased record. */
   gone?: true
 }
 
-/**
- * Rows in wire JSON, UTF-8, and where to continue; no cursor at the end. They are bytes, because texts would be decoded
- * and encoded again.
- */
+/** Rows in wire JSON, as UTF-8 bytes to avoid decoding and encoding; without a cursor at the end. */
 export interface RowsOutcome {
   kind: 'rows'
   rows: Uint8Array[]
   cursor?: PageCursor
-  /** Of a query: the conditions, by their places, that compare a number with a record's text, or the reverse. */
+  /** For a query: the indexes of conditions that compare a number with a text of a record, or the reverse. */
   mismatched?: number[]
 }
 
-/** Events for one stream; `end` when they reach the last commit, so that the next one comes as an event. */
+/** Events for one stream. `end`: they reach the last commit, so the next one arrives as an event. */
 export interface PageOutcome {
   kind: 'page'
   events: StreamEvent[]
-  /** Where the next page starts, including events that were left out. */
+  /** The seq of the next page, after skipped events. */
   nextSeq: number
   reached: Hlc
   end: boolean
 }
 
-/** The result of an ingest chunk. */
 export interface IngestedOutcome {
   kind: 'ingested'
   accepted: number
   rejected: number
-  /** Refused lines that were kept as records. */
+  /** Refused lines that were stored as records. */
   kept?: number
-  /** Accepted lines that had already been written before. */
+  /** Accepted lines that were already stored. */
   duplicates?: number
-  /** How many lines were refused with each code; idempotent answers of earlier versions lack it. */
+  /** The number of refused lines by code; absent in idempotent answers of earlier versions. */
   rejectedByCode?: Record<string, number>
-  /** The first of them. */
+  /** The first refused lines. */
   faults: LineFault[]
   agents: AgentIngested[]
   replayed?: boolean
 }
 
 /**
- * Whether an outcome is kept under its Idempotency-Key. Like any refusal, one in which nothing was accepted and
- * something refused is decided again each time, so that the caller can correct the request; so is an outcome of lines
- * that name no agent.
+ * Whether an outcome is stored under its Idempotency-Key. An outcome with refusals and nothing accepted is
+ * not, like any refusal, so that the caller can correct the request. Nor is an outcome of lines that name no
+ * agent.
  */
-export function isKept({ accepted, rejected, kept = 0, agents }: IngestedOutcome): boolean {
+export function isStoredOutcome({ accepted, rejected, kept = 0, agents }: IngestedOutcome): boolean {
   return (accepted + kept > 0 || rejected === 0) && agents.some(({ agent }) => agent !== '')
 }
 
-/** The lines of one agent in an ingest chunk. */
 export interface AgentIngested {
   agent: string
   accepted: number
@@ -299,55 +294,52 @@ export interface AgentIngested {
   chainHead: string
 }
 
-/** Why one line was refused. */
 export interface LineFault {
   line: number
   agent: string
   refusal: Refusal
 }
 
-/** Where a strand is now. */
 export interface LocatedOutcome {
   kind: 'located'
   shard: number
   agentNo: number
   strand: string
   publicKey: string
-  /** The keys before it, each with the seq of the rotation by which it named the next. */
+  /** Earlier keys, each with the seq of the rotation that named its successor. */
   retiredKeys: readonly { publicKey: string; lastSeq: number }[]
   headSeq: number
   headHash: string
-  /** The seq of the wanted record. */
+  /** The seq of the requested record. */
   seq?: number
-  /** For a user: what the policies allow it to read. */
+  /** For a user: the records that its policies allow. */
   readable?: GrantText
 }
 
-/** What is committed when watching begins: HLC of the shard's last record. */
+/** The HLC of the shard's last record when watching begins. */
 export interface WatchingOutcome {
   kind: 'watching'
   reached: Hlc
 }
 
-/** An Idempotency-Key is tied to the request. */
+/** An Idempotency-Key is bound to the request. */
 export interface ClaimedOutcome {
   kind: 'claimed'
-  /** 24 random hex digits, the same whenever the request is repeated: for a name that the server is to choose. */
+  /** 24 random hex digits for a name that the server chooses, the same for each repeated request. */
   drawn: string
 }
 
-/** The number of the last segment of the log that the store has. */
+/** The number of the last log segment in the store. */
 export interface FlushedOutcome {
   kind: 'flushed'
   segment: number
 }
 
-/** The command was carried out; there is nothing more to say. */
+/** The command was executed and has no result. */
 export interface DoneOutcome {
   kind: 'done'
 }
 
-/** Everything that a shard can answer. */
 export type Outcome =
   | Refusal
   | ReplyOutcome
@@ -367,26 +359,24 @@ export type Outcome =
   | GraphOutcome
   | OrganismAnswer
   | ImportedOutcome
-  | ImportUntoldOutcome
+  | AuditRequiredOutcome
   | AuthOutcome
   | RevocationsOutcome
   | MailDueOutcome
   | ServerLogOutcome
 
-/** One committed record for streams. `data` is the wire JSON of the event. */
+/** A committed record for streams. `data` is the wire JSON of the event. */
 export interface StreamEvent {
   agent: string
   seq: number
   hlc: string
-  /** Distinguishes it from the next record of its shard if that has the same HLC (src/strand/log-place.ts). */
+  /** Distinguishes records of its shard with the same HLC (src/strand/record-position.ts). */
   tie?: string
   data: string
 }
 
-/** What a shard worker is started with. */
 export interface ShardSettings {
   shard: number
-  /** Directory of the shard's store. */
   path: string
   /** 32 bytes. */
   masterSeed: Uint8Array

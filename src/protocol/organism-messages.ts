@@ -2,30 +2,30 @@ import type { Zone } from '../strand/zone.js'
 import type { WriteOptions } from './command-options.js'
 
 /*
- * Messages about an organism's row, which is in the shard of `<organism_id>::auth`, so that one transaction checks the
- * row and makes the auth namespace (docs/adr/0017-organisms.md).
+ * Messages about the row of an organism, which is in the shard of `<organism_id>::auth`, so that one
+ * transaction checks the row and creates the auth namespace (docs/adr/0017-organisms.md).
  */
 
-/** An agent that is made together with its organism. */
+/** An agent that is created with its organism. */
 export interface OrganismMember {
-  /** Without the organism's id. */
+  /** Without the id of the organism. */
   name: string
   zone: Zone
 }
 
-/** An organism as it is kept. */
+/** An organism as it is stored. */
 export interface OrganismRow {
   organismId: string
   name: string
-  /** The members that it was made with; later ones are found by their addresses. */
+  /** The initial members; later ones are found by their addresses. */
   members: OrganismMember[]
   createdAtMs: number
 }
 
-/** Makes the row of an organism; its members are made after it, each on its own shard. */
+/** Creates the row of an organism. Its members are created afterwards, each in its own shard. */
 interface OrganismCreate {
   kind: 'organismCreate'
-  /** `<organism_id>::auth`, which decides the shard. */
+  /** `<organism_id>::auth`, which determines the shard. */
   agent: string
   organismId: string
   name: string
@@ -33,37 +33,32 @@ interface OrganismCreate {
   options: WriteOptions
 }
 
-/** One organism by its id. */
 interface OrganismGet {
   kind: 'organismGet'
   agent: string
   organismId: string
 }
 
-/** The organisms of the shard by id, after `after`. */
+/** Lists the organisms of the shard by id, after `after`. */
 interface OrganismList {
   kind: 'organismList'
   after: string
   limit: number
 }
 
-/** One organism. */
 export interface OrganismOutcome {
   kind: 'organism'
   row: OrganismRow
-  /** Whether it has an auth namespace. */
   initialised: boolean
 }
 
-/** Organisms of one shard, in order, and how many it has in all. */
+/** Organisms of one shard, in order; `total` counts all. */
 interface OrganismsOutcome {
   kind: 'organisms'
   rows: OrganismRow[]
   total: number
 }
 
-/** Every command about organisms. */
 export type OrganismCommand = OrganismCreate | OrganismGet | OrganismList
 
-/** Every outcome of these commands besides replies. */
 export type OrganismAnswer = OrganismOutcome | OrganismsOutcome

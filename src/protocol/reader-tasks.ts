@@ -19,7 +19,6 @@ import type { Manifest } from '../strand/strand-export.js'
 import type { CheckedRecords } from './import-messages.js'
 import { answerOf, type TaskAnswers } from './pool-tasks.js'
 
-/** What a reader thread of the pool is started with. */
 export const isReaderSettings = fields({ dataDir: isText })
 export type ReaderSettings = Checked<typeof isReaderSettings>
 
@@ -28,16 +27,16 @@ export interface ExportPageTask {
   shard: number
   agentNo: number
   strand: string
-  /** Every key that the strand has had, by the number in its records. */
+  /** Every key of the strand, by its number in the records. */
   publicKeys: string[]
   fromSeq: number
   toSeq: number
   bytesMax: number
-  /** For a user: what its read policies allow; other records are withheld. */
+  /** For a user: what its read policies allow. Other records are withheld. */
   readable?: GrantText
 }
 
-/** Export lines, whole ones in UTF-8, each ended by LF; where the next page begins; and the hash of the last record. */
+/** Whole export lines in UTF-8, each ended by LF; the seq of the next page; the hash of the last record. */
 const isExportPage = fields({ bytes: isBytes, nextSeq: isNumber, lastHash: isText })
 export type ExportPage = Checked<typeof isExportPage>
 
@@ -52,27 +51,26 @@ export interface InclusionTask extends TreeTask {
   seq: number
 }
 
-/** The root of a tree, and the sibling hashes that lead to it, hex. */
+/** The root of a tree, and the sibling hashes of the path to it, hex. */
 const isInclusion = fields({ root: isText, path: listOf(isText) })
 export type InclusionFound = Checked<typeof isInclusion>
 
-/** One record of a strand. */
 export interface RecordTask {
   shard: number
   agentNo: number
   seq: number
 }
 
-/** From the tree of the first `from` records to that of the first `size`. */
+/** A consistency proof from the tree of the first `from` records to that of the first `size`. */
 export interface ConsistencyTask extends TreeTask {
   from: number
 }
 
-/** Tree hashes and roots, hex. */
+/** The tree hashes of the proof and both roots, hex. */
 const isConsistency = fields({ path: listOf(isText), fromRoot: isText, toRoot: isText })
 export type ConsistencyFound = Checked<typeof isConsistency>
 
-/** Whole lines of an export that is imported, after the manifest and the lines that were checked before. */
+/** Whole lines of an imported export, after the manifest and the lines that were already checked. */
 export interface ImportCheckTask {
   manifest: Manifest
   /** Absent at the first record. */
@@ -80,38 +78,37 @@ export interface ImportCheckTask {
   lines: Uint8Array
 }
 
-/** The same, its lines in parts, with the file in which checked records wait. */
+/** The same with lines in parts, and the file that stages checked records. */
 export interface ImportStageTask extends Omit<ImportCheckTask, 'lines'> {
   stage: string
   lines: readonly Uint8Array[]
 }
 
-/** What was staged, or why not: the disk is full. */
+/** The staged lines, the first fault, or that the disk is full. */
 export type ImportStaged =
   | (Omit<Extract<ImportChecked, { ended: boolean }>, 'records'> & { staged: boolean })
   | Extract<ImportChecked, { fault: unknown }>
   | { full: true }
 
-/** The result of a check: how far the lines are valid, or the first fault in them. */
+/** The result of a check: the progress of valid lines, or the first fault. */
 export type ImportChecked =
   | {
-      /** Absent when no record can be committed yet. */
+      /** Absent if no record can be committed yet. */
       records?: CheckedRecords
       position: ExportPosition
       linesTaken: number
       bytesTaken: number
-      /** The trailer was among them and is valid. */
+      /** Whether the lines included a valid trailer. */
       ended: boolean
     }
   | {
-      /** `line` counts from 0 within these lines; `seq` is that of the record that is or was expected there. */
+      /** `line` counts from 0 within these lines; `seq` is that of the faulty or expected record. */
       fault: { line: number; seq: number; reason: string }
     }
 
-/** The tasks of a reader: what each is given, and what it answers. */
 export interface ReaderTasks {
   exportPage: { task: ExportPageTask; found: ExportPage }
-  /** Finds the seq of the record whose signature covers the record. */
+  /** The seq of the record whose signature covers the record. */
   sealEnd: { task: RecordTask; found: number }
   /** Hex. */
   treeRoot: { task: TreeTask; found: string }
@@ -120,7 +117,6 @@ export interface ReaderTasks {
   importCheck: { task: ImportStageTask; found: ImportStaged }
 }
 
-/** Whether a value is a place in a chain. */
 export const isPlace: Check<ChainPlace> = members<ChainPlace>({
   seq: isNumber,
   head: optional(isText),
@@ -129,7 +125,6 @@ export const isPlace: Check<ChainPlace> = members<ChainPlace>({
   sealAwaited: optional(isNumber),
 })
 
-/** Whether a value is the root of a part of a tree. */
 export const isSubtree: Check<Subtree> = members<Subtree>({ level: isNumber, rootHex: isText })
 
 const isPosition = members<ExportPosition>({
@@ -140,7 +135,6 @@ const isPosition = members<ExportPosition>({
 
 const isFull: Check<true> = (value) => value === true
 
-/** Checks of the answers. */
 export const readerAnswers: TaskAnswers<ReaderTasks> = {
   exportPage: isExportPage,
   sealEnd: isNumber,
@@ -160,26 +154,25 @@ export const readerAnswers: TaskAnswers<ReaderTasks> = {
   ),
 }
 
-/** A task on its way to the pool that has the store, in this thread, another one or another node. */
+/** A task for the pool of the thread or node that has the store. */
 export interface ReadCall {
   name: keyof ReaderTasks
   task: ReaderTasks[keyof ReaderTasks]['task']
 }
 
-/** Carries tasks to a pool of readers. */
+/** Runs tasks in a pool of readers. */
 export interface Readers {
   /** True when another task would be refused. */
   isFull(): boolean | Promise<boolean>
   run(call: ReadCall): Promise<unknown>
 }
 
-/** Long reads by their names, over what carries them. */
 export type Read = <Name extends keyof ReaderTasks>(
   name: Name,
   task: ReaderTasks[Name]['task'],
 ) => Promise<ReaderTasks[Name]['found']>
 
-/** @throws RefusedError when the pool refuses the task */
+/** Returns typed reads over readers. They throw RefusedError when the pool refuses the task. */
 export function readsBy(readers: Readers): Read {
   return async (name, task) => answerOf(readerAnswers[name], await readers.run({ name, task }))
 }

@@ -5,11 +5,9 @@ import type { RecordAction } from '../strand/proposal.js'
 import type { UserAccess, WriteOnce, WriteOptions } from './command-options.js'
 import type { Author } from './proposal-messages.js'
 
-/*
- * Messages about the records of an agent. Bodies are the bytes that arrived.
- */
+/* Messages about the records of an agent. Bodies are the received bytes. */
 
-/** Appends the record of one request body `{data, type?}`. `emerge`: make the agent when it does not exist. */
+/** Appends the record of a request body `{data, type?}`. `emerge`: create the agent if it does not exist. */
 export interface RecordAppend {
   kind: 'recordAppend'
   agent: string
@@ -19,7 +17,7 @@ export interface RecordAppend {
   access?: UserAccess
 }
 
-/** Appends the records of one request body `{records, atomic?}`. */
+/** Appends the records of a request body `{records, atomic?}`. */
 export interface BatchAppend {
   kind: 'batchAppend'
   agent: string
@@ -35,41 +33,43 @@ export interface EventHead {
   data: 'json' | 'text' | 'base64'
 }
 
-/** Appends one record whose body is the whole request body. */
+/** Appends one record whose body is the request body. */
 export interface IngestOne {
   kind: 'ingestOne'
   agent: string
   body: Uint8Array
-  /** A body that is refused becomes records of type `ingest/rejected`. */
+  /** Whether a refused body is stored as records of type `ingest/rejected`. */
   keep?: true
-  /** Why the front thread refuses it: it is only kept. */
+  /** The refusal of the front thread: the body is only stored as rejected. */
   refusal?: Refusal
-  /** `text`: integers beyond ±(2^53-1) are kept as strings. */
+  /** `text`: integers beyond ±(2^53-1) are stored as strings. */
   integers?: 'text'
   once?: WriteOnce
-  /** The attributes of the CloudEvent whose data is the body, and how the data is given. */
+  /** The attributes of the CloudEvent whose data is the body, and the encoding of the data. */
   event?: EventHead
   options: WriteOptions
   access?: UserAccess
 }
 
 /**
- * Appends the records of some NDJSON lines, whole lines only, the first of them number `firstLine` of the stream. With
- * `lineNumbers` the lines are `{agent, data, type?}` of agents of this shard and have those numbers; without, each is
- * the body of a record of `agent`. With `refusals` they are lines that the front thread has refused, and `agent` keeps
- * them: those of `lineNumbers`, or the whole chunk as one line. `mode`: `skip` leaves bad lines out, `keep` makes records of
- * type `ingest/rejected` of them, `reject` writes nothing when one is bad, `check` writes nothing at all.
+ * Appends the records of whole NDJSON lines, of which the first has the number `firstLine` in the stream.
+ * With `lineNumbers`, the lines are `{agent, data, type?}` of agents of this shard and have those numbers;
+ * otherwise, each line is the body of a record of `agent`. With `refusals`, the front thread has refused the
+ * lines of `lineNumbers`, or the whole chunk as one line, and `agent` stores them as rejected.
+ *
+ * `mode`: `skip` skips bad lines; `keep` stores them as records of type `ingest/rejected`; `reject` writes
+ * nothing if a line is bad; `check` never writes.
  */
 export interface IngestChunk {
   kind: 'ingestChunk'
-  /** Empty where each line names its own. */
+  /** Empty if each line names its agent. */
   agent: string
   chunk: Uint8Array
   firstLine: number
   lineNumbers?: number[]
   refusals?: Refusal[]
   mode: 'skip' | 'keep' | 'reject' | 'check'
-  /** `text`: integers beyond ±(2^53-1) are kept as strings. */
+  /** `text`: integers beyond ±(2^53-1) are stored as strings. */
   integers?: 'text'
   once?: WriteOnce
   options: WriteOptions
@@ -93,24 +93,24 @@ export interface RecordMutate extends Author {
   access?: UserAccess
 }
 
-/** One page of an agent's records, between two moments, oldest or newest first. */
+/** Reads a page of an agent's records between two moments, oldest or newest first. */
 export interface RecordQuery {
   kind: 'recordQuery'
   agent: string
   order: 'asc' | 'desc'
   limit: number
   from?: Hlc
-  /** The end, included; records are shown as of this moment. */
+  /** The inclusive end; records are shown as of this moment. */
   to?: Hlc
   types?: string[]
   where?: Condition[]
   cursor?: PageCursor
-  /** Bytes of rows after which it ends early; `limits.pageBytesMax` when absent. */
+  /** Bytes of rows after which the page ends early; `limits.pageBytesMax` when absent. */
   bytesMax?: number
   access?: UserAccess
 }
 
-/** Where a page continues: the next seq to look at, and the seq as of which the strand is read. */
+/** The position of the next page: its first seq, and the seq as of which the strand is read. */
 export interface PageCursor {
   nextSeq: number
   asOfSeq: number

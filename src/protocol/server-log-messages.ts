@@ -3,43 +3,43 @@ import type { LoggedHead } from '../strand/server-log.js'
 import type { WriteOptions } from './command-options.js'
 
 /*
- * The server log: one strand that names the heads of all others (docs/adr/0023-server-log.md). Every shard is asked for
- * its heads; the log and its index are in the shard of its agent.
+ * The server log: one strand that names the heads of all others (docs/adr/0023-server-log.md). Every shard
+ * reports its heads; the log and its index are in the shard of the log's agent.
  */
 
-/** Some heads of a shard that moved after the clock `after`, in commit order. Answered by `heads`. */
+/** Reads heads of a shard that moved after the clock `after`, in commit order. Answered by `heads`. */
 interface HeadsMoved {
   kind: 'headsMoved'
   after: Hlc
 }
 
-/** The heads of a shard's agents from the number `fromNo`, moved or not. Answered by `heads`. */
+/** Reads the heads of a shard's agents from the number `fromNo`, moved or not. Answered by `heads`. */
 interface HeadsAll {
   kind: 'headsAll'
   fromNo: number
 }
 
-/** A head, and the agent of its strand. */
 export interface AgentHead extends LoggedHead {
   agent: string
 }
 
-/** Checks whether strands still have the records that the log names. Answered by `headsHeld`. */
-interface HeadsHold {
-  kind: 'headsHold'
+/** Checks whether strands still have the records that the log names. Answered by `headsChecked`. */
+interface HeadsCheck {
+  kind: 'headsCheck'
   /** `limits.logRecordHeadsMax` at most. */
   heads: readonly AgentHead[]
 }
 
-/** Reads the heads of some strands in the log. Answered by `headsTold`. */
-interface LogTold {
-  kind: 'logTold'
+/** Reads the last logged heads of some strands. Answered by `logHeads`. */
+interface LogHeads {
+  kind: 'logHeads'
   agent: string
   strands: readonly string[]
 }
 
 /**
- * Makes the log if there is none, and indexes some of its records that are not indexed yet. Answered by `logOpened`.
+ * Creates the log if it does not exist, and indexes some records that are not indexed yet. Answered by
+ * `logOpened`.
  */
 interface LogOpen {
   kind: 'logOpen'
@@ -48,19 +48,19 @@ interface LogOpen {
 }
 
 /**
- * Writes heads to the log, in as many records as needed, all in one commit; for each strand only if it is longer than
- * the log says. Answered by `logAppended`.
+ * Appends heads to the log, in as many records as needed but in one commit. Skips a strand that is not longer
+ * than its logged head. Answered by `logAppended`.
  */
 interface LogAppend {
   kind: 'logAppend'
   agent: string
-  /** For each shard, the clock up to which all its heads are in the log after this. */
+  /** For each shard, the clock up to which all its heads are in the log after this append. */
   clocks: readonly Hlc[]
   heads: readonly LoggedHead[]
   options: WriteOptions
 }
 
-/** The newest head of a strand among the first `size` records of the log. Answered by `headLogged`. */
+/** Finds the newest head of a strand among the first `size` records of the log. Answered by `headLogged`. */
 interface LogFind {
   kind: 'logFind'
   agent: string
@@ -68,50 +68,51 @@ interface LogFind {
   size: number
 }
 
-/** Heads of one shard, one for each strand; `reached` and `nextNo` say where to continue. */
+/** Heads of one shard, one per strand; continue from `reached` or `nextNo`. */
 interface HeadsOutcome {
   kind: 'heads'
   heads: AgentHead[]
-  /** For `headsMoved`: the clock up to which these are all. For `headsAll`: the last clock of the shard. */
+  /**
+   * For `headsMoved`: the clock up to which the heads are complete. For `headsAll`: the last clock of the
+   * shard.
+   */
   reached: Hlc
   /** For `headsAll`: the next agent. */
   nextNo: number
   end: boolean
   /**
-   * For `headsMoved`: the clock before the first block with a record that does not match its checksum. Nobody knows
-   * which strand that record belongs to, so the heads after this clock are not complete.
+   * For `headsMoved`: the clock before the first block with a record that fails its checksum. Its strand is
+   * unknown, so the heads after this clock are incomplete.
    */
   damagedAfter?: Hlc
 }
 
-/** Strands that do not have the records that the log names: history was changed. */
-interface HeadsHeldOutcome {
-  kind: 'headsHeld'
+/** The strands that lack records which the log names: their history was changed. */
+interface HeadsCheckedOutcome {
+  kind: 'headsChecked'
   forked: string[]
 }
 
-/** The newest heads in the log; none for a strand that it does not name. */
-interface HeadsToldOutcome {
-  kind: 'headsTold'
+/** The last logged heads; none for a strand that the log does not name. */
+interface LoggedHeadsOutcome {
+  kind: 'logHeads'
   heads: LoggedHead[]
 }
 
-/** The state of the log. */
 interface LogOpenedOutcome {
   kind: 'logOpened'
   /** Records, genesis counted. */
   size: number
-  /** What its last record says; none where there is none yet. */
+  /** The clocks of its last record; empty for a new log. */
   clocks: readonly Hlc[]
-  /** Whether there are more records to index. */
+  /** Whether more records need to be indexed. */
   left: boolean
 }
 
-/** The heads are in the log. */
 interface LogAppendedOutcome {
   kind: 'logAppended'
   size: number
-  /** Strands whose head differs from the one of the same size in the log: history was changed. */
+  /** The strands whose head differs from the logged head of the same size: their history was changed. */
   forked: string[]
 }
 
@@ -122,13 +123,11 @@ interface HeadLoggedOutcome {
   logSeq: number
 }
 
-/** Everything about the server log that a shard can be asked. */
-export type ServerLogCommand = HeadsMoved | HeadsAll | HeadsHold | LogTold | LogOpen | LogAppend | LogFind
+export type ServerLogCommand = HeadsMoved | HeadsAll | HeadsCheck | LogHeads | LogOpen | LogAppend | LogFind
 
-/** Everything that it can answer to that. */
 export type ServerLogOutcome =
-  | HeadsHeldOutcome
-  | HeadsToldOutcome
+  | HeadsCheckedOutcome
+  | LoggedHeadsOutcome
   | HeadsOutcome
   | LogOpenedOutcome
   | LogAppendedOutcome

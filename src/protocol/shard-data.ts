@@ -13,17 +13,17 @@ import {
   optional,
 } from '../base/shape.js'
 import type { AuthRules } from './auth-messages.js'
-import { areClusterLines } from './cluster-log-messages.js'
+import { areClusterChannels } from './cluster-log-messages.js'
 import type { ShardSettings } from './messages.js'
 import type { ProposalRules } from './proposal-messages.js'
 
-/** Has a shard finish what it was sent, close its store and end. */
+/** Makes a shard finish its commands, close its store and end. */
 export const closeShard = 'close'
 
-/** The same, and say in the log of the cluster that another node may have it. */
-export const handOverShard = 'handOver'
+/** The same, and record in the cluster log that another node may open the shard. */
+export const transferShard = 'transfer'
 
-/** Has it end at once, where it stands: the process ends, or only a new one helps. */
+/** Makes the shard thread exit immediately: the process ends, or only a new one helps. */
 export const endShard = 'end'
 
 const isMemory: Check<SharedArrayBuffer> = (value) => value instanceof SharedArrayBuffer
@@ -45,27 +45,24 @@ const isSettings = members<ShardSettings>({
   proposals: members<ProposalRules>({ governedAutoApproveSecs: isNumber }),
 })
 
-/** What the thread of a shard worker is given. */
 export const isShardWorkerData = fields({
   settings: isSettings,
-  /** Memory of its `Heartbeat`. */
   heartbeat: isMemory,
-  /** That of its `ShardMemory`. */
   shared: isMemory,
-  /** To the log of the cluster. */
-  lines: optional(areClusterLines),
+  /** The channels to the log of the cluster. */
+  channels: optional(areClusterChannels),
 })
 export type ShardWorkerData = Checked<typeof isShardWorkerData>
 
 const isPort: Check<MessagePort> = (value) => value instanceof MessagePort
 
-/** Has a shard talk to one more front. */
+/** Connects a shard to one more front. */
 export const isFrontJoins = fields({ kind: oneOf('front'), front: isNumber, port: isPort })
 export type FrontJoins = Checked<typeof isFrontJoins>
 
 /**
- * The first message of a shard's thread: its store is open. `term`: higher than that of any thread of the shard before: where
- * the owner opened its log, in a cluster.
+ * The first message of a shard thread: its store is open. `term` is higher than that of any earlier thread of
+ * the shard; in a cluster, it is where the owner opened its log.
  */
 export const isShardReady = fields({ kind: oneOf('ready'), term: isNumber })
 export type ShardReady = Checked<typeof isShardReady>

@@ -1,7 +1,7 @@
 import { emptyBuckets, appendBoundsSecs, type ShardFigures } from './shard-figures.js'
 import { limits } from '../base/limits/limits.js'
 
-/** The plain numbers among the figures, in the order in which they lie in the memory. */
+/** The scalar figures, in the order of the memory. */
 const numbers = [
   'records',
   'commits',
@@ -15,90 +15,89 @@ const numbers = [
   'replayed',
 ] as const
 
-/** How many buckets follow them. */
-const buckets = emptyBuckets(appendBoundsSecs).length
+/** The number of histogram bucketCount after them. */
+const bucketCount = emptyBuckets(appendBoundsSecs).length
 
-/** Whether a front may be told of commits: there is none, it learns what the shard has told before, or it serves. */
-const phases = { absent: 0, learning: 1, serving: 2 } as const
+/** The phase of a front: absent, catching up with the state of the shard, or serving. */
+const phases = { absent: 0, catchingUp: 1, serving: 2 } as const
 
-/** The words of a front begin here; before them lie the count of changes and what waits for the shard. */
+/** The first word of the fronts, after the change count, the pending commands and their bytes. */
 const FRONTS_AT = 3
 const WORDS = FRONTS_AT + 2 * limits.frontNumbers
-/** Doubles lie at a multiple of 8 bytes. */
+/** Doubles are aligned to 8 bytes. */
 const FIGURES_AT = Math.ceil(WORDS / 2) * 8
 
 /**
- * Memory that the thread of a shard shares with the fronts, new with each thread: how far each front has taken what the
- * shard told with its commits, what waits for the shard in all, and the figures of the shard (docs/adr/0045-fronts.md).
+ * Memory that a shard thread shares with the fronts, new for each thread: the notices that each front has
+ * processed, the load of the shard, and its figures (docs/adr/0045-fronts.md).
  */
 export class ShardMemory {
   readonly memory: SharedArrayBuffer
-  /** Changes of what follows, commands that wait and their bytes; by front its phase and the last frame it has taken. */
+  /** The change count, pending commands and their bytes; per front, its phase and last processed notices. */
   readonly #words: Int32Array
   readonly #figures: Float64Array
 
-  /** @param memory that of the thread that made it; new when absent */
+  /** @param memory the memory of the thread that created it; new when absent */
   constructor(
-    memory = new SharedArrayBuffer(FIGURES_AT + (numbers.length + buckets) * Float64Array.BYTES_PER_ELEMENT),
+    memory = new SharedArrayBuffer(
+      FIGURES_AT + (numbers.length + bucketCount) * Float64Array.BYTES_PER_ELEMENT,
+    ),
   ) {
     this.memory = memory
     this.#words = new Int32Array(memory, 0, WORDS)
     this.#figures = new Float64Array(memory, FIGURES_AT)
   }
 
-  /** A front is about to be told of commits. Until it serves, nobody is answered. */
-  learns(front: number): void {
-    this.#set(front, phases.learning, 0)
+  /** Adds a front that catches up. Until it serves, no caller gets an answer. */
+  startCatchUp(front: number): void {
+    this.#set(front, phases.catchingUp, 0)
   }
 
-  /** A front knows everything that the shard has told up to a frame, and serves. */
-  serves(front: number, told: number): void {
-    this.#set(front, phases.serving, told)
+  /** Marks a front as serving: it has processed the notices up to a number. */
+  startServing(front: number, noticeNo: number): void {
+    this.#set(front, phases.serving, noticeNo)
   }
 
-  /** A front has taken what a frame told. */
-  hasTaken(front: number, told: number): void {
+  /** Records that a front has processed the notices up to a number. */
+  acknowledge(front: number, noticeNo: number): void {
     if (Atomics.load(this.#words, FRONTS_AT + 2 * front) !== phases.serving) return
-    if (Atomics.exchange(this.#words, FRONTS_AT + 2 * front + 1, told) !== told) this.#changed()
+    if (Atomics.exchange(this.#words, FRONTS_AT + 2 * front + 1, noticeNo) !== noticeNo) this.#changed()
   }
 
-  /** A front keeps nothing of the shard any more. */
-  leaves(front: number): void {
+  remove(front: number): void {
     this.#set(front, phases.absent, 0)
   }
 
-  /** Whether every front has taken what a frame told. */
-  haveTaken(told: number): boolean {
+  /** Whether every front has processed the notices up to a number. */
+  isAcknowledged(noticeNo: number): boolean {
     for (let at = FRONTS_AT; at < WORDS; at += 2) {
       const phase = Atomics.load(this.#words, at)
-      if (phase === phases.learning) return false
-      // The count wraps around.
-      if (phase === phases.serving && ((Atomics.load(this.#words, at + 1) - told) | 0) < 0) return false
+      if (phase === phases.catchingUp) return false
+      // The number wraps around.
+      if (phase === phases.serving && ((Atomics.load(this.#words, at + 1) - noticeNo) | 0) < 0) return false
     }
     return true
   }
 
-  /** Resolves once every front has taken what a frame told. */
-  async untilTaken(told: number): Promise<void> {
+  /** Resolves when every front has processed the notices up to a number. */
+  async untilAcknowledged(noticeNo: number): Promise<void> {
     for (;;) {
       const changes = Atomics.load(this.#words, 0)
-      if (this.haveTaken(told)) return
+      if (this.isAcknowledged(noticeNo)) return
       const waiting = Atomics.waitAsync(this.#words, 0, changes)
       if (waiting.async) await waiting.value
     }
   }
 
-  /** Commands that wait for the shard, from all fronts. */
   get depth(): number {
     return Atomics.load(this.#words, 1)
   }
 
-  /** Bytes of their bodies. */
   get bytes(): number {
     return Atomics.load(this.#words, 2)
   }
 
-  /** Counts commands that wait from now on, or no longer do. */
+  /** Adds pending commands and bytes; subtracts finished ones when negative. */
   count(commands: number, bytes: number): void {
     Atomics.add(this.#words, 1, commands)
     Atomics.add(this.#words, 2, bytes)
@@ -127,8 +126,8 @@ export class ShardMemory {
     this.#figures.set(figures.appendCounts, numbers.length)
   }
 
-  #set(front: number, phase: number, told: number): void {
-    Atomics.store(this.#words, FRONTS_AT + 2 * front + 1, told)
+  #set(front: number, phase: number, noticeNo: number): void {
+    Atomics.store(this.#words, FRONTS_AT + 2 * front + 1, noticeNo)
     Atomics.store(this.#words, FRONTS_AT + 2 * front, phase)
     this.#changed()
   }

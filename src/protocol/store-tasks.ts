@@ -2,91 +2,83 @@ import { type Checked, fields, isNumber, isText, listOf } from '../base/shape.js
 import type { TaskAnswers } from './pool-tasks.js'
 
 /*
- * What threads do with whole stores: copying, checking, computing the root of their heads (docs/adr/0020-backup.md).
+ * Tasks of threads on whole stores: copy, check, compute the root of their heads (docs/adr/0020-backup.md).
  */
 
-/** Stores of a data directory, copied as they were at one moment. */
+/** Copies the stores of a data directory as of one moment. */
 export interface CopyTask {
-  /** Directories of the shards' stores, in the order of the shards. */
+  /** Directories of the stores, in order of shards. */
   from: string[]
-  /** Empty directories, one for each. */
+  /** Empty directories, one per store. */
   to: string[]
   /**
-   * Of a server that runs: up to which segment of its log each store has to be in the copy, and no further. Without it,
-   * nobody has the stores open, and they are brought up to their logs first.
+   * For a running server: the segment of its log up to which each copied store must be, and no further.
+   * Without it, no process has the stores open, and they are first brought up to their logs.
    */
   segments?: number[]
   progress: SharedArrayBuffer
 }
 
-/** What the copy of one shard's store contains. */
 const isShardCopy = fields({ agents: isNumber, records: isNumber })
 export type ShardCopy = Checked<typeof isShardCopy>
 
-/** One shard's store to be checked. */
 export interface CheckTask {
-  /** Its directory. */
   path: string
   shard: number
   progress: SharedArrayBuffer
 }
 
-/** The result of checking a store. */
 const isShardCheck = fields({
   agents: isNumber,
-  /** Genesis records counted. */
+  /** Including genesis records. */
   records: isNumber,
-  /** The shard's clock at its last commit, or the zero clock if it has no records. */
+  /** The shard's clock at its last commit; the zero clock if it has no records. */
   lastHlc: isText,
-  /** The first `limits.checkFaultsMax` faults; empty for a good store. */
+  /** The first `limits.checkFaultsMax` faults; empty for a valid store. */
   faults: listOf(isText),
 })
 export type ShardCheck = Checked<typeof isShardCheck>
 
-/** Stores whose chain heads are hashed to one root. */
+/** Hashes the chain heads of stores to one root. */
 export interface HeadsTask {
   paths: string[]
   progress: SharedArrayBuffer
 }
 
-/** The tasks of a thread for whole stores: what each is given, and what it answers. */
+/** The tasks on whole stores with their results. */
 export interface StoreTasks {
-  /** None where a store has gone on since. */
+  /** Empty if a store was written in the meantime. */
   copyStores: { task: CopyTask; found: ShardCopy[] }
   checkOne: { task: CheckTask; found: ShardCheck }
   /** Hex. */
   rootOfHeads: { task: HeadsTask; found: string }
 }
 
-/** Checks of the answers. */
 export const storeAnswers: TaskAnswers<StoreTasks> = {
   copyStores: listOf(isShardCopy),
   checkOne: isShardCheck,
   rootOfHeads: isText,
 }
 
-/** Thrown within a task that was asked to stop. */
+/** Thrown in a task that is stopped. */
 export class Interrupted extends Error {
   constructor() {
     super('Interrupted')
   }
 }
 
-/**
- * The progress of threads, in memory that they share with the thread that waits for them. A task that takes minutes is
- * also asked to stop by it.
- */
+/** The progress of tasks, in memory shared with the waiting thread, which can stop them by it. */
 export class TaskProgress {
   readonly memory: SharedArrayBuffer
   readonly #words: BigInt64Array
 
-  /** @param memory that of the waiting thread; new when created there */
+  /** @param memory the memory of the waiting thread; new when absent */
   constructor(memory = new SharedArrayBuffer(24)) {
     this.memory = memory
     this.#words = new BigInt64Array(memory)
   }
 
-  /** The work done since the last `begin`, in the unit of the task. */
+  /** The work since the last `begin`, in the unit of the task. */
   get done(): number {
     return Number(Atomics.load(this.#words, DONE))
   }
@@ -94,25 +86,24 @@ export class TaskProgress {
   /** Starts counting from 0. */
   begin(): void {
     Atomics.store(this.#words, DONE, 0n)
-    Atomics.store(this.#words, TAKEN, 0n)
+    Atomics.store(this.#words, SNAPSHOTS, 0n)
   }
 
-  /** Whether a copy has its snapshots, so that the stores may go on. */
-  get taken(): boolean {
-    return Atomics.load(this.#words, TAKEN) !== 0n
+  /** Whether a copy has its snapshots, so that the stores may be written again. */
+  get hasSnapshots(): boolean {
+    return Atomics.load(this.#words, SNAPSHOTS) !== 0n
   }
 
-  /** Says that it has them. */
-  take(): void {
-    Atomics.store(this.#words, TAKEN, 1n)
+  markSnapshots(): void {
+    Atomics.store(this.#words, SNAPSHOTS, 1n)
   }
 
-  /** Makes the tasks end at their next `add`. */
+  /** Makes the tasks throw at their next `add`. */
   stop(): void {
     Atomics.store(this.#words, STOPPED, 1n)
   }
 
-  /** Counts work that a task has done. @throws Interrupted when it was asked to stop */
+  /** Adds finished work. @throws Interrupted after `stop` */
   add(done: number): void {
     if (Atomics.load(this.#words, STOPPED) !== 0n) throw new Interrupted()
     Atomics.add(this.#words, DONE, BigInt(done))
@@ -121,4 +112,4 @@ export class TaskProgress {
 
 const STOPPED = 0
 const DONE = 1
-const TAKEN = 2
+const SNAPSHOTS = 2

@@ -1,29 +1,29 @@
 import { auditAgent } from '../strand/organism-id.js'
 import type { Logger } from '../base/log.js'
 import type { Shards } from '../dispatch/links/shards.js'
-import type { AuditEntry, LicenseTold } from '../protocol/audit-messages.js'
+import type { AuditEntry, LicenseAudit } from '../protocol/audit-messages.js'
 import { acceptedLosses, nameOfLoss, removeAcceptedLosses } from '../data/accepted-losses.js'
 import type { DataDirectory } from '../data/directory.js'
 import { readRestoredMarker, removeRestoredMarker } from '../data/restored-marker.js'
 
-/** What the server records at its start. */
+/** Dependencies of the records written at a start. */
 interface StartRecords {
   parts: { shards: Shards }
   directory: Pick<DataDirectory, 'path'>
   /** The license in force; absent while the auth add-on is off. */
-  license: LicenseTold | undefined
+  license: LicenseAudit | undefined
   log: Logger
 }
 
 /**
- * Makes the server's audit strand if there is none, and records on it what has changed since the last start: a restore
- * of the directory, losses of the cluster's log that were accepted, and another license (docs/FORMAT.md, The audit strand). If that is not possible now, for example
- * after the clock was set back, the next start does it.
+ * Creates the server's audit strand if there is none, and records what has changed since the last start: a
+ * restore of the directory, accepted losses of the cluster's log, and another license (docs/FORMAT.md, The
+ * audit strand). If that fails, for example because the clock was set back, the next start does it.
  */
 export async function recordStart({ parts, directory, license, log }: StartRecords): Promise<void> {
   const { shards } = parts
   const { path } = directory
-  const opened = await shards.ask(auditAgent, { kind: 'auditOpen', agent: auditAgent, options: {} })
+  const opened = await shards.request(auditAgent, { kind: 'auditOpen', agent: auditAgent, options: {} })
   const marker = readRestoredMarker(path)
   let ok = opened.kind === 'done'
   if (ok && marker !== undefined) {
@@ -47,7 +47,7 @@ export async function recordStart({ parts, directory, license, log }: StartRecor
   if (!ok) log.warn('the audit strand cannot be written now: the next start records what has changed')
 }
 
-/** Writes a record to the audit strand. @returns its seq; undefined if that is not possible now */
+/** Appends a record to the audit strand. @returns its seq; undefined if that is not possible now */
 export async function appendAudit(shards: Shards, entry: AuditEntry): Promise<number | undefined> {
   return (await appended(shards, { entry, changesOnly: false }))?.seq
 }
@@ -58,7 +58,7 @@ async function appended(
 ): Promise<{ seq?: number } | undefined> {
   const options = key === undefined ? {} : { idempotency: key }
   const command = { kind: 'auditAppend', agent: auditAgent, entry, changesOnly, options } as const
-  const outcome = await shards.ask(auditAgent, command)
+  const outcome = await shards.request(auditAgent, command)
   return outcome.kind === 'audited' ? outcome : undefined
 }
 

@@ -1,4 +1,4 @@
-import { type License, licenseStanding } from '../auth/license.js'
+import { type License, licenseStatus } from '../auth/license.js'
 import { passwordPepper } from '../auth/password-policy.js'
 import { systemClock } from '../base/clock.js'
 import type { Logger } from '../base/log.js'
@@ -11,46 +11,51 @@ import { PasswordPool } from '../dispatch/pools/password-pool.js'
 import type { Shards } from '../dispatch/links/shards.js'
 import type { PoolListener } from '../dispatch/pools/thread-pool.js'
 import { MailSender } from '../outbound/mail-sender.js'
-import type { LicenseTold } from '../protocol/audit-messages.js'
+import type { LicenseAudit } from '../protocol/audit-messages.js'
 import type { Config } from '../settings/config.js'
 import type { AuthServices } from './auth.js'
 
-/** What the main thread keeps of the auth add-on for all fronts. */
+/** The services of the auth add-on that the main thread provides to all fronts. */
 export interface MainAuthServices extends AuthServices {
   passwords: PasswordPool
   gate: LoginGate
-  /** What the audit strand says about the license. */
-  told: LicenseTold
-  /** Sends mails that wait. */
+  /** The description of the license for the audit strand. */
+  licenseStatus: LicenseAudit
+  /** Sends queued mails. */
   start(): void
   stop(): Promise<void>
 }
 
-interface AuthParts {
+interface AuthServicesParts {
   directory: DataDirectory
   shards: Shards
-  /** Whether a shard is of this node. */
+  /** Whether this node owns a shard. */
   isOwn(shard: number): boolean
   log: Logger
   /** Listener of the threads that hash passwords. */
-  told: PoolListener
+  listener: PoolListener
 }
 
-/** Makes it if the auth add-on is on, even without a license, so that issued tokens stay valid. */
+/**
+ * Creates the services if the auth add-on is on, even without a license, so that issued tokens stay valid.
+ */
 export async function makeAuthServices(
   config: Config,
-  around: AuthParts,
+  around: AuthServicesParts,
 ): Promise<MainAuthServices | undefined> {
   if (!config.auth.enabled) return undefined
   const { directory, log } = around
-  const passwords = new PasswordPool({ pepper: passwordPepper(directory.masterSeed) }, { told: around.told })
+  const passwords = new PasswordPool(
+    { pepper: passwordPepper(directory.masterSeed) },
+    { listener: around.listener },
+  )
   const mail = await mailSender(config, around)
-  const { license, told } = await validLicense(config, log)
+  const { license, status } = await validLicense(config, log)
   return {
     passwords,
     gate: new LoginGate({ attemptsMax: config.auth.maxLoginAttempts }),
     license,
-    told,
+    licenseStatus: status,
     mailOn: mail !== undefined,
     onMail: () => mail?.wake(),
     start: () => mail?.wake(),
@@ -61,10 +66,13 @@ export async function makeAuthServices(
   }
 }
 
-/** The sender of mail, if a mail server is set: its library is a quarter of what a start reads otherwise. */
+/**
+ * The mail sender, if a mail server is configured. Imported only then: its library is a quarter of what a
+ * start loads otherwise.
+ */
 async function mailSender(
   { mail }: Config,
-  { shards, isOwn, log }: AuthParts,
+  { shards, isOwn, log }: AuthServicesParts,
 ): Promise<MailSender | undefined> {
   if (mail === undefined) return undefined
   const { smtpServer } = await import('../outbound/mail.js')
@@ -78,23 +86,25 @@ async function mailSender(
   })
 }
 
-/** The license in force, and what the audit strand says about it; logs a line if there is none. */
+/**
+ * The license in force and its description for the audit strand; logs a line if there is no valid license.
+ */
 async function validLicense(
   { auth, dataDir }: Config,
   log: Logger,
-): Promise<{ license: License | undefined; told: LicenseTold }> {
+): Promise<{ license: License | undefined; status: LicenseAudit }> {
   const publicKey = auth.licensePublicKey ?? authorityPublicKey(dataDir)
   const none = { licensee: null, expires_at_ms: null, features: [], authority: publicKey ?? null }
-  const standing = await licenseStanding({ licenseKey: auth.licenseKey, publicKey, nowMs: systemClock() })
+  const standing = await licenseStatus({ licenseKey: auth.licenseKey, publicKey, nowMs: systemClock() })
   if (standing.state !== 'valid') {
     const { state: reason, detail } = standing
     log.warn({ reason, detail }, 'the auth add-on has no valid license: its routes answer 402')
-    return { license: undefined, told: { ...none, state: standing.state } }
+    return { license: undefined, status: { ...none, state: standing.state } }
   }
   const { license } = standing
   const { licensee, expiresAtMs, features } = license
   return {
     license,
-    told: { ...none, state: 'valid', licensee, expires_at_ms: expiresAtMs, features },
+    status: { ...none, state: 'valid', licensee, expires_at_ms: expiresAtMs, features },
   }
 }

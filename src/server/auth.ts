@@ -8,11 +8,11 @@ import { steadyClock, systemClock } from '../base/clock.js'
 import type { Logger } from '../base/log.js'
 import type { Config } from '../settings/config.js'
 import type { OauthConfig } from '../settings/oauth.js'
-import { answersLinks } from '../settings/open-modes.js'
+import { answersContainTokens } from '../settings/open-modes.js'
 import type { DataDirectory } from '../data/directory.js'
 import type { LoginGate } from '../dispatch/duties/login-gate.js'
 import type { PasswordPool } from '../dispatch/pools/password-pool.js'
-import type { Ask } from '../dispatch/links/shard-link.js'
+import type { RequestShard } from '../dispatch/links/shard-link.js'
 import type { Shards } from '../dispatch/links/shards.js'
 import { activation, authContext, Namespaces } from '../front/http/auth/context.js'
 import { Revocations } from '../front/http/auth/revocations.js'
@@ -23,7 +23,7 @@ import type { OpenUploads } from '../front/limits/uploads.js'
 import type { AuthRules, KeyEpochs, Revocation } from '../protocol/auth-messages.js'
 import type { OauthFlow, PasskeyCeremonies } from '../front/routes/auth-route.js'
 
-/** The parts of the auth add-on that every front has. */
+/** The parts of the auth add-on in each front. */
 export interface AuthParts {
   handling: AuthHandling
   tokens: UserTokens
@@ -32,34 +32,34 @@ export interface AuthParts {
   /** Signing keys of namespaces were rotated. */
   rotated(namespaces: readonly string[]): void
   /**
-   * Asks a shard for what has ended, so that no revoked token is accepted.
-   * @throws Error when it does not answer that
+   * Loads the revocations of a shard, so that no revoked token is accepted.
+   * @throws Error if the shard does not answer with them
    */
-  learn(ask: Ask): Promise<void>
+  learn(ask: RequestShard): Promise<void>
 }
 
-/** What the auth add-on needs of the rest of the server. */
+/** Dependencies of the auth add-on. */
 export interface AuthSurroundings {
   directory: Pick<DataDirectory, 'masterSeed' | 'tokenEra'>
   shards: Shards
   log: Logger
   /** Open streams, which end with the token that opened them. */
   streams: StreamHub
-  /** Requests whose bodies are arriving, which end in the same way. */
+  /** Uploads in progress, which end in the same way. */
   uploads: OpenUploads
-  /** What all fronts share. */
+  /** Services shared by all fronts. */
   services: AuthServices
 }
 
-/** What the fronts share of the auth add-on; the main thread keeps it. */
+/** The services of the auth add-on that the main thread provides to all fronts. */
 export interface AuthServices {
   passwords: Pick<PasswordPool, 'hash' | 'verify'>
   gate: Pick<LoginGate, 'run'>
   /** The license in force. */
   license: License | undefined
-  /** Whether mails are sent. */
+  /** Whether a mail server is configured. */
   mailOn: boolean
-  /** A mail was put into the outbox. */
+  /** A mail was added to the outbox. */
   onMail(): void
 }
 
@@ -75,7 +75,7 @@ export function authRules({ auth }: Config, { tokenEra }: DataDirectory): AuthRu
   }
 }
 
-/** Replaces the add-on while it is off. */
+/** The add-on while it is switched off. */
 export function authOff(config: Config): AuthHandling {
   return {
     refusal: activation(false, undefined, systemClock),
@@ -85,7 +85,7 @@ export function authOff(config: Config): AuthHandling {
   }
 }
 
-/** Makes the auth add-on if it is on, even without a license, so that issued tokens stay valid. */
+/** Creates the auth add-on if it is on, even without a license, so that issued tokens stay valid. */
 export async function makeAuth(config: Config, around: AuthSurroundings): Promise<AuthParts | undefined> {
   if (!config.auth.enabled) return undefined
   const { directory, shards, log, services } = around
@@ -99,16 +99,16 @@ export async function makeAuth(config: Config, around: AuthSurroundings): Promis
     issuer: config.auth.issuer,
     jwtExpirySecs: config.auth.jwtExpirySecs,
     root,
-    ended,
+    revocations: ended,
     clock: systemClock,
     missing,
     epochsOf: (namespace) => epochsOf(shards, namespace),
   })
-  around.uploads.watchUsers((user) => tokens.stillGood(user))
+  around.uploads.watchUsers((user) => tokens.revalidate(user))
   const { passwords, gate, mailOn, license } = services
   const endOfUsers = () => {
-    around.streams.endOfUsers((user) => tokens.stillGood(user) === undefined)
-    around.uploads.endOfUsers()
+    around.streams.endInvalidUsers((user) => tokens.revalidate(user) === undefined)
+    around.uploads.endInvalidUsers()
   }
   const context = authContext({
     shards,
@@ -122,10 +122,10 @@ export async function makeAuth(config: Config, around: AuthSurroundings): Promis
       jwtExpirySecs: config.auth.jwtExpirySecs,
       magicLinkExpirySecs: config.auth.magicLinkExpirySecs,
       requireEmailVerify: config.auth.requireEmailVerify,
-      // Made before the server listens, since it blocks the front for tens of milliseconds.
+      // Loaded before the server listens, because it blocks the front for tens of milliseconds.
       passwordBlocklist: config.auth.passwordBlocklist ? bundledBlocklist() : undefined,
       mailOn,
-      answersLinks: answersLinks(config),
+      answersLinks: answersContainTokens(config),
       loginAttemptsMax: config.auth.maxLoginAttempts,
     },
     onMail: () => services.onMail(),
@@ -134,48 +134,48 @@ export async function makeAuth(config: Config, around: AuthSurroundings): Promis
       log.info(about, 'a sign-in failed')
     },
   })
-  const take = (revocations: readonly (Revocation & { namespace: string })[]) => {
+  const revoke = (revocations: readonly (Revocation & { namespace: string })[]) => {
     for (const { namespace, ...one } of revocations) ended.add(namespace, one)
     endOfUsers()
   }
   return {
     handling: { refusal: activation(true, license, systemClock), root, context, missing },
     tokens,
-    ended: take,
+    ended: revoke,
     rotated(namespaces) {
       for (const id of namespaces) tokens.rotated(id)
     },
     async learn(ask) {
       const outcome = await ask({ kind: 'revocationsList' })
       if (outcome.kind !== 'revocations')
-        throw new Error(`What has ended could not be read: ${JSON.stringify(outcome)}`)
+        throw new Error(`Could not read the revocations: ${JSON.stringify(outcome)}`)
       tokens.forgetKeys()
-      take(outcome.rows)
+      revoke(outcome.rows)
     },
   }
 }
 
 async function epochsOf(shards: Shards, { id, agent }: Namespace): Promise<KeyEpochs> {
-  const outcome = await shards.ask(agent, {
+  const outcome = await shards.request(agent, {
     kind: 'authLookup',
     agent,
     namespace: id,
     lookup: { kind: 'keyEpochs' },
   })
   if (outcome.kind === 'auth' && outcome.answer.kind === 'keyEpochs') return outcome.answer
-  // Its shard is being started again, or the node is cut off: that is no fault of the request.
+  // The shard is restarting, or the node is cut off: not the fault of the request.
   if ('code' in outcome) throw new RefusedError(outcome)
-  throw new Error(`The signing keys of a namespace could not be read: ${outcome.kind}`)
+  throw new Error(`Could not read the signing keys of a namespace: ${outcome.kind}`)
 }
 
-/** Passkeys, if they are configured: their libraries take a quarter of a second to load. */
+/** Passkeys, if they are configured. Imported only then: the libraries take a quarter of a second to load. */
 async function passkeyCeremonies({ passkeys }: Config): Promise<PasskeyCeremonies | undefined> {
   if (passkeys === undefined) return undefined
   const { PasskeyCeremony } = await import('../auth/passkey-ceremony.js')
   return new PasskeyCeremony(passkeys)
 }
 
-/** Makes sign-in by other services, as far as it is configured. */
+/** Sign-in with external providers, as far as it is configured. */
 async function oauthFlow(
   oauth: OauthConfig | undefined,
   { masterSeed, log }: { masterSeed: Uint8Array; log: Logger },
@@ -196,7 +196,7 @@ async function providersOf(
   log: Logger,
 ): Promise<ReadonlyMap<OauthProviderName, OauthProvider>> {
   if (oauth?.google === undefined && oauth?.github === undefined) return new Map()
-  // Loaded only if a provider is configured.
+  // Imported only if a provider is configured.
   const { oauthProviders } = await import('../outbound/oauth-providers.js')
   return oauthProviders(oauth, { clock: systemClock, log })
 }

@@ -1,36 +1,38 @@
 import { systemClock } from '../base/clock.js'
 import { version } from '../base/version.js'
 import type { Member, RowFault } from '../cluster/members/membership.js'
-import { describeFaults, differences, readTold } from '../cluster/members/settings-digest.js'
-import type { LicenseTold } from '../protocol/audit-messages.js'
+import { describeFaults, differences, decodeReport } from '../cluster/members/node-report.js'
+import type { LicenseAudit } from '../protocol/audit-messages.js'
 import type { Config } from '../settings/config.js'
 import { openModes } from '../settings/open-modes.js'
 import type { ServerInfo } from '../wire/server.js'
 import type { Parts } from './parts.js'
 import type { ServerState } from './state.js'
 
-/** A node, and those that are alive as it knows. */
+/** This node and the live nodes of its cluster, as it knows them. */
 export interface Cluster {
   name: string
   members: readonly Member[]
-  /** Rows of the database that are not believed. */
+  /** Rejected rows of nodes in the database. */
   faults: readonly RowFault[]
 }
 
-/** What the server tells of itself is taken from these. */
+/** Sources of the server information. */
 export interface InfoSources {
   parts: Pick<Parts, 'threads'>
   state: Pick<ServerState, 'readOnly'>
-  /** As it was at the start; absent while the auth add-on is off. */
-  license: LicenseTold | undefined
+  /** The license at the start; absent while the auth add-on is off. */
+  license: LicenseAudit | undefined
   hasConsole: boolean
-  /** Absent for a server of its own. */
+  /** Absent outside a cluster. */
   cluster: Cluster | undefined
-  /** When the stores were last copied for a backup, Unix milliseconds. */
+  /** When the last backup copied the stores, Unix milliseconds. */
   copiedAtMs(): number | undefined
 }
 
-/** Makes what GET /v1/server answers with. Of the settings only what is shown of them goes in. */
+/**
+ * Creates the function that answers GET /v1/server. It uses no settings other than those that may be shown.
+ */
 export function serverInfo(config: Config, sources: InfoSources): () => ServerInfo {
   const startedAtMs = systemClock()
   const settings = config.shown.map(({ name, given, byDefault, isSecret, isSet }) => ({
@@ -64,7 +66,7 @@ function clusterNow(cluster: Cluster | undefined): ServerInfo['cluster'] {
   return {
     node: cluster.name,
     members: members.map((member) => {
-      const { version, servesSinceMs, owned = [], held = [], lagSecs } = readTold(member)
+      const { version, servesSinceMs, owned = [], held = [], lagSecs } = decodeReport(member)
       const { node, address } = member
       return {
         node,
@@ -97,9 +99,10 @@ function featuresOf(config: Config, hasConsole: boolean): ServerInfo['features']
   }
 }
 
-/** A license that was valid at the start may have expired since. */
-function licenseNow(told: LicenseTold | undefined, nowMs: number): ServerInfo['license'] {
-  if (told === undefined) return null
-  const expired = told.state === 'valid' && told.expires_at_ms !== null && told.expires_at_ms <= nowMs
-  return { ...told, state: expired ? 'expired' : told.state }
+/** The license now: one that was valid at the start may have expired. */
+function licenseNow(license: LicenseAudit | undefined, nowMs: number): ServerInfo['license'] {
+  if (license === undefined) return null
+  const expired =
+    license.state === 'valid' && license.expires_at_ms !== null && license.expires_at_ms <= nowMs
+  return { ...license, state: expired ? 'expired' : license.state }
 }

@@ -4,40 +4,43 @@ import type { Control } from '../data/backup/control.js'
 import type { Fronts } from './fronts/fronts.js'
 import type { Parts } from './parts.js'
 
-/** A part of the server: it is started after those before it in the list, and stopped before them. */
+/** A part of the server: it starts after the parts before it in the list, and stops before them. */
 export interface Part {
   name: string
   start?(): unknown
-  /** Called also where `start` has failed in the middle. */
+  /** Called even if `start` has failed half-way. */
   stop?(): unknown
 }
 
-/** Starts parts in the order of their list, and stops those that were started in the reverse order. */
+/** Starts parts in order, and stops the started ones in reverse order. */
 export class Lifecycle {
   readonly #parts: readonly Part[]
-  readonly #begun: Part[] = []
+  readonly #started: Part[] = []
 
   constructor(parts: readonly Part[]) {
     this.#parts = parts
   }
 
-  /** @throws what a part throws, and nothing after it is started; the reason of the signal, where that ends the start */
+  /**
+   * @throws the error of a part, after which no further part starts; the reason of the signal if it ends the
+   * start
+   */
   async start(signal: AbortSignal): Promise<void> {
     for (const part of this.#parts) {
       signal.throwIfAborted()
-      this.#begun.push(part)
+      this.#started.push(part)
       await part.start?.()
     }
   }
 
   /**
-   * Stops all, even where one of them fails: a process that exits while its threads have stores open can hang or crash in
-   * native code.
+   * Stops all started parts, even if one fails: a process that exits while its threads have stores open can
+   * hang or crash in native code.
    * @throws Error that names the first part that could not be stopped
    */
   async stop(): Promise<void> {
     let failure: Error | undefined
-    for (const part of this.#begun.splice(0).reverse()) {
+    for (const part of this.#started.splice(0).reverse()) {
       try {
         await part.stop?.()
       } catch (cause) {
@@ -48,7 +51,7 @@ export class Lifecycle {
   }
 }
 
-/** Whether something ends, well or not, within a time. */
+/** Whether a promise settles within a time. */
 export function endsWithin(timeMs: number, work: Promise<unknown>): Promise<boolean> {
   return new Promise((resolve) => {
     const late = setTimeout(() => resolve(false), timeMs)
@@ -60,7 +63,7 @@ export function endsWithin(timeMs: number, work: Promise<unknown>): Promise<bool
   })
 }
 
-/** What has threads. */
+/** The parts that have threads. */
 interface EndingParts {
   parts: Pick<Parts, 'threads' | 'pools' | 'sink'>
   control: Control
@@ -68,8 +71,9 @@ interface EndingParts {
 }
 
 /**
- * Ends the process even if threads hang: with the exit code given once all have ended. An exit ends those that are left from outside, and
- * the process crashes or waits for ever where one is in a native call. So if one stays, the process kills itself.
+ * Ends the process even if threads hang. If all threads end in time, the process exits with the code.
+ * Otherwise it kills itself, because an exit would terminate the remaining threads, and the process crashes
+ * or hangs if one is in a native call.
  */
 export async function endProcess({ parts, control, fronts }: EndingParts, code: number): Promise<void> {
   const { threads, pools, sink } = parts
@@ -87,6 +91,6 @@ export async function endProcess({ parts, control, fronts }: EndingParts, code: 
   const isOver = !threads.isStuck && (await Promise.race([ended, pause(limits.processEndMs, false)]))
   if (isOver) process.exit(code)
   process.kill(process.pid, 'SIGKILL')
-  // The first process of a container is not killed by a signal of its own.
+  // The first process of a container ignores signals that it sends to itself.
   process.abort()
 }

@@ -13,10 +13,10 @@ import { pageFile } from '../front/routes/page-files.js'
 import type { PageName } from '../front/routes/route.js'
 import type { Config } from '../settings/config.js'
 
-/** Where a build leaves the files of a page, each compressed with brotli and with gzip. */
+/** Where a build puts the files of a page, each compressed with brotli and with gzip. */
 const builtFolder = (page: PageName): string => fileURLToPath(new URL(`dist/program/${page}/`, packageFile()))
 
-/** Reads the pages into memory, but the console where a setting switches it off. */
+/** Reads the pages into memory; the console only if it is switched on. */
 export async function readPages(config: Pick<Config, 'console'>, log: Logger): Promise<ServedPages> {
   const [console, docs] = await Promise.all([
     config.console ? readPage('console', { log }) : undefined,
@@ -26,8 +26,8 @@ export async function readPages(config: Pick<Config, 'console'>, log: Logger): P
 }
 
 /**
- * Reads a page into memory. The server runs without it where the build has none, or a damaged one: records matter more
- * than the page that shows them. Then the log says so, once.
+ * Reads a page into memory. If the build has no page or a damaged one, the server logs the fault and runs
+ * without the page: records matter more than the page that shows them.
  */
 export async function readPage(
   page: PageName,
@@ -43,7 +43,7 @@ export async function readPage(
   return undefined
 }
 
-/** The names of the files, without the endings of the two; none where there is no folder. */
+/** The file names without .br and .gz; none if the folder does not exist. */
 async function namesIn(folder: string): Promise<string[]> {
   try {
     return (await readdir(folder)).filter((name) => name.endsWith('.br')).map((name) => name.slice(0, -3))
@@ -70,7 +70,7 @@ const contentTypes = new Map([
   ['py', 'text/x-python; charset=utf-8'],
 ])
 
-/** A name that changes with its content, which browsers keep for a year. */
+/** File names that contain a hash of the content, so that browsers can cache the files for a year. */
 const partPattern = /^[\w.-]+-[\w-]{6,}\.(js|css|svg|py)$/
 
 async function fileOf(name: string, coded: ServedFile['coded']): Promise<ServedFile> {

@@ -24,9 +24,9 @@ import { Tickets, type StreamTickets, type TicketFile } from '../front/http/stre
 import {
   type Bounds,
   type BoundSettings,
-  boundsMemory,
+  allocateBounds,
   type BoundsMemory,
-  ownBounds,
+  localBounds,
   sharedBounds,
 } from '../front/limits/bounds.js'
 import { type ConnectionBound, connectionsMax } from '../front/limits/connections.js'
@@ -36,7 +36,7 @@ import type { LeaseMemory } from '../protocol/lease-memory.js'
 import type { Readers } from '../protocol/reader-tasks.js'
 import type { Config } from '../settings/config.js'
 
-/** The parts that carry out the requests of one front, made once. */
+/** The parts that carry out the requests of one front. */
 export interface FrontParts {
   shards: Shards
   readers: Readers
@@ -45,42 +45,48 @@ export interface FrontParts {
   tickets: StreamTickets
   uploads: OpenUploads
   slices: FrontSlices
-  /** Where imports wait for the end of their export. */
+  /** Where imports are staged until their export has ended. */
   stageFolder: string
   counts: RequestCounts
   bounds: Bounds
 }
 
-/** Those of the main thread, which is a front, with what it keeps for all fronts. */
+/** The parts of the main thread, which is a front, and those that it shares with all fronts. */
 export interface Parts extends FrontParts {
   threads: ShardThreads
   readers: ReaderPool
   tickets: Tickets
   serverLog: ServerLog | undefined
   sink: SinkThread | undefined
-  /** Pools of threads that requests need. */
+  /** Thread pools that requests need. */
   pools: { figures: PoolFigures; close(): Promise<void> }[]
-  /** How many connections all fronts together can have. */
+  /** The connection limit of all fronts together. */
   connectionsMax: number
-  /** What bounds all fronts together; absent where there is one. */
+  /** Memory of the limits shared by all fronts; absent if there is one front. */
   boundsMemory: BoundsMemory | undefined
 }
 
-/** What making the parts of a front needs. */
-interface FrontMade extends Pick<FrontParts, 'shards' | 'readers' | 'bounds' | 'stageFolder'> {
-  /** The tickets, which may need to know the keys. */
+/** Dependencies of the parts of a front. */
+interface FrontPartsOptions extends Pick<FrontParts, 'shards' | 'readers' | 'bounds' | 'stageFolder'> {
+  /** Creates the tickets, which may need the keys. */
   tickets(apiKeys: ApiKeys): StreamTickets
-  /** The tickets of a key that was deleted open nothing; the thread that keeps them is to know. */
+  /** Revokes the tickets of a deleted key in the thread that stores them. */
   revokeTickets?(principalId: string): void
 }
 
-/** Makes the parts of one front. */
-export function makeFrontParts({ shards, readers, bounds, stageFolder, ...made }: FrontMade): FrontParts {
+/** Creates the parts of one front. */
+export function makeFrontParts({
+  shards,
+  readers,
+  bounds,
+  stageFolder,
+  ...made
+}: FrontPartsOptions): FrontParts {
   const streams = new StreamHub(shards, bounds.streams)
   const uploads = new OpenUploads(bounds.bodies)
   const apiKeys = new ApiKeys((principalId) => {
-    streams.endOf(principalId)
-    uploads.endOf(principalId)
+    streams.endPrincipal(principalId)
+    uploads.endPrincipal(principalId)
     made.revokeTickets?.(principalId)
   })
   const tickets = made.tickets(apiKeys)
@@ -102,7 +108,7 @@ export async function drain(
   while (counts.inFlight > 0 && performance.now() < untilMs) await pause(limits.drainPollMs)
 }
 
-/** The settings of what all fronts are bounded by together. */
+/** The settings of the limits shared by all fronts. */
 export function boundSettings(config: Config, connectionsMax: number): BoundSettings {
   const { rateLimitRps, rateLimitBurst, auth, streamsPerPrincipal } = config
   return {
@@ -113,36 +119,36 @@ export function boundSettings(config: Config, connectionsMax: number): BoundSett
   }
 }
 
-/** The bound of the connections of all fronts, as one of them counts them. */
+/** The connection limit, for one front that counts its connections. */
 export function connectionBound({ connections: open }: Bounds, max: number, log: Logger): ConnectionBound {
   return { max, open, onFull: () => log.warn({ max }, 'too many connections: further ones were closed') }
 }
 
-/** What making the parts of the main thread needs. */
-interface Made {
+/** Dependencies of the parts of the main thread. */
+interface MainParts {
   directory: DataDirectory
   threads: ShardThreads
-  /** Of a node of a cluster. */
+  /** The lease of a node of a cluster. */
   lease: LeaseMemory | undefined
   /** Listener of the threads of pools. */
-  told: PoolListener
-  /** True while nothing may be written. */
+  listener: PoolListener
+  /** True while writes are refused. */
   readOnly(): boolean
   log: Logger
 }
 
-/** Makes them. */
-export function makeParts(config: Config, made: Made): Parts {
-  const { directory, threads, lease, told, log } = made
+/** Creates the parts of the main thread. */
+export function makeParts(config: Config, made: MainParts): Parts {
+  const { directory, threads, lease, listener, log } = made
   const max = connectionsMax(config.connectionsMax, directory.shards)
   const settings = boundSettings(config, max)
-  const memory = config.fronts === 1 ? undefined : boundsMemory(settings)
-  const readers = new ReaderPool(directory.path, { told, lease })
+  const memory = config.fronts === 1 ? undefined : allocateBounds(settings)
+  const readers = new ReaderPool(directory.path, { listener: listener, lease })
   const tickets = new Tickets(systemClock, config.streamsPerPrincipal, ticketFile(directory, log))
   const parts = makeFrontParts({
     shards: threads.shards,
     readers,
-    bounds: memory === undefined ? ownBounds(settings) : sharedBounds(settings, memory),
+    bounds: memory === undefined ? localBounds(settings) : sharedBounds(settings, memory),
     stageFolder: emptyStage(directory.path),
     tickets: () => tickets,
     revokeTickets: (principalId) => tickets.revoke(principalId),
@@ -160,8 +166,11 @@ export function makeParts(config: Config, made: Made): Parts {
   }
 }
 
-/** The log of strand heads, if it is on (docs/adr/0023-server-log.md). */
-function serverLogOf({ logIntervalSecs }: Config, { threads, readOnly, log }: Made): ServerLog | undefined {
+/** The log of strand heads, if it is switched on (docs/adr/0023-server-log.md). */
+function serverLogOf(
+  { logIntervalSecs }: Config,
+  { threads, readOnly, log }: MainParts,
+): ServerLog | undefined {
   if (logIntervalSecs === 0) return undefined
   return new ServerLog({
     shards: threads.shards,
@@ -173,7 +182,7 @@ function serverLogOf({ logIntervalSecs }: Config, { threads, readOnly, log }: Ma
     forked: (strands) =>
       log.error(
         { strands },
-        'strands have not got the records that the log told of: the log tells no more of them',
+        'strands lack records that the server log has published: their heads are no longer logged',
       ),
   })
 }
@@ -192,8 +201,8 @@ function sinkOf(
 }
 
 /**
- * The file by which stream tickets outlive a restart. It opens neither after a restore nor with another root key, as what was
- * issued before is not valid then.
+ * The file by which stream tickets survive a restart. It cannot be opened after a restore or with another
+ * root key, because earlier tickets are invalid then.
  */
 function ticketFile({ path, masterSeed, rootKeyDigest, tokenEra }: DataDirectory, log: Logger): TicketFile {
   return new SealedJournal({
@@ -205,15 +214,14 @@ function ticketFile({ path, masterSeed, rootKeyDigest, tokenEra }: DataDirectory
     },
     random: pooledRandom(),
     bytesMax: limits.streamTicketsFileBytes,
-    failed: (error) => log.warn({ err: error }, 'stream tickets cannot be kept for the next start'),
+    failed: (error) => log.warn({ err: error }, 'could not save stream tickets for the next start'),
   })
 }
 
-/** Logs that threads of a pool do not start, or end. */
+/** Logs failures of the threads of pools. */
 export function poolListener(log: Logger): PoolListener {
   return {
-    failed: (pool, error) =>
-      log.error({ pool, err: error }, 'no thread of a pool can be started: it is tried again'),
+    failed: (pool, error) => log.error({ pool, err: error }, 'no thread of a pool can be started: retrying'),
     serves: (pool) => log.warn({ pool }, 'threads of a pool can be started again'),
     ended: (pool, error) =>
       log.error({ pool, err: error }, 'a thread of a pool ended in the middle of its task'),
@@ -221,8 +229,8 @@ export function poolListener(log: Logger): PoolListener {
 }
 
 /**
- * An empty folder for imports: leftover files belong to requests that have ended. The folder itself stays, since a full
- * disk may have no space for another.
+ * Empties the folder for imports: leftover files belong to requests that have ended. The folder itself is
+ * reused, because a full disk may have no space for a new one.
  */
 function emptyStage(dataDir: string): string {
   const folder = join(dataDir, 'importing')

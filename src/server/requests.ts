@@ -27,25 +27,25 @@ import { appendAudit } from './audit.js'
 import { authOff, type AuthParts } from './auth.js'
 import { boundSettings, type FrontParts } from './parts.js'
 import type { Services } from './services.js'
-import type { Standing } from './state.js'
+import type { ServerStatus } from './state.js'
 
-/** What making the handling of requests needs. */
+/** Dependencies of the handling of requests. */
 interface RequestParts {
   directory: Pick<DataDirectory, 'rootKeyDigest'>
   routes: readonly Route[]
   parts: FrontParts
-  standing: Standing
+  standing: ServerStatus
   services: Services
   auth: AuthParts | undefined
   pages: ServedPages
   log: Logger
 }
 
-/** Makes the handling of the requests of one front. */
+/** Creates the handling of the requests of one front. */
 export function handlingOf(config: Config, around: RequestParts): Handling {
   const { parts, standing, services, auth, pages, log } = around
   const { shards, readers, streams, tickets, uploads, counts, bounds } = parts
-  const { tellHead } = services
+  const { logHead } = services
   const onError = (error: unknown, requestId: string) =>
     log.error({ err: error, request_id: requestId }, 'a request failed')
   const idPrefix = randomBytes(6).toString('base64url')
@@ -71,8 +71,8 @@ export function handlingOf(config: Config, around: RequestParts): Handling {
       stageFolder: parts.stageFolder,
       onError,
       refusal: () => standing.stoppingRefusal() ?? standing.writeRefusal(),
-      tellAudit: (entry) => appendAudit(shards, entry),
-      ...(tellHead !== undefined && { tellHead }),
+      appendAudit: (entry) => appendAudit(shards, entry),
+      ...(logHead !== undefined && { logHead }),
     }),
     auth: auth?.handling ?? authOff(config),
     corsOrigins: new Set(config.corsOrigins),
@@ -95,12 +95,12 @@ function contextOf(config: Config, { parts, routes, services }: RequestParts): R
   const { shards, readers, apiKeys, tickets } = parts
   const { readiness, server, metrics, metricFamilies, lastUses } = services
   return {
-    ask: (agent, command) => shards.ask(agent, command),
-    askAll: (command) => shards.askAll(command),
-    askShard: (shard, command) => shards.askOne(shard, command),
+    ask: (agent, command) => shards.request(agent, command),
+    askAll: (command) => shards.requestAll(command),
+    askShard: (shard, command) => shards.requestShard(shard, command),
     shardCount: shards.count,
     shardOf: (agent) => shards.shardOf(agent),
-    askFirst: (command) => shards.askOne(0, command),
+    askFirst: (command) => shards.requestShard(0, command),
     read: readsBy(readers),
     apiKeys: {
       add: (row) => apiKeys.add(row),
@@ -155,7 +155,8 @@ function ingestBy(
 }
 
 /**
- * The bytes of the OpenAPI document. They are made in slices at the first request, so that other requests do not wait.
+ * The bytes of the OpenAPI document, created in slices at the first request, so that other requests do not
+ * wait.
  */
 async function openApiOf(routes: readonly Route[], { slices }: FrontParts): Promise<Uint8Array> {
   const document = await slices.runSteps(openApiSteps(routes, version))

@@ -6,7 +6,7 @@ import { clusterReach, clusterServices } from '../cluster/node/services.js'
 import { Control } from '../data/backup/control.js'
 import type { DataDirectory } from '../data/directory.js'
 import { ProposalClock } from '../dispatch/duties/proposal-clock.js'
-import { ApiKeyUpkeep } from '../front/http/auth/api-key-upkeep.js'
+import { ApiKeySync } from '../front/http/auth/api-key-sync.js'
 import { standingsBy } from '../front/http/auth/standings.js'
 import { type HttpServer, listen } from '../front/http/server.js'
 import { allRoutes } from '../front/routes/routes.js'
@@ -23,26 +23,26 @@ import { mainServices } from './services.js'
 import { makeShards, storeFlushOf } from './shards.js'
 import { ServerState } from './state.js'
 
-/** Everything that makes up a server. */
+/** Everything that a server consists of. */
 export type Server = Awaited<ReturnType<typeof makeServer>>
 
-/** Makes it; none of it runs yet. */
+/** Creates the server without starting it. */
 export async function makeServer(config: Config, directory: DataDirectory, log: Logger) {
   const state = new ServerState(config, log)
   const { standing } = state
   const end = (code = 1): Promise<void> => endProcess({ parts, control, fronts }, code)
   const lost = (reason: string) => {
-    log.fatal({ reason }, 'this node of the cluster cannot go on: the process ends itself')
+    log.fatal({ reason }, 'this node of the cluster cannot continue: the process ends itself')
     void end()
   }
   const cluster = await makeClusterNode(config, { directory, log, lost })
   const threads = makeShards(config, directory, cluster)
   const { shards } = threads
-  const told = poolListener(log)
+  const listener = poolListener(log)
   const readOnly = () => state.readOnly
   const isOwn = (shard: number) => threads.has(shard)
   const lease = cluster?.lease
-  const parts = makeParts(config, { directory, threads, lease, told, readOnly, log })
+  const parts = makeParts(config, { directory, threads, lease, listener, readOnly, log })
   const control = new Control({
     ...directory,
     freeBytesMin: config.freeBytesMin,
@@ -51,52 +51,52 @@ export async function makeServer(config: Config, directory: DataDirectory, log: 
     nowMs: systemClock,
     log,
   })
-  const keys = new ApiKeyUpkeep({ shards, keys: parts.apiKeys, readOnly, nowMs: systemClock })
+  const keys = new ApiKeySync({ shards, keys: parts.apiKeys, readOnly, nowMs: systemClock })
   const standings = standingsBy(config.agentId, parts)
   const proposals = new ProposalClock({ shards, isOwn, readOnly, standings })
-  const authServices = await makeAuthServices(config, { directory, shards, isOwn, log, told })
+  const authServices = await makeAuthServices(config, { directory, shards, isOwn, log, listener })
   if (authServices !== undefined) parts.pools.push(authServices.passwords)
-  const license = authServices?.told
+  const license = authServices?.licenseStatus
 
   const pages = await readPages(config, log)
   const hasConsole = pages.console !== undefined
-  // What requests ask, wherever it is: of this node, or of all nodes of a cluster.
+  // The services that requests use: those of this node, or those of all nodes of a cluster.
   const reach = cluster && clusterReach({ cluster, parts, log })
   if (reach !== undefined) standing.othersReadOnly = () => reach.peers.readOnly
-  const asked = { ...parts, ...reach?.parts }
-  const askedAuth = authServices && (reach?.auth(authServices) ?? authServices)
+  const servedParts = { ...parts, ...reach?.parts }
+  const servedAuth = authServices && (reach?.auth(authServices) ?? authServices)
   const fronts = makeFronts(config, {
     directory,
     parts,
     standing,
     lease,
     auth: authServices,
-    calls: (front) => mainCalls({ parts: asked, services, auth: askedAuth }, front),
+    calls: (front) => mainCalls({ parts: servedParts, services, auth: servedAuth }, front),
     end: () => void end(),
     log,
   })
   const own = mainServices(config, { parts, standing, fronts, license, hasConsole, control, cluster })
   const services = reach === undefined ? own : clusterServices(own, { peers: reach.peers, threads })
-  const auth = askedAuth && (await makeAuth(config, { ...parts, directory, log, services: askedAuth }))
+  const auth = servedAuth && (await makeAuth(config, { ...parts, directory, log, services: servedAuth }))
   const routes = allRoutes(config.agentId, hasConsole)
-  const around = { directory, routes, parts: asked, standing, services, auth, pages, log }
+  const around = { directory, routes, parts: servedParts, standing, services, auth, pages, log }
   const handling = handlingOf(config, around)
   const connections = connectionBound(parts.bounds, parts.connectionsMax, log)
   const shared = fronts !== undefined
   const http = new HttpPort(() => listen({ ...config, connections }, { routes, shared }, handling))
-  // For the fronts of other nodes, which ask for what this one has.
+  // For the fronts of other nodes, which need the services of this node only.
   const calls: BeginParts['calls'] = (front, gone) =>
     mainCalls({ parts, services: own, auth: authServices }, front, gone)
   const more = { auth, authServices, license, cluster, reach, calls, fronts, http }
   return { config, directory, log, end, state, parts, keys, proposals, control, ...more }
 }
 
-/** Where the main thread takes requests. It listens once: a node of a cluster may do so while others serve. */
+/** The listener of the main thread. It opens once: a standby opens it before it serves. */
 class HttpPort {
   readonly #listen: () => Promise<HttpServer>
   #server: HttpServer | undefined
   #isStandby: () => void = () => {}
-  /** Resolves when it listens for a standby. */
+  /** Resolves when the listener was opened for a standby. */
   readonly standby: Promise<void>
 
   constructor(listen: () => Promise<HttpServer>) {
@@ -104,13 +104,13 @@ class HttpPort {
     this.standby = new Promise((resolve) => (this.#isStandby = resolve))
   }
 
-  /** @throws Error when the address cannot be listened on */
+  /** @throws Error if the address cannot be listened on */
   async open(): Promise<HttpServer> {
     this.#server ??= await this.#listen()
     return this.#server
   }
 
-  /** The same, for a node that is a standby. */
+  /** Opens the listener for a standby. */
   async openStandby(): Promise<void> {
     await this.open()
     this.#isStandby()

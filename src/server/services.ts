@@ -1,49 +1,49 @@
 import { refuse, type Refusal } from '../base/errors.js'
 import { steadyClock } from '../base/clock.js'
 import { limits } from '../base/limits/limits.js'
-import { describeFaults } from '../cluster/members/settings-digest.js'
+import { describeFaults } from '../cluster/members/node-report.js'
 import type { ServerLog } from '../dispatch/duties/server-log.js'
 import { HttpMetrics } from '../front/metrics/metrics.js'
 import type { FrontFigures } from '../front/metrics/request-counts.js'
 import { sharedAnswer } from '../front/http/shared-answer.js'
 import { freeBytesOf } from '../data/directory.js'
 import type { ClusterFigures } from '../protocol/cluster-log-messages.js'
-import type { LicenseTold } from '../protocol/audit-messages.js'
+import type { LicenseAudit } from '../protocol/audit-messages.js'
 import type { RouteContext } from '../front/routes/route.js'
 import type { Config } from '../settings/config.js'
 import { type Cluster, serverInfo } from './info.js'
 import type { FrontParts, Parts } from './parts.js'
-import type { Standing } from './state.js'
+import type { ServerStatus } from './state.js'
 
-/** What every front answers in the same way, from what the main thread keeps. */
+/** The services that every front provides alike, backed by the main thread. */
 export interface Services extends Pick<RouteContext, 'readiness' | 'server' | 'metrics' | 'metricFamilies'> {
   /** When keys were last used at any front, Unix milliseconds; 0 for never. */
   lastUses(keyIds: readonly string[]): Promise<number[]>
-  /** Writes a head that no look finds to the server log; absent without one. */
-  tellHead: ServerLog['tell'] | undefined
+  /** Logs a head that is not found by scanning; absent without a server log. */
+  logHead: ServerLog['logHead'] | undefined
 }
 
-/** What the other fronts are asked. */
+/** Calls to the other fronts. */
 interface OtherFronts {
   figures(): Promise<FrontFigures[]>
   lastUses(keyIds: readonly string[]): Promise<number[][]>
 }
 
-/** What these services need. */
+/** Dependencies of the services. */
 interface ServiceParts {
   parts: Parts
-  standing: Standing
-  /** The other fronts of this process; absent where there are none. */
+  standing: ServerStatus
+  /** The other fronts of this process; absent if there are none. */
   fronts: OtherFronts | undefined
-  license: LicenseTold | undefined
+  license: LicenseAudit | undefined
   hasConsole: boolean
-  /** When the stores were last copied for a backup. */
+  /** When the last backup copied the stores. */
   control: { copiedAtMs: number | undefined }
-  /** Absent for a server of its own. */
+  /** Absent outside a cluster. */
   cluster: (Cluster & { figures: ClusterFigures; takeOverMs: number }) | undefined
 }
 
-/** The services, in the main thread. */
+/** Creates the services, in the main thread. */
 export function mainServices(config: Config, around: ServiceParts): Services {
   const { parts, standing, fronts, license, hasConsole, control, cluster } = around
   const { serverLog, sink, threads } = parts
@@ -60,13 +60,13 @@ export function mainServices(config: Config, around: ServiceParts): Services {
     ...(serverLog !== undefined && { serverLog: () => serverLog.figures }),
   })
   const info = serverInfo(config, { parts, state: standing, license, hasConsole, cluster, copiedAtMs })
-  const kept = { keptMs: limits.sharedAnswerMs, clock: steadyClock }
-  const families = sharedAnswer(() => metrics.families(), kept)
+  const sharing = { keptMs: limits.sharedAnswerMs, clock: steadyClock }
+  const families = sharedAnswer(() => metrics.families(), sharing)
   return {
-    // Looks at a few flags only, and is never out of date.
+    // Reads only a few flags, so it is never cached.
     readiness: () => standing.stoppingRefusal() ?? unready(around),
-    server: sharedAnswer(info, kept),
-    metrics: sharedAnswer(() => metrics.text(), kept),
+    server: sharedAnswer(info, sharing),
+    metrics: sharedAnswer(() => metrics.text(), sharing),
     async metricFamilies(names) {
       const all = await families()
       if (names === undefined) return all
@@ -77,36 +77,37 @@ export function mainServices(config: Config, around: ServiceParts): Services {
       const all = [parts.apiKeys.lastUses(keyIds), ...((await fronts?.lastUses(keyIds)) ?? [])]
       return keyIds.map((_keyId, place) => Math.max(...all.map((uses) => uses[place] ?? 0)))
     },
-    tellHead: serverLog === undefined ? undefined : (head) => serverLog.tell(head),
+    logHead: serverLog === undefined ? undefined : (head) => serverLog.logHead(head),
   }
 }
 
-/** What one front has counted, for metrics. */
+/** The counters of one front, for metrics. */
 export function figuresOf(front: number, { counts, streams, shards }: FrontParts): FrontFigures {
   return { front, ...counts.figures, streams: streams.count, cache: shards.cacheFigures(), silentMs: 0 }
 }
 
 const recovering = refuse('unavailable', 'A shard is starting or recovering')
 const opening =
-  'A shard is opening its log in the database of the cluster, or its node cannot be reached: the log of this server says what keeps it'
+  'A shard is opening its log in the database of the cluster, or its node cannot be reached: see the log of this server'
 const withoutDatabase =
-  'The database of the cluster confirms nothing: it is away, only reads, waits for its standby, or lets the role do nothing'
+  'The database of the cluster confirms nothing: it is down, read-only, waiting for its standby, or denies the role access'
 
-/** Rows that are not believed may be why. */
-function becauseOf(detail: string, { faults }: Pick<Cluster, 'faults'>): Refusal {
+/** Adds the rejected rows of nodes, which may be the cause. */
+function withFaults(detail: string, { faults }: Pick<Cluster, 'faults'>): Refusal {
   return refuse('unavailable', [detail, ...describeFaults(faults)].join('. '))
 }
 
 function unready({ parts, standing, cluster }: ServiceParts): Refusal | undefined {
   const { shards, pools } = parts
-  if (cluster?.figures.mayAnswer === false) return becauseOf(withoutDatabase, cluster)
+  if (cluster?.figures.mayAnswer === false) return withFaults(withoutDatabase, cluster)
   if (cluster === undefined && !shards.serving) return recovering
-  // While others take over from a node that died, this one answers for all other shards, and no balancer would find a better one.
+  // While others take over from a failed node, this node serves all other shards, and a balancer would find
+  // no better one.
   if (cluster !== undefined && shards.lastingRefusal(undefined, cluster.takeOverMs) !== undefined)
-    return becauseOf(opening, cluster)
+    return withFaults(opening, cluster)
   const idle = pools.find(({ figures }) => !figures.serving)
   if (idle !== undefined)
-    return refuse('unavailable', `The pool of ${idle.figures.name} has no thread: none can be started`)
+    return refuse('unavailable', `No thread of the pool "${idle.figures.name}" can be started`)
   return standing.readOnly
     ? refuse('unavailable', 'The data disk is nearly full: the server is read-only')
     : undefined

@@ -11,9 +11,9 @@ import type { Flush } from '../data/backup/space.js'
 import type { DataDirectory } from '../data/directory.js'
 import { shardFolder } from '../data/shard-folders.js'
 import type { FrontListener, FrontNotice, Shards } from '../dispatch/links/shards.js'
-import type { ClusterOwner } from '../dispatch/threads/shard-port.js'
+import type { ClusterAccess } from '../dispatch/threads/shard-port.js'
 import { ShardThreads, type ShardsListener } from '../dispatch/threads/shard-threads.js'
-import type { ApiKeyUpkeep } from '../front/http/auth/api-key-upkeep.js'
+import type { ApiKeySync } from '../front/http/auth/api-key-sync.js'
 import type { StreamHub } from '../front/http/streams/hub.js'
 import type { OpenUploads } from '../front/limits/uploads.js'
 import type { Command } from '../protocol/messages.js'
@@ -22,37 +22,37 @@ import { logAgent } from '../strand/organism-id.js'
 import { authRules, type AuthParts } from './auth.js'
 import type { Fronts } from './fronts/fronts.js'
 import type { Parts } from './parts.js'
-import type { Standing } from './state.js'
+import type { ServerStatus } from './state.js'
 
-/** The parts of a front that learn what happens to shards. */
-export interface FrontTold {
+/** The parts of a front that process events of shards. */
+export interface FrontListenerParts {
   log: Logger
   streams: StreamHub
   uploads: OpenUploads
-  /** As this front sees them. */
+  /** The shards, as this front sees them. */
   shards: Shards
-  keys: ApiKeyUpkeep
+  keys: ApiKeySync
   /** Absent while the auth add-on is off. */
   auth: AuthParts | undefined
 }
 
-/** Those of the main thread. */
-export interface ShardsTold {
+/** The parts of the main thread that process events of shards. */
+export interface ShardsListenerParts {
   parts: Parts
   log: Logger
-  keys: ApiKeyUpkeep
+  keys: ApiKeySync
   auth: AuthParts | undefined
   control: Control
   /** The other fronts. */
   fronts: Fronts | undefined
-  /** Other nodes of a cluster are fronts, too. */
+  /** The node, if the server is one: other nodes have fronts, too. */
   cluster: ClusterNode | undefined
   /** Ends the process. */
   end(): void
 }
 
-/** The shards of a data directory; their threads are not started yet. */
-export function makeShards(config: Config, directory: DataDirectory, cluster?: ClusterOwner): ShardThreads {
+/** Creates the shards of a data directory; their threads are not started yet. */
+export function makeShards(config: Config, directory: DataDirectory, cluster?: ClusterAccess): ShardThreads {
   const settings = Array.from({ length: directory.shards }, (_none, shard) => ({
     shard,
     path: shardFolder(directory.path, shard),
@@ -64,34 +64,41 @@ export function makeShards(config: Config, directory: DataDirectory, cluster?: C
   }))
   const { recordCacheBytes, fronts, shardSilenceSecs } = config
   const cacheBytesMax = Math.floor(recordCacheBytes / fronts)
-  return new ShardThreads(settings, { cacheBytesMax, silenceMaxMs: shardSilenceSecs * 1_000, cluster })
+  return new ShardThreads(settings, { cacheBytesMax, stallMaxMs: shardSilenceSecs * 1_000, cluster })
 }
 
-/** Passes events of shards on to the parts of a front that they concern. */
-export function frontListener(told: FrontTold): FrontListener {
-  const { streams, uploads, shards, keys, auth } = told
+/** Passes events of shards to the parts of a front. */
+export function frontListener(parts: FrontListenerParts): FrontListener {
+  const { streams, uploads, shards, keys, auth } = parts
   return {
     events: (shard, events) => streams.events(shard, events),
-    notice: (shard, notice) => takeNotice(shard, notice, told),
-    async learn(shard, ask) {
-      await keys.learn(shard, ask)
+    notice: (shard, notice) => takeNotice(shard, notice, parts),
+    async catchUp(shard, ask) {
+      await keys.load(shard, ask)
       await auth?.learn(ask)
     },
     restarted(shard) {
       streams.restarted(shard)
-      // A change of policies may be lost, if the thread died before it was sent.
-      uploads.endByPolicies((agent) => shards.shardOf(agent) === shard)
+      // If the thread died, a change of policies may not have been sent.
+      uploads.endPoliciesChanged((agent) => shards.shardOf(agent) === shard)
     },
   }
 }
 
-/** The same in the main thread, which has parts that other fronts have not. */
-function shardsListener({ parts, fronts, cluster, control, end, ...told }: ShardsTold): ShardsListener {
+/** The same for the main thread, which has additional parts. */
+function shardsListener({
+  parts,
+  fronts,
+  cluster,
+  control,
+  end,
+  ...front
+}: ShardsListenerParts): ShardsListener {
   const { readers, sink, serverLog, shards } = parts
-  const { log } = told
+  const { log } = front
   const died = new Set<number>()
   return {
-    ...frontListener({ ...parts, ...told }),
+    ...frontListener({ ...parts, ...front }),
     replaced(shard) {
       fronts?.join(shard)
       cluster?.replaced(shard)
@@ -117,41 +124,41 @@ function shardsListener({ parts, fronts, cluster, control, end, ...told }: Shard
   }
 }
 
-/** Resolves when only the thread of a shard has its store open, or the others were given their time to close it. */
+/** Resolves when only the thread of a shard has its store open, or the time to close it has passed. */
 async function releaseStore(
   shard: number,
   { readers, sink }: Pick<Parts, 'readers' | 'sink'>,
 ): Promise<void> {
   sink?.pause(shard)
-  await Promise.race([readers.letGo(shard), pause(limits.shardEndMs, undefined, { ref: false })])
+  await Promise.race([readers.release(shard), pause(limits.shardEndMs, undefined, { ref: false })])
 }
 
-/** What a node begins to take shards with. */
-interface NodeBegins {
+/** Dependencies of the start of a node. */
+interface NodeStart {
   reach: ClusterReach
-  standing: Standing
+  standing: ServerStatus
   calls: BeginParts['calls']
-  /** Ends the waiting. */
+  /** Ends the wait. */
   signal: AbortSignal
-  /** Takes requests, to tell clients that other nodes serve. */
-  standBy(): Promise<void>
+  /** Starts listening as a standby, which refers clients to the other nodes. */
+  openStandby(): Promise<void>
 }
 
 /**
- * Opens all shards; a node of a cluster waits until each is its own, or reached by a link.
- * @param node absent for a server of its own
+ * Opens all shards; a node of a cluster waits until it owns each shard or reaches it over a link.
+ * @param node absent outside a cluster
  * @throws the reason of the signal
  */
-export async function openShards(told: ShardsTold, node: NodeBegins | undefined): Promise<void> {
-  const { parts, fronts, cluster } = told
+export async function openShards(server: ShardsListenerParts, node: NodeStart | undefined): Promise<void> {
+  const { parts, fronts, cluster } = server
   const { threads, shards, sink, readers, serverLog } = parts
-  const listener = shardsListener(told)
+  const listener = shardsListener(server)
   if (cluster === undefined || node === undefined) return threads.start(listener)
   threads.begin(listener)
-  // Until this node has a thread for a shard, nothing else of this process opens its store.
+  // Nothing else in this process opens the store of a shard before this node has a thread for it.
   for (let shard = 0; shard < shards.count; shard++) {
     sink?.pause(shard)
-    void readers.letGo(shard)
+    void readers.release(shard)
   }
   serverLog?.pause()
   const logShard = shards.shardOf(logAgent)
@@ -162,7 +169,7 @@ export async function openShards(told: ShardsTold, node: NodeBegins | undefined)
     peers: reach.peers,
     shards: {
       threads,
-      letGo: (shard) => releaseStore(shard, parts),
+      releaseReaders: (shard) => releaseStore(shard, parts),
       async leaving(shard) {
         await Promise.all([fronts?.leaving(shard), shard === logShard ? serverLog?.pause() : undefined])
       },
@@ -172,10 +179,9 @@ export async function openShards(told: ShardsTold, node: NodeBegins | undefined)
 }
 
 /**
- * Makes the default agent where there is none. It looks first: a disk that is full has no space for a write that would
- * only be refused.
- * @param isPatient whether it is tried again where its shard is away, as it is in a cluster when that moves
- * @returns false when the disk has no space for it
+ * Creates the default agent if there is none. Reads first, because on a full disk the write would be refused.
+ * @param isPatient whether to retry while the shard is unavailable, as when it moves within a cluster
+ * @returns false if the disk has no space for it
  */
 export async function makeDefaultAgent(
   { agentId }: Config,
@@ -185,54 +191,54 @@ export async function makeDefaultAgent(
   const look: Command = { kind: 'agentStatus', agent: agentId }
   const make: Command = { kind: 'agentCreate', agent: agentId, zone: 'governed', options: {} }
   for (;;) {
-    const found = await shards.ask(agentId, look)
+    const found = await shards.request(agentId, look)
     const isMissing = 'code' in found && found.code === 'agent_not_found'
-    const outcome = isMissing ? await shards.ask(agentId, make) : found
+    const outcome = isMissing ? await shards.request(agentId, make) : found
     if (!('code' in outcome) || outcome.code === 'agent_exists') return true
     if (outcome.code === 'storage_full') return false
     if (statusOf(outcome) !== 503 || !isPatient())
-      throw new Error(`The default agent "${agentId}" could not be made: ${JSON.stringify(outcome)}`)
-    await pause(limits.clusterHeldMs)
+      throw new Error(`Could not create the default agent "${agentId}": ${JSON.stringify(outcome)}`)
+    await pause(limits.clusterHeldRetryMs)
   }
 }
 
-/** How stores are brought up to their logs (src/data/backup/space.ts). */
+/** Flushes the stores up to the ends of their logs (src/data/backup/space.ts). */
 export function storeFlushOf(shards: Shards): Flush {
   return {
     all: (rest) => flushStores(shards, rest),
-    // A shard that does not serve does not rest.
-    goOn: () => void shards.askAll({ kind: 'storeGoOn' }),
+    // A shard that does not serve has nothing to resume.
+    resume: () => void shards.requestAll({ kind: 'storeResume' }),
   }
 }
 
-/** @throws Error when a shard does not serve */
+/** @throws Error if a shard does not serve */
 async function flushStores(shards: Shards, rest: boolean): Promise<number[]> {
-  const outcomes = await shards.askAll({ kind: 'storeFlush', rest })
+  const outcomes = await shards.requestAll({ kind: 'storeFlush', rest })
   return outcomes.map((outcome) => {
     if ('code' in outcome) throw new Error(outcome.detail)
-    assert(outcome.kind === 'flushed', 'a flush is answered by where it ends')
+    assert(outcome.kind === 'flushed', 'a flush is answered with the segment at which it ended')
     return outcome.segment
   })
 }
 
 const storeBuilt = 'the store of a shard was made from the log of the cluster'
 
-/** Passes a notice of a shard on to the parts that it concerns. */
+/** Passes a notice of a shard to the parts of a front. */
 function takeNotice(
   shard: number,
   notice: FrontNotice,
-  { streams, uploads, keys, auth, log }: FrontTold,
+  { streams, uploads, keys, auth, log }: FrontListenerParts,
 ): void {
   switch (notice.kind) {
     case 'policiesChanged':
-      streams.endUsersOf(notice.agents)
-      uploads.endByPolicies((agent) => notice.agents.includes(agent))
+      streams.endPoliciesChanged(notice.agents)
+      uploads.endPoliciesChanged((agent) => notice.agents.includes(agent))
       return
     case 'erased':
       streams.forget(notice.agents)
       return
     case 'apiKeysChanged':
-      keys.changed(notice.changes)
+      keys.apply(notice.changes)
       return
     case 'ended':
       auth?.ended(notice.revocations)
@@ -241,7 +247,7 @@ function takeNotice(
       auth?.rotated(notice.namespaces)
       return
     case 'imported':
-      streams.readAgain(notice.agents)
+      streams.rereadStore(notice.agents)
       return
     case 'storeBuilt':
       log[notice.place === undefined ? 'info' : 'warn']({ shard, place: notice.place }, storeBuilt)

@@ -7,18 +7,18 @@ import { freeBytesOf } from '../data/directory.js'
 
 const stopping = refuse('unavailable', 'The server is stopping')
 const refusing = refuse('unavailable', 'This node of the cluster refuses to serve: its /readyz says why')
-const storageFull = refuse('storage_full', 'The data disk is nearly full: free some of it; reads go on')
+const storageFull = refuse('storage_full', 'The data disk is nearly full: free some space; reads still work')
 
-/** The words of the memory of a `Standing`. */
+/** The indexes of the flags in the memory of a `Standing`. */
 const words = { stopping: 0, readOnly: 1, refuses: 2 } as const
 
-/** Whether the server accepts requests, and writes, in memory that all fronts share. */
-export class Standing {
+/** Whether the server accepts requests and writes, in memory shared by all fronts. */
+export class ServerStatus {
   readonly memory: SharedArrayBuffer
   readonly #words: Int32Array
   #refusal: Refusal | undefined
 
-  /** @param memory that of the main thread; new when absent */
+  /** @param memory of the main thread; a new one if absent */
   constructor(memory = new SharedArrayBuffer(12)) {
     this.memory = memory
     this.#words = new Int32Array(memory)
@@ -40,38 +40,38 @@ export class Standing {
     Atomics.store(this.#words, words.readOnly, value ? 1 : 0)
   }
 
-  /** A node of a cluster serves nothing any more. Its main thread says why. */
+  /** Makes a node of a cluster refuse all requests. Only its main thread knows the reason. */
   refuseAll(refusal: Refusal): void {
     this.#refusal = refusal
     Atomics.store(this.#words, words.refuses, 1)
   }
 
-  /** Why a node of a cluster that stands by accepts no request. Its main thread alone listens then. */
-  waiting: (() => Refusal) | undefined
+  /** Why a standby accepts no request. Only its main thread listens then. */
+  standbyRefusal: (() => Refusal) | undefined
 
-  /** Why no request is accepted now. */
+  /** Why no request is accepted now; undefined if requests are accepted. */
   readonly stoppingRefusal = (): Refusal | undefined =>
-    this.stopping ? stopping : (this.#refused ?? this.waiting?.())
+    this.stopping ? stopping : (this.#refused ?? this.standbyRefusal?.())
 
   get #refused(): Refusal | undefined {
     return Atomics.load(this.#words, words.refuses) === 1 ? (this.#refusal ?? refusing) : undefined
   }
 
-  /** Whether the disk of another node, that this one takes requests for, is nearly full. */
+  /** Whether the disk of another node, for which this one accepts requests, is nearly full. */
   othersReadOnly = (): boolean => false
 
-  /** Why no write is accepted now. */
+  /** Why no write is accepted now; undefined if writes are accepted. */
   readonly writeRefusal = (): Refusal | undefined =>
     this.readOnly || this.othersReadOnly() ? storageFull : undefined
 }
 
-/** Watches whether the server accepts writes. */
+/** Watches the free space of the disk. */
 export class ServerState {
-  readonly standing = new Standing()
+  readonly standing = new ServerStatus()
   readonly #settings: Pick<Config, 'dataDir' | 'logDir' | 'freeBytesMin'>
   readonly #log: Logger
   #timer: NodeJS.Timeout | undefined
-  /** Writes of the start that the disk had no space for. */
+  /** Writes of the start for which the disk had no space. */
   #pending: (() => Promise<boolean>)[] = []
 
   constructor(settings: Pick<Config, 'dataDir' | 'logDir' | 'freeBytesMin'>, log: Logger) {
@@ -79,21 +79,23 @@ export class ServerState {
     this.#log = log
   }
 
-  /** Whether free space is below its mark, so that the server only reads. */
+  /** Whether free space is below the limit, so that writes are refused. */
   get readOnly(): boolean {
     return this.standing.readOnly
   }
 
-  /** Watches the disk: LMDB reports a full one as an I/O error, when it is too late to answer well. */
+  /**
+   * Watches the disk, because LMDB reports a full disk as an I/O error, too late to refuse a write properly.
+   */
   start(): void {
     this.#look()
     this.#timer = setInterval(() => this.#look(), limits.diskWatchMs)
   }
 
   /**
-   * Carries out a write of the start, and again after each look at the disk until it is done: a server starts on a full
-   * disk, too.
-   * @param write resolves false where the disk has no space for it
+   * Performs a write of the start, and repeats it after each check of the disk until it succeeds: a server
+   * can start on a full disk.
+   * @param write resolves false if the disk has no space
    */
   async writeAtStart(write: () => Promise<boolean>): Promise<void> {
     if (!(await write())) this.#pending.push(write)
@@ -105,28 +107,28 @@ export class ServerState {
   }
 
   #look(): void {
-    this.#compare()
+    this.#checkSpace()
     const pending = this.#pending.splice(0)
     for (const write of pending) {
       this.writeAtStart(write).catch((error: unknown) =>
-        this.#log.error({ err: error }, 'a write of the start failed'),
+        this.#log.error({ err: error }, 'a deferred write of the start failed'),
       )
     }
   }
 
-  #compare(): void {
+  #checkSpace(): void {
     const { freeBytesMin } = this.#settings
     if (freeBytesMin === 0) return
     const { free, err } = this.#freeBytes()
     const readOnly = free < freeBytesMin
     if (readOnly !== this.readOnly) {
-      const text = err === undefined ? 'free space crossed its mark' : 'free space cannot be told'
+      const text = err === undefined ? 'free space crossed its mark' : 'free space cannot be determined'
       this.#log.warn({ free_bytes: free, read_only: readOnly, err }, text)
     }
     this.standing.readOnly = readOnly
   }
 
-  /** None where the disk does not tell. */
+  /** The free space; 0 if the disk does not report it. */
   #freeBytes(): { free: number; err?: Error } {
     try {
       return { free: freeBytesOf(this.#settings) }

@@ -3,29 +3,30 @@ import { type Environment, type SettingFault, type ValueOf, setting, valuesOf } 
 
 const yearSecs = 31_536_000
 
-/** The settings of the auth add-on and its license (docs/OPERATIONS.md, Signing people in). */
+/** The settings of the auth add-on and its license (docs/SIGN-IN.md). */
 const ownSettings = {
   authEnabled: setting({
     name: 'SERVICE_AUTH_ENABLED',
     default: false,
-    description: 'Switches the auth add-on on. It also needs SERVICE_LICENSE_KEY.',
+    description: 'Enables the auth add-on, which also needs SERVICE_LICENSE_KEY.',
     allowed: 'true or false',
     parse: parsers.boolean,
   }),
   licenseKey: setting<string | undefined>({
     name: 'SERVICE_LICENSE_KEY',
     default: undefined,
-    description: 'The license of the auth add-on. Without a valid one every auth route answers 402.',
-    allowed: 'a token as strandfast license issue prints it',
+    description: 'The license of the auth add-on. Without a valid one, every auth route answers 402.',
+    allowed: 'the output of strandfast license issue',
     secret: true,
-    // Not checked here: with an expired license the server still serves data, and auth routes answer 402.
+    // Not checked here: with an expired license, the server still serves data, and auth routes answer 402.
     parse: (text) => text.trim(),
   }),
   licensePublicKey: setting<string | undefined>({
     name: 'SERVICE_LICENSE_PUBLIC_KEY',
     default: undefined,
-    defaultText: 'that of the authority that strandfast license issue made in the data directory',
-    description: 'The Ed25519 public key of the authority that licenses are checked against.',
+    defaultText:
+      'the key of the license authority in the data directory, which strandfast license issue creates',
+    description: 'The Ed25519 public key of the license authority, with which licenses are verified.',
     allowed: '64 hex digits',
     parse: parsers.publicKey,
   }),
@@ -33,8 +34,8 @@ const ownSettings = {
     name: 'SERVICE_AUTH_ISSUER',
     default: 'strandfast',
     description:
-      'The `iss` of the tokens, by which services that check them tell issuers apart: best the public address of the ' +
-      'server. Changing it ends every token.',
+      'The `iss` of the tokens, by which other services identify the issuer: preferably the public address of the server. ' +
+      'A change invalidates all tokens.',
     allowed: '1 to 256 visible ASCII characters without quotes and backslashes',
     parse: parsers.matching(/^(?!.*["'\\])[\x21-\x7e]{1,256}$/),
   }),
@@ -50,7 +51,7 @@ const ownSettings = {
     name: 'SERVICE_AUTH_MAGIC_LINK_EXPIRY_SECS',
     default: 900,
     unit: 'seconds',
-    description: 'How long a magic link works.',
+    description: 'How long a magic link is valid.',
     allowed: `an integer from 1 to ${yearSecs}`,
     parse: parsers.integer(1, yearSecs),
   }),
@@ -66,7 +67,7 @@ const ownSettings = {
     name: 'SERVICE_AUTH_MAX_LOGIN_ATTEMPTS',
     default: 5,
     unit: 'failed logins',
-    description: 'Failed logins by password after which an e-mail is locked.',
+    description: 'Failed password logins after which an e-mail is locked.',
     allowed: 'an integer from 1 to 1000',
     parse: parsers.integer(1, 1000),
   }),
@@ -83,15 +84,15 @@ const ownSettings = {
     default: 4096,
     unit: 'bytes',
     description:
-      'The most that app_metadata and user_metadata of one user may take together. Tokens carry both.',
+      'The largest size of app_metadata and user_metadata of one user together. Tokens contain both.',
     allowed: 'an integer from 16 to 8192',
-    // A token is sent in a header, and a header block has at most 16 KiB.
+    // A token must fit into a header block of 16 KiB.
     parse: parsers.integer(16, 8192),
   }),
   requireEmailVerify: setting({
     name: 'SERVICE_AUTH_REQUIRE_EMAIL_VERIFY',
     default: false,
-    description: 'Lets users sign in by password only once their e-mail is verified.',
+    description: 'Whether the e-mail of a user must be verified before a sign-in by password.',
     allowed: 'true or false',
     parse: parsers.boolean,
   }),
@@ -99,7 +100,8 @@ const ownSettings = {
     name: 'SERVICE_AUTH_RATE_LIMIT_RPS',
     default: 10,
     unit: 'requests per second',
-    description: 'Requests per client address on auth routes, beside SERVICE_RATE_LIMIT_RPS; 0 is off.',
+    description:
+      'Requests per client address on auth routes, in addition to SERVICE_RATE_LIMIT_RPS; 0 disables the limit.',
     allowed: 'an integer from 0 to 1000000',
     parse: parsers.integer(0, 1_000_000),
   }),
@@ -107,14 +109,14 @@ const ownSettings = {
     name: 'SERVICE_AUTH_RATE_LIMIT_BURST',
     default: 20,
     unit: 'requests',
-    description: 'Capacity of the bucket of one client address on auth routes; 0 switches the limit off.',
+    description: 'Burst of one client address on auth routes; 0 disables the limit.',
     allowed: 'an integer from 0 to 1000000',
     parse: parsers.integer(0, 1_000_000),
   }),
   passwordBlocklist: setting({
     name: 'SERVICE_AUTH_PASSWORD_BLOCKLIST',
     default: true,
-    description: 'Refuses passwords on the list of common ones that comes with the server.',
+    description: 'Whether common passwords, which are on a list in the server, are refused.',
     allowed: 'true or false',
     parse: parsers.boolean,
   }),
@@ -125,8 +127,8 @@ const mailSettings = {
     name: 'SERVICE_MAIL_ENABLED',
     default: false,
     description:
-      'Sends mail. While it is off, answers to the root key contain the tokens of links; without `SERVICE_ENV=production`, on a ' +
-      'loopback address, answers to any caller contain those of magic links and verify links.',
+      'Whether the server sends mail. If it does not, answers to the root key contain the tokens of links; on a loopback ' +
+      'address without `SERVICE_ENV=production`, answers to any caller contain those of magic links and verify links.',
     allowed:
       'true or false; true only with SERVICE_MAIL_SMTP_URL, SERVICE_MAIL_FROM and SERVICE_MAIL_LINK_BASE_URL',
     parse: parsers.boolean,
@@ -135,9 +137,9 @@ const mailSettings = {
     name: 'SERVICE_MAIL_SMTP_URL',
     default: undefined,
     description:
-      'The mail server with its credentials. `smtps:` is TLS; `smtp:` takes STARTTLS where the server offers it, and ' +
-      'only so with `?requireTLS=true`.',
-    allowed: 'a URL as smtps://user:password@mail.example.com, together with SERVICE_MAIL_ENABLED',
+      'The mail server with its credentials. `smtps:` is TLS; `smtp:` uses STARTTLS if the server offers it, and ' +
+      'requires it with `?requireTLS=true`.',
+    allowed: 'a URL such as smtps://user:password@mail.example.com, together with SERVICE_MAIL_ENABLED',
     secret: true,
     parse: parsers.smtpUrl,
   }),
@@ -145,34 +147,34 @@ const mailSettings = {
     name: 'SERVICE_MAIL_FROM',
     default: undefined,
     description: 'The sender of all mail.',
-    allowed: 'an address as no-reply@example.com or Name <no-reply@example.com>',
+    allowed: 'an address such as no-reply@example.com or Name <no-reply@example.com>',
     parse: parsers.mailAddress,
   }),
   mailLinkBaseUrl: setting<string | undefined>({
     name: 'SERVICE_MAIL_LINK_BASE_URL',
     default: undefined,
     description:
-      'The address below which the pages lie that mails link to: `magic-link`, `verify-email` and `reset-password`, ' +
-      'each opened with `?token=`.',
-    allowed: 'a URL as https://app.example.com/account, without query, fragment and credentials',
+      'The base address of the pages that mails link to: `magic-link`, `verify-email` and `reset-password`, each opened ' +
+      'with `?token=`.',
+    allowed: 'a URL such as https://app.example.com/account, without query, fragment and credentials',
     parse: parsers.webBase,
   }),
 } as const
 
 export const authSettings = { ...ownSettings, ...mailSettings } as const
 
-/** The settings of the auth add-on, frozen. `licenseKey` is never logged, and not checked yet. */
+/** The settings of the auth add-on, frozen. `licenseKey` is not verified yet, and never logged. */
 export type AuthConfig = ReturnType<typeof readAuth>
 
-/** Where mail goes, frozen. */
+/** The settings of mail, frozen. */
 export interface MailConfig {
-  /** Contains credentials: never logged. */
+  /** Contains credentials; never logged. */
   readonly smtpUrl: string
   readonly from: string
   readonly linkBaseUrl: string
 }
 
-/** The auth part of the configuration. */
+/** Reads the settings of the auth add-on. */
 export function readAuth(value: ValueOf) {
   const {
     authEnabled: enabled,
@@ -186,7 +188,7 @@ export function readAuth(value: ValueOf) {
   return Object.freeze({ ...named, ...(licenseKey !== undefined && licenseKey !== '' && { licenseKey }) })
 }
 
-/** The mail part of the configuration, or undefined where mail is off. */
+/** Reads the settings of mail; undefined if mail is off. */
 export function readMail(value: ValueOf): MailConfig | undefined {
   const values = valuesOf(mailSettings, value)
   const { mailEnabled, mailSmtpUrl: smtpUrl, mailFrom: from, mailLinkBaseUrl: linkBaseUrl } = values
@@ -195,7 +197,7 @@ export function readMail(value: ValueOf): MailConfig | undefined {
   return Object.freeze({ smtpUrl, from, linkBaseUrl })
 }
 
-/** Faults of mail that is on but not completely configured. */
+/** Faults of mail that is enabled but not completely configured. */
 export function mailFaults(env: Environment): SettingFault[] {
   const { mailEnabled, mailSmtpUrl, mailFrom, mailLinkBaseUrl } = mailSettings
   if (env[mailEnabled.name] !== 'true') return []
@@ -204,7 +206,7 @@ export function mailFaults(env: Environment): SettingFault[] {
     .map(({ name, allowed }) => ({ name, given: 'nothing', allowed }))
 }
 
-/** Warnings, sentences without a full stop, about settings that are allowed but seldom intended. */
+/** Warnings about settings that are allowed but rarely intended, as sentences without a full stop. */
 export function authWarnings({
   auth,
   mail,
@@ -221,7 +223,7 @@ export function authWarnings({
   }
   if (environment === 'production' && mail !== undefined && new URL(mail.linkBaseUrl).protocol !== 'https:') {
     warnings.push(
-      'SERVICE_MAIL_LINK_BASE_URL is not https in production: whoever listens on the way can take the tokens of links',
+      'SERVICE_MAIL_LINK_BASE_URL is not https in production: an attacker on the network can steal the tokens of links',
     )
   }
   return warnings

@@ -3,25 +3,28 @@ import { hostUrls } from '../base/host-urls.js'
 import { boolean, integer, matching } from './parsers.js'
 import { type Environment, type SettingFault, type ValueOf, setting, valuesOf } from './setting.js'
 
-/** How this process is a node of a cluster (docs/CLUSTER.md). */
+/** The settings of a node of a cluster (docs/CLUSTER.md). */
 export interface ClusterConfig {
-  /** Addresses of the database's servers, one each, with their passwords: never logged. */
+  /** URLs of the database servers, with passwords; never logged. */
   readonly urls: readonly string[]
   readonly node: string
-  /** Where clients reach this node, without a slash at the end; absent: what the address that it listens on says. */
+  /**
+   * The address of this node for clients, without a slash at the end; derived from the listen address if
+   * absent.
+   */
   readonly advertise?: string
-  /** Whether a database without a synchronous standby will do in production. */
+  /** Whether a database without a synchronous standby is accepted in production. */
   readonly unreplicated: boolean
   readonly leaseSecs: number
-  /** How many nodes hold each shard. */
+  /** The number of nodes that have each shard. */
   readonly copies: number
-  /** Where it takes links of other nodes. */
+  /** The listen address for links of other nodes. */
   readonly listen: HostPort
-  /** Where those reach it; the host name of the machine, and the port that is listened on, when absent. */
+  /** The address of this node for links; if absent, the host name of the machine and the listen port. */
   readonly linkAddress: HostPort | undefined
 }
 
-/** A place in the network. */
+/** A network address. */
 export interface HostPort {
   readonly host: string
   readonly port: number
@@ -32,12 +35,12 @@ export const clusterSettings = {
   clusterUrl: setting<readonly string[] | undefined>({
     name: 'SERVICE_CLUSTER_URL',
     default: undefined,
-    defaultText: 'none: this server is on its own, and its data directory is what is true',
+    defaultText: 'none: this server is not part of a cluster, and its data directory is authoritative',
     description:
-      'The PostgreSQL database that holds the logs of a cluster, with all its servers between commas: the one that takes ' +
-      'writes is found among them. Made ready by `strandfast cluster init` or `push`. The master seed and the root key ' +
-      'have to be given by settings then.',
-    allowed: 'a URL as postgres://user:password@one:5432,two:5432/database',
+      'The PostgreSQL database that stores the logs of a cluster. List all of its servers, separated by commas: the node ' +
+      'finds the primary. `strandfast cluster init` or `push` creates the tables. A cluster also needs the settings of ' +
+      'the master seed and the root key.',
+    allowed: 'a URL such as postgres://user:password@one:5432,two:5432/database',
     secret: true,
     parse: (text) => {
       const urls = hostUrls(text)
@@ -49,17 +52,16 @@ export const clusterSettings = {
     default: undefined,
     defaultText: 'the host name of the machine',
     description: 'The name of this node in its cluster.',
-    allowed: '1 to 63 of letters, digits, _ . and -',
+    allowed: '1 to 63 letters, digits, _ . and -',
     parse: matching(/^[A-Za-z0-9_.-]{1,63}$/),
   }),
   clusterAdvertise: setting<string | undefined>({
     name: 'SERVICE_CLUSTER_ADVERTISE',
     default: undefined,
     defaultText:
-      'made of SERVICE_HOST and SERVICE_PORT; the host name of the machine where that is any address',
+      'derived from SERVICE_HOST and SERVICE_PORT, with the host name of the machine for a wildcard address',
     description:
-      'Where clients and browsers reach this node. Nodes that stand by tell it to everybody who asks them, while this one ' +
-      'serves.',
+      'The address of this node for clients and browsers. Other nodes report it to clients while this node is active.',
     allowed: 'an http or https URL without a path',
     parse: parseOrigin,
   }),
@@ -67,8 +69,8 @@ export const clusterSettings = {
     name: 'SERVICE_CLUSTER_UNREPLICATED',
     default: false,
     description:
-      'Whether a database without a synchronous standby will do with SERVICE_ENV=production: what it answered is lost ' +
-      'with its disk.',
+      'Whether a database without a synchronous standby is accepted with SERVICE_ENV=production: confirmed writes are ' +
+      'lost if its disk fails.',
     allowed: 'true or false',
     parse: boolean,
   }),
@@ -77,8 +79,8 @@ export const clusterSettings = {
     default: 10,
     unit: 'seconds',
     description:
-      'How long a node may go without the database until it answers nothing any more for the shards that it owns, and how ' +
-      'long another one waits for it to be silent before it takes its place.',
+      'How long a node without a connection to the database continues to serve its shards, and how long another node waits ' +
+      'without a heartbeat before it takes over.',
     allowed: 'an integer from 1 to 600',
     parse: integer(1, 600),
   }),
@@ -87,32 +89,33 @@ export const clusterSettings = {
     default: 2,
     unit: 'nodes',
     description:
-      'How many nodes hold each shard: the one that owns it, and others that keep a copy up to its log, of which one goes on at ' +
-      'once when the owner is gone. Another one makes a copy from the log first. Records are in the database however many there are.',
+      'The number of nodes with a copy of each shard: its owner and followers, one of which takes over immediately if the ' +
+      'owner fails. Any other node first builds a copy from the log. All records are in the database, regardless of copies.',
     allowed: 'an integer from 1 to 64',
     parse: integer(1, 64),
   }),
   clusterListen: setting<HostPort>({
     name: 'SERVICE_CLUSTER_LISTEN',
     default: Object.freeze({ host: '0.0.0.0', port: 0 }),
-    defaultText: '0.0.0.0:0, every address of the machine and a port that is free',
+    defaultText: '0.0.0.0:0, all addresses of the machine and any free port',
     description:
-      'Where this node takes links of the other nodes, which pass requests on. They are encrypted, and take nobody without ' +
-      'the master seed. Name a port where there is a firewall.',
-    allowed: 'an address and a port from 0 to 65535, as 10.0.0.5:8788 or [::]:8788',
+      'The listen address for links of other nodes, which forward requests. Links are encrypted, and authenticated with the ' +
+      'master seed. Set a fixed port if there is a firewall.',
+    allowed: 'an address and a port from 0 to 65535, such as 10.0.0.5:8788 or [::]:8788',
     parse: hostPort,
   }),
   clusterLinkAddress: setting<HostPort | undefined>({
     name: 'SERVICE_CLUSTER_LINK_ADDRESS',
     default: undefined,
     defaultText: 'the host name of the machine, and the port of SERVICE_CLUSTER_LISTEN',
-    description: 'Where the other nodes reach this one; with port 0, that of SERVICE_CLUSTER_LISTEN.',
-    allowed: 'a host and a port from 0 to 65535, as node-a.internal:8788',
+    description:
+      'The address of this node for links of other nodes; port 0 is the port of SERVICE_CLUSTER_LISTEN.',
+    allowed: 'a host and a port from 0 to 65535, such as node-a.internal:8788',
     parse: hostPort,
   }),
 } as const
 
-/** Reads them. @returns undefined on a server of its own */
+/** Reads the settings of a cluster; undefined on a server without a cluster. */
 export function readCluster(value: ValueOf): ClusterConfig | undefined {
   const values = valuesOf(clusterSettings, value)
   const { clusterUrl: urls, clusterAdvertise: advertise } = values
@@ -129,19 +132,19 @@ export function readCluster(value: ValueOf): ClusterConfig | undefined {
   })
 }
 
-/** What a cluster needs of other settings, and what it has no use for. */
+/** Faults of other settings that a cluster requires or excludes. */
 export function clusterFaults(env: Environment): SettingFault[] {
   const { clusterUrl } = clusterSettings
   if (env[clusterUrl.name] === undefined) return []
-  const beside = `with ${clusterUrl.name}`
+  const inCluster = `with ${clusterUrl.name}`
   const faults: SettingFault[] = []
-  const blame = (name: string, given: string, allowed: string) => faults.push({ name, given, allowed })
+  const addFault = (name: string, given: string, allowed: string) => faults.push({ name, given, allowed })
   if (env['SERVICE_MASTER_SEED'] === undefined && env['SERVICE_MASTER_SEED_FILE'] === undefined)
-    blame('SERVICE_MASTER_SEED', `nothing, ${beside}`, 'the master seed of the cluster, or its file')
+    addFault('SERVICE_MASTER_SEED', `nothing, ${inCluster}`, 'the master seed of the cluster, or its file')
   if (env['SERVICE_ROOT_API_KEY'] === undefined)
-    blame('SERVICE_ROOT_API_KEY', `nothing, ${beside}`, 'the root key of the cluster')
+    addFault('SERVICE_ROOT_API_KEY', `nothing, ${inCluster}`, 'the root key of the cluster')
   if (env['SERVICE_LOG_DIR'] !== undefined)
-    blame('SERVICE_LOG_DIR', `a folder, ${beside}`, 'nothing: the logs are in the database')
+    addFault('SERVICE_LOG_DIR', `a folder, ${inCluster}`, 'nothing: the logs are in the database')
   return faults
 }
 

@@ -18,7 +18,7 @@ import { passkeyFaults, passkeySettings, passkeyWarnings, readPasskeys } from '.
 import { type ClusterConfig, clusterFaults, clusterSettings, readCluster } from './cluster.js'
 import { connectionSettings, consoleSettings } from './connections.js'
 import { directorySettings, secretSettings } from './directories.js'
-import { frontsByDefault, frontSettings, shardSettings } from './threads.js'
+import { defaultFronts, frontSettings, shardSettings } from './threads.js'
 import {
   describeGiven,
   type Environment,
@@ -35,34 +35,37 @@ import * as parsers from './parsers.js'
 
 const megabyte = 1_048_576
 
-/** Settings whose values the configuration has under the same names: those before the ones of a cluster, and those after. */
+/**
+ * Settings that the configuration has under the same names, before and after those of a cluster in
+ * docs/config.md.
+ */
 const settingsBefore = {
   host: setting({
     name: 'SERVICE_HOST',
     default: '127.0.0.1',
-    description: 'The address to listen on. `0.0.0.0` or `::` takes requests from other machines.',
+    description: 'The address to listen on. `0.0.0.0` or `::` accepts requests from other machines.',
     allowed: 'an IP address or a host name, without scheme, port and brackets',
     parse: parsers.host,
   }),
   port: setting({
     name: 'SERVICE_PORT',
     default: 8787,
-    description: 'The TCP port to listen on; 0 takes any free one.',
+    description: 'The TCP port to listen on; 0 is any free port.',
     allowed: 'an integer from 0 to 65535',
     parse: parsers.integer(0, 65_535),
   }),
   tlsCertFile: setting<string | undefined>({
     name: 'SERVICE_TLS_CERT_FILE',
     default: undefined,
-    description: 'The certificate chain, PEM. With SERVICE_TLS_KEY_FILE it switches to TLS.',
-    allowed: 'the path of a file that can be read, together with SERVICE_TLS_KEY_FILE',
+    description: 'The certificate chain, PEM. Enables TLS together with SERVICE_TLS_KEY_FILE.',
+    allowed: 'the path of a readable file, together with SERVICE_TLS_KEY_FILE',
     parse: parsers.readableFile,
   }),
   tlsKeyFile: setting<string | undefined>({
     name: 'SERVICE_TLS_KEY_FILE',
     default: undefined,
     description: 'The private key of the certificate, PEM.',
-    allowed: 'the path of a file that can be read, together with SERVICE_TLS_CERT_FILE',
+    allowed: 'the path of a readable file, together with SERVICE_TLS_CERT_FILE',
     parse: parsers.readableFile,
   }),
   ...directorySettings,
@@ -76,7 +79,7 @@ const settingsAfter = {
     name: 'SERVICE_AGENT_ID',
     default: 'default',
     description: 'The default agent, created at the first start.',
-    allowed: '1 to 128 of letters, digits, _ . and -, the first neither . nor -',
+    allowed: '1 to 128 letters, digits, _ . and -; must not begin with . or -',
     parse: parsers.matching(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/),
   }),
   ...secretSettings,
@@ -92,7 +95,7 @@ const settingsAfter = {
     name: 'SERVICE_RECORD_MAX_BYTES',
     default: limits.recordBytesDefault,
     unit: 'bytes',
-    description: "The most that one record's body may take in canonical form.",
+    description: 'The largest size of the body of one record in canonical form.',
     allowed: `an integer from 1 to ${limits.recordBytesMax}`,
     parse: parsers.integer(1, limits.recordBytesMax),
   }),
@@ -100,34 +103,35 @@ const settingsAfter = {
     name: 'SERVICE_CORS_ORIGINS',
     default: [],
     description: 'Web origins whose pages may call the server from a browser.',
-    allowed: 'exact origins as https://app.example.com, separated by commas; * is refused',
+    allowed: 'exact origins such as https://app.example.com, separated by commas; * is refused',
     parse: parsers.list(parsers.isOrigin),
   }),
   signing: setting<'record' | 'group'>({
     name: 'SERVICE_SIGNING',
     default: 'record',
-    description: "Whether each record is signed, or of one agent's records committed together only the last.",
+    description: 'Whether each record is signed, or only the last of the records of an agent in one commit.',
     allowed: 'record or group',
     parse: parsers.oneOf(['record', 'group']),
   }),
   dataOpen: setting({
     name: 'SERVICE_DATA_OPEN',
     default: false,
-    description: 'Drops the credential check on data routes, for development only.',
-    allowed: 'true or false; true only where SERVICE_ENV is development',
+    description: 'Disables the credential check on data routes, for development only.',
+    allowed: 'true or false; true only if SERVICE_ENV is development',
     parse: parsers.boolean,
   }),
   environment: setting<'development' | 'production'>({
     name: 'SERVICE_ENV',
     default: 'development',
-    description: 'Where the server runs. `production` refuses what is for development only.',
+    description:
+      'The environment of the server. `production` refuses settings that are for development only.',
     allowed: 'development or production',
     parse: parsers.oneOf(['development', 'production']),
   }),
   logLevel: setting<(typeof logLevels)[number]>({
     name: 'SERVICE_LOG_LEVEL',
     default: 'info',
-    description: 'The least severe level that is logged, as JSON lines on standard error.',
+    description: 'The least severe level that is logged. The log is JSON lines on standard error.',
     allowed: logLevels.join(', '),
     parse: parsers.oneOf(logLevels),
   }),
@@ -135,23 +139,23 @@ const settingsAfter = {
     name: 'SERVICE_MIN_FREE_BYTES',
     default: 256 * megabyte,
     unit: 'bytes',
-    description: 'Free space of the data disk below which the server only reads; 0 is off.',
-    allowed: 'an integer from 0 up',
+    description: 'Free space of the data disk below which the server refuses writes; 0 disables the check.',
+    allowed: 'an integer of at least 0',
     parse: parsers.integer(0, Number.MAX_SAFE_INTEGER),
   }),
   recordCacheBytes: setting({
     name: 'SERVICE_RECORD_CACHE_BYTES',
     default: 256 * megabyte,
     unit: 'bytes',
-    description: 'Memory for records that were read by their hash, to be read again; 0 is off.',
-    allowed: 'an integer from 0 up',
+    description: 'Size of the cache of records that are read by their hash; 0 disables the cache.',
+    allowed: 'an integer of at least 0',
     parse: parsers.integer(0, Number.MAX_SAFE_INTEGER),
   }),
   streamsPerPrincipal: setting({
     name: 'SERVICE_STREAMS_PER_PRINCIPAL',
     default: 1_000,
     unit: 'streams',
-    description: 'Streams that one key or user can have open at once, and unused tickets for them.',
+    description: 'Open streams of one key or user, and unused tickets for them.',
     allowed: `an integer from 1 to ${limits.streamsMax}`,
     parse: parsers.integer(1, limits.streamsMax),
   }),
@@ -159,7 +163,8 @@ const settingsAfter = {
     name: 'SERVICE_GOVERNED_AUTO_APPROVE_SECS',
     default: 60,
     unit: 'seconds',
-    description: 'How long a mutation in zone governed waits, and can be rejected, before it applies itself.',
+    description:
+      'How long a mutation in the zone governed can be rejected before it is applied automatically.',
     allowed: 'an integer from 1 to 604800',
     parse: parsers.integer(1, 604_800),
   }),
@@ -167,7 +172,7 @@ const settingsAfter = {
     name: 'SERVICE_LOG_INTERVAL_SECS',
     default: 10,
     unit: 'seconds',
-    description: 'How often the heads of strands that moved are taken into the server log; 0 is off.',
+    description: 'How often the heads of changed strands are written to the server log; 0 disables the log.',
     allowed: 'an integer from 0 to 86400',
     parse: parsers.integer(0, 86_400),
   }),
@@ -175,23 +180,23 @@ const settingsAfter = {
     name: 'SERVICE_INGEST_BAD_LINES_MAX',
     default: limits.ingestBadLinesDefault,
     unit: 'lines',
-    description: 'Refused lines after which one ingest upload is ended; 0 is off.',
-    allowed: 'an integer from 0 up',
+    description: 'Refused lines after which an ingest upload is aborted; 0 disables the limit.',
+    allowed: 'an integer of at least 0',
     parse: parsers.integer(0, Number.MAX_SAFE_INTEGER),
   }),
   ingestPostgresUrl: setting<string | undefined>({
     name: 'SERVICE_INGEST_POSTGRES_URL',
     default: undefined,
     description:
-      'The PostgreSQL database that ingested records are copied to, with all its servers between commas: the one that takes ' +
-      'writes is found among them. Unset: they are copied to none.',
-    allowed: 'a postgres:// or postgresql:// address as PostgreSQL clients take it',
+      'The PostgreSQL database to which ingested records are copied. List all of its servers, separated by commas: the ' +
+      'server finds the primary.',
+    allowed: 'a postgres:// or postgresql:// connection URI of PostgreSQL',
     secret: true,
     parse: parsers.postgresUrl,
   }),
 } as const
 
-/** Every setting of the server; docs/config.md is made from this table. */
+/** All settings of the server, the source of docs/config.md. */
 export const settings = {
   ...settingsBefore,
   ...clusterSettings,
@@ -201,44 +206,44 @@ export const settings = {
   ...passkeySettings,
 } as const
 
-/** What the configuration has in another form. */
-type Reformed = 'tlsCertFile' | 'tlsKeyFile' | 'masterSeedFile' | 'fronts'
+/** Settings that the configuration has in a different form. */
+type Converted = 'tlsCertFile' | 'tlsKeyFile' | 'masterSeedFile' | 'fronts'
 
-/** The settings of one server, frozen: those of the table, and these. Paths are absolute, address ranges valid. */
-export interface Config extends Omit<SettingValues<typeof settingsBefore & typeof settingsAfter>, Reformed> {
+/** The configuration of a server, frozen. Paths are absolute, address ranges valid. */
+export interface Config extends Omit<SettingValues<typeof settingsBefore & typeof settingsAfter>, Converted> {
   /** Absolute paths; absent without TLS. */
   readonly tls?: { readonly certFile: string; readonly keyFile: string }
-  /** Threads that take requests. */
+  /** Threads that accept requests. */
   readonly fronts: number
   readonly shown: readonly ShownSetting[]
   readonly auth: AuthConfig
-  /** Absent: mail is off. */
+  /** Absent if mail is off. */
   readonly mail?: MailConfig
-  /** Absent: nothing of it is set. */
+  /** Absent if OAuth is not configured. */
   readonly oauth?: OauthConfig
-  /** Absent: this server is on its own. */
+  /** Absent on a server without a cluster. */
   readonly cluster?: ClusterConfig
-  /** Absent: passkeys are not configured. */
+  /** Absent if passkeys are not configured. */
   readonly passkeys?: RelyingParty
 }
 
-/** What `readConfig` answers. Warnings are sentences without a full stop. */
+/** The result of `readConfig`. Warnings are sentences without a full stop. */
 export type ConfigReading =
   | { ok: true; config: Config; warnings: string[] }
   | { ok: false; faults: SettingFault[]; warnings: string[] }
 
 /**
  * Reads the settings of this process.
- * @param given settings by name that take precedence over its environment
- * @param unneeded names of settings that may be missing, though others ask for them
+ * @param given settings by name that take precedence over the environment
+ * @param unneeded names of settings that may be missing although others require them
  */
 export function readProcessConfig(given: Environment = {}, unneeded: readonly string[] = []): ConfigReading {
   return readConfig({ ...process.env, ...given }, unneeded)
 }
 
 /**
- * Makes the configuration of an environment, or names every wrong setting at once. Reads the files that settings name,
- * and nothing else.
+ * Reads the settings of an environment, and the files that they name.
+ * @returns the configuration, or all faults
  */
 export function readConfig(env: Environment, unneeded: readonly string[] = []): ConfigReading {
   const faults: SettingFault[] = []
@@ -255,7 +260,7 @@ export function readConfig(env: Environment, unneeded: readonly string[] = []): 
   return { ok: true, config: Object.freeze(config), warnings }
 }
 
-/** One line for each fault, as `check` and `serve` print them. */
+/** One line for each fault, for `check` and `serve`. */
 export function describeFaults(faults: readonly SettingFault[]): string {
   return faults.map(({ name, given, allowed }) => `${name}: given ${given}, allowed: ${allowed}\n`).join('')
 }
@@ -282,7 +287,7 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
     ...same,
     ...after,
     dataDir: resolve(dataDir),
-    fronts: fronts ?? frontsByDefault(),
+    fronts: fronts ?? defaultFronts(),
     ...(certFile !== undefined && keyFile !== undefined && { tls: Object.freeze({ certFile, keyFile }) }),
     ...(masterSeed !== undefined && { masterSeed }),
     shown: shownSettings(Object.values(settings), env),
@@ -294,17 +299,17 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
   }
 }
 
-/** Faults of settings that are valid alone but not together. */
+/** Faults of settings that contradict each other. */
 function crossFaults(env: Environment, config: Config): SettingFault[] {
   const faults: SettingFault[] = []
   const { tlsCertFile, tlsKeyFile, masterSeed, masterSeedFile, dataOpen } = settings
-  const set = (from: { name: string }) => env[from.name] !== undefined
-  const blame = (from: { name: string; allowed: string }, given: string) =>
+  const isSet = (from: { name: string }) => env[from.name] !== undefined
+  const addFault = (from: { name: string; allowed: string }, given: string) =>
     faults.push({ name: from.name, given, allowed: from.allowed })
-  if (set(tlsCertFile) && !set(tlsKeyFile)) blame(tlsKeyFile, 'nothing')
-  if (set(tlsKeyFile) && !set(tlsCertFile)) blame(tlsCertFile, 'nothing')
-  if (set(masterSeed) && set(masterSeedFile)) blame(masterSeedFile, `both it and ${masterSeed.name}`)
-  if (config.dataOpen && config.environment === 'production') blame(dataOpen, 'true in production')
+  if (isSet(tlsCertFile) && !isSet(tlsKeyFile)) addFault(tlsKeyFile, 'nothing')
+  if (isSet(tlsKeyFile) && !isSet(tlsCertFile)) addFault(tlsCertFile, 'nothing')
+  if (isSet(masterSeed) && isSet(masterSeedFile)) addFault(masterSeedFile, `both this and ${masterSeed.name}`)
+  if (config.dataOpen && config.environment === 'production') addFault(dataOpen, 'true in production')
   faults.push(...mailFaults(env), ...oauthFaults(env, config.environment), ...passkeyFaults(env))
   faults.push(...clusterFaults(env))
   return faults

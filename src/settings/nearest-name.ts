@@ -1,9 +1,6 @@
 import type { Environment } from './setting.js'
 
-/**
- * The name most likely meant by a mistyped one: the one with the fewest letters to insert, delete or replace.
- * @returns undefined when none is similar enough
- */
+/** The name with the smallest edit distance to a mistyped one; undefined if none is similar enough. */
 export function nearestName(given: string, names: readonly string[]): string | undefined {
   const near = names
     .map((name) => ({ name, edits: editDistance(given, name) }))
@@ -12,7 +9,7 @@ export function nearestName(given: string, names: readonly string[]): string | u
   return near[0]?.name
 }
 
-/** Levenshtein distance, one row at a time. */
+/** Levenshtein distance. */
 function editDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, index) => index)
   for (let i = 0; i < from.length; i++) {
@@ -27,8 +24,8 @@ function editDistance(from: string, to: string): number {
 }
 
 /**
- * Warnings about variables that look like settings but are not: mostly typing errors.
- * @param known names of all settings
+ * Warnings about variables that look like settings but are unknown, which are mostly typing errors.
+ * @param known the names of all settings
  */
 export function unknownNames(env: Environment, known: readonly string[]): string[] {
   return Object.keys(env)
@@ -36,6 +33,6 @@ export function unknownNames(env: Environment, known: readonly string[]): string
     .sort()
     .map((name) => {
       const nearest = nearestName(name, known)
-      return `${name} is no setting of this version${nearest === undefined ? '' : `; was ${nearest} meant?`}`
+      return `${name} is not a setting of this version${nearest === undefined ? '' : `; did you mean ${nearest}?`}`
     })
 }

@@ -7,19 +7,19 @@ const githubApi = 'https://api.github.com'
 
 const clientId = parsers.matching(/^[\x20-\x7e]{1,512}$/)
 
-/** The settings of sign-in by other services (docs/OPERATIONS.md, Signing people in). */
+/** The settings of sign-in with providers (docs/SIGN-IN.md). */
 export const oauthSettings = {
   oauthGoogleClientId: setting<string | undefined>({
     name: 'SERVICE_OAUTH_GOOGLE_CLIENT_ID',
     default: undefined,
-    description: 'The client id that Google gave. With its secret it switches sign-in by Google on.',
+    description: 'The client id from Google. Enables sign-in with Google together with the client secret.',
     allowed: '1 to 512 printable ASCII characters, together with SERVICE_OAUTH_GOOGLE_CLIENT_SECRET',
     parse: clientId,
   }),
   oauthGoogleClientSecret: setting<string | undefined>({
     name: 'SERVICE_OAUTH_GOOGLE_CLIENT_SECRET',
     default: undefined,
-    description: 'The client secret that Google gave.',
+    description: 'The client secret from Google.',
     allowed: '1 to 512 printable ASCII characters, together with SERVICE_OAUTH_GOOGLE_CLIENT_ID',
     secret: true,
     parse: clientId,
@@ -27,14 +27,14 @@ export const oauthSettings = {
   oauthGithubClientId: setting<string | undefined>({
     name: 'SERVICE_OAUTH_GITHUB_CLIENT_ID',
     default: undefined,
-    description: 'The client id that GitHub gave. With its secret it switches sign-in by GitHub on.',
+    description: 'The client id from GitHub. Enables sign-in with GitHub together with the client secret.',
     allowed: '1 to 512 printable ASCII characters, together with SERVICE_OAUTH_GITHUB_CLIENT_SECRET',
     parse: clientId,
   }),
   oauthGithubClientSecret: setting<string | undefined>({
     name: 'SERVICE_OAUTH_GITHUB_CLIENT_SECRET',
     default: undefined,
-    description: 'The client secret that GitHub gave.',
+    description: 'The client secret from GitHub.',
     allowed: '1 to 512 printable ASCII characters, together with SERVICE_OAUTH_GITHUB_CLIENT_ID',
     secret: true,
     parse: clientId,
@@ -43,76 +43,77 @@ export const oauthSettings = {
     name: 'SERVICE_OAUTH_REDIRECT_BASE_URL',
     default: undefined,
     description:
-      'The address of this server as browsers reach it. Register `/v1/auth/oauth/<provider>/callback` below it with ' +
-      'each provider. Browsers must start at the same address, since a cookie binds them to what they started.',
-    allowed: 'a URL as https://auth.example.com, without query, fragment and credentials',
+      'The address of this server for browsers. Register `/v1/auth/oauth/<provider>/callback` below it with each ' +
+      'provider. Browsers must start a sign-in at the same address, because a cookie binds them to it.',
+    allowed: 'a URL such as https://auth.example.com, without query, fragment and credentials',
     parse: parsers.webBase,
   }),
   oauthAllowedRedirectUris: setting<readonly string[]>({
     name: 'SERVICE_OAUTH_ALLOWED_REDIRECT_URIS',
     default: [],
     description:
-      'Where users may be sent with their tokens: an address allows itself and what lies below its path. Without any, ' +
-      'nobody signs in by a provider.',
+      'Addresses to which users may be redirected with their tokens. Each one includes everything below its path. If the ' +
+      'list is empty, sign-in with a provider is refused.',
     allowed:
-      'URLs as https://app.example.com/signed-in, without query, fragment and credentials, separated by commas',
+      'URLs such as https://app.example.com/signed-in, without query, fragment and credentials, separated by commas',
     parse: parsers.list((text) => parsers.allowedRedirect(text) !== undefined),
   }),
   oauthAllowAnyRedirectUri: setting({
     name: 'SERVICE_OAUTH_ALLOW_ANY_REDIRECT_URI',
     default: false,
-    description: 'Sends users with their tokens wherever a link says, for development only.',
-    allowed: 'true or false; true only where SERVICE_ENV is development',
+    description: 'Allows redirects of users with their tokens to any address, for development only.',
+    allowed: 'true or false; true only if SERVICE_ENV is development',
     parse: parsers.boolean,
   }),
   oauthGoogleIssuerUrl: setting({
     name: 'SERVICE_OAUTH_GOOGLE_ISSUER_URL',
     default: googleIssuer,
     description:
-      'The OpenID provider behind `google`, for tests or one of your own. Its subjects are taken for those of the ' +
-      'same accounts: change it only while there are none.',
-    allowed: 'an https URL as https://id.example.com; http only outside production or on this machine',
+      'The OpenID provider for `google`, to use a test server or your provider instead. Accounts are identified by its ' +
+      'subjects: change it only before the first sign-in.',
+    allowed: 'an https URL such as https://id.example.com; http only outside production or on this machine',
     parse: parsers.oauthServerUrl,
   }),
   oauthGithubBaseUrl: setting({
     name: 'SERVICE_OAUTH_GITHUB_BASE_URL',
     default: githubBase,
     description:
-      'The GitHub behind `github`, for tests or an enterprise server. Its user numbers are taken for those of the ' +
-      'same accounts: change it only while there are none.',
-    allowed: 'an https URL as https://github.example.com; http only outside production or on this machine',
+      'The GitHub server for `github`, to use a test or enterprise server instead. Accounts are identified by its user ' +
+      'numbers: change it only before the first sign-in.',
+    allowed:
+      'an https URL such as https://github.example.com; http only outside production or on this machine',
     parse: parsers.oauthServerUrl,
   }),
   oauthGithubApiUrl: setting<string | undefined>({
     name: 'SERVICE_OAUTH_GITHUB_API_URL',
     default: undefined,
-    defaultText: `\`${githubApi}\`; of another SERVICE_OAUTH_GITHUB_BASE_URL its \`/api/v3\``,
-    description: "The address of that GitHub's API.",
+    defaultText: `\`${githubApi}\`, or \`/api/v3\` below SERVICE_OAUTH_GITHUB_BASE_URL if that is set`,
+    description: 'The address of the API of the GitHub server.',
     allowed:
-      'an https URL as https://github.example.com/api/v3; http only outside production or on this machine',
+      'an https URL such as https://github.example.com/api/v3; http only outside production or on this machine',
     parse: parsers.oauthServerUrl,
   }),
 } as const
 
-/** How this server is registered with a provider. The secret is never logged. */
+/** The registration of this server with a provider. The secret is never logged. */
 export interface OauthClient {
   readonly clientId: string
   readonly clientSecret: string
 }
 
-/** Sign-in by other services, frozen. */
+/** The settings of sign-in with providers, frozen. */
 export interface OauthConfig {
-  /** Absent without credentials. */
+  /** Absent without client credentials, as `github`. */
   readonly google?: OauthClient & { readonly issuerUrl: string }
   readonly github?: OauthClient & { readonly baseUrl: string; readonly apiUrl: string }
-  /** Absent: no provider knows where to send browsers back to. */
+  /** If absent, sign-in with a provider answers 501. */
   readonly redirectBaseUrl?: string
-  /** Each valid; empty: none is allowed. */
+  /** Valid addresses; if empty, none is allowed. */
   readonly allowedRedirectUris: readonly string[]
   readonly allowAnyRedirectUri: boolean
 }
 
-/** The part of the configuration for sign-in by other services, or undefined where nothing of it is set. */
+/** Reads the settings of sign-in with providers; undefined if none is set. */
 export function readOauth(value: ValueOf): OauthConfig | undefined {
   const {
     oauthRedirectBaseUrl: redirectBaseUrl,
@@ -140,17 +141,17 @@ function clientOf(clientId: string | undefined, clientSecret: string | undefined
   return clientId === undefined || clientSecret === undefined ? undefined : { clientId, clientSecret }
 }
 
-/** The API of a GitHub unless a setting says otherwise: a token of one GitHub must not be sent to another. */
+/** The default API address of a GitHub server: a token must not be sent to another server. */
 function apiOf(baseUrl: string): string {
   return new URL(baseUrl).href === new URL(githubBase).href
     ? githubApi
     : `${baseUrl.replace(/\/$/, '')}/api/v3`
 }
 
-/** Faults of settings that are valid alone but not together, or not in production. */
+/** Faults of settings that contradict each other, or are not allowed in production. */
 export function oauthFaults(env: Environment, environment: 'development' | 'production'): SettingFault[] {
   const faults: SettingFault[] = []
-  const blame = ({ name, allowed }: { name: string; allowed: string }, given: string) =>
+  const addFault = ({ name, allowed }: { name: string; allowed: string }, given: string) =>
     faults.push({ name, given, allowed })
   const pairs = [
     [oauthSettings.oauthGoogleClientId, oauthSettings.oauthGoogleClientSecret],
@@ -158,27 +159,27 @@ export function oauthFaults(env: Environment, environment: 'development' | 'prod
   ] as const
   for (const [id, secret] of pairs) {
     const [hasId, hasSecret] = [env[id.name] !== undefined, env[secret.name] !== undefined]
-    if (hasId !== hasSecret) blame(hasId ? secret : id, 'nothing')
+    if (hasId !== hasSecret) addFault(hasId ? secret : id, 'nothing')
   }
   if (environment !== 'production') return faults
   const { oauthAllowAnyRedirectUri, oauthGoogleIssuerUrl, oauthGithubBaseUrl, oauthGithubApiUrl } =
     oauthSettings
-  if (env[oauthAllowAnyRedirectUri.name] === 'true') blame(oauthAllowAnyRedirectUri, 'true in production')
+  if (env[oauthAllowAnyRedirectUri.name] === 'true') addFault(oauthAllowAnyRedirectUri, 'true in production')
   for (const server of [oauthGoogleIssuerUrl, oauthGithubBaseUrl, oauthGithubApiUrl]) {
     const text = env[server.name]
     const url = text === undefined ? undefined : parsers.oauthServerUrl(text)
-    if (url !== undefined && isOpenHttp(url)) blame(server, 'http in production')
+    if (url !== undefined && isOpenHttp(url)) addFault(server, 'http in production')
   }
   return faults
 }
 
-/** Plain HTTP over a network, where others can listen. */
+/** Whether an address is plain HTTP over a network. */
 function isOpenHttp(text: string): boolean {
   const { protocol, hostname } = new URL(text)
   return protocol === 'http:' && !/^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)
 }
 
-/** Warnings, sentences without a full stop, about settings that are allowed but seldom intended. */
+/** Warnings about settings that are allowed but rarely intended, as sentences without a full stop. */
 export function oauthWarnings(
   oauth: OauthConfig | undefined,
   environment: 'development' | 'production',
@@ -187,19 +188,19 @@ export function oauthWarnings(
   const warnings: string[] = []
   if (oauth.allowAnyRedirectUri) {
     warnings.push(
-      'SERVICE_OAUTH_ALLOW_ANY_REDIRECT_URI=true: any link can have the tokens of users sent anywhere',
+      'SERVICE_OAUTH_ALLOW_ANY_REDIRECT_URI=true: a link can redirect the tokens of users to any address',
     )
   }
   if (oauth.google === undefined && oauth.github === undefined) return warnings
   if (oauth.redirectBaseUrl === undefined) {
-    warnings.push('SERVICE_OAUTH_REDIRECT_BASE_URL is not set: sign-in by a provider answers 501')
+    warnings.push('SERVICE_OAUTH_REDIRECT_BASE_URL is not set: sign-in with a provider answers 501')
   } else if (environment === 'production' && isOpenHttp(oauth.redirectBaseUrl)) {
     warnings.push(
-      'SERVICE_OAUTH_REDIRECT_BASE_URL is not https in production: whoever listens on the way can sign in as users',
+      'SERVICE_OAUTH_REDIRECT_BASE_URL is not https in production: an attacker on the network can sign in as users',
     )
   }
   if (oauth.allowedRedirectUris.length === 0 && !oauth.allowAnyRedirectUri) {
-    warnings.push('SERVICE_OAUTH_ALLOWED_REDIRECT_URIS is not set: sign-in by a provider answers 400')
+    warnings.push('SERVICE_OAUTH_ALLOWED_REDIRECT_URIS is not set: sign-in with a provider answers 400')
   }
   return warnings
 }

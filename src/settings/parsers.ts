@@ -8,10 +8,10 @@ import { readBounded } from '../base/bounded-file.js'
 import { seedBytes } from '../strand/keys.js'
 import { parseAllowedRedirect } from '../auth/redirect.js'
 
-/** Reads the value of a setting from its text. @returns undefined when the text is not allowed */
+/** Parses the text of a setting. @returns undefined if the text is not allowed */
 export type Parse<T> = (text: string) => T | undefined
 
-/** A decimal integer within bounds, both included. Signs, fractions and leading zeros are refused. */
+/** A decimal integer from `min` to `max`. Signs, fractions and leading zeros are refused. */
 export function integer(min: number, max: number): Parse<number> {
   return (text) => {
     if (!/^(0|[1-9]\d{0,15})$/.test(text)) return undefined
@@ -24,12 +24,12 @@ export function integer(min: number, max: number): Parse<number> {
 export const boolean: Parse<boolean> = (text) =>
   text === 'true' ? true : text === 'false' ? false : undefined
 
-/** One word of a fixed list. */
+/** One of the given words. */
 export function oneOf<const T extends string>(words: readonly T[]): Parse<T> {
   return (text) => words.find((word) => word === text)
 }
 
-/** A text that a pattern matches whole. */
+/** A text that matches a pattern. */
 export function matching(pattern: RegExp): Parse<string> {
   return (text) => (pattern.test(text) ? text : undefined)
 }
@@ -41,13 +41,13 @@ export const host: Parse<string> = (text) =>
     : undefined
 
 /**
- * A path, made absolute against the working directory. Refused with a `~` in front, which a shell leaves there between
- * quotes: it would be a folder of that name.
+ * A path, resolved against the working directory. A path that begins with `~` is refused: a shell does not
+ * expand it within quotes, so that it would name a folder `~`.
  */
 export const path: Parse<string> = (text) =>
   text === '' || text.startsWith('~') || text.includes('\0') ? undefined : resolve(text)
 
-/** A path of a file that this process can read, made absolute. */
+/** The absolute path of a file that this process can read. */
 export const readableFile: Parse<string> = (text) => {
   const file = path(text)
   if (file === undefined) return undefined
@@ -63,7 +63,7 @@ export const readableFile: Parse<string> = (text) => {
 export const seed: Parse<Buffer> = (text) =>
   /^[0-9a-f]{64}$/i.test(text) ? Buffer.from(text, 'hex') : undefined
 
-/** A path of a file that holds a seed: 64 hex digits and at most white space around them, or the 32 bytes. */
+/** The path of a file with a seed: 64 hex digits, possibly with white space around them, or 32 bytes. */
 export const seedFile: Parse<Buffer> = (text) => {
   const file = path(text)
   if (file === undefined) return undefined
@@ -75,7 +75,7 @@ export const seedFile: Parse<Buffer> = (text) => {
   }
 }
 
-/** Items between commas, white space around them dropped; an empty text is an empty list. */
+/** Items separated by commas, trimmed; an empty text is an empty list. */
 export function list(item: (text: string) => boolean): Parse<readonly string[]> {
   return (text) => {
     const items = text.trim() === '' ? [] : text.split(',').map((part) => part.trim())
@@ -85,28 +85,28 @@ export function list(item: (text: string) => boolean): Parse<readonly string[]> 
 
 /** Whether a text is an address range such as `10.0.0.0/8` or `fd00::/8`. */
 export function isCidr(text: string): boolean {
-  // The library also accepts octal and shortened IPv4 forms, which people and programs read in different ways.
+  // The library also accepts octal and shortened IPv4 forms, which programs read differently.
   const address = text.slice(0, text.lastIndexOf('/'))
   return isIP(address) !== 0 && ipaddr.isValidCIDR(text)
 }
 
-/** The address of a PostgreSQL database, of one host or of several between commas (PostgreSQL manual, Connection URIs). */
+/** The URI of a PostgreSQL database with one host or several (PostgreSQL manual, Connection URIs). */
 export const postgresUrl: Parse<string> = (text) =>
   /^postgres(ql)?:\/\/\S+$/.test(text) && (URL.canParse(text) || hostUrls(text).length > 0) ? text : undefined
 
-/** Whether a text names a sender of web hooks (CloudEvents HTTP 1.1 Web Hooks, 4.1.1), or any. */
+/** Whether a text is a sender of web hooks (CloudEvents HTTP 1.1 Web Hooks, 4.1.1), or `*`. */
 export function isWebhookOrigin(text: string): boolean {
   return text === '*' || /^[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})*$/i.test(text)
 }
 
-/** Whether a text is one exact web origin (RFC 6454), in the form in which a browser sends it. */
+/** Whether a text is a web origin exactly as browsers send it (RFC 6454). */
 export function isOrigin(text: string): boolean {
-  // URL parsing accepts a star as a host name, but people mean any subdomain.
+  // URL parsing accepts a star in a host name, which users would expect to match subdomains.
   if (!/^https?:\/\/[^*]+$/.test(text) || !URL.canParse(text)) return false
   return new URL(text).origin === text
 }
 
-/** An Ed25519 public key as 64 hex digits, made lower-case. */
+/** An Ed25519 public key as 64 hex digits, converted to lower case. */
 export const publicKey: Parse<string> = (text) =>
   /^[0-9a-f]{64}$/i.test(text) ? text.toLowerCase() : undefined
 
@@ -117,7 +117,7 @@ export const smtpUrl: Parse<string> = (text) => {
   return url.protocol === 'smtp:' || url.protocol === 'smtps:' ? text : undefined
 }
 
-/** One mail address, with or without a name before it in angle brackets. */
+/** A mail address, or a name and a mail address in angle brackets. */
 export const mailAddress: Parse<string> = (text) => {
   const address = /^[^<>"\\,;:\x00-\x1f\x7f]*<([^<>]+)>$/.exec(text)?.[1] ?? text
   return /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/.test(
@@ -135,10 +135,10 @@ export const webBase: Parse<string> = (text) => {
   return bare && !/[?#\s]/.test(text) ? text : undefined
 }
 
-/** The address of a provider's server, without the slash at its end. */
+/** The address of the server of a provider, without a slash at the end. */
 export const oauthServerUrl: Parse<string> = (text) => webBase(text)?.replace(/\/+$/, '')
 
-/** An address that users may be sent to with their tokens. */
+/** An address to which users may be redirected with their tokens. */
 export const allowedRedirect: Parse<string> = (text) =>
   parseAllowedRedirect(text) === undefined ? undefined : text
 

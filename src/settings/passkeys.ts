@@ -2,7 +2,10 @@ import type { RelyingParty } from '../auth/passkey.js'
 import { isOrigin, matching, type Parse } from './parsers.js'
 import { type Environment, type SettingFault, type ValueOf, setting, valuesOf } from './setting.js'
 
-/** A host name without scheme, port and final dot, lower-case; not an IP address, which cannot have passkeys. */
+/**
+ * A host name without scheme, port and final dot, in lower case; not an IP address, which cannot have
+ * passkeys.
+ */
 const domain: Parse<string> = (text) => {
   const name = text.toLowerCase()
   const shape =
@@ -10,7 +13,7 @@ const domain: Parse<string> = (text) => {
   return shape.test(name) ? name : undefined
 }
 
-/** The origin of pages on which browsers allow passkeys: https, or http on this machine. */
+/** An origin on which browsers allow passkeys: https, or http on this machine. */
 const pageOrigin: Parse<string> = (text) => {
   if (!isOrigin(text)) return undefined
   const { protocol, hostname } = new URL(text)
@@ -19,37 +22,36 @@ const pageOrigin: Parse<string> = (text) => {
   return protocol === 'https:' || isLocal ? text : undefined
 }
 
-/** The settings of passkeys (docs/OPERATIONS.md, Signing people in). */
+/** The settings of passkeys (docs/SIGN-IN.md). */
 export const passkeySettings = {
   webauthnRpId: setting<string | undefined>({
     name: 'SERVICE_WEBAUTHN_RP_ID',
     default: undefined,
     description:
-      'The domain that passkeys belong to. Without it and SERVICE_WEBAUTHN_ORIGIN the passkey routes answer 501. ' +
-      'Changing it makes every passkey useless.',
-    allowed: 'a domain as example.com, without scheme and port',
+      'The domain of passkeys. Without it and SERVICE_WEBAUTHN_ORIGIN, the passkey routes answer 501. A change invalidates ' +
+      'all passkeys.',
+    allowed: 'a domain such as example.com, without scheme and port',
     parse: domain,
   }),
   webauthnOrigin: setting<string | undefined>({
     name: 'SERVICE_WEBAUTHN_ORIGIN',
     default: undefined,
-    description:
-      'The web origin of the pages that use passkeys; for browsers it must be in SERVICE_CORS_ORIGINS, too.',
+    description: 'The web origin of the pages that use passkeys. It must also be in SERVICE_CORS_ORIGINS.',
     allowed:
-      'an origin as https://app.example.com, or http://localhost:3000 for development, within the domain of ' +
+      'an origin such as https://app.example.com, or http://localhost:3000 for development, within the domain of ' +
       'SERVICE_WEBAUTHN_RP_ID',
     parse: pageOrigin,
   }),
   webauthnRpName: setting({
     name: 'SERVICE_WEBAUTHN_RP_NAME',
     default: 'Strandfast',
-    description: 'The name that browsers show when they ask for a passkey.',
-    allowed: '1 to 64 characters, none of them a control character',
+    description: 'The name that browsers show in a passkey dialog.',
+    allowed: '1 to 64 characters without control characters',
     parse: matching(/^[^\p{Cc}\p{Cs}]{1,64}$/u),
   }),
 } as const
 
-/** The relying party of passkeys, frozen; undefined unless both domain and origin are set. */
+/** Reads the relying party of passkeys, frozen; undefined unless both domain and origin are set. */
 export function readPasskeys(value: ValueOf): RelyingParty | undefined {
   const {
     webauthnRpId: rpId,
@@ -59,7 +61,7 @@ export function readPasskeys(value: ValueOf): RelyingParty | undefined {
   return rpId === undefined || origin === undefined ? undefined : Object.freeze({ rpId, origin, name })
 }
 
-/** The fault of an origin outside the domain of the passkeys: browsers would refuse every one of them. */
+/** The fault of an origin outside the domain of passkeys, where browsers would refuse all passkeys. */
 export function passkeyFaults(env: Environment): SettingFault[] {
   const { webauthnRpId, webauthnOrigin } = passkeySettings
   const rpId = webauthnRpId.parse(env[webauthnRpId.name] ?? '')

@@ -1,15 +1,15 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 
 /*
- * Reads the pages of an LMDB data file without LMDB, which trusts what it reads: a wrong page number or length makes it
- * read foreign memory, and a truncated file ends the process. The layout is that of the LMDB in lmdb 3.5 (mdb.c,
- * MDB_page_header, MDB_node, MDB_db, MDB_meta), little-endian, 64 bits.
+ * Reads the pages of an LMDB data file without LMDB, which trusts its input: a wrong page number or length
+ * makes it read foreign memory, and a truncated file crashes the process. The layout is that of the LMDB in
+ * lmdb 3.5 (mdb.c, MDB_page_header, MDB_node, MDB_db, MDB_meta), little-endian, 64 bits.
  *
- *   page      number u64, transaction u64, u16, flags u16, then lower u16 and upper u16, or count of overflow pages u32
- *   meta      at 24: magic u32, version u32, u64, map size u64, tree of free pages, main tree, last page u64, transaction u64
- *   tree      page size or 0 u32, flags u16, depth u16, branch, leaf and overflow pages u64, entries u64, root u64
- *   node      low u16, high u16, flags u16, key length u16, key, value; offsets of the nodes, from 24 on, follow the header
- *   overflow  in the place of a value: page u64, transaction u64, pages u64
+ * page number u64, transaction u64, u16, flags u16, then lower u16 and upper u16, or count of overflow pages
+ * u32 meta at 24: magic u32, version u32, u64, map size u64, tree of free pages, main tree, last page u64,
+ * transaction u64 tree page size or 0 u32, flags u16, depth u16, branch, leaf and overflow pages u64, entries
+ * u64, root u64 node low u16, high u16, flags u16, key length u16, key, value; offsets of the nodes, from 24
+ * on, follow the header overflow instead of a value: page u64, transaction u64, pages u64
  */
 
 const HEADER_BYTES = 24
@@ -28,24 +28,23 @@ const NODE_HEADER_BYTES = 8
 const OVERFLOW_NODE_BYTES = 24
 const PAGE_BYTES_MAX = 65_536
 
-/** What kind of page a page is, in which table. */
 export interface PageUse {
   kind: 'branch' | 'leaf' | 'overflow'
   /** Empty for the table of tables, `free` for the list of free pages. */
   table: string
 }
 
-/** Called with what a file contains. */
+/** Called for the contents of a file. */
 export interface Visitor {
-  /** Each page in use, by its number. */
+  /** Called for each page in use. */
   page?(pageNo: number, use: PageUse): void
-  /** Each table but the list of free pages. @returns whether there is one of this name */
+  /** Called for each table except the list of free pages. @returns whether the name is known */
   table?(name: string): boolean
-  /** Each row. @returns whether it is valid */
+  /** Called for each row. @returns whether it is valid */
   row?(table: string, key: Buffer, value: Buffer): boolean
 }
 
-/** Thrown where a file is damaged. */
+/** Thrown for a damaged file. */
 class Damage extends Error {}
 
 interface Tree {
@@ -66,9 +65,9 @@ interface Meta {
 }
 
 /**
- * Checks the first two pages and the length of a data file that nobody else writes to. Only a file that is too short is
- * read further: it is valid if it ends in free pages.
- * @returns what is wrong with it, or undefined
+ * Checks the first two pages and the length of a data file that no other process writes. Only a file that is
+ * too short is read further: it is valid if it ends in free pages.
+ * @returns the fault, or undefined
  */
 export function beginningFault(path: string): string | undefined {
   return faultIn(path, (file) => {
@@ -77,9 +76,9 @@ export function beginningFault(path: string): string | undefined {
 }
 
 /**
- * Checks all pages of a data file that nobody else writes to: each is where it says, in order, and used once, and the
- * counts of the trees are right. The visitor judges the contents of rows.
- * @returns what is wrong with it, or undefined
+ * Checks all pages of a data file that no other process writes: each page is at its position, in order and
+ * used once, and the counts of the trees are right. The visitor judges the contents of rows.
+ * @returns the fault, or undefined
  */
 export function structureFault(path: string, visitor: Visitor = {}): string | undefined {
   return faultIn(path, (file) => new TreeWalk(file, visitor).all())
@@ -115,15 +114,15 @@ function check(holds: boolean, otherwise: string): asserts holds {
   if (!holds) throw new Damage(otherwise)
 }
 
-/** The meta page of the last transaction. Each has a page of its own, and the first one says how large pages are. */
+/** Returns the meta page of the last transaction. There are two, and the first one contains the page size. */
 function readMetas(read: DataFile['read']): Meta {
   const first = readMeta(read(0, META_BYTES), 0)
   const second = readMeta(read(first.pageBytes, META_BYTES), 1)
-  check(first.pageBytes === second.pageBytes, 'the meta pages tell two page sizes')
-  // Transactions write them in turn, so their numbers alone say which is the last.
+  check(first.pageBytes === second.pageBytes, 'the meta pages disagree on the page size')
+  // Transactions alternate between the two, so their numbers show which is the last.
   const [even, odd] = [first.transaction, second.transaction]
-  const inTurn = even % 2n === 0n && (odd % 2n === 1n || odd === 0n) && (odd - even) ** 2n <= 1n
-  check(inTurn, `the meta pages tell of transactions ${even} and ${odd}`)
+  const isValidPair = even % 2n === 0n && (odd % 2n === 1n || odd === 0n) && (odd - even) ** 2n <= 1n
+  check(isValidPair, `the meta pages have the transactions ${even} and ${odd}`)
   return second.transaction > first.transaction ? second : first
 }
 
@@ -133,10 +132,10 @@ function readMeta(page: Buffer, number: number): Meta {
   const pageBytes = page.readUInt32LE(48)
   check(
     pageBytes >= 512 && pageBytes <= PAGE_BYTES_MAX && (pageBytes & (pageBytes - 1)) === 0,
-    `page ${number} tells a page size of ${pageBytes}`,
+    `page ${number} has a page size of ${pageBytes}`,
   )
   const lastPage = page.readBigUInt64LE(144)
-  check(lastPage < 2n ** 40n, `page ${number} tells ${lastPage} pages`)
+  check(lastPage < 2n ** 40n, `page ${number} has a page count of ${lastPage}`)
   return {
     pageBytes,
     free: readTree(page, 48),
@@ -157,19 +156,18 @@ function readTree(bytes: Buffer, at: number): Tree {
   }
 }
 
-/** Keys that bound a subtree: from `low`, below `high`. */
+/** The key range of a subtree: from `low`, below `high`. */
 interface KeyBounds {
   low?: Buffer | undefined
   high?: Buffer | undefined
 }
 
-/** A tree while it is traversed. */
 interface Walked {
   table: string
   compare(a: Buffer, b: Buffer): number
   tree: Tree
   found: Omit<Tree, 'root' | 'depth'>
-  /** Values of its rows, where they are wanted. */
+  /** Collects the values of its rows, if present. */
   values?: Buffer[] | undefined
 }
 
@@ -189,7 +187,7 @@ class TreeWalk {
     this.#tree('', meta.main)
     const free: Buffer[] = []
     this.#tree('free', meta.free, free)
-    for (const list of free) this.#takeFree(list)
+    for (const list of free) this.#useFree(list)
   }
 
   #tree(table: string, tree: Tree, values?: Buffer[]): void {
@@ -198,8 +196,8 @@ class TreeWalk {
     const walked = { table, compare, tree, found, values }
     if (tree.root !== NO_ROOT) this.#page(walked, { pageNo: Number(tree.root), level: 1 }, {})
     for (const [name, count] of Object.entries(found)) {
-      const told = Object.entries(tree).find(([other]) => other === name)?.[1]
-      check(told === count, `table "${table}" counts ${told} in ${name}, and has ${count}`)
+      const counted = Object.entries(tree).find(([other]) => other === name)?.[1]
+      check(counted === count, `table "${table}" counts ${counted} in ${name}, and has ${count}`)
     }
   }
 
@@ -215,7 +213,7 @@ class TreeWalk {
     const nodes = nodesOf(page, where)
     check(nodes.length > 0, `${where} is empty`)
     for (const [index, node] of nodes.entries()) {
-      // The first key of a branch page is not stored: it is the one that leads there.
+      // The first key of a branch page is not stored: it is the key in the parent page.
       const low = leaf || index > 0 ? node.key : bounds.low
       const high = nodes[index + 1]?.key ?? bounds.high
       check(inOrder(walked, bounds, low) && !isBehind(walked, low, high), `${where} is out of order`)
@@ -243,7 +241,7 @@ class TreeWalk {
     check(this.#visitor.row(table, node.key, value), `${where} has a damaged row`)
   }
 
-  /** A value in pages of its own. */
+  /** Reads a value from overflow pages. */
   #overflow({ table, found }: Walked, node: Node, where: string): Buffer {
     const pageNo = Number(node.value.readBigUInt64LE(0))
     const pages = Math.floor((HEADER_BYTES - 1 + node.low) / this.#file.meta.pageBytes) + 1
@@ -257,12 +255,12 @@ class TreeWalk {
     return value.subarray(HEADER_BYTES, HEADER_BYTES + node.low)
   }
 
-  /** Reads pages that may be used only here. */
+  /** Reads pages that must not be used elsewhere. */
   #take(pageNo: number, pages: number): Buffer {
     const { meta } = this.#file
     this.#use(pageNo, pages)
     const page = this.#file.read(pageNo * meta.pageBytes, pages * meta.pageBytes)
-    check(page.readBigUInt64LE(0) === BigInt(pageNo), `page ${pageNo} is not the page that it was`)
+    check(page.readBigUInt64LE(0) === BigInt(pageNo), `page ${pageNo} has another page number`)
     check(page.readBigUInt64LE(8) <= meta.transaction, `page ${pageNo} is of a later transaction`)
     return page
   }
@@ -276,8 +274,10 @@ class TreeWalk {
     }
   }
 
-  /** A list of free pages: how many entries, then page numbers, or 0 for none, or minus a count and the first of so many. */
-  #takeFree(list: Buffer): void {
+  /**
+   * A list of free pages: a count, then per entry a page number, 0, or a negative count and its first page.
+   */
+  #useFree(list: Buffer): void {
     const count = list.length < 8 ? -1 : Number(list.readBigUInt64LE(0))
     check(count >= 0 && (count + 1) * 8 <= list.length, 'a list of free pages is damaged')
     for (let index = 1; index <= count; index++) {
@@ -293,7 +293,7 @@ class TreeWalk {
 }
 
 interface Node {
-  /** The length of the value, or the lower half of a page's number. */
+  /** The length of the value, or the lower half of a page number. */
   low: number
   flags: number
   key: Buffer
@@ -314,7 +314,7 @@ function nodesOf(page: Buffer, where: string): Node[] {
     nodes.push(node)
     bytes += Math.ceil((NODE_HEADER_BYTES + node.key.length + node.value.length) / 2) * 2
   }
-  // Rows lie side by side, without gaps.
+  // Rows are contiguous.
   check(bytes === page.length - begin, `${where} has rows that overlap`)
   return nodes
 }

@@ -1,2 +1,2 @@
-/** Name of the log of a store, in the store's folder: a folder, or a link to one elsewhere (SERVICE_LOG_DIR). */
+/** The name of a store's log in the folder of the store: a folder, or a link to one (SERVICE_LOG_DIR). */
 export const logFolder = 'log'

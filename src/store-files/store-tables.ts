@@ -31,17 +31,15 @@ export const storeTables = [
   'filling',
 ] as const
 
-/** A table of the store. */
 export type TableName = (typeof storeTables)[number]
 
-/** What a table is called in the data file. */
 export function fileName(table: TableName): string {
   return table.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 }
 
 const fileNames: ReadonlySet<string> = new Set(storeTables.map(fileName))
 
-/** Whether a data file has a table of this name. One of another name is damaged: nobody would find its rows. */
+/** Whether a table name is known. An unknown name means damage: its rows would never be found. */
 export function isTableOfFile(name: string): boolean {
   return fileNames.has(name)
 }

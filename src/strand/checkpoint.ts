@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { type KeyPair, signText } from './keys.js'
 
-/** What a checkpoint says: the root of the first `size` records of a strand. */
+/** The tree root of the first `size` records of a strand. */
 export interface Checkpoint {
-  /** `strandfast/<64 hex of the strand>`, which is also the signing key's name. */
+  /** `strandfast/<64 hex of the strand>`, which is also the name of the signing key. */
   origin: string
-  /** Records, genesis counted: the seq of the last one plus 1. */
+  /** Records including genesis: the seq of the last one plus 1. */
   size: number
   /** 64 hex digits. */
   rootHex: string
@@ -13,20 +13,20 @@ export interface Checkpoint {
 
 const ED25519 = 0x01
 const KEY_ID_BYTES = 4
-// The em dash that begins a signature line (C2SP signed-note).
+// An em dash begins a signature line (C2SP signed-note).
 const DASH = '\u2014'
 
-/** The origin of a strand's checkpoints. */
+/** The origin of the checkpoints of a strand. */
 export function checkpointOrigin(strand: string): string {
   return `strandfast/${strand}`
 }
 
-/** The text that is signed (C2SP tlog-checkpoint): origin, size, root in base64, each line ended by LF. */
+/** The signed text (C2SP tlog-checkpoint): origin, size and base64 root, each line ended by LF. */
 export function checkpointText(checkpoint: Checkpoint): string {
   return `${checkpoint.origin}\n${checkpoint.size}\n${Buffer.from(checkpoint.rootHex, 'hex').toString('base64')}\n`
 }
 
-/** The signed note (C2SP signed-note): text, empty line, signature line. */
+/** Signs a checkpoint: text, empty line, signature line (C2SP signed-note). */
 export function signCheckpoint(checkpoint: Checkpoint, keys: KeyPair): string {
   const text = checkpointText(checkpoint)
   const signature = signText(keys.secretKey, text)

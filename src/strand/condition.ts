@@ -5,19 +5,19 @@ import { canonicalJson } from './json.js'
 import { Fields } from './json-fields.js'
 import type { Span } from './json-scanner.js'
 
-/** Comparisons that a query's `where` and a row policy can make. */
+/** The operators of conditions in `where` and in row policies. */
 export const operators = ['eq', 'ne', 'in', 'lt', 'lte', 'gt', 'gte', 'exists'] as const
 
 export type Operator = (typeof operators)[number]
 
-/** One comparison: a path to a field of a record's body (src/strand/field-path.ts), an operator and a literal. */
+/** One comparison: a path to a field of a body (src/strand/field-path.ts), an operator and a literal. */
 export interface Condition {
   field: string
   op: Operator
   value: unknown
 }
 
-/** The cost of comparing: bytes of bodies that were searched, and bytes that were compared. */
+/** The cost of comparing: bytes of bodies that were searched plus bytes that were compared. */
 export interface Effort {
   bytes: number
 }
@@ -25,7 +25,7 @@ export interface Effort {
 /** The least cost of one comparison, in bytes. */
 const COMPARISON_BYTES = 64
 
-/** True when every condition holds for a body in canonical JSON. A missing field matches only `exists: false`. */
+/** Whether all conditions hold for a canonical JSON body. A missing field only matches `exists: false`. */
 export function matchesAll(
   body: Uint8Array,
   conditions: readonly Condition[],
@@ -35,8 +35,8 @@ export function matchesAll(
 }
 
 /**
- * The same; or the place of the first condition that does not hold, if it compares a number with text or text with a
- * number, which are never equal, nor one less than the other.
+ * As `matchesAll`, but returns the index of the first condition that fails if that condition compares a
+ * number with text, which can never match.
  */
 export function compareAll(
   body: Uint8Array,
@@ -47,8 +47,8 @@ export function compareAll(
 }
 
 /**
- * True when every condition of one of the choices holds for a body in canonical JSON.
- * @param open which of them count; all when absent
+ * Whether all conditions of at least one choice hold for a canonical JSON body.
+ * @param open which choices count; all if absent
  */
 export function matchesAny(
   body: Uint8Array,
@@ -61,7 +61,7 @@ export function matchesAny(
 
 type ComparedType = 'number' | 'string' | undefined
 
-/** The JSON type that a condition compares with, if that is a number or text, or a list of one of them. */
+/** The type of a condition's value if it is a number or text, or a list of only one of them. */
 export function comparedType({ op, value }: Condition): ComparedType {
   const [first, ...others]: unknown[] = op === 'in' && Array.isArray(value) ? value : [value]
   const type = typeof first
@@ -69,38 +69,38 @@ export function comparedType({ op, value }: Condition): ComparedType {
   return others.every((one) => typeof one === type) ? type : undefined
 }
 
-/** Prepared lists of conditions, kept as long as the caller keeps the list. */
+/** Prepared conditions by the list that they were prepared from. */
 const prepared = new WeakMap<object, Prepared>()
 
 function preparedOf(owner: object, lists: () => readonly (readonly Condition[])[]): Prepared {
   const known = prepared.get(owner)
   if (known !== undefined) return known
-  const made = new Prepared(lists())
-  prepared.set(owner, made)
-  return made
+  const created = new Prepared(lists())
+  prepared.set(owner, created)
+  return created
 }
 
-/** A body with the places of the fields that conditions name. */
+/** A body with the spans of the fields that conditions name. */
 interface LocatedBody {
   body: Buffer
   spans: readonly (Span | undefined)[]
-  /** Strings that were compared by their order, by the number of their field. */
+  /** Decoded strings, by the index of their field. */
   strings: Map<number, string>
   effort: Effort
 }
 
-/** A prepared condition. `field` is the number of its field. */
 interface PreparedCondition {
+  /** The index of its field in `Fields`. */
   field: number
   holds(found: LocatedBody, span: Span | undefined): boolean
 }
 
-/** Lists of conditions, prepared for checking many bodies. */
+/** Lists of conditions, prepared to check many bodies. */
 class Prepared {
   readonly #fields = new Fields()
   readonly #lists: readonly (readonly PreparedCondition[])[]
   readonly #conditions: readonly (readonly Condition[])[]
-  /** What the conditions of the first list compare with. */
+  /** The `comparedType` of each condition of the first list. */
   #types: readonly ComparedType[] | undefined
 
   constructor(lists: readonly (readonly Condition[])[]) {
@@ -113,11 +113,11 @@ class Prepared {
     }
     const literals = new Literals()
     this.#lists = lists.map((list) =>
-      list.map((condition) => readyOf(condition, { field: numberOf(condition.field), literals })),
+      list.map((condition) => prepareCondition(condition, { field: numberOf(condition.field), literals })),
     )
   }
 
-  /** @param open which lists count; all when absent */
+  /** @param open which lists count; all if absent */
   matches(body: Uint8Array, effort: Effort, open?: readonly boolean[]): boolean {
     const isOpen = (at: number): boolean => open === undefined || open[at] === true
     if (this.#lists.some((list, at) => list.length === 0 && isOpen(at))) return true
@@ -126,16 +126,16 @@ class Prepared {
     return this.#lists.some((list, at) => isOpen(at) && firstFailure(list, found) === -1)
   }
 
-  /** Whether the first list holds; or the place of its condition that does not, if a number meets text there. */
+  /** See `compareAll`; only the first list counts. */
   compare(body: Uint8Array, effort: Effort): boolean | number {
     const [list = []] = this.#lists
     const found = this.#find(body, effort)
-    const place = firstFailure(list, found)
-    if (place === -1) return true
-    // Found out here, since row policies have long lists, of which it is never asked.
+    const failed = firstFailure(list, found)
+    if (failed === -1) return true
+    // Computed lazily: row policies have long lists and never need the types.
     this.#types ??= (this.#conditions[0] ?? []).map(comparedType)
-    const span = found.spans[list[place]?.field ?? -1]
-    return span !== undefined && isOther(this.#types[place], kindAt(found.body, span.from)) ? place : false
+    const span = found.spans[list[failed]?.field ?? -1]
+    return span !== undefined && isMixed(this.#types[failed], kindAt(found.body, span.from)) ? failed : false
   }
 
   #find(body: Uint8Array, effort: Effort): LocatedBody {
@@ -145,7 +145,7 @@ class Prepared {
   }
 }
 
-/** The place of the first condition that does not hold; -1 when all do. */
+/** The index of the first condition that fails; -1 if all hold. */
 function firstFailure(list: readonly PreparedCondition[], found: LocatedBody): number {
   return list.findIndex(({ field, holds }) => {
     found.effort.bytes += COMPARISON_BYTES
@@ -154,11 +154,11 @@ function firstFailure(list: readonly PreparedCondition[], found: LocatedBody): n
 }
 
 /** Whether a number is compared with text, or text with a number. */
-function isOther(compared: ComparedType, found: string): boolean {
+function isMixed(compared: ComparedType, found: string): boolean {
   return (compared === 'number' && found === 'string') || (compared === 'string' && found === 'number')
 }
 
-/** What conditions compare with, each value once: a claim can be named by thousands of them. */
+/** The literals of conditions, encoded once each: thousands of conditions can refer to the same claim. */
 class Literals {
   readonly #texts = new Map<unknown, Buffer>()
   readonly #characters = new Map<unknown, string>()
@@ -166,34 +166,33 @@ class Literals {
 
   /** The canonical text of a literal, UTF-8. */
   text(value: unknown): Buffer {
-    return madeOnce(this.#texts, value, () => Buffer.from(canonicalJson(value)))
+    return getOrCreate(this.#texts, value, () => Buffer.from(canonicalJson(value)))
   }
 
-  /** The same, each byte as one character. */
+  /** The canonical text as latin1: each byte is one character. */
   characters(value: unknown): string {
-    return madeOnce(this.#characters, value, () => this.text(value).toString('latin1'))
+    return getOrCreate(this.#characters, value, () => this.text(value).toString('latin1'))
   }
 
   among(values: readonly unknown[]): Compare {
-    return madeOnce(this.#among, values, () => isAmong(values.map((value) => this.characters(value))))
+    return getOrCreate(this.#among, values, () => isAmong(values.map((value) => this.characters(value))))
   }
 }
 
-function madeOnce<K, V>(known: Map<K, V>, key: K, make: () => V): V {
+function getOrCreate<K, V>(known: Map<K, V>, key: K, create: () => V): V {
   const before = known.get(key)
   if (before !== undefined) return before
-  const made = make()
-  known.set(key, made)
-  return made
+  const created = create()
+  known.set(key, created)
+  return created
 }
 
-/** What a condition is prepared with: the number of its field, and the literals of all conditions. */
 interface Preparing {
   field: number
   literals: Literals
 }
 
-function readyOf({ op, value }: Condition, preparing: Preparing): PreparedCondition {
+function prepareCondition({ op, value }: Condition, preparing: Preparing): PreparedCondition {
   const { field } = preparing
   if (op === 'exists') return { field, holds: (_found, span) => (span !== undefined) === (value !== false) }
   const holds = comparisonOf(op, value, preparing)
@@ -202,7 +201,7 @@ function readyOf({ op, value }: Condition, preparing: Preparing): PreparedCondit
 
 type Compare = (found: LocatedBody, span: Span) => boolean
 
-/** Operators compare within one JSON type only: 1 is not less than "2", not more and not equal. */
+/** Operators only compare values of one JSON type: 1 is neither less than, greater than nor equal to "2". */
 function comparisonOf(
   op: Exclude<Operator, 'exists'>,
   value: unknown,
@@ -249,13 +248,13 @@ function isAmong(list: readonly string[]): Compare {
   }
 }
 
-/** A string that is compared by its order; it is decoded once, however many conditions use it. */
+/** A decoded string, cached for all conditions that compare its order. */
 function stringAt({ body, strings, effort }: LocatedBody, { from, to }: Span, field: number): string {
   const known = strings.get(field)
   if (known !== undefined) return known
   effort.bytes += to - from
   const read: unknown = JSON.parse(body.toString('utf8', from, to))
-  assert(typeof read === 'string', 'what begins with a quote is a string')
+  assert(typeof read === 'string', 'a JSON value that begins with a quote is a string')
   strings.set(field, read)
   return read
 }
@@ -267,7 +266,7 @@ function inOrder<T extends number | string>(found: T, op: 'lt' | 'lte' | 'gt' | 
   return found >= value
 }
 
-/** The JSON type of the value that begins there. */
+/** The JSON type of the value that begins at `at`. */
 function kindAt(text: Buffer, at: number): string {
   switch (text[at]) {
     case 0x22:

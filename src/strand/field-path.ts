@@ -1,15 +1,16 @@
 /*
- * Paths to fields of records' bodies: in `where`, `filter`, row policies, `split`, and the console's filters and columns.
+ * Paths to fields of bodies: in `where`, `filter`, row policies, `split`, and the filters and columns of the
+ * console.
  */
 
-/** What a path has to be, for errors. */
+/** The error text for an invalid path. */
 export const fieldPathDetail =
   'Expected names with dots between them, or a JSON Pointer that begins with /, in which ~1 stands for / and ~0 for ~'
 
 /**
- * The steps of a path, each the name of a member or a place in a list. A path that begins with `/` is a JSON Pointer
- * (RFC 6901), any other is names with dots between them.
- * @returns undefined for a path of neither form
+ * The steps of a path, each the name of a member or an index of a list. A path that begins with `/` is a JSON
+ * Pointer (RFC 6901); any other path has dots between its steps.
+ * @returns undefined for an invalid path
  */
 export function fieldSteps(path: string): string[] | undefined {
   if (!path.startsWith('/')) {
@@ -23,19 +24,19 @@ export function fieldSteps(path: string): string[] | undefined {
     .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
-/** The same for a path in a stored policy. Earlier versions took any path, and divided each at its dots. */
+/** The steps of a path in a stored policy. Earlier versions accepted any path and split it at its dots. */
 export function storedSteps(path: string): string[] {
   return fieldSteps(path) ?? path.split('.')
 }
 
-/** The path to a member of the body itself: its name, or where that would be read otherwise, a JSON Pointer. */
+/** The path to a top-level member: its name, or a JSON Pointer if the name would be read differently. */
 export function pathOfMember(name: string): string {
   const steps = fieldSteps(name)
   if (steps?.length === 1 && steps[0] === name) return name
   return `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
 }
 
-/** The value at a path; `undefined` where there is none. Only own members count, and places of lists. */
+/** The value at a path; `undefined` if it is missing. Only own members and indexes of lists count. */
 export function fieldOf(body: unknown, path: string): unknown {
   let at = body
   for (const step of storedSteps(path)) {

@@ -1,7 +1,7 @@
 import { canonicalJson } from './json.js'
 import type { Zone } from './zone.js'
 
-/** The canonical body of a genesis record: whose strand it is, and the key it begins with. */
+/** The canonical body of a genesis record: the agent and its first key. */
 export function genesisBody(genesis: {
   agent: string
   createdAtMs: number
@@ -18,8 +18,8 @@ export function genesisBody(genesis: {
 
 /**
  * The canonical body of a key rotation.
- * @param proofHex the new key's signature over `rotationProofText` (header.ts), hex
- * @param more members that verifiers pass over
+ * @param proofHex the signature of the new key over `rotationProofText` (header.ts), hex
+ * @param more members that verifiers ignore
  */
 export function keyRotateBody(
   publicKey: string,

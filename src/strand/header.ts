@@ -1,17 +1,17 @@
 import { recordTypePattern } from './record-type.js'
 
 /**
- * The lines of a record that are hashed and signed (docs/FORMAT.md, Header). Hashes and keys are 64 lower-case hex
+ * The hashed and signed lines of a record (docs/FORMAT.md, Header). Hashes and keys are 64 lower-case hex
  * digits.
  */
 export interface RecordHeader {
-  /** Hash of the strand's genesis record; `zeroHash` in the genesis record itself. */
+  /** Hash of the genesis record of the strand; `zeroHash` in the genesis record. */
   strand: string
-  /** The agent's Ed25519 public key in force. */
+  /** The Ed25519 public key of the agent at this record. */
   key: string
   /** 0 for genesis, then one more each. */
   seq: number
-  /** Hash of the record before; `zeroHash` in the genesis record. */
+  /** Hash of the previous record; `zeroHash` in the genesis record. */
   prev: string
   /** Hybrid logical clock, `<12 hex>-<4 hex>`. */
   hlc: string
@@ -21,7 +21,7 @@ export interface RecordHeader {
   body: string
 }
 
-/** Used where there is no hash: the `strand` and `prev` of a genesis record. */
+/** The `strand` and `prev` of a genesis record. */
 export const zeroHash = '0'.repeat(64)
 
 /** The exact text H of a header: ASCII, each line ended by LF (docs/FORMAT.md, Header). */
@@ -37,7 +37,7 @@ const headerPattern = new RegExp(
     `prev ([0-9a-f]{64})\\nhlc ([0-9a-f]{12}-[0-9a-f]{4})\\ntype (${recordTypePattern})\\nbody ([0-9a-f]{64})\\n$`,
 )
 
-/** Reads a header. `undefined` unless `headerText` makes the same text from the result. */
+/** Parses a header; undefined unless `headerText` returns the same text for the result. */
 export function parseHeader(text: string): RecordHeader | undefined {
   const match = headerPattern.exec(text)
   if (match === null) return undefined
@@ -47,7 +47,7 @@ export function parseHeader(text: string): RecordHeader | undefined {
 }
 
 /**
- * What the new key signs to prove that whoever names it has it, for one strand only.
+ * The text that a new key signs to prove its possession, for one strand only.
  * @param strand 64 hex digits
  * @param publicKey the new key, 64 hex digits
  */

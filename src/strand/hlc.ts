@@ -1,52 +1,52 @@
 import { assert } from '../base/assert.js'
 import { limits } from '../base/limits/limits.js'
 
-/** A hybrid logical clock's reading (Kulkarni et al. 2014; docs/adr/0006-clocks.md). */
+/** A timestamp of a hybrid logical clock (Kulkarni et al. 2014; docs/adr/0006-clocks.md). */
 export interface Hlc {
   /** Unix milliseconds, 48 bits. */
   ms: number
-  /** Distinguishes readings of one millisecond, 16 bits. */
+  /** Distinguishes timestamps of one millisecond, 16 bits. */
   counter: number
 }
 
 const MS_MAX = 2 ** 48 - 1
 const COUNTER_MAX = 0xffff
 
-/** The reading before every other. */
+/** The smallest timestamp. */
 export const zeroHlc: Hlc = { ms: 0, counter: 0 }
 
-/** `<12 hex>-<4 hex>`: texts sort like the readings. */
+/** `<12 hex>-<4 hex>`: texts sort like the timestamps. */
 export function formatHlc(hlc: Hlc): string {
-  if (hlc.ms !== shownMs) {
-    shownMs = hlc.ms
-    shownMsText = hlc.ms.toString(16).padStart(12, '0')
+  if (hlc.ms !== cachedMs) {
+    cachedMs = hlc.ms
+    cachedMsText = hlc.ms.toString(16).padStart(12, '0')
   }
-  return `${shownMsText}-${hlc.counter.toString(16).padStart(4, '0')}`
+  return `${cachedMsText}-${hlc.counter.toString(16).padStart(4, '0')}`
 }
 
-// Records that are committed together mostly share their millisecond.
-let shownMs = -1
-let shownMsText = ''
+// Cached because records of one commit mostly share their millisecond.
+let cachedMs = -1
+let cachedMsText = ''
 
-/** Reads what `formatHlc` writes, and nothing else. */
+/** Parses the output of `formatHlc`; undefined for any other text. */
 export function parseHlc(text: string): Hlc | undefined {
   if (!/^[0-9a-f]{12}-[0-9a-f]{4}$/.test(text)) return undefined
   return { ms: Number.parseInt(text.slice(0, 12), 16), counter: Number.parseInt(text.slice(13), 16) }
 }
 
-/** Negative when `a` is earlier than `b`, 0 when they are the same, positive when it is later. */
+/** Negative if `a` is earlier than `b`, 0 if they are equal, positive if `a` is later. */
 export function compareHlc(a: Hlc, b: Hlc): number {
   return a.ms - b.ms || a.counter - b.counter
 }
 
-/** The later of two readings. */
+/** The later of two timestamps. */
 export function laterHlc(a: Hlc, b: Hlc): Hlc {
   return compareHlc(a, b) < 0 ? b : a
 }
 
 /**
- * The reading after `last` at `nowMs`: strictly later, however the clock jumps.
- * @returns undefined when it would run more than `limits.clockAheadMsMax` ahead of the clock (503 `clock_skew`)
+ * The timestamp after `last` at `nowMs`: strictly later, even if the clock was turned back.
+ * @returns undefined if it would be more than `limits.clockAheadMsMax` ahead of the clock (503 `clock_skew`)
  */
 export function nextHlc(last: Hlc, nowMs: number): Hlc | undefined {
   if (nowMs > last.ms) return { ms: Math.floor(nowMs), counter: 0 }
@@ -56,8 +56,8 @@ export function nextHlc(last: Hlc, nowMs: number): Hlc | undefined {
 }
 
 /**
- * A clock whose readings only rise. It starts from the last reading that was written, so a restart does not turn it
- * back; a shard has one for all its strands (docs/adr/0006-clocks.md).
+ * A clock whose timestamps only increase. It starts from the last timestamp that was written, so that a
+ * restart does not turn it back. A shard has one for all its strands (docs/adr/0006-clocks.md).
  */
 export class HlcClock {
   readonly #clock: () => number
@@ -69,22 +69,24 @@ export class HlcClock {
     this.#last = last
   }
 
-  /** The last reading given out, or the one it started from. */
+  /** The last timestamp that `next` returned, or the initial one. */
   get last(): Hlc {
     return this.#last
   }
 
-  /** Moves forward to a reading from elsewhere, so that `next` is later than it. */
-  pass(reading: Hlc): void {
-    if (compareHlc(reading, this.#last) > 0) this.#last = reading
+  /** Moves the clock forward, so that `next` is later than a timestamp from another source. */
+  advanceTo(timestamp: Hlc): void {
+    if (compareHlc(timestamp, this.#last) > 0) this.#last = timestamp
   }
 
-  /** What `next` would give now, without taking it. */
+  /** The timestamp that `next` would return now. */
   peek(): Hlc | undefined {
     return nextHlc(this.#last, this.#clock())
   }
 
-  /** A new reading, later than every one before; undefined as in `nextHlc`, and then the clock stays as it is. */
+  /**
+   * Returns a new timestamp, later than all before. Undefined as in `nextHlc`; the clock is then unchanged.
+   */
   next(): Hlc | undefined {
     const next = this.peek()
     if (next !== undefined) this.#last = next

@@ -14,21 +14,21 @@ import {
 import { asBuffer } from '../base/bytes.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits/limits.js'
-import { brokenJson } from './json.js'
+import { malformedJson } from './json.js'
 import { isDigit, numberEnd, spaceEnd } from './json-scanner.js'
 
 /**
- * The refusal of a whole body: that it is no JSON (`readJson`), together with the line and the column where it goes wrong.
- * Any other refusal, and that of a body of more than `limits.jsonPlaceBytesMax`, is returned as it is. Only called once a
- * body is known to be wrong, so that right ones pay nothing for it.
- * @param body what was refused, or the whole of which it was a part
+ * Adds the line and column of the fault to the refusal of malformed JSON (`readJson`). Any other refusal, or
+ * that of a body of more than `limits.jsonFaultBytesMax`, is returned unchanged. Valid bodies pay nothing for
+ * this search.
+ * @param body the refused body, or the whole of which it was a part
  */
-export function sayWhere(body: Uint8Array, refusal: Refusal): Refusal {
-  if (refusal !== brokenJson || body.length > limits.jsonPlaceBytesMax) return refusal
+export function locateFault(body: Uint8Array, refusal: Refusal): Refusal {
+  if (refusal !== malformedJson || body.length > limits.jsonFaultBytesMax) return refusal
   const bytes = asBuffer(body)
   const fault = firstFault(bytes)
   if (fault === undefined) return refusal
-  const { line, column } = placeOf(bytes, fault.at)
+  const { line, column } = positionOf(bytes, fault.at)
   const end = fault.at >= bytes.length ? ', but the text ends there' : ''
   return refuse(
     refusal.code,
@@ -36,13 +36,14 @@ export function sayWhere(body: Uint8Array, refusal: Refusal): Refusal {
   )
 }
 
-/** Where a text stops being JSON: an offset in bytes, and what should be there. */
 interface JsonFault {
+  /** Byte offset of the first fault. */
   at: number
+  /** The expected token, in words. */
   needs: string
 }
 
-/** What comes next, by RFC 8259; each with its words. */
+/** The tokens that RFC 8259 allows next, with their words. */
 const needs = {
   value: 'a value',
   'first item': 'a value or ]',
@@ -54,9 +55,9 @@ const needs = {
   end: 'the end of the text',
 } as const
 
-/** Finds where a text stops being JSON; undefined if it is JSON. Its work and memory grow with the text alone. */
+/** Finds the first fault; undefined for valid JSON. Time and memory are linear in the length of the text. */
 function firstFault(bytes: Buffer): JsonFault | undefined {
-  /** The closing brackets of what is open. */
+  /** The closing brackets that are still missing. */
   const open: number[] = []
   let next: keyof typeof needs = 'value'
   for (let at = 0; ;) {
@@ -92,12 +93,11 @@ function firstFault(bytes: Buffer): JsonFault | undefined {
   }
 }
 
-/** Where a bracket can close what is open. */
+/** The states in which a closing bracket is allowed. */
 const closes: ReadonlySet<string> = new Set(['first item', 'first name', 'end of item', 'end of member'])
 
 interface Separator {
   byte: number
-  /** What follows it. */
   next: keyof typeof needs
 }
 
@@ -119,7 +119,7 @@ const escaped: ReadonlySet<number> = new Set(Buffer.from('"\\/bfnrtu'))
 const numberPattern = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 const HEX_DIGITS = 4
 
-/** Where the string, number or literal ends that begins at `start`. */
+/** The end of the string, number or literal that begins at `start`. */
 function scalarEnd(bytes: Buffer, start: number, wanted: string): number | JsonFault {
   const byte = bytes[start]
   if (byte === QUOTE) return stringEnd(bytes, start)
@@ -132,7 +132,7 @@ function scalarEnd(bytes: Buffer, start: number, wanted: string): number | JsonF
   return literal === undefined ? { at: start, needs: wanted } : start + literal.length
 }
 
-/** Where the string that begins at `start` has ended. */
+/** The offset after the string that begins at `start`. */
 function stringEnd(bytes: Buffer, start: number): number | JsonFault {
   for (let at = start + 1; ; at += 1) {
     const byte = bytes[at]
@@ -151,8 +151,8 @@ function stringEnd(bytes: Buffer, start: number): number | JsonFault {
   }
 }
 
-/** Line and column of an offset, both from 1; columns count characters (code points). */
-function placeOf(bytes: Buffer, at: number): { line: number; column: number } {
+/** Line and column of an offset, both from 1. Columns count characters (code points). */
+function positionOf(bytes: Buffer, at: number): { line: number; column: number } {
   let line = 1
   let column = 1
   for (const byte of bytes.subarray(0, at)) {
@@ -164,7 +164,7 @@ function placeOf(bytes: Buffer, at: number): { line: number; column: number } {
   return { line, column }
 }
 
-/** A byte of a UTF-8 character other than its first. */
+/** Whether a byte is a continuation byte of UTF-8. */
 function isContinuation(byte: number): boolean {
   return (byte & 0xc0) === 0x80
 }

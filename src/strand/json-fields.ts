@@ -2,37 +2,37 @@ import { BRACE_OPEN, BRACKET_CLOSE, BRACKET_OPEN, COMMA, QUOTE } from '../base/a
 import { itemEnd, type Span, stringEnd } from './json-scanner.js'
 
 /*
- * Finds members of canonical JSON (RFC 8785) by their paths without parsing it. Parsing a mebibyte of JSON takes from 3
- * to 400 ms, depending on its shape; this takes about one. The result is a place in the bytes: in canonical texts,
- * equal values have equal bytes, and no others have.
+ * Finds members of canonical JSON (RFC 8785) by their paths, without parsing. Parsing a mebibyte of JSON
+ * takes from 3 to 400 ms, depending on its shape; this search takes about one. The results are spans of
+ * bytes: two values in canonical texts are equal if and only if their bytes are.
  */
 
-/** A step of the paths that are looked for, and the steps after it. */
+/** A node in the tree of the searched paths. */
 interface Step {
-  /** The paths that end here, by their numbers. */
+  /** The indexes of the paths that end here. */
   ends: number[]
-  /** Members by their keys: the canonical text of a key, quotes included, each byte as one character. */
+  /** The next steps by the canonical text of their key, with quotes, each byte as one character. */
   members: Map<string, Step>
-  /** Which lengths those texts have. */
+  /** The lengths of these texts. */
   lengths: Set<number>
-  /** Items of a list by their places. */
+  /** The next steps by their index in a list. */
   items: Map<number, Step>
 }
 
-/** Paths, prepared for being looked for in many texts. */
+/** Paths, prepared to be searched in many texts. */
 export class Fields {
   readonly #root = newStep()
   #count = 0
 
-  /** Adds a path, a key or a place in a list for each step. @returns the number under which it is found */
+  /** Adds a path of keys and list indexes. @returns the index of the path in the results of `find` */
   add(path: readonly string[]): number {
     let at = this.#root
-    for (const key of path) at = stepBehind(at, key)
+    for (const key of path) at = nextStep(at, key)
     at.ends.push(this.#count)
     return this.#count++
   }
 
-  /** Where each path leads in a canonical text, UTF-8; `undefined` for one that leads nowhere. */
+  /** The span of each path in a canonical UTF-8 text; `undefined` for a path that does not exist in it. */
   find(text: Buffer): (Span | undefined)[] {
     const found: (Span | undefined)[] = Array.from({ length: this.#count })
     if (this.#count > 0) passValue(text, 0, { step: this.#root, found, last: true })
@@ -44,7 +44,7 @@ function newStep(): Step {
   return { ends: [], members: new Map(), lengths: new Set(), items: new Map() }
 }
 
-function stepBehind(step: Step, key: string): Step {
+function nextStep(step: Step, key: string): Step {
   const text = Buffer.from(JSON.stringify(key)).toString('latin1')
   const known = step.members.get(text)
   if (known !== undefined) return known
@@ -55,14 +55,14 @@ function stepBehind(step: Step, key: string): Step {
   return next
 }
 
-/** What is looked for in a value. `last`: the caller does not need the end of the value, nor anything after it. */
 interface Wanted {
   step: Step
   found: (Span | undefined)[]
+  /** The caller does not need the end of the value, so that the search may stop early. */
   last: boolean
 }
 
-/** Goes through a value and notes what is wanted in it. @returns where it ends */
+/** Searches a value for the wanted paths. @returns the end of the value */
 function passValue(text: Buffer, from: number, wanted: Wanted): number {
   const { ends, members } = wanted.step
   const whole = ends.length > 0
@@ -84,7 +84,7 @@ function passObject(text: Buffer, from: number, { step, found, last }: Wanted): 
     const member = step.lengths.has(keyEnd - at)
       ? step.members.get(text.toString('latin1', at, keyEnd))
       : undefined
-    // A colon follows the key.
+    // Skips the colon after the key.
     if (member === undefined) at = itemEnd(text, keyEnd + 1)
     else {
       left--
@@ -99,9 +99,9 @@ function passObject(text: Buffer, from: number, { step, found, last }: Wanted): 
 function passList(text: Buffer, from: number, { step, found, last }: Wanted): number {
   let left = step.items.size
   let at = from + 1
-  for (let place = 0; text[at] !== BRACKET_CLOSE && at < text.length; place++) {
+  for (let index = 0; text[at] !== BRACKET_CLOSE && at < text.length; index++) {
     if (left === 0) return last ? at : endOfNested(text, at)
-    const item = step.items.get(place)
+    const item = step.items.get(index)
     if (item === undefined) at = itemEnd(text, at)
     else {
       left--
@@ -112,7 +112,7 @@ function passList(text: Buffer, from: number, { step, found, last }: Wanted): nu
   return at + 1
 }
 
-/** The place after the bracket that ends the object or list in which `from` is. */
+/** The offset after the closing bracket of the object or list that contains `from`. */
 function endOfNested(text: Buffer, from: number): number {
   let at = itemEnd(text, from)
   while (text[at] === COMMA) at = itemEnd(text, at + 1)

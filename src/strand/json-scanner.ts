@@ -21,11 +21,11 @@ import {
 } from '../base/ascii.js'
 
 /*
- * Finds tokens, values and members in the bytes of JSON text, by quotes, brackets and commas alone: what the server reads of
- * JSON without parsing it. The grammar is left to the parser. Verifiers have a scanner of their own (src/proof/strict-json.ts).
+ * Finds tokens, values and members in JSON text without parsing it, by quotes, brackets and commas only. It
+ * does not check the grammar. Verifiers have a separate scanner (src/proof/strict-json.ts).
  */
 
-/** Where a value is in the bytes: from its first byte to the one after its last. */
+/** The bytes of a value: `from` is its first byte, `to` the byte after its last. */
 export interface Span {
   from: number
   to: number
@@ -36,24 +36,24 @@ export function isJsonSpace(byte: number | undefined): boolean {
   return byte === SPACE || byte === TAB || byte === LINE_FEED || byte === CARRIAGE_RETURN
 }
 
-/** Where the white space ends that may begin at `from`. */
+/** The offset after the white space, if any, at `from`. */
 export function spaceEnd(bytes: Uint8Array, from: number, to = bytes.length): number {
   let at = from
   while (at < to && isJsonSpace(bytes[at])) at += 1
   return at
 }
 
-/** Whether bytes are white space alone. */
+/** Whether bytes are only white space. */
 export function isBlank(bytes: Uint8Array, from = 0, to = bytes.length): boolean {
   return spaceEnd(bytes, from, to) === to
 }
 
-/** An ASCII digit. */
+/** Whether a byte is an ASCII digit. */
 export function isDigit(byte: number | undefined): boolean {
   return byte !== undefined && byte >= ZERO && byte <= NINE
 }
 
-/** Where the run of number characters that continues at `at` ends. */
+/** The offset after the run of number characters at `at`. */
 export function numberEnd(bytes: Uint8Array, at: number): number {
   let end = at
   for (; end < bytes.length; end += 1) {
@@ -73,8 +73,8 @@ export function numberEnd(bytes: Uint8Array, at: number): number {
 }
 
 /**
- * Where the string whose quote is at `start` has ended. Where it has not before `to`: 1 more than `to`, or 2 more if its
- * last byte is a backslash that begins an escape.
+ * The offset after the string whose quote is at `start`. If the string does not end before `to`, the result
+ * is `to` + 1, or `to` + 2 if the last byte is a backslash that begins an escape.
  */
 export function stringEnd(bytes: Uint8Array, start: number, to = bytes.length): number {
   let at = start + 1
@@ -82,7 +82,7 @@ export function stringEnd(bytes: Uint8Array, start: number, to = bytes.length): 
   return at + 1
 }
 
-/** What the string from its quote at `from` up to `to` says; undefined where it is no JSON string. */
+/** The decoded string from its quote at `from` up to `to`; undefined if it is not a valid JSON string. */
 export function stringText(bytes: Buffer, from: number, to: number): string | undefined {
   if (to > bytes.length) return undefined
   const text = bytes.toString('utf8', from + 1, to - 1)
@@ -90,22 +90,23 @@ export function stringText(bytes: Buffer, from: number, to: number): string | un
   try {
     return String(JSON.parse(`"${text}"`))
   } catch {
-    // Not a JSON string, so not a name either.
     return undefined
   }
 }
 
-/** A value that is searched for its end piece by piece: where the piece ends, and what is open there. */
+/** The state of a search for the end of a value over several pieces of text. */
 export interface Piece {
+  /** The end of the current piece. */
   to: number
+  /** Open brackets at `to`. */
   depth: number
   /** 0 outside strings, 1 in one, 2 after the backslash of an escape. */
   inString: number
 }
 
 /**
- * Where the value that begins at `from`, or continues there, has ended: after its quote or bracket, or before the comma,
- * bracket or space that follows a number or literal. -1 where it does not end before the end of the piece.
+ * The end of the value that begins or continues at `from`: after its quote or bracket, or before the comma,
+ * bracket or space that follows a number or literal. -1 if the value does not end within the piece.
  */
 export function valueEnd(
   bytes: Uint8Array,
@@ -138,8 +139,8 @@ export function valueEnd(
 }
 
 /**
- * Where the item of an array or object ends in which `from` is: at the comma behind it, or at the bracket that closes what
- * it is in; where there is neither, at the end of the bytes. It may be anything between the two, such as two values.
+ * The end of the array item or object member that contains `from`: the next comma, the closing bracket around
+ * it, or the end of the bytes. The item is not checked; it may be malformed, such as two values.
  */
 export function itemEnd(bytes: Uint8Array, from: number): number {
   for (let at = from; ;) {
@@ -152,10 +153,12 @@ export function itemEnd(bytes: Uint8Array, from: number): number {
   }
 }
 
-/** The most bytes of a character in a string: those of an escape. */
+/** The most bytes of an ASCII character in a string: those of an escape. */
 const ESCAPE_BYTES = 6
 
-/** Where the value begins of the first member of that name, ASCII, in the object that a text is; -1 where there is none. */
+/**
+ * The start of the value of the first member called `name` (ASCII) of an object; -1 if it has no such member.
+ */
 export function memberStart(text: Buffer, name: string): number {
   let at = spaceEnd(text, 0)
   if (text[at] !== BRACE_OPEN) return -1
@@ -175,10 +178,13 @@ export function memberStart(text: Buffer, name: string): number {
   return -1
 }
 
-/** A longer text of a member, in bytes, is not the name of an agent. */
+/** A longer text, in bytes, cannot be the name of an agent. */
 const MEMBER_BYTES_MAX = 1_024
 
-/** The text of the first member of that name in the object that a text is; undefined where there is none, or a long one. */
+/**
+ * The string of the first member called `name` of an object; undefined if it is missing, no string, or too
+ * long.
+ */
 export function memberText(text: Buffer, name: string): string | undefined {
   const at = memberStart(text, name)
   if (text[at] !== QUOTE) return undefined

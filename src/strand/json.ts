@@ -7,18 +7,18 @@ import { type Refusal, refuse } from '../base/errors.js'
 import { isDigit, numberEnd, spaceEnd, type Span, stringEnd } from './json-scanner.js'
 
 /**
- * Reads JSON bytes as strictly as docs/FORMAT.md, Body, asks: no duplicate keys, lone surrogates, `__proto__` keys, NUL
- * in keys, bytes that are not UTF-8, infinite numbers, integer literals beyond ±(2^53-1), nor more than `depthMax`
- * levels of arrays and objects.
+ * Parses JSON as strictly as docs/FORMAT.md, Body, requires: no duplicate keys, lone surrogates, `__proto__`
+ * keys, NUL in keys, bytes that are not UTF-8, infinite numbers, integer literals beyond ±(2^53-1), nor more
+ * than `depthMax` levels of arrays and objects.
  *
- * The platform's parser checks the grammar. One pass over the bytes finds what the parser hides: it counts the colons
- * outside strings, of which a document with a duplicate key has more than its value has members.
+ * The platform's parser checks the grammar. A pass over the bytes counts the colons outside strings: a
+ * document with a duplicate key has more colons than its value has members.
  *
- * A number with a fraction or an exponent becomes the nearest double: 9007199254740993.0 is 9007199254740992, and
- * 1e-400 is 0 (docs/FORMAT.md, Body). The canonical form of such a number can be an integer beyond ±(2^53-1). It is
- * accepted with `canonical`, which says that the text is canonical; the caller has to check that.
+ * A number with a fraction or an exponent becomes the nearest double: 9007199254740993.0 is 9007199254740992,
+ * and 1e-400 is 0 (docs/FORMAT.md, Body). Its canonical form can be an integer beyond ±(2^53-1), which is
+ * only accepted with `canonical`; the caller must then check that the text is canonical.
  *
- * With `largeAsText` an integer literal beyond ±(2^53-1) is read as a string of its digits.
+ * With `largeAsText`, an integer literal beyond ±(2^53-1) is read as a string of its digits.
  * @returns the value, or `validation_failed`
  */
 export function readJson(
@@ -33,7 +33,7 @@ export function readJson(
   if (typeof tokens === 'string') return invalid(tokens)
   const text = quoted(buffer, tokens.large, ascii ? 'latin1' : 'utf8')
   const parsed = parse(text)
-  if (parsed === undefined) return isUtf16(buffer) ? utf16Given : brokenJson
+  if (parsed === undefined) return isUtf16(buffer) ? utf16Given : malformedJson
   const members = countMembers(parsed.value)
   if (Number.isNaN(members)) return invalid('Expected every number to be finite as a double')
   if (members !== tokens.colons) return invalid('Expected no duplicate keys')
@@ -46,27 +46,30 @@ export function readJson(
 }
 
 /**
- * The canonical form of a JSON value (RFC 8785): the text whose UTF-8 bytes are stored, hashed and exported.
+ * The canonical form of a JSON value (RFC 8785), whose UTF-8 bytes are stored, hashed and exported.
  *
- * RFC 8785 writes values as ECMAScript's JSON.stringify does and sorts keys by UTF-16 code units, so a value whose keys
- * are already in that order needs nothing more. Any other is copied in order; where the platform enumerates the copy in
- * another order (keys such as "10"), the `canonicalize` package is used.
- * @throws Error for a value that JSON does not have: a number that is not finite, `undefined`, a `__proto__` key
+ * RFC 8785 is JSON.stringify with keys sorted by UTF-16 code units. A value with unsorted keys is copied in
+ * order; if the platform enumerates the copy in a different order (keys such as "10"), the `canonicalize`
+ * package is used.
+ * @throws Error for a value outside of JSON: a number that is not finite, `undefined`, a `__proto__` key
  */
 export function canonicalJson(value: unknown): string {
   const ordered = isOrdered(value) ? value : orderedCopy(value)
   const text = ordered === value || isOrdered(ordered) ? JSON.stringify(ordered) : canonicalize(value)
-  assert(typeof text === 'string', 'a canonical form is made of a JSON value')
+  assert(typeof text === 'string', 'only a JSON value has a canonical form')
   return text
 }
 
-/** The text is no JSON; `sayWhere` (json-fault.ts) adds the place. */
-export const brokenJson: Refusal = invalid('Expected one JSON value')
+/** The text is not JSON; `locateFault` (json-fault.ts) adds the position. */
+export const malformedJson: Refusal = invalid('Expected one JSON value')
 
-/** The text is UTF-16: JSON between systems is UTF-8 (RFC 8259, 8.1). */
+/** The text is UTF-16, but JSON between systems is UTF-8 (RFC 8259, 8.1). */
 export const utf16Given: Refusal = invalid('Expected UTF-8, got UTF-16')
 
-/** Whether bytes that are no JSON look like UTF-16: by its byte order mark, or because half of their ASCII is zero. */
+/**
+ * Whether malformed JSON looks like UTF-16: it begins with a byte order mark, or one of its first two bytes
+ * is zero.
+ */
 export function isUtf16(bytes: Uint8Array): boolean {
   const [first, second] = bytes
   const isMarked = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)
@@ -90,11 +93,11 @@ const SAFE_DIGITS = 15
 
 interface Tokens {
   colons: number
-  /** The integers that become strings. */
+  /** The integers to read as strings. */
   large: Span[]
 }
 
-/** The lexical pass. It need not refuse bad grammar, since the parser does, but must not loop on it. */
+/** The lexical pass. The parser refuses bad grammar; this pass only must not loop on it. */
 function scan(
   bytes: Buffer,
   { depthMax, canonical, largeAsText }: { depthMax: number; canonical: boolean; largeAsText: boolean },
@@ -130,7 +133,9 @@ function scan(
   return { colons, large }
 }
 
-/** The text with quotes around the large integers. It makes no invalid JSON valid: none of them is a name. */
+/**
+ * Puts quotes around the large integers. Invalid JSON stays invalid, because none of the integers is a key.
+ */
 function quoted(bytes: Buffer, large: readonly Span[], encoding: 'latin1' | 'utf8'): string {
   let text = ''
   let at = 0
@@ -141,12 +146,12 @@ function quoted(bytes: Buffer, large: readonly Span[], encoding: 'latin1' | 'utf
   return text + bytes.toString(encoding, at)
 }
 
-/** Whether an integer is written as in JSON: without leading zeros. */
+/** Whether an integer has no leading zeros, which JSON forbids. */
 function isWritten(literal: string): boolean {
   return /^-?[1-9]/.test(literal)
 }
 
-/** Every integer above 2^53-1 is read as a double of at least 2^53, so the double shows it. */
+/** An integer above 2^53-1 becomes a double of at least 2^53, so that checking the double suffices. */
 function isUnsafeInteger(literal: string): boolean {
   return /^-?\d+$/.test(literal) && !Number.isSafeInteger(Number(literal))
 }
@@ -155,7 +160,7 @@ function isMembers(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }
 
-/** The number of members of all objects in the value, or NaN when a number is not finite. */
+/** The number of members of all objects in the value, or NaN if a number is not finite. */
 function countMembers(value: unknown): number {
   if (typeof value === 'number') return Number.isFinite(value) ? 0 : Number.NaN
   if (!isMembers(value)) return 0
@@ -168,7 +173,7 @@ function countMembers(value: unknown): number {
   return count
 }
 
-// With the u flag a surrogate matches only where it is not half of a pair.
+// With the u flag, a surrogate only matches outside of a pair.
 const loneSurrogate = /\p{Surrogate}/u
 
 function textFault(value: unknown): string | undefined {
@@ -212,7 +217,7 @@ function orderedCopy(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(orderedCopy)
   const copy: Record<string, unknown> = {}
   for (const key of sortKeys(Object.keys(value))) {
-    // Assigning it would set the copy's prototype and lose the member.
+    // Assigning this key would set the prototype of the copy and lose the member.
     assert(key !== '__proto__', 'no member of a JSON value is named __proto__')
     copy[key] = orderedCopy(value[key])
   }
@@ -227,7 +232,7 @@ function sortKeys(keys: string[]): string[] {
   if (keys.length > FEW_KEYS) return keys.sort()
   for (let next = 1; next < keys.length; next += 1) {
     const key = keys[next]
-    assert(key !== undefined, 'the place is within the list')
+    assert(key !== undefined, 'the index is within the list')
     let at = next
     for (; at > 0; at -= 1) {
       const before = keys[at - 1]

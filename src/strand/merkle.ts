@@ -1,23 +1,23 @@
 import { hash } from 'node:crypto'
 import { assert } from '../base/assert.js'
 
-/** Levels between two that are cached: a cached node stands for 256, 65,536, … leaves. */
-export const keptLevels = 8
+/** Every eighth level is cached: a cached node covers 256, 65,536, … leaves. */
+export const cachedLevels = 8
 
 /**
- * Reads the leaves of a tree. A record's hash is its leaf hash already and is used as it is.
- * Complete subtrees never change in an append-only tree, so `subtree` may answer from a cache.
+ * Reads the leaves of a tree: the hash of a record is its leaf hash. Complete subtrees never change and can
+ * be cached.
  */
 export interface LeafReader {
   /** Leaf hashes from `start` up to but not including `end`: 32 bytes each, at most 256 in one call. */
   leaves(start: number, end: number): Uint8Array[]
   /**
-   * The root, if known, of the complete subtree of 2^level leaves that begins at leaf index * 2^level. Called for
-   * levels 8, 16, 24, … only.
+   * The cached root of the complete subtree of 2^level leaves that begins at leaf index * 2^level. Only
+   * called for levels 8, 16, 24, …
    */
   subtree?(level: number, index: number): Uint8Array | undefined
-  /** Called with each root of such a subtree that had to be computed, to cache it. */
-  keep?(level: number, index: number, root: Uint8Array): void
+  /** Caches the root of such a subtree. */
+  cache?(level: number, index: number, root: Uint8Array): void
 }
 
 const node = Buffer.alloc(65)
@@ -31,12 +31,14 @@ export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
   return hash('sha256', node, 'buffer')
 }
 
-/** The root of the first `size` leaves (RFC 6962, 2.1). Without leaves it is the hash of the empty string. */
+/**
+ * The root of the first `size` leaves (RFC 6962, 2.1). The root of no leaves is the hash of the empty string.
+ */
 export function treeRoot(size: number, reader: LeafReader): Uint8Array {
   return size === 0 ? hash('sha256', '', 'buffer') : rangeRoot(0, size, reader)
 }
 
-/** The hashes that lead from leaf `index` to the root of the first `size` leaves (RFC 6962, 2.1.1). */
+/** The inclusion proof of leaf `index` in the first `size` leaves (RFC 6962, 2.1.1). */
 export function inclusionPath(index: number, size: number, reader: LeafReader): Uint8Array[] {
   assert(index >= 0 && index < size, 'a proven leaf is within the tree')
   const path: Uint8Array[] = []
@@ -56,8 +58,8 @@ export function inclusionPath(index: number, size: number, reader: LeafReader): 
 }
 
 /**
- * The hashes that lead from the root of the first `from` leaves to that of the first `to` leaves (RFC 6962, 2.1.2);
- * none where both are the same tree.
+ * The consistency proof of the first `from` leaves and the first `to` leaves (RFC 6962, 2.1.2); empty if they
+ * are equal.
  */
 export function consistencyPath(from: number, to: number, reader: LeafReader): Uint8Array[] {
   assert(from > 0 && from <= to, 'the older tree has leaves and is within the newer one')
@@ -74,18 +76,18 @@ export function consistencyPath(from: number, to: number, reader: LeafReader): U
       start = middle
     }
   }
-  // A subtree that begins at the first leaf is the older tree itself, whose root the verifier has.
+  // A subtree that begins at the first leaf is the older tree, whose root the verifier has.
   if (start > 0) path.push(rangeRoot(start, end, reader))
   return path.reverse()
 }
 
 const HASH_BYTES = 32
-/** The most peaks: a size has 53 bits. */
+/** Peaks are the roots of the complete subtrees. A size has 53 bits. */
 const PEAKS_MAX = 53
 
-/** Takes one leaf after another and keeps only the roots of the complete subtrees: log2(size) hashes. */
+/** Computes a tree root incrementally, in memory for log2(size) hashes. */
 export class TreeHasher {
-  /** The roots of the peaks one after the other: two that are joined are adjacent. */
+  /** The peaks, adjacent, so that two of them can be hashed as one node. */
   readonly #peaks = Buffer.alloc(PEAKS_MAX * HASH_BYTES)
   #count = 0
   #size = 0
@@ -95,22 +97,22 @@ export class TreeHasher {
     return this.#size
   }
 
-  /** Takes the next leaf hash, 32 bytes. */
+  /** Adds the next leaf hash, 32 bytes. */
   append(leaf: Uint8Array): void {
     this.#peaks.set(leaf, this.#count * HASH_BYTES)
-    // Each trailing one bit is a complete subtree, as large as the one that the new leaf has become part of.
+    // Each trailing one bit is a complete subtree, which the new leaf's subtree of the same size joins.
     for (let rest = this.#size; rest % 2 === 1; rest = (rest - 1) / 2) {
       this.#count -= 1
       const at = this.#count * HASH_BYTES
       this.#peaks.copy(node, 1, at, at + 2 * HASH_BYTES)
-      // One byte for each character: the platform returns a hash faster this way than in a buffer.
+      // The platform returns a hash faster as a binary string than as a buffer.
       this.#peaks.write(hash('sha256', node, 'binary'), at, 'latin1')
     }
     this.#count += 1
     this.#size += 1
   }
 
-  /** The root of the leaves taken so far. */
+  /** The root of the leaves so far. */
   root(): Uint8Array {
     if (this.#size === 0) return hash('sha256', '', 'buffer')
     const peaks = Array.from({ length: this.#count }, (_none, at): Uint8Array =>
@@ -123,12 +125,12 @@ export class TreeHasher {
 function rangeRoot(start: number, end: number, reader: LeafReader): Uint8Array {
   const size = end - start
   const level = Math.round(Math.log2(size))
-  const kept = 2 ** level === size && level > 0 && level % keptLevels === 0 && start % size === 0
-  const known = kept ? reader.subtree?.(level, start / size) : undefined
+  const isCached = 2 ** level === size && level > 0 && level % cachedLevels === 0 && start % size === 0
+  const known = isCached ? reader.subtree?.(level, start / size) : undefined
   if (known !== undefined) return known
   const root =
-    size <= 2 ** keptLevels ? foldLeaves(reader.leaves(start, end), size) : splitRoot(start, end, reader)
-  if (kept) reader.keep?.(level, start / size, root)
+    size <= 2 ** cachedLevels ? foldLeaves(reader.leaves(start, end), size) : splitRoot(start, end, reader)
+  if (isCached) reader.cache?.(level, start / size, root)
   return root
 }
 
@@ -138,7 +140,7 @@ function splitRoot(start: number, end: number, reader: LeafReader): Uint8Array {
 }
 
 function foldLeaves(leaves: Uint8Array[], size: number): Uint8Array {
-  assert(leaves.length === size, 'the reader gives every leaf of the range')
+  assert(leaves.length === size, 'the reader returns every leaf of the range')
   const hasher = new TreeHasher()
   for (const leaf of leaves) hasher.append(leaf)
   return hasher.root()

@@ -4,12 +4,12 @@ const MS_MAX = 2 ** 48 - 1
 const COUNTER_MAX = 0xffff
 
 /**
- * Unix milliseconds begin here, in March 1973: a smaller number is meant as seconds, a year or a date without hyphens. 0 is the
- * beginning of every strand.
+ * The smallest Unix milliseconds that are accepted, except 0 (March 1973): a smaller number is more likely
+ * seconds, a year or a date without hyphens.
  */
 const MS_MIN = 100_000_000_000
 
-/** What a moment has to be, for refusals. */
+/** The error text for an invalid moment. */
 export const momentExpected =
   `Expected an ISO 8601 time (2026-01-31T12:00:00Z), an HLC or Unix milliseconds, which are 0 or at least ${MS_MIN}: ` +
   'multiply seconds by 1000, and write dates with hyphens'
@@ -18,17 +18,16 @@ const isoPattern =
   /^(\d{4})-(\d{2})-(\d{2})(?:T([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:[.,](\d{1,9}))?)?(Z|[+-](?:[01]\d|2[0-3]):?[0-5]\d)?)?$/
 
 /**
- * Reads a moment of the JSON interface as a lower bound: a number is Unix milliseconds; a string is an HLC
- * (`0199c5b8f2a4-0003`), an ISO 8601 date or date and time (UTC unless it names an offset), or Unix milliseconds in decimal.
- * Milliseconds other than 0 have at least 12 digits (`MS_MIN`).
- * One given in milliseconds begins with the first reading of that millisecond.
+ * Parses a moment as a lower bound: the first timestamp of its millisecond. A number is Unix milliseconds. A
+ * string is an HLC (`0199c5b8f2a4-0003`), an ISO 8601 date or date and time (UTC unless it has an offset), or
+ * Unix milliseconds in decimal. Milliseconds other than 0 have at least 12 digits (`MS_MIN`).
  * @returns undefined for anything else
  */
 export function momentLower(value: number | string): Hlc | undefined {
   return read(value, 0)
 }
 
-/** A moment as an upper bound: one given in milliseconds means the whole of that millisecond. */
+/** Parses a moment as an upper bound: the last timestamp of its millisecond. */
 export function momentUpper(value: number | string): Hlc | undefined {
   return read(value, COUNTER_MAX)
 }
@@ -52,7 +51,9 @@ function fromMs(ms: number, counter: number): Hlc | undefined {
   return Number.isInteger(ms) && ms >= 0 && ms <= MS_MAX ? { ms, counter } : undefined
 }
 
-/** Unix milliseconds of an ISO 8601 text, NaN for any other text. Digits after the millisecond are dropped. */
+/**
+ * Unix milliseconds of an ISO 8601 text, NaN for any other text. Digits after the millisecond are dropped.
+ */
 function isoMs(text: string): number {
   const match = isoPattern.exec(text)
   if (match === null) return Number.NaN
@@ -63,7 +64,7 @@ function isoMs(text: string): number {
   return Date.parse(`${date}T${hour}:${minute}:${second}.${fraction.slice(0, 3).padEnd(3, '0')}${zone}`)
 }
 
-/** Whether there is such a day: the platform reads 30 February as 1 March. */
+/** Whether a date exists; the platform reads 30 February as 1 March. */
 function isDay(date: string): boolean {
   const midnightMs = Date.parse(`${date}T00:00:00Z`)
   return !Number.isNaN(midnightMs) && new Date(midnightMs).toISOString().startsWith(date)

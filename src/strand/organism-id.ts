@@ -1,12 +1,12 @@
 /**
- * What an organism's id is made of, for regular expressions and JSON Schema: an agent's name without two dots in a row,
- * and not `server`. It contains no separator of agents' addresses (`::`), of paths or of keys of the store.
+ * The pattern of organism ids: an agent name without two dots in a row, and not `server`. It excludes the
+ * separators of agent addresses (`::`), paths and store keys.
  */
 export const organismIdPattern = '^(?!server$)(?!.*\\.\\.)[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$'
 
 /**
- * Names that no new organism can have, in lower case: members of every JavaScript object, and words with a meaning in
- * this server's addresses. Organisms that already have such a name keep it.
+ * Ids that a new organism cannot have, in lower case: members of every JavaScript object, and words with a
+ * meaning in URLs of this server. Existing organisms keep such an id.
  */
 const reservedWords: ReadonlySet<string> = new Set([
   ...Object.getOwnPropertyNames(Object.prototype).map((name) => name.toLowerCase()),
@@ -27,20 +27,20 @@ const reservedWords: ReadonlySet<string> = new Set([
   'organisms',
 ])
 
-/** Whether a new organism cannot have this id, in whatever case, though its shape is right. */
+/** Whether an id is reserved, regardless of case. */
 export function isReservedOrganismId(id: string): boolean {
   return reservedWords.has(id.toLowerCase())
 }
 
-/** Separates an organism's id from the name of a member in the member's address. */
+/** Separates the id of an organism from the name of a member in the member's address. */
 export const memberSeparator = '::'
 
-/** The member that an organism's auth namespace makes for itself; nobody else can have that name. */
+/** The member that the auth namespace of an organism creates; the name is reserved for it. */
 export const authMember = 'auth'
 
 /**
- * The agent of the server log (docs/adr/0023-server-log.md). Only organisms make agents with `::` in their names, and
- * none can have the id before it.
+ * The agent of the server log (docs/adr/0023-server-log.md). The name cannot collide: only members of
+ * organisms have `::` in their names, and `server` is not an organism id.
  */
 export const logAgent = 'server::log'
 
@@ -48,8 +48,8 @@ export const logAgent = 'server::log'
 export const auditAgent = 'server::audit'
 
 /**
- * Whether an agent is one of the server's own: only the server writes to it, and no list or count of agents includes
- * it.
+ * Whether an agent belongs to the server: only the server writes to it, and lists and counts of agents
+ * exclude it.
  */
 export function isServerAgent(name: string): boolean {
   return name === logAgent || name === auditAgent

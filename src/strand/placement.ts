@@ -1,12 +1,12 @@
 import { auditAgent } from './organism-id.js'
 
 /**
- * Where a name is placed, independent of the number of shards: an unsigned number of 32 bits. A row that contains it
- * can be moved to another number of shards without knowing the name (docs/adr/0021-resharding.md). The server's own
- * audit strand is always in the first shard, with the API keys: a change of a key and its record are one transaction
- * (docs/adr/0033-lines-of-keys.md).
+ * The placement of a name as an unsigned 32-bit number, independent of the number of shards. With it, a row
+ * can be moved to a new number of shards without its name (docs/adr/0021-resharding.md). The audit strand of
+ * the server is always in the first shard, with the API keys, so that a change of a key and its record are
+ * one transaction (docs/adr/0033-lines-of-keys.md).
  */
-export function placeOf(name: string): number {
+export function placementOf(name: string): number {
   if (name === auditAgent) return 0
   let hash = 0x811c9dc5
   for (let index = 0; index < name.length; index++) {
@@ -19,10 +19,9 @@ export function placeOf(name: string): number {
 }
 
 /**
- * The shard that owns an agent: the one place that decides it (docs/adr/0005-placement.md). FNV-1a over the name's
- * code units, then murmur's finishing mix, because FNV alone spreads names that end in numbers badly over few shards.
- * It never changes for a data directory: `reshard` moves strands.
+ * The shard that owns an agent (docs/adr/0005-placement.md): FNV-1a over the code units of its name, then the
+ * finalizer of MurmurHash3, because FNV alone distributes names that end in numbers poorly over few shards.
  */
 export function shardOf(name: string, shards: number): number {
-  return placeOf(name) % shards
+  return placementOf(name) % shards
 }

@@ -2,7 +2,10 @@ import { createCipheriv, createDecipheriv } from 'node:crypto'
 import type { RandomBytes } from '../base/random.js'
 import { deriveSeed } from './keys.js'
 
-/** What a sealed secret is for: the HKDF info of its key, so that one sealed for another purpose does not open. */
+/**
+ * The purpose of a sealed secret: the HKDF info of its key. A secret cannot be opened for a different
+ * purpose.
+ */
 export type SealPurpose =
   | 'strandfast/agent-seed/v1'
   | 'strandfast/kept-answer/v1'
@@ -11,10 +14,10 @@ export type SealPurpose =
   | 'strandfast/cluster-state/v1'
   | 'strandfast/cluster-checkpoint/v1'
 
-/** Where a sealed secret belongs. */
-export interface SealedPlace {
+/** The purpose and the owner of a sealed secret, both needed to open it. */
+export interface SealContext {
   purpose: SealPurpose
-  /** Whose secret it is: it does not open for another owner. */
+  /** Additional authenticated data: the secret cannot be opened for a different owner. */
   owner: Uint8Array
 }
 
@@ -26,14 +29,14 @@ const TAG_BYTES = 16
 export const sealBytes = NONCE_BYTES + TAG_BYTES
 
 /**
- * Seals a secret for the store: ChaCha20-Poly1305 (RFC 8439) under a key derived from the master seed, with its owner
- * as additional data.
+ * Encrypts a secret for the store: ChaCha20-Poly1305 (RFC 8439) with a key derived from the master seed and
+ * with the owner as additional data.
  * @param masterSeed 32 bytes
  * @returns nonce ‖ ciphertext ‖ tag, `sealBytes` longer than the secret
  */
 export function seal(
   masterSeed: Uint8Array,
-  { purpose, owner, secret }: SealedPlace & { secret: Uint8Array },
+  { purpose, owner, secret }: SealContext & { secret: Uint8Array },
   random: RandomBytes,
 ): Buffer {
   const nonce = random(NONCE_BYTES)
@@ -44,10 +47,10 @@ export function seal(
 }
 
 /**
- * Opens what `seal` sealed.
- * @throws Error when it does not open: another master seed, purpose or owner, or changed bytes
+ * Decrypts the result of `seal`.
+ * @throws Error if the master seed, purpose or owner differs, or the bytes were changed
  */
-export function unseal(masterSeed: Uint8Array, { purpose, owner }: SealedPlace, sealed: Uint8Array): Buffer {
+export function unseal(masterSeed: Uint8Array, { purpose, owner }: SealContext, sealed: Uint8Array): Buffer {
   if (sealed.length < sealBytes) throw new Error(`A sealed secret has at least ${sealBytes} bytes`)
   const nonce = sealed.subarray(0, NONCE_BYTES)
   const ciphertext = sealed.subarray(NONCE_BYTES, -TAG_BYTES)

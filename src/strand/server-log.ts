@@ -1,19 +1,19 @@
 import { formatHlc, type Hlc } from './hlc.js'
 import { canonicalJson } from './json.js'
 
-/** How far a strand was: through `prev`, the hash commits to every record before. */
+/** The head of a strand in the server log. Through `prev`, the hash commits to all records before. */
 export interface LoggedHead {
   /** Hash of the genesis record, 64 hex digits. */
   strand: string
-  /** Records, genesis counted: the seq of the last one plus 1. */
+  /** Records including genesis: the seq of the last one plus 1. */
   size: number
   /** Hash of the last record, 64 hex digits. */
   hash: string
 }
 
-/** What one record of the server log says. */
+/** The content of one record of the server log. */
 export interface HeadsRecord {
-  /** For each shard, the clock up to which all heads are in the log. */
+  /** For each shard, the timestamp up to which all heads are in the log. */
   clocks: readonly Hlc[]
   heads: readonly LoggedHead[]
 }

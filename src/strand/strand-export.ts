@@ -1,20 +1,23 @@
-/** First line of an export (docs/FORMAT.md, Export). */
+/** The first line of an export (docs/FORMAT.md, Export). */
 export interface Manifest {
   agent: string
-  /** Hash of the strand's genesis record, 64 hex digits. */
+  /** Hash of the genesis record of the strand, 64 hex digits. */
   strand: string
-  /** The key in force at the first record of the export, where checking begins. */
+  /** The key in force at the first record of the export, where verification begins. */
   publicKey: string
   fromSeq: number
   /** Seq of the last record of the export. That record is signed, never sealed. */
   toSeq: number
-  /** Records of the whole strand but genesis, when the export began. */
+  /** Records of the whole strand except genesis when the export began. */
   recordCount: number
 }
 
-/** One record. A sealed one has `sealedBy` in place of `sig`, an erased or withheld one neither salt nor body. */
+/**
+ * One record. A sealed record has `sealedBy` instead of `sig`; an erased or withheld record has no salt and
+ * body.
+ */
 export interface RecordLine {
-  /** The header's exact text. */
+  /** The exact text of the header. */
   h: string
   /** Signature, 128 hex digits. */
   sig?: string | undefined
@@ -22,33 +25,33 @@ export interface RecordLine {
   sealedBy?: number | undefined
   /** 32 hex digits. */
   salt?: string | undefined
-  /** The canonical body's exact text. */
+  /** The exact text of the canonical body. */
   body?: string | undefined
-  /** The body exists, but whoever the export was made for may not read it. */
+  /** The body exists, but the principal of the export may not read it. */
   withheld?: true
 }
 
-/** Last line of an export. */
+/** The last line of an export. */
 export interface Trailer {
   /** Hash of the last record of the export, 64 hex digits. */
   chainHead: string
   /** Record lines of the export. */
   records: number
   /**
-   * Signed note over the first `toSeq` + 1 records by the key in force after the last of them; undefined where the
-   * server no longer holds that key, which is where an export ends before a later rotation.
+   * Signed note over the first `toSeq` + 1 records by the key in force after the last of them. Undefined if
+   * the server no longer has that key because the export ends before a later rotation.
    */
   checkpoint: string | undefined
   /**
-   * Records of the whole strand but genesis, when the export ended: if it is `toSeq`, every erasure of a record in the
-   * export is in it too. Exports of servers before 0.5 do not have it.
+   * Records of the whole strand except genesis when the export ended. If it equals `toSeq`, the export
+   * includes all erasures of its records. Absent from exports of servers before 0.5.
    */
   recordCount?: number
 }
 
 export const exportFormat = 'strand-export/v1'
 
-// Lines are returned without their LF. The platform escapes texts; hex and numbers need no escaping.
+// Lines have no LF. Only texts need escaping, not hex digits and numbers.
 
 /** Renders the first line. */
 export function manifestLine(manifest: Manifest): string {
@@ -59,7 +62,7 @@ export function manifestLine(manifest: Manifest): string {
   )
 }
 
-/** Renders a record's line. */
+/** Renders the line of a record. */
 export function recordLine(record: RecordLine): string {
   const sealing = record.sig === undefined ? `,"sealed_by":${record.sealedBy}` : `,"sig":"${record.sig}"`
   return `{"h":${JSON.stringify(record.h)}${sealing}${contentOf(record)}`

@@ -1,7 +1,4 @@
-/**
- * What may happen to records once they are written (docs/OPERATIONS.md, Zones and proposals). Appending is never a
- * mutation.
- */
+/** Zones decide which mutations of written records are allowed (docs/ZONES.md). */
 export const zones = ['immutable_core', 'protected', 'governed', 'free'] as const
 
 export type Zone = (typeof zones)[number]

@@ -22,7 +22,7 @@ export const AgentCreateBody = Type.Object(
     seed_hex: Type.Optional(
       Type.String({
         pattern: '^[0-9a-fA-F]{64}$',
-        description: 'Ed25519 seed; derived when absent. Never given back',
+        description: 'Ed25519 seed; derived if absent. Never returned',
       }),
     ),
   },
@@ -30,7 +30,7 @@ export const AgentCreateBody = Type.Object(
 )
 documented('AgentCreateBody', AgentCreateBody, { agent: { name: 'sensors', zone: 'governed' } })
 
-/** Answer to making an agent. */
+/** Answer of POST /v1/agents. */
 export const AgentCreated = Type.Object({
   agent_id: AgentAddress,
   name: AgentAddress,
@@ -51,7 +51,6 @@ documented('AgentCreated', AgentCreated, {
   },
 })
 
-/** Answer of GET /v1/agents. */
 /** State of an agent. */
 export const AgentStatus = Type.Object({
   agent_id: AgentAddress,
@@ -62,7 +61,7 @@ export const AgentStatus = Type.Object({
   strand: Hash,
   timestamp_hlc: HlcText,
   timestamp_ms: UnixMs,
-  bytes: Type.Integer({ minimum: 0, description: 'Bytes of all bodies as written, erased ones too' }),
+  bytes: Type.Integer({ minimum: 0, description: 'Bytes of all bodies as written, including erased ones' }),
   created_at_ms: UnixMs,
 })
 export type AgentStatus = Static<typeof AgentStatus>
@@ -85,7 +84,7 @@ export const AgentPage = Type.Object({
   agents: Type.Array(Type.String()),
   statuses: Type.Optional(
     Type.Array(AgentStatus, {
-      description: 'With `include=status`: that of each agent, in the same order, as the server says it',
+      description: 'With `include=status`: the status of each agent, in the same order',
     }),
   ),
   total: Type.Integer({ minimum: 0 }),
@@ -97,7 +96,7 @@ documented('AgentPage', AgentPage, {
   'with status': { agents: ['sensors'], statuses: [statusExample], total: 1, next_cursor: null },
 })
 
-/** The head of an agent's strand. */
+/** The head of the strand of an agent. */
 export const ChainHead = Type.Object({
   agent_id: AgentAddress,
   chain_head: Hash,

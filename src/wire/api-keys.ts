@@ -4,7 +4,7 @@ import { documented } from './documented.js'
 import { DisplayName, NextCursor, UnixMs } from './primitives.js'
 import { Proposed } from './proposals.js'
 
-/** What a scoped key can be allowed to do. */
+/** Permissions of API keys. */
 export const scopes = [
   'records:read',
   'records:write',
@@ -19,20 +19,33 @@ export const scopes = [
 
 export type Scope = (typeof scopes)[number]
 
+/** What each scope allows, for docs/scopes.md. */
+export const scopeDescriptions: Record<Scope, string> = {
+  'records:read': 'read records, streams, exports and proofs; list agents; read the graph',
+  'records:write': 'append records and edges. It can delete nothing',
+  'records:delete': 'delete and restore records, remove edges (by the rule of the zone)',
+  'records:erase': 'destroy the bodies of records (by the rule of the zone)',
+  ingest: 'append records through the ingest routes. It can delete nothing',
+  'agents:admin': 'create agents, change their zone, policies and key, import strands',
+  'proposals:decide': 'list, approve and reject proposals',
+  'admin:organisms': 'create organisms and their agents, and manage their users',
+  'admin:*': 'everything that the scopes above allow, and API keys, users, metrics and server information',
+}
+
 const ScopeList = Type.Array(Type.Enum([...scopes]), {
   minItems: 1,
   maxItems: scopes.length,
   description:
-    'What the key may do. records:write appends and no more; records:delete deletes and restores records and removes ' +
-    'edges; records:erase destroys bodies',
+    'Permissions of the key. records:write only appends; records:delete deletes and restores records and removes edges; ' +
+    'records:erase permanently erases bodies',
 })
 const AgentList = Type.Array(
   Type.String({
     pattern: '^[A-Za-z0-9_.:-]{0,258}\\*?$',
     minLength: 1,
-    description: 'A name, or a beginning and *',
+    description: 'A name, or a prefix and *',
   }),
-  { maxItems: 100, description: 'The agents that the key reaches; all when empty' },
+  { maxItems: 100, description: 'The agents that the key can reach; all if empty' },
 )
 
 const key = {
@@ -53,7 +66,7 @@ export const ApiKeyCreateBody = Type.Object(
       Type.Integer({
         minimum: 1,
         maximum: limits.apiKeyExpirySecsMax,
-        description: 'Never when absent; never later than the key that makes it',
+        description: 'Never if absent; not later than the key that creates it',
       }),
     ),
   },
@@ -75,16 +88,18 @@ const shown = {
   expires_at_ms: whenExpires,
 }
 
-const MadeBy = Type.String({ description: 'root, or the id of the key that made it' })
+const CreatedBy = Type.String({ description: 'root, or the id of the key that created it' })
 
-/** Answer to making a key: the key is shown this once. */
+/** Answer of POST /v1/admin/api-keys, the only one that contains the key. */
 export const ApiKeyCreated = Type.Object({ ...shown, key: Type.String() })
 export type ApiKeyCreated = Static<typeof ApiKeyCreated>
 documented('ApiKeyCreated', ApiKeyCreated, {
   key: { ...key, key: 'sf_key_3q2-7wAAAAAAEXAMPLEAAAAAAAAAAAAAAAAAAAAAAAA' },
 })
 
-/** Answer to making a key that may decide about proposals: it works when the proposal is applied. */
+/**
+ * Answer to the creation of a key that may decide proposals: the key is valid once this proposal is applied.
+ */
 export const ApiKeyProposed = Type.Object({ ...shown, key: Type.String(), ...Proposed.properties })
 export type ApiKeyProposed = Static<typeof ApiKeyProposed>
 documented('ApiKeyProposed', ApiKeyProposed, {
@@ -104,8 +119,10 @@ export const ApiKeyPage = Type.Object({
     Type.Object({
       ...shown,
       created_at_ms: UnixMs,
-      made_by: MadeBy,
-      line: Type.String({ description: 'The first key of those that made one another down to this one' }),
+      made_by: CreatedBy,
+      line: Type.String({
+        description: 'The lineage: the first key in the chain of keys that created one another',
+      }),
       last_used_at_ms: Type.Union([UnixMs, Type.Null()], { description: 'Null for never' }),
     }),
   ),
@@ -127,7 +144,7 @@ documented('ApiKeyPage', ApiKeyPage, {
   },
 })
 
-/** Answer to deleting a key. */
+/** Answer to the deletion of a key. */
 export const ApiKeyDeleted = Type.Object({ deleted: Type.Literal(true), key_id: Type.String() })
 export type ApiKeyDeleted = Static<typeof ApiKeyDeleted>
 documented('ApiKeyDeleted', ApiKeyDeleted, { deleted: { deleted: true, key_id: key.key_id } })
@@ -138,14 +155,14 @@ export const WhoAmI = Type.Object({
     description: 'root, open, the id of a scoped key, or user:<namespace>:<user_id>',
   }),
   kind: Type.Enum(['root', 'open', 'api_key', 'user'], {
-    description: 'open: the server asks for no credential',
+    description: 'open: the server requires no credential',
   }),
   scopes: Type.Array(Type.Enum([...scopes]), {
-    description: 'What a key may do; a user may do what row policies allow',
+    description: 'Permissions of a key; those of a user follow from row policies',
   }),
   agents: AgentList,
   name: Type.Union([Type.String(), Type.Null()]),
-  made_by: Type.Union([MadeBy, Type.Null()]),
+  made_by: Type.Union([CreatedBy, Type.Null()]),
   created_at_ms: Type.Union([UnixMs, Type.Null()]),
   expires_at_ms: whenExpires,
   user: Type.Union([

@@ -5,44 +5,45 @@ import { ada, adaTokens, deviceToken, oneTimeToken } from './example-values.js'
 import { JsonObject, NextCursor, UnixMs } from './primitives.js'
 
 /*
- * Bodies and answers of the auth routes. The routes judge what a text may contain, so that a wrong e-mail, password or
- * token is answered with its own code and not with `validation_failed`.
+ * Bodies and answers of the auth routes. The routes check e-mails, passwords and tokens, so that a wrong one
+ * is answered with a specific code instead of `validation_failed`.
  */
 
 const UserId = Type.String({
   pattern: '^usr_[0-9a-f]{32}$',
   description: 'A user; also the `sub` of its tokens',
 })
-const Email = Type.String({ description: 'Trimmed, lower-cased, NFC: one mailbox is one account' })
+const Email = Type.String({ description: 'Trimmed, lower case, NFC: one mailbox is one account' })
 const NewPassword = Type.String({ description: 'At least 8 characters and at most 1,024 bytes' })
-const SessionId = Type.String({ pattern: '^[0-9a-f]{32}$', description: 'One login of one user' })
+const SessionId = Type.String({ pattern: '^[0-9a-f]{32}$', description: 'One sign-in of one user' })
 const AccessToken = Type.String({
   description:
-    'JWT, sent as Bearer. `auth_time` says when the user signed in, `email_verified` whether the address was ' +
-    'confirmed; `verified_email` is there once the user has come in by the mailbox',
+    'JWT, sent as Bearer. `auth_time` is the time of the sign-in, `email_verified` whether the address was confirmed; ' +
+    '`verified_email` is present after a sign-in through the mailbox',
 })
 const RefreshToken = Type.String({
-  description: `Exchanged once at the refresh route for the next pair. Sent again within ${limits.refreshRepeatMs / 1_000} seconds of its exchange it gives the same successor; later it ends the session`,
+  description: `Exchanged once at the refresh route for the next pair. If it is sent again within ${limits.refreshRepeatMs / 1_000} seconds of its exchange, it returns the same successor; later it ends the session`,
 })
 const DeviceToken = Type.String({
   description:
-    'Says that this device has signed in as this user. Kept over a logout and sent with the next login, it has that ' +
-    'login counted by itself: failures of others do not lock it. It lets nobody in, and works for 400 days',
+    'Proves that this device has signed in as this user. Store it beyond the logout and send it with the next login: ' +
+    'failures are then counted for this device, and failures of others do not lock it. It does not sign in, and is valid ' +
+    'for 400 days',
 })
 const KnownDevice = Type.Optional(
   Type.String({
     description:
-      'The `device_token` of an earlier answer. Failed logins with it lock this device alone, and the lock of an e-mail ' +
-      'does not hold for it. One that is not of the user, or from before the password was last set, is ignored',
+      'The `device_token` of an earlier answer. Failed logins with it only lock this device, and a lock of the e-mail ' +
+      'does not apply to it. It is ignored if it belongs to another user, or was issued before the password was last set',
   }),
 )
 const ExpiresIn = Type.Integer({ minimum: 1, description: 'Seconds until `token` expires' })
-const OneTimeToken = Type.String({ description: 'Works once' })
+const OneTimeToken = Type.String({ description: 'Valid once' })
 const AppMetadata = Type.Record(Type.String(), Type.Unknown(), {
-  description: 'Set with the root key, embedded in every token and readable by whoever holds one',
+  description: 'Set with the root key; every token of the user contains it in readable form',
 })
 const UserMetadata = Type.Record(Type.String(), Type.Unknown(), {
-  description: 'Set by the user, embedded in every token and readable by whoever holds one',
+  description: 'Set by the user; every token of the user contains it in readable form',
 })
 const TokenType = Type.Literal('Bearer')
 
@@ -78,14 +79,14 @@ export const RegisterBody = Type.Object(
 export type RegisterBody = Static<typeof RegisterBody>
 documented('RegisterBody', RegisterBody, { register: { email: ada.email, password } })
 
-/** Answer to registering: without tokens while the e-mail must be verified first. */
+/** Answer to a registration; without tokens if the e-mail must be verified first. */
 export const Registered = Type.Object({
   user_id: Type.Union([UserId, Type.Null()], {
-    description: 'Null while the e-mail must be verified first: the answer tells not whether it was taken',
+    description: 'Null if the e-mail must be verified first: the answer does not reveal whether it was taken',
   }),
   email: Email,
   token: Type.Union([AccessToken, Type.Null()], {
-    description: 'Null while the e-mail must be verified first',
+    description: 'Null if the e-mail must be verified first',
   }),
   refresh_token: Type.Union([RefreshToken, Type.Null()]),
   token_type: TokenType,
@@ -115,24 +116,24 @@ documented('LoginBody', LoginBody, {
   'from a device that has signed in before': { email: ada.email, password, device_token: deviceToken },
 })
 
-/** Answer to a login, and to a refresh: then both tokens are new. */
+/** Answer to a login, and to a refresh, which returns two new tokens. */
 export const LoggedIn = Type.Object(signedIn)
 export type LoggedIn = Static<typeof LoggedIn>
 documented('Tokens', LoggedIn, { tokens: signedInExample })
 
-/** Body that asks for a mail: a magic link, a password reset or the verification of the address. */
+/** Body of a request for a mail: a magic link, a password reset or the verification of the address. */
 export const EmailBody = Type.Object({ email: Email }, { additionalProperties: false })
 documented('EmailBody', EmailBody, { email: { email: ada.email } })
 
-/** Answer to asking for a mail, the same whether the account exists or not. */
+/** Answer to a request for a mail; the same whether or not the account exists. */
 export const LinkSent = Type.Object({
   sent: Type.Boolean({
     description:
-      'Whether mails go out here. One mailbox is sent four mails of a kind at once and one more each ten minutes; that ' +
-      'a further one is not sent is told to nobody',
+      'Whether this server sends mails. A mailbox receives at most four mails of a kind and one more every ten minutes; ' +
+      'further ones are silently dropped',
   }),
   token: Type.Optional(
-    Type.String({ description: 'The token itself, where mail is off; to whom, docs/OPERATIONS.md says' }),
+    Type.String({ description: 'The token, if mail is off and the caller may have it (docs/OPERATIONS.md)' }),
   ),
 })
 export type LinkSent = Static<typeof LinkSent>
@@ -141,7 +142,7 @@ documented('LinkSent', LinkSent, {
   'mail is off': { sent: false, token: oneTimeToken },
 })
 
-/** Body that brings the token of a magic link or of the mail that verifies an address. */
+/** Body with the token of a magic link, or of the mail that verifies an address. */
 export const OneTimeTokenBody = Type.Object({ token: OneTimeToken }, { additionalProperties: false })
 documented('OneTimeTokenBody', OneTimeTokenBody, { token: { token: oneTimeToken } })
 
@@ -173,7 +174,7 @@ documented('EmailVerified', EmailVerified, { verified: { verified: true, ...ada 
 /** Answer to revoking a token. */
 export const Revoked = Type.Object({
   revoked: Type.Literal(true),
-  jti: Type.String({ description: 'The `jti` of the token that sent the request' }),
+  jti: Type.String({ description: 'The `jti` of the token in the request' }),
 })
 export type Revoked = Static<typeof Revoked>
 documented('Revoked', Revoked, { revoked: { revoked: true, jti: '0b6f2f5e7c1d4a3e9b8a7c6d5e4f3a2b' } })
@@ -194,7 +195,7 @@ const shownUser = {
   last_login_at_ms: NullableMs,
 }
 
-/** Answer of GET /v1/auth/me: the user as stored now; the token may be older. */
+/** Answer of GET /v1/auth/me: the user as stored now. The token may have older values. */
 export const Me = Type.Object(shownUser)
 export type Me = Static<typeof Me>
 documented('Me', Me, { me: userExample })
@@ -204,7 +205,7 @@ export const UserMetadataBody = Type.Object({ metadata: JsonObject }, { addition
 export type UserMetadataBody = Static<typeof UserMetadataBody>
 documented('MetadataBody', UserMetadataBody, { metadata: { metadata: { role: 'editor' } } })
 
-/** Answer to replacing one's user_metadata. */
+/** Answer to the replacement of one's user_metadata. */
 export const UserMetadataUpdated = Type.Object({ email: Email, user_metadata: UserMetadata })
 export type UserMetadataUpdated = Static<typeof UserMetadataUpdated>
 documented('UserMetadataUpdated', UserMetadataUpdated, {
@@ -218,19 +219,19 @@ export const UserPage = Type.Object({
       ...shownUser,
       email_hmac: Type.String({
         pattern: '^[0-9a-f]{64}$',
-        description: 'What audit records of logins name the e-mail by, those that failed too',
+        description: 'Identifies the e-mail in audit records of successful and failed logins',
       }),
       locked_until_ms: Type.Union([UnixMs, Type.Null()], {
-        description: 'Until when logins by password are refused after failed ones; null when they are not',
+        description: 'Until when password logins are refused after failures; null if they are not',
       }),
-      passkeys: Type.Integer({ minimum: 0, description: 'How many passkeys the user has' }),
+      passkeys: Type.Integer({ minimum: 0, description: 'Number of passkeys of the user' }),
       mailbox_proven: Type.Boolean({
         description:
-          'Whether the user has come in by its mailbox, or a provider vouched for it: its tokens carry verified_email',
+          'Whether the user has signed in through the mailbox, or a provider vouched for it: tokens contain verified_email',
       }),
     }),
   ),
-  total: Type.Integer({ minimum: 0, description: 'All users that match, on this page or not' }),
+  total: Type.Integer({ minimum: 0, description: 'All matching users, not only those of this page' }),
   next_cursor: NextCursor,
 })
 export type UserPage = Static<typeof UserPage>
@@ -250,12 +251,12 @@ documented('UserPage', UserPage, {
   },
 })
 
-/** Answer to deleting a user. */
+/** Answer to the deletion of a user. */
 export const UserDeleted = Type.Object({ deleted: Type.Literal(true), ...whose })
 export type UserDeleted = Static<typeof UserDeleted>
 documented('UserDeleted', UserDeleted, { deleted: { deleted: true, ...ada } })
 
-/** Answer to forgetting a user's failed logins. */
+/** Answer to the reset of the failed logins of a user. */
 export const UserUnlocked = Type.Object({
   unlocked: Type.Boolean({ description: 'Whether logins were locked' }),
   ...whose,
@@ -263,30 +264,33 @@ export const UserUnlocked = Type.Object({
 export type UserUnlocked = Static<typeof UserUnlocked>
 documented('UserUnlocked', UserUnlocked, { unlocked: { unlocked: true, ...ada } })
 
-/** Answer to ending a user's sessions. */
+/** Answer to ending the sessions of a user. */
 export const UserLoggedOut = Type.Object({
-  sessions_ended: Type.Integer({ minimum: 0, description: 'How many sessions there were' }),
+  sessions_ended: Type.Integer({ minimum: 0, description: 'Number of sessions that were ended' }),
   ...whose,
 })
 export type UserLoggedOut = Static<typeof UserLoggedOut>
 documented('UserLoggedOut', UserLoggedOut, { ended: { sessions_ended: 2, ...ada } })
 
+const clear = Type.Boolean({
+  description: 'Clears user_metadata, if it leaves too few bytes for app_metadata',
+})
+
 /** Body of PATCH /v1/auth/users/:email/app-metadata: the whole new object. */
-const clear = Type.Boolean({ description: 'Empties user_metadata, which may leave no room for app_metadata' })
 export const AppMetadataBody = Type.Object(
   { ...UserMetadataBody.properties, clear_user_metadata: Type.Optional(clear) },
   { additionalProperties: false },
 )
 documented('AppMetadataBody', AppMetadataBody, { metadata: { metadata: { role: 'editor' } } })
 
-/** Answer to replacing a user's app_metadata. */
+/** Answer to the replacement of the app_metadata of a user. */
 export const AppMetadataUpdated = Type.Object({ email: Email, app_metadata: AppMetadata })
 export type AppMetadataUpdated = Static<typeof AppMetadataUpdated>
 documented('AppMetadataUpdated', AppMetadataUpdated, {
   updated: { email: ada.email, app_metadata: metadata.app_metadata },
 })
 
-/** Public keys for checking tokens (RFC 7517, RFC 8037): the one in force, the next, and one just retired. */
+/** Public keys to verify tokens with (RFC 7517, RFC 8037): the current, the next and the last retired one. */
 export const Jwks = Type.Object({
   keys: Type.Array(
     Type.Object({
@@ -315,7 +319,7 @@ documented('PasswordChangeBody', PasswordChangeBody, {
   change: { current_password: password, new_password: 'seven green bicycles' },
 })
 
-/** Answer to a changed password: links that were sent before have ended. */
+/** Answer to a changed password: links that were sent before are revoked. */
 export const PasswordChanged = Type.Object({ changed: Type.Literal(true) })
 export type PasswordChanged = Static<typeof PasswordChanged>
 documented('PasswordChanged', PasswordChanged, { changed: { changed: true } })
@@ -328,8 +332,7 @@ export const PasswordResetBody = Type.Object(
     remove_passkeys: Type.Optional(
       Type.Boolean({
         default: false,
-        description:
-          'Whether all passkeys of the user go with the old password: for who fears for the account',
+        description: 'Whether to delete all passkeys of the user, for an account that may be compromised',
       }),
     ),
   },
@@ -341,7 +344,7 @@ documented('PasswordResetBody', PasswordResetBody, {
   'with all passkeys': { token: oneTimeToken, password, remove_passkeys: true },
 })
 
-/** Answer to a password set by a reset: no tokens, as the user signs in with the new password. */
+/** Answer to a password reset. It has no tokens: the user signs in with the new password. */
 export const PasswordWasReset = Type.Object({ reset: Type.Literal(true), ...whose })
 export type PasswordWasReset = Static<typeof PasswordWasReset>
 documented('PasswordWasReset', PasswordWasReset, { reset: { reset: true, ...ada } })
@@ -350,7 +353,7 @@ const shownSession = {
   sid: SessionId,
   created_at_ms: UnixMs,
   last_used_at_ms: UnixMs,
-  amr: Type.Array(Type.String(), { description: 'How the user came in (RFC 8176)' }),
+  amr: Type.Array(Type.String(), { description: 'How the user signed in (RFC 8176)' }),
 }
 const sessionExample = {
   sid,
@@ -369,7 +372,7 @@ export const SessionPage = Type.Object({
   sessions: Type.Array(
     Type.Object({
       ...shownSession,
-      current: Type.Boolean({ description: 'Whether the token of the request belongs to it' }),
+      current: Type.Boolean({ description: 'Whether the token of the request belongs to this session' }),
     }),
   ),
 })
@@ -385,13 +388,13 @@ export const SessionEnded = Type.Object({ ended: Type.Literal(true), sid: Sessio
 export type SessionEnded = Static<typeof SessionEnded>
 documented('SessionEnded', SessionEnded, { ended: { ended: true, sid } })
 
-/** Answer to rotating the key that signs tokens. */
+/** Answer to the rotation of the key that signs tokens. */
 export const SigningKeyRotated = Type.Object({
   kid: Type.String({ description: 'The key that signs from now on' }),
-  next_kid: Type.String({ description: 'The key after it, published already' }),
+  next_kid: Type.String({ description: 'The next key, which is already published' }),
   retired_until_ms: Type.Integer({
     minimum: 0,
-    description: 'Until when tokens of the key before are taken',
+    description: 'Until when tokens of the previous key are accepted',
   }),
 })
 export type SigningKeyRotated = Static<typeof SigningKeyRotated>

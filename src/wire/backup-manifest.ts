@@ -2,17 +2,17 @@ import { Type, type Static } from 'typebox'
 import { Hash, HlcText, UnixMs } from './primitives.js'
 import { reader } from './validate.js'
 
-/** The `format` of a backup's manifest. */
+/** The `format` of the manifest of a backup. */
 export const backupFormat = 'strandfast-backup/v1'
 
 const Count = Type.Integer({ minimum: 0 })
 
-/** manifest.json of a backup, the file that is written last (docs/adr/0020-backup.md). */
+/** manifest.json of a backup, which is written last (docs/adr/0020-backup.md). */
 const BackupManifest = Type.Object({
   format: Type.Literal(backupFormat),
-  /** Version of the program that made it. */
+  /** Version of the program that created it. */
   version: Type.String(),
-  /** When it was begun, Unix milliseconds. */
+  /** Start of the backup, Unix milliseconds. */
   created_at_ms: UnixMs,
   /** The data directory that was backed up. */
   source: Type.Object({ created_at_ms: UnixMs, master_seed_fingerprint: Hash }),
@@ -21,7 +21,7 @@ const BackupManifest = Type.Object({
     minItems: 1,
     maxItems: 16,
   }),
-  /** Every file of the backup except this one, by its path in it. */
+  /** All other files of the backup, by their paths in it. */
   files: Type.Array(Type.Object({ path: Type.String(), bytes: Count, sha256: Hash })),
   /** RFC 6962 root over the chain heads of all agents. */
   heads_root: Hash,
@@ -30,7 +30,7 @@ export type BackupManifest = Static<typeof BackupManifest>
 
 const manifestReader = reader(BackupManifest)
 
-/** Reads a manifest; undefined when it is not one. */
+/** Parses a manifest; undefined if it is invalid. */
 export function parseBackupManifest(bytes: Uint8Array): BackupManifest | undefined {
   const read = manifestReader.bytes(bytes)
   return 'value' in read ? read.value : undefined

@@ -1,5 +1,5 @@
 /*
- * Values that the examples of several schemas share, so that all are about one strand and one user. None of the tokens
+ * Values that the examples of several schemas share, so that all refer to one strand and one user. No token
  * is real.
  */
 
@@ -13,7 +13,7 @@ export const signature =
 
 export const reading = { sensor: 'boiler-2', celsius: 71.4, ok: true }
 
-/** Two records as they are ingested: the JSON itself, without a wrapper. */
+/** Two records for an ingest: the plain JSON bodies. */
 export const readings = [reading, { ...reading, celsius: 72.1 }]
 
 export const headExample = {

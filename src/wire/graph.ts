@@ -3,7 +3,7 @@ import { documented, documentedParts } from './documented.js'
 import { second } from './example-values.js'
 import { AgentAddress, Hash, HlcText, NextCursor, Seq, UnixMs } from './primitives.js'
 
-/** What the type of an edge is made of. */
+/** The pattern of edge types. */
 export const edgeTypePattern = '^[A-Za-z0-9_.:/-]{1,64}$'
 
 export const EdgeType = Type.String({
@@ -37,16 +37,16 @@ export const EdgeBody = Type.Object(
 export type EdgeBody = Static<typeof EdgeBody>
 documented('EdgeBody', EdgeBody, { edge, 'weight 1': edgeEnds })
 
-/** An edge as answers show it (docs/adr/0018-graph.md). */
+/** An edge in an answer (docs/adr/0018-graph.md). */
 export const GraphEdge = Type.Object({ ...ends, weight })
 export type GraphEdge = Static<typeof GraphEdge>
 
-/** Answer to adding an edge: the edge, and its record on the strand of its source. */
+/** Answer to a new edge, with its record on the strand of its source. */
 export const EdgeAdded = Type.Object({ ...ends, weight, ...written })
 export type EdgeAdded = Static<typeof EdgeAdded>
 documented('EdgeAdded', EdgeAdded, { added: { ...edge, ...edgeRecord } })
 
-/** Answer to a removal of an edge that took effect at once. */
+/** Answer to a removal of an edge that took effect immediately. */
 export const EdgeRemoved = Type.Object({ ...ends, removed: Type.Literal(true), ...written })
 export type EdgeRemoved = Static<typeof EdgeRemoved>
 documented('EdgeRemoved', EdgeRemoved, { removed: { ...edgeEnds, removed: true, ...edgeRecord } })
@@ -56,13 +56,13 @@ export const EdgePage = Type.Object({ edges: Type.Array(GraphEdge), next_cursor:
 export type EdgePage = Static<typeof EdgePage>
 documented('EdgePage', EdgePage, { page: { edges: [edge], next_cursor: null } })
 
-/** What a traversal found. */
+/** Result of a traversal. */
 export const TraversalResult = Type.Object({
   nodes: Type.Array(AgentAddress, {
-    description: 'The start first, then agents in the order of their distance',
+    description: 'The start, then agents in the order of their distance',
   }),
-  edges: Type.Array(GraphEdge, { description: 'Between these nodes, from those that were looked at' }),
-  truncated: Type.Boolean({ description: 'There is more than a traversal looks at' }),
+  edges: Type.Array(GraphEdge, { description: 'Edges between these nodes' }),
+  truncated: Type.Boolean({ description: 'Whether the traversal reached one of its limits' }),
 })
 export type TraversalResult = Static<typeof TraversalResult>
 

@@ -20,18 +20,19 @@ const refused = {
   duplicates: Type.Optional(
     Type.Integer({
       minimum: 1,
-      description: 'Accepted records that had been written before, and were not again; absent where none was',
+      description: 'Accepted lines whose record had been written before; absent if there are none',
     }),
   ),
   kept: Type.Optional(
     Type.Integer({
       minimum: 1,
-      description: 'Refused lines that are on disk as records of type ingest/rejected; absent where none is',
+      description:
+        'Refused lines that are stored as records of type ingest/rejected; absent if there are none',
     }),
   ),
   rejected_by_code: Type.Optional(
     Type.Record(Type.String(), Type.Integer({ minimum: 1 }), {
-      description: 'How many lines were refused with each code; absent where none was',
+      description: 'The number of refused lines by code; absent if there are none',
     }),
   ),
 }
@@ -62,10 +63,10 @@ export const IngestManySummary = Type.Object({
   ...refused,
   errors: Type.Array(IngestFault),
   agents: Type.Record(Type.String(), Type.Object({ ...counted, ...reached }), {
-    description: `The agents that took a line, at most ${limits.ingestAgentsNamedMax}`,
+    description: `The agents with a line in the upload, at most ${limits.ingestAgentsNamedMax}`,
   }),
   agents_truncated: Type.Optional(
-    Type.Literal(true, { description: 'More agents took a line than are named' }),
+    Type.Literal(true, { description: 'The upload has more agents than are listed' }),
   ),
 })
 export type IngestManySummary = Static<typeof IngestManySummary>
@@ -84,7 +85,7 @@ export function mediaTypeOf(contentType: string): string {
   return contentType.split(';')[0]?.trim().toLowerCase() ?? ''
 }
 
-/** Whether data of a media type is JSON, as it is where none is named (CloudEvents 1.0, JSON Event Format). */
+/** Whether data of a media type is JSON, which is also the default (CloudEvents 1.0, JSON Event Format). */
 export function isJsonData(mediaType: string): boolean {
   return mediaType === '' || /^(?:application|text)\/(?:[^/]+\+)?json$/.test(mediaType)
 }

@@ -8,10 +8,10 @@ const MetricFamily = Type.Object({
   samples: Type.Array(
     Type.Object({
       name: Type.String({
-        description: 'The name of the metric; of a histogram with _bucket, _sum or _count',
+        description: 'The name of the metric; for a histogram, with _bucket, _sum or _count',
       }),
       labels: Type.Record(Type.String(), Type.String()),
-      value: Type.Union([Type.Number(), Type.Null()], { description: 'Null where there is no number yet' }),
+      value: Type.Union([Type.Number(), Type.Null()], { description: 'Null if there is no number yet' }),
     }),
   ),
 })

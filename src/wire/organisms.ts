@@ -4,16 +4,14 @@ import { organismIdPattern } from '../strand/organism-id.js'
 import { documented, documentedParts } from './documented.js'
 import { AgentAddress, AgentName, DisplayName, NextCursor, UnixMs, ZoneName } from './primitives.js'
 
-/*
- * Bodies and answers of the organism routes (docs/adr/0017-organisms.md).
- */
+/* Bodies and answers of the organism routes (docs/adr/0017-organisms.md). */
 
 export const OrganismId = Type.String({
   pattern: organismIdPattern,
   description: 'Id of an organism; its agents are addressed as `<organism_id>::<name>`',
 })
 
-const OrganismName = Type.String({ minLength: 1, maxLength: 128, description: 'For people' })
+const OrganismName = Type.String({ minLength: 1, maxLength: 128, description: 'Display name' })
 
 const organism = { organism_id: 'acme', name: 'Acme', created_at_ms: 1_760_000_000_000 }
 
@@ -24,15 +22,15 @@ export const OrganismCreateBody = Type.Object(
       Type.String({
         pattern: organismIdPattern,
         description:
-          'Id of the organism; its agents are addressed as `<organism_id>::<name>`. Words that mean something to the ' +
-          'server or to JavaScript (`default`, `auth`, `server`, `constructor`, `__proto__`, …) are refused in any case',
+          'Id of the organism; its agents are addressed as `<organism_id>::<name>`. Words with a meaning for the server ' +
+          'or JavaScript (`default`, `auth`, `server`, `constructor`, `__proto__`, …) are refused, also in upper case',
       }),
     ),
     name: DisplayName,
     agents: Type.Optional(
       Type.Array(Type.Object({ name: AgentName, zone: ZoneName }, { additionalProperties: false }), {
         maxItems: limits.organismAgentsMax,
-        description: 'Agents that are made together with it; none of the name `auth`, none twice',
+        description: 'Agents to create with the organism; names must be unique, and not `auth`',
       }),
     ),
   },
@@ -41,10 +39,10 @@ export const OrganismCreateBody = Type.Object(
 export type OrganismCreateBody = Static<typeof OrganismCreateBody>
 documented('OrganismCreateBody', OrganismCreateBody, {
   organism: { organism_id: 'acme', name: 'Acme', agents: [{ name: 'notes', zone: 'free' }] },
-  'id made by the server': { name: 'Acme' },
+  'generated id': { name: 'Acme' },
 })
 
-/** Answer to making an organism. */
+/** Answer of POST /v1/organisms. */
 export const OrganismCreated = Type.Object({
   organism_id: OrganismId,
   name: OrganismName,
@@ -61,7 +59,7 @@ export const OrganismView = Type.Object({
   organism_id: OrganismId,
   name: OrganismName,
   agents: Type.Array(AgentAddress, {
-    description: `The first ${limits.pageRowsMax} by name; GET /v1/agents?prefix= lists them all`,
+    description: `The first ${limits.pageRowsMax} by name; GET /v1/agents?prefix= lists all`,
   }),
   agent_count: Type.Integer({ minimum: 0 }),
   auth: Type.Boolean({ description: 'Whether it has an auth namespace' }),
@@ -81,7 +79,7 @@ export const OrganismPage = Type.Object({
 export type OrganismPage = Static<typeof OrganismPage>
 documented('OrganismPage', OrganismPage, { page: { organisms: [organism], total: 1, next_cursor: null } })
 
-/** Answer to making the auth namespace of an organism. */
+/** Answer to the creation of the auth namespace of an organism. */
 export const NamespaceInitialised = Type.Object({
   organism_id: OrganismId,
   agent_id: AgentAddress,
@@ -91,5 +89,5 @@ export type NamespaceInitialised = Static<typeof NamespaceInitialised>
 
 documentedParts({ OrganismId })
 documented('NamespaceInitialised', NamespaceInitialised, {
-  made: { organism_id: 'acme', agent_id: 'acme::auth', created_at_ms: 1_760_000_060_000 },
+  created: { organism_id: 'acme', agent_id: 'acme::auth', created_at_ms: 1_760_000_060_000 },
 })

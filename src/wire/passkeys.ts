@@ -4,8 +4,9 @@ import { ada, oneTimeToken } from './example-values.js'
 import { UnixMs } from './primitives.js'
 
 /*
- * Bodies and answers of the passkey routes (docs/adr/0016-passkeys.md). Options and credentials are the JSON of
- * WebAuthn Level 3: what `PublicKeyCredential.parseCreationOptionsFromJSON` takes and `toJSON` gives.
+ * Bodies and answers of the passkey routes (docs/adr/0016-passkeys.md). Options and credentials are the JSON
+ * of WebAuthn Level 3: the input of `PublicKeyCredential.parseCreationOptionsFromJSON` and the output of
+ * `toJSON`.
  */
 
 const base64url = '^[A-Za-z0-9_-]+$'
@@ -19,9 +20,9 @@ export const PasskeyId = Type.String({
 })
 
 const SessionToken = Type.String({
-  description: 'Sent back once, within 300 seconds, with what the browser gave',
+  description: 'Must be sent once, within 300 seconds, with the answer of the browser',
 })
-const Challenge = Type.String({ pattern: base64url, description: 'What the authenticator signs' })
+const Challenge = Type.String({ pattern: base64url, description: 'The value that the authenticator signs' })
 const Timeout = Type.Integer({ minimum: 1, description: 'Milliseconds' })
 const Required = Type.Literal('required')
 
@@ -47,7 +48,7 @@ export const PasskeyCreation = Type.Object({
     pubKeyCredParams: Type.Array(Type.Object({ type: Type.Literal('public-key'), alg: Type.Integer() })),
     timeout: Timeout,
     attestation: Type.Literal('none'),
-    excludeCredentials: Type.Array(Named, { description: 'The passkeys that the user has already' }),
+    excludeCredentials: Type.Array(Named, { description: 'The existing passkeys of the user' }),
     authenticatorSelection: Type.Object({
       residentKey: Required,
       requireResidentKey: Type.Literal(true),
@@ -85,7 +86,7 @@ export const PasskeyRegisterBody = Type.Object(
   {
     session_token: SessionToken,
     registration: Type.Record(Type.String(), Type.Unknown(), {
-      description: 'The RegistrationResponseJSON of WebAuthn: the new credential by its `toJSON()`',
+      description: 'The RegistrationResponseJSON of WebAuthn: `toJSON()` of the new credential',
     }),
   },
   { additionalProperties: false },
@@ -101,16 +102,18 @@ documented('PasskeyRegisterBody', PasskeyRegisterBody, {
   },
 })
 
-/** Answer to a passkey that was registered. */
+/** Answer to the registration of a passkey. */
 export const PasskeyRegistered = Type.Object({ verified: Type.Literal(true) })
 export type PasskeyRegistered = Static<typeof PasskeyRegistered>
 documented('PasskeyRegistered', PasskeyRegistered, { registered: { verified: true } })
 
-/** Body of POST /v1/auth/passkey/authenticate-challenge: nothing, or `{}`, lets the user choose a passkey. */
+/** Body of POST /v1/auth/passkey/authenticate-challenge. Without an e-mail, the user chooses a passkey. */
 export const PasskeyAuthenticateBody = Type.Object(
   {
     email: Type.Optional(
-      Type.String({ description: 'Names the passkeys that may serve; absent: any of the namespace' }),
+      Type.String({
+        description: 'Restricts the passkeys to those of one user; any passkey of the namespace if absent',
+      }),
     ),
   },
   { additionalProperties: false },
@@ -131,7 +134,8 @@ export const PasskeyRequest = Type.Object({
     userVerification: Required,
     allowCredentials: Type.Optional(
       Type.Array(Named, {
-        description: 'As many for every e-mail: it is filled up with made-up ones, which are always the same',
+        description:
+          'The list has the same length for every e-mail: it is filled up with made-up ids, which never change',
       }),
     ),
   }),
@@ -155,7 +159,7 @@ export const PasskeyAssertionBody = Type.Object(
   {
     session_token: SessionToken,
     assertion: Type.Record(Type.String(), Type.Unknown(), {
-      description: 'The AuthenticationResponseJSON of WebAuthn: the assertion by its `toJSON()`',
+      description: 'The AuthenticationResponseJSON of WebAuthn: `toJSON()` of the assertion',
     }),
   },
   { additionalProperties: false },
@@ -171,7 +175,7 @@ documented('PasskeyAssertionBody', PasskeyAssertionBody, {
   },
 })
 
-/** Answer of GET /v1/auth/passkeys, the oldest first. */
+/** Answer of GET /v1/auth/passkeys, oldest first. */
 export const PasskeyPage = Type.Object({
   passkeys: Type.Array(
     Type.Object({
@@ -194,8 +198,8 @@ export type PasskeyDeleted = Static<typeof PasskeyDeleted>
 documented('PasskeyDeleted', PasskeyDeleted, { deleted: { deleted: true, id: passkeyId } })
 
 /**
- * What a browser gives for a new credential. It is checked separately from the body: sending anything else is a failed
- * attempt, which uses the session up, and not a malformed request.
+ * A new credential from a browser. It is checked separately from the body: an invalid one is a failed
+ * attempt, which consumes the session, not a malformed request.
  */
 export const Registration = Type.Object({
   id: PasskeyId,
@@ -208,7 +212,7 @@ export const Registration = Type.Object({
   }),
 })
 
-/** What a browser gives for an assertion. */
+/** An assertion from a browser. */
 export const Assertion = Type.Object({
   id: PasskeyId,
   rawId: PasskeyId,

@@ -11,23 +11,23 @@ const RowPolicy = Type.Object(
     actions: Type.Array(Type.Enum(['read', 'write', 'delete', 'erase']), {
       minItems: 1,
       maxItems: 4,
-      description: 'What it allows; delete stands for restore, too, and never for erase',
+      description: 'The allowed actions; delete includes restore, but not erase',
     }),
     conditions: Type.Array(ConditionBody, {
       maxItems: limits.whereConditionsMax,
       description:
-        'All must hold of the record; a value can be $jwt.sub, $jwt.email, $jwt.verified_email, ' +
-        '$jwt.app_metadata.<key> or $jwt.user_metadata.<key>, the claims of the token. $jwt.email is what the user ' +
-        'registered with, which nobody may have proven to own; $jwt.verified_email is missing until the user has ' +
-        'come in by its mailbox. A claim or field that is not there never matches',
+        'All must hold for the record. A value can be a claim of the token: $jwt.sub, $jwt.email, $jwt.verified_email, ' +
+        '$jwt.app_metadata.<key> or $jwt.user_metadata.<key>. $jwt.email is the address of the registration, which may ' +
+        'be unproven; $jwt.verified_email is missing until the user has signed in through the mailbox. A missing claim ' +
+        'or field never matches',
     }),
     types: Type.Optional(
       Type.Array(Type.String({ pattern: `^${queriedTypePattern}$` }), {
         minItems: 1,
         maxItems: 32,
         description:
-          'Record types, or beginnings and *, that it is about; without it, all that applications write. Records of the ' +
-          'server are reached only where one begins with sys/, auth/ or edge/',
+          'Record types, or prefixes with *; if absent, all types that applications write. Types of the server are only ' +
+          'included by a prefix that begins with sys/, auth/ or edge/',
       }),
     ),
   },
@@ -37,8 +37,8 @@ const RowPolicy = Type.Object(
 export const RowPolicies = Type.Array(RowPolicy, {
   maxItems: limits.policiesMax,
   description:
-    'Any one of them suffices; without one, users reach nothing. Whatever the claims of a user, they take at most ' +
-    `${limits.grantBytesMax} bytes with these put in, each claim once`,
+    'One matching policy is enough; without policies, users have no access. With the claims of any user, each counted ' +
+    `once, the policies take at most ${limits.grantBytesMax} bytes`,
 })
 
 const policies = [
@@ -53,12 +53,12 @@ const policies = [
 export const PoliciesBody = Type.Object({ policies: RowPolicies }, { additionalProperties: false })
 documented('PoliciesBody', PoliciesBody, { policies: { policies } })
 
-/** Answer to replacing the policies of an agent. */
+/** Answer to the replacement of the policies of an agent. */
 export const PoliciesReplaced = Type.Object({
   agent_id: AgentAddress,
   policies: RowPolicies,
   warnings: Type.Array(Type.String(), {
-    description: 'Policies that are accepted, but may not do what is meant',
+    description: 'Accepted policies that may not have the intended effect',
   }),
   seq: Seq,
   record_id: Hash,

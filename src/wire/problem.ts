@@ -2,9 +2,9 @@ import { Type, type Static } from 'typebox'
 import { errorCatalogue, statusOf, type Refusal } from '../base/errors.js'
 import { documentedParts } from './documented.js'
 
-/** The answer to every request that fails: `application/problem+json` (RFC 9457). */
+/** The answer to every failed request: `application/problem+json` (RFC 9457). */
 export const Problem = Type.Object({
-  type: Type.String({ description: 'Address of the code in the page at /docs' }),
+  type: Type.String({ description: 'URL of the code on the page /docs' }),
   title: Type.String(),
   status: Type.Integer(),
   detail: Type.String(),

@@ -6,15 +6,15 @@ import { AgentAddress, Hash, NextCursor, PublicKey, Seq, UnixMs, ZoneName } from
 import { EdgeType } from './graph.js'
 import { RowPolicies } from './policies.js'
 
-/** Id of a proposal, as path parameter and member. */
+/** The id of a proposal. */
 export const ProposalId = Type.String({
   pattern: '^p_(0|[1-9][0-9]{0,13})_.+$',
-  description: 'The seq of the sys/proposal record, and the agent: p_<seq>_<agent>',
+  description: 'p_<seq>_<agent>: the seq of the sys/proposal record, and the agent',
 })
 
 /** The state of a proposal. */
 export const ProposalStateName = Type.Enum([...proposalStates], {
-  description: 'Approved and applied are one transaction, so approved is never seen',
+  description: 'A proposal is approved and applied in one transaction, so that approved never appears',
 })
 
 const PrincipalId = Type.String({
@@ -22,7 +22,7 @@ const PrincipalId = Type.String({
 })
 
 const whenEffective = Type.Union([UnixMs, Type.Null()], {
-  description: 'When it applies itself unless rejected; null where it waits for approval',
+  description: 'When it is applied unless rejected; null if it needs approval',
 })
 
 const proposal = {
@@ -43,7 +43,7 @@ const proposal = {
   reason: null,
 }
 
-/** Answer 202 to a mutation that the zone of the agent does not let happen at once. */
+/** Answer 202 to a mutation that needs a proposal because of the zone of the agent. */
 export const Proposed = Type.Object({
   proposal_id: ProposalId,
   state: ProposalStateName,
@@ -54,16 +54,16 @@ documented('Proposed', Proposed, {
   proposed: { proposal_id: 'p_3_sensors', state: 'proposed', effective_at_ms: 1_760_000_060_000 },
 })
 
-const Line = Type.String({
+const Lineage = Type.String({
   description:
-    'The first of the keys that made one another down to this one; the principal itself for others',
+    'The lineage: the first key in the chain of keys that created one another; for other principals, the principal',
 })
 
 const VoteView = Type.Object({
   principal: PrincipalId,
-  line: Line,
+  line: Lineage,
   vote: Type.Enum(['approve', 'reject', 'cancel', 'withdrawn'], {
-    description: 'withdrawn: the approval of this key ended when the key was deleted or expired',
+    description: 'withdrawn: the approval no longer counts, because the key was deleted or has expired',
   }),
   at_ms: UnixMs,
 })
@@ -86,8 +86,7 @@ const AgentChange = Type.Object(
   },
   {
     description:
-      'What the agent is to have: its zone, policies or key; or the edge that it is to lose; or the API key that the ' +
-      'server is to have',
+      'The proposed zone, policies or key of the agent, the edge to remove, or the API key to create',
   },
 )
 
@@ -97,13 +96,13 @@ export const ProposalView = Type.Object({
   agent: AgentAddress,
   action: Type.Enum([...recordActions, ...edgeActions, ...agentActions, ...keyActions]),
   target: Type.Union([Hash, Type.Null()], {
-    description: 'The record; null where it is an edge or the agent itself',
+    description: 'The hash of the record; null if the proposal is not about a record',
   }),
   change: Type.Union([AgentChange, Type.Null()]),
   zone: ZoneName,
   state: ProposalStateName,
   proposer: PrincipalId,
-  line: Line,
+  line: Lineage,
   votes: Type.Array(VoteView),
   created_at_ms: UnixMs,
   effective_at_ms: whenEffective,
@@ -111,8 +110,8 @@ export const ProposalView = Type.Object({
   ended_at_ms: Type.Union([UnixMs, Type.Null()]),
   reason: Type.Union([Type.String(), Type.Null()], {
     description:
-      'Why it was rejected without a vote to reject: what stood in its way when its time came, or superseded; ' +
-      'proposer_ended where it was cancelled because its key or user was deleted, or its key has expired',
+      'Why it was rejected without a vote: the error when it was to be applied, or superseded; or proposer_ended if it ' +
+      'was cancelled because its key or user was deleted, or its key has expired',
   }),
 })
 export type ProposalView = Static<typeof ProposalView>
@@ -127,7 +126,7 @@ documented('ProposalPage', ProposalPage, { page: { proposals: [proposal], next_c
 export const ZoneBody = Type.Object({ zone: ZoneName }, { additionalProperties: false })
 documented('ZoneBody', ZoneBody, { zone: { zone: 'protected' } })
 
-/** Answer of a change of zone that took effect at once. */
+/** Answer to a change of zone that took effect immediately. */
 export const ZoneChanged = Type.Object({
   agent_id: AgentAddress,
   zone: ZoneName,
@@ -139,27 +138,27 @@ documented('ZoneChanged', ZoneChanged, {
   changed: { agent_id: 'sensors', zone: 'protected', seq: 3, record_id: second },
 })
 
-/** Body of POST /v1/agents/:agent/rotate-key; without a seed, or without a body, the server draws one. */
+/** Body of POST /v1/agents/:agent/rotate-key. Without a seed, or without a body, the server generates one. */
 export const RotateKeyBody = Type.Object(
   {
     seed_hex: Type.Optional(
       Type.String({
         pattern: '^[0-9a-fA-F]{64}$',
-        description: 'Ed25519 seed of the new key; drawn when absent. Never given back',
+        description: 'Ed25519 seed of the new key; generated if absent. Never returned',
       }),
     ),
     reason: Type.Optional(
       Type.Literal('compromise', {
         description:
-          'The old key may be in other hands: told in the record, and in the proposal where there is one',
+          'The old key may be compromised. The record, and the proposal if there is one, contain the reason',
       }),
     ),
   },
   { additionalProperties: false },
 )
-documented('RotateKeyBody', RotateKeyBody, { drawn: {}, chosen: { seed_hex: strand } })
+documented('RotateKeyBody', RotateKeyBody, { generated: {}, chosen: { seed_hex: strand } })
 
-/** Answer of a key rotation that took effect at once. */
+/** Answer to a key rotation that took effect immediately. */
 export const KeyRotated = Type.Object({
   agent_id: AgentAddress,
   public_key: PublicKey,

@@ -8,17 +8,17 @@ import { ChainHead } from './agents.js'
 import { Cursor, Moment, NextCursor, PageLimit } from './primitives.js'
 import { RecordView } from './records.js'
 
-/** One condition of a query's `where` or of a row policy. */
+/** One condition of a `where` or of a row policy. */
 export const ConditionBody = Type.Object(
   {
     field: Type.String({
       minLength: 1,
       maxLength: 256,
       description:
-        'Path into the body: names with dots between them, or a JSON Pointer (RFC 6901), which begins with /',
+        'Path into the body: names with dots between them, or a JSON Pointer that begins with / (RFC 6901)',
     }),
     op: Type.Enum([...operators]),
-    value: Type.Unknown({ description: `With in a list of at most ${limits.whereItemsMax} items` }),
+    value: Type.Unknown({ description: `With \`in\`, a list of at most ${limits.whereItemsMax} items` }),
   },
   { additionalProperties: false },
 )
@@ -34,7 +34,7 @@ const selection = {
     Type.Array(Type.String({ pattern: `^${queriedTypePattern}$` }), {
       minItems: 1,
       maxItems: 32,
-      description: 'Record types, or beginnings and *; without it, all but sys/* and edge/*',
+      description: 'Record types, or prefixes with *; if absent, all except sys/* and edge/*',
     }),
   ),
 }
@@ -83,21 +83,21 @@ documented('QueryBody', QueryBody, {
 export type LatestQuery = Static<typeof LatestQuery>
 export type TimeRangeQuery = Static<typeof TimeRangeQuery>
 
-/** A page of records, as queries answer it. */
+/** A page of records. */
 export const QueryResult = Type.Object({
   records: Type.Array(RecordView),
   next_cursor: NextCursor,
   warnings: Type.Optional(
     Type.Array(Type.String(), {
       description:
-        'Conditions that compare a number with text, or text with a number, in a record that was looked at for this page: such a ' +
-        'comparison never matches. Absent where there are none',
+        'Conditions that compared a number with text, or text with a number, in an examined record: such a comparison ' +
+        'never matches. Absent if there are none',
     }),
   ),
 })
 export type QueryResult = Static<typeof QueryResult>
 
-/** Answer of POST /v1/agents/:agent/query: the head to `chain_head`, records to all others. */
+/** Answer of POST /v1/agents/:agent/query: the head for `chain_head`, else records. */
 export const QueryAnswer = Type.Union([QueryResult, ChainHead])
 
 documentedParts({

@@ -17,7 +17,7 @@ import {
 const RecordType = Type.String({
   pattern: '^[a-z0-9_./-]{1,64}$',
   default: 'record',
-  description: 'Not beginning with sys/, auth/ or edge/',
+  description: 'Must not begin with sys/, auth/ or edge/',
 })
 
 const writtenExample = {
@@ -33,7 +33,7 @@ const writtenExample = {
   agent: 'sensors',
 }
 
-/** Body of POST …/records. The shard reads it itself, by the same rules (workers/commands/drafts.ts). */
+/** Body of POST …/records. The shard parses it with the same rules (workers/commands/drafts.ts). */
 export const RecordWriteBody = Type.Object(
   { data: JsonObject, type: Type.Optional(RecordType) },
   { additionalProperties: false },
@@ -75,7 +75,7 @@ export const WriteResponse = Type.Object({
 export type WriteResponse = Static<typeof WriteResponse>
 documented('WriteResponse', WriteResponse, { written: writtenExample })
 
-/** Answer of a batch: if the batch is not atomic, a refused item has its fault in its place. */
+/** Answer to a batch. If the batch is not atomic, the result of a refused item is its fault. */
 export const BatchWritten = Type.Object({
   results: Type.Array(
     Type.Union([
@@ -87,7 +87,7 @@ export const BatchWritten = Type.Object({
 export type BatchWritten = Static<typeof BatchWritten>
 documented('BatchWritten', BatchWritten, { written: { results: [writtenExample] } })
 
-/** A record as reads show it. */
+/** A record in an answer. */
 export const RecordView = Type.Object({
   record_id: Hash,
   content_hash: Hash,
@@ -106,7 +106,7 @@ export const RecordView = Type.Object({
 export type RecordView = Static<typeof RecordView>
 documented('RecordView', RecordView, { record: recordExample })
 
-/** Answer of a delete, restore or erase that took effect at once. */
+/** Answer to a delete, restore or erase that took effect immediately. */
 export const MutationDone = Type.Object({
   record_id: Hash,
   state: Type.Enum(['deleted', 'active', 'erased']),

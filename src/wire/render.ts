@@ -4,12 +4,12 @@ import type { Hlc } from '../strand/hlc.js'
 import type { Zone } from '../strand/zone.js'
 
 /*
- * Renders the most frequent answers as text: bodies are canonical JSON already and are sent as stored, and every other
- * member has characters that need no escaping (hex, agent names, record types). The schemas of records.ts and agents.ts
- * describe the same answers; a test compares the two.
+ * Renders the most frequent answers as text. Bodies are canonical JSON and are sent as stored; all other
+ * members need no escaping (hex, agent names, record types). The schemas in records.ts and agents.ts describe
+ * the same answers, and a test compares the two.
  */
 
-/** What an answer says about a record. */
+/** The parts of a record that an answer contains. */
 export interface ShownRecord {
   seq: number
   hlc: Hlc
@@ -23,7 +23,7 @@ export interface ShownRecord {
   sealedBy?: number
 }
 
-/** What an answer says about an agent. */
+/** The parts of an agent that an answer contains. */
 export interface ShownAgent {
   name: string
   zone: Zone
@@ -52,14 +52,14 @@ export function writeResponse(agent: string, record: ShownRecord): string {
 
 /** `RecordView` (src/wire/records.ts) as text. */
 export function recordView(record: ShownRecord, publicKey: string, deleted: boolean): string {
-  return beforePayload(record) + text(record.body) + behindPayload(record, publicKey, deleted)
+  return beforePayload(record) + text(record.body) + afterPayload(record, publicKey, deleted)
 }
 
-/** The same as UTF-8, for rows of pages: the body is copied as it is stored. */
+/** `RecordView` as UTF-8, for rows of pages: the body is copied as stored. */
 export function recordRow(record: ShownRecord, publicKey: string): Buffer {
   const before = Buffer.from(beforePayload(record), 'latin1')
-  const behind = Buffer.from(behindPayload(record, publicKey, false), 'latin1')
-  return Buffer.concat([before, record.body, behind])
+  const after = Buffer.from(afterPayload(record, publicKey, false), 'latin1')
+  return Buffer.concat([before, record.body, after])
 }
 
 function beforePayload(record: ShownRecord): string {
@@ -69,7 +69,7 @@ function beforePayload(record: ShownRecord): string {
   )
 }
 
-function behindPayload(record: ShownRecord, publicKey: string, deleted: boolean): string {
+function afterPayload(record: ShownRecord, publicKey: string, deleted: boolean): string {
   return `,${seal(record)},"public_key":"${publicKey}","deleted":${deleted},"erased":${record.erased === true}}`
 }
 
@@ -82,20 +82,20 @@ export function streamEventData(agent: string, record: ShownRecord): string {
   )
 }
 
-/** Answer to making an agent. */
+/** `AgentCreated` (src/wire/agents.ts) as text. */
 export function agentCreated(agent: ShownAgent): string {
   return (
-    `{"agent_id":"${agent.name}","name":"${ownName(agent)}","zone":"${agent.zone}","public_key":"${agent.publicKey}",` +
+    `{"agent_id":"${agent.name}","name":"${memberName(agent)}","zone":"${agent.zone}","public_key":"${agent.publicKey}",` +
     `"strand":"${agent.strand}","created_at_ms":${agent.createdAtMs}}`
   )
 }
 
-/** The name that the creator chose, without the organism's id that precedes it in the address. */
-function ownName({ name }: ShownAgent): string {
+/** The name of an agent without the id of its organism. */
+function memberName({ name }: ShownAgent): string {
   return name.slice(name.lastIndexOf(':') + 1)
 }
 
-/** AgentStatusResponse. `strandBytes` counts body bytes. */
+/** `AgentStatus` (src/wire/agents.ts) as text. `strandBytes` counts the bytes of bodies. */
 export function agentStatus(agent: ShownAgent, head: ShownHead, strandBytes: number): string {
   return (
     `{"agent_id":"${agent.name}","zone":"${agent.zone}","record_count":${head.seq},"chain_head":"${head.hash}",` +
@@ -104,7 +104,9 @@ export function agentStatus(agent: ShownAgent, head: ShownHead, strandBytes: num
   )
 }
 
-/** ChainHeadResponse. `record_count` counts every record but genesis, so it equals the last seq. */
+/**
+ * `ChainHead` (src/wire/agents.ts) as text. `record_count` excludes genesis, so that it equals the last seq.
+ */
 export function chainHead(agent: string, head: ShownHead): string {
   return (
     `{"agent_id":"${agent}","chain_head":"${head.hash}","hash":"sha256:${head.hash}","seq":${head.seq},` +
@@ -112,12 +114,12 @@ export function chainHead(agent: string, head: ShownHead): string {
   )
 }
 
-/** Answer to a change of zone, with its record. */
+/** The answer to a change of zone, with its record. */
 export function zoneChanged(agent: string, zone: Zone, { seq, hash }: { seq: number; hash: string }): string {
   return `{"agent_id":"${agent}","zone":"${zone}","seq":${seq},"record_id":"${hash}"}`
 }
 
-/** Answer to a key rotation, with its record. */
+/** The answer to a key rotation, with its record. */
 export function keyRotated(
   agent: string,
   publicKey: string,
@@ -126,7 +128,7 @@ export function keyRotated(
   return `{"agent_id":"${agent}","public_key":"${publicKey}","seq":${seq},"record_id":"${hash}"}`
 }
 
-/** Answer to a delete, restore or erase. `recordSeq` is the seq of the record about it. */
+/** The answer to a delete, restore or erase. `recordSeq` is the seq of the `sys/…` record. */
 export function mutationDone(
   recordId: string,
   state: 'deleted' | 'active' | 'erased',
@@ -135,7 +137,7 @@ export function mutationDone(
   return `{"record_id":"${recordId}","state":"${state}","seq":${recordSeq}}`
 }
 
-/** Answer to PUT …/policies: the policies in force now, and the record about the change. */
+/** The answer to PUT …/policies: the new policies and the record of the change. */
 export function policiesReplaced(
   agent: string,
   { policies, warnings }: { policies: readonly unknown[]; warnings: readonly string[] },
@@ -144,17 +146,17 @@ export function policiesReplaced(
   return JSON.stringify({ agent_id: agent, policies, warnings, seq, record_id: hash })
 }
 
-/** Answer to GET …/policies. */
+/** The answer to GET …/policies. */
 export function policiesShown(agent: string, policies: readonly unknown[]): string {
   return JSON.stringify({ agent_id: agent, policies })
 }
 
-/** Answer to a batch: write responses and faults in order. */
+/** The answer to a batch: write responses and faults in order. */
 export function batchDone(results: readonly string[]): string {
   return `{"results":[${results.join(',')}]}`
 }
 
-/** A clock, and its milliseconds for programs that know nothing of HLCs. */
+/** A timestamp, and its milliseconds for programs that do not support HLCs. */
 function clock(hlc: Hlc): string {
   return `"timestamp_hlc":"${formatHlc(hlc)}","timestamp_ms":${hlc.ms}`
 }

@@ -3,10 +3,10 @@ import { documented } from './documented.js'
 import { strand, publicKey, first, second, signature, treeHead } from './example-values.js'
 import { AgentAddress, Hash, PublicKey, Seq } from './primitives.js'
 
-const Size = Type.Integer({ minimum: 1, description: 'Records, genesis counted' })
+const Size = Type.Integer({ minimum: 1, description: 'Records including genesis' })
 const Note = Type.String({ description: 'C2SP signed note over the newer tree head' })
 const Path = Type.Array(Hash, {
-  description: 'Tree hashes as RFC 6962, 2.1.2 has them; none where both are one',
+  description: 'The hashes of the proof (RFC 6962, 2.1.2); empty if both sizes are equal',
 })
 
 const loggedRecord = {
@@ -25,7 +25,7 @@ export const ConsistencyProof = Type.Object({
   from_root: Hash,
   to_root: Hash,
   checkpoint: Type.String({
-    description: 'C2SP signed note over the newer tree head, by the key in force now',
+    description: 'C2SP signed note over the newer tree head, signed with the current key',
   }),
 })
 export type ConsistencyProof = Static<typeof ConsistencyProof>
@@ -56,21 +56,21 @@ documented('LogConsistency', LogConsistency, {
 })
 
 /**
- * A head of a strand in the server log, with everything needed to check it offline. It proves that the log names this
- * head, not that it names no later one (docs/FORMAT.md, The server log).
+ * A head of a strand in the server log, with everything needed to verify it offline. It does not prove that
+ * the log has no later head of the strand (docs/FORMAT.md, The server log).
  */
 export const LoggedHeadProof = Type.Object({
   agent: AgentAddress,
   strand: Hash,
   size: Size,
-  hash: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'Of the last of these records' }),
+  hash: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'Hash of the last of these records' }),
   log: Type.Object({
     strand: Hash,
     public_key: PublicKey,
     seq: Seq,
     record: Type.Object(
       {
-        h: Type.String({ description: "The header's exact text" }),
+        h: Type.String({ description: 'The exact text of the header' }),
         sig: Type.String({ pattern: '^[0-9a-f]{128}$' }),
         salt: Type.String({ pattern: '^[0-9a-f]{32}$' }),
         body: Type.String({
@@ -79,7 +79,7 @@ export const LoggedHeadProof = Type.Object({
       },
       {
         description:
-          'The record of the log that tells of the head, as an export has it: proof that it was told, not that it was told last',
+          'The record of the log with the head, as in an export. It does not prove that the log has no later head',
       },
     ),
     tree_size: Size,

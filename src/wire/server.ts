@@ -7,17 +7,17 @@ const Count = Type.Integer({ minimum: 0 })
 /** Answer of GET /v1/server. */
 export const ServerInfo = Type.Object({
   version: Type.String(),
-  node: Type.String({ description: 'Version of Node that it runs on' }),
+  node: Type.String({ description: 'Version of Node.js' }),
   started_at_ms: UnixMs,
-  read_only: Type.Boolean({ description: 'The data disk is nearly full' }),
-  serving: Type.Boolean({ description: 'Every shard serves' }),
+  read_only: Type.Boolean({ description: 'Whether writes are refused because the data disk is nearly full' }),
+  serving: Type.Boolean({ description: 'Whether all shards serve' }),
   shards: Type.Array(
     Type.Object({
       agents: Count,
-      records: Type.Integer({ minimum: 0, description: 'Written since the thread of the shard started' }),
+      records: Type.Integer({ minimum: 0, description: 'Records written since the shard thread started' }),
       deaths: Type.Integer({
         minimum: 0,
-        description: 'Times that its thread ended by a fault and was started again',
+        description: 'Crashes of the shard thread, after each of which it was started again',
       }),
     }),
   ),
@@ -34,7 +34,7 @@ export const ServerInfo = Type.Object({
     data_open: Type.Boolean(),
   }),
   open_modes: Type.Array(Type.String(), {
-    description: 'What is open to callers without a credential, a sentence each; empty where nothing is',
+    description: 'Open modes, each described by a sentence: access without a credential',
   }),
   license: Type.Union(
     [
@@ -44,7 +44,7 @@ export const ServerInfo = Type.Object({
         expires_at_ms: Type.Union([UnixMs, Type.Null()]),
         features: Type.Array(Type.String()),
         authority: Type.Union([Type.String(), Type.Null()], {
-          description: 'Public key that it is checked by',
+          description: 'The public key that verifies the license',
         }),
       }),
       Type.Null(),
@@ -53,55 +53,54 @@ export const ServerInfo = Type.Object({
   ),
   last_backup_copy_at_ms: Type.Union([UnixMs, Type.Null()], {
     description:
-      'When the server had last copied its stores for a backup; null for never since its start. Whether that backup was ' +
-      'checked and finished, strandfast backup tells',
+      'When the server last copied its stores for a backup since its start; null for never. strandfast backup reports ' +
+      'whether that backup was checked and completed',
   }),
   cluster: Type.Union(
     [
       Type.Object({
-        node: Type.String({ description: 'The name of the node that answers' }),
+        node: Type.String({ description: 'The name of the answering node' }),
         members: Type.Array(
           Type.Object({
             node: Type.String(),
-            address: Type.String({ description: 'Where clients reach it, as it tells itself' }),
-            version: Type.String({ description: 'Empty where it has not told yet' }),
+            address: Type.String({ description: 'The address for clients, as the node reports it' }),
+            version: Type.String({ description: 'Empty if the node has not reported it yet' }),
             serves_since_ms: Type.Union([UnixMs, Type.Null()], {
-              description: 'Since when it owns any shard; null while it stands by',
+              description: 'Since when the node owns a shard; null for a standby',
             }),
             owned_shards: Type.Array(Type.Integer({ minimum: 0 }), {
-              description: 'Numbers of the shards that it owns',
+              description: 'Numbers of the shards that the node owns',
             }),
             held_shards: Type.Array(Type.Integer({ minimum: 0 }), {
-              description: 'Those, and the ones of which it has a copy that is up to the log',
+              description: 'Numbers of the shards that the node owns, or of which it has an up-to-date copy',
             }),
             lag_secs: Type.Union([Type.Number({ minimum: 0 }), Type.Null()], {
               description:
-                'How long before its last beat its copies had all that the logs had; null while it owns all shards, and where it ' +
-                'has not told yet',
+                'How far the copies of the node were behind the logs at its last heartbeat; null if it owns all shards, or has not ' +
+                'reported yet',
             }),
           }),
-          { description: 'Nodes that are alive, by name' },
+          { description: 'Live nodes, by name' },
         ),
         differences: Type.Array(Type.String(), {
-          description: 'Settings that have to be alike on all of them and are not: a sentence each',
+          description: 'Settings that differ between nodes but must be equal, each described by a sentence',
         }),
         faults: Type.Array(Type.String(), {
           description:
-            'Rows of the database that do not verify, so that this node does not believe them: a sentence each',
+            'Rows of the database that do not verify and are ignored by this node, each described by a sentence',
         }),
       }),
       Type.Null(),
     ],
-    { description: 'Null on a server of its own' },
+    { description: 'Null on a server without a cluster' },
   ),
   settings: Type.Array(
     Type.Object({
       name: Type.String(),
       value: Type.Union([Type.String(), Type.Null()], {
-        description:
-          'The text that it was given; null where it was not, and for what is secret or looks like a key',
+        description: 'The value as given; null if it is not set, secret, or looks like a key',
       }),
-      default: Type.String({ description: 'In words' }),
+      default: Type.String({ description: 'The default in words' }),
       is_secret: Type.Boolean(),
       is_set: Type.Boolean(),
     }),
@@ -167,7 +166,7 @@ documented('ServerInfo', ServerInfo, {
       {
         name: 'SERVICE_ROOT_API_KEY',
         value: null,
-        default: 'made at the first start',
+        default: 'generated at the first start',
         is_secret: true,
         is_set: true,
       },

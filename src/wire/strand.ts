@@ -31,24 +31,25 @@ documented('InclusionProof', InclusionProof, {
 export const StreamTicket = Type.Object({
   ticket: Type.String(),
   expires_in: Type.Integer({
-    description: 'Seconds until its first use; after the end of its stream it is valid as long again',
+    description:
+      'Seconds until the ticket expires; after the end of its stream, it is valid for as long again',
   }),
 })
 export type StreamTicket = Static<typeof StreamTicket>
 documented('StreamTicket', StreamTicket, { ticket: { ticket: 'sf_ticket_9cXAMPLEhV0', expires_in: 60 } })
 
-/** Answer of GET /v1/strand/as-of: a strand as it was. Before its genesis record there was none. */
+/** Answer of GET /v1/strand/as-of: a strand at a moment; empty before its genesis record. */
 export const StrandAsOf = Type.Object({
-  ts: Type.String({ description: 'The moment, as it was asked for' }),
+  ts: Type.String({ description: 'The moment as given in the request' }),
   records: Type.Array(RecordView, { description: 'Oldest first' }),
-  chain_head: Type.Union([Hash, Type.Null()], { description: 'Hash of the last record then' }),
-  record_count: Type.Integer({ minimum: 0, description: 'Records then, the genesis record not counted' }),
+  chain_head: Type.Union([Hash, Type.Null()], { description: 'Hash of the last record at the moment' }),
+  record_count: Type.Integer({ minimum: 0, description: 'Records at the moment, except genesis' }),
   next_cursor: NextCursor,
   checkpoint: Type.Union([Type.String(), Type.Null()], {
     description:
-      'C2SP signed note over the tree then, by the key in force now; null before the genesis record, and while the agent is being imported',
+      'C2SP signed note over the tree at the moment, signed with the current key; null before the genesis record, and while the agent is being imported',
   }),
-  zone: Type.Union([ZoneName, Type.Null()], { description: 'Of the agent then' }),
+  zone: Type.Union([ZoneName, Type.Null()], { description: 'Zone of the agent at the moment' }),
 })
 export type StrandAsOf = Static<typeof StrandAsOf>
 documented('StrandAsOf', StrandAsOf, {
@@ -72,17 +73,17 @@ documented('StrandAsOf', StrandAsOf, {
   },
 })
 
-/** Answer of POST /v1/strand/import; its refusals have these members too, to say how far the import came. */
+/** Answer of POST /v1/strand/import. Refusals have these members too, with the progress of the import. */
 export const StrandImported = Type.Object({
   agent_id: AgentAddress,
   strand: Hash,
-  imported: Type.Integer({ minimum: 0, description: 'Records that were new here' }),
-  skipped: Type.Integer({ minimum: 0, description: 'Records that were here already' }),
-  first_seq: Type.Union([Seq, Type.Null()], { description: 'Of the first new record' }),
-  last_seq: Type.Union([Seq, Type.Null()], { description: 'Of the last new record' }),
+  imported: Type.Integer({ minimum: 0, description: 'New records' }),
+  skipped: Type.Integer({ minimum: 0, description: 'Records that the server already had' }),
+  first_seq: Type.Union([Seq, Type.Null()], { description: 'Seq of the first new record' }),
+  last_seq: Type.Union([Seq, Type.Null()], { description: 'Seq of the last new record' }),
   chain_head: Hash,
-  record_count: Type.Integer({ minimum: 0, description: 'Records now, the genesis record not counted' }),
-  open: Type.Boolean({ description: 'Whether the agent takes writes' }),
+  record_count: Type.Integer({ minimum: 0, description: 'Records now, except genesis' }),
+  open: Type.Boolean({ description: 'Whether the agent accepts writes' }),
 })
 export type StrandImported = Static<typeof StrandImported>
 documented('StrandImported', StrandImported, {

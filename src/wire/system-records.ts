@@ -5,9 +5,7 @@ import { RowPolicies } from './policies.js'
 import { AgentAddress, Hash, PublicKey, Seq, UnixMs, ZoneName } from './primitives.js'
 import { reader } from './validate.js'
 
-/*
- * Bodies of the server's own records, as docs/FORMAT.md describes them. Members that it does not name are ignored.
- */
+/* Bodies of the records that the server writes (docs/FORMAT.md). Unknown members are ignored. */
 
 const record = { target: Hash, target_seq: Seq }
 const mutated = { proposal_seq: Type.Optional(Seq) }
@@ -27,7 +25,7 @@ const proposal = {
 const [zoneAction, policiesAction, keyAction] = agentActions
 const [edgeAction] = edgeActions
 
-/** Readers of these bodies, by the type of record. */
+/** Readers of these bodies by record type. */
 export const systemBodies = {
   genesis: reader(Type.Object({ created_at_ms: UnixMs, zone: ZoneName })),
   record: reader(Type.Object({ ...record, ...mutated })),

@@ -4,26 +4,24 @@ import type { TLocalizedValidationError } from 'typebox/error'
 import { refuse, type Fault, type Refusal } from '../base/errors.js'
 import { missingMember, pointerTo } from '../base/faults.js'
 import { limits } from '../base/limits/limits.js'
-import { sayWhere } from '../strand/json-fault.js'
+import { locateFault } from '../strand/json-fault.js'
 import { readJson } from '../strand/json.js'
 
 /** Reads values of one schema. */
 export interface Reader<T> {
-  /** The value when it fits the schema; otherwise 400 with every fault. */
+  /** The value if it matches the schema, else 400 with its faults. */
   value(value: unknown): { value: T } | Refusal
-  /** The same for JSON bytes. */
+  /** Parses JSON bytes, then as `value`. */
   bytes(bytes: Uint8Array): { value: T } | Refusal
 }
 
 const DEPTH_MAX = 16
-/** Names of members that a caller makes up can stand in a pointer. */
+/** Characters of a pointer in a fault; a pointer can contain names that the caller made up. */
 const POINTER_CHARS_MAX = 512
-/** One more than any schema allows, so that too many items are still too many. */
-const ITEMS_LOOKED_AT = 1_001
+/** One more than any schema allows, so that a shortened list still has too many items. */
+const ITEMS_EXAMINED_MAX = 1_001
 
-/**
- * Compiles a schema once, for the first value. The schema that validates is the one that the OpenAPI document shows.
- */
+/** Compiles a schema lazily. The same schema is shown in the OpenAPI document. */
 export function reader<S extends TSchema>(schema: S): Reader<Static<S>> {
   let compiled: Validator | undefined
   const value = (given: unknown): { value: Static<S> } | Refusal => {
@@ -34,7 +32,7 @@ export function reader<S extends TSchema>(schema: S): Reader<Static<S>> {
     value,
     bytes(bytes) {
       const parsed = readJson(bytes, DEPTH_MAX)
-      return 'code' in parsed ? sayWhere(bytes, parsed) : value(parsed.value)
+      return 'code' in parsed ? locateFault(bytes, parsed) : value(parsed.value)
     },
   }
 }
@@ -44,7 +42,7 @@ function refusalOf(validator: Pick<Validator, 'Errors'>, given: unknown): Refusa
   const seen = new Set<string>()
   for (const error of validator.Errors(shortened(given))) {
     for (const fault of faultsOf(error)) {
-      // Each place is named once, with its first fault.
+      // Each pointer has one fault, the first.
       if (seen.has(fault.pointer) || faults.length >= limits.faultsMax) continue
       seen.add(fault.pointer)
       faults.push(fault)
@@ -52,11 +50,13 @@ function refusalOf(validator: Pick<Validator, 'Errors'>, given: unknown): Refusa
   }
   const [first] = faults
   const detail =
-    first === undefined ? 'Expected another value' : `${first.detail} at ${first.pointer || 'the root'}`
+    first === undefined
+      ? 'The value does not match the schema'
+      : `${first.detail} at ${first.pointer || 'the root'}`
   return refuse('validation_failed', detail, { faults })
 }
 
-/** What one error of the validator means; it tells of unknown members twice, of each and of their object. */
+/** Converts an error of the validator. The error `boolean` repeats unknown members and is dropped. */
 function faultsOf(error: TLocalizedValidationError): Fault[] {
   const parent = error.instancePath.slice(0, POINTER_CHARS_MAX)
   const code = 'validation_failed'
@@ -79,12 +79,12 @@ function faultsOf(error: TLocalizedValidationError): Fault[] {
 }
 
 /**
- * A value with its longest lists and objects cut off. Finding out what is wrong takes a hundred times as long as
- * finding out that something is, and does not stop early however many faults there are.
+ * Truncates long lists and objects. Listing the faults takes a hundred times as long as the check, and does
+ * not stop at a number of faults.
  */
 function shortened(value: unknown): unknown {
-  if (Array.isArray(value)) return value.slice(0, ITEMS_LOOKED_AT).map(shortened)
+  if (Array.isArray(value)) return value.slice(0, ITEMS_EXAMINED_MAX).map(shortened)
   if (typeof value !== 'object' || value === null) return value
-  const members = Object.entries(value).slice(0, ITEMS_LOOKED_AT)
+  const members = Object.entries(value).slice(0, ITEMS_EXAMINED_MAX)
   return Object.fromEntries(members.map(([name, one]) => [name, shortened(one)]))
 }

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { register, tryLogin, usualPassword } from '../support/auth/accounts.js'
-import { ask } from '../support/http/answers.js'
+import { checkedCall } from '../support/http/answers.js'
 import { auditsOf } from '../support/auth/auth-cases.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { call, type TestServer } from '../support/server/server.js'
 
 /*
- * What is on a strand stays there and is exported. No e-mail, password or token gets onto one by what callers say of
- * themselves in headers.
+ * A strand is permanent and is exported, so no e-mail, password or token from the headers of a client may be
+ * written to it.
  */
 
 let server: TestServer
@@ -19,7 +19,7 @@ afterAll(() => server.stop())
 
 const email = 'victim@example.com'
 
-it('puts no e-mail and no token onto the audit strand by headers', async () => {
+it('does not write e-mails or tokens from headers to the audit strand', async () => {
   const { token, refreshToken } = await register(server, 'ada@example.org')
   const ids = [email, encodeURIComponent(email), `<${email}>`, token.slice(0, 100), refreshToken]
   const agents = [
@@ -45,17 +45,17 @@ it('puts no e-mail and no token onto the audit strand by headers', async () => {
       })
   })
   expect(records).toHaveLength(ids.length + agents.length)
-  const exported = await ask(server, 'GET /v1/strand/export')
+  const exported = await checkedCall(server, 'GET /v1/strand/export')
   for (const secret of ['victim', 'example.com', token.slice(0, 100), refreshToken]) {
     expect(exported.text).not.toContain(secret)
   }
   expect(records.some(({ payload }) => String(payload['user_agent']).startsWith('Mozilla/5.0 ('))).toBe(true)
 })
 
-it('names a request by an id of the server’s own, which is that of the answer where none was sent', async () => {
+it('audits a request with an id of the server, which is also in the answer if the client sent no id', async () => {
   const login = (headers: Record<string, string>) =>
     auditsOf(server, () =>
-      ask(server, 'POST /v1/auth/login', {
+      checkedCall(server, 'POST /v1/auth/login', {
         key: null,
         body: { email: 'ada@example.org', password: usualPassword },
         headers,
@@ -63,14 +63,14 @@ it('names a request by an id of the server’s own, which is that of the answer 
     )
   const sent = await login({ 'x-request-id': 'mine-1' })
   expect(sent.result.headers.get('x-request-id')).toBe('mine-1')
-  const made = await login({})
-  expect(made.records[0]?.payload['request_id']).toBe(made.result.headers.get('x-request-id'))
-  const [first, second] = [sent, made].map(({ records }) => String(records[0]?.payload['request_id']))
+  const generated = await login({})
+  expect(generated.records[0]?.payload['request_id']).toBe(generated.result.headers.get('x-request-id'))
+  const [first, second] = [sent, generated].map(({ records }) => String(records[0]?.payload['request_id']))
   expect(first).not.toBe('mine-1')
   expect(first?.split('-').slice(0, -1)).toEqual(second?.split('-').slice(0, -1))
 })
 
-it('echoes no id that could be an e-mail, as it would stand in the log', async () => {
+it('does not echo or log an id that could be an e-mail', async () => {
   for (const id of [email, encodeURIComponent(email)]) {
     const { headers } = await tryLoginWith(id)
     expect(headers.get('x-request-id')).not.toContain('victim')
@@ -81,7 +81,7 @@ it('echoes no id that could be an e-mail, as it would stand in the log', async (
 const tryLoginWith = (id: string) =>
   call(server, 'POST /v1/auth/login', { key: null, raw: '{', headers: { 'x-request-id': id } })
 
-it('records a failed login with only the HMAC of its e-mail', async () => {
+it('audits a failed login with only the HMAC of its e-mail', async () => {
   const { records, types } = await auditsOf(server, () => tryLogin(server, 'ada@example.org', 'wrong'))
   expect(types).toEqual(['auth/login_failed'])
   expect(records[0]?.payload['email_hmac']).toMatch(/^[0-9a-f]{64}$/)

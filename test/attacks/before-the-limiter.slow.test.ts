@@ -3,11 +3,9 @@ import { expectHarmless, probedOptions } from '../support/server/probe.js'
 import { RawConnection } from '../support/http/raw-http.js'
 import { startServer, type TestServer } from '../support/server/server.js'
 
-/*
- * What is done with a request before its address is counted is done for everybody, as often as they like.
- */
+/* Work on a request before its address is counted is not rate-limited, so it must cost little. */
 
-/** Headers as long as a header block may be. */
+/** A header with many hops, as long as a header block may be. */
 const hops = (hop: (n: number) => string) => {
   const all = Array.from({ length: 1_000 }, (_, n) => hop(n))
     .join(',')
@@ -25,7 +23,7 @@ const costly: [name: string, headers: string][] = [
   ['a Host without an end', `X: y\r\nHost: ${'a'.repeat(14_000)}/\r\n`],
 ]
 
-/** Requests with the address in `X-Forwarded-For`, each with the answer that it gets where it is admitted. */
+/** Requests with the address in `X-Forwarded-For`, each with the status that it gets if it is admitted. */
 const uncounted: [name: string, request: (address: string) => string, status: number][] = [
   ['malformed requests', (from) => `GET /healthz HTTP/1.1\r\nHost: a b\r\n${from}\r\n`, 400],
   ['preflights', (from) => `OPTIONS /v1/agents HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${from}\r\n`, 204],
@@ -42,14 +40,14 @@ const uncounted: [name: string, request: (address: string) => string, status: nu
   ],
 ]
 
-async function said(server: TestServer, request: string) {
+async function responseTo(server: TestServer, request: string) {
   const connection = await RawConnection.open(server)
   connection.write(request)
   const { statuses, text } = await connection.ended()
   return { status: statuses[0], bytes: text.length }
 }
 
-describe('a request that nobody has admitted yet', () => {
+describe('a request that is not admitted yet', () => {
   let server: TestServer
 
   beforeAll(async () => {
@@ -66,10 +64,10 @@ describe('a request that nobody has admitted yet', () => {
 
   it.each(costly)('costs little with %s', async (_name, headers) => {
     await expectHarmless(server, async () => {
-      // So many at once that what each costs adds up before anything else is looked at.
+      // So many requests together that their costs add up before the server handles anything else.
       const request = `GET /none HTTP/1.1\r\nHost: a\r\n${headers}\r\n`.repeat(20)
       const last = 'GET /none HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
-      for (let n = 0; n < 10; n++) await said(server, request + last)
+      for (let n = 0; n < 10; n++) await responseTo(server, request + last)
     })
   })
 })
@@ -88,9 +86,9 @@ describe('the limiter', () => {
   })
   afterAll(() => server.stop())
 
-  it.each(uncounted)('counts %s, and refuses them with little', async (name, request, status) => {
+  it.each(uncounted)('counts %s, and refuses them with a short answer', async (name, request, status) => {
     const from = `X-Forwarded-For: 198.51.100.${uncounted.findIndex((one) => one[0] === name)}\r\n`
-    const answers = await Promise.all(Array.from({ length: 20 }, () => said(server, request(from))))
+    const answers = await Promise.all(Array.from({ length: 20 }, () => responseTo(server, request(from))))
     expect(answers.map((answer) => answer.status)).toContain(status)
     const refused = answers.filter((answer) => answer.status === 429)
     expect(refused.length).toBeGreaterThan(10)

@@ -4,7 +4,7 @@ import { RawConnection } from '../support/http/raw-http.js'
 import { expectHarmless, probedOptions } from '../support/server/probe.js'
 import { call, startServer, testRootKey, type TestServer } from '../support/server/server.js'
 
-/* Many bodies that never end: one by one they were bounded, together they took gigabytes. */
+/* Regression: many bodies that never end took gigabytes together, although each of them was bounded. */
 
 /** Bodies without their last bytes. */
 interface Unfinished {
@@ -23,7 +23,7 @@ const kinds: [name: string, about: Unfinished][] = [
     },
   ],
   [
-    'compressed bodies that are written whole',
+    'compressed bodies that are written atomically',
     {
       count: 600,
       head: '/v1/ingest/a?on_error=reject_all HTTP/1.1\r\nContent-Type: application/x-ndjson\r\nContent-Encoding: gzip',
@@ -55,14 +55,14 @@ describe.each(['auto', 'node'])('bodies that never end, by the engine %s', (engi
     return connection
   }
 
-  it.each(kinds)('take no more memory than one key may have: %s', async (_name, { count, head, body }) => {
+  it.each(kinds)('take no more memory than the quota of a key: %s', async (_name, { count, head, body }) => {
     const open: RawConnection[] = []
     await expectHarmless(
       server,
       async () => {
         for (let n = 0; n < count; n++) {
           open.push(await begin(head, body))
-          // One after the other: it is their memory that is looked at.
+          // The bodies are sent one after another, because the test measures only memory.
           await call(server, 'GET /healthz')
         }
         const refused = () => open.filter(({ answer }) => answer.statuses.includes(503)).length

@@ -7,8 +7,8 @@ import { RawConnection } from '../support/http/raw-http.js'
 import { call, startServer, testRootKey, type TestServer } from '../support/server/server.js'
 
 /*
- * Compressing an answer takes far longer than sending it: callers who ask for that at once must neither have the front
- * thread do it, nor fill memory with what waits for it.
+ * Compressing an answer takes far longer than sending it: many concurrent requests for compressed answers
+ * must neither block the front thread nor fill the memory with waiting answers.
  */
 
 const CONNECTIONS = 32
@@ -18,7 +18,7 @@ let server: TestServer
 
 beforeAll(async () => {
   server = await startServer({ nodeOptions: probedOptions, env: { SERVICE_SHARDS: '2' } })
-  // Words that differ: what is compressed easily is compressed in no time.
+  // The words differ, because repetitive data is compressed too quickly.
   const words = (from: number) =>
     Array.from({ length: 300 }, (_, n) => ((from + 7) * (n + 13) * 2_654_435_761) % 99_991)
   for (let from = 0; from < 1_000; from += 250) {
@@ -28,14 +28,14 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-/** What came back; the body as it was sent. */
+/** An answer with its encoded body. */
 interface Coded {
   status: number
   coding: string | undefined
   body: Buffer
 }
 
-interface Asked {
+interface CodedRequest {
   method: string
   path: string
   coding: string
@@ -45,7 +45,7 @@ interface Asked {
 const latest = { method: 'POST', path: '/v1/agents/much/query' }
 const page = JSON.stringify({ type: 'latest', limit: 1_000 })
 
-function ask(agent: Agent, { method, path, coding, body }: Asked): Promise<Coded> {
+function ask(agent: Agent, { method, path, coding, body }: CodedRequest): Promise<Coded> {
   const headers = {
     authorization: `Bearer ${testRootKey}`,
     'content-type': 'application/json',
@@ -74,12 +74,12 @@ function decoded({ coding, body }: Coded): string {
   return (coding === 'br' ? brotliDecompressSync(body) : gunzipSync(body)).toString()
 }
 
-/** Asks `count` times on many connections at once, by one coding and the other. */
-async function askMany(count: number, asked: Omit<Asked, 'coding'>): Promise<Coded[]> {
+/** Sends a request `count` times on many connections concurrently, with alternating codings. */
+async function askMany(count: number, about: Omit<CodedRequest, 'coding'>): Promise<Coded[]> {
   const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS })
   try {
     return await Promise.all(
-      Array.from({ length: count }, (_, n) => ask(agent, { ...asked, coding: codings[n % 2] ?? 'br' })),
+      Array.from({ length: count }, (_, n) => ask(agent, { ...about, coding: codings[n % 2] ?? 'br' })),
     )
   } finally {
     agent.destroy()
@@ -89,11 +89,11 @@ async function askMany(count: number, asked: Omit<Asked, 'coding'>): Promise<Cod
 it.each([
   ['the OpenAPI document', 500, { method: 'GET', path: '/openapi.json' }],
   ['the page of the documentation', 500, { method: 'GET', path: '/docs' }],
-])('%s, asked for %i times, is compressed once for all', async (_name, count, asked) => {
-  const { text } = await call(server, `${asked.method} ${asked.path}`)
+])('%s, requested %i times, is compressed once', async (_name, count, about) => {
+  const { text } = await call(server, `${about.method} ${about.path}`)
   let answers: Coded[] = []
   await expectHarmless(server, async () => {
-    answers = await askMany(count, asked)
+    answers = await askMany(count, about)
   })
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
   for (const coding of codings) {
@@ -112,20 +112,20 @@ it.each([
     { method: 'GET', path: '/v1/strand/as-of?agent=much&ts=2100-01-01&limit=1000' },
   ],
 ])(
-  '%s are compressed as far as there is time, the others are sent as they are',
-  async (_name, count, asked) => {
-    const { text } = await call(server, `${asked.method} ${asked.path}`, {
-      ...('body' in asked && { raw: asked.body }),
+  '%s are compressed as long as there is time, and otherwise sent uncompressed',
+  async (_name, count, about) => {
+    const { text } = await call(server, `${about.method} ${about.path}`, {
+      ...('body' in about && { raw: about.body }),
     })
     let answers: Coded[] = []
     await expectHarmless(
       server,
       async () => {
-        answers = await askMany(count, asked)
+        answers = await askMany(count, about)
       },
       { memoryMebibytes: 256 },
     )
-    // Those for which there is no room beside what others have not read yet.
+    // Answers that exceed the quota of unread bytes are refused with 503.
     const answered = answers.filter(({ status }) => status !== 503)
     expect(new Set(answered.map(({ status }) => status))).toEqual(new Set([200]))
     expect(answered.some(({ coding }) => coding !== undefined)).toBe(true)
@@ -134,7 +134,7 @@ it.each([
   },
 )
 
-it('exports are compressed a few at a time, by readers and by those who read nothing', async () => {
+it('exports are compressed a few at a time, for clients that read them and for clients that do not', async () => {
   const exports = { method: 'GET', path: '/v1/strand/export?agent=much' }
   let answers: Coded[] = []
   const stalled: RawConnection[] = []
@@ -148,7 +148,7 @@ it('exports are compressed a few at a time, by readers and by those who read not
         connection.socket.pause()
         connection.write(requestOf(exports.path, codings[n % 2]))
       }
-      // Each has its place, or found none, before this one is answered.
+      // Every stalled request has been admitted or refused before this one is answered.
       await askMany(1, exports)
     },
     // The threads of the reader pool start with it.
@@ -162,7 +162,7 @@ it('exports are compressed a few at a time, by readers and by those who read not
   for (const answer of coded) expect(decoded(answer).trimEnd().split('\n')).toHaveLength(1_000 + 3)
 })
 
-it('is not kept busy by callers who hang up before they have their answer', async () => {
+it('the server is not kept busy by clients that disconnect before they have their answer', async () => {
   await expectHarmless(
     server,
     async () => {
@@ -183,7 +183,7 @@ it('is not kept busy by callers who hang up before they have their answer', asyn
     },
     { memoryMebibytes: 448 },
   )
-  // Nothing of them keeps its place: an export is compressed again, once what they had begun is over.
+  // Their quota is released: an export is compressed again, once the started compressions have ended.
   await eventually(async () => {
     const [one] = await askMany(1, { method: 'GET', path: '/v1/strand/export?agent=much' })
     return one?.status === 200 && one.coding === 'br'
@@ -195,11 +195,11 @@ it.each([
   ['one long name', 'x'.repeat(14_000)],
   ['blanks', `br${' '.repeat(14_000)}x`],
   ['weights without an end', 'br;q=0.'.repeat(2_000)],
-])('reads an Accept-Encoding of %s without a stall', async (_name, coding) => {
+])('the server reads an Accept-Encoding of %s without a stall', async (_name, coding) => {
   await expectHarmless(server, async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS })
-    const asked = { method: 'GET', path: '/openapi.json', coding }
-    const answers = await Promise.all(Array.from({ length: 100 }, () => ask(agent, asked)))
+    const about = { method: 'GET', path: '/openapi.json', coding }
+    const answers = await Promise.all(Array.from({ length: 100 }, () => ask(agent, about)))
     agent.destroy()
     expect(new Set(answers.map((answer) => answer.coding))).toEqual(new Set([undefined]))
   })

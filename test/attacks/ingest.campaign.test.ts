@@ -10,24 +10,25 @@ import { signUp } from '../support/auth/users.js'
 import { call, type TestServer } from '../support/server/server.js'
 
 /*
- * Uploads that took the server down or kept everybody waiting: a row was kept for each name that was refused, each junk
- * line cost an exception, and chunks were worked through without a pause.
+ * Regression: uploads stopped the server or stalled all clients, because a row was stored for each refused
+ * name, each invalid line cost an exception, and chunks were processed without a pause.
  */
 
-/** Enough for the young generations of all threads to have their size. */
+/** Enough lines to grow the young generations of all threads. */
 const WARMING_LINES = 150_000
 
 let server: TestServer
-let nobody = ''
+let unprivileged = ''
 
 beforeAll(async () => {
   server = await startAuthServer({
     nodeOptions: probedOptions,
     env: { SERVICE_SHARDS: '2', SERVICE_INGEST_BAD_LINES_MAX: '0' },
   })
-  nobody = await signUp(server, 'nobody@example.org')
-  // V8 gives each thread a young generation of 48 MiB once it has work, which no attack is to be charged with.
-  const { status } = await upload('/v1/ingest', newNames('first', WARMING_LINES), { key: nobody })
+  unprivileged = await signUp(server, 'unprivileged@example.org')
+  // V8 gives each thread a young generation of 48 MiB once it has work; this memory is not caused by the
+  // attacks.
+  const { status } = await upload('/v1/ingest', newNames('first', WARMING_LINES), { key: unprivileged })
   expect(status).toBe(422)
 })
 afterAll(() => server.stop())
@@ -38,12 +39,12 @@ interface Upload {
   type?: string
 }
 
-/** Uploads a body, chunked and at the server's pace; gives the status and the JSON of the answer. */
+/** Uploads a body, chunked and at the server's pace. @returns the status and the JSON of the answer */
 async function upload(
   path: string,
   body: Iterable<string | Uint8Array>,
   { key = server.rootKey, gzip = false, type = 'application/x-ndjson' }: Upload = {},
-  // Tests look into answers of every shape.
+  // Tests read answers of every shape.
   // oxlint-disable-next-line no-explicit-any
 ): Promise<{ status: number | undefined; body: any }> {
   const sent = request(server.url + path, {
@@ -78,10 +79,10 @@ function* newNames(prefix: string, count: number): Generator<string> {
 }
 
 describe('an upload of lines that are all refused', () => {
-  it('keeps no row for an agent that took nothing, and counts what was refused by its code', async () => {
+  it('stores no row for an agent without accepted lines, and counts the refused lines by code', async () => {
     const lines = 150_000
     await expectHarmless(server, async () => {
-      const { status, body } = await upload('/v1/ingest', newNames('none', lines), { key: nobody })
+      const { status, body } = await upload('/v1/ingest', newNames('none', lines), { key: unprivileged })
       expect(status).toBe(422)
       expect(body).toMatchObject({ accepted: 0, rejected: lines, agents: {} })
       expect(body.rejected_by_code).toEqual({ forbidden: lines })
@@ -89,7 +90,7 @@ describe('an upload of lines that are all refused', () => {
     })
   })
 
-  it('stalls no other client when its lines are junk, to one agent or to many', async () => {
+  it('stalls no other client if its lines are invalid, for one agent or for many', async () => {
     for (const path of ['/v1/ingest', '/v1/ingest/junk']) {
       await expectHarmless(server, async () => {
         const { status, body } = await upload(path, repeated('x\n', 200_000))
@@ -99,7 +100,7 @@ describe('an upload of lines that are all refused', () => {
     }
   })
 
-  it('stalls nobody where each is kept, to one agent or to many', async () => {
+  it('stalls no other client if each line is kept, for one agent or for many', async () => {
     for (const path of [
       '/v1/ingest?on_error=keep&rejected_agent=kept-junk',
       '/v1/ingest/kept?on_error=keep',
@@ -108,12 +109,13 @@ describe('an upload of lines that are all refused', () => {
         ['x\n', 40_000],
         [`${'\u0001'.repeat(100_000)}\n`, 40],
         [`{"agent":"kept","data":"${'x'.repeat(100)}"`.padEnd(200, 'y') + '\n', 8_000],
-        // In as many records as it takes.
+        // A line that is kept in several records.
         [`${'\u0001'.repeat(8_388_608)}\n`, 3],
         [`${'"'.repeat(8_388_608)}\n`, 3],
       ] as const) {
         await expectHarmless(server, async () => {
-          // Not a chunk a line: tens of thousands of tiny chunks end their connection (tiny-chunks.slow.test.ts).
+          // A chunk contains many lines, because tens of thousands of tiny chunks end their connection
+          // (tiny-chunks.slow.test.ts).
           const pieces =
             line.length > 1_000 ? Array.from({ length: count }, () => line) : repeated(line, count)
           const { status, body } = await upload(path, pieces)
@@ -123,7 +125,7 @@ describe('an upload of lines that are all refused', () => {
     }
   })
 
-  it('stalls no other client when it is compressed', async () => {
+  it('stalls no other client if it is compressed', async () => {
     for (const path of ['/v1/ingest', '/v1/ingest/junk']) {
       await expectHarmless(server, async () => {
         const bomb = gzipSync('x\n'.repeat(200_000))
@@ -135,7 +137,7 @@ describe('an upload of lines that are all refused', () => {
 })
 
 describe('an upload of line feeds', () => {
-  it('stalls no other client when it is compressed, and costs little in all', async () => {
+  it('stalls no other client if it is compressed, and costs little', async () => {
     const bomb = gzipSync(Buffer.alloc(64 << 20, '\n'))
     for (const path of ['/v1/ingest', '/v1/ingest/blank', '/v1/ingest/blank?on_error=reject_all']) {
       await expectHarmless(server, async () => {
@@ -146,7 +148,7 @@ describe('an upload of line feeds', () => {
   })
 })
 
-/** Lines of `bytes` in all, of which each has `lineBytes`. */
+/** Lines of at most `bytes` in total. */
 function* linesOf(bytes: number, line: (n: number) => string): Generator<string> {
   let sent = 0
   for (let n = 0; sent < bytes; n++) {
@@ -160,7 +162,7 @@ const EIGHT_MEBIBYTES = 8_388_608
 const ones = (count: number) => `[${Array.from({ length: count }, () => 1).join(',')}]`
 
 describe('an upload that is written all or none', () => {
-  it('stalls no other client as lines of 8 MiB, to one agent or to many, with a key or without', async () => {
+  it('stalls no other client with 8 MiB of lines, for one agent or for many', async () => {
     const kib = JSON.stringify({ list: JSON.parse(ones(500)) as unknown })
     const bodies: [string, (n: number) => string][] = [
       ['/v1/ingest/whole', () => kib],
@@ -176,7 +178,7 @@ describe('an upload that is written all or none', () => {
     }
   })
 
-  it('stalls no other client when it is refused', async () => {
+  it('stalls no other client if it is refused', async () => {
     const lines = ['{}\n'.repeat(8_000), 'x\n']
     await expectHarmless(server, async () => {
       const { status } = await upload('/v1/ingest/whole?on_error=reject_all', lines)
@@ -184,7 +186,7 @@ describe('an upload that is written all or none', () => {
     })
   })
 
-  it('stalls no other client as a batch of 8 MiB, whatever its records are', async () => {
+  it('stalls no other client with a batch of 8 MiB, whatever its records are', async () => {
     const batch = (record: string, count: number) => `{"records":[${Array(count).fill(record).join(',')}]}`
     const bodies: [string, number][] = [
       [batch(`{"data":{"list":${ones(4_000)}}}`, 1_000), 201],
@@ -203,7 +205,7 @@ describe('an upload that is written all or none', () => {
 })
 
 describe('lines that are written', () => {
-  it('stall nobody, each of them for a new agent', async () => {
+  it('stall no other client if each of them is for a new agent', async () => {
     await expectHarmless(server, async () => {
       const { body } = await upload('/v1/ingest', newNames('fresh', 8_000))
       expect(body.accepted).toBe(8_000)
@@ -212,7 +214,7 @@ describe('lines that are written', () => {
 })
 
 describe('a JSON array', () => {
-  it('stalls nobody, however long and whatever is in it', async () => {
+  it('stalls no other client, whatever its length and content', async () => {
     const json = { type: 'application/json' }
     const bodies: [path: string, piece: string, count: number, status: number][] = [
       ['/v1/ingest/array', '{},'.repeat(1_000), 40, 400],
@@ -234,7 +236,7 @@ describe('a JSON array', () => {
 })
 
 describe('lines that are written once', () => {
-  it('stall nobody, new ones or the same, all or none or not, or as events', async () => {
+  it('stall no other client, whether they are new, repeated, atomic or events', async () => {
     const lines = (count: number) => Array.from({ length: count }, (_none, n) => `{"n":${n}}\n`)
     const events = Array.from(
       { length: 8_000 },

@@ -1,7 +1,7 @@
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { logIn, outcomeOf, register, tryLogin, usualPassword } from '../support/auth/accounts.js'
-import { ask, newAgent } from '../support/http/answers.js'
+import { checkedCall, newAgent } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { freePort } from '../support/server/free-port.js'
 import { addPasskey, passkeyEnv, signInBy } from '../support/auth/passkeys.js'
@@ -9,8 +9,8 @@ import type { TestServer } from '../support/server/server.js'
 import { linkIn, type SmtpProcess, startSmtpProcess } from '../support/mail/smtp.js'
 
 /*
- * Somebody registers with another's e-mail, has the mailbox confirmed by its owner, who thinks nothing of it, and waits
- * for the owner to come.
+ * Account pre-hijacking: an attacker registers with the e-mail of a victim, who confirms the mailbox
+ * unsuspectingly, and waits until the victim signs in.
  */
 
 let server: TestServer
@@ -34,9 +34,10 @@ afterAll(async () => {
   await mails.stop()
 })
 
-const post = (path: string, body: unknown) => ask(server, `POST /v1/auth/${path}`, { key: null, body })
+const post = (path: string, body: unknown) =>
+  checkedCall(server, `POST /v1/auth/${path}`, { key: null, body })
 
-/** The token of the next mail of a subject; the notices between are left out. */
+/** Requests a mail and returns the token of its link; notices without a link are skipped. */
 async function mailed(path: string, email: string): Promise<string> {
   expect((await post(path, { email })).body).toEqual({ sent: true })
   let mail = await mails.next()
@@ -45,32 +46,34 @@ async function mailed(path: string, email: string): Promise<string> {
   return linkIn(mail).token
 }
 
-/** An account of an attacker in another's name, confirmed by the owner of the mailbox. */
+/** An account that an attacker registered with the e-mail of a victim, who has confirmed the mailbox. */
 async function hijacked(email: string) {
   const attacker = await register(server, email)
   const passkey = await addPasskey(server, attacker.token)
   const metadata = { name: 'of the attacker' }
-  await ask(server, 'PATCH /v1/auth/me/user-metadata', { key: attacker.token, body: { metadata } })
+  await checkedCall(server, 'PATCH /v1/auth/me/user-metadata', { key: attacker.token, body: { metadata } })
   const token = await mailed('verify-email/send', email)
   expect((await post('verify-email', { token })).body).toMatchObject({ verified: true })
-  // Until somebody comes by the mailbox, nobody knows whose the account is.
+  // Until a sign-in by the mailbox, the owner of the account is not known.
   expect((await tryLogin(server, email, usualPassword)).status).toBe(200)
   return { attacker, passkey }
 }
 
-/** Holds an account to what its owner set alone. */
+/** Expects that everything that the attacker set has been removed from the account. */
 async function expectOwned(email: string, { attacker, passkey }: Awaited<ReturnType<typeof hijacked>>) {
   expect(await outcomeOf(tryLogin(server, email, usualPassword))).toBe('401 invalid_credentials')
   expect(await outcomeOf(signInBy(server, passkey))).toBe('401 passkey_failed')
-  expect(await outcomeOf(ask(server, 'GET /v1/auth/me', { key: attacker.token }))).toBe('401 token_revoked')
+  expect(await outcomeOf(checkedCall(server, 'GET /v1/auth/me', { key: attacker.token }))).toBe(
+    '401 token_revoked',
+  )
   const refresh = { refresh_token: attacker.refreshToken }
   expect(await outcomeOf(post('refresh', refresh))).toBe('401 refresh_invalid')
-  const { body } = await ask(server, 'GET /v1/auth/users')
+  const { body } = await checkedCall(server, 'GET /v1/auth/users')
   const shown = body.users.find((user: { email: string }) => user.email === email)
   expect(shown).toMatchObject({ user_id: attacker.userId, verified: true, user_metadata: {} })
 }
 
-it('takes all that was set before from who registered with another’s e-mail, at the first magic link', async () => {
+it('the first magic link removes everything that an attacker set before', async () => {
   const email = 'magic@example.com'
   const planted = await hijacked(email)
   const token = await mailed('magic-link/send', email)
@@ -78,7 +81,7 @@ it('takes all that was set before from who registered with another’s e-mail, a
   await expectOwned(email, planted)
 })
 
-it('does so at the first password reset', async () => {
+it('the first password reset removes everything that an attacker set before', async () => {
   const email = 'reset@example.com'
   const planted = await hijacked(email)
   const token = await mailed('password/reset-request', email)
@@ -88,15 +91,17 @@ it('does so at the first password reset', async () => {
   expect((await tryLogin(server, email, password)).status).toBe(200)
 })
 
-it('reaches no record by $jwt.verified_email that the owner of the mailbox may see', async () => {
+it('the attacker cannot read records of the owner of the mailbox by $jwt.verified_email', async () => {
   const email = 'policy@example.com'
   await newAgent(server, 'letters')
   const conditions = [{ field: 'to', op: 'eq', value: '$jwt.verified_email' }]
   const put = { body: { policies: [{ actions: ['read'], conditions }] } }
-  expect((await ask(server, 'PUT /v1/agents/letters/policies', put)).body.warnings).toEqual([])
-  const written = await ask(server, 'POST /v1/agents/letters/records', { body: { data: { to: email } } })
+  expect((await checkedCall(server, 'PUT /v1/agents/letters/policies', put)).body.warnings).toEqual([])
+  const written = await checkedCall(server, 'POST /v1/agents/letters/records', {
+    body: { data: { to: email } },
+  })
   const read = (key: string) =>
-    outcomeOf(ask(server, `GET /v1/agents/letters/records/${written.body.record_id}`, { key }))
+    outcomeOf(checkedCall(server, `GET /v1/agents/letters/records/${written.body.record_id}`, { key }))
   const claimsOf = (token: string) => {
     const { email_verified, verified_email } = decodeJwt(token)
     return { email_verified, verified_email }
@@ -115,7 +120,7 @@ it('reaches no record by $jwt.verified_email that the owner of the mailbox may s
   expect(claimsOf((await post('refresh', refresh)).body.token).verified_email).toBe(email)
 })
 
-it('keeps what the owner set since, at every later way in', async () => {
+it('later sign-ins keep everything that the owner has set since', async () => {
   const email = 'later@example.com'
   const planted = await hijacked(email)
   await post('magic-link/verify', { token: await mailed('magic-link/send', email) })
@@ -123,9 +128,9 @@ it('keeps what the owner set since, at every later way in', async () => {
   const { token } = (await post('magic-link/verify', { token: await mailed('magic-link/send', email) })).body
   const passkey = await addPasskey(server, token)
   const metadata = { name: 'of the owner' }
-  await ask(server, 'PATCH /v1/auth/me/user-metadata', { key: token, body: { metadata } })
+  await checkedCall(server, 'PATCH /v1/auth/me/user-metadata', { key: token, body: { metadata } })
   const again = await post('magic-link/verify', { token: await mailed('magic-link/send', email) })
-  const { body } = await ask(server, 'GET /v1/auth/me', { key: again.body.token })
+  const { body } = await checkedCall(server, 'GET /v1/auth/me', { key: again.body.token })
   expect(body.user_metadata).toEqual(metadata)
   expect((await signInBy(server, passkey)).status).toBe(200)
 })

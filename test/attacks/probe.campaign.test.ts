@@ -16,8 +16,8 @@ import {
 import { call, startServer, type TestServer } from '../support/server/server.js'
 
 /*
- * Preloaded into the server's process, and so into each of its threads: on SIGUSR2 it blocks the front, or every shard, for as
- * many steps of work as the file of STALL_FILE says, and then removes the file.
+ * A module that is preloaded into every thread of the server: on SIGUSR2 it blocks the front or every shard
+ * for the number of steps of work in the file STALL_FILE, and then removes the file.
  */
 const plantedStalls = `
   import { readFileSync, rmSync } from 'node:fs'
@@ -55,7 +55,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true })
 })
 
-/** Blocks a thread of the server by work that takes a reference core `ms`, and waits until that is done. */
+/** Blocks a thread of the server by work that takes `ms` on a reference core, and waits for its end. */
 async function stall(thread: 'front' | 'shard', ms: number): Promise<void> {
   writeFileSync(stallFile, JSON.stringify({ thread, steps: Math.round(ms * stepsPerMs) }))
   server.process.kill('SIGUSR2')
@@ -67,10 +67,10 @@ const cases: [thread: 'front' | 'shard', shortMs: number, longMs: number][] = [
   ['shard', 125, 750],
 ]
 
-describe.each([0, 3])('a probe, beside %i busy processes', (count) => {
+describe.each([0, 3])('a probe, next to %i busy processes', (count) => {
   const busy: ChildProcess[] = []
   beforeAll(() => {
-    // They end on their own, however the test ends.
+    // The processes end by themselves, however the test ends.
     const loop = 'const endsAt = Date.now() + 60_000; while (Date.now() < endsAt);'
     for (let n = 0; n < count; n++) busy.push(spawn(process.execPath, ['-e', loop], { stdio: 'ignore' }))
   })
@@ -78,7 +78,7 @@ describe.each([0, 3])('a probe, beside %i busy processes', (count) => {
     for (const one of busy) one.kill('SIGKILL')
   })
 
-  it('sees no stall where only small writes are sent', async () => {
+  it('sees no stall if only small writes are sent', async () => {
     const seen = await probed(server, async () => {
       for (let n = 0; n < 50; n++)
         await call(server, 'POST /v1/collections/calm/records', { body: { data: { n } } })
@@ -89,7 +89,7 @@ describe.each([0, 3])('a probe, beside %i busy processes', (count) => {
   })
 
   it.each(cases)(
-    'sees a stall of the %s of three times the bound, and none of half the bound',
+    'sees a stall of the %s of three times the bound, but not of half the bound',
     async (thread, shortMs, longMs) => {
       const short = await probed(server, () => stall(thread, shortMs))
       const long = await probed(server, () => stall(thread, longMs))
@@ -99,7 +99,7 @@ describe.each([0, 3])('a probe, beside %i busy processes', (count) => {
   )
 })
 
-it('sees a shard that is busy with one big batch', async () => {
+it('a probe sees a shard that is busy with a large batch', async () => {
   const text = JSON.stringify(Array.from({ length: 2_000 }, (_, n) => n / 7))
   const records = Array.from({ length: 200 }, () => ({ data: { list: JSON.parse(text) as unknown } }))
   const small = await probed(server, () =>
@@ -112,11 +112,11 @@ it('sees a shard that is busy with one big batch', async () => {
 })
 
 describe('the control', () => {
-  /** Controls of one length, every ten milliseconds. */
+  /** Control measurements of the same length, every ten milliseconds. */
   const controls = (ms: number, fromMs = 0) =>
     Array.from({ length: 20 }, (_none, n) => ({ ms, atMs: fromMs + n * 10 }))
 
-  it('halves a time where work takes twice as long, and no other', () => {
+  it('halves only times that were measured while work took twice as long', () => {
     const slowFrom1000 = [...controls(0.6), ...controls(1.2, 1_000)]
     expect(slowness(slowFrom1000, 50)).toBe(1)
     expect(slowness(slowFrom1000, 1_050)).toBe(2)
@@ -125,7 +125,7 @@ describe('the control', () => {
     expect(longestOf({ ms: 60, atMs: 1_050 }, { ms: 40, atMs: 50 })).toBe(40)
   })
 
-  it('is not changed by a few interrupted ones, and makes no bound tighter on a faster machine', () => {
+  it('ignores a few interrupted measurements, and does not tighten the bounds on a faster machine', () => {
     const interrupted = controls(0.6).map(({ ms, atMs }, n) => ({ ms: n % 3 === 0 ? 20 : ms, atMs }))
     for (let atMs = 0; atMs < 200; atMs++) expect(slowness(interrupted, atMs)).toBe(1)
     expect(slowness(controls(0.2), 50)).toBe(1)

@@ -18,7 +18,7 @@ async function query(agent: string, where: unknown) {
   return call(server, `POST /v1/agents/${agent}/query`, { body: { type: 'latest', limit: 10, where } })
 }
 
-/** Goes through all pages of a query; gives how many records it found. */
+/** Reads all pages of a query. @returns the number of records */
 async function count(agent: string, where: unknown): Promise<number> {
   let found = 0
   let cursor: string | null = null
@@ -32,7 +32,7 @@ async function count(agent: string, where: unknown): Promise<number> {
   return found
 }
 
-it('takes lists of 1,000 items with in, by records of 5,000 keys, without a stall', async () => {
+it('a query compares lists of 1,000 items by `in` with records of 5,000 keys without a stall', async () => {
   const keys = Object.fromEntries(Array.from({ length: 5_000 }, (_, n) => [`key${n}`, n]))
   for (let n = 0; n < 20; n++) await write('wide', { n, keys })
   const items = (length: number) => Array.from({ length }, (_, n) => ({ n }))
@@ -46,7 +46,7 @@ it('takes lists of 1,000 items with in, by records of 5,000 keys, without a stal
   })
 })
 
-it('looks through big records, whatever they are made of, a part at a time', async () => {
+it('a query reads large records of every shape in several steps', async () => {
   const brackets = '['.repeat(30) + ']'.repeat(30)
   const shapes = [
     'x'.repeat(240_000),

@@ -6,13 +6,13 @@ import { RawConnection } from '../support/http/raw-http.js'
 import { call, testRootKey, type TestServer } from '../support/server/server.js'
 
 /*
- * Every route of the OpenAPI document, with what is long, deep, many or no text in each place where a caller can put
- * something. Nothing of it may keep anybody else waiting, whatever it is answered.
+ * Every route of the OpenAPI document, with long, deep, repeated and invalid input in each part of a request.
+ * No input may stall other clients, whatever the answer is.
  */
 
-/** The header block may take 16 KiB. */
+/** The limit of the header block is 16 KiB. */
 const HEAD_CHARACTERS = 14_000
-/** The bound of most bodies is 64 KiB. */
+/** The limit of most bodies is 64 KiB. */
 const BODY_BYTES = 65_000
 
 const GROWN_BYTES = 128 << 20
@@ -25,7 +25,7 @@ interface Sent {
 
 interface Request {
   line: string
-  /** One line, with its end. */
+  /** A header line with its line end. */
   headers?: string
   body?: string
 }
@@ -36,16 +36,16 @@ let operations: Operation[]
 beforeAll(async () => {
   server = await startAuthServer({ nodeOptions: probedOptions })
   operations = await operationsOf(server)
-  // So that what is asked for is there, and something is looked for in it.
+  // Records that the requests can find and search.
   for (let n = 0; n < 20; n++)
     await call(server, 'POST /v1/collections/sensors/records', { body: { data: { n } } })
 })
 afterAll(() => server.stop())
 
-/** A path of an operation with a text in each of its places. */
+/** The path of an operation with a text for each of its parameters. */
 function pathOf({ path }: Operation, text: string): string {
-  const places = path.split('{').length - 1
-  return path.replaceAll(/\{[a-z_]+\}/g, text.slice(0, Math.floor(text.length / Math.max(1, places))))
+  const parameters = path.split('{').length - 1
+  return path.replaceAll(/\{[a-z_]+\}/g, text.slice(0, Math.floor(text.length / Math.max(1, parameters))))
 }
 
 const plainPath = ({ path }: Operation) =>
@@ -54,7 +54,7 @@ const plainPath = ({ path }: Operation) =>
     .replace('{provider}', 'google')
     .replaceAll(/\{[a-z_]+\}/g, 'sensors')
 
-/** Sends requests one after the other. Gives those whose answer no wrong request gets, and when each was sent. */
+/** Sends requests one after another. @returns the unexpected answers, and when each request was sent */
 async function sendAll(requests: readonly Request[]): Promise<{ odd: string[]; sent: Sent[] }> {
   const odd: string[] = []
   const sent: Sent[] = []
@@ -67,19 +67,19 @@ async function sendAll(requests: readonly Request[]): Promise<{ odd: string[]; s
     const credential = more.startsWith('Authorization') ? '' : `Authorization: Bearer ${testRootKey}\r\n`
     sent.push({ atMs: Date.now(), of: `${line.slice(0, 80)} ${body?.slice(0, 80)}` })
     connection.write(Buffer.from(`${line} HTTP/1.1\r\n${own}${type}${credential}\r\n${body ?? ''}`))
-    // Not to its end: a stream has none.
+    // Waits only for the status, because a stream has no end.
     const answer = await connection.until(({ statuses, ended }) => statuses.length > 0 || ended !== undefined)
     connection.destroy()
     const status = answer.statuses[0] ?? 0
-    // 501: no provider is set up.
+    // 501 means that no provider is configured.
     if (status === 0 || (status >= 500 && status !== 501)) odd.push(`${status} ${line.slice(0, 80)}`)
   }
   return { odd, sent }
 }
 
 /**
- * Only single turns of the front count: on a busy machine a probe may wait for several requests, and the front answers hundreds
- * of probes while an export waits for a pool thread.
+ * Only single turns of the front count: on a busy machine a probe may wait for several requests, and the front
+ * answers hundreds of probes while an export waits for a pool thread.
  */
 async function expectCheap(requests: readonly Request[]): Promise<void> {
   expect(requests.length).toBeGreaterThan(30)
@@ -98,7 +98,7 @@ async function expectCheap(requests: readonly Request[]): Promise<void> {
 const texts = hostileTexts(HEAD_CHARACTERS)
 const bodies = hostileJson(BODY_BYTES)
 
-/** Headers that routes look at, up to where a value begins. */
+/** Headers that routes read, up to their value. */
 const headers = [
   'Authorization: Bearer ',
   'If-Match: "',
@@ -111,12 +111,12 @@ const headers = [
 ]
 
 describe('every route', () => {
-  it('is one of the document', () => {
+  it('is listed in the document', () => {
     expect(operations.length).toBeGreaterThan(70)
     expect(operations.filter(({ example }) => example !== undefined).length).toBeGreaterThan(25)
   })
 
-  it('costs little with anything in its path', async () => {
+  it('costs little with hostile input in its path', async () => {
     const placed = operations.filter(({ path }) => path.includes('{'))
     await expectCheap(
       texts.flatMap(([, text]) => [
@@ -128,7 +128,7 @@ describe('every route', () => {
     )
   })
 
-  it('costs little with anything in its query', async () => {
+  it('costs little with hostile input in its query', async () => {
     const line = (one: Operation, query: string) => ({ line: `${one.method} ${plainPath(one)}?${query}` })
     await expectCheap(
       operations.flatMap((one) =>
@@ -148,7 +148,7 @@ describe('every route', () => {
     )
   })
 
-  it('costs little with anything in its headers', async () => {
+  it('costs little with hostile input in its headers', async () => {
     const some = ['dots', 'commas', 'a letter again and again']
     const values = texts.filter(([name]) => some.includes(name)).map(([, text]) => text)
     await expectCheap(
@@ -161,14 +161,16 @@ describe('every route', () => {
     )
   })
 
-  it('costs little with anything for its body', async () => {
-    const taking = operations.filter(({ example, lines }) => example !== undefined || lines)
+  it('costs little with hostile input as its body', async () => {
+    const withBody = operations.filter(({ example, lines }) => example !== undefined || lines)
     await expectCheap(
-      taking.flatMap((one) => bodies.map(([, body]) => ({ line: `${one.method} ${plainPath(one)}`, body }))),
+      withBody.flatMap((one) =>
+        bodies.map(([, body]) => ({ line: `${one.method} ${plainPath(one)}`, body })),
+      ),
     )
   })
 
-  it('costs little with anything in each part of its body', async () => {
+  it('costs little with hostile input in each member of its body', async () => {
     await expectCheap(
       operations.flatMap((one) =>
         Object.keys(one.example ?? {}).flatMap((key) =>
@@ -181,7 +183,7 @@ describe('every route', () => {
     )
   })
 
-  it('costs little with anything in half a megabyte of a record', async () => {
+  it('costs little with half a megabyte of hostile input in a record', async () => {
     await expectCheap(
       hostileJson(500_000).flatMap(([, text]) => [
         { line: 'POST /v1/collections/sensors/records', body: `{"data":${text}}` },
@@ -190,7 +192,7 @@ describe('every route', () => {
     )
   })
 
-  it('keeps nobody waiting with half a megabyte of records in an array', async () => {
+  it('stalls no other client with half a megabyte of records in an array', async () => {
     const uploads = hostileJson(500_000)
       .flatMap(([, body]) =>
         ['/v1/ingest/sensors', '/v1/ingest'].map((path) => ({ line: `POST ${path}`, body })),
@@ -200,15 +202,15 @@ describe('every route', () => {
     await expectHarmless(server, async () => expect((await sendAll(uploads)).odd).toEqual([]))
   })
 
-  it('left nothing in the log', () => {
+  it('has written nothing to the log', () => {
     expect(server.stderr()).toBe('')
   })
 })
 
-/** An array at ingest is many records, carried out in slices: how long others wait for a slice counts. */
+/** Whether a request is an array of many records for ingest, processed in slices: only the time of a slice counts. */
 const isUpload = ({ line, body = '' }: Request) => line.startsWith('POST /v1/ingest') && body.startsWith('[')
 
-/** The example of a body with another value in one place. */
+/** The example of a body with another value of one member. */
 function withPart({ example }: Operation, key: string, value: string): string {
   const members = Object.entries(example ?? {}).map(
     ([name, one]) => `${JSON.stringify(name)}:${name === key ? value : JSON.stringify(one)}`,

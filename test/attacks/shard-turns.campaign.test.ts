@@ -1,12 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { signUp } from '../support/auth/users.js'
-import { ask, newAgent, scopedKey } from '../support/http/answers.js'
+import { checkedCall, newAgent, scopedKey } from '../support/http/answers.js'
 import { openStream } from '../support/http/events.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { expectHarmless, probedOptions } from '../support/server/probe.js'
 import { call, type TestServer } from '../support/server/server.js'
 
-/* What is small by itself and costs a shard much together: row policies, short writes, and reads of one caller. */
+/*
+ * Small commands that together are expensive for a shard: row policies, short writes, and reads of one
+ * caller.
+ */
 
 let server: TestServer
 /** A token with claims of nearly 4 KB. */
@@ -25,12 +28,14 @@ describe('row policies with a long claim', () => {
   const names = Array.from({ length: AGENTS }, (_none, n) => `ruled-${n}`)
 
   beforeAll(async () => {
-    // As large as they can be set.
+    // The largest policies that can be set.
     const conditions = Array.from({ length: 32 }, (_none, n) => eq(n))
     const policies = Array.from({ length: 24 }, () => ({ actions: ['read', 'write'], conditions }))
     for (const name of names) {
       await newAgent(server, name)
-      const { status, text } = await ask(server, `PUT /v1/agents/${name}/policies`, { body: { policies } })
+      const { status, text } = await checkedCall(server, `PUT /v1/agents/${name}/policies`, {
+        body: { policies },
+      })
       expect(status, text).toBe(200)
     }
   })
@@ -38,7 +43,7 @@ describe('row policies with a long claim', () => {
   it.each([
     ['300 streams of an agent', 300, `/v1/agents/${names[0]}/stream`],
     ['a stream of 150 agents', 1, `/v1/stream?agents=${names.join(',')}`],
-  ])('stall no other caller where they are held by %s', async (_name, count, path) => {
+  ])('stall no other caller with %s', async (_name, count, path) => {
     await expectHarmless(server, async () => {
       const [first = ''] = names
       const opened = Array.from({ length: count }, () => openStream(server, path, { key: user }))
@@ -50,7 +55,7 @@ describe('row policies with a long claim', () => {
     })
   })
 
-  it('stall no other caller where 1,000 small writes come at once, allowed or refused', async () => {
+  it('stall no other caller with 1,000 concurrent small writes, allowed or refused', async () => {
     for (const data of [Object.fromEntries(Array.from({ length: 32 }, (_none, n) => [`f${n}`, 'y'])), {}]) {
       await expectHarmless(server, async () => {
         const writes = Array.from({ length: 1_000 }, () =>
@@ -64,19 +69,19 @@ describe('row policies with a long claim', () => {
 })
 
 describe('writes', () => {
-  it('stall no other caller where they make four organisms with 1,000 agents', async () => {
+  it('stall no other caller if they create four organisms with 1,000 agents each', async () => {
     await expectHarmless(server, async () => {
-      const made = Array.from({ length: 4 }, (_none, k) => {
+      const created = Array.from({ length: 4 }, (_none, k) => {
         const agents = Array.from({ length: 1_000 }, (_one, n) => ({ name: `m${n}`, zone: 'free' }))
         return call(server, 'POST /v1/organisms', {
           body: { organism_id: `large-${k}`, name: 'large', agents },
         })
       })
-      expect((await Promise.all(made)).map(({ status }) => status)).toEqual([201, 201, 201, 201])
+      expect((await Promise.all(created)).map(({ status }) => status)).toEqual([201, 201, 201, 201])
     })
   })
 
-  it('stall no other caller where they are large records of small members', async () => {
+  it('stall no other caller if they are large records of small members', async () => {
     const members = Array.from({ length: 22_000 }, (_none, n) => `"${n.toString(36)}":${n % 10}`)
     const raw = `{"data":{${members
       .join(',')
@@ -95,7 +100,7 @@ describe('writes', () => {
 describe('reads of one caller', () => {
   const LISTS = 60
 
-  it('let those of another pass', async () => {
+  it('are overtaken by reads of another caller', async () => {
     await newAgent(server, 'hub')
     for (let from = 0; from < 4_000; from += 200) {
       const edges = Array.from({ length: 200 }, (_none, n) =>
@@ -117,7 +122,7 @@ describe('reads of one caller', () => {
     await Promise.race(lists)
     const before = statuses.length
     await call(server, 'GET /v1/agents/hub/head', { key: other.key })
-    // What one turn of the shard has time for, and what was on its way.
+    // The reads of one turn of the shard, and those that were in flight.
     expect(statuses.length - before).toBeLessThan(LISTS / 2)
     await Promise.all(lists)
     expect(new Set(statuses)).toEqual(new Set([200]))

@@ -5,7 +5,7 @@ import { expectHarmless, probedOptions } from '../support/server/probe.js'
 import { scopedKey } from '../support/http/answers.js'
 import { call, startServer, testRootKey, type TestServer } from '../support/server/server.js'
 
-/* Readers that ask for much and read nothing of it. */
+/* Clients that request large answers and do not read them. */
 
 const sockets: Socket[] = []
 let server: TestServer
@@ -13,7 +13,7 @@ let key = ''
 
 beforeAll(async () => {
   server = await startServer({ nodeOptions: probedOptions, env: { SERVICE_SHARDS: '2' } })
-  // In the letters of no ASCII: they take the longest way.
+  // Letters outside ASCII take the most work.
   const text = 'é'.repeat(2_000)
   for (let from = 0; from < 1_000; from += 250) {
     const records = Array.from({ length: 250 }, (_, n) => ({ data: { n: from + n, text } }))
@@ -26,7 +26,10 @@ afterEach(() => {
 })
 afterAll(() => server.stop())
 
-/** Sends requests on connections of their own, and reads no more of an answer than its first bytes. Gives their statuses. */
+/**
+ * Sends requests on separate connections, and reads only the first bytes of each answer.
+ * @returns the statuses
+ */
 async function askAndStall(count: number, request: string): Promise<number[]> {
   const { hostname, port } = new URL(server.url)
   const statuses: number[] = []
@@ -58,11 +61,12 @@ function request(method: string, path: string, body = ''): string {
 const latest = () =>
   request('POST', '/v1/agents/much/query', JSON.stringify({ type: 'latest', limit: 1_000 }))
 
-it('takes 200 connections that do not read their pages without a stall, and others go on', async () => {
+it('200 connections that do not read their pages cause no stall, and other clients are served', async () => {
   await expectHarmless(
     server,
     async () => {
-      // The kernel takes some megabytes for each of them; what it does not take is bounded, or the answer is 503.
+      // The kernel buffers some megabytes for each connection; the rest is bounded, and beyond the bound the
+      // answer is 503.
       const statuses = await askAndStall(200, latest())
       expect(statuses.filter((status) => status !== 200 && status !== 503)).toEqual([])
       const small = await call(server, 'POST /v1/agents/much/query', {
@@ -79,14 +83,14 @@ it('takes 200 connections that do not read their pages without a stall, and othe
   )
 })
 
-it('gives their room back when they have gone', async () => {
+it('the quota of unread bytes is released when these connections have closed', async () => {
   await eventually(async () => {
     const body = { type: 'latest', limit: 1_000 }
     return (await call(server, 'POST /v1/agents/much/query', { key, body })).status === 200
   })
 })
 
-it('bounds what exports, pages as of a moment and the OpenAPI document keep for those who do not read', async () => {
+it('the buffers of exports, pages as of a moment and the OpenAPI document are bounded for clients that do not read', async () => {
   await expectHarmless(
     server,
     async () => {
@@ -101,7 +105,7 @@ it('bounds what exports, pages as of a moment and the OpenAPI document keep for 
   )
 })
 
-it('sends a large answer whole to a reader that takes its time, and takes the next request then', async () => {
+it('a slow reader gets a large answer completely, and can then send the next request', async () => {
   const { hostname, port } = new URL(server.url)
   const socket = connect({ host: hostname, port: Number(port) })
   sockets.push(socket)
@@ -126,12 +130,13 @@ it('sends a large answer whole to a reader that takes its time, and takes the ne
   expect(JSON.parse(String(bodyOf()))).toEqual(first)
 })
 
-it('sends it whole where the connection ends behind it, wherever its reader pauses', async () => {
-  // Each reader leaves another rest: a short one is what the HTTP library may still hold when the connection ends.
+it('a slow reader gets an answer completely if the connection ends after it, wherever the reader pauses', async () => {
+  // The rest of the answer differs between readers; a short rest may still be in the HTTP library when the
+  // connection ends.
   for (let wave = 0; wave < 6; wave++) await Promise.all(Array.from({ length: 6 }, () => readsLast()))
 })
 
-/** Reads an answer slowly behind which the connection ends, and expects all of it. */
+/** Slowly reads an answer after which the connection ends, and expects that it is complete. */
 async function readsLast(): Promise<void> {
   const { hostname, port } = new URL(server.url)
   const socket = connect({ host: hostname, port: Number(port) })

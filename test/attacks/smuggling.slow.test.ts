@@ -4,9 +4,10 @@ import { RawConnection } from '../support/http/raw-http.js'
 import { call, startServer, testRootKey, type TestServer } from '../support/server/server.js'
 
 /*
- * uWebSockets.js takes the two bytes behind the last chunk for a line end whatever they are, so that a trailer can be
- * shaped to be a request, and takes a semicolon in a chunk's size for a digit. What a proxy before the server takes for
- * one request would then be two. So nothing may run behind a chunked body, whatever became of its own request.
+ * Request smuggling: uWebSockets.js treats any two bytes after the last chunk as a line end, so that a
+ * trailer can be a request, and treats a semicolon in a chunk size as a digit. A proxy would then see one
+ * request and the server two, so the server must not run any request after a chunked body, whatever the
+ * answer to that request.
  */
 
 const credential = `Authorization: Bearer ${testRootKey}\r\n`
@@ -17,10 +18,10 @@ const smuggled =
   `POST /v1/collections/smuggled/records HTTP/1.1\r\nHost: a\r\n${credential}` +
   `Content-Type: application/json\r\nContent-Length: ${smuggledBody.length}\r\n\r\n${smuggledBody}`
 
-/** Requests that end in every place where one can: the line, and what its head has besides. */
+/** Requests for every path of the code that can answer one: the request line and further headers. */
 const requests: [name: string, line: string, headers: string][] = [
   [
-    'a write that is taken',
+    'an accepted write',
     'POST /v1/collections/chunked/records',
     `${credential}Content-Type: application/json\r\n`,
   ],
@@ -31,11 +32,11 @@ const requests: [name: string, line: string, headers: string][] = [
     `${credential}Content-Type: text/csv\r\n`,
   ],
   [
-    'a write whose header is wrong',
+    'a write with an invalid header',
     'POST /v1/collections/chunked/records',
     `${credential}If-Match: wrong\r\n`,
   ],
-  ['a write to no name', 'POST /v1/collections/%zz/records', credential],
+  ['a write to an invalid name', 'POST /v1/collections/%zz/records', credential],
   ['a handler with a body', 'POST /v1/admin/api-keys', credential],
   ['an ingest', 'POST /v1/ingest/chunked', credential],
   ['an ingest without a credential', 'POST /v1/ingest/chunked', ''],
@@ -51,23 +52,23 @@ const requests: [name: string, line: string, headers: string][] = [
   ['DELETE', `DELETE /v1/records/${'0'.repeat(64)}`, credential],
   ['an unknown path', 'GET /none', ''],
   ['an unknown path of POST', 'POST /none', ''],
-  ['a method that is not there', 'PUT /healthz', ''],
+  ['a method that is not allowed', 'PUT /healthz', ''],
   ['OPTIONS', 'OPTIONS /v1/agents', ''],
 ]
 
 const trailing = (line: string) => `${line}\r\n${smuggled.slice(smuggled.indexOf('\r\n') + 2)}`
 const inTrailer = trailing('X:POST /v1/collections/smuggled/records HTTP/1.1')
 
-/** 43 bytes, which is what `2;` is read as, that begin with a whole body for who reads 2. */
+/** 43 bytes, because `2;` is read as 43; for a reader of the size 2 they begin with a complete body. */
 const swallowed = `{}\r\n0\r\n\r\n`.padEnd(43, ' ')
 
-/** What comes behind the head: at once, and once it is answered. */
-const ends: [name: string, atOnce: string, later: string][] = [
-  ['a request behind it', `${size}\r\n${body}\r\n0\r\n\r\n${smuggled}`, ''],
+/** The bytes after the head: those sent with it, and those sent after its answer. */
+const ends: [name: string, immediate: string, later: string][] = [
+  ['a request after it', `${size}\r\n${body}\r\n0\r\n\r\n${smuggled}`, ''],
   ['a request shaped as a trailer', `${size}\r\n${body}\r\n0\r\n${inTrailer}`, ''],
   ['a trailer of two bytes', `${size}\r\n${body}\r\n0\r\n::${smuggled}`, ''],
-  ['a request behind an empty one', `0\r\n\r\n${smuggled}`, ''],
-  ['a request shaped as a trailer of an empty one', `0\r\n${inTrailer}`, ''],
+  ['a request after an empty body', `0\r\n\r\n${smuggled}`, ''],
+  ['a request shaped as a trailer of an empty body', `0\r\n${inTrailer}`, ''],
   ['a size of 2;', `2;\r\n${swallowed}\r\n0\r\n\r\n${smuggled}`, ''],
   ['a request later', `${size}\r\n${body}\r\n0\r\n\r\n`, smuggled],
   ['a request shaped as a trailer later', `${size}\r\n${body}\r\n0\r\n`, inTrailer],
@@ -75,17 +76,23 @@ const ends: [name: string, atOnce: string, later: string][] = [
   ['a size of 2; later', `2;\r\n{}\r\n`, `${swallowed.slice(4)}\r\n0\r\n\r\n${smuggled}`],
 ]
 
-/** Says all requests with all ends, each on a connection of its own, and gives how many answers each got. */
-async function sayAll(server: TestServer) {
-  const said = requests.flatMap(([name, line, headers]) =>
-    ends.map(([end, atOnce, later]) => ({ name: `${name}, ${end}`, line, headers, atOnce, later })),
+/**
+ * Sends all requests with all ends, each on a separate connection.
+ * @returns the answers of each connection
+ */
+async function sendAll(server: TestServer) {
+  const cases = requests.flatMap(([name, line, headers]) =>
+    ends.map(([end, immediate, later]) => ({ name: `${name}, ${end}`, line, headers, immediate, later })),
   )
   return Promise.all(
-    said.map(async ({ name, line, headers, atOnce, later }) => {
+    cases.map(async ({ name, line, headers, immediate, later }) => {
       const connection = await RawConnection.open(server)
-      connection.write(`${line} HTTP/1.1\r\nHost: a\r\n${headers}Transfer-Encoding: chunked\r\n\r\n${atOnce}`)
+      connection.write(
+        `${line} HTTP/1.1\r\nHost: a\r\n${headers}Transfer-Encoding: chunked\r\n\r\n${immediate}`,
+      )
       if (later !== '') {
-        // By the time this is answered, what came before it has been read; some wait for the rest of their body.
+        // When this is answered, the earlier bytes have been read; some requests wait for the rest of their
+        // body.
         await call(server, 'GET /healthz')
         connection.write(later)
       }
@@ -105,16 +112,16 @@ beforeAll(async () => {
 afterAll(() => Promise.all([server.stop(), limited.stop()]))
 
 describe('a chunked request', () => {
-  it('is the last one of its connection on every path: nothing behind it runs, answered or not', async () => {
-    const answers = await sayAll(server)
+  it('is the last request of its connection on every path, so that no later bytes are run as a request', async () => {
+    const answers = await sendAll(server)
     for (const { name, statuses } of answers) expect(statuses.length, name).toBeLessThanOrEqual(1)
     const agents = (await call(server, 'GET /v1/agents')).body.agents
     expect(agents).toContain('chunked')
     expect(agents).not.toContain('smuggled')
   })
 
-  it('is it too where its address has asked too much', async () => {
-    const answers = await sayAll(limited)
+  it('is also the last request if its address is over the rate limit', async () => {
+    const answers = await sendAll(limited)
     for (const { name, statuses } of answers) expect(statuses.length, name).toBeLessThanOrEqual(1)
     expect(answers.flatMap(({ statuses }) => statuses)).toContain(429)
     await limited.halt()
@@ -132,21 +139,24 @@ describe('a chunked request', () => {
     ['POST /v1/auth/logout', 400],
     ['POST /v1/auth/login', 404],
     ['POST /v1/collections/chunked/records', 401],
-  ])('%s is answered %i as soon as its head is there, and its connection ends', async (line, status) => {
-    const connection = await RawConnection.open(server)
-    connection.write(`${line} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n`)
-    await connection.until(({ statuses }) => statuses.length === 1)
-    connection.write(`${size}\r\n${body}\r\n0\r\n\r\n`)
-    const { statuses, text, ended } = await connection.ended()
-    expect({ statuses, ended }).toEqual({ statuses: [status], ended: 'end' })
-    expect(text).toContain('\r\nConnection: close\r\n')
-    expect(text.match(/connection:/gi)).toHaveLength(1)
-  })
+  ])(
+    '%s is answered with %i as soon as its head has arrived, and its connection ends',
+    async (line, status) => {
+      const connection = await RawConnection.open(server)
+      connection.write(`${line} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n`)
+      await connection.until(({ statuses }) => statuses.length === 1)
+      connection.write(`${size}\r\n${body}\r\n0\r\n\r\n`)
+      const { statuses, text, ended } = await connection.ended()
+      expect({ statuses, ended }).toEqual({ statuses: [status], ended: 'end' })
+      expect(text).toContain('\r\nConnection: close\r\n')
+      expect(text.match(/connection:/gi)).toHaveLength(1)
+    },
+  )
 
-  it('is not followed by another request when its client does not read the answers', async () => {
+  it('is not followed by another request if its client does not read the answers', async () => {
     const connection = await RawConnection.open(server)
     connection.socket.pause()
-    // As much as the sockets between take, and more.
+    // More than the buffers of the sockets hold.
     connection.write(`GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(64))
     connection.write(
       `POST /v1/collections/chunked/records HTTP/1.1\r\nHost: a\r\n${credential}` +
@@ -160,7 +170,7 @@ describe('a chunked request', () => {
     expect((await call(server, 'GET /v1/agents')).body.agents).not.toContain('smuggled')
   })
 
-  it('left nothing in the log', () => {
+  it('causes no log line', () => {
     expect(server.stderr()).toBe('')
   })
 })

@@ -5,7 +5,7 @@ import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { limits } from '../../src/base/limits/limits.js'
 import { logIn, outcomeOf, register } from '../support/auth/accounts.js'
-import { ask } from '../support/http/answers.js'
+import { checkedCall } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { eventually } from '../support/eventually.js'
 import { freePort } from '../support/server/free-port.js'
@@ -15,8 +15,8 @@ import type { TestServer } from '../support/server/server.js'
 import { type SmtpProcess, startSmtpProcess } from '../support/mail/smtp.js'
 
 /*
- * Somebody has a token of another's session and wants to stay: a passkey of one's own would outlive a logout
- * everywhere and a new password.
+ * A thief of a token wants permanent access: a passkey of the thief would survive a logout everywhere and a
+ * new password.
  */
 
 let directory: string
@@ -58,29 +58,31 @@ function pass(secs: number): void {
   clock.set(nowMs)
 }
 
-it('registers no passkey by a session that is older than ten minutes, however often it is refreshed', async () => {
+it('a session that is older than ten minutes cannot register a passkey, however often it is refreshed', async () => {
   const account = await register(server, 'ada@example.org')
   const signedInAt = decodeJwt(account.token)['auth_time']
   expect(signedInAt).toBe(Math.floor(nowMs / 1_000))
   pass(limits.reauthenticationSecs + 1)
-  const exchanged = await ask(server, 'POST /v1/auth/refresh', {
+  const exchanged = await checkedCall(server, 'POST /v1/auth/refresh', {
     key: null,
     body: { refresh_token: account.refreshToken },
   })
   expect(decodeJwt(exchanged.body.token)['auth_time']).toBe(signedInAt)
   for (const token of [account.token, exchanged.body.token]) {
-    expect(await outcomeOf(ask(server, challenge, { key: token }))).toBe('401 reauthentication_required')
+    expect(await outcomeOf(checkedCall(server, challenge, { key: token }))).toBe(
+      '401 reauthentication_required',
+    )
   }
   const { token } = await logIn(server, account)
   await addPasskey(server, token)
 })
 
-it('tells the owner by mail of each passkey that was added', async () => {
+it('the owner gets a mail about each added passkey', async () => {
   const { token, email } = await register(server, 'owner@example.org')
   await addPasskey(server, token)
-  const isHers = ({ to }: { to: string[] }) => to.includes(email)
-  await eventually(() => mails.mails.some(isHers))
-  const mail = mails.mails.find(isHers)
+  const isForOwner = ({ to }: { to: string[] }) => to.includes(email)
+  await eventually(() => mails.mails.some(isForOwner))
+  const mail = mails.mails.find(isForOwner)
   expect(mail?.subject).toBe('A passkey was added to your account at service.example')
   expect(mail?.text).toContain('https://service.example')
   expect(mail?.text).not.toContain('token=')

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { ask, newAgent } from '../support/http/answers.js'
+import { checkedCall, newAgent } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { openStream } from '../support/http/events.js'
 import { expectHarmless, probedOptions } from '../support/server/probe.js'
@@ -20,13 +20,13 @@ beforeAll(async () => {
 afterEach(() => listeners.close())
 afterAll(() => server.stop())
 
-/** Streams of which nothing is kept but what was said last and how often. */
+/** Many streams that only count the occurrences of a mark. */
 class Listeners {
   readonly #sockets: Socket[] = []
   #seen = 0
   #wanted: { mark: string; count: number; resolve: () => void } | undefined
 
-  /** Opens some, and waits until each has caught up. */
+  /** Opens streams, and waits until each has caught up. */
   async open(count: number, path: string, key: string): Promise<void> {
     const { hostname, port } = new URL(server.url)
     for (let from = 0; from < count; from += 250) {
@@ -50,11 +50,11 @@ class Listeners {
     }
   }
 
-  /** Does something, and waits until all have heard what it leads to. */
-  async hear(mark: string, act: () => Promise<unknown>): Promise<void> {
-    const heard = this.#await(mark, this.#sockets.length)
+  /** Runs an action, and waits until all streams have received the mark. */
+  async receive(mark: string, act: () => Promise<unknown>): Promise<void> {
+    const received = this.#await(mark, this.#sockets.length)
     await act()
-    await heard
+    await received
   }
 
   close(): void {
@@ -75,7 +75,7 @@ class Listeners {
 
 const listeners = new Listeners()
 
-/** A record of some 54 KB, in the shape that takes longest to parse, with `mark` at its end. */
+/** A record of about 54 KB, in the shape that takes longest to parse, with `mark` at its end. */
 function bigRecord(mark: string): object {
   const brackets: unknown = JSON.parse('['.repeat(30) + ']'.repeat(30))
   return { owner: subjectOf(ann), body: Array.from({ length: 880 }, () => brackets), wanted: 1, zz: mark }
@@ -87,7 +87,7 @@ async function write(agent: string, ...data: object[]): Promise<void> {
   expect(status, text).toBe(201)
 }
 
-/** A new agent whose records users read by their owner, among many policies that do not let them. */
+/** Creates an agent whose records users can read by one policy, among many policies that do not match. */
 async function ownedAgent(name: string): Promise<string> {
   await newAgent(server, name)
   const no = (n: number) => ({ field: `body.${n}`, op: 'eq', value: n })
@@ -95,37 +95,39 @@ async function ownedAgent(name: string): Promise<string> {
     ...Array.from({ length: 30 }, (_, n) => ({ actions: ['read'], conditions: [no(n)] })),
     { actions: ['read'], conditions: [{ field: 'owner', op: 'eq', value: '$jwt.sub' }] },
   ]
-  const { status, text } = await ask(server, `PUT /v1/agents/${name}/policies`, { body: { policies } })
+  const { status, text } = await checkedCall(server, `PUT /v1/agents/${name}/policies`, {
+    body: { policies },
+  })
   expect(status, text).toBe(200)
   return name
 }
 
-describe('a big record', () => {
-  it('is told to 300 streams with a filter without a stall', async () => {
+describe('a large record', () => {
+  it('is sent to 300 streams with a filter without a stall', async () => {
     await newAgent(server, 'filtered')
     const path = '/v1/agents/filtered/stream?filter=wanted'
     await listeners.open(290, path, server.rootKey)
     await listeners.open(10, '/v1/stream?agents=filtered&filter=wanted', server.rootKey)
     await expectHarmless(server, async () => {
       for (const mark of ['ONE!', 'TWO!', 'THREE!']) {
-        await listeners.hear(mark, () => write('filtered', bigRecord(mark)))
+        await listeners.receive(mark, () => write('filtered', bigRecord(mark)))
       }
-      // More than is written at once: all streams fall behind together.
+      // More than fits into one write, so that all streams fall behind together.
       const many = ['ONE!', 'TWO!', 'THREE!', 'FOUR!'].map(bigRecord)
-      await listeners.hear('FOUR!', () => write('filtered', ...many))
+      await listeners.receive('FOUR!', () => write('filtered', ...many))
     })
   })
 
-  it('is told to 1,500 streams of one user without a stall', async () => {
+  it('is sent to 1,500 streams of one user without a stall', async () => {
     const agent = await ownedAgent('owned')
     await listeners.open(1_500, `/v1/agents/${agent}/stream`, ann)
     await expectHarmless(server, async () => {
-      for (const mark of ['ONE!', 'TWO!']) await listeners.hear(mark, () => write(agent, bigRecord(mark)))
+      for (const mark of ['ONE!', 'TWO!']) await listeners.receive(mark, () => write(agent, bigRecord(mark)))
     })
   })
 })
 
-it('takes no more streams of a principal than its share, and others of others', async () => {
+it('a principal cannot open more streams than its quota, and other principals are not affected', async () => {
   const agent = await ownedAgent('shared')
   const path = `/v1/agents/${agent}/stream`
   await listeners.open(1_500, path, ann)

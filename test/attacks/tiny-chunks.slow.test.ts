@@ -5,8 +5,8 @@ import { RawConnection } from '../support/http/raw-http.js'
 import { call, startServer, testRootKey, type TestServer } from '../support/server/server.js'
 
 /*
- * A chunk of one byte is six bytes of a connection, and a callback for whoever reads it. As long as the kernel has some,
- * uWebSockets.js leaves nobody else a turn.
+ * A chunk of one byte takes six bytes of a connection, and a callback for its reader. As long as the kernel
+ * has such chunks, uWebSockets.js serves no other connection.
  */
 
 const credential = `Authorization: Bearer ${testRootKey}\r\n`
@@ -28,7 +28,7 @@ it.each([
   ['a key', 'POST /v1/admin/api-keys', credential],
   ['a path that takes no body', 'GET /healthz', ''],
   ['an unknown path', 'POST /none', ''],
-])('%s in millions of chunks stalls nobody', async (_name, line, headers) => {
+])('%s in millions of chunks stalls no other client', async (_name, line, headers) => {
   await expectHarmless(server, async () => {
     const connection = await RawConnection.open(server)
     connection.write(`${line} HTTP/1.1\r\nHost: a\r\n${headers}Transfer-Encoding: chunked\r\n\r\n`)
@@ -38,7 +38,7 @@ it.each([
   })
 })
 
-it('does no harm to who sends each line of many as a chunk', async () => {
+it('a client can send many lines as a chunk each', async () => {
   const connection = await RawConnection.open(server)
   connection.write(
     `POST /v1/ingest/lines HTTP/1.1\r\nHost: a\r\n${credential}${lines}Transfer-Encoding: chunked\r\n\r\n`,

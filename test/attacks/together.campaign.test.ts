@@ -3,7 +3,7 @@ import { RawConnection } from '../support/http/raw-http.js'
 import { expectHarmless, probedOptions } from '../support/server/probe.js'
 import { startServer, testRootKey, type TestServer } from '../support/server/server.js'
 
-/* What the front has to do at once because it arrived together: each piece is small, and there is no end of them. */
+/* Many small requests that arrive together, which the front must not process without a pause. */
 
 const SENT_BYTES = 524_288
 
@@ -11,7 +11,7 @@ const pipelined: [name: string, request: string][] = [
   ['without a credential', 'GET /v1/agents HTTP/1.1\r\nHost: a\r\n\r\n'],
   ['for metrics', 'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n'],
   ['for the OpenAPI document', 'GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n'],
-  ['for no path', 'GET /none HTTP/1.1\r\nHost: a\r\n\r\n'],
+  ['for an unknown path', 'GET /none HTTP/1.1\r\nHost: a\r\n\r\n'],
   ['beyond the rate', 'GET /healthz HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 198.51.100.1\r\n\r\n'],
   [
     'with bodies',
@@ -19,7 +19,7 @@ const pipelined: [name: string, request: string][] = [
   ],
 ]
 
-describe.each(['auto', 'node'])('what arrives together, by the engine %s', (engine) => {
+describe.each(['auto', 'node'])('a burst of requests, by the engine %s', (engine) => {
   let server: TestServer
 
   beforeAll(async () => {
@@ -37,7 +37,7 @@ describe.each(['auto', 'node'])('what arrives together, by the engine %s', (engi
   })
   afterAll(() => server.stop())
 
-  it.each(pipelined)('stalls no other client when requests are sent ahead: %s', async (_name, request) => {
+  it.each(pipelined)('stalls no other client if the requests are pipelined: %s', async (_name, request) => {
     await expectHarmless(server, async () => {
       for (let n = 0; n < 6; n++) {
         const connection = await RawConnection.open(server)
@@ -47,7 +47,7 @@ describe.each(['auto', 'node'])('what arrives together, by the engine %s', (engi
     })
   })
 
-  it('stalls no other client when 200 bodies are complete at once', async () => {
+  it('stalls no other client if 200 bodies become complete together', async () => {
     const body = `{"type":"time_range","where":[${'1,'.repeat(32_000)}1]}`
     const head = `POST /v1/agents/a/query HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${testRootKey}`
     const connections: RawConnection[] = []

@@ -20,7 +20,7 @@ afterEach(async () => {
   servers = []
 })
 
-/** A client of several nodes, each with its script; its waits end at once and are noted. */
+/** A client of several scripted nodes. Pauses end immediately and are recorded. */
 async function clientOf(scripts: Answer[][], options: { timeoutMs?: number } = {}) {
   const nodes = await Promise.all(scripts.map((answers) => startScriptedServer(...answers)))
   servers.push(...nodes)
@@ -33,73 +33,73 @@ async function clientOf(scripts: Answer[][], options: { timeoutMs?: number } = {
   const timing = { pause, random: () => 0.5, nowMs: () => clockMs, monotonicMs: () => clockMs }
   const url = nodes.map((server) => server.url)
   const client = new ServiceClient({ url, apiKey: 'key-1', timing, ...options })
-  return { client, notes: client.agent('notes'), pausesMs, asked: () => nodes.map(countOf) }
+  return { client, notes: client.agent('notes'), pausesMs, requestCounts: () => nodes.map(countOf) }
 }
 
 const countOf = ({ received }: ScriptedServer) => received.length
 
 const head = answerJson({ agent_id: 'notes', chain_head: 'ab', seq: 1 })
 const written = answerJson({ record_id: 'ab', id: 'ab', hash: 'sha256:ab' }, 201)
-const standsBy = answerProblem(503, 'unavailable', { 'retry-after': '1' })
+const standbyAnswer = answerProblem(503, 'unavailable', { 'retry-after': '1' })
 const neverAnswers: Answer = () => undefined
 
 describe('a client with several addresses', () => {
-  it('goes on at once where a node stands by, and stays with the one that answered', async () => {
-    const { notes, pausesMs, asked } = await clientOf([[standsBy], [head]])
+  it('switches to the next address immediately if a node is a standby, and stays with the one that served', async () => {
+    const { notes, pausesMs, requestCounts } = await clientOf([[standbyAnswer], [head]])
     for (let calls = 0; calls < 3; calls++) await notes.head()
     expect(pausesMs).toEqual([])
-    expect(asked()).toEqual([1, 3])
+    expect(requestCounts()).toEqual([1, 3])
   })
 
-  it('sends a write on under the same idempotency key where its outcome is not known', async () => {
-    const { notes, pausesMs, asked } = await clientOf([
+  it('repeats a write at the next address with the same idempotency key if its outcome is unknown', async () => {
+    const { notes, pausesMs, requestCounts } = await clientOf([
       [cutOff],
       [answerProblem(503, 'outcome_unknown')],
       [written],
     ])
     await notes.write({ a: 1 })
-    expect([asked(), pausesMs]).toEqual([[1, 1, 1], []])
+    expect([requestCounts(), pausesMs]).toEqual([[1, 1, 1], []])
     const sent = servers.flatMap(({ received }) => received)
     expect(new Set(sent.map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
     expect(new Set(sent.map(({ body }) => body))).toEqual(new Set(['{"data":{"a":1}}']))
     expect(new Set(sent.map(({ headers }) => headers.authorization))).toEqual(new Set(['Bearer key-1']))
   })
 
-  it('asks each address at the pace of one that is alone while all are away', async () => {
-    const { notes, pausesMs, asked } = await clientOf([[answerProblem(503, 'unavailable')], [cutOff]])
+  it('retries each address with its own back-off while none is available', async () => {
+    const { notes, pausesMs, requestCounts } = await clientOf([[answerProblem(503, 'unavailable')], [cutOff]])
     await expect(notes.head()).rejects.toMatchObject({ status: expect.any(Number) })
-    // Both are due at one moment, so that there is a wait for every two tries.
+    // Both addresses are due at the same time, so there is one pause for two attempts.
     expect(pausesMs.slice(0, 8)).toEqual([75, 150, 300, 600, 1_200, 2_400, 3_750, 3_750])
-    const waitedMs = pausesMs.reduce((sum, one) => sum + one, 0)
+    const waitedMs = pausesMs.reduce((sum, pauseMs) => sum + pauseMs, 0)
     expect(waitedMs).toBeLessThan(30_000)
-    expect(asked()).toEqual([pausesMs.length + 1, pausesMs.length + 1])
+    expect(requestCounts()).toEqual([pausesMs.length + 1, pausesMs.length + 1])
   })
 
-  it('waits for an address as long as that one asked, and a part of it more, while it asks others', async () => {
-    const { notes, pausesMs, asked } = await clientOf([[standsBy, head], [cutOff]])
+  it('respects the Retry-After of each address, with jitter, while it tries others', async () => {
+    const { notes, pausesMs, requestCounts } = await clientOf([[standbyAnswer, head], [cutOff]])
     await notes.head()
-    // The one that was cut off is tried after 75, 225, 525 and 1,125 ms; the one that stands by after 1,250.
+    // The unavailable node is tried after 75, 225, 525 and 1,125 ms, the standby after 1,250 ms.
     expect(pausesMs).toEqual([75, 150, 300, 600, 125])
-    expect(asked()).toEqual([2, 5])
+    expect(requestCounts()).toEqual([2, 5])
   })
 
   it('stays with a node that is busy or limits its rate', async () => {
-    const { notes, pausesMs, asked } = await clientOf([
+    const { notes, pausesMs, requestCounts } = await clientOf([
       [answerProblem(429, 'rate_limited', { 'retry-after': '2' }), answerProblem(503, 'overloaded'), head],
       [head],
     ])
     await notes.head()
     expect(pausesMs).toEqual([2_000, 150])
-    expect(asked()).toEqual([3, 0])
+    expect(requestCounts()).toEqual([3, 0])
   })
 
-  it('goes on once for all calls that were under way together', async () => {
-    const { notes, asked } = await clientOf([[cutOff], [head], [head]])
+  it('switches the address only once for concurrent calls that failed', async () => {
+    const { notes, requestCounts } = await clientOf([[cutOff], [head], [head]])
     await Promise.all(Array.from({ length: 20 }, () => notes.head()))
-    expect(asked()).toEqual([20, 20, 0])
+    expect(requestCounts()).toEqual([20, 20, 0])
   })
 
-  it('goes on where a node takes a request and says nothing, and still has the time for it', async () => {
+  it('tries the next address within its time limit if a node accepts a request and does not respond', async () => {
     servers = [await startScriptedServer(neverAnswers), await startScriptedServer(written)]
     const client = new ServiceClient({ url: servers.map(({ url }) => url), timeoutMs: 2_000 })
     await client.agent('notes').write({ a: 1 })
@@ -107,41 +107,41 @@ describe('a client with several addresses', () => {
     expect(servers.map(countOf)).toEqual([1, 2])
   })
 
-  it('never sends an upload twice that can be read once, and has the next call go elsewhere', async () => {
+  it('does not repeat a streamed upload, but sends the next call to the next address', async () => {
     const summary = answerJson({ accepted: 1, rejected: 0, errors: [] })
-    const { client, asked } = await clientOf([[standsBy], [summary]])
+    const { client, requestCounts } = await clientOf([[standbyAnswer], [summary]])
     const upload = () => client.ingestMany('notes', [{ a: 1 }], { upload: 'stream' })
     await expect(upload()).rejects.toMatchObject({ code: 'unavailable' })
-    expect(asked()).toEqual([1, 0])
+    expect(requestCounts()).toEqual([1, 0])
     await upload()
-    expect(asked()).toEqual([1, 1])
+    expect(requestCounts()).toEqual([1, 1])
   })
 
-  it('uploads many records by chunks, which can be sent on', async () => {
+  it('uploads many records in chunks, which can be repeated at the next address', async () => {
     const summary = answerJson({ accepted: 2, rejected: 0, errors: [] })
-    const { client, asked } = await clientOf([[cutOff], [summary]])
+    const { client, requestCounts } = await clientOf([[cutOff], [summary]])
     expect(await client.ingestMany('notes', [{ a: 1 }, { a: 2 }])).toMatchObject({ accepted: 2 })
-    expect(asked()).toEqual([1, 1])
+    expect(requestCounts()).toEqual([1, 1])
     expect(servers[1]?.received[0]?.body).toBe('{"a":1}\n{"a":2}\n')
   })
 
-  it('sends a call that must not be repeated on only where nothing was done', async () => {
+  it('tries the next address for a call that is not repeatable only if it was not executed', async () => {
     const answer = answerJson({ token: null, refresh_token: null, expires_in: null })
     const login = { email: 'a@b.example', password: 'long enough' }
-    const refused = await clientOf([[standsBy], [answer]])
+    const refused = await clientOf([[standbyAnswer], [answer]])
     await refused.client.auth.login(login)
-    expect([refused.asked(), refused.pausesMs]).toEqual([[1, 1], []])
+    expect([refused.requestCounts(), refused.pausesMs]).toEqual([[1, 1], []])
     const cut = await clientOf([[cutOff], [answer]])
     await expect(cut.client.auth.login(login)).rejects.toMatchObject({ code: 'network_error' })
-    expect(cut.asked()).toEqual([1, 0])
+    expect(cut.requestCounts()).toEqual([1, 0])
     await cut.client.auth.login(login)
-    expect(cut.asked()).toEqual([1, 1])
-    const allStandBy = await clientOf([[standsBy], [standsBy]])
-    await expect(allStandBy.client.auth.login(login)).rejects.toMatchObject({ code: 'unavailable' })
-    expect([allStandBy.asked(), allStandBy.pausesMs]).toEqual([[1, 1], []])
+    expect(cut.requestCounts()).toEqual([1, 1])
+    const onlyStandbys = await clientOf([[standbyAnswer], [standbyAnswer]])
+    await expect(onlyStandbys.client.auth.login(login)).rejects.toMatchObject({ code: 'unavailable' })
+    expect([onlyStandbys.requestCounts(), onlyStandbys.pausesMs]).toEqual([[1, 1], []])
   })
 
-  it('sends such a call on where no connection came about', async () => {
+  it('tries the next address for such a call if no connection was established', async () => {
     servers = [await startScriptedServer(answerJson({ token: null, refresh_token: null, expires_in: null }))]
     const url = [`http://127.0.0.1:${await freePort()}`, ...servers.map((server) => server.url)]
     const client = new ServiceClient({ url })
@@ -149,19 +149,19 @@ describe('a client with several addresses', () => {
     expect(servers.map(countOf)).toEqual([1])
   })
 
-  it('has the clients of organisms begin at the address that answered', async () => {
-    const { client, notes, asked } = await clientOf([[standsBy], [head]])
+  it('makes the clients of organisms start at the address that served', async () => {
+    const { client, notes, requestCounts } = await clientOf([[standbyAnswer], [head]])
     await notes.head()
     await client.organism('0'.repeat(32)).agent('notes').head()
-    expect(asked()).toEqual([1, 2])
+    expect(requestCounts()).toEqual([1, 2])
   })
 
-  it('pings each once', async () => {
+  it('pings each address once', async () => {
     const some = await clientOf([[cutOff], [answerJson({})]])
     expect(await some.client.ping()).toBe(true)
-    const none = await clientOf([[cutOff], [standsBy]])
+    const none = await clientOf([[cutOff], [standbyAnswer]])
     expect(await none.client.ping()).toBe(false)
-    expect([none.asked(), none.pausesMs]).toEqual([[1, 1], []])
+    expect([none.requestCounts(), none.pausesMs]).toEqual([[1, 1], []])
   })
 
   it('reconnects a stream at the next address, from the last event', async () => {
@@ -172,7 +172,10 @@ describe('a client with several addresses', () => {
         response.writeHead(200, { 'content-type': 'text/event-stream' })
         response.write(text, () => isCut && response.socket?.destroy())
       }
-    const { client } = await clientOf([[stream(event(1) + event(2), true), standsBy], [stream(event(3))]])
+    const { client } = await clientOf([
+      [stream(event(1) + event(2), true), standbyAnswer],
+      [stream(event(3))],
+    ])
     const seqs: number[] = []
     await new Promise<void>((resolve) => {
       subscription = client.subscribeAgent('notes', ({ seq }: StreamEvent) => {
@@ -184,7 +187,7 @@ describe('a client with several addresses', () => {
     expect(servers[1]?.received[0]?.headers['last-event-id']).toBe('c2')
   })
 
-  it('leaves an address whose stream has fallen silent', async () => {
+  it('leaves an address whose stream sends no data', async () => {
     const silent: Answer = (_request, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': hello\n\n')
     }
@@ -201,24 +204,24 @@ describe('a client with several addresses', () => {
 })
 
 describe('a list of addresses', () => {
-  const made = (url: string | readonly string[]) => () => new ServiceClient({ url })
+  const clientAt = (url: string | readonly string[]) => () => new ServiceClient({ url })
   const [one, other] = ['https://one.example', 'https://other.example/records/']
 
   it.each([
-    { url: [], says: 'Expected an address of the service' },
-    { url: [one, `${one}:443/`], says: 'Expected another address at place 2, got that of place 1' },
-    { url: [one, 'http://other.example'], says: 'Expected addresses that are all https or all http' },
-    { url: [one, 'other.example'], says: /^Expected an http or https address .* at place 2$/ },
-    { url: ['ftp://one.example', other], says: /at place 1$/ },
-    { url: [one, `${other}?key=secret`], says: /^(?!.*secret).*at place 2$/ },
-    { url: ['https://user:secret@one.example', other], says: /^(?!.*secret).*at place 1$/ },
-    { url: Array.from({ length: 17 }, (_none, n) => `https://${n}.example`), says: 'Expected at most 16' },
-  ])('is refused where it cannot be meant: $url', ({ url, says }) => {
-    expect(made(url)).toThrow(TypeError)
-    expect(made(url)).toThrow(says)
+    { url: [], message: 'Expected at least one address of the service' },
+    { url: [one, `${one}:443/`], message: 'Expected different addresses, but 1 and 2 are the same' },
+    { url: [one, 'http://other.example'], message: 'Expected addresses that are all https or all http' },
+    { url: [one, 'other.example'], message: /^Expected address 2 to be an http or https URL/ },
+    { url: ['ftp://one.example', other], message: /^Expected address 1 / },
+    { url: [one, `${other}?key=secret`], message: /^(?!.*secret)Expected address 2 / },
+    { url: ['https://user:secret@one.example', other], message: /^(?!.*secret)Expected address 1 / },
+    { url: Array.from({ length: 17 }, (_none, n) => `https://${n}.example`), message: 'Expected at most 16' },
+  ])('is refused if it is invalid: $url', ({ url, message }) => {
+    expect(clientAt(url)).toThrow(TypeError)
+    expect(clientAt(url)).toThrow(message)
   })
 
-  it('may have different paths, and is copied', async () => {
+  it('may contain different paths, and is copied', async () => {
     const urls: string[] = []
     const seen: typeof fetch = async (input) => {
       urls.push(String(input))
@@ -231,8 +234,8 @@ describe('a list of addresses', () => {
     expect(urls).toEqual(['https://one.example/v1/whoami', 'https://other.example/records/v1/whoami'])
   })
 
-  it('may be of one, which is asked as a lone address is', async () => {
-    const { notes, pausesMs } = await clientOf([[standsBy, cutOff, head]])
+  it('may contain one address, which is retried as a single address is', async () => {
+    const { notes, pausesMs } = await clientOf([[standbyAnswer, cutOff, head]])
     await notes.head()
     expect(pausesMs).toEqual([1_000, 150])
   })

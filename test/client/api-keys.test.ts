@@ -14,7 +14,7 @@ afterAll(() => server.stop())
 const clientOf = (apiKey: string) => new ServiceClient({ url: server.url, apiKey })
 
 describe('API keys, against a running server', () => {
-  it('are made, listed page after page, and deleted', async () => {
+  it('are created, listed page by page, and deleted', async () => {
     const made = await root.apiKeys.create({ name: 'Gateway', scopes: ['ingest'], agents: ['sensor-*'] })
     const reader = await root.apiKeys.create({
       name: 'Reader',
@@ -37,17 +37,17 @@ describe('API keys, against a running server', () => {
     await expect(clientOf(reader.key).apiKeys.list()).rejects.toMatchObject({ status: 403 })
   })
 
-  it('are proposed where they may decide and two admins are there', async () => {
+  it('are proposed if they may decide about proposals and two admin keys exist', async () => {
     const options = { idempotencyKey: 'client-once' }
     const first = await root.apiKeys.create({ name: 'First', scopes: ['admin:*'] }, options)
     expect(await root.apiKeys.create({ name: 'First', scopes: ['admin:*'] }, options)).toEqual(first)
     const second = await root.apiKeys.create({ name: 'Second', scopes: ['admin:*'] })
-    const asked = await root.apiKeys.create({ name: 'Decider', scopes: ['proposals:decide'] })
-    if (!('proposal_id' in asked)) throw new Error('Expected a proposal')
-    await expect(clientOf(asked.key).whoAmI()).rejects.toMatchObject({ status: 401 })
-    expect(await clientOf(second.key).proposals.approve(asked.proposal_id)).toMatchObject({
+    const proposed = await root.apiKeys.create({ name: 'Decider', scopes: ['proposals:decide'] })
+    if (!('proposal_id' in proposed)) throw new Error('Expected a proposal')
+    await expect(clientOf(proposed.key).whoAmI()).rejects.toMatchObject({ status: 401 })
+    expect(await clientOf(second.key).proposals.approve(proposed.proposal_id)).toMatchObject({
       state: 'applied',
     })
-    expect(await clientOf(asked.key).whoAmI()).toMatchObject({ scopes: ['proposals:decide'] })
+    expect(await clientOf(proposed.key).whoAmI()).toMatchObject({ scopes: ['proposals:decide'] })
   })
 })

@@ -7,28 +7,31 @@ import {
 } from './scripted-server.js'
 import { ServiceClient, type ServiceClientOptions } from '../../src/client/index.js'
 
-/** Clocks that a test moves, both in milliseconds. */
+/** Clocks that a test sets, in milliseconds. */
 export interface Clocks {
   wallMs: number
   monotonicMs: number
 }
 
-/** A service that gives out `token-1`, `token-2`… and takes the newest only; what it does not know it calls expired. */
+/**
+ * A service that issues `token-1`, `token-2`… and accepts the newest token only; it refuses others as
+ * expired.
+ */
 export interface AuthScript {
   server: ScriptedServer
   /** Number of the newest token. */
   newest: number
   /** Calls that were refused as expired. */
   refused: number
-  /** Answers refreshes in place of giving out the next pair. */
+  /** Answers refreshes instead of issuing the next pair. */
   onRefresh: Answer | undefined
-  /** Answers calls that carry the newest token, in place of the head of an agent. */
+  /** Answers calls with the newest token instead of returning the head of an agent. */
   onCall: Answer
-  /** Gives out the next pair. */
+  /** Issues the next pair. */
   giveNext: Answer
-  /** What the requests to a path carried, in their order. */
+  /** The authorization headers of the requests to a path, in order. */
   sentTo(path: string): (string | undefined)[]
-  /** How many times the refresh was asked for. */
+  /** The number of refresh requests. */
   refreshes(): number
 }
 
@@ -39,7 +42,7 @@ const tokens = (n: number) => ({
   expires_in: 3_600,
 })
 
-/** Starts such a service. */
+/** Starts the service. */
 export async function startAuthScript(): Promise<AuthScript> {
   const answer: Answer = (request, response) => {
     const path = request.url.split('?')[0]
@@ -71,7 +74,7 @@ export async function startAuthScript(): Promise<AuthScript> {
   return script
 }
 
-/** A client whose waits end at once and whose clocks the test moves. */
+/** A client whose pauses end immediately and whose clocks the test sets. */
 export function clientOf(script: AuthScript, options: Partial<ServiceClientOptions> = {}) {
   const clocks: Clocks = { wallMs: 1_700_000_000_000, monotonicMs: 5_000 }
   const timing = {
@@ -86,7 +89,7 @@ export function clientOf(script: AuthScript, options: Partial<ServiceClientOptio
   return { client: new ServiceClient({ url: script.server.url, timing, ...options }), clocks }
 }
 
-/** A promise and what settles it. */
+/** A promise and the function that resolves it. */
 export function deferred<T = void>() {
   let resolve: (value: T) => void = () => undefined
   const promise = new Promise<T>((settle) => (resolve = settle))

@@ -4,7 +4,7 @@ import { ownedAgent, usualPassword as password } from '../support/auth/accounts.
 import { startAuthServer } from '../support/server/auth-server.js'
 import { startServer } from '../support/server/server.js'
 
-it('a client tells that sign-in is off, or has no license', async () => {
+it('a client reports that sign-in is off, or has no license', async () => {
   const off = await startServer()
   expect(await new ServiceClient({ url: off.url }).auth.status()).toEqual({ enabled: false })
   await off.stop()
@@ -14,7 +14,7 @@ it('a client tells that sign-in is off, or has no license', async () => {
   await unlicensed.stop()
 })
 
-it('a subscription streams on, with a new token, past the end of the token that opened the stream', async () => {
+it('a subscription continues with a new token after the token that opened the stream has expired', async () => {
   const brief = await startAuthServer({ env: { SERVICE_AUTH_JWT_EXPIRY_SECS: '2' } })
   await ownedAgent(brief, 'diary')
   const client = new ServiceClient({ url: brief.url })

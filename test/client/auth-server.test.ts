@@ -23,7 +23,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-/** A client that signs up a user of this name. */
+/** A client with a newly registered user of this name. */
 async function signedUp(name: string, options: Partial<ServiceClientOptions> = {}) {
   const client = new ServiceClient({ url: server.url, ...options })
   const email = `${name}@example.org`
@@ -31,13 +31,13 @@ async function signedUp(name: string, options: Partial<ServiceClientOptions> = {
   return { client, auth: client.auth, email, userId: user_id }
 }
 
-/** The session of now, which there must be. */
+/** The current session. @throws Error if there is none */
 function sessionOf({ auth }: ServiceClient): AuthSession {
   if (!auth.session) throw new Error('Expected a session')
   return auth.session
 }
 
-/** fetch that counts refreshes and loses the answer of the first when asked to. */
+/** A fetch that counts refreshes and, with `losesFirst`, loses the answer of the first one. */
 function watchedFetch(losesFirst = false) {
   const watched = {
     refreshes: 0,
@@ -52,8 +52,8 @@ function watchedFetch(losesFirst = false) {
   return watched
 }
 
-describe('from sign-up to sign-out, against a running server', () => {
-  it('registers, reads, changes, refreshes and signs out', async () => {
+describe('accounts and sessions, against a running server', () => {
+  it('register, read and change a user, refresh and sign out', async () => {
     const { client, auth, email, userId } = await signedUp('alice')
     const first = sessionOf(client)
     expect(decodeJwt(first.token)).toMatchObject({ sub: userId, email })
@@ -75,43 +75,43 @@ describe('from sign-up to sign-out, against a running server', () => {
     expect(auth.session).toBeUndefined()
   })
 
-  it('refuses a taken e-mail, a weak password and a wrong one', async () => {
+  it('refuse a registered e-mail, a weak password and a wrong password', async () => {
     const { client, email } = await signedUp('bert')
-    const stranger = new ServiceClient({ url: server.url }).auth
-    await expect(stranger.register({ email, password })).rejects.toMatchObject({
+    const otherDevice = new ServiceClient({ url: server.url }).auth
+    await expect(otherDevice.register({ email, password })).rejects.toMatchObject({
       status: 409,
       code: 'email_exists',
     })
-    const weak = stranger.register({ email: 'other@example.org', password: 'short' })
+    const weak = otherDevice.register({ email: 'other@example.org', password: 'short' })
     await expect(weak).rejects.toMatchObject({ status: 422, code: 'weak_password' })
-    const wrong = stranger.login({ email, password: `${password}!` })
+    const wrong = otherDevice.login({ email, password: `${password}!` })
     await expect(wrong).rejects.toMatchObject({ status: 401, code: 'invalid_credentials' })
-    expect(stranger.session).toBeUndefined()
-    await stranger.login({ email, password })
-    expect(stranger.session?.token).not.toBe(sessionOf(client).token)
+    expect(otherDevice.session).toBeUndefined()
+    await otherDevice.login({ email, password })
+    expect(otherDevice.session?.token).not.toBe(sessionOf(client).token)
   })
 
-  it('comes in from a device that has signed in before, while strangers have the e-mail locked', async () => {
+  it('sign in from a device that has signed in before while the e-mail is locked for other devices', async () => {
     const { auth, email } = await signedUp('zoe')
     await auth.login({ email, password })
     const { deviceToken } = auth
     await auth.logout()
-    const stranger = new ServiceClient({ url: server.url }).auth
-    const guess = () => stranger.login({ email, password: 'not the password of anyone' })
+    const otherDevice = new ServiceClient({ url: server.url }).auth
+    const guess = () => otherDevice.login({ email, password: 'not the password of anyone' })
     for (let n = 0; n < 5; n++) await expect(guess()).rejects.toMatchObject({ code: 'invalid_credentials' })
     const locked = { status: 429, code: 'account_locked' }
-    await expect(stranger.login({ email, password })).rejects.toMatchObject(locked)
+    await expect(otherDevice.login({ email, password })).rejects.toMatchObject(locked)
     await auth.login({ email, password })
-    // What an application has kept over a restart.
+    // The application has stored the device token before a restart.
     const restarted = new ServiceClient({ url: server.url }).auth
     restarted.deviceToken = deviceToken
     await restarted.login({ email, password })
     const change = { current_password: password, new_password: `${password} again` }
     await restarted.changePassword(change)
-    await expect(stranger.login({ email, password })).rejects.toMatchObject(locked)
+    await expect(otherDevice.login({ email, password })).rejects.toMatchObject(locked)
   })
 
-  it('signs in by a magic link, once', async () => {
+  it('sign in by a magic link, once', async () => {
     const { auth } = new ServiceClient({ url: server.url })
     const { sent, token = '' } = await auth.magicLink.send('carol@example.org')
     expect(sent).toBe(false)
@@ -123,7 +123,7 @@ describe('from sign-up to sign-out, against a running server', () => {
     await expect(auth.magicLink.verify(token)).rejects.toMatchObject({ status: 401, code: 'invalid_token' })
   })
 
-  it('verifies an e-mail', async () => {
+  it('verify an e-mail', async () => {
     const { auth, email, userId } = await signedUp('dolores')
     const { token = '' } = await auth.sendVerifyEmail(email)
     expect(await auth.verifyEmail(token)).toEqual({ verified: true, user_id: userId, email })
@@ -131,7 +131,7 @@ describe('from sign-up to sign-out, against a running server', () => {
     await expect(auth.verifyEmail(token)).rejects.toMatchObject({ status: 400, code: 'invalid_token' })
   })
 
-  it('changes a password, and sets one that was forgotten', async () => {
+  it('change a password, and reset a forgotten one', async () => {
     const { auth, email, userId } = await signedUp('emil')
     const change = { current_password: password, new_password: `${password} twice` }
     expect(await auth.changePassword(change)).toEqual({ changed: true })
@@ -144,7 +144,7 @@ describe('from sign-up to sign-out, against a running server', () => {
     expect((await auth.me()).user_id).toBe(userId)
   })
 
-  it('lists and ends sessions', async () => {
+  it('list and end sessions', async () => {
     const { client, auth, email } = await signedUp('frieda')
     const others = [1, 2, 3].map(() => new ServiceClient({ url: server.url }))
     for (const other of others) await other.auth.login({ email, password })
@@ -163,7 +163,7 @@ describe('from sign-up to sign-out, against a running server', () => {
     expect(await auth.logout({ scope: 'global' })).toMatchObject({ sessions: 1 })
   })
 
-  it('tells whether there is sign-in, and its public keys', async () => {
+  it('report whether sign-in is enabled, and its public keys', async () => {
     const { auth } = new ServiceClient({ url: server.url })
     expect(await auth.status()).toEqual({ enabled: true })
     expect((await auth.jwks()).keys[0]).toMatchObject({ kty: 'OKP', crv: 'Ed25519', alg: 'EdDSA' })
@@ -171,7 +171,7 @@ describe('from sign-up to sign-out, against a running server', () => {
 })
 
 describe('administration of users, against a running server', () => {
-  it('lists them, sets app_metadata for the next token, and deletes them', async () => {
+  it('lists users, sets app_metadata for the next token, and deletes users', async () => {
     const { client, auth, email, userId } = await signedUp('greta')
     expect(await admin.auth.users.setAppMetadata(email, { role: 'editor' })).toEqual({
       email,
@@ -221,7 +221,7 @@ describe('refreshing, against a running server', () => {
     expect((await auth.me()).email).toBe('jan@example.org')
   })
 
-  it('goes on from a session that two clients keep', async () => {
+  it('works for two clients that share a session', async () => {
     const { client, email } = await signedUp('kai')
     const tab = new ServiceClient({ url: server.url })
     tab.auth.setSession(sessionOf(client))
@@ -243,8 +243,8 @@ describe('refreshing, against a running server', () => {
   })
 })
 
-describe('data of who is signed in, against a running server', () => {
-  it('is written and read by the policies of the agent', async () => {
+describe('data of a signed-in user, against a running server', () => {
+  it('is written and read as the row policies of the agent allow', async () => {
     await ownedAgent(server, 'diary')
     const mia = await signedUp('mia')
     const noah = await signedUp('noah')

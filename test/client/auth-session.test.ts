@@ -20,15 +20,15 @@ afterEach(async () => {
 
 /** A client that is signed in with `token-1`. */
 async function signedIn(options: Parameters<typeof clientOf>[1] = {}) {
-  const made = clientOf(script, options)
-  await made.client.auth.login(alice)
-  return { ...made, notes: made.client.agent('notes') }
+  const created = clientOf(script, options)
+  await created.client.auth.login(alice)
+  return { ...created, notes: created.client.agent('notes') }
 }
 
 const times = <T>(count: number, make: () => T): T[] => Array.from({ length: count }, make)
 
-/** Answers the refresh once the test says so. */
-function heldRefresh(answer: Answer = script.giveNext) {
+/** Delays the answer to the refresh until the test resolves the returned gate. */
+function delayedRefresh(answer: Answer = script.giveNext) {
   const gate = deferred()
   script.onRefresh = async (request, response) => {
     await gate.promise
@@ -38,7 +38,7 @@ function heldRefresh(answer: Answer = script.giveNext) {
 }
 
 describe('a session', () => {
-  it('goes with data calls after the sign-in', async () => {
+  it('provides the token of data calls after the sign-in', async () => {
     const { client, clocks, notes } = await signedIn()
     await notes.head()
     expect(script.sentTo('/v1/auth/login')).toEqual([undefined])
@@ -50,10 +50,10 @@ describe('a session', () => {
     })
   })
 
-  it('is refreshed once for fifty callers who were refused at once', async () => {
+  it('is refreshed once for fifty callers that were refused at the same time', async () => {
     const { client, notes } = await signedIn()
     script.newest = 100
-    const gate = heldRefresh()
+    const gate = delayedRefresh()
     const calls = times(50, () => notes.head())
     await eventually(() => script.refused === 50 && script.refreshes() === 1)
     gate.resolve()
@@ -65,7 +65,7 @@ describe('a session', () => {
     expect(client.auth.session?.refresh_token).toBe('refresh-101')
   })
 
-  it('is refreshed thirty seconds before its token expires, once for fifty callers, and none is refused', async () => {
+  it('is refreshed once for fifty callers thirty seconds before its token expires, so that none is refused', async () => {
     const { clocks, notes } = await signedIn()
     clocks.monotonicMs += HOUR_MS - 30_001
     await notes.head()
@@ -78,7 +78,7 @@ describe('a session', () => {
     expect(script.refreshes()).toBe(1)
   })
 
-  it('does not mind a wall clock that is set', async () => {
+  it('is not affected when the wall clock is set', async () => {
     const { clocks, notes } = await signedIn()
     clocks.wallMs += 100 * HOUR_MS
     await notes.head()
@@ -87,7 +87,7 @@ describe('a session', () => {
     expect(script.refreshes()).toBe(0)
   })
 
-  it('keeps a short-lived token for half its life', async () => {
+  it('uses a short-lived token for half its lifetime', async () => {
     const { client, clocks } = clientOf(script)
     const answer = { token: 'token-0', refresh_token: 'refresh-0', token_type: 'Bearer', expires_in: 10 }
     script.giveNext = answerJson(answer)
@@ -100,7 +100,7 @@ describe('a session', () => {
     expect(script.refreshes()).toBe(1)
   })
 
-  it('is not refreshed again for a caller whose refusal comes after the refresh', async () => {
+  it('is not refreshed again for a caller that is refused after the refresh', async () => {
     const { notes } = await signedIn()
     const late = deferred()
     const slow: Answer = async (request, response) => {
@@ -119,7 +119,7 @@ describe('a session', () => {
     expect(script.sentTo(HEAD)).toEqual(['Bearer token-1', 'Bearer token-8'])
   })
 
-  it('repeats a write with its idempotency key and body, and a call that is repeated in no other case', async () => {
+  it('repeats a write with its idempotency key and body after a refresh, and also a call that is not repeatable', async () => {
     const { client, notes } = await signedIn()
     script.newest = 7
     await notes.write({ a: 1 })
@@ -132,7 +132,7 @@ describe('a session', () => {
     expect(script.sentTo('/v1/auth/password/change')).toEqual(['Bearer token-8', 'Bearer token-71'])
   })
 
-  it('does not repeat an upload that streams, but renews the token for the next call', async () => {
+  it('does not repeat a streamed upload, but renews the token for the next call', async () => {
     const { client, notes } = await signedIn()
     script.newest = 7
     const upload = client.ingestMany('notes', [{ a: 1 }], { upload: 'stream' })
@@ -142,7 +142,7 @@ describe('a session', () => {
     expect(script.sentTo(HEAD)).toEqual(['Bearer token-8'])
   })
 
-  it('gives the refusal when the renewed token is refused, too', async () => {
+  it('rejects with the refusal when the renewed token is refused, too', async () => {
     const { client, notes } = await signedIn()
     script.onCall = answerProblem(401, 'token_expired')
     await expect(notes.head()).rejects.toMatchObject({ status: 401, code: 'token_expired' })
@@ -158,7 +158,7 @@ describe('a session', () => {
     expect(script.refreshes()).toBe(0)
   })
 
-  it('is refreshed on demand, together with calls that need it', async () => {
+  it('shares a refresh on demand with calls that need it', async () => {
     const { client, clocks, notes } = await signedIn()
     clocks.monotonicMs += HOUR_MS
     const [answer] = await Promise.all([client.auth.refresh(), notes.head(), client.auth.refresh()])
@@ -169,7 +169,7 @@ describe('a session', () => {
     )
   })
 
-  it('cannot be refreshed when nobody is signed in', async () => {
+  it('cannot be refreshed when no user is signed in', async () => {
     const { client } = clientOf(script)
     await expect(client.auth.refresh()).rejects.toMatchObject({ code: 'no_session', status: 0 })
     expect(script.server.received).toEqual([])
@@ -178,11 +178,11 @@ describe('a session', () => {
 
 describe('a refresh that fails', () => {
   it.each(['refresh_reused', 'refresh_expired', 'refresh_invalid'])(
-    'ends the session with %s, for all callers alike',
+    'ends the session with %s for all callers',
     async (code) => {
       const { client, clocks, notes } = await signedIn()
-      const heard = vi.fn()
-      client.auth.onSessionChange(heard)
+      const onChange = vi.fn()
+      client.auth.onSessionChange(onChange)
       clocks.monotonicMs += HOUR_MS
       script.onRefresh = answerProblem(401, code)
       const outcomes = await Promise.allSettled(times(50, () => notes.head()))
@@ -192,12 +192,12 @@ describe('a refresh that fails', () => {
       }
       expect(script.refreshes()).toBe(1)
       expect(client.auth.session).toBeUndefined()
-      expect(heard.mock.calls).toEqual([[undefined]])
+      expect(onChange.mock.calls).toEqual([[undefined]])
       expect(script.sentTo(HEAD)).toEqual([])
     },
   )
 
-  it('leaves no call to the key of the client until somebody says so', async () => {
+  it('does not make calls use the API key until the application removes the session', async () => {
     const { client, clocks, notes } = await signedIn({ apiKey: 'key-1' })
     clocks.monotonicMs += HOUR_MS
     script.onRefresh = answerProblem(401, 'refresh_invalid')
@@ -208,7 +208,7 @@ describe('a refresh that fails', () => {
     expect(script.sentTo(HEAD)).toEqual([undefined, 'Bearer key-1'])
   })
 
-  it('keeps the session when the network fails for as long as a call may take', async () => {
+  it('keeps the session when the network fails until the call times out', async () => {
     const { client, clocks, notes } = await signedIn()
     clocks.monotonicMs += HOUR_MS
     script.onRefresh = cutOff
@@ -229,7 +229,7 @@ describe('a refresh that fails', () => {
     expect(client.auth.session?.token).toBe('token-1')
   })
 
-  it('stops no call while the token is still good', async () => {
+  it('does not fail calls while the token is still valid', async () => {
     const { clocks, notes } = await signedIn()
     clocks.monotonicMs += HOUR_MS - 10_000
     script.onRefresh = answerProblem(500, 'internal_error')
@@ -237,7 +237,7 @@ describe('a refresh that fails', () => {
     expect(script.sentTo(HEAD)).toEqual(['Bearer token-1'])
   })
 
-  it('is sent again with the same refresh token when its answer was lost', async () => {
+  it('is repeated with the same refresh token when its answer was lost', async () => {
     const { clocks, notes } = await signedIn()
     clocks.monotonicMs += HOUR_MS
     script.onRefresh = (request, response) => {
@@ -252,11 +252,11 @@ describe('a refresh that fails', () => {
   })
 })
 
-describe('a caller who gives up', () => {
-  it('ends the refresh for nobody else', async () => {
+describe('a caller that aborts', () => {
+  it('does not end the refresh for other callers', async () => {
     const { client, clocks, notes } = await signedIn()
     clocks.monotonicMs += HOUR_MS
-    const gate = heldRefresh()
+    const gate = delayedRefresh()
     const controller = new AbortController()
     const first = notes.head({ signal: controller.signal })
     const others = [notes.head(), client.auth.refresh(), client.auth.me()]
@@ -269,12 +269,12 @@ describe('a caller who gives up', () => {
     expect(script.sentTo(HEAD)).toEqual(['Bearer token-2'])
   })
 
-  it('leaves the refreshed session behind even when nobody waits any more', async () => {
+  it('does not prevent the refresh even when no caller waits any more', async () => {
     const { client, clocks, notes } = await signedIn()
     clocks.monotonicMs += HOUR_MS
     const changed = deferred<AuthSession | undefined>()
     client.auth.onSessionChange(changed.resolve)
-    const gate = heldRefresh()
+    const gate = delayedRefresh()
     const controller = new AbortController()
     const calls = [
       notes.head({ signal: controller.signal }),
@@ -287,7 +287,7 @@ describe('a caller who gives up', () => {
     expect(await changed.promise).toMatchObject({ token: 'token-2' })
   })
 
-  it('starts no refresh with a signal that is aborted already', async () => {
+  it('starts no refresh if its signal is aborted already', async () => {
     const { client } = await signedIn()
     const signal = AbortSignal.abort(new Error('Enough'))
     await expect(client.auth.refresh({ signal })).rejects.toThrow('Enough')
@@ -299,7 +299,7 @@ describe('a session that changes while it is refreshed', () => {
   it('stays ended when the user has signed out', async () => {
     const { client, clocks, notes } = await signedIn()
     clocks.monotonicMs += HOUR_MS
-    const gate = heldRefresh()
+    const gate = delayedRefresh()
     const call = notes.head()
     await eventually(() => script.refreshes() === 1)
     client.auth.setSession(undefined)
@@ -308,10 +308,10 @@ describe('a session that changes while it is refreshed', () => {
     expect(client.auth.session).toBeUndefined()
   })
 
-  it('stays that of the next user, and the call goes out for whom it was made', async () => {
+  it('remains that of the next user, and the call is sent for the user who made it', async () => {
     const { client, clocks, notes } = await signedIn()
     clocks.monotonicMs += HOUR_MS
-    const gate = heldRefresh()
+    const gate = delayedRefresh()
     const call = notes.head()
     await eventually(() => script.refreshes() === 1)
     client.auth.setSession({ token: 'of-bob', refresh_token: 'refresh-of-bob' })
@@ -321,10 +321,10 @@ describe('a session that changes while it is refreshed', () => {
     expect(client.auth.session?.token).toBe('of-bob')
   })
 
-  it('is not ended by the refusal of a refresh that was of the user before', async () => {
+  it('is not ended by a refused refresh of the previous user', async () => {
     const { client, clocks, notes } = await signedIn()
     clocks.monotonicMs += HOUR_MS
-    const gate = heldRefresh(answerProblem(401, 'refresh_invalid'))
+    const gate = delayedRefresh(answerProblem(401, 'refresh_invalid'))
     const call = notes.head()
     await eventually(() => script.refreshes() === 1)
     client.auth.setSession({ token: 'of-bob', refresh_token: 'refresh-of-bob' })
@@ -335,11 +335,11 @@ describe('a session that changes while it is refreshed', () => {
 })
 
 describe('setSession and onSessionChange', () => {
-  it('carry a session over a restart', async () => {
+  it('restore a session after a restart', async () => {
     const { client } = await signedIn()
-    const kept = JSON.stringify(client.auth.session)
+    const stored = JSON.stringify(client.auth.session)
     const { client: later, clocks } = clientOf(script)
-    later.auth.setSession(JSON.parse(kept))
+    later.auth.setSession(JSON.parse(stored))
     await later.agent('notes').head()
     expect(script.sentTo(HEAD)).toEqual(['Bearer token-1'])
     clocks.monotonicMs += HOUR_MS - 30_000
@@ -348,7 +348,7 @@ describe('setSession and onSessionChange', () => {
     expect(script.refused).toBe(0)
   })
 
-  it('refresh a kept session whose token has expired meanwhile, before it is sent', async () => {
+  it('refresh a stored session with an expired token before its first call', async () => {
     const { client, clocks } = clientOf(script)
     const expires_at_ms = clocks.wallMs - 1
     client.auth.setSession({ token: 'token-0', refresh_token: 'refresh-0', expires_at_ms })
@@ -356,7 +356,7 @@ describe('setSession and onSessionChange', () => {
     expect(script.sentTo(HEAD)).toEqual(['Bearer token-1'])
   })
 
-  it('use a session without a known end until the service refuses it', async () => {
+  it('use a session without a known expiry until the service refuses it', async () => {
     const { client, clocks } = clientOf(script)
     client.auth.setSession({ token: 'token-0', refresh_token: 'refresh-0' })
     clocks.monotonicMs += 100 * HOUR_MS
@@ -367,10 +367,10 @@ describe('setSession and onSessionChange', () => {
     expect(script.sentTo(HEAD)).toEqual(['Bearer token-0', 'Bearer token-0', 'Bearer token-8'])
   })
 
-  it('tell of each change once, and of none after it was stopped', async () => {
+  it('call a listener once for each change, and not after it was removed', async () => {
     const { client } = clientOf(script)
-    const heard: (string | undefined)[] = []
-    const stop = client.auth.onSessionChange((session) => void heard.push(session?.token))
+    const tokens: (string | undefined)[] = []
+    const stop = client.auth.onSessionChange((session) => void tokens.push(session?.token))
     await client.auth.login(alice)
     await client.auth.refresh()
     client.auth.setSession({ ...client.auth.session! })
@@ -378,29 +378,29 @@ describe('setSession and onSessionChange', () => {
     client.auth.setSession(undefined)
     stop()
     await client.auth.login(alice)
-    expect(heard).toEqual(['token-1', 'token-2', undefined])
+    expect(tokens).toEqual(['token-1', 'token-2', undefined])
   })
 
-  it('leave uncaught what a listener throws, and fail neither the call nor other listeners', async () => {
+  it('leave the error of a listener uncaught without affecting the call or other listeners', async () => {
     const { client } = clientOf(script)
-    const heard = vi.fn()
+    const onChange = vi.fn()
     client.auth.onSessionChange(() => {
-      throw new Error('The disk is gone')
+      throw new Error('The disk was removed')
     })
-    client.auth.onSessionChange(heard)
+    client.auth.onSessionChange(onChange)
     const usual = process.listeners('unhandledRejection')
     process.removeAllListeners('unhandledRejection')
     const uncaught = new Promise((resolve) => process.once('unhandledRejection', resolve))
     try {
       await client.auth.login(alice)
-      expect(await uncaught).toEqual(new Error('The disk is gone'))
+      expect(await uncaught).toEqual(new Error('The disk was removed'))
     } finally {
       for (const listener of usual) process.on('unhandledRejection', listener)
     }
-    expect(heard).toHaveBeenCalledTimes(1)
+    expect(onChange).toHaveBeenCalledTimes(1)
   })
 
-  it('keep a copy that nobody can change', () => {
+  it('keep a copy that cannot be changed', () => {
     const { client } = clientOf(script)
     const given = { token: 'a', refresh_token: 'b' }
     client.auth.setSession(given)
@@ -419,8 +419,8 @@ describe('setSession and onSessionChange', () => {
   })
 })
 
-describe('a subscription of who is signed in', () => {
-  it('comes back with a new token when its stream ends as the token expires', async () => {
+describe('a subscription of a signed-in user', () => {
+  it('reconnects with a new token when its stream ends because the token has expired', async () => {
     const { client } = await signedIn()
     const seen = deferred()
     const seqs: number[] = []
@@ -458,7 +458,7 @@ describe('a subscription of who is signed in', () => {
 })
 
 describe('tokens', () => {
-  it('stand in no error, whatever went wrong', async () => {
+  it('are not in any error', async () => {
     const { client, clocks, notes } = await signedIn()
     const cases: (Answer | undefined)[] = [
       cutOff,
@@ -477,7 +477,7 @@ describe('tokens', () => {
     }
   })
 
-  it('are not quoted when no header can hold them', async () => {
+  it('are not quoted when they are not valid in a header', async () => {
     const { client } = clientOf(script)
     client.auth.setSession({ token: 'secret\nx: y', refresh_token: 'secret' })
     const error = await client

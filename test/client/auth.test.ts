@@ -39,7 +39,7 @@ async function clientOf(answers: Answer[], options: Partial<ServiceClientOptions
 
 type Auth = ServiceClient['auth']
 
-/** Each call of the auth part, with the request that it makes. */
+/** Each call of the auth client, with the request that it sends. */
 const calls: [name: string, call: (auth: Auth) => Promise<unknown>, request: string, body?: object][] = [
   ['register', (auth) => auth.register(alice), 'POST /register -', alice],
   ['login', (auth) => auth.login(alice), 'POST /login -', alice],
@@ -108,23 +108,20 @@ const calls: [name: string, call: (auth: Auth) => Promise<unknown>, request: str
   ['jwks', (auth) => auth.jwks(), 'GET /jwks -'],
 ]
 
-describe('the auth part', () => {
-  it.each(calls)(
-    'asks its route for %s, with the credential that it takes',
-    async (_name, call, ...[request, body]) => {
-      const { auth, received } = await clientOf([answerJson(pair)])
-      auth.setSession(session)
-      expect(await call(auth)).toEqual(pair)
-      const [sent] = received
-      expect(received).toHaveLength(1)
-      const credential = sent?.headers.authorization?.replace('Bearer ', '') ?? '-'
-      expect(`${sent?.method} ${sent?.url} ${credential}`).toBe(request.replace(' /', ' /v1/auth/'))
-      expect(sent?.body).toBe(body === undefined ? '' : JSON.stringify(body))
-      expect(sent?.headers['content-type']).toBe(body === undefined ? undefined : 'application/json')
-    },
-  )
+describe('the auth client', () => {
+  it.each(calls)('sends %s to its route with its credential', async (_name, call, ...[request, body]) => {
+    const { auth, received } = await clientOf([answerJson(pair)])
+    auth.setSession(session)
+    expect(await call(auth)).toEqual(pair)
+    const [sent] = received
+    expect(received).toHaveLength(1)
+    const credential = sent?.headers.authorization?.replace('Bearer ', '') ?? '-'
+    expect(`${sent?.method} ${sent?.url} ${credential}`).toBe(request.replace(' /', ' /v1/auth/'))
+    expect(sent?.body).toBe(body === undefined ? '' : JSON.stringify(body))
+    expect(sent?.headers['content-type']).toBe(body === undefined ? undefined : 'application/json')
+  })
 
-  it.each(calls)('ends %s by its signal', async (name, call) => {
+  it.each(calls)('aborts %s by its signal', async (name, call) => {
     const { auth, received } = await clientOf([answerJson(pair)])
     auth.setSession(session)
     const signal = AbortSignal.abort(new Error('Enough'))
@@ -141,7 +138,7 @@ describe('the auth part', () => {
     'resetPassword',
     'logout',
     'users.delete',
-  ])('does not send %s twice when its answer is lost', async (wanted) => {
+  ])('does not repeat %s when its answer is lost', async (wanted) => {
     const { auth, received } = await clientOf([cutOff])
     auth.setSession(session)
     const call = calls.find(([name]) => name === wanted)?.[1]
@@ -150,7 +147,7 @@ describe('the auth part', () => {
   })
 
   it.each(['status', 'me', 'jwks', 'sessions.list', 'users.list', 'updateUserMetadata', 'refresh'])(
-    'sends %s again when its answer is lost',
+    'repeats %s when its answer is lost',
     async (wanted) => {
       const { auth, received } = await clientOf([cutOff, answerJson(pair)])
       auth.setSession(session)
@@ -160,7 +157,7 @@ describe('the auth part', () => {
     },
   )
 
-  it('gives the refusals of the service', async () => {
+  it('rejects with the refusals of the service', async () => {
     const { auth } = await clientOf([
       answerProblem(401, 'invalid_credentials'),
       answerProblem(402, 'license_required'),
@@ -191,7 +188,7 @@ describe('a sign-in', () => {
     expect(auth.session).toMatchObject(session)
   })
 
-  it('does not happen while the e-mail must be verified first, and ends no session', async () => {
+  it('does not begin or end a session while the e-mail must be verified first', async () => {
     const unverified = {
       user_id: 'usr_1',
       email: alice.email,
@@ -209,21 +206,21 @@ describe('a sign-in', () => {
 })
 
 describe('a sign-out', () => {
-  it.each([undefined, 'local', 'global'] as const)('drops the session by scope %s', async (scope) => {
+  it.each([undefined, 'local', 'global'] as const)('removes the session with scope %s', async (scope) => {
     const { auth } = await clientOf([answerJson({ logged_out: true, sessions: 1 })])
     auth.setSession(session)
     expect(await auth.logout({ scope })).toEqual({ logged_out: true, sessions: 1 })
     expect(auth.session).toBeUndefined()
   })
 
-  it('keeps the session by scope others', async () => {
+  it('keeps the session with scope others', async () => {
     const { auth } = await clientOf([answerJson({ logged_out: true, sessions: 3 })])
     auth.setSession(session)
     await auth.logout({ scope: 'others' })
     expect(auth.session).toMatchObject(session)
   })
 
-  it('keeps it when the service cannot be reached, and drops it when the service does not know it', async () => {
+  it('keeps the session when the service cannot be reached, and removes it when the service does not know it', async () => {
     const { auth } = await clientOf([cutOff, answerProblem(401, 'invalid_token')])
     auth.setSession(session)
     await expect(auth.logout()).rejects.toBeInstanceOf(NetworkError)
@@ -232,7 +229,7 @@ describe('a sign-out', () => {
     expect(auth.session).toBeUndefined()
   })
 
-  it('does not drop a session that came while it was under way', async () => {
+  it('does not remove a session that was set during the call', async () => {
     const { auth } = await clientOf([
       (request, response) => {
         auth.setSession({ token: 'jwt-2', refresh_token: 'refresh-2' })
@@ -246,7 +243,7 @@ describe('a sign-out', () => {
 })
 
 describe('a revoked token', () => {
-  it('is renewed at the next call, as its session lives on', async () => {
+  it('is renewed at the next call, because its session is still valid', async () => {
     const { auth, received } = await clientOf([
       answerJson({ revoked: true, jti: 'j' }),
       answerJson({ ...pair, token: 'jwt-2' }),
@@ -259,7 +256,7 @@ describe('a revoked token', () => {
     expect(received[2]?.headers.authorization).toBe('Bearer jwt-2')
   })
 
-  it('ends the session when another has ended it', async () => {
+  it('ends the session when another client has ended it', async () => {
     const { auth } = await clientOf([
       answerProblem(401, 'token_revoked'),
       answerProblem(401, 'refresh_invalid'),
@@ -271,16 +268,16 @@ describe('a revoked token', () => {
 })
 
 describe('with several credentials', () => {
-  const all = { apiKey: 'key-1', token: 'fixed', getToken: () => 'asked' }
+  const all = { apiKey: 'key-1', token: 'fixed', getToken: () => 'from-getter' }
   const cases: [given: Partial<ServiceClientOptions>, data: string, user: string][] = [
     [{}, '-', '-'],
     [{ apiKey: 'key-1' }, 'key-1', '-'],
     [{ apiKey: 'key-1', token: 'fixed' }, 'fixed', 'fixed'],
-    [all, 'asked', 'asked'],
+    [all, 'from-getter', 'from-getter'],
   ]
 
   it.each(cases)(
-    'takes of %o %s for data and %s for users while nobody is signed in',
+    'uses, with %o, %s for data and %s for users while no user is signed in',
     async (given, data, user) => {
       const { client, auth, received } = await clientOf([answerJson({})], { apiKey: undefined, ...given })
       await client.agent('notes').head()
@@ -290,7 +287,7 @@ describe('with several credentials', () => {
     },
   )
 
-  it('puts the session before all, and takes only the key for administration', async () => {
+  it('prefers the session, and uses only the key for administration', async () => {
     const { client, auth, received } = await clientOf([answerJson({})], all)
     auth.setSession(session)
     await client.agent('notes').head()
@@ -299,17 +296,20 @@ describe('with several credentials', () => {
     auth.setSession(undefined)
     await client.agent('notes').head()
     const sent = received.map(({ headers }) => headers.authorization)
-    expect(sent).toEqual(['Bearer jwt-1', 'Bearer jwt-1', 'Bearer key-1', 'Bearer asked'])
+    expect(sent).toEqual(['Bearer jwt-1', 'Bearer jwt-1', 'Bearer key-1', 'Bearer from-getter'])
   })
 
-  it.each([{ token: 'fixed' }, { getToken: () => 'asked' }])('refreshes nothing for %o', async (given) => {
-    const { client, received } = await clientOf([answerProblem(401, 'token_expired')], given)
-    await expect(client.agent('notes').head()).rejects.toMatchObject({ code: 'token_expired' })
-    expect(received).toHaveLength(1)
-  })
+  it.each([{ token: 'fixed' }, { getToken: () => 'from-getter' }])(
+    'refreshes nothing for %o',
+    async (given) => {
+      const { client, received } = await clientOf([answerProblem(401, 'token_expired')], given)
+      await expect(client.agent('notes').head()).rejects.toMatchObject({ code: 'token_expired' })
+      expect(received).toHaveLength(1)
+    },
+  )
 })
 
-/** The auth part with `signal` added to the options of each call. */
+/** The auth client with `signal` added to the options of each call. */
 function signalled(auth: Auth, signal: AbortSignal): Auth {
   const optionsFirst = new Set(['refresh', 'logout', 'revoke', 'status', 'me', 'jwks', 'list'])
   const wrap = (target: object): object =>

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { webCryptoJobs } from '../../src/client/webcrypto.js'
-import { runLater } from '../../src/proof/job.js'
+import { runAsync } from '../../src/proof/job.js'
 import { verifyCheckpoint as verifyInServer } from '../../src/proof/node/compare-checkpoint.js'
 import { verifyCheckpoint } from '../../src/proof/note.js'
 import { signCheckpoint } from '../../src/strand/checkpoint.js'
@@ -13,14 +13,14 @@ const [, , , , line = ''] = note.split('\n')
 const signed = line.split(' ')[2] ?? ''
 const witness = (base64: string) => `\u2014 witness.example/w1 ${base64}\n`
 
-/** The verdicts of the server's reader and the client's, which must be the same. */
+/** The verdicts of the server's parser and the client's, which must be equal. */
 async function verdictsOn(text: string): Promise<unknown[]> {
-  const inClient = await runLater(verifyCheckpoint(text, keys.publicKey), webCryptoJobs())
+  const inClient = await runAsync(verifyCheckpoint(text, keys.publicKey), webCryptoJobs())
   return [verifyInServer(text, keys.publicKey), inClient]
 }
 
-/** The same bytes in base64 whose last character has other unused bits. */
-function respelt(base64: string): string {
+/** The same bytes in base64, with other unused bits in the last character. */
+function withOtherPaddingBits(base64: string): string {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
   const at = base64.indexOf('=') - 1
   const last = base64[at] ?? ''
@@ -31,7 +31,7 @@ function respelt(base64: string): string {
 }
 
 describe('a checkpoint, in the server and in the client', () => {
-  it('is read as signed, beside lines of other keys', async () => {
+  it('is accepted with additional signatures of other keys', async () => {
     expect(await verdictsOn(note)).toEqual([checkpoint, checkpoint])
     const witnessed = note + witness(Buffer.alloc(76, 5).toString('base64'))
     expect(await verdictsOn(witnessed)).toEqual([checkpoint, checkpoint])
@@ -39,16 +39,16 @@ describe('a checkpoint, in the server and in the client', () => {
 
   const root = note.split('\n')[2] ?? ''
   it.each([
-    ['a signature spelt in other bits of the same bytes', note.replace(signed, respelt(signed))],
-    ['a root spelt in other bits of the same bytes', note.replace(root, respelt(root))],
+    ['a signature with other unused bits in its base64', note.replace(signed, withOtherPaddingBits(signed))],
+    ['a root with other unused bits in its base64', note.replace(root, withOtherPaddingBits(root))],
     ['a signature without its padding', note.replace(signed, signed.replaceAll('=', ''))],
     [
       'padding in the middle of a signature',
       note.replace(signed, `${signed.slice(0, 8)}=${signed.slice(9)}`),
     ],
-    ['a signature followed by more', note.replace(signed, `${signed}AAAA`)],
-    ['a line of another key that is no base64', note + witness('A===')],
-    ['a line of another key that holds a key id alone', note + witness('AAAAAA==')],
+    ['a signature followed by more bytes', note.replace(signed, `${signed}AAAA`)],
+    ['a signature of another key that is not base64', note + witness('A===')],
+    ['a signature of another key that consists of a key id', note + witness('AAAAAA==')],
     ['a size with a leading zero', note.replace('\n12\n', '\n012\n')],
     ['no line break at the end', note.slice(0, -1)],
   ])('is refused for %s', async (_, text) => {

@@ -27,7 +27,7 @@ describe('graph and time travel, against a running server', () => {
   })
   afterAll(() => server.stop())
 
-  it('relates agents, and tells the edges that lead from and to them', async () => {
+  it('adds edges, and lists the outbound and inbound edges of an agent', async () => {
     const related = await client.graph.relate('ada', 'bob', 'knows')
     expect(related).toMatchObject({ src: 'ada', dst: 'bob', edge_type: 'knows', weight: 1, seq: 1 })
     await client.graph.addEdge({ src: 'bob', dst: 'cy', edge_type: 'knows', weight: 0.5 })
@@ -41,7 +41,7 @@ describe('graph and time travel, against a running server', () => {
     expectTypeOf(inbound).toEqualTypeOf<GraphEdge[]>()
   })
 
-  it('traverses one step, or as many as are asked for', async () => {
+  it('traverses one step by default, or the given depth', async () => {
     const near = await client.graph.traverse('ada', { edge_type: 'knows' })
     expect(near).toMatchObject({ nodes: ['ada', 'bob'], truncated: false })
     expect((await client.graph.traverse('ada', { edge_type: 'knows', depth: 3 })).nodes).toEqual([
@@ -53,7 +53,7 @@ describe('graph and time travel, against a running server', () => {
     expectTypeOf(near).toEqualTypeOf<TraversalResult>()
   })
 
-  it('removes an edge, and tells what is not there', async () => {
+  it('removes an edge, and rejects with an error for missing ones', async () => {
     const before = await client.agent('ada').head()
     await client.graph.removeEdge('ada', 'likes', 'cy')
     expect(await client.graph.edges('ada', { edge_type: 'likes' })).toEqual([])
@@ -62,10 +62,10 @@ describe('graph and time travel, against a running server', () => {
     await expect(client.graph.removeEdge('ada', 'likes', 'cy')).rejects.toMatchObject({
       code: 'edge_not_found',
     })
-    await expect(client.graph.relate('ada', 'nobody', 'knows')).rejects.toBeInstanceOf(NotFoundError)
+    await expect(client.graph.relate('ada', 'unknown', 'knows')).rejects.toBeInstanceOf(NotFoundError)
   })
 
-  it('shows a strand as it was, by an HLC, a date, a text or milliseconds, page by page', async () => {
+  it('reads a strand as of a moment (HLC, date, text or milliseconds), page by page', async () => {
     const notes = client.agent<{ n: number }>('bob')
     await notes.writeBatch([{ n: 1 }, { n: 2 }, { n: 3 }])
     const { timestamp_hlc: then, chain_head: head } = await notes.head()
@@ -84,7 +84,7 @@ describe('graph and time travel, against a running server', () => {
   })
 })
 
-it('goes on over the pages of edges, and not for ever', async () => {
+it('reads all pages of edges, and stops at a repeated cursor', async () => {
   const edge = { src: 'a', dst: 'b', edge_type: 't', weight: 1 }
   scripted = await startScriptedServer(
     answerJson({ edges: [edge], next_cursor: 'more' }),
@@ -99,7 +99,7 @@ it('goes on over the pages of edges, and not for ever', async () => {
   await expect(graph.edges('a')).rejects.toMatchObject({ code: 'invalid_response' })
 })
 
-it('carries the API key where it has one, whatever token the client carries otherwise', async () => {
+it('sends the API key if there is one, even if the client has a token', async () => {
   scripted = await startScriptedServer(answerJson({ nodes: ['a'], edges: [], truncated: false }))
   const { url, received } = scripted
   await new ServiceClient({ url, apiKey: 'the-key', token: 'the-token' }).graph.traverse('a')
@@ -107,7 +107,7 @@ it('carries the API key where it has one, whatever token the client carries othe
   expect(received.map(({ headers }) => headers.authorization)).toEqual(['Bearer the-key', 'Bearer the-token'])
 })
 
-it('sends a change under an idempotency key', async () => {
+it('sends changes with an idempotency key', async () => {
   scripted = await startScriptedServer(answerJson({}, 201))
   const { graph } = new ServiceClient({ url: scripted.url })
   await graph.addEdge({ src: 'a', dst: 'b', edge_type: 't' })

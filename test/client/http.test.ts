@@ -18,7 +18,7 @@ afterEach(async () => {
   server = undefined
 })
 
-/** A client whose waits end at once and are noted. */
+/** A client whose pauses end immediately and are recorded. */
 async function clientOf(answers: Answer[], options: { timeoutMs?: number } = {}) {
   server = await startScriptedServer(...answers)
   pausesMs = []
@@ -43,7 +43,7 @@ const cutMidAnswer: Answer = (_request, response) => {
 }
 
 describe('the transport', () => {
-  it('sends the credential and gives the answer', async () => {
+  it('sends the credential and returns the answer', async () => {
     const { notes, received } = await clientOf([answerJson(head)])
     expect(await notes.head()).toMatchObject(head)
     expect(received).toHaveLength(1)
@@ -51,7 +51,7 @@ describe('the transport', () => {
     expect(received[0]?.headers.authorization).toBe('Bearer key-1')
   })
 
-  it('asks getToken before every try', async () => {
+  it('calls getToken before every attempt', async () => {
     server = await startScriptedServer(answerProblem(503, 'overloaded'), answerJson(head))
     const tokens = ['one', 'two']
     const timing = { pause: async () => undefined, random: () => 0, nowMs: Date.now, monotonicMs: Date.now }
@@ -63,7 +63,7 @@ describe('the transport', () => {
     ])
   })
 
-  it('repeats a read whose connection was cut, before the answer or within it', async () => {
+  it('repeats a read whose connection is lost before or during the response', async () => {
     const { notes, received } = await clientOf([cutOff, cutMidAnswer, answerJson(head)])
     expect(await notes.head()).toMatchObject(head)
     expect(received).toHaveLength(3)
@@ -83,7 +83,7 @@ describe('the transport', () => {
     expect(new Set(received.map((request) => request.body))).toEqual(new Set(['{"data":{"a":1}}']))
   })
 
-  it('repeats reads and writes that were sent on a connection which the service had closed', async () => {
+  it('repeats reads and writes that were sent on a connection that the service has closed', async () => {
     const closing = await startClosingServer()
     let failed = 0
     const timing = {
@@ -105,7 +105,7 @@ describe('the transport', () => {
     }
   })
 
-  it('makes another idempotency key for each call and takes the one given', async () => {
+  it('uses a new idempotency key for each call, or the given one', async () => {
     const { notes, received } = await clientOf([answerJson(written, 201)])
     await notes.write({ a: 1 })
     await notes.write({ a: 1 })
@@ -115,7 +115,7 @@ describe('the transport', () => {
     expect(keys[2]).toBe('mine')
   })
 
-  it('never repeats an upload that streams', async () => {
+  it('never repeats a streamed upload', async () => {
     const { client, received } = await clientOf([answerProblem(503, 'overloaded')])
     const upload = client.ingestMany('notes', [{ a: 1 }], { upload: 'stream' })
     await expect(upload).rejects.toMatchObject({ code: 'overloaded' })
@@ -123,7 +123,7 @@ describe('the transport', () => {
     expect(received[0]?.body).toBe('{"a":1}\n')
   })
 
-  it('waits as long as Retry-After asks', async () => {
+  it('waits as long as Retry-After says', async () => {
     const { notes } = await clientOf([
       answerProblem(429, 'rate_limited', { 'retry-after': '2' }),
       answerJson(head),
@@ -132,31 +132,31 @@ describe('the transport', () => {
     expect(pausesMs).toEqual([2_000])
   })
 
-  it('gives the error at once when Retry-After asks for longer than the call may take', async () => {
+  it('rejects immediately when Retry-After is longer than the call may take', async () => {
     const { notes, received } = await clientOf([answerProblem(429, 'rate_limited', { 'retry-after': '900' })])
     await expect(notes.head()).rejects.toMatchObject({ status: 429, retryAfterMs: 900_000 })
     expect(received).toHaveLength(1)
   })
 
-  it('tries again with growing waits until the time of the call is over', async () => {
+  it('retries with growing pauses until the call times out', async () => {
     const { notes, received } = await clientOf([answerProblem(503, 'overloaded')])
     await expect(notes.head()).rejects.toMatchObject({ code: 'overloaded' })
     expect(pausesMs.slice(0, 8)).toEqual([75, 150, 300, 600, 1_200, 2_400, 3_750, 3_750])
-    const waitedMs = pausesMs.reduce((sum, one) => sum + one, 0)
+    const waitedMs = pausesMs.reduce((sum, pauseMs) => sum + pauseMs, 0)
     expect(waitedMs).toBeGreaterThan(29_900)
     expect(waitedMs).toBeLessThan(30_000)
     expect(received).toHaveLength(pausesMs.length + 1)
   })
 
-  it('gives up after five minutes where the call has no time limit', async () => {
+  it('stops retrying after five minutes if the call has no time limit', async () => {
     const { notes } = await clientOf([answerProblem(503, 'overloaded')], { timeoutMs: Infinity })
     await expect(notes.head()).rejects.toMatchObject({ code: 'overloaded' })
-    const waitedMs = pausesMs.reduce((sum, one) => sum + one, 0)
+    const waitedMs = pausesMs.reduce((sum, pauseMs) => sum + pauseMs, 0)
     expect(waitedMs).toBeGreaterThan(295_000)
     expect(waitedMs).toBeLessThan(300_000)
   })
 
-  it('keeps to the rate that the service tells of', async () => {
+  it('stays within the rate that the service announces', async () => {
     const limited = (remaining: number) =>
       answerJson(head, 200, {
         ratelimit: `"global";r=${remaining}`,
@@ -164,12 +164,12 @@ describe('the transport', () => {
       })
     const { notes, received } = await clientOf([limited(3), limited(2), limited(1), limited(0), limited(0)])
     for (let calls = 0; calls < 6; calls++) await notes.head()
-    // Two a second: the fourth left none.
+    // Two per second: the fourth answer announces that none is left.
     expect(pausesMs).toEqual([500, 500])
     expect(received).toHaveLength(6)
   })
 
-  it('sends 32 requests at once before it knows whether there is a limit, and any number where there is none', async () => {
+  it('sends 32 concurrent requests before it knows whether there is a limit, and any number if there is none', async () => {
     const { notes, received } = await clientOf([answerJson(head)])
     await Promise.all(Array.from({ length: 200 }, () => notes.head()))
     expect(received).toHaveLength(200)
@@ -184,7 +184,7 @@ describe('the transport', () => {
 })
 
 describe('the errors of the client', () => {
-  it('carry status, code, message, request id and the whole problem', async () => {
+  it('contain status, code, message, request id and the whole problem', async () => {
     const { notes } = await clientOf([answerProblem(409, 'agent_exists')])
     const error = await notes.write({}).catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(ServiceError)
@@ -204,13 +204,13 @@ describe('the errors of the client', () => {
     expect(error).toBeInstanceOf(ServiceError)
   })
 
-  it('tell of an error page that is not JSON by its status', async () => {
+  it('contain the status of an error page that is not JSON', async () => {
     const page: Answer = (_request, response) => void response.writeHead(403).end('<h1>No</h1>')
     const { notes } = await clientOf([page])
     await expect(notes.head()).rejects.toMatchObject({ status: 403, code: 'http_403', problem: {} })
   })
 
-  it('tell of an answer that is not JSON', async () => {
+  it('report an answer that is not JSON', async () => {
     const page: Answer = (_request, response) =>
       void response.writeHead(200, { 'x-request-id': 'r' }).end('<h1>')
     const { notes } = await clientOf([page])
@@ -224,22 +224,22 @@ describe('the errors of the client', () => {
     expect(error).toMatchObject({ status: 0, code: 'network_error' })
   })
 
-  it('are a NetworkError with the code timeout when the time is over', async () => {
+  it('are a NetworkError with the code timeout after the time limit', async () => {
     const { notes, received } = await clientOf([neverAnswers], { timeoutMs: 20 })
     const error = await notes.head().catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(NetworkError)
     expect(error).toMatchObject({ code: 'timeout' })
-    // Not sent again; on a busy machine the time may be over before it arrives.
+    // Not repeated. On a busy machine, the time may end before the first request arrives.
     expect(received.length).toBeLessThan(2)
   })
 
-  it('are the reason of the signal when the caller ends the call', async () => {
+  it('are the reason of the signal when the caller aborts', async () => {
     const controller = new AbortController()
     const { notes } = await clientOf([() => controller.abort(new Error('Enough'))])
     await expect(notes.head({ signal: controller.signal })).rejects.toThrow('Enough')
   })
 
-  it('leave what getToken throws as it is', async () => {
+  it('do not wrap an error of getToken', async () => {
     server = await startScriptedServer(answerJson(head))
     const getToken = () => Promise.reject(new TypeError('No session'))
     const client = new ServiceClient({ url: server.url, getToken })
@@ -249,13 +249,13 @@ describe('the errors of the client', () => {
 })
 
 describe('ping', () => {
-  it('is true when the service answers', async () => {
+  it('is true when the service responds', async () => {
     const { client, received } = await clientOf([answerJson({ status: 'ok' })])
     expect(await client.ping()).toBe(true)
     expect(received[0]?.url).toBe('/healthz')
   })
 
-  it('is false and does not throw when it fails or cannot be reached', async () => {
+  it('is false and does not throw when the service fails or cannot be reached', async () => {
     const { client } = await clientOf([answerProblem(500, 'internal_error'), cutOff])
     expect(await client.ping()).toBe(false)
     expect(await client.ping()).toBe(false)

@@ -5,7 +5,7 @@ import { checkpointVectors, vectorExport } from '../support/proof/checkpoint-vec
 /** An export of the vectors as text. */
 const textOf = (name: string) => `${vectorExport(name).join('\n')}\n`
 
-/** Hash of the last of the first `size` records of the whole export: the next record names it. */
+/** The chain head after `size` records of the whole export: the next record contains it. */
 function headOf(size: number): string {
   const lines = vectorExport('whole')
   const next = JSON.parse(lines[size + 1] ?? '')
@@ -13,13 +13,13 @@ function headOf(size: number): string {
 }
 
 function vectorNamed(name: string) {
-  const vector = checkpointVectors.find((one) => one.name === name)
-  if (vector === undefined) throw new Error(`Expected a vector "${name}"`)
+  const vector = checkpointVectors.find((known) => known.name === name)
+  if (vector === undefined) throw new Error(`Vector "${name}" not found`)
   return vector
 }
 
-describe('a checkpoint that was kept, in the client', () => {
-  it.each(checkpointVectors)('is what the frozen vectors say: $name', async (vector) => {
+describe('an earlier checkpoint, in the client', () => {
+  it.each(checkpointVectors)('is judged as the frozen vector says: $name', async (vector) => {
     const { public_key: publicKey, note: kept, expected } = vector
     const result = await verifyExport(textOf(vector.export), { publicKey, kept })
     if (expected.ok) {
@@ -28,19 +28,19 @@ describe('a checkpoint that was kept, in the client', () => {
     } else expect(result).toMatchObject(expected)
   })
 
-  it('is of the strand, and a note', async () => {
+  it('is refused if it is malformed or of another strand', async () => {
     const { public_key: publicKey, note } = vectorNamed('of the present')
     const verify = (kept: string) => verifyExport(textOf('whole'), { publicKey, kept })
     expect(await verify('x')).toMatchObject({
       ok: false,
       line: 16,
-      reason: 'The checkpoint is no signed note of this form',
+      reason: 'The checkpoint is not a valid signed note',
     })
     const other = note.replaceAll(/[0-9a-f]{64}/g, '0'.repeat(64))
     expect(await verify(other)).toMatchObject({ ok: false, reason: 'The checkpoint is of another strand' })
   })
 
-  it('is compared by the method of the client too, and not at all where none is given', async () => {
+  it('is compared by the method of the client too, if it is given', async () => {
     const client = new ServiceClient({ url: 'http://127.0.0.1:1', apiKey: 'x' })
     const { public_key: publicKey, note: kept } = vectorNamed('between two rotations, by the later key')
     const found = await client.verify(textOf('whole'), { publicKey, kept })
@@ -56,7 +56,7 @@ describe('an answer as of a moment', () => {
   const answer = { chain_head: headOf(7), record_count: 6, checkpoint: past.note }
   const strandExport = textOf('whole')
 
-  it('is verified by the key that signed, alone', async () => {
+  it('is verified by the key that signed, without an export', async () => {
     const [, strand] = /^strandfast\/(.*)\n/.exec(past.note) ?? []
     expect(await verifyAsOf(answer, { publicKey: lastKey })).toEqual({
       ok: true,
@@ -72,7 +72,7 @@ describe('an answer as of a moment', () => {
     }
   })
 
-  const gone = vectorNamed('by the key that the last record counted has rotated away')
+  const rotatedAway = vectorNamed('by the key that the last record counted has rotated away')
   it.each([
     [
       'by another key, without an export',
@@ -89,25 +89,25 @@ describe('an answer as of a moment', () => {
       'The answer has no checkpoint',
     ],
     [
-      'with something else for a checkpoint',
+      'with a malformed checkpoint',
       { ...answer, checkpoint: 'x' },
       lastKey,
       undefined,
-      'The checkpoint of the answer is no signed note of this form',
+      'The checkpoint of the answer is not a valid signed note',
     ],
     [
       'with another count',
       { ...answer, record_count: 7 },
       lastKey,
       undefined,
-      'The checkpoint is of 7 records, the answer of 8',
+      'The checkpoint has 7 records, the answer 8',
     ],
     [
       'with another head',
       { ...answer, chain_head: headOf(6) },
       lastKey,
       strandExport,
-      'The head of the answer is not the one that the strand had',
+      'The head of the answer is not the head of the strand at that moment',
     ],
     [
       'by a key that is not of the strand, with an export',
@@ -126,7 +126,7 @@ describe('an answer as of a moment', () => {
     ],
     [
       'by a key that was rotated away by then, with an export',
-      { chain_head: headOf(9), record_count: 8, checkpoint: gone.note },
+      { chain_head: headOf(9), record_count: 8, checkpoint: rotatedAway.note },
       firstKey,
       strandExport,
       'The export: line 16: The checkpoint is signed by a key that was rotated away before the strand had 9 records',

@@ -9,7 +9,7 @@ import {
   type LoggedHeadResponse,
 } from '../../src/client/index.js'
 import { webCryptoJobs } from '../../src/client/webcrypto.js'
-import { runLater } from '../../src/proof/job.js'
+import { runAsync } from '../../src/proof/job.js'
 import {
   type Consistency,
   type Inclusion,
@@ -25,11 +25,11 @@ const leaves = Array.from({ length: 70 }, (_none, at) => createHash('sha256').up
 const reader: LeafReader = { leaves: (start, end) => leaves.slice(start, end) }
 const rootHex = (size: number) => Buffer.from(treeRoot(size, reader)).toString('hex')
 const hexes = (path: readonly Uint8Array[]) => path.map((hash) => Buffer.from(hash).toString('hex'))
-const leads = (proof: Inclusion) => runLater(leadsToRoot(proof), webCryptoJobs())
-const grows = (proof: Consistency) => runLater(growsFrom(proof), webCryptoJobs())
+const leads = (proof: Inclusion) => runAsync(leadsToRoot(proof), webCryptoJobs())
+const grows = (proof: Consistency) => runAsync(growsFrom(proof), webCryptoJobs())
 
 describe('tree proofs in the client', () => {
-  it('hold for each leaf of each small tree, and for no other', async () => {
+  it('are valid for each leaf of each small tree, and for no other leaf', async () => {
     for (let size = 1; size <= 33; size++) {
       for (let index = 0; index < size; index++) {
         const path = hexes(inclusionPath(index, size, reader))
@@ -43,7 +43,7 @@ describe('tree proofs in the client', () => {
     }
   })
 
-  it('hold between all pairs of trees up to many leaves, and between no others', async () => {
+  it('are valid between all pairs of trees up to many leaves, and between no others', async () => {
     const many = 33
     for (let to = 1; to <= many; to++) {
       for (let from = 1; from <= to; from++) {
@@ -58,7 +58,7 @@ describe('tree proofs in the client', () => {
     }
   })
 
-  it('are of whole hashes', () => {
+  it('consist of whole hashes', () => {
     expect(pathOf(['00'.repeat(32)])).toEqual(['00'.repeat(32)])
     for (const path of [undefined, 'x', ['00'], [`${'00'.repeat(31)}0G`], [7]])
       expect(pathOf(path)).toBeUndefined()
@@ -83,7 +83,7 @@ describe('proofs of a running server', () => {
   })
   afterAll(() => server.stop())
 
-  it('show that a strand only grew since a checkpoint', async () => {
+  it('show that a strand has only grown since a checkpoint', async () => {
     const kept = await client.checkpoint('a')
     await client.collection('a').writeBatch([{ n: 2 }, { n: 3 }, { n: 4 }])
     const proof = await client.consistency('a', 2)
@@ -94,7 +94,8 @@ describe('proofs of a running server', () => {
       from: 2,
       to: 5,
     })
-    // By another library than the client's: the path of 2 in 5 is one node of two leaves, and the last leaf.
+    // Computed with another library than the client's: the path from 2 to 5 is one node of two leaves, and
+    // the last leaf.
     const [pair = '', last = ''] = proof.path
     const node = (left: Uint8Array, right: Uint8Array) => sha256(concatBytes(Uint8Array.of(1), left, right))
     const newer = node(node(hexToBytes(proof.from_root), hexToBytes(pair)), hexToBytes(last))
@@ -109,16 +110,16 @@ describe('proofs of a running server', () => {
       verifyConsistency(kept, await client.log.consistency(1), { publicKey: logKey, keptKey: publicKey }),
     ])
     expect(reasons.map((one) => (one.ok ? 'fine' : one.reason))).toEqual([
-      'The checkpoint that was kept is not signed by the key',
-      'The checkpoint that was kept is not signed by the key',
-      'The first 2 of the 5 records are not shown to be those that were kept',
+      'The earlier checkpoint is not signed by the key',
+      'The earlier checkpoint is not signed by the key',
+      'The proof does not show that the first 2 of 5 records are unchanged',
       'The proof has no checkpoint',
-      'The tail was cut: 5 records were kept, 2 are there',
+      'The tail was cut: the earlier checkpoint has 5 records, the newer one 2',
       'The proof is of another strand',
     ])
   })
 
-  it('show that the log only grew, and where a strand stands by it', async () => {
+  it('show that the log has only grown, and the logged head of a strand', async () => {
     const kept = await client.log.checkpoint()
     const from = Number(kept.split('\n')[1])
     await client.collection('b').write({ n: 2 })
@@ -132,7 +133,7 @@ describe('proofs of a running server', () => {
     expect(before).toMatchObject({ ok: true, size: 2, logSize: from })
   })
 
-  it('are refused with anything in them changed', async () => {
+  it('are refused if anything in them is changed', async () => {
     const proof = await client.log.proof('a')
     const other = await client.log.proof('b')
     const genesis = await new Response(await client.exportStrand({ agent: log, toSeq: 0 })).text()
@@ -145,9 +146,9 @@ describe('proofs of a running server', () => {
     const inRecord = (change: Partial<typeof record>) => inLog({ record: { ...record, ...change } })
     const zeros = '0'.repeat(64)
     const cases: [LoggedHeadResponse, string][] = [
-      [{ ...proof, size: proof.size + 1 }, 'The record of the log tells of another head'],
-      [{ ...proof, hash: zeros }, 'The record of the log tells of another head'],
-      [{ ...proof, strand: zeros }, 'The record of the log tells of another head'],
+      [{ ...proof, size: proof.size + 1 }, 'The record of the log has another head'],
+      [{ ...proof, hash: zeros }, 'The record of the log has another head'],
+      [{ ...proof, strand: zeros }, 'The record of the log has another head'],
       [inRecord({ body: record.body.replace(proof.hash, zeros) }), 'The record of the log is not of heads'],
       [inRecord({ salt: '0'.repeat(32) }), 'The record of the log is not of heads'],
       [inRecord({ sig: '0'.repeat(128) }), 'The record of the log is not signed by the key'],
@@ -155,13 +156,13 @@ describe('proofs of a running server', () => {
         inRecord({ h: record.h.replace('sys/heads', 'sys/headz') }),
         'The record of the log is not signed by the key',
       ],
-      [inRecord({ h: 'x' }), 'The record of the log is none'],
+      [inRecord({ h: 'x' }), 'The record of the log is malformed'],
       [inLog({ record: JSON.parse(lines[1] ?? '') }), 'The checkpoint is of another strand'],
-      [inLog({ path: ['x'] }), 'The record of the log is none'],
-      [inLog({ path: [...proof.log.path, zeros] }), 'The record is not shown to be in the log'],
+      [inLog({ path: ['x'] }), 'The record of the log is malformed'],
+      [inLog({ path: [...proof.log.path, zeros] }), 'The proof does not show that the record is in the log'],
       [
         inLog({ path: other.log.path.map(() => zeros).concat(zeros) }),
-        'The record is not shown to be in the log',
+        'The proof does not show that the record is in the log',
       ],
       [
         inLog({ checkpoint: await client.checkpoint('a') }),

@@ -6,7 +6,7 @@ const results = 'token=a.b.c&refresh_token=r-1&token_type=Bearer&expires_in=3600
 const signedIn = { token: 'a.b.c', refresh_token: 'r-1', expires_in: 3_600, email: 'ada@example.org' }
 
 let client: ServiceClient
-/** What the address bar shows. */
+/** The address in the address bar. */
 let shown: string
 
 beforeEach(() => {
@@ -15,7 +15,7 @@ beforeEach(() => {
 
 afterEach(() => vi.unstubAllGlobals())
 
-/** Opens a page of the browser. */
+/** Opens a page in the browser. */
 function open(address: string): void {
   shown = address
   vi.stubGlobal('location', { href: address })
@@ -38,8 +38,8 @@ function codeOf(take: () => unknown): string | undefined {
   }
 }
 
-describe('the address that a sign-in starts at', () => {
-  it('is that of the provider’s route, of the client’s namespace', () => {
+describe('the address at which a sign-in starts', () => {
+  it('is the provider’s route in the client’s namespace', () => {
     const redirectUri = 'https://app.example.com/cb?next=/x&y=1'
     const { oauth } = client.auth
     expect(oauth.authorizeUrl('github', { redirectUri })).toBe(
@@ -52,7 +52,7 @@ describe('the address that a sign-in starts at', () => {
   })
 })
 
-describe('the page that the user comes back to', () => {
+describe('the page to which the user returns', () => {
   it('signs in by the fragment and cleans the address bar', () => {
     open(`https://app.example.com/cb?next=%2Fx#${results}`)
     const sessions: unknown[] = []
@@ -63,13 +63,13 @@ describe('the page that the user comes back to', () => {
     expect(sessions).toHaveLength(1)
   })
 
-  it('signs in by the query and leaves what else is in it as it is', () => {
+  it('signs in by the query and does not change other parameters', () => {
     open(`https://app.example.com/cb?next=%2Fa%20b+c&${results}&flag#place`)
     expect(client.auth.oauth.takeFromQuery()).toEqual(signedIn)
     expect(shown).toBe('https://app.example.com/cb?next=%2Fa%20b+c&flag#place')
   })
 
-  it('stays as it is when nobody comes back to it', () => {
+  it('does not change when its address contains no result of a sign-in', () => {
     for (const address of [
       'https://app.example.com/cb',
       'https://app.example.com/cb?token=x#section',
@@ -84,12 +84,12 @@ describe('the page that the user comes back to', () => {
     expect(client.auth.session).toBeUndefined()
   })
 
-  it('tells why a sign-in came to nothing, and keeps whom it has', () => {
+  it('throws an error that says why a sign-in failed, and keeps the current session', () => {
     client.auth.setSession({ token: 'mine', refresh_token: 'r-0' })
-    const refused = 'error=access_denied&error_description=The+provider+does+not+call+the+e-mail+verified'
+    const refused = 'error=access_denied&error_description=The+provider+has+not+verified+the+e-mail'
     open(`https://app.example.com/cb#${refused}`)
     expect(codeOf(() => client.auth.oauth.takeFromFragment())).toBe(
-      '401 access_denied: The provider does not call the e-mail verified',
+      '401 access_denied: The provider has not verified the e-mail',
     )
     expect(shown).toBe('https://app.example.com/cb')
     open('https://app.example.com/cb?error=temporarily_unavailable')
@@ -98,8 +98,8 @@ describe('the page that the user comes back to', () => {
   })
 })
 
-describe('the server that the user comes back to', () => {
-  it('signs in by the address that it was asked for, whole or without a host', () => {
+describe('the server to which the user returns', () => {
+  it('signs in by the requested address, with or without a host', () => {
     for (const address of [`/cb?${results}`, new URL(`https://app.example.com/cb?${results}`)]) {
       const own = new ServiceClient({ url })
       expect(own.auth.oauth.takeFromQuery(address)).toEqual(signedIn)

@@ -22,7 +22,7 @@ afterAll(() => server.stop())
 const password = 'nine slow herons by the weir'
 
 describe('administration of organisms', () => {
-  it('makes, shows and lists them, and their agents', async () => {
+  it('creates, reads and lists organisms and their agents', async () => {
     const made = await admin.organisms.create({ name: 'Nameless' })
     expect(made.organism_id).toMatch(/^org_/)
     const seedHex = '5b'.repeat(32)
@@ -37,11 +37,11 @@ describe('administration of organisms', () => {
     expect(total).toBe(2)
   })
 
-  it('answers the same under one idempotency key, and tells of what is not there', async () => {
+  it('returns the same answer for the same idempotency key, and an error for an unknown organism', async () => {
     const options = { idempotencyKey: 'client-once' }
     const first = await admin.organisms.create({ name: 'Once' }, options)
     expect(await admin.organisms.create({ name: 'Once' }, options)).toEqual(first)
-    await expect(admin.organisms.get('nobody')).rejects.toBeInstanceOf(NotFoundError)
+    await expect(admin.organisms.get('unknown')).rejects.toBeInstanceOf(NotFoundError)
     await expect(admin.organisms.initAuth('acme')).rejects.toMatchObject({ code: 'namespace_exists' })
     const guest = new ServiceClient({ url: server.url })
     await expect(guest.organisms.list()).rejects.toMatchObject({ status: 401 })
@@ -49,7 +49,7 @@ describe('administration of organisms', () => {
 })
 
 describe('the client of an organism', () => {
-  it('signs its users in, and reaches its agents with their token', async () => {
+  it('signs in its users, and calls its agents with their tokens', async () => {
     const conditions = [{ field: 'owner', op: 'eq', value: '$jwt.sub' }]
     const body = { policies: [{ actions: ['read', 'write'], conditions }] }
     expect((await call(server, 'PUT /v1/agents/acme::notes/policies', { body })).status).toBe(200)
@@ -65,7 +65,7 @@ describe('the client of an organism', () => {
     expect((await acme.auth.logout()).sessions).toBe(1)
   })
 
-  it('holds its session apart from that of the client that it was made of', async () => {
+  it('has a separate session from the client that created it', async () => {
     const client = new ServiceClient({ url: server.url, token: 'not.for.organisms' })
     await client.auth.register({ email: 'eve@example.org', password })
     const acme = client.organism('acme')

@@ -40,16 +40,16 @@ async function clientOf(...answers: Answer[]) {
 
 const bytes = (...values: number[]) => Uint8Array.from(values).buffer
 
-/** Puts a browser's credentials in place. */
+/** Replaces the browser's credentials. @returns the options of the calls */
 function stubCredentials(given: { create?: unknown; get?: unknown }) {
-  const asked: CredentialCreationOptions[] = []
+  const calls: CredentialCreationOptions[] = []
   const answer = (result: unknown) => async (options: CredentialCreationOptions) => {
-    asked.push(options)
+    calls.push(options)
     return result
   }
   vi.stubGlobal('navigator', { credentials: { create: answer(given.create), get: answer(given.get) } })
   vi.stubGlobal('PublicKeyCredential', () => undefined)
-  return asked
+  return calls
 }
 
 describe('base64url', () => {
@@ -58,19 +58,19 @@ describe('base64url', () => {
     ['_w', [255]],
     ['-_8', [251, 255]],
     ['AAEC', [0, 1, 2]],
-  ])('%j stands for the bytes %j, both ways', (text, values) => {
+  ])('%j encodes the bytes %j, and decodes to them', (text, values) => {
     expect([...fromBase64Url(text)]).toEqual(values)
     expect(toBase64Url(bytes(...values))).toBe(text)
   })
 })
 
-describe('the passkeys of the auth part', () => {
-  it('register by the browser, whatever class its credential is of', async () => {
+describe('the passkeys of the auth client', () => {
+  it('register with the browser, even if its credential has another class', async () => {
     const { auth, sent } = await clientOf(answerJson(creation), answerJson({ verified: true }))
     const response = { clientDataJSON: bytes(1), attestationObject: bytes(2), getTransports: () => ['usb'] }
-    const asked = stubCredentials({ create: { rawId: bytes(10), response } })
+    const calls = stubCredentials({ create: { rawId: bytes(10), response } })
     expect(await auth.passkeys.register()).toEqual({ verified: true })
-    const { publicKey } = asked[0] ?? {}
+    const { publicKey } = calls[0] ?? {}
     expect(publicKey?.challenge).toEqual(Uint8Array.of(255, 254, 253))
     expect(publicKey?.user.id).toEqual(Uint8Array.of(1, 2))
     const excluded = { id: Uint8Array.of(10), type: 'public-key', transports: ['usb'] }
@@ -89,7 +89,7 @@ describe('the passkeys of the auth part', () => {
     ])
   })
 
-  it('sign in with an e-mail or without one, and hold the new session', async () => {
+  it('sign in with or without an e-mail, and set the new session', async () => {
     const { user_id, ...open } = { user_id: 'usr_1', ...request.request_options, allowCredentials: undefined }
     const any = { ...request, request_options: open }
     const { auth, sent } = await clientOf(
@@ -100,12 +100,12 @@ describe('the passkeys of the auth part', () => {
     )
     const response = { clientDataJSON: bytes(1), authenticatorData: bytes(2), signature: bytes(3) }
     const userHandle = new TextEncoder().encode(user_id).buffer
-    const asked = stubCredentials({ get: { rawId: bytes(10), response: { ...response, userHandle } } })
+    const calls = stubCredentials({ get: { rawId: bytes(10), response: { ...response, userHandle } } })
     expect(await auth.passkeys.signIn('ada@example.org')).toEqual(tokens)
     expect(auth.session).toMatchObject({ token: 'jwt-2' })
     await auth.passkeys.signIn()
     expect(auth.session).toMatchObject({ token: 'jwt-3' })
-    const [named, unnamed] = asked.map(({ publicKey }) => publicKey)
+    const [named, unnamed] = calls.map(({ publicKey }) => publicKey)
     expect(named).toMatchObject({ allowCredentials: [{ id: Uint8Array.of(10), type: 'public-key' }] })
     expect(unnamed).not.toHaveProperty('allowCredentials')
     const assertion = {
@@ -124,7 +124,7 @@ describe('the passkeys of the auth part', () => {
     ])
   })
 
-  it('say where there are none, before the service is asked', async () => {
+  it('reject without a request on a platform without passkeys', async () => {
     const { auth, sent } = await clientOf()
     for (const call of [auth.passkeys.register(), auth.passkeys.signIn()]) {
       await expect(call).rejects.toMatchObject({ status: 0, code: 'passkeys_not_supported' })
@@ -132,7 +132,7 @@ describe('the passkeys of the auth part', () => {
     expect(sent()).toEqual([])
   })
 
-  it('give what the browser throws when the user declines, and nothing is sent', async () => {
+  it('reject with the error of the browser when the user declines, and send nothing', async () => {
     const { auth, sent } = await clientOf(answerJson(request))
     const declined = new DOMException('Declined', 'NotAllowedError')
     vi.stubGlobal('navigator', { credentials: { get: () => Promise.reject(declined) } })
@@ -141,7 +141,7 @@ describe('the passkeys of the auth part', () => {
     expect(sent()).toHaveLength(1)
   })
 
-  it('are listed and deleted by their id, which can be no other path', async () => {
+  it('are listed and deleted by their ids, which cannot lead to another path', async () => {
     const { auth, sent } = await clientOf(
       answerJson({ passkeys: [] }),
       answerJson({ deleted: true, id: 'Cg' }),

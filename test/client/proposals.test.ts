@@ -4,7 +4,7 @@ import { startServer, testRootKey, type TestServer } from '../support/server/ser
 
 let server: TestServer
 let root: ServiceClient
-/** Decides about what the root key proposes. */
+/** Decides about the proposals of the root key. */
 let decider: ServiceClient
 
 beforeAll(async () => {
@@ -21,14 +21,14 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 describe('proposals, against a running server', () => {
-  it('are made, listed, approved, rejected and cancelled', async () => {
+  it('are created, listed, approved, rejected and cancelled', async () => {
     await root.createAgent('guarded', undefined, 'protected')
     const guarded = root.agent('guarded')
     const ids: string[] = []
     for (const n of [1, 2, 3]) {
-      const asked = await guarded.deleteRecord((await guarded.write({ n })).id)
-      if (!('proposal_id' in asked)) throw new Error('Expected a proposal')
-      ids.push(asked.proposal_id)
+      const proposed = await guarded.deleteRecord((await guarded.write({ n })).id)
+      if (!('proposal_id' in proposed)) throw new Error('Expected a proposal')
+      ids.push(proposed.proposal_id)
     }
     const [first = '', second = '', third = ''] = ids
     const listed: string[] = []
@@ -44,7 +44,7 @@ describe('proposals, against a running server', () => {
     expect((await guarded.latest()).records.map(({ data }) => data['n'])).toEqual([3, 2])
   })
 
-  it('stand in for changes of an agent, which happen at once where its zone is free', async () => {
+  it('are created by changes of an agent, unless its zone is free, where changes apply immediately', async () => {
     await root.createAgent('open', undefined, 'free')
     const open = root.agent('open')
     const rotated = await open.rotateKey()
@@ -56,7 +56,7 @@ describe('proposals, against a running server', () => {
 })
 
 describe('row policies, against a running server', () => {
-  it('are replaced at once or by a proposal, with warnings, and shown', async () => {
+  it('are replaced immediately or by a proposal, with warnings, and read', async () => {
     await root.createAgent('shared', undefined, 'free')
     const shared = root.agent('shared')
     expect(await shared.policies()).toEqual({ agent_id: 'shared', policies: [] })

@@ -29,7 +29,7 @@ interface Note {
 }
 
 describe('a handle', () => {
-  it('writes a collection by its own route and an agent by its own', async () => {
+  it('writes to a collection and to an agent by different routes', async () => {
     const { client, received } = await clientOf(answerJson({ id: hash }, 201))
     await client.collection<Pick<Note, 'title'>>('notes').write({ title: 'x' })
     await client.agent('acme::notes').write({ title: 'x' }, { type: 'note', ifMatch: `sha256:${hash}` })
@@ -42,7 +42,7 @@ describe('a handle', () => {
     expect(received.map(({ headers }) => headers['if-match'])).toEqual([undefined, `"${hash}"`, undefined])
   })
 
-  it('sends a batch in order and gives the results', async () => {
+  it('sends a batch in order and returns the results', async () => {
     const refused = { error: { code: 'too_large', detail: 'Expected less' } }
     const { client, received } = await clientOf(
       answerJson({ results: [{ id: 'a', timestamp_ms: 7 }, refused] }, 201),
@@ -66,7 +66,7 @@ describe('a handle', () => {
     expectTypeOf(() => notes.writeBatch([], { atomic: false })).returns.resolves.toEqualTypeOf<BatchItem[]>()
   })
 
-  it('reads a record of a collection from its agent, with data beside payload', async () => {
+  it('reads a record of a collection from its agent, and adds data', async () => {
     const { client, received } = await clientOf(answerJson(bare))
     const record = await client.collection<Note>('notes').get(`sha256:${hash}`)
     expect(record.data).toBe(record.payload)
@@ -75,7 +75,7 @@ describe('a handle', () => {
     expectTypeOf(record).toEqualTypeOf<RecordView<Note>>()
   })
 
-  it('asks for the twenty latest records unless told otherwise', async () => {
+  it('requests the twenty latest records by default', async () => {
     const { client, received } = await clientOf(answerJson({ records: [bare], next_cursor: null }))
     const { records } = await client.agent().latest()
     await client.agent().latest(3)
@@ -87,7 +87,7 @@ describe('a handle', () => {
     ])
   })
 
-  it('gives empty records where an answer has none, and the head of a chain_head query', async () => {
+  it('returns empty records if an answer has none, and the head of a chain_head query', async () => {
     const { client } = await clientOf(answerJson({ chain_head: hash, seq: 4 }))
     const result = await client.agent().query({ type: 'chain_head' })
     expect(result).toEqual({ chain_head: hash, seq: 4, records: [], next_cursor: null })
@@ -104,7 +104,7 @@ describe('a handle', () => {
     expect(received.map(({ body }) => JSON.parse(body).cursor)).toEqual([undefined, 'c1', 'c2'])
   })
 
-  it('hands on each warning of the pages of a query once', async () => {
+  it('reports each warning in the pages of a query once', async () => {
     const page = (next: string | null, ...warnings: string[]) =>
       answerJson({ records: [], next_cursor: next, ...(warnings.length > 0 && { warnings }) })
     const { client } = await clientOf(
@@ -119,13 +119,13 @@ describe('a handle', () => {
     expect(warned).toEqual(['one', 'two'])
   })
 
-  it('stops with an error when a cursor does not move on', async () => {
+  it('stops with an error when a cursor does not advance', async () => {
     const { client } = await clientOf(answerJson({ records: [], next_cursor: 'c1' }))
     const rows = client.agent().queryAll({ type: 'latest' })
     await expect(rows.next()).rejects.toMatchObject({ code: 'invalid_response' })
   })
 
-  it('deletes, restores, and tells head and status', async () => {
+  it('deletes and restores records, and reads head and status', async () => {
     const { client, received } = await clientOf(answerJson({ record_id: hash, state: 'deleted', seq: 2 }))
     const notes = client.collection('notes')
     expect(await notes.deleteRecord(hash)).toEqual({ record_id: hash, state: 'deleted', seq: 2 })
@@ -170,7 +170,7 @@ describe('the client', () => {
     ])
   })
 
-  it('lists all agents, page after page', async () => {
+  it('lists all agents, page by page', async () => {
     const { client, received } = await clientOf(
       answerJson({ agents: ['a', 'b'], total: 3, next_cursor: 'b' }),
       answerJson({ agents: ['c'], total: 3, next_cursor: null }),
@@ -197,7 +197,7 @@ describe('the client', () => {
     expect(received[0]?.headers['content-type']).toBe('application/json')
   })
 
-  it('asks for checkpoint, proof and export', async () => {
+  it('requests checkpoint, proof and export', async () => {
     const { client, received } = await clientOf((_request, response) => void response.end('{}'))
     expect(await client.checkpoint()).toBe('{}')
     await client.proof('ledger', hash)
@@ -238,7 +238,7 @@ describe('an ingest of many records', () => {
     expect(lines.at(-1)).toBe('')
   })
 
-  it('gives what the source throws, not a failure of the network', async () => {
+  it('rejects with the error of the source, not with a network failure', async () => {
     const { client } = await clientOf(answerJson(summary(1)))
     async function* source(): AsyncGenerator<object> {
       yield { n: 1 }
@@ -247,7 +247,7 @@ describe('an ingest of many records', () => {
     await expect(client.ingestMany('sensors', source())).rejects.toThrow(new RangeError('The sensor is off'))
   })
 
-  it('sends chunks and joins their summaries, with lines counted through', async () => {
+  it('sends chunks and combines their summaries, with continuous line numbers', async () => {
     const { client, received } = await clientOf(
       answerJson(summary(1, { rejected: 1, errors: [{ line: 2, code: 'too_large', detail: 'x' }] })),
       answerJson(
@@ -260,17 +260,17 @@ describe('an ingest of many records', () => {
       ),
     )
     const big = { text: 'x'.repeat(600_000) }
-    const joined = await client.ingestMany('sensors', [big, big, { last: true }], {
+    const combined = await client.ingestMany('sensors', [big, big, { last: true }], {
       upload: 'chunks',
       onError: 'skip',
     })
     expect(received.map(({ body }) => body.split('\n').length - 1)).toEqual([2, 1])
     expect(new Set(received.map(({ headers }) => headers['idempotency-key'])).size).toBe(2)
-    expect(joined).toMatchObject({ accepted: 1, rejected: 2, first_seq: 1, last_seq: 1 })
-    expect(joined.errors.map(({ line }) => line)).toEqual([2, 3])
+    expect(combined).toMatchObject({ accepted: 1, rejected: 2, first_seq: 1, last_seq: 1 })
+    expect(combined.errors.map(({ line }) => line)).toEqual([2, 3])
   })
 
-  it('sends one chunk when nothing may be written unless all is', async () => {
+  it('sends one chunk when the ingest is all or nothing', async () => {
     const { client, received } = await clientOf(answerJson(summary(3)))
     const big = { text: 'x'.repeat(600_000) }
     await client.ingestMany('sensors', [big, big, big], { upload: 'chunks', onError: 'reject_all' })

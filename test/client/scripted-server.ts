@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
 
-/** A request as it came in, its body read. */
+/** A received request with its body. */
 export interface Received {
   method: string
   url: string
@@ -10,26 +10,26 @@ export interface Received {
   body: string
 }
 
-/** Answers one request. Destroying the socket cuts the answer off. */
+/** Answers one request. Destroying the socket interrupts the response. */
 export type Answer = (request: Received, response: ServerResponse) => void | Promise<void>
 
-/** A real HTTP server on the loopback that answers by script: what a network and a failing server do. */
+/** A real HTTP server on loopback with scripted answers, to simulate a network and a failing server. */
 export interface ScriptedServer {
   url: string
   received: Received[]
   stop: () => Promise<void>
 }
 
-/** The n-th request gets the n-th answer; the last answer serves all later ones. */
+/** Starts a server. The n-th request gets the n-th answer; later requests get the last one. */
 export async function startScriptedServer(...answers: Answer[]): Promise<ScriptedServer> {
   const received: Received[] = []
   const server = createServer(async (incoming, response) => {
     const { method = '', url = '', headers } = incoming
-    const place = received.length
+    const index = received.length
     const request: Received = { method, url, headers, body: '' }
     received.push(request)
     request.body = await text(incoming)
-    await answers[Math.min(place, answers.length - 1)]?.(request, response)
+    await answers[Math.min(index, answers.length - 1)]?.(request, response)
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -65,7 +65,7 @@ export function answerProblem(status: number, code: string, headers: Record<stri
   }
 }
 
-/** Cuts the connection before any answer. */
+/** Closes the connection without a response. */
 export const cutOff: Answer = (_request, response) => {
   response.socket?.destroy()
 }

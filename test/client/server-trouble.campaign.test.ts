@@ -10,10 +10,13 @@ import {
 import { freePort } from '../support/server/free-port.js'
 import { startServer } from '../support/server/server.js'
 
-/** Waits that are known and not waited for, but for a moment in which others may run. */
-const soon = { ...systemTiming, pause: (_ms: number, signal: AbortSignal) => systemTiming.pause(20, signal) }
+/** Timing whose pauses are all 20 ms, so that other tasks can run. */
+const shortPauses = {
+  ...systemTiming,
+  pause: (_ms: number, signal: AbortSignal) => systemTiming.pause(20, signal),
+}
 
-/** Events as they come, and a promise of the moment when there are so many of them. */
+/** Collects events; its promise resolves when a given number has arrived. */
 function collected() {
   const events: StreamEvent[] = []
   const waiting: { count: number; resolve: () => void }[] = []
@@ -32,10 +35,10 @@ function collected() {
 }
 
 describe('subscriptions over a restart of the server', () => {
-  it('tell of each record exactly once, of one agent and of all, whether it stopped or was killed', async () => {
+  it('deliver each record of one agent and of all exactly once, whether the server stopped or was killed', async () => {
     const port = String(await freePort())
     let server = await startServer({ env: { SERVICE_PORT: port } })
-    const client = new ServiceClient({ url: server.url, apiKey: server.rootKey, timing: soon })
+    const client = new ServiceClient({ url: server.url, apiKey: server.rootKey, timing: shortPauses })
     const [one, all] = [collected(), collected()]
     try {
       await client.collection('a').writeBatch([{ n: 1 }, { n: 2 }])
@@ -61,7 +64,7 @@ describe('subscriptions over a restart of the server', () => {
     }
   })
 
-  it('go on in a later subscription from a cursor that was kept', async () => {
+  it('continue in a later subscription from a stored cursor', async () => {
     const server = await startServer()
     const client = new ServiceClient({ url: server.url, apiKey: server.rootKey })
     const [first, second] = [collected(), collected()]
@@ -70,7 +73,7 @@ describe('subscriptions over a restart of the server', () => {
       const earlier = await new Promise<Subscription>((resolve) => {
         const subscription = client.subscribeAgent('kept', first.onEvent, {
           since: 0,
-          // The cursor moves once the callback is through.
+          // The cursor advances after the callback.
           onCaughtUp: () => queueMicrotask(() => resolve(subscription)),
         })
       })
@@ -88,10 +91,10 @@ describe('subscriptions over a restart of the server', () => {
 })
 
 describe('calls', () => {
-  it('outlast a restart of the server, and a write is written once', async () => {
+  it('survive a restart of the server, and a write is written once', async () => {
     const port = String(await freePort())
     let server = await startServer({ env: { SERVICE_PORT: port } })
-    // The server is back by the time of the second try.
+    // The server is back before the second attempt.
     const pause = async () => {
       server = await startServer({ env: { SERVICE_PORT: port }, dataDir: server.dataDir })
     }
@@ -107,15 +110,15 @@ describe('calls', () => {
     }
   })
 
-  it('fail by NetworkError where nothing answers, and ping says so', async () => {
+  it('fail with a NetworkError if no server responds, and ping returns false', async () => {
     const url = `http://127.0.0.1:${await freePort()}`
-    const client = new ServiceClient({ url, timing: soon, timeoutMs: 500 })
+    const client = new ServiceClient({ url, timing: shortPauses, timeoutMs: 500 })
     await expect(client.agent().head()).rejects.toBeInstanceOf(NetworkError)
     await expect(client.agent().head()).rejects.toBeInstanceOf(ServiceError)
     expect(await client.ping()).toBe(false)
   })
 
-  it('lose no write of a thousand at once under the default rate limit', async () => {
+  it('lose none of a thousand concurrent writes under the default rate limit', async () => {
     const server = await startServer({ env: { SERVICE_RATE_LIMIT_RPS: '100' } })
     try {
       const client = new ServiceClient({ url: server.url, apiKey: server.rootKey })
@@ -128,7 +131,7 @@ describe('calls', () => {
     }
   })
 
-  it('lose no write while the server is killed and started again', async () => {
+  it('lose no write while the server is killed and restarted', async () => {
     const env = { SERVICE_PORT: String(await freePort()) }
     let server = await startServer({ env })
     try {
@@ -146,7 +149,7 @@ describe('calls', () => {
     }
   })
 
-  it('wait as long as Retry-After asks when there were too many', async () => {
+  it('wait as long as Retry-After says after too many calls', async () => {
     const server = await startServer({ env: { SERVICE_RATE_LIMIT_RPS: '1', SERVICE_RATE_LIMIT_BURST: '1' } })
     try {
       const pauses: number[] = []
@@ -156,7 +159,8 @@ describe('calls', () => {
       }
       const clientBy = (timing: typeof systemTiming) =>
         new ServiceClient({ url: server.url, apiKey: server.rootKey, timing })
-      // A client that has seen no answer yet cannot pace itself: it is refused what another has just used up.
+      // A client that has seen no answer does not know the limit: another client has just used it up, so this
+      // one is refused.
       for (let tries = 0; pauses.length === 0 && tries < 10; tries++) {
         await clientBy(systemTiming).agent().head()
         await clientBy({ ...systemTiming, pause })
@@ -169,7 +173,7 @@ describe('calls', () => {
     }
   })
 
-  it('end by their AbortSignal, streams too', async () => {
+  it('are aborted by their AbortSignal, streams too', async () => {
     const server = await startServer()
     const client = new ServiceClient({ url: server.url, apiKey: server.rootKey })
     try {
@@ -199,8 +203,8 @@ describe('calls', () => {
   })
 })
 
-describe('the rate that a server tells of', () => {
-  it('is kept to by answers of 200 and 201 alone: more calls than there is room for, and none is refused', async () => {
+describe('the rate limit that a server announces', () => {
+  it('is respected from answers of 200 and 201: no call is refused although there are more calls than the limit allows', async () => {
     const server = await startServer({
       env: { SERVICE_RATE_LIMIT_RPS: '100', SERVICE_RATE_LIMIT_BURST: '100' },
     })

@@ -28,7 +28,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-/** Resolves once `count` events have come. */
+/** Resolves when `count` events have arrived. */
 function eventsOf(count: number, subscribe: (onEvent: (event: StreamEvent) => void) => Subscription) {
   return new Promise<StreamEvent[]>((resolve) => {
     const events: StreamEvent[] = []
@@ -47,8 +47,8 @@ async function seqsOf(rows: AsyncIterable<{ seq: number }>): Promise<number[]> {
   return seqs
 }
 
-describe('the server and who asks it', () => {
-  it('are told to an administrator', async () => {
+describe('information about the server and the caller', () => {
+  it('is returned to an administrator', async () => {
     const { kind, scopes } = await client.whoAmI()
     expect([kind, scopes]).toEqual(['root', ['admin:*']])
     const { version, shards, settings } = await client.server()
@@ -61,7 +61,7 @@ describe('the server and who asks it', () => {
     expect(settings.find(({ name }) => name === 'SERVICE_ROOT_API_KEY')).toMatchObject({ value: null })
   })
 
-  it('has a page of agents with their status', async () => {
+  it('includes pages of agents with their status', async () => {
     await client.createAgent('table-a', undefined, 'free')
     await client.createAgent('table-b', undefined, 'free')
     await client.agent('table-b').write({ n: 1 })
@@ -75,10 +75,10 @@ describe('the server and who asks it', () => {
     expect(next.statuses).toMatchObject([{ agent_id: 'table-b', record_count: 1 }])
   })
 
-  it('are not told without a credential', async () => {
-    const nobody = new ServiceClient({ url: server.url })
-    await expect(nobody.whoAmI()).rejects.toMatchObject({ status: 401 })
-    await expect(nobody.server()).rejects.toMatchObject({ status: 401 })
+  it('is refused without a credential', async () => {
+    const anonymous = new ServiceClient({ url: server.url })
+    await expect(anonymous.whoAmI()).rejects.toMatchObject({ status: 401 })
+    await expect(anonymous.server()).rejects.toMatchObject({ status: 401 })
   })
 })
 
@@ -87,7 +87,7 @@ describe('records, against a running server', () => {
     expect(await client.ping()).toBe(true)
   })
 
-  it('writes to a collection that emerges, and reads it back', async () => {
+  it('writes to a new collection, and reads the records', async () => {
     const readings = client.collection<Reading>('readings')
     const first = await readings.write({ sensor: 'a', celsius: 20.5 })
     const second = await readings.write({ sensor: 'b', celsius: 19 }, { type: 'reading' })
@@ -111,7 +111,7 @@ describe('records, against a running server', () => {
     expect(await readings.status()).toMatchObject({ zone: 'governed', record_count: 2 })
   })
 
-  it('has the time of a record in milliseconds and as a date, wherever it is shown', async () => {
+  it('has the time of a record in milliseconds and as a date in every answer', async () => {
     const beganMs = Date.now() - 1_000
     const dated = client.collection('dated')
     const written = await dated.write({ n: 1 })
@@ -138,7 +138,7 @@ describe('records, against a running server', () => {
     expect(event?.timestamp).toEqual(written.timestamp)
   })
 
-  it('names the list where a value is to be one of a list', async () => {
+  it('lists the allowed values in an error', async () => {
     // @ts-expect-error No such zone.
     const zone: Zone = 'frozen'
     await expect(client.createAgent('listed', undefined, zone)).rejects.toMatchObject({
@@ -151,15 +151,15 @@ describe('records, against a running server', () => {
     })
   })
 
-  it('tells apart a record that does not exist, and an agent that does not', async () => {
+  it('distinguishes a missing record from a missing agent', async () => {
     await client.collection('known').write({ n: 1 })
     const missing = client.agent('known').get('ab'.repeat(32))
     await expect(missing).rejects.toBeInstanceOf(NotFoundError)
     await expect(missing).rejects.toMatchObject({ code: 'record_not_found' })
-    await expect(client.agent('nobody').write({ n: 1 })).rejects.toMatchObject({ code: 'agent_not_found' })
+    await expect(client.agent('anonymous').write({ n: 1 })).rejects.toMatchObject({ code: 'agent_not_found' })
   })
 
-  it('refuses a write onto a head that has moved', async () => {
+  it('refuses a write with ifMatch when the head has changed', async () => {
     const notes = client.collection('guarded')
     const first = await notes.write({ n: 1 })
     const second = await notes.write({ n: 2 }, { ifMatch: first.hash })
@@ -177,7 +177,7 @@ describe('records, against a running server', () => {
     expect((await notes.head()).record_count).toBe(1)
   })
 
-  it('writes a batch whole or not at all, or the good ones when asked', async () => {
+  it('writes all of a batch or none or, if not atomic, the valid records', async () => {
     const batch = client.collection('batch')
     const results = await batch.writeBatch([{ n: 1 }, { n: 2 }, { n: 3 }])
     expect(results.map(({ seq }) => seq)).toEqual([1, 2, 3])
@@ -189,7 +189,7 @@ describe('records, against a running server', () => {
     expect(bad).toMatchObject({ error: { code: 'too_large' } })
   })
 
-  it('pages through a long query', async () => {
+  it('reads all pages of a long query', async () => {
     const long = client.collection('long')
     await long.writeBatch(Array.from({ length: 250 }, (_, n) => ({ n })))
     const rows = long.queryAll({ type: 'time_range', from_ts: 0, limit: 100 })
@@ -220,7 +220,7 @@ describe('records, against a running server', () => {
 })
 
 describe('agents, against a running server', () => {
-  it('creates one from its seed, once', async () => {
+  it('are created from a seed, once', async () => {
     const { publicHex } = keyPair(7)
     const made = await client.createAgent('seeded', '07'.repeat(32), 'protected')
     expect(made).toMatchObject({ agent_id: 'seeded', zone: 'protected', public_key: publicHex })
@@ -230,7 +230,7 @@ describe('agents, against a running server', () => {
     await expect(sameKey).rejects.toMatchObject({ status: 409, code: 'key_in_use' })
   })
 
-  it('lists them all, or some', async () => {
+  it('are listed, all or by prefix', async () => {
     for (const name of ['list-a', 'list-b', 'list-c']) await client.createAgent(name, undefined, 'free')
     const listed = await client.listAgents({ prefix: 'list-' })
     expect(listed).toEqual({ agents: ['list-a', 'list-b', 'list-c'], total: 3 })
@@ -238,22 +238,22 @@ describe('agents, against a running server', () => {
     expect((await client.listAgents()).agents).toContain('default')
   })
 
-  it('refuses a credential that is none', async () => {
-    const stranger = new ServiceClient({ url: server.url, apiKey: 'x'.repeat(40) })
-    await expect(stranger.listAgents()).rejects.toMatchObject({ status: 401 })
+  it('are not listed for an unknown credential', async () => {
+    const other = new ServiceClient({ url: server.url, apiKey: 'x'.repeat(40) })
+    await expect(other.listAgents()).rejects.toMatchObject({ status: 401 })
     await expect(new ServiceClient({ url: server.url }).listAgents()).rejects.toMatchObject({ status: 401 })
   })
 })
 
 describe('ingest, against a running server', () => {
-  it('takes one record', async () => {
+  it('writes one record', async () => {
     await client.createAgent('one', undefined, 'free')
     const { id } = await client.ingest('one', { n: 1 })
     expect((await client.agent('one').get(id)).data).toEqual({ n: 1 })
   })
 
   it.each(['stream', 'chunks'] as const)(
-    'takes many in order as %s, and names the lines refused',
+    'writes many records in order as %s, and reports the refused lines',
     async (upload) => {
       const agent = `many-${upload}`
       await client.createAgent(agent, undefined, 'free')
@@ -268,9 +268,9 @@ describe('ingest, against a running server', () => {
     },
   )
 
-  // Such an upload was answered as if it had been taken.
+  // Regression: such an upload was reported as successful.
   it.each(['stream', 'chunks'] as const)(
-    'throws where every record of an ingest is refused, sent as %s',
+    'throws if every record of an ingest is refused, sent as %s',
     async (upload) => {
       const bad = Array.from({ length: 4 }, () => ({ text: 'x'.repeat(300_000) }))
       const refused = client.ingestMany(`none-${upload}`, bad, { upload })
@@ -281,18 +281,18 @@ describe('ingest, against a running server', () => {
     },
   )
 
-  it('keeps refused records, large integers as text, and writes nothing twice, where asked to', async () => {
+  it('stores refused records and large integers as text, and skips duplicates, if the options say so', async () => {
     const records = [{ n: 1 }, { text: 'x'.repeat(300_000) }, { n: 2 ** 60 }]
     const options = { onError: 'keep', integers: 'text', dedupe: 'body', upload: 'chunks' } as const
     const first = await client.ingestMany('careful', records, options)
     expect(first).toMatchObject({ accepted: 2, rejected: 1, kept: 1, first_seq: 1, last_seq: 4 })
     const again = await client.ingestMany('careful', records, options)
     expect(again).toMatchObject({ accepted: 2, duplicates: 2, rejected: 1, kept: 1, last_seq: null })
-    // What is too long for one record is kept in two.
+    // A refused line that is too long for one record is stored in two.
     expect((await client.agent('careful').head()).record_count).toBe(4)
   })
 
-  it('writes nothing of an ingest that must be whole and is not', async () => {
+  it('writes nothing with reject_all if one line is refused', async () => {
     await client.createAgent('whole', undefined, 'free')
     const lines = [{ n: 1 }, { text: 'x'.repeat(300_000) }]
     const refused = client.ingestMany('whole', lines, { onError: 'reject_all' })
@@ -302,7 +302,7 @@ describe('ingest, against a running server', () => {
 })
 
 describe('subscriptions, against a running server', () => {
-  it('replay what was written and go on live', async () => {
+  it('replay stored events and continue with live ones', async () => {
     const live = client.collection('live')
     await live.writeBatch([{ n: 1 }, { n: 2 }])
     let caughtUp = 0
@@ -322,11 +322,11 @@ describe('subscriptions, against a running server', () => {
     expect(caughtUp).toBe(1)
   })
 
-  it('come back after a restart of the connection without a gap or a double', async () => {
+  it('reconnect without a gap or a duplicate', async () => {
     const gaps = client.collection('gaps')
     await gaps.writeBatch([{ n: 1 }, { n: 2 }, { n: 3 }])
     let connections = 0
-    // The first connection is cut after its first bytes; the subscription must go on by itself.
+    // The first connection is interrupted after its first bytes; the subscription must reconnect.
     const cuttingFetch: typeof fetch = async (input, init) => {
       const response = await fetch(input, init)
       connections += 1
@@ -363,7 +363,7 @@ describe('subscriptions, against a running server', () => {
     expect(connections).toBeGreaterThan(1)
   })
 
-  it('pass only events with the field, and only of the agents named', async () => {
+  it('deliver only events that have the field, and only of the named agents', async () => {
     const onOpen = async () => {
       await client.collection('aside').write({ wanted: 0 })
       await client.collection('filtered').writeBatch([{ other: 1 }, { wanted: 2 }])
@@ -392,7 +392,7 @@ describe('subscriptions, against a running server', () => {
 
   it('end with the refusal', async () => {
     const refused = await new Promise((onError) =>
-      client.subscribeAgent('nobody', () => undefined, { onError }),
+      client.subscribeAgent('anonymous', () => undefined, { onError }),
     )
     expect(refused).toBeInstanceOf(NotFoundError)
   })
@@ -414,13 +414,13 @@ describe('proof, against a running server', () => {
       publicKey,
     })
     expect(part).toMatchObject({ ok: true, partial: true, records: 10, firstSeq: 10, lastSeq: 19 })
-    const stranger = await client.verify(await client.exportStrand({ agent: 'kept' }), {
+    const other = await client.verify(await client.exportStrand({ agent: 'kept' }), {
       publicKey: '00'.repeat(32),
     })
-    expect(stranger).toMatchObject({ ok: false, reason: 'No record is signed by the key given' })
+    expect(other).toMatchObject({ ok: false, reason: 'No record is signed by the key given' })
   })
 
-  it('gives checkpoint and inclusion proof', async () => {
+  it('returns a checkpoint and an inclusion proof', async () => {
     const proven = client.collection('proven')
     const { id, seq } = await proven.write({ n: 1 })
     const proof = await client.proof('proven', id)

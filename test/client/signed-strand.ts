@@ -6,13 +6,16 @@ import canonicalize from 'canonicalize'
 /** One line of an export as its members. */
 export type Line = Record<string, unknown>
 
-/** How one record of a made strand differs from a plain one. */
+/** How a record of a test strand differs from a plain one. */
 interface RecordPlan {
   type?: string
   body?: unknown
-  /** The text of the body, in place of `body`: it need not be canonical, nor JSON. */
+  /** The text of the body instead of `body`; it need not be canonical or JSON. */
   text?: string
-  /** The clock, Unix milliseconds; a second after the epoch, and a millisecond more with each record, when absent. */
+  /**
+   * The clock, Unix milliseconds; by default one second after the epoch, plus one millisecond for each
+   * record.
+   */
   ms?: number
   /** Seq of the record that seals this one. */
   sealedBy?: number
@@ -22,15 +25,15 @@ interface RecordPlan {
 
 const ZEROS = '0'.repeat(64)
 
-/** An Ed25519 key pair, hex, of a seed of one repeated byte. */
+/** An Ed25519 key pair in hex; the seed is one repeated byte. */
 export function keyPair(byte: number): { secret: Uint8Array; publicHex: string } {
   const secret = new Uint8Array(32).fill(byte)
   return { secret, publicHex: bytesToHex(ed25519.getPublicKey(secret)) }
 }
 
 /**
- * Makes a strand from docs/FORMAT.md alone, by another crypto library than the product's: an oracle.
- * `rotate` changes the key from the next record on.
+ * A test oracle: creates a strand according to docs/FORMAT.md, with another crypto library than the
+ * product's. `rotate` changes the key from the next record on.
  */
 export class SignedStrand {
   readonly agent: string
@@ -39,7 +42,7 @@ export class SignedStrand {
   #keys: ReturnType<typeof keyPair>
   #strand = ZEROS
 
-  /** @param byte of the seed of the first key */
+  /** @param byte the seed of the first key is this byte, repeated */
   constructor(agent = 'ledger', byte = 1, zone = 'free') {
     this.agent = agent
     this.#keys = keyPair(byte)
@@ -81,13 +84,13 @@ export class SignedStrand {
     return this
   }
 
-  /** Goes on by another key without a rotation, as nobody may. */
+  /** Continues with another key without a rotation, which makes the strand invalid. */
   usurp(byte: number): this {
     this.#keys = keyPair(byte)
     return this
   }
 
-  /** The export as its lines, each still to be changed. */
+  /** The lines of the export, which a test can change. */
   exportLines(fromSeq = 0): Line[] {
     const records = this.lines.slice(fromSeq)
     const toSeq = this.lines.length - 1
@@ -124,12 +127,12 @@ export class SignedStrand {
   }
 }
 
-/** Lines of an export as its text. */
+/** The lines of an export as text. */
 export function textOf(lines: readonly Line[]): string {
   return lines.map((line) => `${JSON.stringify(line)}\n`).join('')
 }
 
-/** RFC 6962, 2.1, straight from its definition. */
+/** The definition in RFC 6962, 2.1. */
 function merkleRoot(leaves: readonly Uint8Array[]): Uint8Array {
   const [only] = leaves
   if (leaves.length === 1 && only) return only

@@ -14,7 +14,7 @@ describe('the parser of text/event-stream', () => {
     expect(parse('id: 7\nevent: record\ndata: {"a":1}\n\n')).toEqual([record])
   })
 
-  it.each([['\n'], ['\r'], ['\r\n']])('takes %j as the end of a line', (end) => {
+  it.each([['\n'], ['\r'], ['\r\n']])('accepts %j as the end of a line', (end) => {
     expect(parse(['id: 7', 'event: record', 'data: {"a":1}', '', ''].join(end))).toEqual([record])
   })
 
@@ -22,29 +22,29 @@ describe('the parser of text/event-stream', () => {
     expect(parse('data: one\ndata:two\ndata\n\n')).toEqual([{ event: 'message', data: 'one\ntwo\n', id: '' }])
   })
 
-  it('takes away one space after the colon and no more', () => {
+  it('removes one space after the colon and no more', () => {
     expect(parse('data:  two\n\n')).toEqual([{ event: 'message', data: ' two', id: '' }])
   })
 
-  it('passes over comments and fields that it does not know', () => {
-    expect(parse(': beat\n\nother: x\ndata: y\n\n')).toEqual([{ event: 'message', data: 'y', id: '' }])
+  it('ignores comments and unknown fields', () => {
+    expect(parse(': comment\n\nother: x\ndata: y\n\n')).toEqual([{ event: 'message', data: 'y', id: '' }])
   })
 
-  it('drops a byte order mark at the beginning, alone or not, and nowhere else', () => {
+  it('removes a byte order mark at the beginning only, alone or not', () => {
     const event = { event: 'message', data: '\uFEFF', id: '' }
     expect(parse('\uFEFFdata: \uFEFF\n\n')).toEqual([event])
     expect(parse('\uFEFF', 'data: \uFEFF\n\n')).toEqual([event])
   })
 
-  it('keeps the last id for events that name none', () => {
+  it('uses the last id for events without an id', () => {
     expect(parse('id: 1\ndata: a\n\ndata: b\n\n').map((event) => event.id)).toEqual(['1', '1'])
   })
 
-  it('gives out a block that names an id and has no data', () => {
+  it('returns a block that has an id but no data', () => {
     expect(parse('id: 9\n\n')).toEqual([{ event: 'message', data: '', id: '9' }])
   })
 
-  it('passes over an id with a NUL and a retry that is not digits', () => {
+  it('ignores an id with a NUL and a retry that is not digits', () => {
     const parser = new EventStreamParser()
     expect(parser.push('id: 1\0\nretry: soon\ndata: a\n\n')).toEqual([
       { event: 'message', data: 'a', id: '' },
@@ -54,21 +54,21 @@ describe('the parser of text/event-stream', () => {
     expect(parser.retryMs).toBe(250)
   })
 
-  it('gives nothing for an event that has not ended', () => {
+  it('returns nothing for an incomplete event', () => {
     expect(parse('data: a\n')).toEqual([])
   })
 
-  it('gives an event that ends with a lone CR without waiting for the next piece', () => {
+  it('returns an event that ends with a lone CR without waiting for the next piece', () => {
     expect(parse('data: a\r\r')).toEqual([{ event: 'message', data: 'a', id: '' }])
   })
 
-  it('refuses an event without end', () => {
+  it('refuses an endless event', () => {
     const parser = new EventStreamParser()
     const piece = 'x'.repeat(8_388_608)
     expect(() => [parser.push(`data: ${piece}`), parser.push(piece), parser.push(piece)]).toThrow(RangeError)
   })
 
-  it('reads the same events however the stream is cut into pieces', () => {
+  it('returns the same events however the stream is split into pieces', () => {
     const line = fc.oneof(
       fc.constantFrom(
         '',
@@ -88,10 +88,10 @@ describe('the parser of text/event-stream', () => {
     fc.assert(
       fc.property(stream, fc.array(fc.nat(), { maxLength: 8 }), (lines, cuts) => {
         const text = lines.flat().join('')
-        const places = [0, ...cuts.map((cut) => cut % (text.length + 1)), text.length].toSorted(
+        const offsets = [0, ...cuts.map((cut) => cut % (text.length + 1)), text.length].toSorted(
           (a, b) => a - b,
         )
-        const pieces = places.slice(1).map((end, index) => text.slice(places[index], end))
+        const pieces = offsets.slice(1).map((end, index) => text.slice(offsets[index], end))
         expect(parse(...pieces)).toEqual(parse(text))
       }),
     )

@@ -18,14 +18,14 @@ afterEach(async () => {
   await server?.stop()
 })
 
-/** A promise and what settles it. */
+/** A promise and the function that resolves it. */
 function deferred<T>() {
   let resolve: (value: T) => void = () => undefined
   const promise = new Promise<T>((settle) => (resolve = settle))
   return { promise, resolve }
 }
 
-/** Starts a stream and sends these lines; the connection stays open unless `then` says otherwise. */
+/** Starts a stream and sends lines; the connection stays open unless `then` closes it. */
 function stream(lines: string[], then?: (response: ServerResponse) => void): Answer {
   return (_request, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' })
@@ -37,13 +37,13 @@ const event = (seq: number) => [`id: c${seq}`, 'event: record', `data: {"seq":${
 const end = (response: ServerResponse) => void response.end()
 const cut = (response: ServerResponse) => void response.socket?.destroy()
 
-/** Events up to the one with seq `last`, as they come. */
+/** Collects events until the one with seq `last`. */
 function collector(last: number) {
   const seqs: number[] = []
   const done = deferred<void>()
-  const onEvent = (taken: StreamEvent) => {
-    seqs.push(taken.seq)
-    if (taken.seq === last) done.resolve()
+  const onEvent = (handled: StreamEvent) => {
+    seqs.push(handled.seq)
+    if (handled.seq === last) done.resolve()
   }
   return { seqs, onEvent, done: done.promise }
 }
@@ -65,7 +65,7 @@ async function clientOf(...answers: Answer[]) {
 }
 
 describe('a subscription', () => {
-  it('gives the events of an agent, with the credential sent', async () => {
+  it('delivers the events of an agent, and sends the credential', async () => {
     const { client, received } = await clientOf(stream([...event(1), ...event(2)]))
     const { seqs, onEvent, done } = collector(2)
     subscription = client.subscribeAgent('notes', onEvent, { since: '0199c5b8f2a4-0003', filter: 'title' })
@@ -76,7 +76,7 @@ describe('a subscription', () => {
     expect(received[0]?.headers['last-event-id']).toBeUndefined()
   })
 
-  it('gives the events of the agents named', async () => {
+  it('delivers the events of the named agents', async () => {
     const { client, received } = await clientOf(stream(event(1)))
     const { onEvent, done } = collector(1)
     subscription = client.subscribeGlobal(onEvent, { agents: ['a', 'b'] })
@@ -84,7 +84,7 @@ describe('a subscription', () => {
     expect(received[0]?.url).toBe('/v1/stream?agents=a%2Cb')
   })
 
-  it("comes back from the last cursor when the stream ends or is cut, in the server's time", async () => {
+  it("reconnects from the last cursor when the stream ends or is interrupted, after the server's retry time", async () => {
     const { client, received, pausesMs } = await clientOf(
       stream(['retry: 40', '', ...event(1)], end),
       stream(event(2), cut),
@@ -102,7 +102,7 @@ describe('a subscription', () => {
     expect(onReconnect).toHaveBeenCalledTimes(2)
   })
 
-  it('comes back from a cursor that no event carried', async () => {
+  it('reconnects from a cursor of a block without an event', async () => {
     const { client, received } = await clientOf(
       stream(['id: c0', 'event: caught_up', 'data: {}', '', ''], end),
       stream(event(1)),
@@ -115,7 +115,7 @@ describe('a subscription', () => {
     expect(received[1]?.headers['last-event-id']).toBe('c0')
   })
 
-  it('waits longer with each failure in a row, and as long as Retry-After asks', async () => {
+  it('waits longer with each consecutive failure, and as long as Retry-After says', async () => {
     const { client, pausesMs } = await clientOf(
       cutOff,
       answerProblem(503, 'unavailable'),
@@ -145,21 +145,21 @@ describe('a subscription', () => {
     expect(subscription.cursor).toBe('c1')
   })
 
-  it('ends with onError when the answer is no event stream', async () => {
+  it('ends with onError when the answer is not an event stream', async () => {
     const { client } = await clientOf(answerJson({}))
     const ended = deferred<unknown>()
     subscription = client.subscribeAgent('notes', () => undefined, { onError: ended.resolve })
     expect(await ended.promise).toMatchObject({ code: 'invalid_response' })
   })
 
-  it('ends with onError when a handler throws, before the cursor moves past its event', async () => {
+  it('ends with onError when a handler throws, without advancing the cursor past its event', async () => {
     const { client, received } = await clientOf(stream([...event(1), ...event(2)]))
     const ended = deferred<unknown>()
-    const onEvent = async (taken: StreamEvent) => {
-      if (taken.seq === 2) throw new Error('The screen is gone')
+    const onEvent = async (handled: StreamEvent) => {
+      if (handled.seq === 2) throw new Error('The screen was closed')
     }
     subscription = client.subscribeAgent('notes', onEvent, { onError: ended.resolve })
-    expect(await ended.promise).toEqual(new Error('The screen is gone'))
+    expect(await ended.promise).toEqual(new Error('The screen was closed'))
     expect(subscription.cursor).toBe('c1')
     expect(received).toHaveLength(1)
   })
@@ -168,18 +168,18 @@ describe('a subscription', () => {
     const { client } = await clientOf(stream([...event(1), ...event(2)]))
     const steps: string[] = []
     const done = deferred<void>()
-    const onEvent = async (taken: StreamEvent) => {
-      steps.push(`begin ${taken.seq}`)
+    const onEvent = async (handled: StreamEvent) => {
+      steps.push(`begin ${handled.seq}`)
       await new Promise(setImmediate)
-      steps.push(`end ${taken.seq}`)
-      if (taken.seq === 2) done.resolve()
+      steps.push(`end ${handled.seq}`)
+      if (handled.seq === 2) done.resolve()
     }
     subscription = client.subscribeAgent('notes', onEvent)
     await done.promise
     expect(steps).toEqual(['begin 1', 'end 1', 'begin 2', 'end 2'])
   })
 
-  it('takes a connection without a sound for dead and comes back', async () => {
+  it('reconnects when a connection sends no data', async () => {
     const { client, received } = await clientOf(stream(event(1)), stream(event(2)))
     const { seqs, onEvent, done } = collector(2)
     const lost: unknown[] = []
@@ -191,7 +191,7 @@ describe('a subscription', () => {
     expect(lost[0]).toMatchObject({ code: 'timeout' })
   })
 
-  it('goes on from a cursor that was kept', async () => {
+  it('continues from a stored cursor', async () => {
     const { client, received } = await clientOf(stream(event(8)))
     const { onEvent, done } = collector(8)
     subscription = client.subscribeAgent('notes', onEvent, { lastEventId: 'c7' })
@@ -199,7 +199,7 @@ describe('a subscription', () => {
     expect(received[0]?.headers['last-event-id']).toBe('c7')
   })
 
-  it.each(['close', 'signal'])('calls nothing after it was ended by %s', async (by) => {
+  it.each(['close', 'signal'])('calls no callback after it was closed by %s', async (by) => {
     const closedByServer = deferred<void>()
     const answer: Answer = (request, response) => {
       response.on('close', () => closedByServer.resolve())
@@ -208,8 +208,8 @@ describe('a subscription', () => {
     const { client, received } = await clientOf(answer)
     const controller = new AbortController()
     const seqs: number[] = []
-    const onEvent = (taken: StreamEvent) => {
-      seqs.push(taken.seq)
+    const onEvent = (handled: StreamEvent) => {
+      seqs.push(handled.seq)
       if (by === 'close') subscription?.close()
       else controller.abort()
     }
@@ -222,7 +222,7 @@ describe('a subscription', () => {
     expect(received).toHaveLength(1)
   })
 
-  it('does not connect when its signal is aborted already', async () => {
+  it('does not connect if its signal is aborted already', async () => {
     const { client, received } = await clientOf(answerJson({}))
     subscription = client.subscribeGlobal(() => undefined, { signal: AbortSignal.abort() })
     expect(subscription.state).toBe('closed')

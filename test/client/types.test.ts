@@ -2,7 +2,7 @@ import { expect, expectTypeOf, it } from 'vitest'
 import { ServiceClient } from '../../src/client/index.js'
 import type { NucleotideRecord, QueryBody, StreamEvent, WhereCondition } from '../../src/client/index.js'
 
-/* What the compiler says of calls (npm run types); none of them is sent. */
+/* The compiler checks these calls (npm run types); none of them is sent. */
 
 interface Reading {
   sensor: string
@@ -18,17 +18,17 @@ const whole: Reading = { sensor: 'roof', celsius: 21.5, state: 'new', parts: [] 
 const readings = new ServiceClient({ url: 'http://127.0.0.1:1' }).collection<Reading>('readings')
 const anything = new ServiceClient({ url: 'http://127.0.0.1:1' }).collection('anything')
 
-/** Compiled, never called. */
+/** Compiled, but never called. */
 async function calls(): Promise<void> {
   const { timestamp } = await readings.write(whole)
   expectTypeOf(timestamp).toEqualTypeOf<Date>()
-  // The overload of the specification's signature, which is marked as deprecated.
+  // The deprecated overload, which has the signature of the specification.
   await readings.write({ sensor: 'roof' })
-  // @ts-expect-error A member that the type lacks.
+  // @ts-expect-error The type has no such member.
   await readings.write({ ...whole, humidity: 40 })
   const fixed: readonly Reading[] = [whole]
   expectTypeOf(await readings.writeBatch(fixed)).items.toHaveProperty('timestamp')
-  // @ts-expect-error Batches are of whole records.
+  // @ts-expect-error Batches accept complete records only.
   await readings.writeBatch([{ sensor: 'roof' }])
   expectTypeOf((await readings.get('a')).payload).toEqualTypeOf<Reading | null>()
   expectTypeOf((await readings.latest()).records).toEqualTypeOf<NucleotideRecord<Reading>[]>()
@@ -66,9 +66,9 @@ it('checks the conditions of a query against the type of the records', () => {
   const ofNoPlace: WhereCondition<Reading> = { field: 'place.ceiling', op: 'exists', value: true }
   // @ts-expect-error The state cannot have this value.
   const ofNoMember: WhereCondition<Reading> = { field: 'state', op: 'eq', value: 'closed' }
-  // @ts-expect-error A list is compared by `in` alone.
+  // @ts-expect-error Only `in` accepts a list.
   const listed: WhereCondition<Reading> = { field: 'celsius', op: 'gt', value: [1] }
-  // @ts-expect-error `in` takes a list.
+  // @ts-expect-error `in` needs a list.
   const unlisted: WhereCondition<Reading> = { field: 'sensor', op: 'in', value: 'roof' }
   // @ts-expect-error No such operator.
   const unknown: WhereCondition<Reading> = { field: 'sensor', op: 'like', value: 'r' }
@@ -76,9 +76,9 @@ it('checks the conditions of a query against the type of the records', () => {
   expect([right, wrong].map(({ length }) => length)).toEqual([11, 6])
 })
 
-it('takes any condition where nothing is known of the records', () => {
+it('accepts any condition if the type of the records is unknown', () => {
   const where: WhereCondition[] = [{ field: 'a.b', op: 'eq', value: 1 }]
   const body: QueryBody = { type: 'latest', where }
-  const asked = () => [anything.query(body), anything.write({ a: 1 }), calls()]
-  expect(asked).toBeTypeOf('function')
+  const uncalled = () => [anything.query(body), anything.write({ a: 1 }), calls()]
+  expect(uncalled).toBeTypeOf('function')
 })

@@ -5,7 +5,7 @@ import { ServiceClient, type VerifyResult, verifyExport } from '../../src/client
 import { verifyExport as verifyOnServer } from '../../src/proof/node/verify-export.js'
 import { type Line, SignedStrand, keyPair, textOf } from './signed-strand.js'
 
-/** Every kind of record: signed, sealed, erased, a rotation, bodies that need escapes. */
+/** A strand with every kind of record: signed, sealed, erased, a rotation, bodies that need escapes. */
 function fullStrand(): SignedStrand {
   return new SignedStrand()
     .append({ body: { text: 'Zoë said "\\\\"', emoji: '😀', 'a:"b"': [1, 2.5, null] } })
@@ -22,11 +22,11 @@ const strand = fullStrand()
 /** The export with one line changed: 0 is the manifest, 1 the genesis record, -1 the trailer. */
 function changed(line: number, change: (line: Line) => Line, fromSeq = 0): string {
   const lines = strand.exportLines(fromSeq)
-  const place = line < 0 ? lines.length + line : line
-  return textOf(lines.map((members, index) => (index === place ? change(members) : members)))
+  const changedIndex = line < 0 ? lines.length + line : line
+  return textOf(lines.map((members, index) => (index === changedIndex ? change(members) : members)))
 }
 
-/** Both checkers must say the same; gives what they say. */
+/** Runs both checkers, which must agree. @returns their verdict */
 async function verdict(text: string, publicKey?: string): Promise<VerifyResult> {
   const result = await verifyExport(text, { publicKey })
   const lines = text.split('\n')
@@ -36,7 +36,7 @@ async function verdict(text: string, publicKey?: string): Promise<VerifyResult> 
 }
 
 describe('a check of a whole export', () => {
-  it('tells what was found', async () => {
+  it('returns the facts about the export', async () => {
     expect(await verdict(strand.exportText(), keyPair(1).publicHex)).toEqual({
       ok: true,
       agent: 'ledger',
@@ -57,7 +57,7 @@ describe('a check of a whole export', () => {
     })
   })
 
-  it('takes a withheld body for one that is not there, and counts it', async () => {
+  it('accepts a withheld body, and counts it', async () => {
     const strand = new SignedStrand()
       .append({ withheld: true })
       .append({ sealedBy: 3, withheld: true })
@@ -90,7 +90,7 @@ describe('a check of a whole export', () => {
     const strand = new SignedStrand().append({ withheld: true }).append({ withheld: true })
     const lines = strand.exportLines(0)
     const broken = (change: (line: Line) => Line) =>
-      verdict(textOf(lines.map((line, place) => (place === 2 ? change(line) : line))))
+      verdict(textOf(lines.map((line, index) => (index === 2 ? change(line) : line))))
     const ofThree = (line: Line) => ({ ...line, sig: lines[3]?.['sig'] })
     expect(await broken(ofThree)).toMatchObject({
       ok: false,
@@ -108,13 +108,13 @@ describe('a check of a whole export', () => {
     })
   })
 
-  it('trusts a key that a rotation led to, and no other', async () => {
+  it('trusts a key of a rotation, and no other', async () => {
     expect(await verdict(strand.exportText(), keyPair(2).publicHex)).toMatchObject({ ok: true })
     const other = await verdict(strand.exportText(), keyPair(3).publicHex)
     expect(other).toMatchObject({ ok: false, reason: 'No record is signed by the key given' })
   })
 
-  it('takes an export that begins after genesis, and says so', async () => {
+  it('accepts an export that begins after the genesis record, and reports it as partial', async () => {
     expect(await verdict(strand.exportText(5))).toMatchObject({
       ok: true,
       partial: true,
@@ -131,7 +131,7 @@ describe('a check of a whole export', () => {
     }
   })
 
-  it('reads text, a stream, an answer and pieces cut anywhere', async () => {
+  it('reads a text, a stream, a response and pieces of any size', async () => {
     const text = strand.exportText()
     const bytes = new TextEncoder().encode(text)
     const whole = await verifyExport(text)
@@ -153,7 +153,7 @@ describe('a check of a whole export', () => {
     expect(await client.verify(pieces())).toEqual(whole)
   })
 
-  it('lets go of the source at the first fault', async () => {
+  it('cancels the source at the first fault', async () => {
     const cancelled = vi.fn()
     const lines = changed(2, (line) => ({ ...line, body: '{}' }))
     const source = new ReadableStream<Uint8Array>({
@@ -164,17 +164,17 @@ describe('a check of a whole export', () => {
     expect(cancelled).toHaveBeenCalledTimes(1)
   })
 
-  it('names the first fault of many, wherever the others are', async () => {
+  it('reports the first of several faults', async () => {
     const long = new SignedStrand()
     for (let count = 0; count < 150; count++) long.append()
     const lines = long.exportLines()
-    for (const place of [100, 90, 80]) lines[place] = { ...lines[place], body: '{}' }
+    for (const index of [100, 90, 80]) lines[index] = { ...lines[index], body: '{}' }
     lines[120] = { nonsense: true }
     const expected = { ok: false, seq: 79, line: 81, reason: 'The body is not the one committed to' }
     expect(await verdict(textOf(lines))).toEqual(expected)
   })
 
-  it('tells how far it has come', async () => {
+  it('reports its progress', async () => {
     const long = new SignedStrand()
     for (let count = 0; count < 2_100; count++) long.append({ sealedBy: 2_101 })
     long.append()
@@ -291,11 +291,11 @@ describe('a check of a damaged export', () => {
     const line = place < 0 ? strand.lines.length + 2 : place + 1
     const result = await verdict(text)
     expect(result).toMatchObject({ ok: false, reason })
-    // What the manifest says of the records shows at a record, or at their end.
+    // A wrong manifest is detected at a record, or after the last one.
     if (place !== 0 || reason.startsWith('The first line')) expect(result).toMatchObject({ line })
   })
 
-  it('finds an end without trailer, lines after it, and nothing at all', async () => {
+  it('finds a missing trailer, lines after the trailer, and an empty export', async () => {
     const text = strand.exportText()
     const lines = text.trimEnd().split('\n')
     expect(await verdict(`${lines.slice(0, -1).join('\n')}\n`)).toMatchObject({
@@ -306,11 +306,11 @@ describe('a check of a damaged export', () => {
     expect(await verdict('')).toMatchObject({ ok: false, reason: 'The export is empty', line: 0 })
   })
 
-  it('finds a rotation that the new key did not prove, or that the old one did not sign', async () => {
-    const stranger = keyPair(9)
+  it('finds a rotation that the new key did not prove, or that the old key did not sign', async () => {
+    const otherKey = keyPair(9)
     const unproven = new SignedStrand().append({
       type: 'sys/key_rotate',
-      body: { public_key: stranger.publicHex, proof: '00'.repeat(64) },
+      body: { public_key: otherKey.publicHex, proof: '00'.repeat(64) },
     })
     expect(await verdict(unproven.exportText())).toMatchObject({
       seq: 1,
@@ -319,7 +319,7 @@ describe('a check of a damaged export', () => {
     const unsigned = new SignedStrand().append({ type: 'sys/key_rotate', body: {}, sealedBy: 2 }).append()
     expect(await verdict(unsigned.exportText())).toMatchObject({
       seq: 1,
-      reason: 'A key rotation carries no signature of its own',
+      reason: 'A key rotation is not signed',
     })
   })
 
@@ -329,7 +329,7 @@ describe('a check of a damaged export', () => {
     expect(await verdict(open.exportText())).toMatchObject({ ok: false, reason })
   })
 
-  it('finds a member that stands twice, and a body that is not well-formed Unicode', async () => {
+  it('finds a duplicate member, and a body that is not well-formed Unicode', async () => {
     const lines = strand.exportText().split('\n')
     const twice = lines.with(2, String(lines[2]).replace('{', '{"body"         :"{}",')).join('\n')
     expect(await verdict(twice)).toMatchObject({ ok: false, line: 3, seq: 1 })
@@ -337,7 +337,7 @@ describe('a check of a damaged export', () => {
     expect(await verdict(lone)).toMatchObject({ ok: false, line: 3, seq: 1 })
   })
 
-  it('finds what the server-side check finds, whichever character of an export changes', async () => {
+  it('agrees with the check of the server whichever character of an export is changed', async () => {
     const text = strand.exportText()
     const change = fc.tuple(
       fc.nat(text.length - 1),
@@ -345,18 +345,18 @@ describe('a check of a damaged export', () => {
     )
     await fc.assert(
       fc.asyncProperty(change, async ([place, character]) => {
-        // By way of bytes, as half of a surrogate pair cannot stand in a file.
+        // Converted to bytes and back, because a file cannot contain half of a surrogate pair.
         const damaged = Buffer.from(text.slice(0, place) + character + text.slice(place + 1)).toString()
         const result = await verdict(damaged)
-        // What stands behind a record's last byte may be white space; all else must be found.
-        if (damaged.trimEnd() !== text.trimEnd() && !onlyTellsLess(damaged)) expect(result.ok).toBe(false)
+        // Additional white space at the end of a record is allowed; any other change must be found.
+        if (damaged.trimEnd() !== text.trimEnd() && !onlyCountDiffers(damaged)) expect(result.ok).toBe(false)
       }),
       { numRuns: 400 },
     )
   })
 
-  /** Nothing signs the manifest's count of the strand's records, which may be larger than the export's. */
-  function onlyTellsLess(damaged: string): boolean {
+  /** The record count in the manifest is not signed, and may be larger than that of the export. */
+  function onlyCountDiffers(damaged: string): boolean {
     const withoutCount = (text: string) => text.replace(/"record_count":\d+/, '')
     return withoutCount(damaged) === withoutCount(strand.exportText())
   }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { inherited } from '../../scripts/crash-loop/inherited.mjs'
 import { shardOf } from '../../src/strand/placement.js'
-import { LinkWays } from '../support/cluster/rounds/link-ways.js'
+import { LinkProxies } from '../support/cluster/rounds/link-proxies.js'
 import { eventually } from '../support/eventually.js'
 import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster-of-one.js'
 import { noPostgres } from '../support/postgres/postgres.js'
@@ -14,7 +14,7 @@ import { call, type TestServer } from '../support/server/server.js'
 
 const program = join(import.meta.dirname, '../../dist/program/strandfast.js')
 
-describe.skipIf(noPostgres)('nodes over a database or a network that is slow or hostile', () => {
+describe.skipIf(noPostgres)('nodes with a slow or hostile database or network', () => {
   let cluster: ClusterOfOne
 
   beforeAll(async () => {
@@ -31,16 +31,16 @@ describe.skipIf(noPostgres)('nodes over a database or a network that is slow or 
     return found.length > 0
   }
 
-  it('does not start by a pooler that lends connections for a transaction: exit 78, and why', async () => {
+  it('do not start behind a pooler in transaction mode: exit 78 and the reason', async () => {
     const pooler = await startTransactionPooler(Number(new URL(cluster.postgres.url).port))
     const url = cluster.postgres.url.replace(/:\d+\//, `:${pooler.port}/`)
-    const env = { SERVICE_CLUSTER_URL: url, SERVICE_DATA_DIR: cluster.place('data'), SERVICE_PORT: '0' }
+    const env = { SERVICE_CLUSTER_URL: url, SERVICE_DATA_DIR: cluster.newPath('data'), SERVICE_PORT: '0' }
     const ran = await cluster.run(['serve'], env)
     await pooler.stop()
-    expect(ran).toMatchObject({ status: 78, stderr: expect.stringContaining('connect without a pooler') })
+    expect(ran).toMatchObject({ status: 78, stderr: expect.stringContaining('connect nodes directly') })
   })
 
-  it('ends in order at SIGTERM while it starts and its database answers nothing', async () => {
+  it('end in order at SIGTERM during a start while their database does not answer', async () => {
     const blocker = await cluster.postgres.connect()
     await blocker.query('BEGIN; LOCK TABLE strandfast_segments')
     const child = spawn(process.execPath, [program, 'serve'], {
@@ -48,7 +48,7 @@ describe.skipIf(noPostgres)('nodes over a database or a network that is slow or 
         ...inherited,
         ...cluster.env,
         SERVICE_CLUSTER_NODE: 'starting',
-        SERVICE_DATA_DIR: cluster.place('data'),
+        SERVICE_DATA_DIR: cluster.newPath('data'),
         SERVICE_PORT: '0',
         SERVICE_SHUTDOWN_TIMEOUT_SECS: '4',
       },
@@ -61,14 +61,14 @@ describe.skipIf(noPostgres)('nodes over a database or a network that is slow or 
     expect(code).toBe(0)
   })
 
-  describe('two of them', () => {
-    let links: LinkWays
+  describe('two nodes', () => {
+    let links: LinkProxies
     let servers: [TestServer, TestServer]
 
     beforeAll(async () => {
-      const directory = cluster.place('links')
+      const directory = cluster.newPath('links')
       mkdirSync(directory)
-      links = await LinkWays.between(['first', 'second'], directory)
+      links = await LinkProxies.between(['first', 'second'], directory)
       const start = (node: string) => {
         const { env, nodeOptions } = links.of(node)
         return cluster.start({ env: { ...env, SERVICE_CLUSTER_NODE: node }, nodeOptions })
@@ -79,7 +79,7 @@ describe.skipIf(noPostgres)('nodes over a database or a network that is slow or 
 
     afterAll(() => links?.stop())
 
-    /** Numbers of the shards that each of them owns. */
+    /** The shards that each node owns. */
     const owned = async () => {
       const { body } = await call(servers[0], 'GET /v1/server')
       const members: { node: string; owned_shards: number[] }[] = body.cluster?.members ?? []
@@ -95,22 +95,22 @@ describe.skipIf(noPostgres)('nodes over a database or a network that is slow or 
         SELECT '${name}' || n, 1, 0, 0, true, '', format_max, settings_digest, replace(owns, 'first.nodes.test', '127.0.0.1'), mac
         FROM strandfast_nodes, generate_series(1, ${count}) AS n WHERE node = 'first'`)
 
-    it('have no link to a node whose row is made up, and say so', async () => {
+    it('do not link to a node with a forged row, and log it', async () => {
       await add('false-', 1)
       for (const server of servers)
         await eventually(() => server.stderr().includes('The row of the node false-1 does not verify'))
       await isServed()
     })
 
-    it('answer as before while 3,000 rows are those of no node, and say so', async () => {
-      // A shard that moves would wait for who is alive.
+    it('answer as before with 3,000 forged rows, and log them', async () => {
+      // A shard that moves would wait until the live nodes are known.
       await eventually(async () => {
         const all = await owned()
         return all.every(({ length }) => length > 0) && all.flat().length === 3
       })
       await add('many-', 3_000)
       for (const server of servers) {
-        await eventually(() => server.stderr().includes('has 256 or more that are alive'))
+        await eventually(() => server.stderr().includes('has 256 or more rows marked alive'))
         expect((await call(server, 'GET /readyz')).status).toBe(200)
         const wrote = await call(server, 'POST /v1/collections/notes/records', { body: { data: { n: 1 } } })
         expect(wrote.status, wrote.text).toBe(201)
@@ -119,7 +119,7 @@ describe.skipIf(noPostgres)('nodes over a database or a network that is slow or 
       await isServed()
     })
 
-    it('answer all others while one reader fills the link between them, and what is revoked is so before', async () => {
+    it('answer other callers while one reader fills the link between them, and a revocation takes effect in the meantime', async () => {
       const [owner, other] = servers
       const [own = []] = await owned()
       const agents = Array.from({ length: 100 }, (_none, nth) => `agent-${nth}`)
@@ -140,29 +140,29 @@ describe.skipIf(noPostgres)('nodes over a database or a network that is slow or 
       const read = async () => (await call(other, `POST /v1/agents/${large}/query`, { body })).status
       const reading = Promise.all(Array.from({ length: 4 }, read)).finally(() => isRead.abort())
       const statuses: number[] = []
-      const ask = async () => statuses.push((await call(other, `GET /v1/agents/${small}/head`)).status)
-      for (let nth = 0; nth < 10; nth++) await ask()
+      const request = async () => statuses.push((await call(other, `GET /v1/agents/${small}/head`)).status)
+      for (let nth = 0; nth < 10; nth++) await request()
       expect((await call(owner, `DELETE /v1/admin/api-keys/${id}`)).status).toBe(200)
       expect((await call(other, 'GET /v1/agents', { key })).status).toBe(401)
       expect(isRead.signal.aborted).toBe(false)
-      while (!isRead.signal.aborted) await ask()
+      while (!isRead.signal.aborted) await request()
       expect(await reading).toEqual([200, 200, 200, 200])
       for (const proxy of links.between(['first'])) proxy.heal()
       expect(new Set(statuses)).toEqual(new Set([200]))
       expect(other.stderr()).not.toContain('"peer":"first"')
     })
 
-    it('blame no database where it is the link that is cut off', async () => {
+    it('do not blame the database if the link is cut', async () => {
       const [owner, other] = servers
       const [own = []] = await owned()
       const agent = Array.from({ length: 100 }, (_none, nth) => `agent-${nth}`).find((one) =>
         own.includes(shardOf(one, 3)),
       )
-      const ask = () => call(other, `GET /v1/agents/${agent}/head`)
+      const request = () => call(other, `GET /v1/agents/${agent}/head`)
       for (const proxy of links.between(['first'])) proxy.hold()
       const details = new Set<string>()
       await eventually(async () => {
-        const { body } = await ask()
+        const { body } = await request()
         details.add(`${body.detail}`)
         return `${body.detail}`.includes('No node serves')
       })

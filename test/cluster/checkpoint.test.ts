@@ -9,9 +9,9 @@ import { statementsOf } from '../../src/cluster/database/statements.js'
 import type { Command } from '../../src/protocol/messages.js'
 import { CheckpointWriter } from '../../workers/store/replica/checkpoint-writer.js'
 import { firstSegment } from '../../workers/store/replica/cluster-segment.js'
-import { LogLine } from '../../workers/store/replica/log-line.js'
+import { LogClient } from '../../workers/store/replica/log-client.js'
 import { type NodeLog, prepareNodeLog } from '../../workers/store/replica/node-log.js'
-import { bringUp, lastCheckpoint } from '../../workers/store/replica/node-store.js'
+import { catchUpStore, lastCheckpoint } from '../../workers/store/replica/node-store.js'
 import { blocksOf, replicatedRows } from '../../workers/store/row-mover.js'
 import { closeSnapshot, openSnapshot } from '../../workers/store/snapshots.js'
 import { logSettings, shardLine } from '../support/cluster/shard-line.js'
@@ -21,7 +21,7 @@ import { TestShard, appendNumber, replyOf } from '../support/shard/shard.js'
 
 const tables = 'test'
 const statements = statementsOf(tables)
-/** That of test shards. */
+/** The cluster of test shards. */
 const cluster = '07'.repeat(16)
 const secret = { cluster, masterSeed: Buffer.alloc(32, 7), random: pooledRandom() }
 
@@ -61,18 +61,25 @@ describe.skipIf(noPostgres)('checkpoints of a shard', () => {
     await register.close()
   }
   const lineOf = () => shardLine(thread, 0)
-  let made = 0
-  const place = () => join(directory, `store-${(made += 1)}`)
+  let stores = 0
+  const newPath = () => join(directory, `store-${(stores += 1)}`)
   const failures: Error[] = []
-  const node = async (path = place()) => {
+  const node = async (path = newPath()) => {
     const lines = { cluster, writer: { node: 'a', incarnation: 1 }, log: lineOf(), checkpoints: lineOf() }
     const failed = (error: Error) => void failures.push(error)
-    const log = await prepareNodeLog({ path, lines, secret, clock: Date.now, beat() {}, failed })
+    const log = await prepareNodeLog({
+      path,
+      channels: lines,
+      secret,
+      clock: Date.now,
+      heartbeat() {},
+      onFailure: failed,
+    })
     const shard = new TestShard(path, { openLog: log.openLog })
     open.push({ shard, log })
     return { shard, log }
   }
-  /** Everything that nodes have in common, as text. */
+  /** All replicated rows and blocks, as text. */
   const rowsOf = async (path: string) => {
     const snapshot = openSnapshot(path)
     const rows = [...replicatedRows(snapshot), ...blocksOf(snapshot)].map(
@@ -82,35 +89,43 @@ describe.skipIf(noPostgres)('checkpoints of a shard', () => {
     return rows
   }
   const checkpoint = async (path: string) => {
-    const line = new LogLine(lineOf())
-    const last = lastCheckpoint({ line, secret })
+    const client = new LogClient(lineOf())
+    const last = lastCheckpoint({ client, secret })
     const failed = (error: Error) => void failures.push(error)
-    const parts = { path, line: new LogLine(lineOf()), secret, last, clock: Date.now, failed, bytesMin: 0 }
+    const parts = {
+      path,
+      client: new LogClient(lineOf()),
+      secret,
+      last,
+      clock: Date.now,
+      onFailure: failed,
+      bytesMin: 0,
+    }
     const writer = new CheckpointWriter(parts)
-    writer.wrote(1_000_000_000, true)
+    writer.segmentWritten(1_000_000_000, true)
     for (let isBegun = false; ;) {
       await eventually(() => writer.ready || isDone())
       if (isDone()) break
       isBegun = true
       writer.step()
       function isDone() {
-        const { head } = lastCheckpoint({ line, secret })
+        const { head } = lastCheckpoint({ client, secret })
         return isBegun && head !== undefined && head.segment !== last.head?.segment
       }
     }
-    line.close()
+    client.close()
     writer.close()
   }
   const states = async () => {
     const rows = await postgres.query<{ state: Buffer | null }>('SELECT state FROM test_segments')
     return rows.filter(({ state }) => state !== null).length
   }
-  /** A store that is made from the log alone. */
+  /** A store that is built from the log alone. */
   const rebuilt = async () => {
-    const path = place()
-    const line = new LogLine(lineOf())
-    const { kind } = await bringUp({ path, line, secret })
-    line.close()
+    const path = newPath()
+    const client = new LogClient(lineOf())
+    const { kind } = await catchUpStore({ path, client, secret })
+    client.close()
     return { path, kind }
   }
   const work = (shard: TestShard, from: number) => {
@@ -120,7 +135,7 @@ describe.skipIf(noPostgres)('checkpoints of a shard', () => {
     }
   }
 
-  it('take the place of sealed rows, and a store that is made from them is the same byte for byte', async () => {
+  it('replace sealed rows, and a store built from them is identical', async () => {
     await begin()
     const { shard } = await node()
     replyOf(shard.ask({ kind: 'agentCreate', agent: 'free', zone: 'free', options: {} }))
@@ -136,7 +151,7 @@ describe.skipIf(noPostgres)('checkpoints of a shard', () => {
     const { path, kind } = await rebuilt()
     expect(kind).toBe('built')
     expect(await rowsOf(path)).toEqual(await rowsOf(shard.path))
-    // A later one replaces it.
+    // A later checkpoint replaces the first.
     await checkpoint(shard.path)
     expect(await postgres.query('SELECT DISTINCT segment FROM test_checkpoints')).toHaveLength(1)
     const again = await rebuilt()
@@ -144,7 +159,7 @@ describe.skipIf(noPostgres)('checkpoints of a shard', () => {
     expect(failures).toEqual([])
   })
 
-  it('make a store anew that is behind them, and a store of another history is set aside', async () => {
+  it('rebuild a store that is behind them, and set aside a store of another history', async () => {
     await begin()
     const { shard, log } = await node()
     work(shard, 0)
@@ -153,21 +168,21 @@ describe.skipIf(noPostgres)('checkpoints of a shard', () => {
     work(shard, 20)
     shard.store.flush()
     await checkpoint(shard.path)
-    const line = new LogLine(lineOf())
-    expect((await bringUp({ path: behind, line, secret })).kind).toBe('built')
+    const client = new LogClient(lineOf())
+    expect((await catchUpStore({ path: behind, client, secret })).kind).toBe('built')
     expect(await rowsOf(behind)).toEqual(await rowsOf(shard.path))
-    expect((await bringUp({ path: behind, line, secret })).kind).toBe('caughtUp')
-    // As where a promoted standby did not have the last segments, which it may not have acknowledged.
+    expect((await catchUpStore({ path: behind, client, secret })).kind).toBe('caughtUp')
+    // Like a promoted standby without the last segments, which it may not have acknowledged.
     log.checkpoints.close()
     open.splice(0)
     await shard.close()
     await postgres.query('DELETE FROM test_segments WHERE segment > 5')
     await postgres.query('DELETE FROM test_checkpoints')
-    const found = await bringUp({ path: behind, line, secret }).catch((error: Error) => error.message)
+    const found = await catchUpStore({ path: behind, client, secret }).catch((error: Error) => error.message)
     expect(found).toContain('has its rows in a checkpoint')
     await postgres.query('DELETE FROM test_segments WHERE segment > 0')
-    expect(await bringUp({ path: behind, line, secret })).toMatchObject({ kind: 'built' })
-    line.close()
+    expect(await catchUpStore({ path: behind, client, secret })).toMatchObject({ kind: 'built' })
+    client.close()
     await shard.remove()
   })
 })
@@ -181,7 +196,7 @@ function erasing(hash: string): Command {
   return { kind: 'recordMutate', agent: 'free', action: 'erase', hash, principal: 'root', options: {} }
 }
 
-/** A write whose answer is kept. */
+/** A write with an idempotency key. */
 function keyed(n: number): Command {
   const body = Buffer.from(JSON.stringify({ data: { n } }))
   const idempotency = { key: `key-${n}`, caller: 'root' }

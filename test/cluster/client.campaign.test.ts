@@ -7,7 +7,7 @@ import { noPostgres } from '../support/postgres/postgres.js'
 import { freePort } from '../support/server/free-port.js'
 import type { TestServer } from '../support/server/server.js'
 
-/** Waits as long as a client does, but for the longest. */
+/** Waits as long as a client does, but at most 250 ms. */
 const timing = {
   ...systemTiming,
   pause: (ms: number, signal: AbortSignal) => systemTiming.pause(Math.min(ms, 250), signal),
@@ -18,7 +18,7 @@ interface Note {
   n: number
 }
 
-/** Writes one number after the other by several writers, until told to stop, and reads each back. */
+/** Several writers that write increasing numbers until they are stopped, and read each back. */
 class Load {
   readonly seqs = new Map<number, number>()
   readonly #client: ServiceClient
@@ -35,7 +35,7 @@ class Load {
     for (const writer of this.#writers) writer.catch(() => (this.#failed = true))
   }
 
-  /** Resolves once so many more writes were answered. */
+  /** Resolves after `count` more writes were answered. */
   async more(count: number): Promise<void> {
     const wanted = this.seqs.size + count
     await eventually(() => this.seqs.size >= wanted || this.#failed)
@@ -74,7 +74,7 @@ describe.skipIf(noPostgres)('a client with the addresses of two nodes', () => {
 
   beforeEach(async () => {
     nodes = [await start(0), await start(1)]
-    // The one that stands by is named first.
+    // The standby is first in the list.
     const url = nodes.map((node) => node.url).toReversed()
     client = new ServiceClient({ url, apiKey: nodes[0]?.rootKey, timing, timeoutMs: 20_000 })
   })
@@ -83,17 +83,17 @@ describe.skipIf(noPostgres)('a client with the addresses of two nodes', () => {
     for (const node of nodes) await node.halt('SIGKILL')
   })
 
-  const start = (place: number, dataDir?: string) =>
+  const start = (nth: number, dataDir?: string) =>
     cluster.start({
       env: {
-        SERVICE_CLUSTER_NODE: `node-${place}`,
+        SERVICE_CLUSTER_NODE: `node-${nth}`,
         SERVICE_CLUSTER_LEASE_SECS: '1',
-        SERVICE_PORT: ports[place] ?? '',
+        SERVICE_PORT: ports[nth] ?? '',
       },
       ...(dataDir !== undefined && { dataDir }),
     })
 
-  /** Subscribes to an agent, and to it among all, and gives what came. */
+  /** Subscribes to one agent, and to that agent in the global stream, and collects the events. */
   const followed = (agent: string, idleTimeoutMs?: number) => {
     const [one, all]: [StreamEvent<Note>[], StreamEvent<Note>[]] = [[], []]
     const failed: unknown[] = []
@@ -105,7 +105,10 @@ describe.skipIf(noPostgres)('a client with the addresses of two nodes', () => {
     return { one, all, failed, close: () => subscriptions.forEach((each) => each.close()) }
   }
 
-  /** Every answered write is there once, at its place, and each stream has every record once, in order. */
+  /**
+   * Checks that every answered write exists once at its seq, and that each stream has every record once, in
+   * order.
+   */
   const checked = async (agent: string, load: Load, streams: ReturnType<typeof followed>) => {
     const written: [number, number][] = []
     for await (const { seq, data } of client
@@ -124,7 +127,7 @@ describe.skipIf(noPostgres)('a client with the addresses of two nodes', () => {
     expect(seen(streams.all)).toEqual(written)
   }
 
-  it('loses no write and no event, and repeats none, while the owner is killed and the next one stops', async () => {
+  it('loses and repeats no write and no event while the owner is killed and the next owner stops', async () => {
     const [first, second] = nodes
     if (first === undefined || second === undefined) return
     const { hash } = await client.collection<Note>('notes').write({ n: -1 })
@@ -142,10 +145,11 @@ describe.skipIf(noPostgres)('a client with the addresses of two nodes', () => {
     await checked('notes', load, streams)
   })
 
-  it('goes on where the owner says nothing, as on a machine that is gone', async () => {
+  it('uses the other node when the owner does not answer, like a machine that is down', async () => {
     const [first, second] = nodes
     if (first === undefined || second === undefined) return
-    // Half of a call's time for the first address is then longer than the other one takes to open the shards.
+    // Half of the timeout, spent on the first address, is longer than the other node takes to open the
+    // shards.
     client = new ServiceClient({
       url: [first.url, second.url],
       apiKey: first.rootKey,

@@ -14,7 +14,7 @@ import { statementsOf } from '../../src/cluster/database/statements.js'
 import { ClusterLog } from '../../workers/store/replica/cluster-log.js'
 import { encodeClusterSegment, firstSegment, noWriter } from '../../workers/store/replica/cluster-segment.js'
 import { FollowedStore } from '../../workers/store/replica/followed-store.js'
-import { LogLine } from '../../workers/store/replica/log-line.js'
+import { LogClient } from '../../workers/store/replica/log-client.js'
 import { encodeChanges } from '../../workers/store/log/row-change.js'
 import type { OpenLog } from '../../workers/store/log/shard-log.js'
 import { importedBlocksFrom } from '../../workers/store/tables/tables.js'
@@ -25,7 +25,7 @@ import { TestShard, appendNumber, replyOf } from '../support/shard/shard.js'
 
 const tables = 'test'
 const statements = statementsOf(tables)
-/** That of test shards. */
+/** The cluster of test shards. */
 const secret = { cluster: '07'.repeat(16), masterSeed: Buffer.alloc(32, 7), random: pooledRandom() }
 
 const append = (text: string): Command => ({
@@ -67,7 +67,7 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
     for (const statement of statements.drop) await postgres.query(statement)
   })
 
-  /** Makes the tables, and begins the log of shard 0. */
+  /** Creates the tables, and begins the log of shard 0. */
   const begin = async () => {
     for (const statement of statements.create) await postgres.query(statement)
     const urls = [postgres.url]
@@ -80,9 +80,9 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
     (node: string): OpenLog =>
     (from, rowOf) => {
       const writer = { node, incarnation: 1 }
-      return new ClusterLog({ ...secret, writer, line: new LogLine(lineOf()) }, from, rowOf)
+      return new ClusterLog({ ...secret, writer, client: new LogClient(lineOf()) }, from, rowOf)
     }
-  /** A node's shard, on a directory of its own. */
+  /** The shard of a node, in a separate directory. */
   const node = (name: string): TestShard => {
     const path = mkdtempSync(join(tmpdir(), 'strandfast-node-'))
     const shard = new TestShard(path, { openLog: logOf(name) })
@@ -98,7 +98,7 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
     return rows.map(({ header }) => /^kind (\w+)$/m.exec(header)?.[1])
   }
 
-  it('survives the loss of its directory, and goes on', async () => {
+  it('survives the loss of its directory, and continues', async () => {
     await begin()
     const first = node('a')
     for (let n = 0; n < 40; n++) first.run(appendNumber('agent', n), appendNumber('other', n))
@@ -112,27 +112,27 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
     expect(headOf(second).seq).toBe(41)
   })
 
-  it('has each group in the log before anybody is told', async () => {
+  it('writes each group to the log before it answers', async () => {
     await begin()
     const shard = node('a')
     shard.ask(appendNumber('agent', 0))
     expect(await kinds()).toEqual(['base', 'open', 'group'])
   })
 
-  it('tells of a sync when the turn that waits for it is over, or that turn would be taken twice', async () => {
+  it('reports a sync only after the current turn, so that the turn is not handled twice', async () => {
     await begin()
     const log = logOf('a')(undefined, () => undefined)
     for (const _segment of log.read());
     log.append(encodeChanges([]))
-    let isTold = false
-    log.syncSoon(() => (isTold = true))
+    let isReported = false
+    log.syncSoon(() => (isReported = true))
     log.syncNow()
-    expect(isTold).toBe(false)
-    await eventually(() => isTold)
+    expect(isReported).toBe(false)
+    await eventually(() => isReported)
     await log.close()
   })
 
-  it('belongs to its owner as long as that is alive, and to anybody once it was handed over', async () => {
+  it('belongs to its owner while that node is alive, and to any node after a transfer', async () => {
     await begin()
     const session = await Session.open([postgres.url])
     const { rows } = logSettings([postgres.url], tables)
@@ -142,16 +142,16 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
     const first = node('a')
     first.ask(appendNumber('agent', 0))
     expect(() => node('b')).toThrow('The node a owns the shard, and is alive')
-    first.store.handOver()
+    first.store.transfer()
     expect(await kinds()).toEqual(['base', 'open', 'group', 'close'])
-    expect(() => first.ask(appendNumber('agent', 1))).toThrow('given up')
+    expect(() => first.ask(appendNumber('agent', 1))).toThrow('was transferred')
     const second = node('b')
     second.ask(appendNumber('agent', 1))
     expect(headOf(second).seq).toBe(2)
     expect(await kinds()).toEqual(['base', 'open', 'group', 'close', 'open', 'group'])
   })
 
-  it('is fenced by who opened the log after it, and the other goes on', async () => {
+  it('is fenced by a node that opened the log later, and that node continues', async () => {
     await begin()
     const one = node('a')
     one.ask(appendNumber('agent', 0))
@@ -162,22 +162,22 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
     expect(headOf(other).seq).toBe(2)
   })
 
-  it('has no body of an erased record any more, and a node that begins has the rest', async () => {
+  it('has no body of an erased record any more, and a new node has the rest', async () => {
     await begin()
     const shard = node('a')
     const bodies = ['first secret', 'second secret', 'what stays']
     replyOf(shard.ask({ kind: 'agentCreate', agent: 'agent', zone: 'free', options: {} }))
     const written = shard.run(...bodies.map(append))
-    const held = async (text: string) => {
+    const segmentsWith = async (text: string) => {
       const like = `SELECT 1 FROM test_segments WHERE position($1::bytea IN blocks) > 0 OR position($1::bytea IN state) > 0`
       return (await postgres.query(like, [Buffer.from(text)])).length
     }
-    expect(await Promise.all(bodies.map(held))).toEqual([1, 1, 1])
+    expect(await Promise.all(bodies.map(segmentsWith))).toEqual([1, 1, 1])
     const erase = (outcome: Outcome | undefined) => replyOf(shard.ask(erasing(replyOf(outcome).content_hash)))
     erase(written[0])
-    expect(await Promise.all(bodies.map(held))).toEqual([0, 1, 1])
+    expect(await Promise.all(bodies.map(segmentsWith))).toEqual([0, 1, 1])
     erase(written[1])
-    expect(await Promise.all(bodies.map(held))).toEqual([0, 0, 1])
+    expect(await Promise.all(bodies.map(segmentsWith))).toEqual([0, 0, 1])
     const head = headOf(shard)
     const other = node('b')
     expect(headOf(other)).toEqual(head)
@@ -208,18 +208,18 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
       'erased',
     )
     expect(readFileSync(join(path, 'data.mdb')).includes('a secret')).toBe(true)
-    again.settle()
+    again.runBackgroundWork()
     expect(readFileSync(join(path, 'data.mdb')).includes('a secret')).toBe(false)
   })
 
-  it('leaves no erased body in a store that follows it, once that is open', async () => {
+  it('leaves no erased body in a following store after that was opened', async () => {
     await begin()
     const one = node('a')
     replyOf(one.ask({ kind: 'agentCreate', agent: 'agent', zone: 'free', options: {} }))
     const path = mkdtempSync(join(tmpdir(), 'strandfast-followed-'))
     const follow = async () => {
-      const line = new LogLine(lineOf())
-      const store = await FollowedStore.open({ path: join(path, 'store'), line, secret })
+      const line = new LogClient(lineOf())
+      const store = await FollowedStore.open({ path: join(path, 'store'), client: line, secret })
       await store.close()
       line.close()
       return readFileSync(join(path, 'store/data.mdb'))
@@ -234,7 +234,7 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
     }
   })
 
-  it('finds a segment that is gone from the log when a record of it is to be erased', async () => {
+  it('detects a missing segment when a record in it is to be erased', async () => {
     await begin()
     const shard = node('a')
     replyOf(shard.ask({ kind: 'agentCreate', agent: 'agent', zone: 'free', options: {} }))
@@ -245,20 +245,23 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
   })
 
   it.each([
-    ['is gone', 'DELETE FROM test_segments WHERE part = 1'],
-    ['is another one', "UPDATE test_segments SET blocks = '\\x00' WHERE part = 1"],
-  ])('finds that a part of a segment %s when a record of it is to be erased', async (_what, statement) => {
-    await begin()
-    const shard = node('a')
-    replyOf(shard.ask({ kind: 'agentCreate', agent: 'agent', zone: 'free', options: {} }))
-    // Of what cannot be compressed, and together more than a part holds.
-    const large = Array.from({ length: 60 }, () => append(randomBytes(24_000).toString('base64')))
-    const [written] = shard.run(...large)
-    expect(await postgres.query(`${statement} RETURNING part`)).toHaveLength(1)
-    expect(() => shard.ask(erasing(replyOf(written).content_hash))).toThrow(lostLogMessage)
-  })
+    ['missing', 'DELETE FROM test_segments WHERE part = 1'],
+    ['different', "UPDATE test_segments SET blocks = '\\x00' WHERE part = 1"],
+  ])(
+    'detects that a part of a segment is %s when a record in it is to be erased',
+    async (_what, statement) => {
+      await begin()
+      const shard = node('a')
+      replyOf(shard.ask({ kind: 'agentCreate', agent: 'agent', zone: 'free', options: {} }))
+      // Incompressible, and more than fits into one part.
+      const large = Array.from({ length: 60 }, () => append(randomBytes(24_000).toString('base64')))
+      const [written] = shard.run(...large)
+      expect(await postgres.query(`${statement} RETURNING part`)).toHaveLength(1)
+      expect(() => shard.ask(erasing(replyOf(written).content_hash))).toThrow(lostLogMessage)
+    },
+  )
 
-  it('is read again where its end went while it was opened, which nobody was told of', async () => {
+  it('reads the log again if its unacknowledged end disappears while it is opened', async () => {
     await begin()
     const shard = node('a')
     shard.ask(appendNumber('agent', 0))
@@ -274,13 +277,13 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
     expect(await kinds()).toEqual(['base', 'open', 'open', 'group'])
   })
 
-  it('takes nothing that a node with its master seed did not write', async () => {
+  it('rejects everything that was not written by a node with its master seed', async () => {
     await begin()
     node('a').ask(appendNumber('agent', 0))
     for (const [change, message] of [
       ["header = replace(header, 'node a', 'node b')", 'was not written by a node with this master seed'],
-      ['state = set_byte(state, 40, get_byte(state, 40) # 1)', 'holds other rows than its header names'],
-      ['blocks = set_byte(blocks, 60, get_byte(blocks, 60) # 1)', 'holds other rows than its header names'],
+      ['state = set_byte(state, 40, get_byte(state, 40) # 1)', 'has rows that do not match its header'],
+      ['blocks = set_byte(blocks, 60, get_byte(blocks, 60) # 1)', 'has rows that do not match its header'],
     ]) {
       await postgres.query('CREATE TABLE kept AS SELECT * FROM test_segments')
       await postgres.query(`UPDATE test_segments SET ${change} WHERE segment = 2`)
@@ -293,7 +296,7 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
     expect(() => node('b')).toThrow('of another history')
   })
 
-  it('takes no blocks of a time before the log without the checkpoint that has their other rows', async () => {
+  it('rejects blocks from before the log without the checkpoint that has their other rows', async () => {
     await begin()
     const register = new SegmentRegister({
       urls: [postgres.url],
@@ -317,6 +320,6 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
       kind: 'durable',
     })
     await register.close()
-    expect(() => node('b')).toThrow('in a checkpoint, which is not there')
+    expect(() => node('b')).toThrow('in a checkpoint, which is missing')
   })
 })

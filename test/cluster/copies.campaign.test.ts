@@ -7,7 +7,7 @@ import { noPostgres } from '../support/postgres/postgres.js'
 import { call, type TestServer } from '../support/server/server.js'
 
 const SHARDS = 6
-/** Names that lie in all shards. */
+/** Names that cover all shards. */
 const agents = Array.from({ length: 24 }, (_none, n) => `agent-${n}`)
 
 interface Member {
@@ -16,7 +16,7 @@ interface Member {
   held_shards: number[]
 }
 
-describe.skipIf(noPostgres)('shards of which each is held by some of the nodes', () => {
+describe.skipIf(noPostgres)('shards that only some of the nodes hold', () => {
   let cluster: ClusterOfOne
 
   beforeAll(async () => {
@@ -38,7 +38,7 @@ describe.skipIf(noPostgres)('shards of which each is held by some of the nodes',
     })
   const membersAt = async (server: TestServer): Promise<Member[]> =>
     (await call(server, 'GET /v1/server')).body.cluster?.members ?? []
-  /** Resolves when each node owns as many shards as it should, and holds no others. */
+  /** Resolves when each node owns `each` shards and holds no others. */
   const areShared = (server: TestServer, each: number) =>
     eventually(async () => {
       const members = await membersAt(server)
@@ -47,7 +47,7 @@ describe.skipIf(noPostgres)('shards of which each is held by some of the nodes',
       )
     })
 
-  it('are made from their logs by the others when their holder dies: every answered write is there', async () => {
+  it('are rebuilt from their logs by other nodes when their holder dies, with every answered write', async () => {
     const [first, second, third] = await Promise.all(['first', 'second', 'third'].map((node) => start(node)))
     if (first === undefined || second === undefined || third === undefined) throw new Error('Expected three')
     await eventually(async () => (await call(first, 'GET /readyz')).status === 200)
@@ -68,7 +68,7 @@ describe.skipIf(noPostgres)('shards of which each is held by some of the nodes',
     for (const server of [first, second])
       for (const [agent, hash] of hashes)
         expect((await call(server, `GET /v1/agents/${agent}/records/${hash}`)).status).toBe(200)
-    // It comes back to stores that were left behind, and gets its share.
+    // The node returns to stale stores, and gets its share.
     const again = await start('third', third.dataDir)
     await areShared(first, 2)
     for (const [agent, hash] of hashes)

@@ -6,7 +6,7 @@ import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster
 import { noPostgres } from '../support/postgres/postgres.js'
 import { call, type TestServer } from '../support/server/server.js'
 
-describe.skipIf(noPostgres)('a node that is cut off from the database alone', () => {
+describe.skipIf(noPostgres)('a node that is cut off from the database only', () => {
   let cluster: ClusterOfOne
   let proxy: TcpProxy
 
@@ -36,7 +36,7 @@ describe.skipIf(noPostgres)('a node that is cut off from the database alone', ()
       (text) => new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1],
     )
 
-  it('answers through its links to the owners, is told of revocations, and says that it has no lease', async () => {
+  it('answers over its links to the owners, processes revocations, and reports that it has no lease', async () => {
     const owner = await start('owner')
     await eventually(async () => (await ready(owner)) === 200)
     const apart = await start('apart', cluster.postgres.url.replace(/:\d+\//, `:${proxy.port}/`))
@@ -63,7 +63,7 @@ describe.skipIf(noPostgres)('a node that is cut off from the database alone', ()
 
     proxy.heal()
     await eventually(() => apart.process.exitCode !== null || apart.process.signalCode !== null)
-    expect(apart.stderr()).toContain('another node of the cluster has taken the place of this one')
+    expect(apart.stderr()).toContain('another node has expelled this one from the cluster')
     expect(await owner.halt()).toBe(0)
   })
 })

@@ -4,7 +4,7 @@ import { binariesOf } from '../support/cluster/prepared-data.js'
 import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster-of-one.js'
 import { noPostgres } from '../support/postgres/postgres.js'
 
-describe.skipIf(noPostgres)('a node that starts on a database that is not right', () => {
+describe.skipIf(noPostgres)('a node that starts with an unsuitable database', () => {
   let cluster: ClusterOfOne
 
   beforeAll(async () => {
@@ -20,9 +20,9 @@ describe.skipIf(noPostgres)('a node that starts on a database that is not right'
     return Promise.all(tables.map((table) => query(`SELECT * FROM strandfast_${table} ORDER BY 1, 2`)))
   }
   const as = (role: string) => cluster.postgres.url.replace('strandfast@', `${role}@`)
-  /** A start that is to fail, which leaves the database as it was, and makes no data directory. */
+  /** Runs a start that must fail, leave the database unchanged and create no data directory. */
   const refused = async (url = cluster.postgres.url) => {
-    const [before, dataDir] = [await contents(), cluster.place('data')]
+    const [before, dataDir] = [await contents(), cluster.newPath('data')]
     const env = { SERVICE_DATA_DIR: dataDir, SERVICE_PORT: '0', SERVICE_CLUSTER_URL: url }
     const { status, stdout, stderr } = await cluster.run(['serve'], env)
     expect(existsSync(dataDir)).toBe(false)
@@ -36,29 +36,36 @@ describe.skipIf(noPostgres)('a node that starts on a database that is not right'
     await query('UPDATE strandfast_cluster SET format = 3')
     expect(await refused()).toEqual([
       78,
-      expect.stringMatching(/holds a cluster of format 3, and this program reads format 2: use its version$/),
+      expect.stringMatching(
+        /holds a cluster of format 3, and this program reads format 2: use a newer version$/,
+      ),
     ])
     await query('UPDATE strandfast_cluster SET format = 2')
   })
 
   it('refuses tables of another version', async () => {
-    const says = [78, expect.stringMatching(/its tables are those of another version: use that, or, where/)]
+    const refusal = [
+      78,
+      expect.stringMatching(
+        /its tables were created by another version of Strandfast: use that version, or, if/,
+      ),
+    ]
     await query('ALTER TABLE strandfast_cluster RENAME COLUMN layout TO places')
-    expect(await refused()).toEqual(says)
+    expect(await refused()).toEqual(refusal)
     await query('ALTER TABLE strandfast_cluster RENAME COLUMN places TO layout')
     await query('ALTER TABLE strandfast_cluster ALTER COLUMN shards TYPE text')
-    expect(await refused()).toEqual(says)
+    expect(await refused()).toEqual(refusal)
     await query('ALTER TABLE strandfast_cluster ALTER COLUMN shards TYPE integer USING shards::integer')
   })
 
-  it('refuses a role that may not do what a node does, and names what it may not', async () => {
+  it('refuses a role that lacks privileges, and names them', async () => {
     await query('CREATE ROLE reader LOGIN')
     await query('GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader')
     await query('GRANT INSERT, UPDATE, DELETE ON strandfast_nodes, strandfast_checkpoints TO reader')
     expect(await refused(as('reader'))).toEqual([
       78,
       expect.stringMatching(
-        /gives the role no right to INSERT on strandfast_segments, UPDATE on strandfast_segments: grant it$/,
+        /does not grant the role INSERT on strandfast_segments, UPDATE on strandfast_segments: grant these privileges$/,
       ),
     ])
     await query('GRANT INSERT, UPDATE ON strandfast_segments TO reader')
@@ -66,20 +73,20 @@ describe.skipIf(noPostgres)('a node that starts on a database that is not right'
     expect(await server.halt()).toBe(0)
   })
 
-  it('refuses a role that may read nothing, or may not log in, and a database that is not there', async () => {
+  it('refuses a role that cannot read or log in, and a database that does not exist', async () => {
     await query('CREATE ROLE guest LOGIN')
     const { url } = cluster.postgres
-    for (const [where, says] of [
+    for (const [where, refusal] of [
       [as('guest'), 'the role has no right to it: permission denied for table strandfast_cluster'],
-      [as('nobody'), 'it does not let the role in: role "nobody" does not exist'],
-      [url.replace(/postgres$/, 'nowhere'), 'create it, or name another one in the URL'],
+      [as('absent'), 'it does not let the role in: role "absent" does not exist'],
+      [url.replace(/postgres$/, 'nowhere'), 'create it, or use another one in the URL'],
     ] as const)
-      expect(await refused(where)).toEqual([78, expect.stringContaining(says)])
+      expect(await refused(where)).toEqual([78, expect.stringContaining(refusal)])
     await query('ALTER ROLE guest NOLOGIN')
     expect(await refused(as('guest'))).toEqual([78, expect.stringContaining('is not permitted to log in')])
   })
 
-  it('may be started again on one that cannot be reached, or only reads', async () => {
+  it('can be started again if the database cannot be reached or is read-only', async () => {
     await query('ALTER ROLE reader SET default_transaction_read_only = on')
     expect(await refused(as('reader'))).toEqual([
       1,
@@ -92,10 +99,10 @@ describe.skipIf(noPostgres)('a node that starts on a database that is not right'
     ])
   })
 
-  it('refuses a PostgreSQL that is too old', async () => {
+  it('refuses a PostgreSQL server that is too old', async () => {
     const old = await makeClusterOfOne({ binaries: binariesOf(14) })
     try {
-      const env = { SERVICE_DATA_DIR: old.place('data'), SERVICE_PORT: '0' }
+      const env = { SERVICE_DATA_DIR: old.newPath('data'), SERVICE_PORT: '0' }
       for (const command of [['serve'], ['cluster', 'init', '--shards', '1']])
         expect(await old.run(command, env)).toMatchObject({
           status: 78,
@@ -113,7 +120,7 @@ describe.skipIf(noPostgres)('a node that starts on a database that is not right'
   })
 
   it('refuses the cluster of another data directory, and changes neither', async () => {
-    const dataDir = cluster.place('data')
+    const dataDir = cluster.newPath('data')
     const own = await cluster.start({ dataDir })
     await own.halt()
     await query('CREATE DATABASE other')
@@ -122,7 +129,7 @@ describe.skipIf(noPostgres)('a node that starts on a database that is not right'
     expect(await cluster.run(['cluster', 'init', '--shards', '1'], env)).toMatchObject({ status: 0 })
     expect(await cluster.run(['serve'], env)).toMatchObject({
       status: 78,
-      stderr: expect.stringMatching(/\nThe data directory .* name the right one of the two\n$/),
+      stderr: expect.stringMatching(/\nThe data directory .* set the right directory or database\n$/),
     })
     const client = await cluster.postgres.connect('other')
     const { rows } = await client.query(

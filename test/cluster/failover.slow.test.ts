@@ -42,7 +42,7 @@ describe.skipIf(noPostgres).each([15, 18] as const)('the log in PostgreSQL %s wi
   const roundOf = (subject = real) => (round = new RegisterRound(rig, subject))
 
   it.each(['nothing', 'pg_cancel_backend', 'pg_terminate_backend'] as const)(
-    'keeps what it acknowledged where the primary dies with commits that no standby has, whose waiting %s ended',
+    'keeps what it acknowledged when the primary dies with unreplicated commits whose wait %s ended',
     async (by) => {
       expect(await unreplicated(roundOf(), by)).toEqual([])
     },
@@ -53,7 +53,7 @@ describe.skipIf(noPostgres).each([15, 18] as const)('the log in PostgreSQL %s wi
     expect([await race(round), await gap(round), await anotherHistory(round)]).toEqual([[], [], []])
   })
 
-  it('stays one chain where two processes write to it and the primary dies', async () => {
+  it('stays one chain when two processes write to it and the primary dies', async () => {
     const { shard } = await roundOf().begin()
     const run = promisify(execFile)
     const writing = ['one', 'two'].map((name) =>
@@ -62,11 +62,11 @@ describe.skipIf(noPostgres).each([15, 18] as const)('the log in PostgreSQL %s wi
     await eventually(async () => (await round.headers(shard)).length > 20)
     await rig.killPrimary()
     await rig.promote()
-    const told = (await Promise.all(writing)).flatMap(({ stdout }) => stdout.trim().split('\n'))
-    expect(told).toHaveLength(60)
+    const acknowledged = (await Promise.all(writing)).flatMap(({ stdout }) => stdout.trim().split('\n'))
+    expect(acknowledged).toHaveLength(60)
     const headers = await round.headers(shard)
-    // What was acknowledged is there, once; the rest is the segment 0.
-    expect(headers.slice(1).sort()).toEqual(told.sort())
+    // Acknowledged segments exist once; the rest is segment 0.
+    expect(headers.slice(1).sort()).toEqual(acknowledged.sort())
   })
 })
 
@@ -95,18 +95,18 @@ describe.skipIf(noPostgres)('a register whose database fails', () => {
     const { log } = await round.register()
     await log.append(base, segmentOf(base.shard, 1, 'replicated'))
     for (const standby of rig.standbys) standby.pause()
-    let isTold = false
+    let isAnswered = false
     const appended = log
       .append(segmentOf(base.shard, 1, 'replicated'), segmentOf(base.shard, 2, 'alone'))
-      .finally(() => (isTold = true))
+      .finally(() => (isAnswered = true))
     await eventually(async () => (await rig.waiting()) === 1)
-    expect(isTold).toBe(false)
+    expect(isAnswered).toBe(false)
     rig.standbys[1]?.resume()
     expect(await appended).toEqual({ kind: 'durable' })
     rig.standbys[0]?.resume()
   })
 
-  it('says lost behind a segment that was seen, never acknowledged, and went with the primary', async () => {
+  it('reports "lost" after a segment that was seen, never acknowledged, and lost with the primary', async () => {
     const base = await roundOf().begin()
     const [{ log: writing }, { log: other }] = [await round.register(), await round.register()]
     await rig.cutOffStandbys()
@@ -116,47 +116,47 @@ describe.skipIf(noPostgres)('a register whose database fails', () => {
     await eventually(async () => (await round.headers(base.shard)).length === 2)
     await rig.killPrimary()
     await rig.promote()
-    const next = segmentOf(base.shard, 1, 'somebody else')
+    const next = segmentOf(base.shard, 1, 'another writer')
     const outcomes = [await other.append(base, next), await appended]
-    // Whoever of the two came first has the place, and both know.
+    // The first of the two has won the number, and both know it.
     expect(outcomes.map(({ kind }) => kind).sort()).toEqual(['durable', 'fenced'])
     const there = (await round.headers(base.shard))[1] === 'seen' ? next : seen
     expect(await other.append(there, segmentOf(base.shard, 2, 'behind it'))).toEqual({ kind: 'lost' })
   })
 
-  it('is fenced where its append was held up, and another one took the place meanwhile', async () => {
+  it('is fenced if its append was delayed and another writer has won the number', async () => {
     const base = await roundOf().begin()
-    const [{ log, ways }, { log: other }] = [await round.register(), await round.register()]
+    const [{ log, proxied }, { log: other }] = [await round.register(), await round.register()]
     const first = segmentOf(base.shard, 1, 'first')
     await log.append(base, first)
-    for (const proxy of ways.proxies) proxy.hold('requests')
+    for (const proxy of proxied.proxies) proxy.hold('requests')
     const late = log.append(first, segmentOf(base.shard, 2, 'late'))
     const taken = segmentOf(base.shard, 2, 'in time')
     expect(await other.append(first, taken)).toEqual({ kind: 'durable' })
-    for (const proxy of ways.proxies) proxy.heal()
+    for (const proxy of proxied.proxies) proxy.heal()
     expect(await late).toEqual({ kind: 'fenced' })
     expect(await other.append(taken, segmentOf(base.shard, 3, 'behind it'))).toEqual({ kind: 'durable' })
   })
 
-  it('lets a straggler in or another one, where nobody waits for the straggler any more', async () => {
+  it('accepts exactly one of a late append and its replacement', async () => {
     const base = await roundOf().begin()
-    const [{ ways }, { log: other }] = [await round.register(), await round.register()]
+    const [{ proxied }, { log: other }] = [await round.register(), await round.register()]
     const clock = { nowMs: 0 }
-    const log = round.over(ways.urls, () => clock.nowMs)
+    const log = round.over(proxied.urls, () => clock.nowMs)
     const first = segmentOf(base.shard, 1, 'first')
     await log.append(base, first)
-    for (const proxy of ways.proxies) proxy.hold('answers')
-    const straggler = segmentOf(base.shard, 2, 'straggler')
-    const given = log.append(first, straggler)
+    for (const proxy of proxied.proxies) proxy.hold('answers')
+    const late = segmentOf(base.shard, 2, 'late')
+    const appended = log.append(first, late)
     await eventually(async () => (await round.headers(base.shard)).length === 3)
-    for (const proxy of ways.proxies) proxy.break()
+    for (const proxy of proxied.proxies) proxy.break()
     clock.nowMs = 60_000
-    expect(await given).toMatchObject({ kind: 'unknown' })
+    expect(await appended).toMatchObject({ kind: 'unknown' })
     expect(await other.append(first, segmentOf(base.shard, 2, 'open'))).toEqual({ kind: 'fenced' })
-    expect(await other.append(straggler, segmentOf(base.shard, 3, 'open'))).toEqual({ kind: 'durable' })
+    expect(await other.append(late, segmentOf(base.shard, 3, 'open'))).toEqual({ kind: 'durable' })
   })
 
-  it.each(plantedFaults)('is found out when it has $name', async ({ round: check, ...subject }) => {
+  it.each(plantedFaults)('is caught when it has $name', async ({ round: check, ...subject }) => {
     expect(await check(roundOf(subject))).not.toEqual([])
   })
 })

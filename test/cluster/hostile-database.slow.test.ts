@@ -10,7 +10,7 @@ import { allowedBy } from '../support/cluster/hostile/rounds.js'
 import { inOne, type Table, tablesOf } from '../support/cluster/hostile/tables.js'
 import { noPostgres } from '../support/postgres/postgres.js'
 
-/** What the operator does: SQL. */
+/** The attack: SQL statements. */
 type Attack = (
   hostile: HostileCluster,
   tables: readonly Table[],
@@ -19,14 +19,14 @@ type Attack = (
 const cases: [string, keyof typeof arenas, Attack][] = [
   ['a body that was changed under its checksums', 'fresh start', (_hostile, tables) => edits(tables)],
   [
-    'a strand whose newest record was taken away',
+    'a strand whose newest record was removed',
     'fresh start',
     async ({ database, belief }) => [
-      await forgeryOf(database, 'newest record gone', lastRecord(belief.known.records)),
+      await forgeryOf(database, 'newest record removed', lastRecord(belief.known.records)),
     ],
   ],
   [
-    'a record that was given to another agent',
+    'a record that was moved to another agent',
     'fresh start',
     async ({ database, belief }) => [await forgeryOf(database, 'agent', lastRecord(belief.known.records))],
   ],
@@ -36,21 +36,21 @@ const cases: [string, keyof typeof arenas, Attack][] = [
     (_hostile, tables) => [...editing(tables), ...foreignAddresses(tables)],
   ],
   [
-    'logs without their ends, of which it knows',
+    'logs without their ends, which the node knows',
     'restart',
     () => replaced({ name: 'strandfast_segments' }, 'before', 'true'),
   ],
   ['another number of shards', 'fresh start', () => ['UPDATE strandfast_cluster SET shards = 1']],
   ['an earlier era of tokens', 'fresh start', () => ['UPDATE strandfast_cluster SET token_era = 0']],
   [
-    'the logs of another cluster of the same seed',
+    'the logs of another cluster with the same seed',
     'fresh start',
     () =>
       ['strandfast_segments', 'strandfast_checkpoints'].flatMap((name) =>
-        replaced({ name }, 'stranger', 'true'),
+        replaced({ name }, 'other_cluster', 'true'),
       ),
   ],
-  ['logs whose checkpoints are gone', 'fresh start', () => ['DELETE FROM strandfast_checkpoints']],
+  ['logs without their checkpoints', 'fresh start', () => ['DELETE FROM strandfast_checkpoints']],
   [
     'the cluster of another seed',
     'pull',
@@ -58,33 +58,39 @@ const cases: [string, keyof typeof arenas, Attack][] = [
   ],
 ]
 
-describe.skipIf(noPostgres)('a node whose database belongs to somebody without the master seed', () => {
-  let hostile: HostileCluster
-  let planted: Planted
+describe.skipIf(noPostgres)(
+  'a node whose database is controlled by an attacker without the master seed',
+  () => {
+    let hostile: HostileCluster
+    let planted: Planted
 
-  beforeAll(async () => {
-    hostile = await HostileCluster.make(async (url) => (planted = await plant(url)))
-  })
+    beforeAll(async () => {
+      hostile = await HostileCluster.make(async (url) => (planted = await plant(url)))
+    })
 
-  afterAll(() => hostile?.remove())
+    afterAll(() => hostile?.remove())
 
-  it.each(cases)('does not serve %s: %s', async (_what, arena, attack) => {
-    await hostile.restore()
-    const strike = async () =>
-      inOne(hostile.database, await attack(hostile, await tablesOf(hostile.database)))
-    expect(await arenas[arena](hostile, strike, () => allowedBy(hostile))).toEqual([])
-  })
+    it.each(cases)('does not serve %s: %s', async (_what, arena, attack) => {
+      await hostile.restore()
+      const execute = async () =>
+        inOne(hostile.database, await attack(hostile, await tablesOf(hostile.database)))
+      expect(await arenas[arena](hostile, execute, () => allowedBy(hostile))).toEqual([])
+    })
 
-  it('has in the clear what SECURITY.md says of each column, and nothing else', async () => {
-    await hostile.restore()
-    const told = documented(readFileSync('docs/SECURITY.md', 'utf8'))
-    const { cluster: id } = JSON.parse(readFileSync(join(hostile.kept, 'format.json'), 'utf8'))
-    const found = await scan(hostile.database, new Map([...planted, ['the id of the cluster', [String(id)]]]))
-    expect(Object.fromEntries(told)).toEqual(Object.fromEntries(found))
-  })
-})
+    it('stores in the clear what SECURITY.md states for each column, and nothing else', async () => {
+      await hostile.restore()
+      const stated = documented(readFileSync('docs/SECURITY.md', 'utf8'))
+      const { cluster: id } = JSON.parse(readFileSync(join(hostile.kept, 'format.json'), 'utf8'))
+      const found = await scan(
+        hostile.database,
+        new Map([...planted, ['the id of the cluster', [String(id)]]]),
+      )
+      expect(Object.fromEntries(stated)).toEqual(Object.fromEntries(found))
+    })
+  },
+)
 
-/** The hash of the last record of the agent that was written to last. */
+/** The hash of the last record of the last written agent. */
 function lastRecord(records: readonly string[]): string {
   return records.at(-1)?.split('/').at(-1) ?? ''
 }

@@ -12,18 +12,18 @@ import { statementsOf } from '../../src/cluster/database/statements.js'
 import { ClusterLog } from '../../workers/store/replica/cluster-log.js'
 import { firstSegment } from '../../workers/store/replica/cluster-segment.js'
 import { FollowedStore } from '../../workers/store/replica/followed-store.js'
-import { LogLine } from '../../workers/store/replica/log-line.js'
-import { bringUp } from '../../workers/store/replica/node-store.js'
+import { LogClient } from '../../workers/store/replica/log-client.js'
+import { catchUpStore } from '../../workers/store/replica/node-store.js'
 import { logSettings, shardLine } from '../support/cluster/shard-line.js'
 import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres/postgres.js'
 import { appendNumber, TestShard } from '../support/shard/shard.js'
 
 const tables = 'test'
 const statements = statementsOf(tables)
-/** That of test shards. */
+/** The cluster of test shards. */
 const secret = { cluster: '07'.repeat(16), masterSeed: Buffer.alloc(32, 7), random: pooledRandom() }
 
-describe.skipIf(noPostgres)('what a node knows to be durable of a log in PostgreSQL', () => {
+describe.skipIf(noPostgres)('the known durable end of a log in PostgreSQL', () => {
   let postgres: TestPostgres
   let thread: Worker
   let folder: string
@@ -62,30 +62,30 @@ describe.skipIf(noPostgres)('what a node knows to be durable of a log in Postgre
 
   const pathOf = (name: string) => join(folder, name)
   const knownOf = (name: string) => pathOf(`${name}.known`)
-  const lineOf = (name: string) => new LogLine(shardLine(thread, 0, knownOf(name)))
+  const lineOf = (name: string) => new LogClient(shardLine(thread, 0, knownOf(name)))
   /** A node that owns the shard. */
   const owner = (name: string): TestShard => {
     const writer = { node: name, incarnation: 1 }
     const shard = new TestShard(pathOf(name), {
-      openLog: (from, rowOf) => new ClusterLog({ ...secret, writer, line: lineOf(name) }, from, rowOf),
+      openLog: (from, rowOf) => new ClusterLog({ ...secret, writer, client: lineOf(name) }, from, rowOf),
     })
     open.push(shard)
     return shard
   }
-  /** A node that follows it. */
+  /** A node that follows the shard. */
   const follow = async (name: string): Promise<FollowedStore> => {
-    const store = await FollowedStore.open({ path: pathOf(name), line: lineOf(name), secret })
+    const store = await FollowedStore.open({ path: pathOf(name), client: lineOf(name), secret })
     open.push(store)
     return store
   }
-  /** One that has all that the log has, and knows by a beat that it is durable. */
+  /** A node that has caught up with the log, and has confirmed by heartbeats that its end is durable. */
   const followAll = async (name: string): Promise<FollowedStore> => {
     const store = await follow(name)
-    for (let beats = 0; beats < 2; beats++) store.confirm(machineClock())
+    for (let confirmed = 0; confirmed < 2; confirmed++) store.confirm(machineClock())
     return store
   }
-  /** What a thread does first that takes the shard over. */
-  const takeOver = (name: string) => bringUp({ path: pathOf(name), line: lineOf(name), secret })
+  /** The first step of a thread that takes the shard over. */
+  const takeOver = (name: string) => catchUpStore({ path: pathOf(name), client: lineOf(name), secret })
   const end = async () => {
     const [row] = await postgres.query<{ segment: string; hash: Buffer }>(
       'SELECT segment, hash FROM test_segments ORDER BY segment DESC LIMIT 1',
@@ -95,14 +95,14 @@ describe.skipIf(noPostgres)('what a node knows to be durable of a log in Postgre
   const loseLast = () =>
     postgres.query('DELETE FROM test_segments WHERE segment = (SELECT max(segment) FROM test_segments)')
 
-  it('is what it appended when that is answered', async () => {
+  it('is the appended segment as soon as the append is answered', async () => {
     const shard = owner('a')
     expect(readKnownEnd(knownOf('a'))).toEqual(await end())
     shard.ask(appendNumber('agent', 0))
     expect(readKnownEnd(knownOf('a'))).toEqual(await end())
   })
 
-  it('is what it followed once a beat is confirmed that was sent after it had been read', async () => {
+  it('is the followed segment once a heartbeat is confirmed that was sent after the segment was read', async () => {
     owner('a').ask(appendNumber('agent', 0))
     const followed = await follow('b')
     const sentBeforeMs = machineClock() - 1
@@ -113,54 +113,54 @@ describe.skipIf(noPostgres)('what a node knows to be durable of a log in Postgre
     expect(readKnownEnd(knownOf('b'))).toEqual(await end())
   })
 
-  it('keeps it from following a log that ends before, and from owning it', async () => {
+  it('prevents a node from following or owning a log that ends earlier', async () => {
     owner('a').ask(appendNumber('agent', 0))
     const followed = await followAll('b')
     await loseLast()
-    expect(() => followed.confirm(machineClock())).toThrow('Segment 2 is in the cluster’s log no more')
+    expect(() => followed.confirm(machineClock())).toThrow('Segment 2 is no longer in the cluster’s log')
     await open.pop()?.close()
     const text =
-      /this node knows segment 2 \(\w{16}…\), and the cluster’s log ends with segment 1 \(\w{16}…\).* --shard 0 --from 2$/
+      /this node knows segment 2 \(\w{16}…\), but the cluster’s log ends with segment 1 \(\w{16}…\).* --shard 0 --from 2$/
     await expect(follow('b')).rejects.toThrow(text)
     for (const name of ['a', 'b']) await expect(takeOver(name)).rejects.toThrow(text)
     expect(existsSync(pathOf('b.other-1'))).toBe(false)
     expect((await end())?.number).toBe(1)
   })
 
-  it('keeps it from following a log that went on without it, and from owning it', async () => {
+  it('prevents a node from following or owning a log that has continued without its segment', async () => {
     owner('a').ask(appendNumber('agent', 0))
     await followAll('b')
     await open.pop()?.close()
     await loseLast()
-    // It knows nothing of what was lost.
+    // This node does not know the lost segment.
     const other = owner('c')
     other.ask(appendNumber('agent', 1))
     other.ask(appendNumber('agent', 2))
-    const text = /knows segment 2 \(\w{16}…\), and the cluster’s log has another segment 2 \(.* --from 2$/
+    const text = /knows segment 2 \(\w{16}…\), but the cluster’s log has a different segment 2 \(.* --from 2$/
     await expect(follow('b')).rejects.toThrow(text)
     await expect(takeOver('b')).rejects.toThrow(text)
   })
 
-  it('keeps it from a log that has nothing at all', async () => {
+  it('prevents a node from following an empty log', async () => {
     owner('a')
     await postgres.query('DELETE FROM test_segments')
     await expect(follow('a')).rejects.toThrow(/the cluster’s log has no segment of it.* --from 0$/)
   })
 
-  it('is not what was seen and never confirmed: such a store is set aside, and made again', async () => {
+  it('is not a segment that was read and never confirmed: such a store is set aside and rebuilt', async () => {
     owner('a').ask(appendNumber('agent', 0))
     const followed = await follow('b')
     followed.confirm(machineClock())
     await open.pop()?.close()
     await loseLast()
-    expect((await follow('b')).found).toMatchObject({ kind: 'setAside', place: pathOf('b.other-1') })
+    expect((await follow('b')).result).toMatchObject({ kind: 'setAside', place: pathOf('b.other-1') })
   })
 
-  it('is looked at once more when a log is opened, as rows may be removed while it is read', async () => {
+  it('is checked again after a log was opened, because rows may be removed while it is read', async () => {
     const shard = owner('a')
     shard.ask(appendNumber('agent', 0))
     const log = new ClusterLog(
-      { ...secret, writer: { node: 'a', incarnation: 1 }, line: lineOf('a') },
+      { ...secret, writer: { node: 'a', incarnation: 1 }, client: lineOf('a') },
       undefined,
       () => undefined,
     )

@@ -33,7 +33,7 @@ describe.skipIf(noPostgres)('nodes that share the shards', () => {
     call(server, `POST /v1/collections/${agent}/records`, { body: { data: { n } } })
   const serves = (server: TestServer) =>
     eventually(async () => (await call(server, 'GET /readyz')).status === 200)
-  /** Numbers of the shards that a node owns. */
+  /** The shards that a node owns. */
   const ownedBy = async (node: string): Promise<number[]> => {
     const { body } = await call(first, 'GET /v1/server')
     const members: { node: string; owned_shards: number[] }[] = body.cluster?.members ?? []
@@ -81,7 +81,7 @@ describe.skipIf(noPostgres)('nodes that share the shards', () => {
 
   sharedByFronts(() => ({ fronts, servers: [first, second] }))
 
-  it('take streams of lines, exports and proofs for each other', async () => {
+  it('route ingests, exports and proofs to each other', async () => {
     const lines = Array.from({ length: 500 }, (_none, n) => JSON.stringify({ n })).join('\n')
     const ingested = await fetch(`${second.url}/v1/ingest/lines`, {
       method: 'POST',
@@ -104,9 +104,9 @@ describe.skipIf(noPostgres)('nodes that share the shards', () => {
     expect(proof.status, proof.text).toBe(200)
   })
 
-  it('leave one out for as long as it may answer, when it hangs, and it admits nothing afterwards', async () => {
+  it('exclude a hanging node for as long as it may answer, and it admits nothing afterwards', async () => {
     const owned = await ownedBy('first')
-    // The first shard says which keys are in force.
+    // The first shard decides which keys are valid.
     const [owner, other] = owned.includes(0) ? [first, second] : [second, first]
     const { id, key } = await newKey(owner)
     expect((await call(other, 'GET /v1/agents', { key })).status).toBe(200)
@@ -126,7 +126,7 @@ describe.skipIf(noPostgres)('nodes that share the shards', () => {
     for (const server of [first, second]) await serves(server)
   })
 
-  it('show in their streams what is written after the thread of a shard was started again', async () => {
+  it('deliver in their streams what is written after the thread of a shard was restarted', async () => {
     expect((await write(first, 'watched', 0)).status).toBe(201)
     const stream = await openStream(second, '/v1/agents/watched/stream?since=0')
     await stream.until(isCaughtUp)
@@ -145,7 +145,7 @@ describe.skipIf(noPostgres)('nodes that share the shards', () => {
     await serves(second)
   })
 
-  it('take no link of a stranger, and close what says nothing', async () => {
+  it('accept no link from an unknown client, and close a silent connection', async () => {
     const rows = await cluster.postgres.query<{ owns: string }>(
       `SELECT owns FROM strandfast_nodes WHERE node = 'first'`,
     )
@@ -161,7 +161,7 @@ describe.skipIf(noPostgres)('nodes that share the shards', () => {
   })
 
   it('are not replaced by a copy of their directory while they are alive', async () => {
-    const copy = cluster.place('copy')
+    const copy = cluster.newPath('copy')
     mkdirSync(copy, { mode: 0o700 })
     for (const name of ['format.json', 'node.incarnation'])
       copyFileSync(join(first.dataDir, name), join(copy, name))
@@ -170,11 +170,11 @@ describe.skipIf(noPostgres)('nodes that share the shards', () => {
       SERVICE_CLUSTER_NODE: 'first',
     })
     expect(started.status).toBe(1)
-    expect(started.stderr).toContain('is alive: names of nodes are given once')
+    expect(started.stderr).toContain('each node needs its own name')
     expect((await write(first, 'notes', 3)).status).toBe(201)
   })
 
-  it('go on with the shards of one that is killed, and every answered write is there', async () => {
+  it('take over the shards of a killed node, with every answered write', async () => {
     const third = await start('third')
     await serves(third)
     const stream = await openStream(third, '/v1/agents/moved/stream?since=0').catch(() => undefined)
@@ -210,11 +210,11 @@ describe.skipIf(noPostgres)('nodes that share the shards', () => {
         if (status !== 200) expect([hash, status]).toEqual([hash, 200])
       }
     }
-    const away = await call(second, `GET ${followed}`, { key: null })
-    expect([away.status, away.body.code]).toEqual([503, 'unavailable'])
+    const unavailable = await call(second, `GET ${followed}`, { key: null })
+    expect([unavailable.status, unavailable.body.code]).toEqual([503, 'unavailable'])
     const back = await start('first', first.dataDir)
     await serves(back)
-    // The node that issued the ticket still has it, and the others ask that node.
+    // The issuer of the ticket still has it, and the other nodes forward to it.
     await openStream(second, followed, { key: null })
     expect((await write(back, 'moved', -1)).status).toBe(201)
     const shown = await openStream(back, '/v1/agents/moved/stream?since=0')

@@ -8,7 +8,7 @@ import { call, type TestServer } from '../support/server/server.js'
 
 const leaseSecs = '2'
 
-describe.skipIf(noPostgres)('a cluster whose database goes back to an earlier state', () => {
+describe.skipIf(noPostgres)('a cluster whose database returns to an earlier state', () => {
   let cluster: ClusterOfOne
   let first: TestServer
   let second: TestServer
@@ -50,20 +50,20 @@ describe.skipIf(noPostgres)('a cluster whose database goes back to an earlier st
 
   afterAll(() => cluster?.remove())
 
-  it('is refused by the nodes that know better, until each of them is told to accept the loss', async () => {
+  it('is refused by the nodes that know later segments, until each of them accepts the loss', async () => {
     expect((await write(first, 0)).status).toBe(201)
-    const kept = await lastSegment()
+    const remaining = await lastSegment()
     expect((await write(first, 1)).status).toBe(201)
-    // What the start of a node writes comes when it does.
+    // The writes at the start of a node may arrive late.
     await eventually(async () => known(first) === (await lastSegment()) && known(second) === known(first))
     const lost = await lastSegment()
     await first.halt('SIGKILL')
-    await cluster.postgres.query(`DELETE FROM strandfast_segments WHERE segment > ${kept}`)
+    await cluster.postgres.query(`DELETE FROM strandfast_segments WHERE segment > ${remaining}`)
     const knows = `this node knows segment ${lost} (`
-    const has = `the cluster’s log ends with segment ${kept} (`
-    const command = `strandfast cluster accept-loss --shard 0 --from ${kept + 1}`
+    const has = `the cluster’s log ends with segment ${remaining} (`
+    const command = `strandfast cluster accept-loss --shard 0 --from ${remaining + 1}`
 
-    // While it runs, whether it follows the log or takes the shard over.
+    // At runtime, whether the node follows the log or takes the shard over.
     await eventually(async () => (await call(second, 'GET /readyz')).body.detail?.includes(knows))
     const refused = await write(second, 2)
     expect([refused.status, refused.body.code]).toEqual([503, 'unavailable'])
@@ -72,10 +72,10 @@ describe.skipIf(noPostgres)('a cluster whose database goes back to an earlier st
     await eventually(async () => {
       const { status, stdout } = await cluster.run(['cluster', 'status'], env('second'))
       return (
-        status === 1 && stdout.includes(`NOT WELL   The node second refuses to serve`) && stdout.includes(has)
+        status === 1 && stdout.includes(`PROBLEM    The node second refuses to serve`) && stdout.includes(has)
       )
     })
-    expect(await lastSegment()).toBe(kept)
+    expect(await lastSegment()).toBe(remaining)
     expect(await second.halt()).toBe(0)
 
     // At a start.
@@ -90,12 +90,12 @@ describe.skipIf(noPostgres)('a cluster whose database goes back to an earlier st
     })
     expect([shown.status, shown.stdout.includes(knows)]).toEqual([1, true])
 
-    expect(await accept(first, 'first', kept)).toMatchObject({
+    expect(await accept(first, 'first', remaining)).toMatchObject({
       status: 78,
-      stderr: expect.stringContaining(`Expected --from ${kept + 1}`),
+      stderr: expect.stringContaining(`Expected --from ${remaining + 1}`),
     })
-    expect(await accept(first, 'first', kept + 1)).toMatchObject({ status: 0 })
-    expect((await accept(first, 'first', kept + 1)).status).toBe(1)
+    expect(await accept(first, 'first', remaining + 1)).toMatchObject({ status: 0 })
+    expect((await accept(first, 'first', remaining + 1)).status).toBe(1)
     first = await start('first', first.dataDir)
     await serves(first)
     expect((await write(first, 3)).status).toBe(201)
@@ -105,16 +105,16 @@ describe.skipIf(noPostgres)('a cluster whose database goes back to an earlier st
     expect(JSON.parse(JSON.parse(records[0] ?? '').body)).toMatchObject({
       node: 'first',
       shard: 0,
-      from_segment: kept + 1,
+      from_segment: remaining + 1,
       known: { segment: lost },
-      there: { segment: kept },
+      there: { segment: remaining },
     })
 
-    // The other one knows a segment that the log has now as another one.
+    // The second node knows a number at which the log now has a different segment.
     await eventually(async () => (await lastSegment()) > lost)
     const again = await startRefused('second', second)
     expect(again.status).toBe(78)
-    expect(again.stderr).toContain(`the cluster’s log has another segment ${lost} (`)
+    expect(again.stderr).toContain(`the cluster’s log has a different segment ${lost} (`)
     expect(await accept(second, 'second', lost)).toMatchObject({ status: 0 })
     second = await start('second', second.dataDir)
     await serves(second)
@@ -129,7 +129,7 @@ describe.skipIf(noPostgres)('a cluster whose database goes back to an earlier st
     await cluster.postgres.query(`DELETE FROM strandfast_segments WHERE segment = ${last}`)
     await write(first, 6).catch(() => undefined)
     await ended
-    // It kills itself where a thread is in the middle of a write to LMDB.
+    // The process kills itself if a thread is writing to LMDB.
     expect([1, 'SIGKILL']).toContain(first.process.exitCode ?? first.process.signalCode)
     expect(first.stderr()).toMatch(
       /"level":"fatal".*has lost what it had acknowledged\. Shard 0 has lost durable segments: this node knows segment/,

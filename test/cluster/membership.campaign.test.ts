@@ -15,7 +15,7 @@ import { runSeed } from '../support/run-seed.js'
 import { noPostgres } from '../support/postgres/postgres.js'
 
 const tables = 'test'
-/** Long enough that a process which waits for the processor keeps its own. */
+/** Long enough that a process which waits for a processor keeps its lease. */
 const leaseMs = 1_500
 const CHAOS_ROUNDS = 2
 
@@ -38,15 +38,15 @@ describe.skipIf(noPostgres)('the members of a cluster', () => {
     await rig.primary.query(`DROP TABLE ${tables}_nodes`)
   })
 
-  /** Makes the table. */
+  /** Creates the table. */
   const begin = async () => {
     const [create = ''] = statementsOf(tables).create.filter((one) => one.includes(`${tables}_nodes`))
     await rig.primary.query(create)
   }
   const member = (node: string, urls = rig.urls, lease = leaseMs) => {
-    const made = new TestMember(node, urls, { tables, leaseMs: lease })
-    members.push(made)
-    return made
+    const created = new TestMember(node, urls, { tables, leaseMs: lease })
+    members.push(created)
+    return created
   }
   const startAll = async (names: string[], lease = leaseMs) => {
     await begin()
@@ -57,7 +57,7 @@ describe.skipIf(noPostgres)('the members of a cluster', () => {
   const kinds = (of: TestMember | undefined, kind: MemberEvent['event']) =>
     of?.events.filter(({ event }) => event === kind) ?? []
 
-  it('see each other join and leave, agree on owners, and need not expel who has left', async () => {
+  it('see each other join and leave, agree on owners, and do not expel a node that has left', async () => {
     const [a, b, c] = await startAll(['a', 'b', 'c'])
     const owners = [a, b, c].map((one) => kinds(one, 'members').at(-1)?.owners)
     expect(new Set(owners[0])).toEqual(new Set(['a', 'b', 'c']))
@@ -72,10 +72,10 @@ describe.skipIf(noPostgres)('the members of a cluster', () => {
     await a?.sees('a', 'b', 'c')
   })
 
-  it('have a name each: a second one of a name is refused while the first beats, and may join when it is dead', async () => {
+  it('need different names: a second node of a name is refused while the first is alive, and joins when it is dead', async () => {
     const [a] = await startAll(['a', 'b'])
     const second = member('a')
-    await second.told('taken')
+    await second.reports('taken')
     await second.exited
     expect(second.exitCode).toBe(1)
     a?.signal('SIGKILL')
@@ -83,11 +83,11 @@ describe.skipIf(noPostgres)('the members of a cluster', () => {
     const third = await member('a').joined()
     const [joined] = kinds(third, 'joined')
     expect(joined?.incarnation).toBeGreaterThan(kinds(a, 'joined')[0]?.incarnation ?? Infinity)
-    // It has seen the silence for so long, or the other one has.
+    // This node, or the other one, has waited for missed heartbeats for that long.
     expect(joined?.atMs).toBeGreaterThan(killedAtMs + leaseMs)
   })
 
-  it('expel who was killed, once', async () => {
+  it('expel a killed node, once', async () => {
     const [a, b, c] = await startAll(['a', 'b', 'c'])
     c?.signal('SIGKILL')
     await a?.sees('a', 'b')
@@ -97,7 +97,7 @@ describe.skipIf(noPostgres)('the members of a cluster', () => {
     ])
   })
 
-  it('expel who was stopped for longer than its lease: it goes on, answers nothing and ends', async () => {
+  it('expel a node that was stopped for longer than its lease: it wakes up, answers nothing and ends', async () => {
     const [a, b, c] = await startAll(['a', 'b', 'c'])
     c?.signal('SIGSTOP')
     await a?.sees('a', 'b')
@@ -110,26 +110,26 @@ describe.skipIf(noPostgres)('the members of a cluster', () => {
     expect(kinds(c, 'answered').filter(({ atMs }) => atMs > wokenAtMs)).toEqual([])
   })
 
-  it('expel nobody where the database was away for longer than a lease, and answer nothing meanwhile', async () => {
+  it('expel no node while the database is down for longer than a lease, and answer nothing during that time', async () => {
     const started = await startAll(['a', 'b', 'c'])
     rig.primary.pause()
     const pausedAtMs = machineClock()
-    for (const one of started) await one.told('trouble', pausedAtMs + 2 * leaseMs)
+    for (const one of started) await one.reports('trouble', pausedAtMs + 2 * leaseMs)
     const answered = started.flatMap((one) => kinds(one, 'answered'))
     expect(answered.filter(({ atMs }) => atMs > pausedAtMs + leaseMs)).toEqual([])
     rig.primary.resume()
     const resumedAtMs = machineClock()
-    for (const one of started) await one.told('answered', resumedAtMs)
+    for (const one of started) await one.reports('answered', resumedAtMs)
     expect(started.flatMap((one) => [...kinds(one, 'expelled'), ...kinds(one, 'ended')])).toEqual([])
   })
 
-  it('expel who is cut off from the database, both ways or one, whose lease was over before that', async () => {
+  it('expel nodes that are cut off from the database in one or both directions, after their leases have expired', async () => {
     await begin()
     const cuts: Direction[][] = [['requests', 'answers'], ['requests'], ['answers']]
-    const ways = await Promise.all(cuts.map(() => rig.ways()))
+    const ways = await Promise.all(cuts.map(() => rig.proxied()))
     const cutOff = ways.map(({ urls }, nth) => member(`cut-${nth}`, urls))
     const a = member('a')
-    // Each has joined, and knows it.
+    // Each node has joined, and knows it.
     for (const one of [a, ...cutOff]) await one.sees('a', 'cut-0', 'cut-1', 'cut-2')
     for (const [nth, { proxies }] of ways.entries())
       for (const proxy of proxies) proxy.hold(...(cuts[nth] ?? []))
@@ -140,16 +140,16 @@ describe.skipIf(noPostgres)('the members of a cluster', () => {
     expect(cutOff.map(({ exitCode }) => exitCode)).toEqual([3, 3, 3])
   })
 
-  it('go on where the primary is lost and a standby takes its place', async () => {
+  it('continue when the primary is lost and a standby is promoted', async () => {
     const started = await startAll(['a', 'b', 'c'], 2 * leaseMs)
     await rig.killPrimary()
     await rig.promote()
     const promotedAtMs = machineClock()
-    for (const one of started) await one.told('answered', promotedAtMs + 2 * leaseMs)
+    for (const one of started) await one.reports('answered', promotedAtMs + 2 * leaseMs)
     expect(started.flatMap((one) => [...kinds(one, 'expelled'), ...kinds(one, 'ended')])).toEqual([])
   })
 
-  it('do not care for the time of day, which may jump', async () => {
+  it('do not depend on the time of day, which may jump', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'strandfast-clock-'))
     const clock = new MovedClock(directory, Date.now() - 30_000)
     await begin()
@@ -158,24 +158,24 @@ describe.skipIf(noPostgres)('the members of a cluster', () => {
     members.push(b)
     for (const one of [a, b]) await one.sees('a', 'b')
     clock.set(Date.now() + 30_000)
-    for (const one of [a, b]) await one.told('answered', machineClock() + 2 * leaseMs)
+    for (const one of [a, b]) await one.reports('answered', machineClock() + 2 * leaseMs)
     expect([a, b].flatMap((one) => [...kinds(one, 'expelled'), ...kinds(one, 'ended')])).toEqual([])
     clock.close()
     rmSync(directory, { recursive: true })
   })
 
-  it('wait for one with a longer lease for as long as that', async () => {
+  it('wait for a node with a longer lease until that lease has expired', async () => {
     await begin()
     const [a, b] = [member('a'), member('b', rig.urls, 3 * leaseMs)]
     for (const one of [a, b]) await one.sees('a', 'b')
     b.signal('SIGSTOP')
     await a.sees('a')
-    // It has answered for as long as it ran, by a beat that was sent before.
+    // The node has answered as long as it ran, by an earlier heartbeat.
     const lastAtMs = kinds(b, 'answered').at(-1)?.atMs ?? Infinity
     expect(kinds(a, 'expelled')[0]?.atMs).toBeGreaterThan(lastAtMs + 2 * leaseMs)
   })
 
-  it('answer nothing once they were expelled, whatever is stopped, killed, cut off and promoted', async () => {
+  it('answer nothing after they were expelled, whatever is stopped, killed, cut off and promoted', async () => {
     await begin()
     const chance = seededRandom(runSeed('members'))
     expect(await memberChaos({ rig, tables, leaseMs, chance }, CHAOS_ROUNDS)).toEqual([])

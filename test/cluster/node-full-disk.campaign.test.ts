@@ -7,7 +7,7 @@ import { run } from '../support/server/command.js'
 
 const MEGABYTES = 160
 
-describe.skipIf(noPostgres || smallDiskMissing !== undefined)('a node whose database’s disk is full', () => {
+describe.skipIf(noPostgres || smallDiskMissing !== undefined)('a node with a full database disk', () => {
   let postgres: TestPostgres
   let disk: SmallDisk
   let node: LoadedNode
@@ -27,19 +27,19 @@ describe.skipIf(noPostgres || smallDiskMissing !== undefined)('a node whose data
     await postgres?.remove()
   })
 
-  it('acknowledges nothing while it is, whatever the database does then, and has all when there is room', async () => {
+  it('acknowledges nothing while the disk is full, and has all acknowledged writes when there is space again', async () => {
     node = await LoadedNode.start(nodeSettings([postgres.url]))
-    await node.goesOn()
+    await node.recovers()
     disk.fill()
     await eventually(async () => (await node.ready()).status === 503)
     const { size } = node.acknowledged
     const { length } = node.refused
     await eventually(() => node.refused.length > length + 20)
     expect(node.acknowledged.size).toBe(size)
-    disk.makeRoom()
-    // It may have ended itself, if it had no room for its own log.
+    disk.freeSpace()
+    // PostgreSQL may have ended, if it had no space for its write-ahead log.
     await postgres.start()
-    await node.goesOn()
+    await node.recovers()
     expect(await node.lost()).toEqual([])
     for (const { status, headers } of node.refused)
       expect([status, headers.get('content-type')]).toEqual([503, 'application/problem+json'])

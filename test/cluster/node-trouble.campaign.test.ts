@@ -7,7 +7,7 @@ import { connectBoth } from '../support/server/fronts.js'
 import { metricsNow } from '../support/http/metrics.js'
 import { call, type TestServer } from '../support/server/server.js'
 
-describe.skipIf(noPostgres)('a node whose database or settings are not right', () => {
+describe.skipIf(noPostgres)('a node with an unsuitable database or settings', () => {
   let cluster: ClusterOfOne
 
   beforeAll(async () => {
@@ -18,21 +18,21 @@ describe.skipIf(noPostgres)('a node whose database or settings are not right', (
 
   const write = (server: TestServer, text: string) =>
     call(server, 'POST /v1/collections/notes/records', { body: { data: { text } } })
-  /** A start that is to fail. */
+  /** Runs a start that must fail. */
   const serve = (env: Record<string, string> = {}) =>
-    cluster.run(['serve'], { SERVICE_DATA_DIR: cluster.place('data'), SERVICE_PORT: '0', ...env })
+    cluster.run(['serve'], { SERVICE_DATA_DIR: cluster.newPath('data'), SERVICE_PORT: '0', ...env })
   const databaseOf = (url: string, name: string) => url.replace(/\/postgres$/, `/${name}`)
 
-  it('does not start where there is no cluster, and says how to make one', async () => {
+  it('does not start without a cluster, and says how to create one', async () => {
     expect(await serve()).toMatchObject({
       status: 78,
-      stderr: expect.stringContaining('holds no cluster: make one by strandfast cluster init'),
+      stderr: expect.stringContaining('holds no cluster: create one with strandfast cluster init'),
     })
     expect(await cluster.run(['cluster', 'status'])).toMatchObject({ status: 78 })
     expect(await cluster.run(['cluster', 'init', '--shards', '0'])).toMatchObject({ status: 78 })
   })
 
-  it('makes one, once', async () => {
+  it('creates a cluster only once', async () => {
     expect(await cluster.run(['cluster', 'init', '--shards', '1'])).toMatchObject({ status: 0 })
     expect(await cluster.run(['cluster', 'init', '--shards', '1'])).toMatchObject({
       status: 1,
@@ -40,7 +40,7 @@ describe.skipIf(noPostgres)('a node whose database or settings are not right', (
     })
   })
 
-  it('wants the secrets by settings, and those of the cluster', async () => {
+  it('requires the secrets of the cluster in its settings', async () => {
     const { SERVICE_MASTER_SEED: _seed, SERVICE_ROOT_API_KEY: _key, ...bare } = cluster.env
     const missing = await cluster.run(['check'], {
       ...bare,
@@ -50,30 +50,30 @@ describe.skipIf(noPostgres)('a node whose database or settings are not right', (
     expect(missing).toMatchObject({ status: 78 })
     expect(await serve({ SERVICE_MASTER_SEED: '08'.repeat(32) })).toMatchObject({
       status: 78,
-      stderr: expect.stringContaining('the master seed given is not that of the cluster'),
+      stderr: expect.stringContaining('the master seed is not the one of this cluster'),
     })
     expect(await serve({ SERVICE_SHARDS: '3' })).toMatchObject({
       status: 78,
-      stderr: expect.stringContaining('The cluster has 1 shards and SERVICE_SHARDS asks for 3'),
+      stderr: expect.stringContaining('The cluster has 1 shards and SERVICE_SHARDS is 3'),
     })
-    expect(await serve({ SERVICE_LOG_DIR: cluster.place('log') })).toMatchObject({
+    expect(await serve({ SERVICE_LOG_DIR: cluster.newPath('log') })).toMatchObject({
       status: 78,
       stderr: expect.stringContaining('SERVICE_LOG_DIR'),
     })
   })
 
-  it('wants a standby in production, unless it is told that none will do', async () => {
+  it('requires a standby in production, unless a setting allows to run without', async () => {
     const production = { SERVICE_ENV: 'production' }
     expect(await serve(production)).toMatchObject({
       status: 78,
       stderr: expect.stringContaining('synchronous_standby_names is empty'),
     })
     const server = await cluster.start({ env: { ...production, SERVICE_CLUSTER_UNREPLICATED: 'true' } })
-    expect(server.stderr()).toContain('warning: no commit of the cluster’s database waits for a standby')
+    expect(server.stderr()).toContain('warning: the cluster’s database does not wait for a standby at commit')
     await server.halt()
   })
 
-  it('does not use a directory that belongs elsewhere, nor is a directory of it used elsewhere', async () => {
+  it('does not use a directory of another cluster, and other commands refuse its directory', async () => {
     const own = await cluster.start()
     await write(own, 'something')
     await own.halt()
@@ -83,17 +83,20 @@ describe.skipIf(noPostgres)('a node whose database or settings are not right', (
       SERVICE_PORT: '0',
       SERVICE_MASTER_SEED: cluster.env['SERVICE_MASTER_SEED'] ?? '',
     }
-    const away = await cluster.runAlone(['serve'], alone)
-    expect(away).toMatchObject({ status: 78, stderr: expect.stringContaining('strandfast cluster pull') })
+    const elsewhere = await cluster.runAlone(['serve'], alone)
+    expect(elsewhere).toMatchObject({
+      status: 78,
+      stderr: expect.stringContaining('strandfast cluster pull'),
+    })
     await cluster.postgres.query('CREATE DATABASE second')
     const second = { SERVICE_CLUSTER_URL: databaseOf(cluster.postgres.url, 'second') }
     expect(await cluster.run(['cluster', 'init', '--shards', '1'], second)).toMatchObject({ status: 0 })
     expect(await serve({ ...second, SERVICE_DATA_DIR: dataDir })).toMatchObject({
       status: 78,
-      stderr: expect.stringContaining('name the right one of the two'),
+      stderr: expect.stringContaining('set the right directory or database'),
     })
     for (const [command, says] of [
-      [['backup', cluster.place('backup'), '--data-dir', dataDir], 'strandfast cluster pull'],
+      [['backup', cluster.newPath('backup'), '--data-dir', dataDir], 'strandfast cluster pull'],
       [['reshard', '--shards', '2', '--data-dir', dataDir], 'strandfast cluster pull'],
       [['cluster', 'push', '--data-dir', dataDir], 'holds a cluster already'],
     ] as const) {
@@ -105,22 +108,24 @@ describe.skipIf(noPostgres)('a node whose database or settings are not right', (
         expect.stringContaining(says),
       ])
     }
-    const occupied = cluster.place('occupied')
+    const occupied = cluster.newPath('occupied')
     mkdirSync(`${occupied}/something`, { recursive: true })
     expect(await cluster.run(['cluster', 'pull', occupied])).toMatchObject({ status: 78 })
   })
 
-  it('does not use a database that would lose what it acknowledged, nor one without rights, nor one that reads', async () => {
+  it('refuses a database that could lose acknowledged writes, denies access or is read-only', async () => {
     await cluster.postgres.query('CREATE ROLE guest LOGIN')
     const guest = { SERVICE_CLUSTER_URL: cluster.postgres.url.replace('strandfast@', 'guest@') }
     expect(await serve(guest)).toMatchObject({
       stderr: expect.stringContaining('the role has no right to it'),
     })
-    const nobody = { SERVICE_CLUSTER_URL: cluster.postgres.url.replace('strandfast@', 'nobody@') }
-    expect(await serve(nobody)).toMatchObject({ stderr: expect.stringContaining('does not let the role in') })
+    const unknown = { SERVICE_CLUSTER_URL: cluster.postgres.url.replace('strandfast@', 'unknown@') }
+    expect(await serve(unknown)).toMatchObject({
+      stderr: expect.stringContaining('does not let the role in'),
+    })
     const nowhere = { SERVICE_CLUSTER_URL: databaseOf(cluster.postgres.url, 'nowhere') }
     expect(await serve(nowhere)).toMatchObject({
-      stderr: expect.stringContaining('create it, or name another'),
+      stderr: expect.stringContaining('create it, or use another'),
     })
     await cluster.postgres.query('ALTER ROLE guest SET default_transaction_read_only = on')
     expect(await serve(guest)).toMatchObject({ stderr: expect.stringContaining('only reads') })
@@ -135,16 +140,16 @@ describe.skipIf(noPostgres)('a node whose database or settings are not right', (
     }
   })
 
-  it('does not start under a name that another one has', async () => {
+  it('does not start under the name of a live node', async () => {
     const first = await cluster.start({ env: { SERVICE_CLUSTER_NODE: 'first' } })
     expect(await serve({ SERVICE_CLUSTER_NODE: 'first' })).toMatchObject({
       status: 1,
-      stderr: expect.stringMatching(/The node first on .* is alive: names of nodes are given once/),
+      stderr: expect.stringMatching(/The node first is already alive on .*: each node needs its own name/),
     })
     await first.halt()
   })
 
-  it('answers 503 while the database is away, and goes on by itself when it is back', async () => {
+  it('answers 503 while the database is down, and recovers when it is back', async () => {
     const server = await cluster.start()
     expect((await write(server, 'before')).status).toBe(201)
     const made = await call(server, 'POST /v1/admin/api-keys', {
@@ -153,10 +158,10 @@ describe.skipIf(noPostgres)('a node whose database or settings are not right', (
     const { key } = made.body
     expect((await call(server, 'GET /v1/whoami', { key })).status).toBe(200)
     await cluster.postgres.kill()
-    const refused = await write(server, 'while it is away')
+    const refused = await write(server, 'while it is down')
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1'])
     await eventually(async () => (await call(server, 'GET /v1/agents/notes/head')).status === 503)
-    // Neither may be told: the key may have ended elsewhere, and another one may have been made.
+    // Both are undecidable: the key may have been revoked elsewhere, and another one may have been created.
     expect((await call(server, 'GET /v1/whoami', { key })).status).toBe(503)
     expect((await call(server, 'GET /v1/whoami', { key: 'sk_unknown' })).status).toBe(503)
     expect((await call(server, 'GET /v1/whoami')).status).toBe(200)
@@ -168,7 +173,7 @@ describe.skipIf(noPostgres)('a node whose database or settings are not right', (
     await server.halt()
   })
 
-  it('answers nothing at any of its fronts, either, and then at both', async () => {
+  it('answers nothing at any front while the database is down, and at all fronts afterwards', async () => {
     const server = await cluster.start({ env: { SERVICE_FRONTS: '2' } })
     expect((await write(server, 'before')).status).toBe(201)
     const fronts = await connectBoth(server)

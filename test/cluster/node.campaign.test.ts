@@ -13,7 +13,7 @@ import { call, startServer, type TestServer } from '../support/server/server.js'
 const agents = ['one', 'two', 'three']
 const records = 'POST /v1/collections'
 
-describe.skipIf(noPostgres)('a node over a database', () => {
+describe.skipIf(noPostgres)('a node of a cluster', () => {
   let cluster: ClusterOfOne
 
   beforeAll(async () => {
@@ -27,24 +27,24 @@ describe.skipIf(noPostgres)('a node over a database', () => {
     call(server, `${records}/${agent}/records`, { body: { data: { text } } })
   const exportOf = async (server: TestServer, agent: string, name: string) => {
     const { url, rootKey } = server
-    const file = cluster.place(name)
+    const file = cluster.newPath(name)
     const args = ['export', '--agent', agent, '--url', url, '--out', file]
     expect(await cluster.run(args, { SERVICE_ROOT_API_KEY: rootKey })).toMatchObject({ status: 0 })
     return file
   }
-  /** Hash of the record of a line (docs/FORMAT.md, Header). */
+  /** The hash of the record in a line (docs/FORMAT.md, Header). */
   const hashOf = (line: string) => {
     const { h } = JSON.parse(line)
     return createHash('sha256').update(`\0${h}`).digest('hex')
   }
-  /** The lines of records. */
+  /** The lines that contain records. */
   const linesOf = (file: string) =>
     readFileSync(file, 'utf8')
       .trim()
       .split('\n')
       .filter((line) => line.startsWith('{"h"'))
 
-  it('has every answered write, when it was killed and its directory is gone', async () => {
+  it('has every answered write after it was killed and has lost its directory', async () => {
     const first = await cluster.start()
     const answered = new Map<string, string>()
     const writer = async (agent: string) => {
@@ -71,8 +71,8 @@ describe.skipIf(noPostgres)('a node over a database', () => {
     expect(await second.halt()).toBe(0)
   })
 
-  it('is pulled as what it is, pushed elsewhere, and has the same strands there', async () => {
-    const [one, two] = [cluster.place('pulled'), cluster.place('pulled')]
+  it('is pulled and pushed to another database with the same strands', async () => {
+    const [one, two] = [cluster.newPath('pulled'), cluster.newPath('pulled')]
     const first = await cluster.run(['cluster', 'pull', one])
     expect(first).toMatchObject({ status: 0, stdout: expect.stringContaining('heads root') })
     const server = await cluster.start()
@@ -89,7 +89,7 @@ describe.skipIf(noPostgres)('a node over a database', () => {
     expect(rootOf(second)).toBe(rootOf(first))
     const there = await cluster.start({ dataDir: one, env })
     expect(linesOf(await exportOf(there, 'one', 'there'))).toEqual(before)
-    await write(there, 'one', 'goes on')
+    await write(there, 'one', 'continues')
     await there.halt('SIGKILL')
     rmSync(one, { recursive: true })
     const again = await cluster.start({ dataDir: one, env })
@@ -97,26 +97,26 @@ describe.skipIf(noPostgres)('a node over a database', () => {
     await again.halt()
   })
 
-  it('takes back all that a strand can have, own and imported, from its log and from a push', async () => {
+  it('restores everything that a strand can contain, own or imported, from its log and from a push', async () => {
     const own = { SERVICE_MASTER_SEED: testSeed }
-    const alone = await startServer({ dataDir: cluster.place('alone'), env: own })
+    const alone = await startServer({ dataDir: cluster.newPath('alone'), env: own })
     await newAgent(alone, 'other')
     await richStrand(alone, 'imported', 'other')
     const lines = await lineExport(alone, 'imported')
     await alone.halt()
     const server = await cluster.start()
     await newAgent(server, 'other')
-    // It waits for the seed to which the key was rotated.
+    // The import waits for the seed to which the key was rotated.
     expect((await importTo(server, lines)).body.imported).toBe(lines.match(/^\{"h"/gm)?.length)
     await richStrand(server, 'rich', 'other')
     const linesAt = async (node: TestServer) => {
       const texts = await Promise.all(['imported', 'rich'].map((agent) => lineExport(node, agent)))
-      // The first line says when it was exported.
+      // The first line contains the time of the export.
       return texts.map((text) => text.split('\n').slice(1, 40))
     }
     const before = await linesAt(server)
     await server.halt('SIGKILL')
-    const pulled = cluster.place('pulled')
+    const pulled = cluster.newPath('pulled')
     expect(await cluster.run(['cluster', 'pull', pulled])).toMatchObject({ status: 0 })
     await cluster.postgres.query('CREATE DATABASE rich')
     const env = { SERVICE_CLUSTER_URL: cluster.postgres.url.replace(/postgres$/, 'rich') }
@@ -126,9 +126,9 @@ describe.skipIf(noPostgres)('a node over a database', () => {
     await again.halt()
   })
 
-  it('has erased bodies nowhere: in no row, in no store, in no store that is made anew', async () => {
-    // Some were written before there was a cluster, by a server of its own.
-    const dataDir = cluster.place('erasing')
+  it('has erased bodies nowhere: in no row, no store and no rebuilt store', async () => {
+    // Some bodies were written by a single server, before the cluster was created.
+    const dataDir = cluster.newPath('erasing')
     const alone = await startServer({ dataDir, env: { SERVICE_MASTER_SEED: testSeed, SERVICE_SHARDS: '2' } })
     await newAgent(alone, 'erasing')
     const [early, secret] = ['an early body to forget', 'a body that is to be forgotten']
@@ -141,7 +141,7 @@ describe.skipIf(noPostgres)('a node over a database', () => {
     const server = await cluster.start({ dataDir, env })
     const { body } = await write(server, 'erasing', secret)
     await write(server, 'erasing', 'a body that stays')
-    const held = async (text: string) => {
+    const segmentsWith = async (text: string) => {
       const database = new Client({ connectionString: env.SERVICE_CLUSTER_URL })
       await database.connect()
       const like = 'SELECT 1 FROM strandfast_segments WHERE position($1::bytea IN blocks) > 0'
@@ -149,7 +149,8 @@ describe.skipIf(noPostgres)('a node over a database', () => {
       await database.end()
       return rowCount
     }
-    const all = () => Promise.all([early, 'an early body that stays', secret, 'a body that stays'].map(held))
+    const all = () =>
+      Promise.all([early, 'an early body that stays', secret, 'a body that stays'].map(segmentsWith))
     expect(await all()).toEqual([1, 1, 1, 1])
     for (const { record_id: id } of [first, body]) {
       const erased = await call(server, `POST /v1/agents/erasing/records/${id}/erase`)

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { limits } from '../../src/base/limits/limits.js'
-import { Membership } from '../../src/cluster/members/membership.js'
-import { describeFaults } from '../../src/cluster/members/settings-digest.js'
-import { type Joining, type NodeRow, NodeTable } from '../../src/cluster/database/nodes.js'
+import { type Member, type MemberAbout, Membership } from '../../src/cluster/members/membership.js'
+import { describeFaults } from '../../src/cluster/members/node-report.js'
+import { NodeTable } from '../../src/cluster/database/nodes.js'
 import { Session } from '../../src/cluster/database/session.js'
 import { openCluster } from '../../src/cluster/database/open.js'
 import { statementsOf } from '../../src/cluster/database/statements.js'
@@ -35,7 +35,7 @@ describe.skipIf(noPostgres)('the nodes of a cluster', () => {
     sessions.push(session)
     return new NodeTable(session, statements, { secret: own, ...(clock && { clock }) })
   }
-  const joining = (node: string): Joining => ({
+  const joining = (node: string): MemberAbout => ({
     node,
     address: `${node}.example:8788`,
     formatMax: 1,
@@ -53,24 +53,29 @@ describe.skipIf(noPostgres)('the nodes of a cluster', () => {
     if (row === undefined) throw new Error(`Expected ${name} to join`)
     return row
   }
-  const next = (row: NodeRow, owns = '{}') => ({ ...row, beat: row.beat + 1, owns })
+  const next = (row: Member, owns = '{}'): Member => ({ ...row, heartbeat: row.heartbeat + 1, owns })
 
-  it('join under a name once, and again when they were expelled, as a later incarnation', async () => {
+  it('join under a name once, and again after they were expelled, with a later incarnation', async () => {
     const nodes = await table()
     const first = await join(nodes, 'a')
-    expect(first).toMatchObject({ ...joining('a'), ended: 0, beat: 0, alive: true })
+    expect(first).toMatchObject({ ...joining('a'), ended: 0, heartbeat: 0, alive: true })
     expect(await nodes.join(joining('a'))).toBeUndefined()
-    expect(await nodes.beat(first, next(first, '{"0":3}'))).toBe('counted')
+    expect(await nodes.heartbeat(first, next(first, '{"0":3}'))).toBe('counted')
     const row = await rowOf(nodes, 'a')
     expect(row).toEqual(next(first, '{"0":3}'))
     expect(await nodes.expel(row)).toBe(true)
     const again = await nodes.join({ ...joining('a'), address: 'elsewhere:1' })
-    expect(again).toMatchObject({ ended: first.incarnation, beat: 0, address: 'elsewhere:1', owns: '{}' })
+    expect(again).toMatchObject({
+      ended: first.incarnation,
+      heartbeat: 0,
+      address: 'elsewhere:1',
+      owns: '{}',
+    })
     expect(again?.incarnation).toBeGreaterThan(first.incarnation)
     expect(await rowOf(nodes, 'a')).toEqual(again)
   })
 
-  it('have a later incarnation each time, whatever the clock shows', async () => {
+  it('get a later incarnation each time, whatever the clock shows', async () => {
     const nodes = await table(secret, () => 5_000)
     const incarnations = []
     for (let round = 0; round < 3; round++) {
@@ -80,25 +85,25 @@ describe.skipIf(noPostgres)('the nodes of a cluster', () => {
     expect(incarnations).toEqual([5_000, 5_001, 5_002])
   })
 
-  it('beat no more once they are expelled, nor as an earlier incarnation', async () => {
+  it('send no heartbeat after they were expelled, nor with an earlier incarnation', async () => {
     const nodes = await table()
     const first = await join(nodes, 'b')
     await nodes.expel(first)
-    expect(await nodes.beat(first, next(first))).toBe('missed')
+    expect(await nodes.heartbeat(first, next(first))).toBe('missed')
     const second = await join(nodes, 'b')
-    expect(await nodes.beat(first, next(first))).toBe('missed')
-    expect(await nodes.beat(second, next(second))).toBe('counted')
+    expect(await nodes.heartbeat(first, next(first))).toBe('missed')
+    expect(await nodes.heartbeat(second, next(second))).toBe('counted')
   })
 
-  it('are not expelled by a node that saw an earlier beat', async () => {
+  it('are not expelled by a node that saw an earlier heartbeat', async () => {
     const nodes = await table()
     const seen = await join(nodes, 'c')
-    await nodes.beat(seen, next(seen))
+    await nodes.heartbeat(seen, next(seen))
     expect(await nodes.expel(seen)).toBe(false)
     expect((await rowOf(nodes, 'c')).alive).toBe(true)
   })
 
-  it('lets one of many through who join under one name, and one who expels', async () => {
+  it('have one winner when several join under one name, and when several expel one', async () => {
     const tables = await Promise.all(Array.from({ length: 6 }, () => table()))
     const joined = await Promise.all(tables.map((nodes) => nodes.join(joining('d'))))
     expect(joined.filter((row) => row !== undefined)).toHaveLength(1)
@@ -110,31 +115,34 @@ describe.skipIf(noPostgres)('the nodes of a cluster', () => {
   })
 
   it.each([
-    ['its address points elsewhere', "address = 'https://somebody.example'"],
-    ['what it owns is changed', `owns = '{"version":"","link":"10.0.0.9:1"}'`],
-    ['it is said to be gone', 'alive = false'],
-    ['its beat is changed', 'beat = beat + 1'],
-    ['its incarnation is changed', 'incarnation = incarnation + 1'],
-    ['what it followed is changed', 'ended = 1'],
-    ['its lease is changed', "settings_digest = '{}'"],
-    ['its format is changed', 'format_max = 9'],
-    ['its name is changed', "node = 'e' || node"],
-  ])('are not believed where %s, and beat no more', async (name, change) => {
-    const nodes = await table()
-    const own = await join(nodes, name)
-    await postgres.query(`UPDATE test_nodes SET ${change} WHERE node = $1`, [name])
-    const { members, faults } = await nodes.all()
-    expect(members.find(({ node }) => node.endsWith(name))).toBeUndefined()
-    expect(faults.filter(({ node }) => node.endsWith(name))).toEqual([
-      { node: expect.anything(), reason: expect.stringContaining('does not verify') },
-    ])
-    expect(await nodes.beat(own, next(own))).toBe('missed')
-    expect(await nodes.expel(own)).toBe(false)
-    // Whoever joins under that name knows nothing of an earlier one.
-    if (!change.startsWith('node')) expect(await nodes.join(joining(name))).toMatchObject({ ended: 0 })
-  })
+    ['the address', "address = 'https://attacker.example'"],
+    ['the report', `owns = '{"version":"","link":"10.0.0.9:1"}'`],
+    ['alive', 'alive = false'],
+    ['the heartbeat', 'beat = beat + 1'],
+    ['the incarnation', 'incarnation = incarnation + 1'],
+    ['the previous incarnation', 'ended = 1'],
+    ['the lease', "settings_digest = '{}'"],
+    ['the format', 'format_max = 9'],
+    ['the name', "node = 'e' || node"],
+  ])(
+    'reject a row in which %s was changed, and its node sends no heartbeat any more',
+    async (name, change) => {
+      const nodes = await table()
+      const own = await join(nodes, name)
+      await postgres.query(`UPDATE test_nodes SET ${change} WHERE node = $1`, [name])
+      const { members, faults } = await nodes.all()
+      expect(members.find(({ node }) => node.endsWith(name))).toBeUndefined()
+      expect(faults.filter(({ node }) => node.endsWith(name))).toEqual([
+        { node: expect.anything(), reason: expect.stringContaining('does not verify') },
+      ])
+      expect(await nodes.heartbeat(own, next(own))).toBe('missed')
+      expect(await nodes.expel(own)).toBe(false)
+      // A node that joins under the name of a rejected row does not know the earlier incarnation.
+      if (!change.startsWith('node')) expect(await nodes.join(joining(name))).toMatchObject({ ended: 0 })
+    },
+  )
 
-  it('are those of one cluster, although another one has the same seed, and no row without it', async () => {
+  it('belong to one cluster, even if another one has the same seed, and need the seed', async () => {
     const staging = await table({ ...secret, cluster: 'staging' })
     await join(staging, 'f')
     expect(await found(await table(), 'f')).toBeUndefined()
@@ -142,10 +150,10 @@ describe.skipIf(noPostgres)('the nodes of a cluster', () => {
     expect(await found(await table({ ...secret, key: Buffer.alloc(32, 8) }), 'f')).toBeUndefined()
   })
 
-  /** A node with a lease of a second, in a time of its own. */
+  /** A node with a lease of one second and a simulated clock. */
   const member = async (node: string) => {
     const time = { nowMs: 0 }
-    const told = {
+    const observed = {
       expelled: [] as string[],
       faults: [] as string[],
       members: [] as string[],
@@ -160,15 +168,15 @@ describe.skipIf(noPostgres)('the nodes of a cluster', () => {
       lease,
       nowMs: () => time.nowMs,
       connect: async () => nodes,
-      changed: (members) => (told.members = members.map((one) => one.node)),
-      answers: ({ node: name }) => told.linked.includes(name),
+      changed: (members) => (observed.members = members.map((one) => one.node)),
+      answers: ({ node: name }) => observed.linked.includes(name),
       trouble: () => {},
-      distrusts: (faults) => (told.faults = describeFaults(faults)),
-      expelled: (reason) => void told.expelled.push(reason),
+      faultsChanged: (faults) => (observed.faults = describeFaults(faults)),
+      expelled: (reason) => void observed.expelled.push(reason),
     })
     await membership.join()
     await membership.step()
-    return { membership, told, time, lease }
+    return { membership, observed, time, lease }
   }
   const saved = async (node: string) => {
     const [columns] = await postgres.query('SELECT * FROM test_nodes WHERE node = $1', [node])
@@ -177,101 +185,107 @@ describe.skipIf(noPostgres)('the nodes of a cluster', () => {
   const putBack = async (columns: [string, unknown][]) => {
     const [names, values] = [columns.map(([name]) => name), columns.map(([, value]) => value)]
     await postgres.query('DELETE FROM test_nodes WHERE node = $1', [values[0]])
-    const places = names.map((_name, at) => `$${at + 1}`)
-    await postgres.query(`INSERT INTO test_nodes (${names.join()}) VALUES (${places.join()})`, values)
+    const placeholders = names.map((_name, at) => `$${at + 1}`)
+    await postgres.query(`INSERT INTO test_nodes (${names.join()}) VALUES (${placeholders.join()})`, values)
   }
 
   it.each([
     ['alive is flipped', 'UPDATE test_nodes SET alive = false WHERE node = $1', 'does not verify'],
     ['what it owns is changed', "UPDATE test_nodes SET owns = '{}x' WHERE node = $1", 'does not verify'],
-    ['it is removed', 'DELETE FROM test_nodes WHERE node = $1', 'is not there any more'],
-  ])('has no lease any more and ends where its row is touched: %s', async (name, statement, says) => {
-    const { membership, told, lease } = await member(name)
+    ['it is removed', 'DELETE FROM test_nodes WHERE node = $1', 'is missing'],
+  ])('lose the lease and end when their row is tampered with: %s', async (name, statement, says) => {
+    const { membership, observed, lease } = await member(name)
     expect(lease.holds()).toBe(true)
     await postgres.query(statement, [name])
     await membership.step()
-    expect(told.expelled).toEqual([expect.stringContaining(says)])
+    expect(observed.expelled).toEqual([expect.stringContaining(says)])
     expect(lease.holds()).toBe(false)
   })
 
-  it('has no lease any more and ends where an earlier row of it was put back', async () => {
-    const { membership, told, lease } = await member('g')
+  it('lose the lease and end when an earlier version of their row is put back', async () => {
+    const { membership, observed, lease } = await member('g')
     const earlier = await saved('g')
     await membership.step()
     await putBack(earlier)
     await membership.step()
-    expect(told.expelled).toEqual([expect.stringContaining('is an earlier one that was put back')])
+    expect(observed.expelled).toEqual([expect.stringContaining('is an older version that was put back')])
     expect(lease.holds()).toBe(false)
   })
 
-  it('goes on where its row is as it wrote it, although the answer to a beat was lost', async () => {
-    const { membership, told, lease } = await member('h')
+  it('continue when their row is as they wrote it, although the answer to a heartbeat was lost', async () => {
+    const { membership, observed, lease } = await member('h')
     const row = await rowOf(await table(), 'h')
-    await (await table()).beat(row, next(row))
+    await (await table()).heartbeat(row, next(row))
     await membership.step()
-    expect([told.expelled, lease.holds()]).toEqual([[], true])
-    expect((await rowOf(await table(), 'h')).beat).toBe(row.beat + 2)
+    expect([observed.expelled, lease.holds()]).toEqual([[], true])
+    expect((await rowOf(await table(), 'h')).heartbeat).toBe(row.heartbeat + 2)
   })
 
-  it('takes another one whose row is hidden for alive until that must be silent, and says so', async () => {
+  it('count a node without a valid row as alive until its lease must have expired, and report it', async () => {
     const [other, watching] = [await member('i'), await member('j')]
     await watching.membership.step()
-    const isMember = () => watching.told.members.includes('i')
+    const isMember = () => watching.observed.members.includes('i')
     expect(isMember()).toBe(true)
-    await postgres.query("UPDATE test_nodes SET address = 'https://somebody.example' WHERE node = 'i'")
+    await postgres.query("UPDATE test_nodes SET address = 'https://attacker.example' WHERE node = 'i'")
     const at = async (nowMs: number) => {
       watching.time.nowMs = nowMs
       await watching.membership.step()
       return isMember()
     }
     expect([await at(200), await at(600), await at(1_000)]).toEqual([true, true, true])
-    expect(watching.told.faults).toEqual([expect.stringContaining('The row of the node i does not verify')])
+    expect(watching.observed.faults).toEqual([
+      expect.stringContaining('The row of the node i does not verify'),
+    ])
     const shown = watching.membership.members.find(({ node }) => node === 'i')
     expect(shown?.address).toBe('i.example:8788')
     expect([await at(1_200), await at(1_400)].at(-1)).toBe(false)
-    // Its own beats count no more meanwhile.
+    // The heartbeats of that node do not count any more.
     await other.membership.step()
-    expect(other.told.expelled).toHaveLength(1)
+    expect(other.observed.expelled).toHaveLength(1)
     await postgres.query("DELETE FROM test_nodes WHERE node = 'i'")
     await watching.membership.step()
-    expect(watching.told.faults).toEqual([])
+    expect(watching.observed.faults).toEqual([])
   })
 
-  it('expels no node that says by a link that it has a lease, whatever the table says', async () => {
+  it('do not expel a node that confirms over a link that it has a lease, whatever the table says', async () => {
     const [, watching] = [await member('m'), await member('n')]
     await watching.membership.step()
-    watching.told.linked = ['m']
+    watching.observed.linked = ['m']
     for (const nowMs of [400, 800, 1_200]) {
       watching.time.nowMs = nowMs
       await watching.membership.step()
     }
-    expect(watching.told.members).toContain('m')
+    expect(watching.observed.members).toContain('m')
     expect(await rowOf(await table(), 'm')).toMatchObject({ alive: true })
-    expect(watching.told.faults).toEqual([expect.stringContaining('says by its link that it has one')])
-    watching.told.linked = []
+    expect(watching.observed.faults).toEqual([
+      expect.stringContaining('confirms over its link that it has one'),
+    ])
+    watching.observed.linked = []
     await watching.membership.step()
-    expect(watching.told.members).not.toContain('m')
-    expect(watching.told.faults).toEqual([])
+    expect(watching.observed.members).not.toContain('m')
+    expect(watching.observed.faults).toEqual([])
   })
 
-  it('takes one that was expelled for gone, although a row of when it was alive was put back', async () => {
+  it('treat an expelled node as dead, although an earlier row of it was put back', async () => {
     const [, watching] = [await member('k'), await member('l')]
     await watching.membership.step()
     const alive = await saved('k')
     const nodes = await table()
     await nodes.expel(await rowOf(nodes, 'k'))
-    // What was read is known for good once a later beat has counted.
+    // A row that was read is known permanently after a later heartbeat has counted.
     await watching.membership.step()
     await watching.membership.step()
-    expect(watching.told.members).not.toContain('k')
+    expect(watching.observed.members).not.toContain('k')
     await putBack(alive)
     await watching.membership.step()
-    expect(watching.told.members).not.toContain('k')
+    expect(watching.observed.members).not.toContain('k')
     expect((await watching.membership.look()).map(({ node }) => node)).not.toContain('k')
-    expect(watching.told.faults).toEqual([expect.stringContaining('The row of the node k is an earlier one')])
+    expect(watching.observed.faults).toEqual([
+      expect.stringContaining('The row of the node k is an older version'),
+    ])
   })
 
-  it('are found however many rows there are, and more that are alive than are read are refused', async () => {
+  it('are found among any number of rows, and a read fails if it would omit rows marked alive', async () => {
     const nodes = await table()
     await join(nodes, 'z')
     const add = (name: string, alive: boolean, count: number) =>
@@ -284,31 +298,28 @@ describe.skipIf(noPostgres)('the nodes of a cluster', () => {
     await add('false', true, limits.clusterNodesMax)
     expect(await found(nodes, 'z')).toMatchObject({ alive: true })
     await add('more', true, limits.clusterNodeRowsMax)
-    await expect(nodes.all()).rejects.toThrow('has 256 or more that are alive')
+    await expect(nodes.all()).rejects.toThrow('has 256 or more rows marked alive')
     await postgres.query("DELETE FROM test_nodes WHERE node LIKE 'false%' OR node LIKE 'more%'")
     await postgres.query(
       "UPDATE test_nodes SET alive = true, owns = repeat('x', 1000000) WHERE node = 'ended1'",
     )
-    await expect(nodes.all()).rejects.toThrow('Expected the rows of nodes')
+    await expect(nodes.all()).rejects.toThrow('Malformed node row')
     await postgres.query("DELETE FROM test_nodes WHERE node LIKE 'ended%'")
   })
 
-  it.each([1, 2, 5])(
-    'do not start by a pooler that lends connections for a transaction, out of %i',
-    async (size) => {
-      const pooler = await startTransactionPooler(Number(new URL(postgres.url).port), size)
-      const url = postgres.url.replace(/:\d+\//, `:${pooler.port}/`)
-      const opening = await openCluster({
-        urls: [url],
-        unreplicated: true,
-        environment: 'development',
-        rowKey: secret.key,
-      })
-      await pooler.stop()
-      expect(opening).toMatchObject({
-        because: 'unfit',
-        detail: expect.stringContaining('connect without a pooler'),
-      })
-    },
-  )
+  it.each([1, 2, 5])('do not start behind a pooler in transaction mode with %i connections', async (size) => {
+    const pooler = await startTransactionPooler(Number(new URL(postgres.url).port), size)
+    const url = postgres.url.replace(/:\d+\//, `:${pooler.port}/`)
+    const opening = await openCluster({
+      urls: [url],
+      unreplicated: true,
+      environment: 'development',
+      rowKey: secret.key,
+    })
+    await pooler.stop()
+    expect(opening).toMatchObject({
+      because: 'unfit',
+      detail: expect.stringContaining('connect nodes directly'),
+    })
+  })
 })

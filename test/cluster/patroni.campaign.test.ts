@@ -6,22 +6,22 @@ import { run } from '../support/server/command.js'
 
 if (missingPatroni !== undefined) console.warn(`Skipped: ${missingPatroni}`)
 
-/** Longer than Patroni lets a leader be silent, and more than once. */
-const PATIENCE_MS = 300_000
+/** Longer than Patroni waits for a silent leader, several times. */
+const TIMEOUT_MS = 300_000
 
-const left = noPostgres || missingPatroni !== undefined
+const skipped = noPostgres || missingPatroni !== undefined
 
-describe.skipIf(left)('a node over servers that Patroni runs', { timeout: PATIENCE_MS }, () => {
+describe.skipIf(skipped)('a node with servers that Patroni manages', { timeout: TIMEOUT_MS }, () => {
   let rig: PatroniRig
   let node: LoadedNode
 
   beforeAll(async () => {
     rig = await PatroniRig.start()
-    const made = await run(['cluster', 'init', '--shards', '2'], nodeSettings(rig.urls))
-    expect(made).toMatchObject({ status: 0 })
+    const created = await run(['cluster', 'init', '--shards', '2'], nodeSettings(rig.urls))
+    expect(created).toMatchObject({ status: 0 })
     node = await LoadedNode.start(nodeSettings(rig.urls))
-    await node.goesOn()
-  }, PATIENCE_MS)
+    await node.recovers()
+  }, TIMEOUT_MS)
 
   afterEach(({ task }) => {
     const counts = new Map<string, number>()
@@ -38,25 +38,25 @@ describe.skipIf(left)('a node over servers that Patroni runs', { timeout: PATIEN
     await rig?.remove()
   })
 
-  it('goes on by itself after a switchover', async () => {
+  it('recovers after a switchover', async () => {
     const before = await rig.leader()
     console.log(rig.switchover(before ?? ''))
     await rig.leads(before ?? '')
-    await node.goesOn()
+    await node.recovers()
     await rig.whole()
   })
 
-  it('goes on by itself after the primary is killed with its Patroni, which comes back as a standby', async () => {
+  it('recovers after the primary and its Patroni are killed and return as a standby', async () => {
     const before = (await rig.leader()) ?? ''
     await rig.kill(before)
     await rig.leads(before)
-    await node.goesOn()
+    await node.recovers()
     rig.restart(before)
     await rig.whole()
-    await node.goesOn()
+    await node.recovers()
   })
 
-  it('has lost nothing that it acknowledged', async () => {
+  it('has lost no acknowledged write', async () => {
     expect(node.acknowledged.size).toBeGreaterThan(100)
     expect(await node.lost()).toEqual([])
     const codes = new Set(node.refused.map(({ status }) => status))

@@ -5,9 +5,9 @@ import { count } from '../support/faults/rounds.js'
 import { noPostgres } from '../support/postgres/postgres.js'
 
 /*
- * Rounds show most of these within thirty of them; a test of a part finds each at once (planted-build.ts). Bugs of the log's statements,
- * and of membership, are planted where these are tested: in failover.slow.test.ts (planted-faults.ts), and in
- * test/unit/cluster/members/membership.test.ts.
+ * Most of these bugs show within thirty rounds; the test of a single part finds each of them quickly
+ * (planted-build.ts). Bugs in the log's statements and in membership are planted where these are tested: in
+ * failover.slow.test.ts (planted-faults.ts) and in test/unit/cluster/members/membership.test.ts.
  */
 describe.skipIf(noPostgres)('rounds of three nodes', () => {
   it.each(plantedBugs)(

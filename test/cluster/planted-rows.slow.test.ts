@@ -4,8 +4,8 @@ import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster
 import { noPostgres } from '../support/postgres/postgres.js'
 import { call, type TestServer } from '../support/server/server.js'
 
-/* What a person without the master seed writes to the tables of a cluster, beside its log. */
-describe.skipIf(noPostgres)('rows of a cluster that were changed by hand', () => {
+/* Changes to the tables of a cluster, other than its log, by a person without the master seed. */
+describe.skipIf(noPostgres)('manually changed rows of a cluster', () => {
   let cluster: ClusterOfOne
   let dataDir: string
   let first: TestServer
@@ -20,37 +20,37 @@ describe.skipIf(noPostgres)('rows of a cluster that were changed by hand', () =>
     })
   const ended = (server: TestServer) =>
     eventually(() => server.process.exitCode !== null || server.process.signalCode !== null)
-  /** A start on the directory of the first node. */
+  /** Starts a server on the directory of the first node. */
   const serve = () =>
     cluster.run(['serve'], { SERVICE_DATA_DIR: dataDir, SERVICE_PORT: '0', SERVICE_CLUSTER_NODE: 'first' })
 
   beforeAll(async () => {
     cluster = await makeClusterOfOne()
     expect(await cluster.run(['cluster', 'init', '--shards', '2'])).toMatchObject({ status: 0 })
-    dataDir = cluster.place('data')
+    dataDir = cluster.newPath('data')
     first = await start('first', dataDir)
   })
 
   afterAll(() => cluster?.remove())
 
-  it('have the node end whose row it is, and another one shows what was true, and says so', async () => {
+  it('end the node that owns the row, while other nodes show the last valid row and report the fault', async () => {
     const second = await start('second')
     const members = async () => (await call(first, 'GET /v1/server')).body.cluster
     await eventually(async () => (await members()).members.length === 2)
-    await query("UPDATE strandfast_nodes SET address = 'https://somebody.example' WHERE node = 'second'")
+    await query("UPDATE strandfast_nodes SET address = 'https://attacker.example' WHERE node = 'second'")
     await ended(second)
     expect(second.stderr()).toContain('the row of this node in the database of the cluster does not verify')
     const fault = /^The row of the node second does not verify/
     await eventually(async () => (await members()).faults.some((text: string) => fault.test(text)))
-    expect(JSON.stringify(await members())).not.toContain('somebody.example')
-    expect(first.stderr()).toContain('rows of nodes in the database of the cluster are not believed')
+    expect(JSON.stringify(await members())).not.toContain('attacker.example')
+    expect(first.stderr()).toContain('rows of nodes in the database of the cluster were rejected')
     const shown = await status()
     expect([shown.status, shown.stdout]).toEqual([
       1,
-      expect.stringMatching(/^NOT WELL {3}The row of the node second does not verify/m),
+      expect.stringMatching(/^PROBLEM {4}The row of the node second does not verify/m),
     ])
-    expect(shown.stdout).not.toContain('somebody.example')
-    // Rows of nodes that were removed may be deleted by hand, and it joins without one.
+    expect(shown.stdout).not.toContain('attacker.example')
+    // Rows of removed nodes may be deleted manually; the node then joins without one.
     await query("DELETE FROM strandfast_nodes WHERE node = 'second'")
     await eventually(async () => (await members()).faults.length === 0)
     const again = await start('second', second.dataDir)
@@ -58,7 +58,7 @@ describe.skipIf(noPostgres)('rows of a cluster that were changed by hand', () =>
     await again.halt()
   })
 
-  it('have a start refused, whichever member of the row of the cluster it is', async () => {
+  it('prevent a start, whichever column of the cluster’s row is changed', async () => {
     await first.halt()
     for (const [change, back] of [
       ['shards = 3', 'shards = 2'],
@@ -70,38 +70,36 @@ describe.skipIf(noPostgres)('rows of a cluster that were changed by hand', () =>
       await query(`UPDATE strandfast_cluster SET ${change}`)
       expect(await serve(), change).toMatchObject({
         status: 78,
-        stderr: expect.stringContaining('its row of the cluster does not verify'),
+        stderr: expect.stringContaining('its cluster row does not verify'),
       })
       await query(`UPDATE strandfast_cluster SET ${back}`)
     }
     await query('UPDATE strandfast_cluster SET token_era = 7')
     expect(await status()).toMatchObject({
       status: 1,
-      stdout: expect.stringContaining(
-        'NOT WELL   The database of the cluster: its row of the cluster does not',
-      ),
+      stdout: expect.stringContaining('PROBLEM    The database of the cluster: its cluster row does not'),
     })
-    for (const command of [['pull', cluster.place('pulled')], ['push']])
+    for (const command of [['pull', cluster.newPath('pulled')], ['push']])
       expect(await cluster.run(['cluster', ...command], { SERVICE_DATA_DIR: dataDir })).toMatchObject({
         status: 78,
-        stderr: expect.stringContaining('its row of the cluster does not verify'),
+        stderr: expect.stringContaining('its cluster row does not verify'),
       })
     await query('UPDATE strandfast_cluster SET token_era = 0')
   })
 
-  it('are shown as not well where they are those of the log', async () => {
+  it('are reported as not well if they are segments of the log', async () => {
     await query("UPDATE strandfast_segments SET header = replace(header, 'node first', 'node other')")
     await query('UPDATE strandfast_segments SET shard = 7 WHERE shard = 1')
     const { stdout } = await status()
     await query('UPDATE strandfast_segments SET shard = 1 WHERE shard = 7')
     await query("UPDATE strandfast_segments SET header = replace(header, 'node other', 'node first')")
-    expect(stdout).toMatch(/^NOT WELL {3}Segment \d+ of shard 0 does not verify/m)
-    expect(stdout).toMatch(/^NOT WELL {3}Segment \d+ of shard 7 does not verify/m)
-    expect(stdout).toContain('NOT WELL   The log of shard 1 is not there')
+    expect(stdout).toMatch(/^PROBLEM {4}Segment \d+ of shard 0 does not verify/m)
+    expect(stdout).toMatch(/^PROBLEM {4}Segment \d+ of shard 7 does not verify/m)
+    expect(stdout).toContain('PROBLEM    The log of shard 1 is missing')
     expect((await status()).stdout).not.toMatch(/Segment|not there/)
   })
 
-  it('have a start refused where they are those of another cluster with the same seed', async () => {
+  it('prevent a start if they belong to another cluster with the same seed', async () => {
     await query('CREATE DATABASE staging')
     const url = cluster.postgres.url.replace(/postgres$/, 'staging')
     const made = await cluster.run(['cluster', 'init', '--shards', '2'], { SERVICE_CLUSTER_URL: url })
@@ -118,9 +116,9 @@ describe.skipIf(noPostgres)('rows of a cluster that were changed by hand', () =>
     await put(rows[0])
     expect(await serve()).toMatchObject({
       status: 78,
-      stderr: expect.stringContaining('is that of a node of'),
+      stderr: expect.stringContaining('belongs to a node of'),
     })
-    // The id alone of the other one.
+    // Only the id of the other cluster.
     await put({ ...own, cluster_id: rows[0].cluster_id })
     expect(await serve()).toMatchObject({ status: 78, stderr: expect.stringContaining('does not verify') })
     await put(own ?? {})

@@ -6,34 +6,34 @@ import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { inherited } from '../../scripts/crash-loop/inherited.mjs'
 import { eventually } from '../support/eventually.js'
-import { ask, newAgent } from '../support/http/answers.js'
+import { checkedCall, newAgent } from '../support/http/answers.js'
 import { type ClusterOfOne, makeClusterOfOne, testSeed } from '../support/postgres/cluster-of-one.js'
 import { noPostgres } from '../support/postgres/postgres.js'
 import { startServer } from '../support/server/server.js'
 
 const entry = join(import.meta.dirname, '../../dist/program/strandfast.js')
 
-describe.skipIf(noPostgres)('a push that is cut off', () => {
+describe.skipIf(noPostgres)('an interrupted push', () => {
   let cluster: ClusterOfOne
   let dataDir: string
 
   beforeAll(async () => {
     cluster = await makeClusterOfOne()
-    dataDir = cluster.place('data')
+    dataDir = cluster.newPath('data')
     const env = { SERVICE_MASTER_SEED: testSeed, SERVICE_SHARDS: '4' }
     const server = await startServer({ dataDir, env })
     const lines = Array.from({ length: 20_000 }, (_none, n) => JSON.stringify({ n, text: `number ${n}` }))
     await newAgent(server, 'many')
     const headers = { 'content-type': 'application/x-ndjson' }
-    const sent = await ask(server, 'POST /v1/ingest/many', { raw: lines.join('\n'), headers })
+    const sent = await checkedCall(server, 'POST /v1/ingest/many', { raw: lines.join('\n'), headers })
     expect(sent.status).toBe(200)
-    // Its log has something that its stores do not have.
+    // The log has records that the stores do not have.
     await server.halt('SIGKILL')
   })
 
   afterAll(() => cluster?.remove())
 
-  /** Runs it, and kills it once it has come so far, or has ended. */
+  /** Runs the push, and kills it when it has reached a moment or has ended. */
   const cutOff = async (env: Record<string, string>, isThere: () => Promise<boolean>) => {
     const child = spawn(process.execPath, [entry, 'cluster', 'push'], {
       env: { ...inherited, ...cluster.env, ...env },
@@ -44,7 +44,7 @@ describe.skipIf(noPostgres)('a push that is cut off', () => {
     child.kill('SIGKILL')
     await ended
   }
-  /** Whether a table of a database has so many rows. */
+  /** Whether a table of a database has at least so many rows. */
   const has = async (url: string, table: string, rows: number) => {
     const database = new Client({ connectionString: url })
     await database.connect()
@@ -52,19 +52,19 @@ describe.skipIf(noPostgres)('a push that is cut off', () => {
       const { rowCount } = await database.query(`SELECT 1 FROM strandfast_${table}`)
       return (rowCount ?? 0) >= rows
     } catch {
-      // It is not made yet.
+      // The table does not exist yet.
       return false
     } finally {
       await database.end()
     }
   }
   const moments: [string, (at: { url: string; copy: string }) => Promise<boolean>][] = [
-    ['the table of the cluster is there', ({ url }) => has(url, 'cluster', 0)],
+    ['the table of the cluster exists', ({ url }) => has(url, 'cluster', 0)],
     ['the cluster has its row', ({ url }) => has(url, 'cluster', 1)],
-    ['some segments are there', ({ url }) => has(url, 'segments', 6)],
-    ['a part of a checkpoint is there', ({ url }) => has(url, 'checkpoints', 1)],
-    ['most checkpoints are there', ({ url }) => has(url, 'checkpoints', 6)],
-    ['the directory is a node’s', async ({ copy }) => formatOf(copy).includes('"cluster"')],
+    ['some segments are written', ({ url }) => has(url, 'segments', 6)],
+    ['a part of a checkpoint is written', ({ url }) => has(url, 'checkpoints', 1)],
+    ['most checkpoints are written', ({ url }) => has(url, 'checkpoints', 6)],
+    ['the directory belongs to a node', async ({ copy }) => formatOf(copy).includes('"cluster"')],
   ]
   const formatOf = (path: string) => readFileSync(join(path, 'format.json'), 'utf8')
 
@@ -72,11 +72,11 @@ describe.skipIf(noPostgres)('a push that is cut off', () => {
   let rounds = 0
 
   it.each(moments)(
-    'is done by running it again, when %s, and nothing is served before',
+    'is completed by a second push when %s, and nothing is served before that',
     async (moment, isThere) => {
       const name = `cut_${(rounds += 1)}`
       await cluster.postgres.query(`CREATE DATABASE ${name}`)
-      const copy = cluster.place('copy')
+      const copy = cluster.newPath('copy')
       cpSync(dataDir, copy, { recursive: true, filter: (path) => !path.endsWith('.sock') })
       const url = cluster.postgres.url.replace(/postgres$/, name)
       const env = { SERVICE_CLUSTER_URL: url, SERVICE_DATA_DIR: copy, SERVICE_PORT: '0' }
@@ -89,12 +89,12 @@ describe.skipIf(noPostgres)('a push that is cut off', () => {
         true,
         expect.anything(),
       ])
-      const { stdout } = await cluster.run(['cluster', 'pull', cluster.place('pulled')], env)
+      const { stdout } = await cluster.run(['cluster', 'pull', cluster.newPath('pulled')], env)
       const root = /heads root +([0-9a-f]{64})/.exec(stdout)?.[1] ?? 'none'
       roots ||= root
       expect(root, moment).toBe(roots)
       const server = await cluster.start({ dataDir: copy, env })
-      const { body } = await ask(server, 'GET /v1/agents/many/head')
+      const { body } = await checkedCall(server, 'GET /v1/agents/many/head')
       expect(body.seq).toBe(20_000)
       expect(server.stderr()).not.toContain('storeBuilt')
       await server.halt()

@@ -9,13 +9,13 @@ import { noPostgres } from '../support/postgres/postgres.js'
 import { runSeed } from '../support/run-seed.js'
 
 const statements = statementsOf('test')
-/** Faults, one after another. */
+/** Number of faults, one after another. */
 const FAULTS = 3
 
-/** PostgreSQL 15 has the rounds of failover.slow.test.ts. */
+/** failover.slow.test.ts covers PostgreSQL 15. */
 const major = 18
 
-describe.skipIf(noPostgres)(`shards that two nodes fight for, on PostgreSQL ${major}`, () => {
+describe.skipIf(noPostgres)(`shards for which two nodes compete, on PostgreSQL ${major}`, () => {
   let rig: Rig
 
   beforeAll(async () => {
@@ -27,7 +27,7 @@ describe.skipIf(noPostgres)(`shards that two nodes fight for, on PostgreSQL ${ma
     await rig?.remove()
   })
 
-  it('lose nothing that was acknowledged, and stay one chain each', async () => {
+  it('lose no acknowledged segment, and remain one chain each', async () => {
     const round = new RegisterRound(rig, { statements })
     const random = seededRandom(runSeed(`chaos of ${major}`) + major)
     expect(await chaos(round, FAULTS, random)).toEqual([])

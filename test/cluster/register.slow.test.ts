@@ -7,7 +7,7 @@ import {
   SegmentRegister,
   type StoredSegment,
 } from '../../src/cluster/database/register.js'
-import { failureOf } from '../../src/cluster/database/trouble.js'
+import { failureOf } from '../../src/cluster/database/database-errors.js'
 import { Session } from '../../src/cluster/database/session.js'
 import { statementsOf } from '../../src/cluster/database/statements.js'
 import { eventually } from '../support/eventually.js'
@@ -42,9 +42,14 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
 
   const register = (url = primary.url) => {
     const urls = hostUrls(url)
-    const made = new SegmentRegister({ urls, statements, nowMs: () => performance.now(), chance: () => 0.1 })
-    registers.push(made)
-    return made
+    const created = new SegmentRegister({
+      urls,
+      statements,
+      nowMs: () => performance.now(),
+      chance: () => 0.1,
+    })
+    registers.push(created)
+    return created
   }
   const throughProxy = () => primary.url.replace(/:\d+\//, `:${proxy.port}/`)
   let shards = 0
@@ -56,7 +61,7 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
   }
   const rowsOf = (shard: number) => register().read(shard, { segment: -1, part: 0 }, { rows: 1_000 })
 
-  it('takes one segment behind another, and gives them back as they were', async () => {
+  it('appends segments after each other, and reads them back unchanged', async () => {
     const base = await begin()
     const log = register()
     const first = segment(base.shard, 1, 'first')
@@ -69,7 +74,7 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
     expect([row?.hash, row?.blocks]).toEqual([second.hash, bytes])
   })
 
-  it('reads no further than the row by which as many bytes are read as are asked for', async () => {
+  it('reads no further than the row that reaches the requested bytes', async () => {
     const base = await begin()
     const log = register()
     const hundred = Buffer.alloc(100)
@@ -93,7 +98,7 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
     expect(await read(2, 301)).toEqual(['1.0', '2.0'])
   })
 
-  it('is not held up by a node that was stopped in the middle of a segment of several parts', async () => {
+  it('is not blocked by a node that was stopped in the middle of a segment of several parts', async () => {
     const base = await begin()
     const stopped = await Session.open(hostUrls(primary.url))
     const append = () => {
@@ -109,11 +114,11 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
         null,
       ])
     }
-    let given: Promise<unknown> | undefined
-    let goOn = () => {}
-    const woken = new Promise<void>((resolve) => (goOn = resolve))
+    let running: Promise<unknown> | undefined
+    let wake = () => {}
+    const woken = new Promise<void>((resolve) => (wake = resolve))
     const began = new Promise<void>((resolve) => {
-      given = stopped.transaction(async () => {
+      running = stopped.transaction(async () => {
         await append()
         resolve()
         await woken
@@ -121,14 +126,14 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
       })
     })
     await began
-    const other = segment(base.shard, 1, 'of who takes over')
+    const other = segment(base.shard, 1, 'by the next owner')
     expect(await register().append(base, other)).toEqual({ kind: 'durable' })
-    goOn()
-    const error: unknown = await given?.catch((thrown: unknown) => thrown)
+    wake()
+    const error: unknown = await running?.catch((thrown: unknown) => thrown)
     expect(failureOf(error)).toBe('unknown')
   })
 
-  it('takes a segment of several parts whole, or none of it', async () => {
+  it('appends a segment of several parts atomically', async () => {
     const base = await begin()
     const log = register()
     const parts = ['one', 'two', 'three'].map((text) => ({ blocks: Buffer.from(text), state: Buffer.of(7) }))
@@ -146,7 +151,7 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
     ])
   })
 
-  it('lets one of many through who write the same number', async () => {
+  it('has one winner when several write the same number', async () => {
     const base = await begin()
     const logs = Array.from({ length: 6 }, () => register())
     let before: StoredSegment = base
@@ -163,14 +168,14 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
     expect(rows.map(({ segment: number }) => number)).toEqual(Array.from({ length: 21 }, (_none, at) => at))
   })
 
-  it('says that it lost what it had acknowledged, where the segment before is not there', async () => {
+  it('reports "lost" if the segment before is missing', async () => {
     const base = await begin()
     const never = segment(base.shard, 1, 'never written')
     expect(await register().append(never, segment(base.shard, 2, 'behind it'))).toEqual({ kind: 'lost' })
     expect(await rowsOf(base.shard)).toHaveLength(1)
   })
 
-  it('says so at once, and writes nothing, where a row that it rewrites is not there', async () => {
+  it('reports "lost" immediately, and writes nothing, if a row to be rewritten is missing', async () => {
     const base = await begin()
     const log = register()
     const first = segment(base.shard, 1, 'first')
@@ -179,18 +184,18 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
       ...segment(base.shard, 2, 'erasing'),
       rewrites: [{ segment: 1, part: 0, hash: first.hash, blocks: Buffer.of(0), ...rewrite }],
     })
-    // The clock stands: it would be tried for good.
+    // With a clock that stands still, a retry would never end.
     const urls = hostUrls(primary.url)
-    const patient = new SegmentRegister({ urls, statements, nowMs: () => 0, chance: () => 0.1 })
-    registers.push(patient)
+    const frozen = new SegmentRegister({ urls, statements, nowMs: () => 0, chance: () => 0.1 })
+    registers.push(frozen)
     for (const missing of [{ part: 1 }, { segment: 7 }, { hash: base.hash }])
-      expect(await patient.append(first, erasing(missing)), JSON.stringify(missing)).toEqual({ kind: 'lost' })
+      expect(await frozen.append(first, erasing(missing)), JSON.stringify(missing)).toEqual({ kind: 'lost' })
     expect(await rowsOf(base.shard)).toHaveLength(2)
-    expect(await patient.append(first, erasing({}))).toEqual({ kind: 'durable' })
+    expect(await frozen.append(first, erasing({}))).toEqual({ kind: 'durable' })
     expect((await rowsOf(base.shard)).map(({ blocks }) => [...blocks])).toEqual([[], [0], []])
   })
 
-  it('finds out what became of an append whose answer is cut off, at whichever byte', async () => {
+  it('determines the outcome of an append whose answer is cut off at any byte', async () => {
     const base = await begin()
     const log = register(throughProxy())
     let before: StoredSegment = base
@@ -216,7 +221,7 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
     )
   })
 
-  it('does not take a commit for durable that no standby has, whoever ends the waiting for it', async () => {
+  it('does not treat an unreplicated commit as durable, however its wait is ended', async () => {
     const base = await begin()
     const log = register()
     await log.append(base, segment(base.shard, 1, 'to connect'))
@@ -229,7 +234,7 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
         .then((found) => (outcome = found))
       const waiting = "wait_event = 'SyncRep'"
       const endWaiting = `SELECT ${end}(pid) AS done FROM pg_stat_activity WHERE ${waiting}`
-      // The row is there for all to see, and each confirmation waits in its turn.
+      // The row is visible to all, and each confirmation waits as well.
       for (let ended = 0; ended < 3;) ended += (await primary.query(endWaiting)).length
       const seen = await primary.query('SELECT 1 FROM test_segments WHERE shard = $1 AND segment = $2', [
         base.shard,
@@ -242,7 +247,7 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
     }
   })
 
-  it('says that nothing is known where the database falls silent, and finds out when it is back', async () => {
+  it('reports "unknown" when the database stops answering, and the outcome when it is back', async () => {
     const base = await begin()
     const [limit, urls] = [{ nowMs: 0 }, hostUrls(throughProxy())]
     const log = new SegmentRegister({ urls, statements, nowMs: () => limit.nowMs, chance: () => 0 })
@@ -252,7 +257,7 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
     expect(await log.append(base, first)).toEqual({ kind: 'durable' })
     const cut = proxy.cutAfter(0)
     const appended = log.append(first, second)
-    // The time is over when the connection goes.
+    // The time is over when the connection breaks.
     limit.nowMs = 60_000
     await cut
     expect(await appended).toMatchObject({ kind: 'unknown' })
@@ -260,7 +265,7 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
     expect(await log.append(first, second)).toEqual({ kind: 'durable' })
   })
 
-  it('writes to the server that takes writes, wherever it stands in the list', async () => {
+  it('writes to the server that accepts writes, wherever it is in the list', async () => {
     const base = await begin()
     const [primaryHost, standbyHost] = [primary.url, standby.url].map((url) => new URL(url).host)
     const log = register(`postgres://strandfast@127.0.0.1:1,${standbyHost},${primaryHost}/postgres`)
@@ -269,7 +274,7 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
     await expect(none.read(base.shard, { segment: 0, part: 0 }, { rows: 1 })).rejects.toThrow('only reads')
   })
 
-  it('leaves no connection behind that waits for what was given up', async () => {
+  it('leaves no connection behind that waits for an abandoned append', async () => {
     const base = await begin()
     const [clock, urls] = [{ nowMs: 0 }, hostUrls(primary.url)]
     const logs = Array.from(
@@ -280,7 +285,7 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
     const first = segment(base.shard, 1, 'first')
     await Promise.all(logs.map((log) => log.read(base.shard, { segment: 0, part: 0 }, { rows: 1 })))
     standby.pause()
-    const given = logs.map((log) => log.append(base, first))
+    const running = logs.map((log) => log.append(base, first))
     const waitingFor = async (kind: string) =>
       (
         await primary.query(
@@ -288,18 +293,18 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
           [kind],
         )
       ).length
-    // One waits for the standby, the others for that one.
+    // One connection waits for the standby, the others wait for that one.
     await eventually(async () => (await waitingFor('Lock')) === 3)
     clock.nowMs = 60_000
     for (const log of logs) log.drop()
-    expect(new Set((await Promise.all(given)).map(({ kind }) => kind))).toEqual(new Set(['unknown']))
+    expect(new Set((await Promise.all(running)).map(({ kind }) => kind))).toEqual(new Set(['unknown']))
     await eventually(async () => (await waitingFor('Lock')) === 0)
     expect(await waitingFor('IPC')).toBe(1)
     standby.resume()
     await eventually(async () => (await rowsOf(base.shard)).length === 2)
   })
 
-  it('waits for the standby, whatever the role was given', async () => {
+  it('waits for the standby, whatever the settings of the role are', async () => {
     await primary.query('CREATE ROLE hasty LOGIN SUPERUSER')
     await primary.query('ALTER ROLE hasty SET synchronous_commit = off')
     await primary.query('ALTER ROLE hasty SET client_min_messages = error')
@@ -307,16 +312,16 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
     const log = register(primary.url.replace('strandfast@', 'hasty@'))
     expect(await log.append(base, segment(base.shard, 1, 'first'))).toEqual({ kind: 'durable' })
     standby.pause()
-    let isTold = false
+    let isAnswered = false
     const appended = log
       .append(segment(base.shard, 1, 'first'), segment(base.shard, 2, 'second'))
       .then((found) => {
-        isTold = true
+        isAnswered = true
         return found
       })
     const waiting = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
     for (let ended = 0; ended < 2;) ended += (await primary.query(waiting)).length
-    expect(isTold).toBe(false)
+    expect(isAnswered).toBe(false)
     standby.resume()
     expect(await appended).toEqual({ kind: 'durable' })
   })

@@ -10,16 +10,16 @@ import { runSeed } from '../support/run-seed.js'
 
 /** A round takes four to eight seconds. */
 const ROUNDS = 12
-/** Rounds of one cluster, whose stores are compared behind the last of them. */
+/** Rounds on one cluster, after which its stores are compared. */
 const LIFE_ROUNDS = 25
-/** How long a round may take on a busy machine, milliseconds. */
+/** Time limit of a round on a busy machine, milliseconds. */
 const ROUND_MS = 60_000
 
-/** Rounds of one cluster after the other, until one shows what must not be. */
+/** Runs rounds on clusters, one after another, until one has a breach. */
 async function series(faults: readonly Fault[], seed: number, linked: boolean): Promise<string[]> {
   for (let first = 0; first < faults.length; first += LIFE_ROUNDS) {
-    const some = faults.slice(first, first + LIFE_ROUNDS)
-    const found = await clusterRounds({ seed: seed + first, faults: some, linked, report: console.log })
+    const batch = faults.slice(first, first + LIFE_ROUNDS)
+    const found = await clusterRounds({ seed: seed + first, faults: batch, linked, report: console.log })
     if (found.breaches.length === 0) continue
     console.log(found.ends.join('\n'))
     return found.breaches
@@ -32,7 +32,7 @@ describe.skipIf(noPostgres)('three nodes of a cluster under load', () => {
     'keep what they answered and show nothing else, whatever is killed, stopped, cut off and promoted',
     async () => {
       const seed = runSeed('rounds of a cluster')
-      // One of two series without links, as where nodes do not reach one another.
+      // One of the two series runs without links, like nodes that cannot reach each other.
       const found = await sideBySide(ROUNDS, (share, nth) =>
         series(deal(share, seededRandom(seed + nth), nth === 0), seed + nth, nth === 0),
       )

@@ -13,7 +13,7 @@ import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres
 const tables = 'test'
 const statements = statementsOf(tables)
 
-describe.skipIf(noPostgres)('a way to the database on which packets are lost without an end', () => {
+describe.skipIf(noPostgres)('a connection to the database on which all packets are lost', () => {
   let postgres: TestPostgres
   let proxy: TcpProxy
   let thread: Worker
@@ -45,26 +45,27 @@ describe.skipIf(noPostgres)('a way to the database on which packets are lost wit
     await postgres?.remove()
   })
 
-  const ask = async (port: MessagePort, request: LogRequest): Promise<{ kind: string }> => {
+  const send = async (port: MessagePort, request: LogRequest): Promise<{ kind: string }> => {
     port.postMessage(request)
     const [answer] = await once(port, 'message')
     return answer
   }
 
-  it('holds nobody up for good: what was asked for fails, and is answered when it is asked for again', async () => {
+  it('blocks no request forever: a request fails, and succeeds when it is repeated', async () => {
     const requests: LogRequest[] = [
       { kind: 'isAlive', node: 'a', incarnation: 1 },
       { kind: 'read', after: { segment: -1, part: 0 }, rows: 1 },
       { kind: 'lastCheckpoint' },
     ]
-    const asked = requests.map((request) => ({ request, port: shardLine(thread, 0).port }))
-    const kinds = () => Promise.all(asked.map(async ({ port, request }) => (await ask(port, request)).kind))
+    const requestPorts = requests.map((request) => ({ request, port: shardLine(thread, 0).port }))
+    const kinds = () =>
+      Promise.all(requestPorts.map(async ({ port, request }) => (await send(port, request)).kind))
     const answered = ['isAlive', 'rows', 'lastCheckpoint']
     expect(await kinds()).toEqual(answered)
     proxy.hold()
     expect(await kinds()).toEqual(['failed', 'failed', 'failed'])
     proxy.heal()
     expect(await kinds()).toEqual(answered)
-    for (const { port } of asked) port.close()
+    for (const { port } of requestPorts) port.close()
   })
 })

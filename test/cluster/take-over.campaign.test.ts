@@ -6,7 +6,7 @@ import { noPostgres } from '../support/postgres/postgres.js'
 import { metricsNow } from '../support/http/metrics.js'
 import { call, type TestServer } from '../support/server/server.js'
 
-/** Nodes that do not reach one another: who stands by answers nothing. */
+/** Nodes without links to each other: a standby answers nothing. */
 const unlinked = { SERVICE_CLUSTER_LINK_ADDRESS: '127.0.0.1:1' }
 
 describe.skipIf(noPostgres)('nodes of a cluster that have no links', () => {
@@ -36,8 +36,8 @@ describe.skipIf(noPostgres)('nodes of a cluster that have no links', () => {
   const metric = async (server: TestServer, name: string) =>
     new RegExp(`^${name} (\\S+)$`, 'm').exec((await call(server, 'GET /metrics')).text)?.[1]
   const ended = ({ process }: TestServer) => new Promise((resolve) => process.once('exit', resolve))
-  /** Writes to many agents until the server is gone. @returns hashes that were answered, with their agents */
-  const writeUntilGone = async (server: TestServer, answered: Map<string, string>) => {
+  /** Writes to many agents until the server is down. @returns hashes that were answered, with their agents */
+  const writeUntilDown = async (server: TestServer, answered: Map<string, string>) => {
     for (let n = 0; ; n++) {
       const agent = `many-${n % 12}`
       const answer = await write(server, agent, `${n}`).catch(() => undefined)
@@ -54,7 +54,7 @@ describe.skipIf(noPostgres)('nodes of a cluster that have no links', () => {
     return lost
   }
 
-  it('stand by while one of them serves, and say so', async () => {
+  it('are standbys while one of them serves, and say so', async () => {
     const [first, second] = [await start('first'), await start('second')]
     expect((await call(second, 'GET /healthz')).status).toBe(200)
     await eventually(async () => (await call(second, 'GET /readyz')).body.detail?.includes('first'))
@@ -64,7 +64,9 @@ describe.skipIf(noPostgres)('nodes of a cluster that have no links', () => {
       'unavailable',
       '1',
     ])
-    expect(refused.body.detail).toMatch(/^This node of the cluster stands by: the node first on .* serves$/)
+    expect(refused.body.detail).toMatch(
+      /^This node of the cluster is a standby: the node first on .* serves$/,
+    )
     const metrics = await metricsNow(() => call(second, 'GET /metrics'))
     expect(metrics).toContain('strandfast_cluster_serving 0')
     expect(metrics).toContain('strandfast_cluster_members 2')
@@ -73,10 +75,10 @@ describe.skipIf(noPostgres)('nodes of a cluster that have no links', () => {
     expect(await first.halt()).toBe(0)
   })
 
-  it('take over from one that is killed: every answered write is there, and the dead one stands by when it is back', async () => {
+  it('take over from a killed node with every answered write, and that node is a standby when it returns', async () => {
     const [first, second] = [await start('first'), await start('second')]
     const answered = new Map<string, string>()
-    const writers = Array.from({ length: 6 }, () => writeUntilGone(first, answered))
+    const writers = Array.from({ length: 6 }, () => writeUntilDown(first, answered))
     await eventually(() => answered.size > 300)
     await first.halt('SIGKILL')
     await Promise.all(writers)
@@ -85,7 +87,7 @@ describe.skipIf(noPostgres)('nodes of a cluster that have no links', () => {
     expect((await write(second, 'many-1', 'by the second')).status).toBe(201)
     const again = await start('first', first.dataDir)
     expect((await call(again, 'GET /readyz')).status).toBe(503)
-    // It has followed what the second one wrote, and hands over in order.
+    // It has followed the writes of the second node, which transfers its shards in order.
     expect((await write(second, 'many-2', 'followed')).status).toBe(201)
     const { body } = await call(second, 'GET /v1/agents/many-2/head')
     expect(await second.halt()).toBe(0)
@@ -94,46 +96,46 @@ describe.skipIf(noPostgres)('nodes of a cluster that have no links', () => {
     expect(await again.halt()).toBe(0)
   })
 
-  it('end when they were stopped for so long that another one has gone on', async () => {
+  it('end if they were stopped for so long that another node has taken over', async () => {
     const [first, second] = [await start('first'), await start('second')]
     expect((await write(first, 'notes', 'before')).status).toBe(201)
-    const gone = ended(first)
+    const exited = ended(first)
     first.process.kill('SIGSTOP')
     await serves(second)
     expect((await write(second, 'notes', 'by the second')).status).toBe(201)
     first.process.kill('SIGCONT')
-    await gone
-    // It kills itself where a thread is in the middle of a write to LMDB.
+    await exited
+    // The process kills itself if a thread is writing to LMDB.
     expect([1, 'SIGKILL']).toContain(first.process.exitCode ?? first.process.signalCode)
-    expect(first.stderr()).toMatch(/taken the place of this one|has taken it/)
+    expect(first.stderr()).toMatch(/has expelled this one|has taken it/)
     expect((await write(second, 'notes', 'and on')).status).toBe(201)
     expect(await second.halt()).toBe(0)
   })
 
-  it('end when their rows were changed, also one that is in the midst of what it follows', async () => {
+  it('end when their rows were changed, even in the middle of following a log', async () => {
     const first = await start('first')
-    const hang = cluster.place('hang')
+    const hang = cluster.newPath('hang')
     const second = await cluster.start({
       nodeOptions: ['--import', new URL('../support/faults/hanging-thread.mjs', import.meta.url).href],
       env: { ...own('second'), TEST_HANG_FILE: hang },
     })
     await eventually(async () => (await call(second, 'GET /readyz')).body.detail?.includes('first'))
-    const gone = ended(second)
+    const exited = ended(second)
     writeFileSync(hang, 'transaction follower')
-    // It has nothing that the first one writes from now on.
+    // From now on the second node misses all writes of the first.
     await write(first, 'notes', 'followed')
     await eventually(async () => Number(await metric(second, 'strandfast_cluster_lag_seconds')) > 1)
     await cluster.postgres.query("UPDATE strandfast_nodes SET alive = false WHERE node = 'second'")
-    await gone
+    await exited
     expect(second.process.signalCode).toBe('SIGKILL')
     expect(second.stderr()).toContain('the row of this node in the database of the cluster does not verify')
     expect(await first.halt()).toBe(0)
   })
 
-  it('build a store that was lost while they stand by, and take over with it', async () => {
+  it('rebuild a lost store while they are standbys, and take over with it', async () => {
     const first = await start('first')
     const answered = new Map<string, string>()
-    const writer = writeUntilGone(first, answered)
+    const writer = writeUntilDown(first, answered)
     const second = await start('second')
     await eventually(async () => (await call(second, 'GET /readyz')).body.detail?.includes('first'))
     await second.halt('SIGKILL')
@@ -147,7 +149,7 @@ describe.skipIf(noPostgres)('nodes of a cluster that have no links', () => {
     expect(await third.halt()).toBe(0)
   })
 
-  it('are three, of which one goes on at a time, whoever is killed', async () => {
+  it('serve one at a time out of three, whichever is killed', async () => {
     const names = ['first', 'second', 'third']
     const nodes = await Promise.all(names.map((name) => start(name)))
     const answered = new Map<string, string>()
@@ -157,7 +159,7 @@ describe.skipIf(noPostgres)('nodes of a cluster that have no links', () => {
         const ready = await Promise.all(
           left.map(async (one) => (await call(one, 'GET /readyz')).status === 200),
         )
-        return left.filter((_one, place) => ready[place])
+        return left.filter((_one, nth) => ready[nth])
       }
       await eventually(async () => (await serving()).length > 0)
       const [owner, ...others] = await serving()
@@ -165,14 +167,14 @@ describe.skipIf(noPostgres)('nodes of a cluster that have no links', () => {
       if (owner === undefined) return
       expect(await missing(owner, answered)).toEqual([])
       const before = answered.size
-      const writers = [writeUntilGone(owner, answered), writeUntilGone(owner, answered)]
+      const writers = [writeUntilDown(owner, answered), writeUntilDown(owner, answered)]
       await eventually(() => answered.size > before + 50)
       await owner.halt('SIGKILL')
       await Promise.all(writers)
       left = left.filter((one) => one !== owner)
     }
     const [last] = left
-    if (last === undefined) throw new Error('Expected one to be left')
+    if (last === undefined) throw new Error('Expected one node to be left')
     await serves(last)
     expect(await missing(last, answered)).toEqual([])
     expect(await last.halt()).toBe(0)

@@ -9,7 +9,7 @@ const ROUNDS = 24
 /** How long a round may take on a busy machine, milliseconds. */
 const ROUND_MS = 60_000
 
-describe.skipIf(noPostgres)('an upgrade that is cut off', () => {
+describe.skipIf(noPostgres)('an interrupted upgrade', () => {
   let cluster: ClusterOfOne
 
   beforeAll(async () => {
@@ -22,14 +22,14 @@ describe.skipIf(noPostgres)('an upgrade that is cut off', () => {
     (await cluster.postgres.query('SELECT format FROM strandfast_cluster'))[0]?.['format']
 
   it(
-    'is done by being run again, whenever that was, and all records are there',
+    'is completed by a second run, whenever it was interrupted, with all records',
     async () => {
       const formats = new Set<unknown>()
       /** How long an upgrade takes at present: the first one is cut off at its start. */
       let wholeMs = 0
       for (let round = 0; round < ROUNDS; round++) {
         await makeFormerCluster(cluster.postgres)
-        const target = cluster.place('cut')
+        const target = cluster.newPath('cut')
         // However long it takes on a busy machine, one is cut off behind its last commit.
         await cutOff(cluster, target, () =>
           round === ROUNDS - 1
@@ -42,7 +42,7 @@ describe.skipIf(noPostgres)('an upgrade that is cut off', () => {
         const again = await cluster.run(['cluster', 'upgrade', target])
         if (left === 1) wholeMs = performance.now() - startedMs
         expect(again.status, again.stderr).toBe(0)
-        const { stdout } = await cluster.run(['cluster', 'pull', cluster.place('pulled')])
+        const { stdout } = await cluster.run(['cluster', 'pull', cluster.newPath('pulled')])
         expect(stdout, `round ${round}`).toContain(formerHeadsRoot)
       }
       expect([...formats].sort()).toEqual([1, 2])

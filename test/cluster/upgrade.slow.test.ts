@@ -22,28 +22,28 @@ describe.skipIf(noPostgres)('strandfast cluster upgrade', () => {
   const query = (text: string) => cluster.postgres.query(text)
   const format = async () => (await query('SELECT format FROM strandfast_cluster'))[0]?.['format']
   const pulledRoot = async () => {
-    const { stdout } = await cluster.run(['cluster', 'pull', cluster.place('pulled')])
+    const { stdout } = await cluster.run(['cluster', 'pull', cluster.newPath('pulled')])
     return /heads root +([0-9a-f]{64})/.exec(stdout)?.[1]
   }
-  const held = async (text: string) => {
+  const segmentsWith = async (text: string) => {
     const like = 'SELECT 1 FROM strandfast_segments WHERE position($1::bytea IN blocks) > 0'
     return (await cluster.postgres.query(like, [Buffer.from(text)])).length
   }
 
-  it('brings a cluster to this format with all its records and without its erased bodies, and it goes on', async () => {
+  it('converts a cluster with all its records and without its erased bodies, and the cluster continues', async () => {
     const hint =
       /format 1, and this program reads format 2: stop all nodes and run strandfast cluster upgrade/
     expect(await cluster.run(['serve'])).toMatchObject({ status: 78, stderr: expect.stringMatching(hint) })
-    expect(await cluster.run(['cluster', 'pull', cluster.place('pulled')])).toMatchObject({
+    expect(await cluster.run(['cluster', 'pull', cluster.newPath('pulled')])).toMatchObject({
       status: 78,
       stderr: expect.stringMatching(hint),
     })
-    // A pull that is refused leaves a directory as it is.
-    const occupied = cluster.place('occupied')
+    // A refused pull leaves the directory unchanged.
+    const occupied = cluster.newPath('occupied')
     mkdirSync(join(occupied, 'shard-0'), { recursive: true })
     expect(await cluster.run(['cluster', 'pull', occupied])).toMatchObject({ status: 78 })
     expect(existsSync(join(occupied, 'shard-0'))).toBe(true)
-    const target = cluster.place('upgrade')
+    const target = cluster.newPath('upgrade')
     const { status, stdout, stderr } = await upgrade(target)
     expect([status, stdout], stderr).toEqual([0, expect.stringContaining(`heads root  ${formerHeadsRoot}`)])
     expect(await pulledRoot()).toBe(formerHeadsRoot)
@@ -53,7 +53,7 @@ describe.skipIf(noPostgres)('strandfast cluster upgrade', () => {
       'an early body that stays',
       'a body that stays',
     ]
-    expect(await Promise.all(bodies.map(held))).toEqual([0, 0, 1, 1])
+    expect(await Promise.all(bodies.map(segmentsWith))).toEqual([0, 0, 1, 1])
     const left = await query("SELECT tablename FROM pg_tables WHERE tablename LIKE 'strandfast_next%'")
     expect(left).toEqual([])
     const node = await cluster.start()
@@ -62,40 +62,43 @@ describe.skipIf(noPostgres)('strandfast cluster upgrade', () => {
     })
     expect(written.status).toBe(201)
     expect(await node.halt()).toBe(0)
-    // Once more it has nothing to do.
+    // A second upgrade has nothing to do.
     expect(await upgrade(target)).toMatchObject({
       status: 0,
-      stdout: expect.not.stringContaining('UPGRADED'),
+      stdout: expect.not.stringContaining('Upgraded'),
     })
     expect(existsSync(join(target, 'cluster-upgrade'))).toBe(false)
   })
 
-  it('changes nothing where a record is not what its hash says', async () => {
+  it('changes nothing if a record does not match its hash', async () => {
     const body = Buffer.from('an early body that stays')
     const at = `position('\\x${body.toString('hex')}'::bytea IN blocks)`
     const change = `UPDATE strandfast_segments SET blocks = set_byte(blocks, ${at} + 3, 65) WHERE ${at} > 0`
     await query(change)
-    const { status, stderr } = await upgrade(cluster.place('upgrade'))
-    expect([status, stderr]).toEqual([1, expect.stringContaining('Not done')])
+    const { status, stderr } = await upgrade(cluster.newPath('upgrade'))
+    expect([status, stderr]).toEqual([1, expect.stringContaining('The upgrade failed')])
     expect(await format()).toBe(1)
   })
 
-  it('changes nothing while a node runs, and waits for one that was killed', async () => {
+  it('changes nothing while a node runs, and waits for a killed node', async () => {
     await query('UPDATE strandfast_nodes SET alive = true')
-    const beats = setInterval(() => void query('UPDATE strandfast_nodes SET beat = beat + 1'), 200)
-    const target = cluster.place('upgrade')
+    const heartbeats = setInterval(() => void query('UPDATE strandfast_nodes SET beat = beat + 1'), 200)
+    const target = cluster.newPath('upgrade')
     const running = await upgrade(target)
-    clearInterval(beats)
-    expect(running).toMatchObject({ status: 1, stderr: expect.stringMatching(/nodes of the cluster run \(/) })
+    clearInterval(heartbeats)
+    expect(running).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(/nodes of the cluster are running \(/),
+    })
     expect(await format()).toBe(1)
     expect(await upgrade(target)).toMatchObject({ status: 0 })
     expect(await format()).toBe(2)
   })
 
-  it('is done by being run again where it was cut off', async () => {
-    const target = cluster.place('upgrade')
+  it('is completed by a second run after an interruption', async () => {
+    const target = cluster.newPath('upgrade')
     const statement = 'SELECT 1 FROM strandfast_next_checkpoints'
-    // Whoever reads a table keeps it from being replaced.
+    // An open read of a table prevents its replacement.
     const reader = await cluster.postgres.connect()
     await reader.query('BEGIN; SELECT 1 FROM strandfast_nodes')
     // The table is not there at first.

@@ -9,7 +9,7 @@ import { newAgent, scopedKey } from '../support/http/answers.js'
 import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { type TestServer, call, startServer } from '../support/server/server.js'
 
-describe('who could approve a change of an agent', () => {
+describe('the possible approvers of a change of an agent', () => {
   const key = (name: string, more: Partial<ApiKey> = {}): ApiKey => ({
     key_id: name,
     name,
@@ -24,7 +24,7 @@ describe('who could approve a change of an agent', () => {
   })
   const keys = [
     key('own'),
-    key('of-own-line', { line: 'own' }),
+    key('of-own-lineage', { line: 'own' }),
     key('decides'),
     key('expired', { expires_at_ms: 100 }),
     key('reads', { scopes: ['records:read'] }),
@@ -47,15 +47,15 @@ describe('who could approve a change of an agent', () => {
   const approvers = (principal: string, zone: 'governed' | 'protected' | 'immutable_core') =>
     approversOf(keys, { who: who(principal), agent: 'roof-1', zone, nowMs: 100 })
 
-  it('is whoever may decide about it, with a key that comes from another one', () => {
+  it('are keys of other lineages that can decide about it', () => {
     expect(approvers('own', 'protected')).toEqual({
       names: ['the root key', '“decides”', '“of-roofs”', '“admin”', '“of-admin”'],
-      lines: 4,
+      lineages: 4,
       needed: 1,
     })
     expect(approvers('root', 'protected')?.names).toEqual([
       '“own”',
-      '“of-own-line”',
+      '“of-own-lineage”',
       '“decides”',
       '“of-roofs”',
       '“admin”',
@@ -63,16 +63,16 @@ describe('who could approve a change of an agent', () => {
     ])
   })
 
-  it('is a key with admin:* in zone immutable_core, where keys of one line count once', () => {
+  it('are keys with admin:* in zone immutable_core, where keys of one lineage count once', () => {
     expect(approvers('root', 'immutable_core')).toEqual({
       names: ['“admin”', '“of-admin”'],
-      lines: 1,
+      lineages: 1,
       needed: 2,
     })
-    expect(approvers('own', 'immutable_core')?.lines).toBe(2)
+    expect(approvers('own', 'immutable_core')?.lineages).toBe(2)
   })
 
-  it('is nobody in particular where nobody is needed', () => {
+  it('are undefined if no approval is needed', () => {
     expect(approvers('own', 'governed')).toBeUndefined()
   })
 })
@@ -92,10 +92,10 @@ describe.skipIf(noBrowser)('changes of an agent in the console', () => {
   })
 
   afterEach(async () => {
-    const complaints = opened?.complaints ?? []
+    const browserErrors = opened?.browserErrors ?? []
     await opened?.context.close()
     opened = undefined
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
   })
 
   const open = async (agent: string, { zone = 'free', key = server.rootKey } = {}): Promise<Page> => {
@@ -111,72 +111,72 @@ describe.skipIf(noBrowser)('changes of an agent in the console', () => {
     page.getByRole('radio', { name: new RegExp(`^${zone}`) }).check()
   const focused = (page: Page) => page.evaluate(() => document.activeElement?.textContent)
 
-  it('changes the zone at once where the zone is free, and leads to the record of it', async () => {
+  it('changes the zone immediately in zone free, and links to its record', async () => {
     const page = await open('loose')
-    await page.getByText('The zone is free: it takes effect at once').waitFor()
+    await page.getByText('Zone free: the change takes effect immediately').waitFor()
     await expect.poll(() => page.getByRole('button', { name: 'Change the zone' }).isDisabled()).toBe(true)
     await choose(page, 'governed')
     await press(page, 'Change the zone')
-    await page.getByText('The way back waits as well').waitFor()
-    await press(page, 'Leave it as it is')
+    await page.getByText('Changing the zone back is delayed as well').waitFor()
+    await press(page, 'Cancel')
     expect((await statusOf('loose')).zone).toBe('free')
     await press(page, 'Change the zone')
     await press(page, 'Change it')
-    await page.getByText('The agent is in the zone governed now').waitFor()
+    await page.getByText('The agent is now in zone governed').waitFor()
     expect((await statusOf('loose')).zone).toBe('governed')
     await expect.poll(() => focused(page)).toBe('Done')
     await page.keyboard.press('Enter')
-    await page.getByText('which applies itself after 45 s').waitFor()
+    await page.getByText('which is applied automatically after 45 s').waitFor()
     await expect.poll(() => focused(page)).toBe('Zone')
     await page.goto(`${server.url}/console#/agents/loose/2`)
     await page.getByRole('dialog').getByText('sys/zone', { exact: true }).waitFor()
   })
 
-  it('makes a proposal where the zone wants that, leads to it, and says that one waits', async () => {
-    const page = await open('waits', { zone: 'governed' })
+  it('makes a proposal if the zone requires one, links to it, and shows that it is pending', async () => {
+    const page = await open('pending', { zone: 'governed' })
     await choose(page, 'free')
     await press(page, 'Change the zone')
     const dialog = page.getByRole('dialog')
-    await dialog.getByText('which applies itself after 45 s').waitFor()
+    await dialog.getByText('which is applied automatically after 45 s').waitFor()
     await dialog.getByText('All other open proposals of the agent').waitFor()
     await press(page, 'Propose it')
-    await page.getByText('It waits as a proposal').waitFor()
-    expect((await statusOf('waits')).zone).toBe('governed')
+    await page.getByText('The change is now a pending proposal').waitFor()
+    expect((await statusOf('pending')).zone).toBe('governed')
     await press(page, 'Done')
-    await page.getByText('A proposal waits already').waitFor()
+    await page.getByText('A proposal is already pending').waitFor()
     expect(await page.getByRole('button', { name: 'Change the zone' }).count()).toBe(0)
     await page.getByRole('link', { name: 'Change the zone to free' }).click()
     await page.getByRole('heading', { name: 'Change the zone to free' }).waitFor()
-    expect(new URL(page.url()).hash).toBe('#/proposals/p_2_waits')
+    expect(new URL(page.url()).hash).toBe('#/proposals/p_2_pending')
   })
 
-  it('wants the name to be typed before a zone that nobody leads out of alone', async () => {
+  it('requires the name to be typed before a change to immutable_core', async () => {
     const page = await open('forever')
     await choose(page, 'immutable_core')
     await press(page, 'Change the zone')
     await page.getByText('can no longer be erased').waitFor()
-    await page.getByText('could not lead the agent out of that zone again').waitFor()
+    await page.getByText('you could not move the agent out of that zone again').waitFor()
     const button = page.getByRole('button', { name: 'Change it', exact: true })
     await expect.poll(() => button.isDisabled()).toBe(true)
     await page.getByLabel('To confirm, type').fill('never')
     await expect.poll(() => button.isDisabled()).toBe(true)
     await page.getByLabel('To confirm, type').fill('forever')
     await button.click()
-    await page.getByText('The agent is in the zone immutable_core now').waitFor()
+    await page.getByText('The agent is now in zone immutable_core').waitFor()
     await press(page, 'Done')
     await page.getByText('takes effect when two keys with admin:* approve it').waitFor()
-    await page.getByText('Nobody could approve it now').waitFor()
+    await page.getByText('No existing key can approve it').waitFor()
   })
 
-  it('changes the key once its digits are typed, and shows the new one', async () => {
+  it('changes the key after its digits are typed, and shows the new one', async () => {
     const page = await open('keyed')
     const { public_key: before } = await statusOf('keyed')
     await press(page, 'Change the key')
     await page.getByText('This cannot be undone').waitFor()
-    await page.getByText('Who trusts the old key need not change anything').waitFor()
-    await page.getByLabel('The old key may be in other hands').check()
+    await page.getByText('Verifiers that trust the old key accept the new one').waitFor()
+    await page.getByLabel('The old key may be compromised').check()
     await page.getByText('give them the new key and the strand').waitFor()
-    const button = page.getByRole('button', { name: 'Change it for good' })
+    const button = page.getByRole('button', { name: 'Change the key permanently' })
     await expect.poll(() => button.isDisabled()).toBe(true)
     await page.getByLabel('To confirm, type').fill(before.slice(-8))
     await button.click()
@@ -192,16 +192,16 @@ describe.skipIf(noBrowser)('changes of an agent in the console', () => {
     expect(records[0].payload).toMatchObject({ public_key: after, reason: 'compromise' })
   })
 
-  it('names who could approve, and takes the proposal of a key that may not see others', async () => {
+  it('names the possible approvers, and makes the proposal of a key that cannot read proposals', async () => {
     const keeper = await scopedKey(server, ['agents:admin', 'records:read'])
     await scopedKey(server, ['proposals:decide'])
     const byRoot = await open('guarded', { zone: 'protected' })
-    await byRoot.getByText('Who could approve it: “test”').waitFor()
+    await byRoot.getByText('Possible approvers: “test”').waitFor()
     await opened?.context.close()
     opened = await openSignedIn(browser, server.url, { at: '#/agents/guarded/agent', key: keeper.key })
     const { page } = opened
-    await page.getByText('when somebody else with proposals:decide approves it').waitFor()
-    expect(await page.getByText('Who could approve it').count()).toBe(0)
+    await page.getByText('when another key with proposals:decide approves it').waitFor()
+    expect(await page.getByText('Possible approvers').count()).toBe(0)
     await press(page, 'Change the key')
     const { public_key: key } = await statusOf('guarded')
     const propose = async (): Promise<void> => {
@@ -209,29 +209,29 @@ describe.skipIf(noBrowser)('changes of an agent in the console', () => {
       await press(page, 'Propose it')
     }
     await propose()
-    await page.getByText('It waits as a proposal').waitFor()
+    await page.getByText('The change is now a pending proposal').waitFor()
     await press(page, 'Done')
-    // The key may not see that one waits: the server says so, which the browser reports.
+    // The key cannot read the pending proposal, so the server answers 409, which the browser reports.
     opened.allow('status of 409')
     await press(page, 'Change the key')
     await propose()
-    await page.getByText('A proposal to change this waits already').waitFor()
-    expect(await page.getByRole('link', { name: 'Look at the proposal' }).getAttribute('href')).toBe(
+    await page.getByText('A proposal to change this is already pending').waitFor()
+    expect(await page.getByRole('link', { name: 'Open the proposal' }).getAttribute('href')).toBe(
       '#/proposals/p_2_guarded',
     )
     expect((await statusOf('guarded')).public_key).toBe(key)
   })
 
-  it('names the scope to a key without it, and leaves the server’s own agents alone', async () => {
+  it('names the missing scope, and does not change agents of the server', async () => {
     const { key } = await scopedKey(server, ['records:read'])
     const page = await open('seen', { key })
     expect(await page.getByText('needs agents:admin').count()).toBe(2)
     await expect.poll(() => page.getByRole('button', { name: 'Change the key' }).isDisabled()).toBe(true)
     await page.goto(`${server.url}/console#/agents/${encodeURIComponent('server::log')}/agent`)
-    await page.getByText('This is an agent of the server itself').waitFor()
+    await page.getByText('This agent belongs to the server').waitFor()
   })
 
-  it('has seven tabs, each reached by the arrow keys, which fit a phone', async () => {
+  it('has seven tabs, which work with the arrow keys and fit a phone', async () => {
     const page = await open('tabbed')
     await page.setViewportSize({ width: 360, height: 800 })
     const tabs = page.getByRole('tab')
@@ -254,9 +254,9 @@ describe.skipIf(noBrowser)('changes of an agent in the console', () => {
     for (const box of boxes) expect((box?.x ?? 999) + (box?.width ?? 0)).toBeLessThanOrEqual(360)
   })
 
-  it('is accessible by axe and fits, with its questions', async () => {
-    const page = await open('looked-at', { zone: 'protected' })
-    await page.getByText('Who could approve it').or(page.getByText('Nobody could approve it')).waitFor()
+  it('is accessible by axe and fits, with its confirmations', async () => {
+    const page = await open('accessible', { zone: 'protected' })
+    await page.getByText('Possible approvers').or(page.getByText('No existing key can approve it')).waitFor()
     expect(await faultsEverywhere(page)).toEqual([])
     await choose(page, 'immutable_core')
     await press(page, 'Change the zone')
@@ -264,7 +264,7 @@ describe.skipIf(noBrowser)('changes of an agent in the console', () => {
     expect(await faultsEverywhere(page)).toEqual([])
     await page.keyboard.press('Escape')
     await press(page, 'Change the key')
-    await page.getByLabel('The old key may be in other hands').check()
+    await page.getByLabel('The old key may be compromised').check()
     expect(await faultsEverywhere(page)).toEqual([])
   })
 })

@@ -12,8 +12,8 @@ import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { type TestServer, call } from '../support/server/server.js'
 
-describe('the words for audit records', () => {
-  it('are there for every type that the server writes', () => {
+describe('the labels of audit records', () => {
+  it('exist for every type that the server writes', () => {
     expect(Object.keys(authMeanings).sort()).toEqual([...auditTypes].sort())
   })
 })
@@ -40,10 +40,10 @@ describe.skipIf(noBrowser)('the audit screen of the console', () => {
   })
 
   afterEach(async () => {
-    const complaints = opened?.complaints ?? []
+    const browserErrors = opened?.browserErrors ?? []
     await opened?.context.close()
     opened = undefined
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
   })
 
   const open = async (at: string, key?: string): Promise<Page> => {
@@ -52,10 +52,10 @@ describe.skipIf(noBrowser)('the audit screen of the console', () => {
   }
   const events = (page: Page) => page.locator('td.event').allTextContents()
   const rowsOf = (page: Page, agent: string) => page.getByRole('table', { name: `Audit records of ${agent}` })
-  const settleAt = (page: Page, count: number) =>
+  const waitForRows = (page: Page, count: number) =>
     page.waitForFunction((wanted) => document.querySelectorAll('.audit tbody tr').length === wanted, count)
 
-  it('lists who signed in and who failed, newest first, with the plot of failures', async () => {
+  it('lists successful and failed sign-ins, newest first, with a chart of the failures', async () => {
     const page = await open('#/audit')
     await rowsOf(page, 'default').waitFor()
     expect(await events(page)).toEqual([
@@ -71,22 +71,22 @@ describe.skipIf(noBrowser)('the audit screen of the console', () => {
     await page.getByRole('img', { name: /^1 failure/ }).waitFor()
   })
 
-  it('narrows by event, outcome and user, each at once', async () => {
+  it('filters by event, outcome and user immediately', async () => {
     const page = await open('#/audit')
     await rowsOf(page, 'default').waitFor()
     await page.getByLabel('Outcome').selectOption('failure')
-    await settleAt(page, 1)
+    await waitForRows(page, 1)
     await page.getByLabel('Outcome').selectOption('success')
-    await settleAt(page, 2)
+    await waitForRows(page, 2)
     await page.getByLabel('Event').selectOption('Registered')
-    await settleAt(page, 1)
+    await waitForRows(page, 1)
     await page.getByLabel('User id or e-mail HMAC').fill(ada.userId)
-    await settleAt(page, 1)
+    await waitForRows(page, 1)
     await page.getByLabel('User id or e-mail HMAC').fill('usr_none')
-    await page.getByText('No audit record fits').waitFor()
+    await page.getByText('No audit records match').waitFor()
   })
 
-  it('opens the drawer of a record in its place, where it is proved', async () => {
+  it('opens the drawer of a record, and proves the record there', async () => {
     const page = await open('#/audit')
     await rowsOf(page, 'default').waitFor()
     const link = page.getByRole('link', { name: /^Record \d+$/ }).first()
@@ -100,13 +100,13 @@ describe.skipIf(noBrowser)('the audit screen of the console', () => {
     expect(new URL(page.url()).hash).toBe('#/audit/default')
   })
 
-  it('exports the chosen time with a checkpoint, so that the file verifies', async () => {
+  it('exports the chosen period with a checkpoint, so that the file verifies', async () => {
     const page = await open('#/audit')
     await page.getByLabel('Time', { exact: true }).selectOption('All')
     await rowsOf(page, 'default').waitFor()
-    await page.getByRole('button', { name: 'Export this time' }).click()
+    await page.getByRole('button', { name: 'Export this period' }).click()
     const download = page.waitForEvent('download')
-    await page.getByRole('button', { name: 'Save the file' }).click()
+    await page.getByRole('button', { name: 'Save file' }).click()
     const file = await download
     const text = readFileSync(await file.path(), 'utf8')
     const { body } = await call(server, 'GET /v1/agents/default/status')
@@ -114,14 +114,14 @@ describe.skipIf(noBrowser)('the audit screen of the console', () => {
     expect(text).toContain('"checkpoint"')
   })
 
-  it('has the strands of organisms and of the server’s keys', async () => {
+  it('shows the strands of organisms and of the server’s keys', async () => {
     const page = await open('#/audit')
     await page.getByLabel('Strand').selectOption('Users of acme')
     await rowsOf(page, 'acme::auth').waitFor()
-    expect(await events(page)).toEqual(['Registered', 'Users of an organism began'])
+    expect(await events(page)).toEqual(['Registered', 'Users of an organization initialized'])
     await page.getByLabel('Strand').selectOption('The server and its keys (server::audit)')
     await rowsOf(page, 'server::audit').waitFor()
-    expect((await events(page))[0]).toMatch(/^API key made /)
+    expect((await events(page))[0]).toMatch(/^API key created /)
   })
 
   it('finds the strand of a default agent with another name', async () => {
@@ -134,9 +134,9 @@ describe.skipIf(noBrowser)('the audit screen of the console', () => {
     await named.stop()
   })
 
-  it('says what is missing: an agent, a scope', async () => {
+  it('names a missing agent and a missing scope', async () => {
     opened = await openSignedIn(browser, server.url, { at: '#/audit/elsewhere', allowed: 'status of 404' })
-    await opened.page.getByText('There is no agent “elsewhere”').waitFor()
+    await opened.page.getByText('Agent “elsewhere” not found').waitFor()
     await opened.page.getByLabel('Name of the default agent').fill('default')
     await opened.page.keyboard.press('Enter')
     await rowsOf(opened.page, 'default').waitFor()

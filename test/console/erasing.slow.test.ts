@@ -22,10 +22,10 @@ describe.skipIf(noBrowser)('deleting, restoring and erasing in the console', () 
   })
 
   afterEach(async () => {
-    const complaints = opened?.complaints ?? []
+    const browserErrors = opened?.browserErrors ?? []
     await opened?.context.close()
     opened = undefined
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
   })
 
   /** Opens the drawer of the first record of a new agent. */
@@ -43,35 +43,40 @@ describe.skipIf(noBrowser)('deleting, restoring and erasing in the console', () 
     (await call(server, `GET /v1/agents/${agent}/records/${hash}`)).body
   const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click()
 
-  it('erases once the digits are typed, says what is left, and proves the record again', async () => {
-    const { page, hash } = await open('gone')
+  it('erases after the digits are typed, lists the consequences, and proves the record again', async () => {
+    const { page, hash } = await open('erased')
     await press(page, 'Erase')
     await page.getByText('The body, 29 B').waitFor()
-    for (const text of ['What goes', 'What stays', 'Backups and snapshots', 'it takes effect at once'])
+    for (const text of [
+      'What is removed',
+      'What stays',
+      'Existing backups',
+      'the change takes effect immediately',
+    ])
       await page.getByText(text).waitFor()
-    const button = page.getByRole('button', { name: 'Erase it for good' })
+    const button = page.getByRole('button', { name: 'Erase permanently' })
     await expect.poll(() => button.isDisabled()).toBe(true)
     await page.getByLabel('To confirm, type').fill(hash.slice(0, 8))
     await expect.poll(() => button.isDisabled()).toBe(true)
     await page.getByLabel('To confirm, type').fill(hash.slice(-8))
     await button.click()
     await page.getByText('The body is erased, by the signed record 2').waitFor()
-    expect(await verdict(page)).toContain('Verified: record 1 of gone is one of the 3 records')
+    expect(await verdict(page)).toContain('Verified: record 1 of erased is one of the 3 records')
     await page.getByText('The body and its salt are erased').waitFor()
-    expect(await shown('gone', hash)).toMatchObject({ erased: true, payload: null })
+    expect(await shown('erased', hash)).toMatchObject({ erased: true, payload: null })
     await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toBe('Done')
     await page.keyboard.press('Enter')
-    await page.getByText('nothing more can be done').waitFor()
+    await page.getByText('The record cannot be changed any more').waitFor()
     await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toBe('Change')
     await page.keyboard.press('Escape')
     await page.getByRole('link', { name: 'Record 2', exact: true }).waitFor()
   })
 
-  it('deletes and restores, and shows the record as it is then', async () => {
+  it('deletes and restores a record, and shows its new state', async () => {
     const { page, hash } = await open('back')
     await press(page, 'Delete')
     await page.getByText('It can be restored').waitFor()
-    await press(page, 'Leave it as it is')
+    await press(page, 'Cancel')
     expect(await shown('back', hash)).toMatchObject({ deleted: false })
     await press(page, 'Delete')
     await press(page, 'Delete it')
@@ -85,28 +90,28 @@ describe.skipIf(noBrowser)('deleting, restoring and erasing in the console', () 
     await page.getByRole('button', { name: 'Delete', exact: true }).waitFor()
   })
 
-  it('proposes where the zone wants that, leads to the proposal, and says that one waits already', async () => {
-    const { page, hash } = await open('asked', { zone: 'protected' })
+  it('makes a proposal if the zone requires one, links to it, and reports that it is already pending', async () => {
+    const { page, hash } = await open('proposed', { zone: 'protected' })
     await press(page, 'Erase')
-    await page.getByText('when somebody else with proposals:decide approves it').waitFor()
+    await page.getByText('when another key with proposals:decide approves it').waitFor()
     await page.getByLabel('To confirm, type').fill(hash.slice(-8))
     await press(page, 'Propose it')
-    await page.getByText('It waits as a proposal').waitFor()
-    expect(await shown('asked', hash)).toMatchObject({ erased: false })
+    await page.getByText('The change is now a pending proposal').waitFor()
+    expect(await shown('proposed', hash)).toMatchObject({ erased: false })
     await press(page, 'Done')
-    // The server refuses the second one, which the browser reports.
+    // The server refuses the second proposal, which the browser reports.
     opened?.allow('status of 409')
     await press(page, 'Delete')
     await press(page, 'Propose it')
-    await page.getByText('A proposal about this record waits already').waitFor()
+    await page.getByText('A proposal about this record is already pending').waitFor()
     await page.keyboard.press('Escape')
-    await page.goto(`${server.url}/console#/proposals/p_2_asked`)
-    await page.getByRole('heading', { name: 'Erase a record for good' }).waitFor()
+    await page.goto(`${server.url}/console#/proposals/p_2_proposed`)
+    await page.getByRole('heading', { name: 'Permanently erase a record' }).waitFor()
   })
 
-  it('says where nothing can be done: records of the server, immutable agents, keys without the scope', async () => {
+  it('explains why a record cannot be changed: records of the server, zone immutable_core, missing scopes', async () => {
     const { page } = await open('fixed', { zone: 'immutable_core' })
-    await page.getByText('no record of it is ever changed').waitFor()
+    await page.getByText('its records can never be changed').waitFor()
     await page.goto(`${server.url}/console#/agents/fixed/0`)
     await page.getByText('Records of the server cannot be deleted or erased').waitFor()
     await opened?.context.close()
@@ -118,12 +123,12 @@ describe.skipIf(noBrowser)('deleting, restoring and erasing in the console', () 
   })
 
   it('is accessible by axe and fits, before and after', async () => {
-    const { page, hash } = await open('looked-at')
+    const { page, hash } = await open('accessible')
     expect(await faultsEverywhere(page)).toEqual([])
     await press(page, 'Erase')
     await page.getByLabel('To confirm, type').fill(hash.slice(-8))
     expect(await faultsEverywhere(page)).toEqual([])
-    await press(page, 'Erase it for good')
+    await press(page, 'Erase permanently')
     await verdict(page)
     expect(await faultsEverywhere(page)).toEqual([])
   })

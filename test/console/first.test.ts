@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { axeFindings, openConsole, openSignedIn, signIn, verdict } from '../support/console/console-page.js'
-import { ask, scopedKey } from '../support/http/answers.js'
+import { checkedCall, scopedKey } from '../support/http/answers.js'
 import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { type TestServer, startServer } from '../support/server/server.js'
 
@@ -20,11 +20,11 @@ describe.skipIf(noBrowser)('a first record, in the console', () => {
     await server?.stop()
   })
 
-  it('is written, arrives, and is proved, from the sign-in on', async () => {
-    const { page, context, complaints } = await openConsole(browser, server.url)
+  it('is written, arrives and is proved, starting from the sign-in', async () => {
+    const { page, context, browserErrors } = await openConsole(browser, server.url)
     await signIn(page)
     await page.getByRole('link', { name: 'Write a first record' }).click()
-    await page.getByLabel('What is to be kept').fill('<b>first</b>')
+    await page.getByLabel('Text of the record').fill('<b>first</b>')
     await page.getByRole('button', { name: 'Write the record' }).click()
     const arrived = page.getByRole('list', { name: 'Records that have arrived' })
     await arrived.getByText('{"text":"<b>first</b>"}').waitFor()
@@ -35,11 +35,11 @@ describe.skipIf(noBrowser)('a first record, in the console', () => {
       page.waitForEvent('download'),
       page.getByRole('button', { name: 'Download keys and checkpoints' }).click(),
     ])
-    const kit = JSON.parse(readFileSync(await download.path(), 'utf8'))
-    const { body } = await ask(server, 'GET /v1/agents/first/status')
-    expect(kit).toMatchObject({ agent: 'first', strand: body.strand, public_key: body.public_key })
-    expect(kit.checkpoint).toContain(body.strand)
-    expect(kit.log.checkpoint).toContain(kit.log.strand)
+    const saved = JSON.parse(readFileSync(await download.path(), 'utf8'))
+    const { body } = await checkedCall(server, 'GET /v1/agents/first/status')
+    expect(saved).toMatchObject({ agent: 'first', strand: body.strand, public_key: body.public_key })
+    expect(saved.checkpoint).toContain(body.strand)
+    expect(saved.log.checkpoint).toContain(saved.log.strand)
     const [verifier] = await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('link', { name: 'Download verify.py' }).click(),
@@ -50,9 +50,9 @@ describe.skipIf(noBrowser)('a first record, in the console', () => {
     await page.getByRole('button', { name: 'New key' }).click()
     await page.getByLabel('Name', { exact: true }).fill('importer')
     await page.getByLabel('ingest').check()
-    await page.getByRole('button', { name: 'Make the key' }).click()
-    await page.getByRole('button', { name: 'I have kept it' }).click()
-    await page.getByText('Now put the root key away').waitFor()
+    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByRole('button', { name: 'I’ve saved it' }).click()
+    await page.getByText('Now store the root key in a safe place').waitFor()
     const exported = await fetch(`${server.url}/v1/strand/export?agent=first`, {
       headers: { authorization: `Bearer ${server.rootKey}` },
     })
@@ -67,29 +67,29 @@ describe.skipIf(noBrowser)('a first record, in the console', () => {
     expect(await page.getByLabel('Public key that you trust').inputValue()).toBe(body.public_key)
     await page.getByLabel('Drop a file here').setInputFiles(file)
     expect(await verdict(page)).toBe(
-      'Verified: 2 records of first, 0 to 1, beginning with the 2 of the kept checkpoint',
+      'Verified: 2 records of first, 0 to 1, extending the 2 records of the saved checkpoint',
     )
     expect(await axeFindings(page)).toEqual([])
     await page.goto(`${server.url}/console#/`)
     await page.getByRole('link', { name: 'Record 1 of first', exact: true }).waitFor()
     expect(await page.getByRole('link', { name: 'Write a first record' }).count()).toBe(0)
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
     await context.close()
   })
 
-  it('shows texts for programs with the address of this server', async () => {
+  it('shows examples for programs with the URL of this server', async () => {
     const { page, context } = await openSignedIn(browser, server.url, { at: '#/start' })
     await page.getByText('From a program').click()
-    const texts = await page.locator('.ways pre').allTextContents()
-    expect(texts).toHaveLength(5)
-    for (const text of texts) expect(text).toContain(server.url)
+    const examples = await page.locator('.write-examples pre').allTextContents()
+    expect(examples).toHaveLength(5)
+    for (const example of examples) expect(example).toContain(server.url)
     await context.close()
   })
 
-  it('says what a key lacks that does not write', async () => {
+  it('names the scopes that a read-only key lacks', async () => {
     const { key } = await scopedKey(server, ['records:read'])
     const { page, context } = await openSignedIn(browser, server.url, { at: '#/start', key })
-    await page.getByText('This key does not write and read records').waitFor()
+    await page.getByText('This key cannot write and read records').waitFor()
     await expect.poll(() => page.getByRole('button', { name: 'Write the record' }).isDisabled()).toBe(true)
     await context.close()
   })

@@ -20,7 +20,7 @@ describe('the tree of a graph', () => {
       isElsewhere ? `(${dst})` : further.length === 0 ? dst : [dst, ...shown(further)],
     )
 
-  it('has each agent at one place, that of the fewest steps, and ends where a circle closes', () => {
+  it('shows the branches of each agent once, on the shortest path, and ends at cycles', () => {
     const edges = ['a>b', 'a>c', 'b>d', 'b>c', 'c>a', 'c>e', 'd>d', 'd>e'].map(edge)
     expect(shown(treeOf('a', edges))).toEqual([
       ['b', ['d', '(d)', '(e)'], '(c)'],
@@ -29,7 +29,7 @@ describe('the tree of a graph', () => {
     expect(treeOf('z', edges)).toEqual([])
   })
 
-  it('is cut at a number of branches, as they are read from the top', () => {
+  it('is limited to a number of branches in reading order', () => {
     const tree = treeOf('a', ['a>b', 'a>c', 'b>d', 'b>e', 'c>f'].map(edge))
     expect([2, 3, 4, 9].map((count) => shown(firstOf(tree, count)))).toEqual([
       [['b', 'd']],
@@ -63,10 +63,10 @@ describe.skipIf(noBrowser)('the graph in the console', () => {
   })
 
   afterEach(async () => {
-    const complaints = opened?.complaints ?? []
+    const browserErrors = opened?.browserErrors ?? []
     await opened?.context.close()
     opened = undefined
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
   })
 
   // An edge has these four parts.
@@ -93,7 +93,7 @@ describe.skipIf(noBrowser)('the graph in the console', () => {
   const tree = (page: Page, agent: string) => page.getByRole('navigation', { name: `Tree from ${agent}` })
   const links = (page: Page, agent: string) => tree(page, agent).getByRole('link').allTextContents()
 
-  it('shows what leads from an agent and to it, and what is reached in one to three steps', async () => {
+  it('shows the outgoing and incoming edges of an agent, and the agents reachable in one to three steps', async () => {
     const page = await open('boiler')
     expect(await cells(page, 'Edges from boiler')).toEqual(['sensorsfeeds1'])
     expect(await cells(page, 'Edges to boiler')).toEqual(['officefeeds1'])
@@ -103,7 +103,7 @@ describe.skipIf(noBrowser)('the graph in the console', () => {
     await page.getByLabel('Steps').selectOption('3')
     await page.getByText('3 other agents by 4 edges').waitFor()
     expect(await links(page, 'boiler')).toEqual(['sensors', 'office', 'boiler', 'roof'])
-    expect(await tree(page, 'boiler').getByText('(in this tree already)').count()).toBe(1)
+    expect(await tree(page, 'boiler').getByText('(already in this tree)').count()).toBe(1)
     await page.getByLabel('Steps').selectOption('1')
     await page.getByText('1 other agent by 1 edge').waitFor()
     await tree(page, 'boiler').getByRole('link', { name: 'sensors' }).click()
@@ -111,31 +111,31 @@ describe.skipIf(noBrowser)('the graph in the console', () => {
     expect(await cells(page, 'Edges from sensors')).toEqual(['officereports0.5'])
   })
 
-  it('shows edges of one type, and says what a type is made of', async () => {
+  it('filters edges by type, and explains the format of types', async () => {
     await add('hub', 'roof', 'feeds')
     await add('hub', 'office', 'reports')
     const page = await open('hub')
     expect(await cells(page, 'Edges from hub')).toEqual(['officereports1', 'rooffeeds1'])
-    await page.getByLabel('Type of edge').fill('not so')
-    await page.getByText('Expected 1 to 64 of').waitFor()
-    await page.getByLabel('Type of edge').fill('feeds')
+    await page.getByLabel('Edge type').fill('not so')
+    await page.getByText('Expected 1 to 64 characters of').waitFor()
+    await page.getByLabel('Edge type').fill('feeds')
     await page.getByRole('button', { name: 'Show', exact: true }).click()
     await page.getByText('1 other agent by 1 edge').waitFor()
     expect(await cells(page, 'Edges from hub')).toEqual(['rooffeeds1'])
-    await page.getByRole('button', { name: 'All of now' }).click()
+    await page.getByRole('button', { name: 'Reset' }).click()
     await page.getByText('3 other agents by').waitFor()
   })
 
-  it('shows edges as of a moment: those that were removed later, and none of before', async () => {
+  it('shows edges at a point in time: removed edges before their removal, and none before the first', async () => {
     for (const name of ['old', 'was-there']) await newAgent(server, name)
     const ms = Number.parseInt((await add('old', 'was-there', 'feeds')).slice(0, 12), 16)
-    // A field has whole seconds, so the removal has to be in a later one.
+    // The field has whole seconds, so the removal has to be in a later second.
     await expect
       .poll(() => Math.floor(Date.now() / 1_000) > Math.floor(ms / 1_000), { timeout: 3_000 })
       .toBe(true)
     await call(server, 'DELETE /v1/graph/edges?src=old&edge_type=feeds&dst=was-there')
     const page = await open('old')
-    await page.getByText('No edge leads from this agent').waitFor()
+    await page.getByText('No outgoing edges').waitFor()
     await page.getByText('POST /v1/graph/edges').first().waitFor()
     const typed = await page.evaluate((at) => {
       const local = new Date(at - new Date(at).getTimezoneOffset() * 60_000)
@@ -147,10 +147,10 @@ describe.skipIf(noBrowser)('the graph in the console', () => {
     expect(await links(page, 'old')).toEqual(['was-there'])
     await page.getByLabel('As of, in your time zone').fill('2001-09-09T01:46:40')
     await page.getByRole('button', { name: 'Show', exact: true }).click()
-    await page.getByText('Look at another type, or at another moment').first().waitFor()
+    await page.getByText('Try another type or another time').first().waitFor()
   })
 
-  it('has pages of edges, and shows a long tree in parts', async () => {
+  it('shows edges in pages, and a long tree in parts', async () => {
     await newAgent(server, 'wide')
     const names = Array.from({ length: 310 }, (_none, at) => `leaf-${String(at).padStart(3, '0')}`)
     for (const name of names) await newAgent(server, name)
@@ -166,19 +166,19 @@ describe.skipIf(noBrowser)('the graph in the console', () => {
     expect(await links(page, 'wide')).toHaveLength(310)
   })
 
-  it('leaves out agents that a key does not reach, and says so', async () => {
+  it('omits agents that the key cannot access, with a note', async () => {
     const limited = await scopedKey(server, ['records:read'], ['boiler', 'sensors'])
     const page = await open('boiler', limited.key)
-    await page.getByText('Agents that this key does not reach are left out').waitFor()
+    await page.getByText('Agents that this key cannot access are omitted').waitFor()
     expect(await cells(page, 'Edges from boiler')).toEqual(['sensorsfeeds1'])
-    await page.getByText('No edge leads to this agent').waitFor()
+    await page.getByText('No incoming edges').waitFor()
   })
 
-  it('says to a user that only keys see edges', async () => {
+  it('explains to a user that only keys can read edges', async () => {
     const policies = [{ actions: ['read'], conditions: [] }]
     await call(server, 'PUT /v1/agents/boiler/policies', { body: { policies } })
     const page = await open('boiler', await signUp(server, 'ann@example.org'))
-    await page.getByText('Edges are shown to keys only').waitFor()
+    await page.getByText('Users cannot read edges').waitFor()
   })
 
   it('is accessible by axe and fits', async () => {
@@ -188,7 +188,7 @@ describe.skipIf(noBrowser)('the graph in the console', () => {
     await cells(page, 'Edges to boiler')
     expect(await faultsEverywhere(page)).toEqual([])
     await page.goto(`${server.url}/console#/agents/alone/graph`)
-    await page.getByText('No edge leads to this agent').waitFor()
+    await page.getByText('No incoming edges').waitFor()
     expect(await faultsEverywhere(page)).toEqual([])
   })
 })

@@ -27,7 +27,7 @@ describe.skipIf(noBrowser)('health in the console', () => {
       .locator(`[data-name="${column}"]`)
   const plot = (page: Page, name: string) =>
     page.getByRole('img', { name: `${name} in the last five minutes`, exact: true })
-  /** How many pixels of a plot have a colour; those on edges are mixed with others. */
+  /** Counts the pixels of a plot with a colour, with a tolerance for anti-aliasing. */
   const pixelsOf = (of: Locator, colour: number[]) =>
     of.locator('canvas').evaluate((canvas: HTMLCanvasElement, wanted) => {
       const { data } = canvas.getContext('2d')!.getImageData(0, 0, canvas.width, canvas.height)
@@ -36,45 +36,45 @@ describe.skipIf(noBrowser)('health in the console', () => {
         if (wanted.every((part, index) => Math.abs((data[at + index] ?? 0) - part) < 12)) count += 1
       return count
     }, colour)
-  const see = (page: Page, state: 'hidden' | 'visible') =>
+  const setVisibility = (page: Page, state: 'hidden' | 'visible') =>
     page.evaluate((value) => {
       Object.defineProperty(document, 'visibilityState', { value, configurable: true })
       document.dispatchEvent(new Event('visibilitychange'))
     }, state)
 
-  it('shows what the server measures as lines and as a table', async () => {
-    const { page, context, complaints } = await openSignedIn(browser, server.url, { at: '#/health' })
-    await page.getByRole('rowheader', { name: 'Disk free' }).waitFor()
+  it('shows the server’s metrics as line charts and as a table', async () => {
+    const { page, context, browserErrors } = await openSignedIn(browser, server.url, { at: '#/health' })
+    await page.getByRole('rowheader', { name: 'Free disk space' }).waitFor()
     const records = Array.from({ length: 400 }, (_, number) => ({ number }))
     await writeMany(server, 'measured', records)
-    const most = cell(page, 'Records a second', 'Most')
-    await most.filter({ hasText: /^\d{2,3}(\.\d)?$/ }).waitFor()
-    // 401 with the genesis record, over two seconds or a little more or less.
-    const rate = Number(await most.textContent())
+    const max = cell(page, 'Records per second', 'Max')
+    await max.filter({ hasText: /^\d{2,3}(\.\d)?$/ }).waitFor()
+    // 401 records including genesis, in about two seconds.
+    const rate = Number(await max.textContent())
     expect(rate).toBeGreaterThan(40)
     expect(rate).toBeLessThan(600)
-    await cell(page, 'Records a commit', 'Most')
+    await cell(page, 'Records per commit', 'Max')
       .filter({ hasText: /^[1-9]/ })
       .waitFor()
-    for (const figure of ['Time of a commit: mean', 'Time of a commit: 99 %', 'Time of a request: 99 %'])
-      await cell(page, figure, 'Most')
+    for (const figure of ['Commit latency: mean', 'Commit latency: p99', 'Request latency (p99)'])
+      await cell(page, figure, 'Max')
         .filter({ hasText: /^[\d,.]+ ms$/ })
         .waitFor()
-    await cell(page, 'Event loop lag, 99 %', 'Now')
+    await cell(page, 'Event loop lag (p99)', 'Now')
       .filter({ hasText: /^[\d,.]+ ms$/ })
       .waitFor()
     for (const shard of [0, 1])
-      await page.getByRole('rowheader', { name: `Commands that wait, by shard: shard ${shard}` }).waitFor()
-    await cell(page, 'Requests a second, by status: 2xx', 'Most')
+      await page.getByRole('rowheader', { name: `Queue depth: shard ${shard}` }).waitFor()
+    await cell(page, 'Requests per second, by status: 2xx', 'Max')
       .filter({ hasText: /^[\d.]+$/ })
       .waitFor()
-    // Without PostgreSQL there is nothing to say of it.
-    expect(await page.getByText('PostgreSQL behind by').count()).toBe(0)
-    const drawn = plot(page, 'Records a second')
+    // The server has no PostgreSQL sink.
+    expect(await page.getByText('PostgreSQL lag').count()).toBe(0)
+    const drawn = plot(page, 'Records per second')
     expect(await pixelsOf(drawn, [10, 117, 88])).toBeGreaterThan(20)
     await page.emulateMedia({ colorScheme: 'dark' })
     await expect.poll(() => pixelsOf(drawn, [67, 217, 173])).toBeGreaterThan(20)
-    // The newest reading is at the right.
+    // The newest reading is at the right edge.
     const { x, y, width, height } = (await drawn.boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 }
     await page.mouse.move(x + width - 24, y + height / 2)
     await page
@@ -83,59 +83,57 @@ describe.skipIf(noBrowser)('health in the console', () => {
       .getByText(/^at \d\d:\d\d:\d\d$/)
       .waitFor()
     await page.mouse.move(0, 0)
-    await page
-      .getByRole('figure')
-      .first()
-      .getByText(/^at most/)
-      .waitFor()
-    expect(complaints).toEqual([])
+    await page.getByRole('figure').first().getByText(/^max/).waitFor()
+    expect(browserErrors).toEqual([])
     expect(await faultsEverywhere(page)).toEqual([])
     await context.close()
   })
 
-  it('counts lines of ingest that are refused, and requests by what they were answered', async () => {
+  it('counts refused ingest lines, and requests by status', async () => {
     const { page, context } = await openSignedIn(browser, server.url, { at: '#/health' })
-    await page.getByRole('rowheader', { name: 'Refused lines a second' }).waitFor()
+    await page.getByRole('rowheader', { name: 'Refused lines per second' }).waitFor()
     const headers = { authorization: `Bearer ${server.rootKey}`, 'content-type': 'application/x-ndjson' }
     const body = `{"n":1}\n${'no json\n'.repeat(40)}`
     const answer = await fetch(`${server.url}/v1/ingest/refused`, { method: 'POST', headers, body })
     expect(answer.status).toBe(200)
     await fetch(`${server.url}/v1/agents`)
-    await cell(page, 'Refused lines a second', 'Most')
+    await cell(page, 'Refused lines per second', 'Max')
       .filter({ hasText: /^[1-9]/ })
       .waitFor()
-    await page.getByRole('rowheader', { name: 'Requests a second, by status: 4xx' }).waitFor()
+    await page.getByRole('rowheader', { name: 'Requests per second, by status: 4xx' }).waitFor()
     await context.close()
   })
 
-  it('asks nothing while the page is hidden or another screen is shown, and keeps what it has', async () => {
-    const { page, context, asked, complaints } = await openSignedIn(browser, server.url, { at: '#/health' })
-    const metricsAsked = () => asked.filter((url) => url.includes('/v1/metrics')).length
+  it('reads no metrics while the page is hidden or another screen is shown, and retains earlier ones', async () => {
+    const { page, context, requestedUrls, browserErrors } = await openSignedIn(browser, server.url, {
+      at: '#/health',
+    })
+    const metricsRequests = () => requestedUrls.filter((url) => url.includes('/v1/metrics')).length
     const answered = () => page.waitForResponse((response) => response.url().includes('/v1/metrics'))
-    await page.getByRole('rowheader', { name: 'Disk free' }).waitFor()
+    await page.getByRole('rowheader', { name: 'Free disk space' }).waitFor()
     await page.clock.install()
-    await see(page, 'hidden')
-    const before = metricsAsked()
+    await setVisibility(page, 'hidden')
+    const before = metricsRequests()
     await page.clock.runFor(20_000)
-    expect(metricsAsked()).toBe(before)
+    expect(metricsRequests()).toBe(before)
     const again = answered()
-    await see(page, 'visible')
+    await setVisibility(page, 'visible')
     await again
     await page.getByRole('link', { name: 'Keys', exact: true }).click()
     await page.getByRole('heading', { name: 'Keys' }).waitFor()
-    const left = metricsAsked()
+    const left = metricsRequests()
     await page.clock.runFor(20_000)
-    expect(metricsAsked()).toBe(left)
+    expect(metricsRequests()).toBe(left)
     await page.getByRole('link', { name: 'Health', exact: true }).click()
-    // At once, from what was read before.
-    await page.getByRole('rowheader', { name: 'Disk free' }).waitFor()
-    expect(complaints).toEqual([])
+    // Shown immediately from earlier readings.
+    await page.getByRole('rowheader', { name: 'Free disk space' }).waitFor()
+    expect(browserErrors).toEqual([])
     await context.close()
   })
 
-  it('says that the metrics cannot be read, and goes on once they can', async () => {
+  it('reports that the metrics cannot be read, and continues once they can', async () => {
     const { page, context } = await openSignedIn(browser, server.url, { at: '#/health', allowed: '403' })
-    await page.getByRole('rowheader', { name: 'Disk free' }).waitFor()
+    await page.getByRole('rowheader', { name: 'Free disk space' }).waitFor()
     const problem = { status: 403, code: 'forbidden', title: 'Forbidden', detail: 'Not through this proxy' }
     await page.route('**/v1/metrics*', (found) =>
       found.fulfill({ status: 403, json: problem, contentType: 'application/problem+json' }),
@@ -147,19 +145,19 @@ describe.skipIf(noBrowser)('health in the console', () => {
     await context.close()
   })
 
-  it('is not shown to a key that may not see the server as a whole, which is told so', async () => {
+  it('explains to a key without access to the whole server that it cannot read the metrics', async () => {
     for (const [scope, agents] of [
       ['records:read', []],
       ['admin:*', ['a*']],
     ] as const) {
       const { key } = await scopedKey(server, [scope], agents)
-      const { page, context, complaints, asked } = await openSignedIn(browser, server.url, {
+      const { page, context, browserErrors, requestedUrls } = await openSignedIn(browser, server.url, {
         at: '#/health',
         key,
       })
-      await page.getByText('This key may not see how the server is doing').waitFor()
-      expect(asked.filter((url) => url.includes('/v1/metrics'))).toEqual([])
-      expect(complaints).toEqual([])
+      await page.getByText('This key cannot read the metrics').waitFor()
+      expect(requestedUrls.filter((url) => url.includes('/v1/metrics'))).toEqual([])
+      expect(browserErrors).toEqual([])
       await context.close()
     }
   })

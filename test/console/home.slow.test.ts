@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openConsole, openSignedIn, signIn } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'
-import { ask, scopedKey } from '../support/http/answers.js'
+import { checkedCall, scopedKey } from '../support/http/answers.js'
 import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { backUp } from '../support/server/backup.js'
 import { type TestServer, startServer } from '../support/server/server.js'
@@ -14,7 +14,7 @@ import { type TestServer, startServer } from '../support/server/server.js'
 const numbers = (from: number, count: number) =>
   Array.from({ length: count }, (_, n) => ({ number: from + n }))
 
-describe.skipIf(noBrowser)('home in the console', () => {
+describe.skipIf(noBrowser)('Home in the console', () => {
   let server: TestServer
   let browser: Browser
 
@@ -23,8 +23,8 @@ describe.skipIf(noBrowser)('home in the console', () => {
     browser = await sharedBrowser()
     await writeMany(server, 'older', numbers(0, 15))
     await writeMany(server, 'newer', numbers(100, 15))
-    await ask(server, 'POST /v1/agents', { body: { name: 'kept', zone: 'protected' } })
-    await ask(server, 'PUT /v1/agents/kept/zone', { body: { zone: 'free' } })
+    await checkedCall(server, 'POST /v1/agents', { body: { name: 'guarded', zone: 'protected' } })
+    await checkedCall(server, 'PUT /v1/agents/guarded/zone', { body: { zone: 'free' } })
   })
 
   afterAll(async () => {
@@ -43,48 +43,48 @@ describe.skipIf(noBrowser)('home in the console', () => {
       .locator('li > a.agent + a')
       .evaluateAll((links) => links.map((link) => link.getAttribute('aria-label')))
 
-  it('is where one arrives, with figures that each lead on', async () => {
-    const { page, context, complaints } = await openConsole(browser, server.url)
+  it('is the first screen after the sign-in, with figures that link to details', async () => {
+    const { page, context, browserErrors } = await openConsole(browser, server.url)
     await signIn(page)
     await page.waitForURL('**/console#/home')
-    await tile(page, 'Records a second').filter({ hasText: /\d/ }).waitFor()
+    await tile(page, 'Records per second').filter({ hasText: /\d/ }).waitFor()
     expect(await tileNames(page)).toEqual([
       'Agents',
       'Records',
-      'Proposals waiting',
-      'Records a second',
+      'Pending proposals',
+      'Records per second',
       'Open streams',
-      'Disk free',
+      'Free disk space',
       'Last backup',
-      'Log behind by',
+      'Log lag',
     ])
     const links = await page
       .locator('.tiles a')
       .evaluateAll((all) => all.map((one) => one.getAttribute('href')))
     expect(links.join(' ')).toBe('#/agents #/agents #/proposals #/live #/health #/health #/health #/log')
-    const { body } = await ask(server, 'GET /v1/agents?include=status')
+    const { body } = await checkedCall(server, 'GET /v1/agents?include=status')
     const records = body.statuses.reduce(
       (sum: number, one: { record_count: number }) => sum + one.record_count,
       0,
     )
     await tile(page, 'Agents').getByText(String(body.total), { exact: true }).waitFor()
     await tile(page, 'Records').getByText(String(records), { exact: true }).waitFor()
-    await tile(page, 'Proposals waiting').getByText('1', { exact: true }).waitFor()
+    await tile(page, 'Pending proposals').getByText('1', { exact: true }).waitFor()
     await tile(page, 'Open streams').getByText('1', { exact: true }).waitFor()
-    await tile(page, 'Disk free')
+    await tile(page, 'Free disk space')
       .getByText(/^[\d.]+ [GT]B$/)
       .waitFor()
     await tile(page, 'Last backup').getByText('None').waitFor()
-    await tile(page, 'Log behind by')
+    await tile(page, 'Log lag')
       .getByText(/^\d+ seconds?$/)
       .waitFor()
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
     expect(await faultsEverywhere(page)).toEqual([])
     await context.close()
   })
 
-  it('shows the last 20 records of all agents, and those that come', async () => {
-    const { page, context, complaints } = await openSignedIn(browser, server.url)
+  it('shows the last 20 records of all agents, and new records as they arrive', async () => {
+    const { page, context, browserErrors } = await openSignedIn(browser, server.url)
     const newest = page.getByRole('link', { name: 'Record 15 of newer', exact: true })
     await newest.waitFor()
     const before = await rows(page)
@@ -102,11 +102,11 @@ describe.skipIf(noBrowser)('home in the console', () => {
     expect(new Set(after).size).toBe(20)
     await newest.click()
     await page.getByRole('button', { name: 'Prove' }).waitFor()
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
     await context.close()
   })
 
-  it('tells when the last backup was', async () => {
+  it('shows the time of the last backup', async () => {
     const target = mkdtempSync(join(tmpdir(), 'strandfast-backup-'))
     expect((await backUp(server.dataDir, target)).code).toBe(0)
     rmSync(target, { recursive: true })
@@ -117,16 +117,16 @@ describe.skipIf(noBrowser)('home in the console', () => {
     await context.close()
   })
 
-  it('shows a key of few scopes what it may see, and asks for nothing else', async () => {
+  it('shows a key with few scopes what it can read, and requests nothing else', async () => {
     const expected = [
       ['records:read', ['Agents', 'Records']],
-      ['proposals:decide', ['Proposals waiting']],
+      ['proposals:decide', ['Pending proposals']],
       ['ingest', []],
     ] as const
     for (const [scope, names] of expected) {
       const { key } = await scopedKey(server, [scope])
-      const { page, context, complaints } = await openSignedIn(browser, server.url, { key })
-      if (names.length === 0) await page.getByText('There is nothing here that this key may see').waitFor()
+      const { page, context, browserErrors } = await openSignedIn(browser, server.url, { key })
+      if (names.length === 0) await page.getByText('Nothing here is visible to this key').waitFor()
       else await tile(page, names[0]).waitFor()
       expect([scope, await tileNames(page)]).toEqual([scope, names])
       if (scope === 'records:read')
@@ -134,44 +134,44 @@ describe.skipIf(noBrowser)('home in the console', () => {
           .getByRole('link', { name: /of newer$/ })
           .first()
           .waitFor()
-      expect(complaints).toEqual([])
+      expect(browserErrors).toEqual([])
       await context.close()
     }
   })
 
-  it('shows a key that is limited to agents those alone, as they come too', async () => {
+  it('shows a key that is limited to agents only records of these, including new ones', async () => {
     const { key } = await scopedKey(server, ['records:read', 'admin:*'], ['new*', 'absent'])
-    const { page, context, complaints, allow } = await openSignedIn(browser, server.url, { key })
-    // The agent that is not there yet.
+    const { page, context, browserErrors, allow } = await openSignedIn(browser, server.url, { key })
+    // The agent `absent` does not exist.
     allow('status of 404')
     await page.getByRole('link', { name: 'Record 15 of newer', exact: true }).waitFor()
     await tile(page, 'Agents').getByText('1', { exact: true }).waitFor()
     expect((await rows(page)).every((name) => name?.endsWith(' of newer'))).toBe(true)
     await writeMany(server, 'newer', numbers(115, 1))
     await page.getByRole('link', { name: 'Record 16 of newer', exact: true }).waitFor()
-    expect(complaints.filter((text) => !text.includes('404'))).toEqual([])
+    expect(browserErrors.filter((text) => !text.includes('404'))).toEqual([])
     await context.close()
   })
 })
 
-describe.skipIf(noBrowser)('warnings at home', () => {
+describe.skipIf(noBrowser)('warnings on Home', () => {
   let browser: Browser
   beforeAll(async () => {
     browser = await sharedBrowser()
   })
 
-  it('tell of a read-only server, a license that is absent, and refused lines', async () => {
+  it('report a read-only server, a missing license and refused lines', async () => {
     const first = await startServer()
-    const refused = await ask(first, 'POST /v1/ingest/readings?on_error=keep', {
+    const refused = await checkedCall(first, 'POST /v1/ingest/readings?on_error=keep', {
       headers: { 'content-type': 'application/x-ndjson' },
       raw: '{"n":1}\nno json\n',
     })
     expect(refused.status).toBe(200)
-    const { page, context, complaints } = await openSignedIn(browser, first.url)
-    await page.getByText('Lines of ingest were refused').waitFor()
-    await page.getByText('1 line since the server’s start').waitFor()
+    const { page, context, browserErrors } = await openSignedIn(browser, first.url)
+    await page.getByText('Ingest lines were refused').waitFor()
+    await page.getByText('1 line since the server started').waitFor()
     expect(await page.locator('.warnings p').count()).toBe(1)
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
     await context.close()
     await first.halt()
     const env = { SERVICE_MIN_FREE_BYTES: String(2 ** 52), SERVICE_AUTH_ENABLED: 'true' }
@@ -179,9 +179,9 @@ describe.skipIf(noBrowser)('warnings at home', () => {
     const second = await openSignedIn(browser, full.url, { allowed: '503' })
     await second.page.getByText('The server is read-only.', { exact: true }).waitFor()
     await second.page.getByText('The license is absent').waitFor()
-    await second.page.getByText('anyone on this machine signs in as any user').waitFor()
+    await second.page.getByText('anyone on this machine can sign in as any user').waitFor()
     expect(await faultsEverywhere(second.page)).toEqual([])
-    expect(second.complaints).toEqual([])
+    expect(second.browserErrors).toEqual([])
     await second.context.close()
     await full.stop()
   })

@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { withoutCovered } from '../../src/console/parts/reached.js'
+import { withoutRedundant } from '../../src/console/parts/accessible-agents.js'
 import { axeFindings, type ConsolePage, openSignedIn } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { scopedKey } from '../support/http/answers.js'
@@ -8,11 +8,11 @@ import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { type TestServer, call, startServer } from '../support/server/server.js'
 
 describe('patterns of agents', () => {
-  it('are left out where another one names the same agents', () => {
-    expect(withoutCovered(['a-*', 'a-1', 'a-b*', 'b', 'a*', 'ab'])).toEqual(['b', 'a*'])
-    expect(withoutCovered(['a', 'a*'])).toEqual(['a*'])
-    expect(withoutCovered(['a', 'b'])).toEqual(['a', 'b'])
-    expect(withoutCovered(['*', 'a*', 'b'])).toEqual(['*'])
+  it('are removed if another pattern covers the same agents', () => {
+    expect(withoutRedundant(['a-*', 'a-1', 'a-b*', 'b', 'a*', 'ab'])).toEqual(['b', 'a*'])
+    expect(withoutRedundant(['a', 'a*'])).toEqual(['a*'])
+    expect(withoutRedundant(['a', 'b'])).toEqual(['a', 'b'])
+    expect(withoutRedundant(['*', 'a*', 'b'])).toEqual(['*'])
   })
 })
 
@@ -33,10 +33,10 @@ describe.skipIf(noBrowser)('keys in the console', () => {
   })
 
   afterEach(async () => {
-    const complaints = opened?.complaints ?? []
+    const browserErrors = opened?.browserErrors ?? []
     await opened?.context.close()
     opened = undefined
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
   })
 
   const open = async (key?: string): Promise<Page> => {
@@ -49,49 +49,49 @@ describe.skipIf(noBrowser)('keys in the console', () => {
     page.getByRole('row').filter({ has: page.getByRole('rowheader', { name: new RegExp(name) }) })
   const whoIs = (key: string) => call(server, 'GET /v1/whoami', { key })
 
-  it('says what to do where there are none', async () => {
+  it('explains what to do if there are no keys', async () => {
     const page = await open()
     await page.getByText('No keys yet').waitFor()
   })
 
-  it('makes a key, counts the agents that it reaches, and shows it once', async () => {
+  it('creates a key, counts the agents that it can access, and shows it once', async () => {
     const page = await open()
     await page.getByRole('button', { name: 'New key' }).click()
-    await page.getByRole('button', { name: 'Make the key' }).click()
-    await page.getByText('Expected a name').waitFor()
+    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByText('Enter a name for the key').waitFor()
     await page.getByLabel('Name', { exact: true }).fill('Gateway')
-    await page.getByRole('button', { name: 'Make the key' }).click()
-    await page.getByText('Expected something that the key may do').waitFor()
+    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByText('Select at least one permission').waitFor()
     await page.getByLabel('Send records through the ingest routes').check()
     await page.getByText('4 agents today').waitFor()
     await page.getByLabel('Only these').check()
-    await page.getByLabel('Names, or beginnings and *').fill('sensor-*, weather, sensor-1, nobody')
+    await page.getByLabel('Names, or prefixes with *').fill('sensor-*, weather, sensor-1, absent')
     await page.getByText('3 agents today').waitFor()
-    await page.getByLabel('Names, or beginnings and *').fill('sensor-*, wea*ther')
+    await page.getByLabel('Names, or prefixes with *').fill('sensor-*, wea*ther')
     await page.getByText('got “wea*ther”').first().waitFor()
-    await page.getByLabel('Names, or beginnings and *').fill('sensor-*')
+    await page.getByLabel('Names, or prefixes with *').fill('sensor-*')
     await page.getByLabel('Expires').selectOption('In 7 days')
-    await page.getByRole('button', { name: 'Make the key' }).click()
+    await page.getByRole('button', { name: 'Create key' }).click()
     const key = await page.getByLabel('Key', { exact: true }).inputValue()
     await page.keyboard.press('Escape')
-    await page.getByText('It is not shown again').waitFor()
-    await page.getByRole('button', { name: 'I have kept it' }).click()
+    await page.getByText('The key is not shown again').waitFor()
+    await page.getByRole('button', { name: 'I’ve saved it' }).click()
     const { body } = await whoIs(key)
     expect(body).toMatchObject({ name: 'Gateway', scopes: ['ingest'], agents: ['sensor-*'] })
     expect(Math.round((body.expires_at_ms - body.created_at_ms) / 86_400_000)).toBe(7)
     await row(page, 'Gateway').waitFor()
     const cells = await row(page, 'Gateway').getByRole('cell').allTextContents()
     expect(cells.slice(0, 3)).toEqual(['ingest', 'sensor-*', 'Root key'])
-    const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]))
-    expect(kept).not.toContain(key)
+    const stored = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]))
+    expect(stored).not.toContain(key)
   })
 
-  it('deletes a key once its digits are typed, and says what ends', async () => {
+  it('deletes a key after its digits are typed, and lists what ends', async () => {
     const { key, key_id: keyId } = await scopedKey(server, ['records:read'])
     const page = await open()
     await page.getByRole('button', { name: 'Delete test' }).click()
-    await page.getByText('the streams that it opened end').waitFor()
-    await page.getByText('It has made no other keys').waitFor()
+    await page.getByText('streams opened with it end').waitFor()
+    await page.getByText('This key has created no other keys').waitFor()
     const button = page.getByRole('button', { name: 'Delete the key' })
     await page.getByLabel('To confirm, type').fill(keyId.slice(-7))
     await expect.poll(() => button.isDisabled()).toBe(true)
@@ -101,10 +101,10 @@ describe.skipIf(noBrowser)('keys in the console', () => {
     expect((await whoIs(key)).status).toBe(401)
   })
 
-  it('signs out whoever deletes the own key, after saying so', async () => {
+  it('signs out after the deletion of the signed-in key, with a warning before', async () => {
     const { key, key_id: keyId } = await scopedKey(server, ['admin:*'])
     const page = await open(key)
-    await page.getByText('this one').waitFor()
+    await page.getByText('this key', { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Delete test' }).click()
     await page.getByText('will be signed out').waitFor()
     await page.getByLabel('To confirm, type').fill(keyId.slice(-8))
@@ -113,30 +113,30 @@ describe.skipIf(noBrowser)('keys in the console', () => {
     await page.getByText('The server no longer accepts this key').waitFor()
   })
 
-  it('names the scope that is missing, to a key without it', async () => {
+  it('names the missing scope', async () => {
     const { key } = await scopedKey(server, ['records:read'])
     const page = await open(key)
-    await page.getByText('This key may not see other keys').waitFor()
+    await page.getByText('This key cannot list keys').waitFor()
     await expect.poll(() => page.getByRole('button', { name: 'New key' }).isDisabled()).toBe(true)
     expect(await page.getByRole('link', { name: 'Keys', exact: true }).getAttribute('aria-disabled')).toBe(
       'true',
     )
   })
 
-  it('says that a key needs approval, and leads to its proposal', async () => {
+  it('explains that a key needs approval, and links to its proposal', async () => {
     const admins = [await scopedKey(server, ['admin:*']), await scopedKey(server, ['admin:*'])]
     const page = await open(admins[0]?.key)
     await page.getByRole('button', { name: 'New key' }).click()
     await page.getByLabel('Name', { exact: true }).fill('Decider')
-    await page.getByLabel('Approve and reject changes that wait').check()
+    await page.getByLabel('Approve and reject pending changes').check()
     await page.getByText('needs approval itself').waitFor()
-    await page.getByRole('button', { name: 'Make the key' }).click()
-    await page.getByText('It does not work yet').waitFor()
+    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByText('This key does not work yet').waitFor()
     const key = await page.getByLabel('Key', { exact: true }).inputValue()
     expect((await whoIs(key)).status).toBe(401)
-    await page.getByRole('link', { name: 'Look at its proposal' }).click()
-    await page.getByRole('heading', { name: 'Make the API key “Decider”' }).waitFor()
-    await page.getByText('You proposed this yourself').waitFor()
+    await page.getByRole('link', { name: 'Open its proposal' }).click()
+    await page.getByRole('heading', { name: 'Create the API key “Decider”' }).waitFor()
+    await page.getByText('You proposed this, so another key has to approve it').waitFor()
     await expect.poll(() => page.getByRole('button', { name: 'Approve' }).isDisabled()).toBe(true)
   })
 
@@ -151,22 +151,22 @@ describe.skipIf(noBrowser)('keys in the console', () => {
     expect(await faultsEverywhere(page)).toEqual([])
     await page.keyboard.press('Escape')
     await page.getByRole('button', { name: 'Delete Shown' }).click()
-    await page.getByText('It has made no other keys').waitFor()
+    await page.getByText('This key has created no other keys').waitFor()
     expect(await faultsEverywhere(page)).toEqual([])
   })
 
-  it('finds keys by a part of their names, in any case, and by their digits, on every page', async () => {
+  it('finds keys on all pages by a part of their name, case-insensitively, or by their digits', async () => {
     const names = Array.from({ length: 120 }, (_none, at) => `Fleet ${String(at).padStart(3, '0')}`)
     for (const name of names)
       await call(server, 'POST /v1/admin/api-keys', { body: { name, scopes: ['ingest'] } })
     const { body } = await call(server, 'GET /v1/admin/api-keys')
-    // The list goes by ids: this one is not on the first page.
+    // The list is sorted by id, so this key is not on the first page.
     const last: { name: string; key_id: string } = body.api_keys.at(-1)
     const page = await open()
     await page.getByRole('button', { name: 'Next' }).waitFor()
     const shown = page.getByRole('rowheader')
     expect(await row(page, last.key_id.slice(-8)).count()).toBe(0)
-    const field = page.getByLabel('Name or id contains')
+    const field = page.getByLabel('Name or ID contains')
     await field.fill(last.key_id.slice(-8))
     await row(page, last.key_id.slice(-8)).waitFor()
     expect(await shown.count()).toBe(1)
@@ -174,10 +174,10 @@ describe.skipIf(noBrowser)('keys in the console', () => {
     await page.getByText('10 keys', { exact: true }).waitFor()
     expect(await shown.count()).toBe(10)
     await field.fill('fleet')
-    await page.getByText('120 keys, 100 of them shown').waitFor()
+    await page.getByText('120 keys, 100 shown').waitFor()
     expect(await shown.count()).toBe(100)
     await field.fill('no such key')
-    await page.getByText('No key’s name or id contains “no such key”').waitFor()
+    await page.getByText('No keys match “no such key”').waitFor()
     expect(await axeFindings(page)).toEqual([])
     await field.fill('')
     await page.getByRole('button', { name: 'Next' }).waitFor()

@@ -7,7 +7,7 @@ import { scopedKey } from '../support/http/answers.js'
 import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { type TestServer, startServer } from '../support/server/server.js'
 
-describe.skipIf(noBrowser)('live records of many agents', () => {
+describe.skipIf(noBrowser)('the live view of many agents', () => {
   let server: TestServer
   let browser: Browser
 
@@ -33,33 +33,33 @@ describe.skipIf(noBrowser)('live records of many agents', () => {
     return { ...opened, rows, shown, isLive }
   }
 
-  it('come from all of them, each with its agent, and from a time on', async () => {
-    const { page, context, complaints, rows, shown, isLive } = await open('#/live')
+  it('shows records of all agents with their names, from now or from an earlier time', async () => {
+    const { page, context, browserErrors, rows, shown, isLive } = await open('#/live')
     await isLive()
     await writeMany(server, 'roof', [{ celsius: 2 }])
     await shown('Record 2 of roof')
     await writeMany(server, 'cellar', [{ celsius: 2 }, { rain: true }])
     await shown('Record 3 of cellar')
     expect(await rows()).toEqual(['Record 3 of cellar', 'Record 2 of cellar', 'Record 2 of roof'])
-    await page.getByLabel('With the field').fill('rain')
+    await page.getByLabel('With field').fill('rain')
     await page.getByLabel('Minutes ago').fill('60')
-    await page.getByRole('button', { name: 'Begin there' }).click()
+    await page.getByRole('button', { name: 'Start there' }).click()
     await page.getByRole('link', { name: 'Record 2 of roof', exact: true }).waitFor({ state: 'detached' })
     await shown('Record 3 of cellar')
     expect(await rows()).toEqual(['Record 3 of cellar'])
     expect(await faultsEverywhere(page)).toEqual([])
     await page.getByRole('link', { name: 'Record 3 of cellar', exact: true }).click()
     await page.getByRole('button', { name: 'Prove' }).waitFor()
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
     await context.close()
   })
 
-  it('come from those that are picked, which the address keeps', async () => {
-    const { page, context, complaints, rows, shown, isLive } = await open('#/live')
+  it('shows records of the chosen agents, which are part of the address', async () => {
+    const { page, context, browserErrors, rows, shown, isLive } = await open('#/live')
     for (const name of ['roof', 'yard']) {
-      await page.getByLabel('Only the agent').fill(name)
-      await page.getByRole('button', { name: 'Pick' }).click()
-      await page.getByRole('button', { name: `Leave out ${name}` }).waitFor()
+      await page.getByLabel('Only agent').fill(name)
+      await page.getByRole('button', { name: 'Add' }).click()
+      await page.getByRole('button', { name: `Remove ${name}` }).waitFor()
     }
     expect(page.url()).toContain('#/live/roof%2Cyard')
     await page.reload()
@@ -68,31 +68,31 @@ describe.skipIf(noBrowser)('live records of many agents', () => {
     await writeMany(server, 'yard', [{ celsius: 3 }])
     await shown('Record 2 of yard')
     expect(await rows()).toEqual(['Record 2 of yard'])
-    await page.getByRole('button', { name: 'Leave out roof' }).click()
-    await page.getByRole('button', { name: 'Leave out yard' }).click()
+    await page.getByRole('button', { name: 'Remove roof' }).click()
+    await page.getByRole('button', { name: 'Remove yard' }).click()
     await page.getByText('Records of all agents').waitFor()
     expect(new URL(page.url()).hash).toBe('#/live')
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
     await context.close()
   })
 
-  it('are those of its agents for a key that is limited to them', async () => {
+  it('shows a key that is limited to agents only their records', async () => {
     const { key } = await scopedKey(server, ['records:read'], ['ya*', 'roof'])
-    const { context, complaints, rows, shown, isLive } = await open('#/live', key)
+    const { context, browserErrors, rows, shown, isLive } = await open('#/live', key)
     await isLive()
     await writeMany(server, 'cellar', [{ celsius: 4 }])
     await writeMany(server, 'yard', [{ celsius: 4 }])
     await shown('Record 3 of yard')
     expect(await rows()).toEqual(['Record 3 of yard'])
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
     await context.close()
   })
 
-  it('are not shown to a key that may not read, which is told so', async () => {
+  it('explains to a key without records:read that it cannot read', async () => {
     const { key } = await scopedKey(server, ['ingest'])
-    const { page, context, complaints } = await open('#/live', key)
-    await page.getByText('All agents at once need a key that reads them').waitFor()
-    expect(complaints).toEqual([])
+    const { page, context, browserErrors } = await open('#/live', key)
+    await page.getByText('This key cannot read all agents').waitFor()
+    expect(browserErrors).toEqual([])
     await context.close()
   })
 })

@@ -5,7 +5,7 @@ import { writeMany } from '../support/console/strands.js'
 import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { type TestServer, startServer } from '../support/server/server.js'
 
-describe.skipIf(noBrowser)('live records in the console', () => {
+describe.skipIf(noBrowser)('the live view of an agent', () => {
   let server: TestServer
   let browser: Browser
   let opened: ConsolePage | undefined
@@ -20,20 +20,20 @@ describe.skipIf(noBrowser)('live records in the console', () => {
   })
 
   afterEach(async () => {
-    const complaints = opened?.complaints ?? []
+    const browserErrors = opened?.browserErrors ?? []
     await opened?.context.close()
     opened = undefined
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
   })
 
-  /** Opens the tail of an agent that has one record. */
+  /** Opens the live view of an agent with one record. */
   const open = async (agent: string): Promise<Page> => {
     await writeMany(server, agent, [{ number: 0 }])
     opened = await openSignedIn(browser, server.url, { at: `#/agents/${agent}/live` })
-    await isSaid(opened.page, 'Live')
+    await statusIs(opened.page, 'Live')
     return opened.page
   }
-  const isSaid = (page: Page, text: string) =>
+  const statusIs = (page: Page, text: string) =>
     page.getByRole('status').getByText(text, { exact: true }).waitFor()
   const write = (agent: string, from: number, count: number) =>
     writeMany(
@@ -48,7 +48,7 @@ describe.skipIf(noBrowser)('live records in the console', () => {
       .allTextContents()
   const shown = (page: Page, seq: number) =>
     page.getByRole('link', { name: `Record ${seq}`, exact: true }).waitFor()
-  const see = (page: Page, state: 'hidden' | 'visible') =>
+  const setVisibility = (page: Page, state: 'hidden' | 'visible') =>
     page.evaluate((value) => {
       Object.defineProperty(document, 'visibilityState', { value, configurable: true })
       document.dispatchEvent(new Event('visibilitychange'))
@@ -56,7 +56,7 @@ describe.skipIf(noBrowser)('live records in the console', () => {
 
   it('shows records as they are written, newest first, at most 500', async () => {
     const page = await open('steady')
-    await page.getByText('Nothing has come yet').waitFor()
+    await page.getByText('No records yet').waitFor()
     await write('steady', 1, 3)
     await shown(page, 4)
     expect(await seqs(page)).toEqual(['4', '3', '2'])
@@ -68,12 +68,12 @@ describe.skipIf(noBrowser)('live records in the console', () => {
     await page.getByText('"number": 603').waitFor()
   })
 
-  it('goes on from where it was paused, without a gap', async () => {
+  it('resumes after a pause without a gap', async () => {
     const page = await open('paused')
     await write('paused', 1, 2)
     await shown(page, 3)
     await page.getByRole('button', { name: 'Pause' }).click()
-    await isSaid(page, 'Paused. Nothing is missed: it goes on from here')
+    await statusIs(page, 'Paused. Resume continues here without a gap')
     await write('paused', 3, 2)
     await page.getByRole('button', { name: 'Resume' }).click()
     await shown(page, 5)
@@ -85,30 +85,30 @@ describe.skipIf(noBrowser)('live records in the console', () => {
     await write('hidden', 1, 1)
     await shown(page, 2)
     const closed = page.waitForEvent('requestfailed', (request) => request.url().endsWith('/hidden/stream'))
-    await see(page, 'hidden')
+    await setVisibility(page, 'hidden')
     await closed
     await write('hidden', 2, 1)
-    await see(page, 'visible')
+    await setVisibility(page, 'visible')
     await shown(page, 3)
     expect(await seqs(page)).toEqual(['3', '2'])
   })
 
-  it('begins at a record, and looks at one field', async () => {
+  it('starts at a record, and filters by a field', async () => {
     await write('earlier', 1, 5)
     const page = await open('earlier')
     await page.getByLabel('From record').fill('3')
-    await page.getByRole('button', { name: 'Begin there' }).click()
+    await page.getByRole('button', { name: 'Start there' }).click()
     await shown(page, 6)
     expect(await seqs(page)).toEqual(['6', '5', '4', '3'])
-    await page.getByLabel('With the field').fill('rare')
-    await page.getByLabel('With the field').press('Tab')
-    await isSaid(page, 'Live')
+    await page.getByLabel('With field').fill('rare')
+    await page.getByLabel('With field').press('Tab')
+    await statusIs(page, 'Live')
     await writeMany(server, 'earlier', [{ number: 7 }, { rare: true }])
     await shown(page, 8)
     expect(await seqs(page)).toEqual(['8', '6', '5', '4', '3'])
   })
 
-  it('leaves what is being read in place, and says how many are new', async () => {
+  it('keeps the visible rows in place while scrolled, and counts new ones', async () => {
     const page = await open('read')
     await write('read', 1, 200)
     await shown(page, 201)
@@ -121,7 +121,7 @@ describe.skipIf(noBrowser)('live records in the console', () => {
     expect(await list.evaluate((element) => element.scrollTop)).toBe(0)
   })
 
-  it('leaves it in place, too, when records came just before it was scrolled', async () => {
+  it('keeps the visible rows in place if records arrive just before scrolling', async () => {
     const page = await open('between')
     await write('between', 1, 200)
     await shown(page, 201)

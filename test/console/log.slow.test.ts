@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openSignedIn, verdict } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { eventually } from '../support/eventually.js'
-import { ask } from '../support/http/answers.js'
+import { checkedCall } from '../support/http/answers.js'
 import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { untilLogged } from '../support/server/server-log.js'
 import { type TestServer, startServer } from '../support/server/server.js'
@@ -21,20 +21,23 @@ describe.skipIf(noBrowser)('the log in the console', () => {
     await server?.stop()
   })
 
-  const checkpoint = async () => (await ask(server, 'GET /v1/log/checkpoint', { key: server.rootKey })).text
+  const checkpoint = async () =>
+    (await checkedCall(server, 'GET /v1/log/checkpoint', { key: server.rootKey })).text
 
   /** Writes a record, and waits until the log has the heads of all strands. */
   const grow = async () => {
-    await ask(server, 'POST /v1/collections/notes/records', { body: { data: { n: 1 } } })
+    await checkedCall(server, 'POST /v1/collections/notes/records', { body: { data: { n: 1 } } })
     await untilLogged(server, ['notes', 'default', 'server::audit'])
   }
 
-  it('is witnessed by the browser: kept at the first visit, and only added to since', async () => {
+  it('is witnessed by the browser, which stores the first checkpoint and verifies that the log only grows', async () => {
     await grow()
-    const { page, context, complaints } = await openSignedIn(browser, server.url, { at: '#/log' })
-    expect(await verdict(page)).toMatch(/^Verified: the checkpoint of \d+ records is signed by the log’s key/)
+    const { page, context, browserErrors } = await openSignedIn(browser, server.url, { at: '#/log' })
+    expect(await verdict(page)).toMatch(
+      /^Verified: the checkpoint of \d+ records is signed with the log’s key/,
+    )
     await grow()
-    await page.getByRole('button', { name: 'Look again' }).click()
+    await page.getByRole('button', { name: 'Check again' }).click()
     await page.getByText('that this browser has seen').waitFor()
     expect(await verdict(page)).toMatch(
       /^Verified: the log of \d+ records begins with the \d+ .* 1 added since/,
@@ -42,24 +45,24 @@ describe.skipIf(noBrowser)('the log in the console', () => {
     await page.reload()
     await page.getByText('0 added since').waitFor()
     expect(await page.getByRole('table', { name: 'Visits' }).getByRole('rowheader').count()).toBe(3)
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
     expect(await faultsEverywhere(page)).toEqual([])
     await context.close()
   })
 
-  it('is a red page with both checkpoints when the log was rewritten, cut or created again', async () => {
+  it('shows an error with both checkpoints if the log was truncated or rewritten', async () => {
     const older = await checkpoint()
     await grow()
     const { page, context } = await openSignedIn(browser, server.url, { at: '#/log' })
     await verdict(page)
-    const kept = () => page.evaluate(() => localStorage.getItem('strandfast.witnessed'))
-    const before = await kept()
+    const stored = () => page.evaluate(() => localStorage.getItem('strandfast.witnessed'))
+    const before = await stored()
     await page.route('**/v1/log/checkpoint', (found) =>
       found.fulfill({ body: older, contentType: 'text/plain' }),
     )
-    await page.getByRole('button', { name: 'Look again' }).click()
-    await page.getByText('the log was cut').waitFor()
-    expect(await kept()).toBe(before)
+    await page.getByRole('button', { name: 'Check again' }).click()
+    await page.getByText('the log was truncated').waitFor()
+    expect(await stored()).toBe(before)
     await page.unroute('**/v1/log/checkpoint')
     await grow()
     await page.route('**/v1/log/consistency*', async (found) => {
@@ -67,25 +70,25 @@ describe.skipIf(noBrowser)('the log in the console', () => {
       const path = answer.path.map((hash) => `${hash.startsWith('0') ? '1' : '0'}${hash.slice(1)}`)
       await found.fulfill({ json: { ...answer, path } })
     })
-    await page.getByRole('button', { name: 'Look again' }).click()
-    await page.getByText('the log is not the one that this browser has seen').waitFor()
+    await page.getByRole('button', { name: 'Check again' }).click()
+    await page.getByText('the log does not extend the one that this browser has seen').waitFor()
     expect(await verdict(page)).toMatch(/^Not verified/)
-    await expect.poll(() => page.getByRole('button', { name: /^Forget/ }).isDisabled()).toBe(true)
+    await expect.poll(() => page.getByRole('button', { name: /^Discard/ }).isDisabled()).toBe(true)
     const saved: string[] = []
     page.on('download', (download) => saved.push(download.suggestedFilename()))
     await page.getByRole('button', { name: 'Download both' }).click()
     await eventually(() => saved.length === 2)
-    expect(await kept()).toBe(before)
+    expect(await stored()).toBe(before)
     await page.unroute('**/v1/log/consistency*')
-    await page.getByRole('button', { name: /^Forget/ }).click()
-    await page.getByText('This browser keeps it from now on').waitFor()
+    await page.getByRole('button', { name: /^Discard/ }).click()
+    await page.getByText('This browser has stored it').waitFor()
     await context.close()
   })
 
-  it('says where there is none', async () => {
+  it('reports that the server has no log', async () => {
     const without = await startServer({ env: { SERVICE_LOG_INTERVAL_SECS: '0' } })
     const { page, context } = await openSignedIn(browser, without.url, { at: '#/log', allowed: '404' })
-    await page.getByText('This server keeps no log').waitFor()
+    await page.getByText('This server has no log').waitFor()
     await context.close()
     await without.stop()
   })

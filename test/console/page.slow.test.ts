@@ -24,11 +24,11 @@ describe.skipIf(noBrowser)('the console’s page', () => {
     await server?.stop()
   })
 
-  const settled: Record<string, (page: Page) => Promise<unknown>> = {
+  const waitFor: Record<string, (page: Page) => Promise<unknown>> = {
     '#/home': (page) => page.getByRole('link', { name: 'Record 1 of mixed', exact: true }).waitFor(),
-    '#/account': (page) => page.getByRole('heading', { name: 'What it may do' }).waitFor(),
+    '#/account': (page) => page.getByRole('heading', { name: 'Permissions' }).waitFor(),
     '#/live': (page) => page.getByRole('status').getByText('Live', { exact: true }).waitFor(),
-    '#/health': (page) => page.getByRole('rowheader', { name: 'Disk free' }).waitFor(),
+    '#/health': (page) => page.getByRole('rowheader', { name: 'Free disk space' }).waitFor(),
     '#/start': (page) => page.getByText('From a program').click(),
     '#/agents': async (page) => {
       await page.getByRole('rowheader', { name: 'mixed' }).waitFor()
@@ -36,7 +36,7 @@ describe.skipIf(noBrowser)('the console’s page', () => {
     '#/agents/mixed': async (page) => {
       await page.getByRole('link', { name: 'Record 0', exact: true }).waitFor()
       await page.getByRole('button', { name: 'Filter' }).click()
-      await page.getByRole('button', { name: 'Add a condition' }).click()
+      await page.getByRole('button', { name: 'Add condition' }).click()
     },
     '#/agents/mixed/1': async (page) => {
       await page.getByRole('button', { name: 'Prove' }).click()
@@ -44,7 +44,7 @@ describe.skipIf(noBrowser)('the console’s page', () => {
     },
     '#/agents/mixed/live': async (page) => {
       await page.getByLabel('From record').fill('1')
-      await page.getByRole('button', { name: 'Begin there' }).click()
+      await page.getByRole('button', { name: 'Start there' }).click()
       await page.getByRole('link', { name: 'Record 8', exact: true }).waitFor()
     },
     '#/agents/mixed/proof': async (page) => {
@@ -52,11 +52,11 @@ describe.skipIf(noBrowser)('the console’s page', () => {
       await verdict(page)
     },
     '#/agents/mixed/time': (page) => verdict(page),
-    '#/agents/mixed/graph': (page) => page.getByText('No edge leads to this agent').waitFor(),
-    '#/agents/mixed/agent': (page) => page.getByText('it takes effect at once').waitFor(),
-    '#/agents/mixed/rules': (page) => page.getByText('No rule yet').waitFor(),
+    '#/agents/mixed/graph': (page) => page.getByText('No incoming edges').waitFor(),
+    '#/agents/mixed/agent': (page) => page.getByText('the change takes effect immediately').waitFor(),
+    '#/agents/mixed/rules': (page) => page.getByText('No rules yet').waitFor(),
     '#/verify': (page) => page.getByRole('heading', { name: 'Verify' }).waitFor(),
-    '#/nothing': (page) => page.getByText('There is no such screen').waitFor(),
+    '#/nothing': (page) => page.getByText('Page not found').waitFor(),
   }
 
   // Colours do not depend on the width.
@@ -66,13 +66,13 @@ describe.skipIf(noBrowser)('the console’s page', () => {
   ] as const)('is accessible by axe and fits, %i pixels wide and %s', async (width, colorScheme) => {
     const viewport = { width, height: 800 }
     const options = { viewport, colorScheme, reducedMotion: 'reduce' } as const
-    const { page, context, complaints } = await openConsole(browser, server.url, { options })
+    const { page, context, browserErrors } = await openConsole(browser, server.url, { options })
     await page.getByText('The server is ready').waitFor()
     const findings = { 'sign-in': await axeFindings(page) }
     await signIn(page)
-    for (const [at, settle] of Object.entries(settled)) {
+    for (const [at, wait] of Object.entries(waitFor)) {
       await page.goto(`${server.url}/console${at}`)
-      await settle(page)
+      await wait(page)
       Object.assign(findings, { [at]: await axeFindings(page) })
       expect([at, await page.evaluate(() => document.documentElement.scrollWidth)]).toEqual([at, width])
     }
@@ -80,17 +80,17 @@ describe.skipIf(noBrowser)('the console’s page', () => {
     await page.getByRole('button', { name: 'New agent' }).click()
     Object.assign(findings, { 'new agent': await axeFindings(page) })
     expect(Object.entries(findings).filter(([, found]) => found.length > 0)).toEqual([])
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
     await context.close()
   })
 
-  it('asks nothing of another host, and leaves the key in no address, history, referrer or lasting storage', async () => {
-    const { page, context, asked, complaints } = await openSignedIn(browser, server.url)
+  it('requests nothing from another host, and leaves the key in no address, history, referrer or localStorage', async () => {
+    const { page, context, requestedUrls, browserErrors } = await openSignedIn(browser, server.url)
     const referrers: string[] = []
     page.on('request', (request) => referrers.push(...(request.headers()['referer'] ?? [])))
-    for (const [at, settle] of Object.entries(settled)) {
+    for (const [at, wait] of Object.entries(waitFor)) {
       await page.goto(`${server.url}/console${at}`)
-      await settle(page)
+      await wait(page)
     }
     const left = await page.evaluate(() =>
       JSON.stringify([{ ...localStorage }, document.cookie, document.referrer, history.state]),
@@ -101,16 +101,20 @@ describe.skipIf(noBrowser)('the console’s page', () => {
     const { entries } = await session.send('Page.getNavigationHistory')
     expect(entries.length).toBeGreaterThan(10)
     expect(JSON.stringify(entries)).not.toContain(testRootKey)
-    expect(asked.length).toBeGreaterThan(20)
-    expect(asked.filter((url) => new URL(url).origin !== server.url || url.includes(testRootKey))).toEqual([])
-    expect(complaints).toEqual([])
+    expect(requestedUrls.length).toBeGreaterThan(20)
+    expect(
+      requestedUrls.filter((url) => new URL(url).origin !== server.url || url.includes(testRootKey)),
+    ).toEqual([])
+    expect(browserErrors).toEqual([])
     await context.close()
   })
 
-  it('is loaded by few requests and stays small', async () => {
-    const { context, asked, page } = await openConsole(browser, server.url)
+  it('loads with few requests and stays small', async () => {
+    const { context, requestedUrls, page } = await openConsole(browser, server.url)
     await page.getByText('The server is ready').waitFor()
-    const loaded = asked.map((url) => new URL(url).pathname).filter((path) => path.startsWith('/console'))
+    const loaded = requestedUrls
+      .map((url) => new URL(url).pathname)
+      .filter((path) => path.startsWith('/console'))
     expect(loaded.length).toBeLessThanOrEqual(4)
     const sizes = new Map(
       readdirSync(folder)
@@ -119,7 +123,7 @@ describe.skipIf(noBrowser)('the console’s page', () => {
     )
     const sizeOf = (wanted: (name: string) => boolean): number =>
       [...sizes].reduce((sum, [name, size]) => (wanted(name) ? sum + size : sum), 0)
-    // What it checks with is a file that the page loads as well.
+    // The page loads the chunk with the checks as well.
     const isWorker = (name: string): boolean => /^check(-worker|s)-/.test(name)
     const isFirst = (name: string): boolean =>
       name === 'index.html.br' || loaded.includes(`/console/${name.replace(/\.br$/, '')}`)
@@ -127,7 +131,7 @@ describe.skipIf(noBrowser)('the console’s page', () => {
     expect(sizeOf(isWorker)).toBeLessThan(20 * KILOBYTE)
     expect(sizeOf(isFirst)).toBeGreaterThan(20 * KILOBYTE)
     expect(sizeOf(isFirst)).toBeLessThan(70 * KILOBYTE)
-    // The verifier is saved, not run: the page is whole without it.
+    // verify.py is only downloaded, so it does not count as part of the page.
     const isSaved = (name: string): boolean => /^verify-\w+\.py\.br$/.test(name)
     expect(sizeOf(isSaved)).toBeGreaterThan(0)
     expect(sizeOf(isSaved)).toBeLessThan(10 * KILOBYTE)
@@ -135,7 +139,7 @@ describe.skipIf(noBrowser)('the console’s page', () => {
     await context.close()
   })
 
-  it('says what to do where the script of a screen is gone', async () => {
+  it('offers to retry if the script of a screen cannot be loaded', async () => {
     const { page, context } = await openConsole(browser, server.url)
     await page.route(/verify-page-/, (found) => found.fulfill({ status: 404 }))
     await page.getByRole('link', { name: 'Verify', exact: true }).click()
@@ -146,7 +150,7 @@ describe.skipIf(noBrowser)('the console’s page', () => {
     await context.close()
   })
 
-  it('takes its appearance from the system, or as it is chosen', async () => {
+  it('follows the appearance of the system, or the chosen one', async () => {
     const { page, context } = await openConsole(browser, server.url, { options: { colorScheme: 'dark' } })
     const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor)
     expect(await ground()).toBe('rgb(11, 18, 15)')
@@ -158,7 +162,7 @@ describe.skipIf(noBrowser)('the console’s page', () => {
     await context.close()
   })
 
-  it('moves nothing for people who want less motion', async () => {
+  it('has no animations if the user prefers reduced motion', async () => {
     const moving = async (reducedMotion: 'reduce' | 'no-preference'): Promise<number> => {
       const options = { reducedMotion }
       const { page, context } = await openSignedIn(browser, server.url, { at: '#/agents/mixed/1', options })
@@ -174,8 +178,8 @@ describe.skipIf(noBrowser)('the console’s page', () => {
     expect(await moving('no-preference')).toBeGreaterThan(0)
   })
 
-  it('is used by the keyboard alone: from the key to a proof and back', async () => {
-    const { page, context, complaints } = await openConsole(browser, server.url)
+  it('works with the keyboard alone: from the sign-in to a proof and back', async () => {
+    const { page, context, browserErrors } = await openConsole(browser, server.url)
     await page.getByText('The server is ready').waitFor()
     const focused = () =>
       page.evaluate(() => {
@@ -214,7 +218,7 @@ describe.skipIf(noBrowser)('the console’s page', () => {
     await page.keyboard.press('Escape')
     await page.getByRole('dialog').waitFor({ state: 'detached' })
     await expect.poll(focused).toBe('Record 1')
-    await tabTo('Skip to the content')
+    await tabTo('Skip to content')
     await page.keyboard.press('Enter')
     await tabTo('Records')
     for (const name of ['Live', 'Time', 'Proof']) {
@@ -226,7 +230,7 @@ describe.skipIf(noBrowser)('the console’s page', () => {
     await tabTo('Verify')
     await page.keyboard.press('Enter')
     expect(await verdict(page)).toContain('Verified: all 9 records of mixed')
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
     await context.close()
   })
 })

@@ -8,7 +8,12 @@ import { ServiceClient, type User } from '../../src/client/index.js'
 import { readRows, type RecordRow } from '../../src/console/parts/records/record-row.js'
 import * as buffer from '../../src/console/agents/rules/buffer.js'
 import { claimsOf } from '../../src/console/agents/rules/claims.js'
-import { type Asked, Judge, type Judgement, type TriedRecord } from '../../src/console/agents/rules/judge.js'
+import {
+  type AccessRequest,
+  Judge,
+  type Judgement,
+  type TriedRecord,
+} from '../../src/console/agents/rules/judge.js'
 import { canonicalJson } from '../../src/strand/json.js'
 import { usualPassword } from '../support/auth/accounts.js'
 import {
@@ -27,28 +32,28 @@ import { freePort } from '../support/server/free-port.js'
 import { type TestServer, call, testRootKey } from '../support/server/server.js'
 
 const CASES = 60
-/** They are worked through side by side. */
+/** The agents whose cases run in parallel. */
 const AGENTS = 8
 const RECORDS = 30
 const seed = runSeed('policy-try')
 
-/** What the server said to one request, and what Try has to say to the same. */
-interface Told {
+/** The server's decisions about the records of one request, which Try has to reproduce. */
+interface ServerDecision {
   policies: Policy[]
-  asked: Asked
+  request: AccessRequest
   bodies: TriedRecord[]
   allowed: boolean[]
 }
 
-/** The console's code, as a script that a page of the test runs. */
+/** The bundled code of the console in the page of the test. */
 declare const tried: { Judge: typeof Judge }
 
-describe('the part of Buffer that rules call', () => {
+describe('the part of Buffer that the rules use', () => {
   const bytes = fc.uint8Array({ maxLength: 40 })
   const range = fc.tuple(fc.nat({ max: 40 }), fc.nat({ max: 40 }))
   const ranges = fc.tuple(range, range)
 
-  it('reads and compares as Node’s does', () => {
+  it('reads and compares like Node’s Buffer', () => {
     const ofNode = (one: Uint8Array) => Buffer.from(one)
     const own = (one: Uint8Array<ArrayBuffer>) => buffer.Buffer.from(one.buffer, one.byteOffset, one.length)
     fc.assert(
@@ -76,7 +81,7 @@ describe('the part of Buffer that rules call', () => {
   })
 })
 
-describe.skipIf(noBrowser)('what Try says', () => {
+describe.skipIf(noBrowser)('the judgements of Try', () => {
   let server: TestServer
   let smtp: SmtpProcess
   let browser: Browser
@@ -115,7 +120,10 @@ describe.skipIf(noBrowser)('what Try says', () => {
     await smtp?.stop()
   })
 
-  /** A real token, made after all was set; the first user came in by a mailed link. */
+  /**
+   * Issues a token after the metadata is set. The first user signs in by a mailed link, the others by
+   * password.
+   */
   async function tokenOf(email: string, at: number): Promise<string> {
     const { app, own } = usersMetadata[at] ?? { app: {}, own: {} }
     const user = new ServiceClient({ url: server.url })
@@ -128,7 +136,7 @@ describe.skipIf(noBrowser)('what Try says', () => {
     return (await user.auth.refresh()).token
   }
 
-  it('is about the claims that tokens have', () => {
+  it('use the claims that tokens have', () => {
     const carried = tokens.map((token) => {
       const { sub, email, verified_email, app_metadata, user_metadata } = decodeJwt(token)
       return {
@@ -146,11 +154,11 @@ describe.skipIf(noBrowser)('what Try says', () => {
     ])
   })
 
-  it(`is what the server answers, for ${CASES} generated rules, claims and bodies`, async () => {
+  it(`equal the decisions of the server for ${CASES} generated rules, claims and bodies`, async () => {
     const subs = claims.map(({ sub }) => sub)
     const bodies = fc.sample(policyBodies(subs), { seed, numRuns: RECORDS * AGENTS })
     const cases = fc.sample(policyCases(RECORDS), { seed, numRuns: CASES })
-    // Whatever is drawn, some requests are allowed and some are not.
+    // Two fixed cases guarantee allowed and refused requests.
     const [first] = cases
     if (first !== undefined)
       cases.push(
@@ -159,38 +167,45 @@ describe.skipIf(noBrowser)('what Try says', () => {
       )
     const shares = await Promise.all(
       Array.from({ length: AGENTS }, async (_none, nth) => {
-        const own = bodies.slice(nth * RECORDS, (nth + 1) * RECORDS)
-        const agent = await Strand.make(server, service, { name: `tried-${nth}`, bodies: own })
-        const told: Told[] = []
+        const share = bodies.slice(nth * RECORDS, (nth + 1) * RECORDS)
+        const agent = await Strand.make(server, service, { name: `tried-${nth}`, bodies: share })
+        const own: ServerDecision[] = []
         for (const one of cases.filter((_one, at) => at % AGENTS === nth))
-          told.push(
-            ...(await agent.answers(one, { token: tokens[one.user] ?? '', claims: claims[one.user] })),
+          own.push(
+            ...(await agent.decisions(one, { token: tokens[one.user] ?? '', claims: claims[one.user] })),
           )
-        return told
+        return own
       }),
     )
-    const told = shares.flat()
-    const said = await page.evaluate(
+    const decisions = shares.flat()
+    const judgements = await page.evaluate(
       (all) =>
-        all.map(({ policies, asked, bodies }) => {
-          const judge = new tried.Judge(policies, asked)
+        all.map(({ policies, request, bodies }) => {
+          const judge = new tried.Judge(policies, request)
           return bodies.map((record) => judge.judge(record))
         }),
-      told.map(({ policies, asked, bodies }) => ({ policies, asked, bodies })),
+      decisions.map(({ policies, request, bodies }) => ({ policies, request, bodies })),
     )
-    for (const [at, { policies, asked, bodies, allowed }] of told.entries()) {
-      const differ = bodies.filter((_body, nth) => said[at]?.[nth]?.allowed !== allowed[nth])
-      expect(differ, JSON.stringify({ policies, asked })).toEqual([])
-      for (const judgement of said[at] ?? []) expectReasons(judgement, policies, asked)
+    for (const [at, { policies, request, bodies, allowed }] of decisions.entries()) {
+      const differ = bodies.filter((_body, nth) => judgements[at]?.[nth]?.allowed !== allowed[nth])
+      expect(differ, JSON.stringify({ policies, request })).toEqual([])
+      for (const judgement of judgements[at] ?? []) expectReasons(judgement, policies, request)
     }
-    const verdicts = told.flatMap(({ allowed }) => allowed)
+    const verdicts = decisions.flatMap(({ allowed }) => allowed)
     expect(verdicts).toContain(true)
     expect(verdicts).toContain(false)
   })
 })
 
-/** An allowed record names a rule about the action; any other a reason for each rule about it, or how many are left out. */
-function expectReasons({ allowed, reasons, more }: Judgement, policies: Policy[], { action }: Asked): void {
+/**
+ * An allowed record has one reason, a rule for the action; other records have a reason or a count for each
+ * such rule.
+ */
+function expectReasons(
+  { allowed, reasons, more }: Judgement,
+  policies: Policy[],
+  { action }: AccessRequest,
+): void {
   const about = policies.filter(({ actions }) => actions.includes(action)).length
   expect(reasons.length + more).toBe(allowed ? 1 : about)
   for (const reason of reasons) {
@@ -206,7 +221,9 @@ function named(users: readonly User[], email: string): User {
   return user
 }
 
-/** Two agents of the same rules: one whose records are read and deleted, and one that is written to. */
+/**
+ * Two agents with the same rules: records of the first are read and deleted, and the second is written to.
+ */
 class Strand {
   readonly #server: TestServer
   readonly #name: string
@@ -237,16 +254,20 @@ class Strand {
     return new Strand(server, name, { rows: rows.reverse(), hashes: written.map(({ record_id: id }) => id) })
   }
 
-  /** What the server says to one user under the rules of a case. */
-  async answers(
+  /** The decisions of the server about a user's requests under the rules of a case. */
+  async decisions(
     { policies, written, deleted }: PolicyCase,
     { token, claims }: { token: string; claims: PolicyClaims | undefined },
-  ): Promise<Told[]> {
+  ): Promise<ServerDecision[]> {
     if (claims === undefined) throw new Error('Expected the claims of the user')
     await Promise.all([this.#name, `${this.#name}-written`].map((name) => this.#setPolicies(name, policies)))
-    const told = (action: Asked['action'], bodies: TriedRecord[], allowed: boolean[]): Told => ({
+    const decision = (
+      action: AccessRequest['action'],
+      bodies: TriedRecord[],
+      allowed: boolean[],
+    ): ServerDecision => ({
       policies,
-      asked: { action, claims },
+      request: { action, claims },
       bodies,
       allowed,
     })
@@ -255,7 +276,11 @@ class Strand {
     const deletes = await Promise.all(deleted.map((at) => this.#isDeleted(token, { at, read })))
     const texts = written.map((body) => application(canonicalJson(body)))
     const targets = deleted.map((at) => application(this.#rows[at + 1]?.body))
-    return [told('read', this.#rows, read), told('write', texts, writes), told('delete', targets, deletes)]
+    return [
+      decision('read', this.#rows, read),
+      decision('write', texts, writes),
+      decision('delete', targets, deletes),
+    ]
   }
 
   async #setPolicies(name: string, policies: Policy[]): Promise<void> {
@@ -265,7 +290,7 @@ class Strand {
     expect(status, text).toBe(200)
   }
 
-  /** Which records the user finds, also among those of the server. */
+  /** Which records the user can query, including records of the server. */
   async #read(token: string): Promise<boolean[]> {
     const { status, body, text } = await call(this.#server, `POST /v1/agents/${this.#name}/query`, {
       key: token,
@@ -277,7 +302,7 @@ class Strand {
     return this.#rows.map(({ seq }) => seen.has(seq))
   }
 
-  /** Which bodies the user may write. */
+  /** Which bodies the user can write. */
   async #written(token: string, bodies: readonly object[]): Promise<boolean[]> {
     const { status, body, text } = await call(
       this.#server,
@@ -296,8 +321,8 @@ class Strand {
   }
 
   /**
-   * Whether the user may delete a record, which is then restored. One that is hidden is not there, as far as the user can
-   * tell.
+   * Whether the user can delete a record, which is then restored. For a record that the user cannot read, the
+   * server answers 404.
    */
   async #isDeleted(token: string, { at, read }: { at: number; read: boolean[] }): Promise<boolean> {
     const path = `/v1/agents/${this.#name}/records/${this.#hashes[at]}`

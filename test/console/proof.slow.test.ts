@@ -40,11 +40,11 @@ describe.skipIf(noBrowser)('checks in the console', () => {
   })
 
   afterEach(async () => {
-    const complaints = opened?.complaints ?? []
+    const browserErrors = opened?.browserErrors ?? []
     await opened?.context.close()
     proxy?.stop()
     opened = proxy = undefined
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
   })
 
   const open = async (at: string, url = server.url): Promise<Page> => {
@@ -53,23 +53,23 @@ describe.skipIf(noBrowser)('checks in the console', () => {
   }
   const verify = (page: Page) => page.getByRole('button', { name: 'Verify', exact: true }).click()
 
-  it('checks a whole strand, and later only what was added', async () => {
+  it('checks a whole strand, and later only the added records', async () => {
     const page = await open('#/agents/long/proof')
     await page.getByLabel('Public key that you trust').fill(publicKey)
     await verify(page)
     expect(await verdict(page)).toBe('Verified: all 3,001 records of long, 0 to 3000')
-    await page.getByText('It is signed by the key that you trust').waitFor()
+    await page.getByText('It is signed with the key that you trust').waitFor()
     await writeMany(server, 'long', [{ later: 1 }, { later: 2 }])
     await page.reload()
-    await page.getByText('Only what was added since').waitFor()
-    const before = opened?.asked.length ?? 0
+    await page.getByText('Only records added since').waitFor()
+    const before = opened?.requestedUrls.length ?? 0
     await verify(page)
     expect(await verdict(page)).toBe('Verified: 2 records added to long since the last check, up to 3002')
-    const exports = opened?.asked.slice(before).filter((url) => url.includes('/export')) ?? []
+    const exports = opened?.requestedUrls.slice(before).filter((url) => url.includes('/export')) ?? []
     expect(exports.map((url) => new URL(url).searchParams.get('from_seq'))).toEqual(['3000'])
   })
 
-  it('follows a key that was changed since the last check, and one that was changed before', async () => {
+  it('follows a key rotation after the last check, and one before it', async () => {
     await call(server, 'POST /v1/agents', { body: { name: 'rotated', zone: 'free' } })
     await writeMany(server, 'rotated', [{ number: 1 }])
     const { public_key: first } = (await call(server, 'GET /v1/agents/rotated/status')).body
@@ -80,18 +80,18 @@ describe.skipIf(noBrowser)('checks in the console', () => {
     expect((await call(server, 'POST /v1/agents/rotated/rotate-key', { body: {} })).status).toBe(200)
     await writeMany(server, 'rotated', [{ number: 2 }])
     await page.reload()
-    await page.getByText('Only what was added since').waitFor()
+    await page.getByText('Only records added since').waitFor()
     await verify(page)
     expect(await verdict(page)).toBe('Verified: 2 records added to rotated since the last check, up to 3')
     await page.getByRole('button', { name: 'Check everything again' }).click()
     await page.getByText('Verified: all 4 records of rotated').waitFor()
-    await page.getByText('2, each named by the one before').waitFor()
+    await page.getByText('2, each signed by its predecessor').waitFor()
     await page.goto(`${server.url}/console#/agents/rotated/1`)
     await page.getByRole('button', { name: 'Prove' }).click()
     expect(await verdict(page)).toContain('Verified: record 1 of rotated')
   })
 
-  it('does not take another key for the one that is trusted', async () => {
+  it('does not accept another key than the trusted one', async () => {
     const other = (await call(server, 'GET /v1/agents/default/status')).body.public_key
     const page = await open('#/agents/long/proof')
     await page.getByLabel('Public key that you trust').fill(other)
@@ -99,31 +99,31 @@ describe.skipIf(noBrowser)('checks in the console', () => {
     expect(await verdict(page)).toContain('Not verified: long: No record is signed by the key given')
   })
 
-  it('names a strand that was cut, and one that was written anew, by the check that was kept', async () => {
+  it('detects a truncated strand and a rewritten one by the stored check', async () => {
     const page = await open('#/agents/long/proof')
     await verify(page)
     await verdict(page)
-    const kept = await page.evaluate(() => ({ ...localStorage }))
-    const [name = '', text = ''] = Object.entries(kept).find(([key]) => key.includes('checked.')) ?? []
+    const stored = await page.evaluate(() => ({ ...localStorage }))
+    const [name = '', text = ''] = Object.entries(stored).find(([key]) => key.includes('checked.')) ?? []
     const check = JSON.parse(text)
-    const keep = async (changed: object): Promise<void> => {
+    const checkAgainst = async (changed: object): Promise<void> => {
       await page.evaluate(
         ([key = '', value = '']) => localStorage.setItem(key, value),
         [name, JSON.stringify({ ...check, ...changed })],
       )
       await page.reload()
-      await page.getByText('Only what was added since').waitFor()
+      await page.getByText('Only records added since').waitFor()
       await verify(page)
     }
-    await keep({ size: check.size + 5 })
-    expect(await verdict(page)).toContain('The tail was cut')
-    await keep({ chainHead: 'ab'.repeat(32) })
+    await checkAgainst({ size: check.size + 5 })
+    expect(await verdict(page)).toContain('The strand was truncated')
+    await checkAgainst({ chainHead: 'ab'.repeat(32) })
     expect(await verdict(page)).toContain(
-      `Not verified: record ${check.size - 1} of long: The record is another than the one that was checked before`,
+      `Not verified: record ${check.size - 1} of long: The record differs from the one that was checked before`,
     )
   })
 
-  it('stops when it is told to', async () => {
+  it('stops when the user cancels', async () => {
     const page = await open('#/agents/long/proof')
     await page.route('**/v1/strand/export*', () => undefined)
     await verify(page)
@@ -170,12 +170,12 @@ describe.skipIf(noBrowser)('checks in the console', () => {
       )
       await page.getByRole('button', { name: 'Prove' }).click()
       expect(await verdict(page)).toBe(
-        'Not verified: record 77 of long: its body is not the one that its header commits to',
+        'Not verified: record 77 of long: its body does not match the commitment in its header',
       )
     })
   })
 
-  describe('of files, without a key of the server', () => {
+  describe('of files, without signing in', () => {
     const put = (name: string, content: string | Buffer): string => {
       const path = join(folder, name)
       writeFileSync(path, content)
@@ -186,7 +186,7 @@ describe.skipIf(noBrowser)('checks in the console', () => {
       return verdict(page)
     }
 
-    it('takes exports, plain and compressed, and names the record at fault', async () => {
+    it('verifies exports, plain and compressed, and names the invalid record', async () => {
       const { text } = await call(server, 'GET /v1/strand/export?agent=long&to_seq=50')
       opened = await openConsole(browser, server.url, { at: '#/verify' })
       const { page } = opened
@@ -200,7 +200,7 @@ describe.skipIf(noBrowser)('checks in the console', () => {
       )
     })
 
-    it('takes checkpoints and proofs, by the key that is given', async () => {
+    it('verifies checkpoints and proofs with the given key', async () => {
       const checkpoint = await call(server, 'GET /v1/strand/checkpoint?agent=long')
       const { records } = (
         await call(server, 'POST /v1/agents/long/query', { body: { type: 'latest', limit: 1 } })
@@ -209,17 +209,17 @@ describe.skipIf(noBrowser)('checks in the console', () => {
       opened = await openConsole(browser, server.url, { at: '#/verify' })
       const { page } = opened
       const note = put('checkpoint.txt', checkpoint.text)
-      expect(await check(page, note)).toContain('Not verified: a checkpoint says nothing without a key')
+      expect(await check(page, note)).toContain('Not verified: a checkpoint proves nothing without a key')
       await page.getByLabel('Public key that you trust').fill(publicKey)
       await page.getByRole('button', { name: 'Check checkpoint.txt again' }).click()
-      await page.getByText('records is signed by key').waitFor()
+      await page.getByText('records is signed with key').waitFor()
       expect(await check(page, put('proof.json', proof.text))).toContain(`Verified: record ${records[0].seq}`)
       const broken = JSON.stringify({ ...proof.body, seq: proof.body.seq - 1 })
       expect(await check(page, put('broken.json', broken))).toContain(
         `Not verified: record ${records[0].seq - 1}`,
       )
       expect(await check(page, put('other.txt', 'no such thing'))).toContain(
-        'Not verified: this is no export',
+        'Not verified: the file is not an export',
       )
     })
   })

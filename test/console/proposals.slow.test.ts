@@ -1,18 +1,18 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Proposal, WhoAmIResponse } from '../../src/client/index.js'
-import { approvalBar } from '../../src/console/proposals/may-approve.js'
+import { approvalObstacle } from '../../src/console/proposals/approval-obstacle.js'
 import { type ConsolePage, openSignedIn } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'
-import { keyMadeBy, newAgent, scopedKey } from '../support/http/answers.js'
+import { createKeyAs, newAgent, scopedKey } from '../support/http/answers.js'
 import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { type TestServer, call, startServer } from '../support/server/server.js'
 
 const reads = { actions: ['read'], conditions: [{ field: 'owner', op: 'eq', value: '$jwt.sub' }] }
 const writes = { actions: ['write'], conditions: [] }
 
-describe('who can approve a proposal', () => {
+describe('the right to approve a proposal', () => {
   const proposal: Proposal = {
     proposal_id: 'p_3_sensors',
     agent: 'sensors',
@@ -43,22 +43,24 @@ describe('who can approve a proposal', () => {
     ...more,
   })
 
-  it('is somebody else, of another line, with an older key that may decide about such a change', () => {
-    expect(approvalBar(proposal, key('key_c'))).toBeUndefined()
+  it('needs another, older key of another lineage with the scope for the change', () => {
+    expect(approvalObstacle(proposal, key('key_c'))).toBeUndefined()
     expect(
-      approvalBar(proposal, key('root', { kind: 'root', made_by: null, created_at_ms: null })),
+      approvalObstacle(proposal, key('root', { kind: 'root', made_by: null, created_at_ms: null })),
     ).toBeUndefined()
-    expect(approvalBar(proposal, key('key_a'))).toContain('You proposed this yourself')
-    expect(approvalBar(proposal, key('key_d', { made_by: 'key_a' }))).toContain('come from the same key')
-    expect(approvalBar(proposal, key('key_c', { created_at_ms: 11 }))).toContain('younger')
-    expect(approvalBar(proposal, key('key_c', { scopes: ['records:read'] }))).toContain(
+    expect(approvalObstacle(proposal, key('key_a'))).toContain('You proposed this')
+    expect(approvalObstacle(proposal, key('key_d', { made_by: 'key_a' }))).toContain('have the same lineage')
+    expect(approvalObstacle(proposal, key('key_c', { created_at_ms: 11 }))).toContain('created after')
+    expect(approvalObstacle(proposal, key('key_c', { scopes: ['records:read'] }))).toContain(
       'needs proposals:decide',
     )
-    expect(approvalBar(proposal, key('key_c', { scopes: ['proposals:decide'] }))).toContain(
+    expect(approvalObstacle(proposal, key('key_c', { scopes: ['proposals:decide'] }))).toContain(
       'Only a key with admin:*',
     )
-    expect(approvalBar(proposal, key('key_b'))).toContain('You have approved this already')
-    expect(approvalBar(proposal, key('key_e', { made_by: 'key_b' }))).toContain('has approved it already')
+    expect(approvalObstacle(proposal, key('key_b'))).toContain('You have already approved this')
+    expect(approvalObstacle(proposal, key('key_e', { made_by: 'key_b' }))).toContain(
+      'has already approved it',
+    )
   })
 })
 
@@ -66,7 +68,7 @@ describe.skipIf(noBrowser)('proposals in the console', () => {
   let server: TestServer
   let browser: Browser
   let opened: ConsolePage | undefined
-  /** Decides about what the root key proposes. */
+  /** A key that decides about the proposals of the root key. */
   let decider: string
 
   beforeAll(async () => {
@@ -81,10 +83,10 @@ describe.skipIf(noBrowser)('proposals in the console', () => {
   })
 
   afterEach(async () => {
-    const complaints = opened?.complaints ?? []
+    const browserErrors = opened?.browserErrors ?? []
     await opened?.context.close()
     opened = undefined
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
   })
 
   const open = async (at: string, key: string = decider): Promise<Page> => {
@@ -105,14 +107,14 @@ describe.skipIf(noBrowser)('proposals in the console', () => {
   }
   const rows = (page: Page) => page.getByRole('rowheader')
 
-  it('says that nothing waits where nothing does', async () => {
+  it('explains empty lists', async () => {
     const page = await open('#/proposals')
-    await page.getByText('Nothing waits').waitFor()
+    await page.getByText('No pending proposals').waitFor()
     await page.getByRole('link', { name: 'Mine' }).click()
-    await page.getByText('You have proposed nothing').waitFor()
+    await page.getByText('You have no proposals').waitFor()
   })
 
-  it('counts down to the moment at which a change applies itself, and lists it as decided then', async () => {
+  it('counts down to the time at which a change is applied automatically, and then lists it as decided', async () => {
     const quick = await startServer({ env: { SERVICE_GOVERNED_AUTO_APPROVE_SECS: '9' } })
     await newAgent(quick, 'quick', 'governed')
     const [hash] = await writeMany(quick, 'quick', [{ n: 1 }])
@@ -121,22 +123,22 @@ describe.skipIf(noBrowser)('proposals in the console', () => {
     const { page } = opened
     await page
       .getByRole('timer')
-      .filter({ hasText: /^By itself in 0:0[1-9]$/ })
+      .filter({ hasText: /^Automatically in 0:0[1-9]$/ })
       .waitFor()
-    await page.getByText('Nothing waits').waitFor()
+    await page.getByText('No pending proposals').waitFor()
     await page.getByRole('link', { name: 'Decided' }).click()
     await page.locator('.badge').getByText('applied').waitFor()
     await quick.stop()
   })
 
-  it('approves what somebody else proposed, after saying what follows, and leads to each signed record', async () => {
+  it('approves a proposal of another key after a confirmation, and links to each signed record', async () => {
     const id = await propose('protected')
     const page = await open('#/proposals')
     await page.getByRole('link', { name: 'Delete a record' }).click()
     await page.getByText('"roof"').waitFor()
     expect(await page.getByRole('listitem').filter({ hasText: 'Proposed by Root key' }).count()).toBe(1)
     await page.getByRole('button', { name: 'Approve', exact: true }).click()
-    await page.getByText('It takes effect at once').waitFor()
+    await page.getByText('It takes effect immediately').waitFor()
     await page.getByRole('button', { name: 'Do not approve' }).click()
     expect(await stateOf(id)).toBe('proposed')
     await page.getByRole('button', { name: 'Approve', exact: true }).click()
@@ -152,11 +154,11 @@ describe.skipIf(noBrowser)('proposals in the console', () => {
     await page.getByRole('dialog').getByText('sys/applied', { exact: true }).waitFor()
   })
 
-  it('rejects, and lists what was decided with its end', async () => {
+  it('rejects a proposal, and lists it as rejected', async () => {
     const id = await propose('governed')
     const page = await open(`#/proposals/${id}`)
     await page.getByRole('button', { name: 'Reject', exact: true }).click()
-    await page.getByText('It ends without an effect').waitFor()
+    await page.getByText('The proposal ends without effect').waitFor()
     await page.getByRole('button', { name: 'Reject it' }).click()
     await page.getByText('You have rejected it').waitFor()
     expect(await stateOf(id)).toBe('rejected')
@@ -165,37 +167,37 @@ describe.skipIf(noBrowser)('proposals in the console', () => {
     await page.locator('.badge').getByText('rejected').waitFor()
   })
 
-  it('says that nobody approves their own proposals, by whatever keys, and lets them take them back', async () => {
+  it('does not let a key approve its own proposal, but lets it withdraw the proposal', async () => {
     const id = await propose('protected')
     const page = await open('#/proposals/mine', server.rootKey)
     await rows(page).first().waitFor()
     await page.goto(`${server.url}/console#/proposals/${id}`)
-    await page.getByText('You proposed this yourself').waitFor()
+    await page.getByText('You proposed this, so another key has to approve it').waitFor()
     await expect
       .poll(() => page.getByRole('button', { name: 'Approve', exact: true }).isDisabled())
       .toBe(true)
-    await page.getByRole('button', { name: 'Take back' }).click()
-    await page.getByRole('button', { name: 'Take it back' }).click()
-    await page.getByText('You have taken it back').waitFor()
+    await page.getByRole('button', { name: 'Withdraw' }).click()
+    await page.getByRole('button', { name: 'Withdraw it' }).click()
+    await page.getByText('You have withdrawn it').waitFor()
     expect(await stateOf(id)).toBe('cancelled')
   })
 
-  it('tells keys of one line, and keys that are younger than the proposal, why they cannot approve', async () => {
+  it('explains why keys of the same lineage, and keys created after the proposal, cannot approve it', async () => {
     const maker = await scopedKey(server, ['admin:*'])
-    const made = await keyMadeBy(server, maker.key, { scopes: ['records:delete', 'proposals:decide'] })
+    const made = await createKeyAs(server, maker.key, { scopes: ['records:delete', 'proposals:decide'] })
     const [hash] = await writeMany(server, 'protected', [{ n: 1 }])
-    const asked = await call(server, `DELETE /v1/agents/protected/records/${hash}`, { key: made.key })
+    const proposed = await call(server, `DELETE /v1/agents/protected/records/${hash}`, { key: made.key })
     const younger = await scopedKey(server, ['proposals:decide'])
-    const at = `#/proposals/${asked.body.proposal_id}`
-    const ofLine = await open(at, maker.key)
-    await ofLine.getByText('come from the same key').waitFor()
+    const at = `#/proposals/${proposed.body.proposal_id}`
+    const ofLineage = await open(at, maker.key)
+    await ofLineage.getByText('have the same lineage').waitFor()
     await opened?.context.close()
     const ofYounger = await open(at, younger.key)
-    await ofYounger.getByText('Your key is younger than the proposal').waitFor()
-    await ofYounger.getByText('showing it needs').waitFor()
+    await ofYounger.getByText('Your key was created after the proposal').waitFor()
+    await ofYounger.getByText('reading it needs').waitFor()
   })
 
-  it('shows changes of rules and of the zone as what goes and what comes', async () => {
+  it('shows changes of rules and of the zone as a diff', async () => {
     await newAgent(server, 'ruled')
     await call(server, 'PUT /v1/agents/ruled/policies', { body: { policies: [reads, writes] } })
     await call(server, 'PUT /v1/agents/ruled/zone', { body: { zone: 'protected' } })
@@ -206,16 +208,16 @@ describe.skipIf(noBrowser)('proposals in the console', () => {
     const page = await open(`#/proposals/${rules.body.proposal_id}`)
     await page.locator('.diff li').first().waitFor()
     expect(await page.locator('.diff li').allTextContents()).toEqual([
-      '−Goes: write every record',
-      '+Comes: delete records whose "draft" is there',
-      ' Stays: read records whose "owner" is "$jwt.sub"',
+      '−Removed: write every record',
+      '+Added: delete records whose "draft" exists',
+      ' Unchanged: read records whose "owner" is "$jwt.sub"',
     ])
     await page.goto(`${server.url}/console#/proposals/${zone.body.proposal_id}`)
-    await page.getByText('Goes: protected').waitFor()
-    await page.getByText('Comes: immutable_core').waitFor()
+    await page.getByText('Removed: protected').waitFor()
+    await page.getByText('Added: immutable_core').waitFor()
   })
 
-  it('wants the digits of a record to be typed before its erasure is approved', async () => {
+  it('requires the digits of a record to be typed before its erasure is approved', async () => {
     const id = await propose('protected', 'erase')
     const page = await open(`#/proposals/${id}`)
     await page.getByRole('button', { name: 'Approve', exact: true }).click()
@@ -229,10 +231,10 @@ describe.skipIf(noBrowser)('proposals in the console', () => {
     expect(await stateOf(id)).toBe('applied')
   })
 
-  it('counts the approvals of a change that needs two, and is decided by the keyboard alone', async () => {
+  it('counts the approvals of a change that needs two, and works with the keyboard alone', async () => {
     const admins = [await scopedKey(server, ['admin:*']), await scopedKey(server, ['admin:*'])]
-    const asked = await call(server, 'PUT /v1/agents/immutable_core/zone', { body: { zone: 'free' } })
-    for (const [at, said] of ['waits for another approval', 'it has taken effect'].entries()) {
+    const proposed = await call(server, 'PUT /v1/agents/immutable_core/zone', { body: { zone: 'free' } })
+    for (const [at, message] of ['It needs one more approval', 'it has taken effect'].entries()) {
       const page = await open('#/proposals', admins[at]?.key)
       await page.getByText(`After 2 approvals, ${at} so far`).waitFor()
       await page.getByRole('link', { name: 'Change the zone to free' }).focus()
@@ -245,36 +247,36 @@ describe.skipIf(noBrowser)('proposals in the console', () => {
           await page.keyboard.press('Tab')
         await page.keyboard.press('Enter')
       }
-      await page.getByText(said).waitFor()
+      await page.getByText(message).waitFor()
       await page.waitForFunction(() => document.activeElement?.getAttribute('role') === 'status')
       await page.keyboard.press('Escape')
       await page.getByRole('dialog').waitFor({ state: 'detached' })
       if (at === 0) await opened?.context.close()
     }
-    expect(await stateOf(asked.body.proposal_id)).toBe('applied')
+    expect(await stateOf(proposed.body.proposal_id)).toBe('applied')
   })
 
-  it('asks a key that is limited to agents which of them, and names the scope to one without it', async () => {
+  it('requires a key that is limited to agents to choose one, and names a missing scope', async () => {
     await propose('protected')
     const limited = await scopedKey(server, ['proposals:decide'], ['prot*'])
     const page = await open('#/proposals', limited.key)
-    await page.getByText('Which agent?').waitFor()
+    await page.getByText('Choose an agent').waitFor()
     await page.getByLabel('Agent').fill('protected')
     await page.getByLabel('Agent').press('Enter')
     await rows(page).first().waitFor()
     await opened?.context.close()
     const { key } = await scopedKey(server, ['records:read'])
     const other = await open('#/proposals', key)
-    await other.getByText('This key may not see proposals').waitFor()
+    await other.getByText('This key cannot read proposals').waitFor()
   })
 
-  it('is accessible by axe and fits, with its drawer and its question', async () => {
+  it('is accessible by axe and fits, with its drawer and its confirmation', async () => {
     const id = await propose('governed')
     await call(server, `POST /v1/proposals/${await propose('protected')}/reject`)
     const page = await open('#/proposals/decided')
     await rows(page).first().waitFor()
     expect(await faultsEverywhere(page)).toEqual([])
-    await page.getByRole('link', { name: 'Waiting' }).click()
+    await page.getByRole('link', { name: 'Pending' }).click()
     await page.getByRole('timer').first().waitFor()
     expect(await faultsEverywhere(page)).toEqual([])
     await page.goto(`${server.url}/console#/proposals/${id}`)

@@ -32,10 +32,10 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
   })
 
   afterEach(async () => {
-    const complaints = opened?.complaints ?? []
+    const browserErrors = opened?.browserErrors ?? []
     await opened?.context.close()
     opened = undefined
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
   })
 
   const open = async (at: string, key?: string): Promise<Page> => {
@@ -45,7 +45,7 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
   const row = (page: Page, seq: number) =>
     page.getByRole('row').filter({ has: page.getByRole('link', { name: `Record ${seq}`, exact: true }) })
 
-  it('shows agents by page and by the beginning of their names', async () => {
+  it('lists agents in pages and by prefix', async () => {
     const page = await open('#/agents')
     await page.getByText('62 agents').waitFor()
     expect(await page.getByRole('rowheader').count()).toBe(50)
@@ -58,65 +58,65 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
     await page.getByText('1 agent', { exact: true }).waitFor()
     const cells = await page.getByRole('row', { name: 'mixed' }).getByRole('cell').allTextContents()
     expect(cells.slice(0, 2)).toEqual(['free', '8'])
-    await page.getByLabel('Name begins with').fill('nobody')
-    await page.getByText('No agent’s name begins with “nobody”').waitFor()
+    await page.getByLabel('Name begins with').fill('absent')
+    await page.getByText('No agent’s name begins with “absent”').waitFor()
   })
 
   it('shows the agents of one organism', async () => {
     await newOrganism(server, 'north', { agents: ['door'], auth: false })
     const page = await open('#/agents')
-    await page.getByLabel('Organism').selectOption('north')
+    await page.getByLabel('Organization').selectOption('north')
     await page.getByRole('rowheader', { name: 'north::door' }).waitFor()
     expect(await page.getByRole('rowheader').count()).toBe(1)
-    await page.getByLabel('Organism').selectOption('All agents')
+    await page.getByLabel('Organization').selectOption('All agents')
     await page.getByRole('rowheader', { name: 'fleet-00' }).waitFor()
   })
 
-  it('makes an agent in the zone that is chosen, and goes to it', async () => {
+  it('creates an agent in the chosen zone, and opens it', async () => {
     const page = await open('#/agents')
     await page.getByRole('button', { name: 'New agent' }).click()
     await page.getByLabel('Name', { exact: true }).fill('.wrong')
-    await page.getByRole('button', { name: 'Make the agent' }).click()
-    await page.getByText('Expected 1 to 128 of').waitFor()
-    await page.getByLabel('Name', { exact: true }).fill('made.here')
+    await page.getByRole('button', { name: 'Create agent' }).click()
+    await page.getByText('Expected 1 to 128 characters of').waitFor()
+    await page.getByLabel('Name', { exact: true }).fill('created.here')
     await page.getByRole('radio', { name: /^protected/ }).check()
-    await page.getByRole('button', { name: 'Make the agent' }).click()
-    await page.getByRole('heading', { name: 'made.here' }).waitFor()
-    const { body } = await call(server, 'GET /v1/agents/made.here/status')
+    await page.getByRole('button', { name: 'Create agent' }).click()
+    await page.getByRole('heading', { name: 'created.here' }).waitFor()
+    const { body } = await call(server, 'GET /v1/agents/created.here/status')
     expect(body.zone).toBe('protected')
   })
 
-  it('names the scope that making an agent needs, to a key without it', async () => {
+  it('names the missing scope for creating an agent', async () => {
     const { key } = await scopedKey(server, ['records:read'])
     const page = await open('#/agents', key)
     await expect.poll(() => page.getByRole('button', { name: 'New agent' }).isDisabled()).toBe(true)
     await page.getByText('needs agents:admin').waitFor()
   })
 
-  it('shows every record newest first, and which are deleted, erased and sealed', async () => {
+  it('lists all records, newest first, with deleted, erased and sealed ones marked', async () => {
     const page = await open('#/agents/mixed')
     await row(page, 0).waitFor()
     const seqs = await page.getByRole('rowheader').allTextContents()
     expect(seqs).toEqual(['8', '7', '6', '5', '4', '3', '2', '1', '0'])
     expect(await row(page, 2).locator('.state').textContent()).toBe('deleted')
     expect(await row(page, 3).locator('.state').textContent()).toBe('erased')
-    expect(await row(page, 3).locator('.body').textContent()).toBe('The body is gone for good')
+    expect(await row(page, 3).locator('.body').textContent()).toBe('Body permanently erased')
     expect(await row(page, 6).locator('.state').textContent()).toBe('sealed by 8')
     expect(await row(page, 8).locator('.state').textContent()).toBe('')
     expect(await row(page, 1).locator('.body').textContent()).toBe('{"celsius":1,"place":"roof"}')
   })
 
-  it('filters by type, field and value, and says what filters leave out', async () => {
+  it('filters by type, field and value, and explains what filters omit', async () => {
     const page = await open('#/agents/mixed')
     await page.getByRole('button', { name: 'Filter' }).click()
     await page.getByLabel('Types').fill('reading')
-    await page.getByRole('button', { name: 'Add a condition' }).click()
+    await page.getByRole('button', { name: 'Add condition' }).click()
     await page.getByLabel('Field').fill('celsius')
     await page.getByLabel('Comparison').selectOption('is at least')
     await page.getByLabel('Type of the value').selectOption('number')
     await page.getByLabel('Value', { exact: true }).fill('7')
     await page.getByRole('button', { name: 'Apply' }).click()
-    await page.getByText('deleted and erased records are left out').waitFor()
+    await page.getByText('deleted and erased records are omitted').waitFor()
     await page.waitForFunction(() => document.querySelectorAll('tbody tr').length === 2)
     expect(await page.getByRole('rowheader').allTextContents()).toEqual(['8', '7'])
     await page.getByLabel('Value', { exact: true }).fill('seven')
@@ -126,7 +126,7 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
     await row(page, 0).waitFor()
   })
 
-  it('makes columns of fields, kept while the tab is open', async () => {
+  it('shows fields as columns, and remembers them in the tab', async () => {
     const page = await open('#/agents/mixed')
     await page.getByText('Columns', { exact: true }).click()
     await page.getByRole('button', { name: 'celsius' }).click()
@@ -136,7 +136,7 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
     await page.getByRole('columnheader', { name: 'celsius' }).waitFor()
   })
 
-  it('makes a column of any path, and shows what a filter warns of', async () => {
+  it('shows any path as a column, and shows the warnings of a filter', async () => {
     const path = '/labels/app.kubernetes.io~1name'
     await writeMany(server, 'labelled', [{ 'a.b': 1, labels: { 'app.kubernetes.io/name': 'web' } }])
     const page = await open('#/agents/labelled')
@@ -152,7 +152,7 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
     expect(await row(page, 1).locator('.picked').allTextContents()).toEqual(['1', 'web'])
     await page.getByText('Columns (2)').click()
     await page.getByRole('button', { name: 'Filter' }).click()
-    await page.getByRole('button', { name: 'Add a condition' }).click()
+    await page.getByRole('button', { name: 'Add condition' }).click()
     await page.getByLabel('Field').fill('/a.b')
     await page.getByLabel('Value', { exact: true }).fill('1')
     await page.getByRole('button', { name: 'Apply' }).click()
@@ -165,7 +165,7 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
       await page.getByRole('button', { name: 'Export' }).click()
       await page.getByRole('checkbox').setChecked(isPacked)
       const download = page.waitForEvent('download')
-      await page.getByRole('button', { name: 'Save the file' }).click()
+      await page.getByRole('button', { name: 'Save file' }).click()
       const file = await download
       expect(file.suggestedFilename()).toBe(`mixed-0-8.ndjson${isPacked ? '.gz' : ''}`)
       const bytes = readFileSync(await file.path())
@@ -175,7 +175,7 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
     }
   })
 
-  it('proves active, deleted, erased and sealed records, line by line up to the checkpoint', async () => {
+  it('proves active, deleted, erased and sealed records, step by step up to the checkpoint', async () => {
     const page = await open('#/agents/mixed')
     for (const seq of [0, 1, 2, 3, 6, 8]) {
       await page.goto(`${server.url}/console#/agents/mixed/${seq}`)
@@ -188,7 +188,7 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
     }
   })
 
-  it('shows a record’s header and body, and says where the strand ends', async () => {
+  it('shows the header and the body of a record, and reports a seq beyond the last record', async () => {
     const page = await open('#/agents/mixed/1')
     await page.getByText('strand-record/v1').waitFor()
     await page.getByText('"roof"', { exact: true }).waitFor()
@@ -200,7 +200,7 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
     await page.getByRole('dialog').waitFor({ state: 'detached' })
     expect(new URL(page.url()).hash).toBe('#/agents/mixed')
     await page.goto(`${server.url}/console#/agents/mixed/99`)
-    await page.getByText('There is no record 99: the last one is 8').waitFor()
+    await page.getByText('Record 99 does not exist: the last record is 8').waitFor()
   })
 
   it('shows 2,000 nodes of a body, and more on demand', async () => {
@@ -212,7 +212,7 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
     await page.locator('.tree').getByText('2499', { exact: true }).waitFor()
   })
 
-  it('shows what records hold as text, whatever it would be as HTML', async () => {
+  it('shows the content of records as text, never as HTML', async () => {
     await writeMany(server, 'hostile', [{ [html]: html, nested: [{ [html]: html }] }])
     const page = await open('#/agents/hostile')
     await row(page, 1).waitFor()
@@ -222,7 +222,7 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
     await page.getByRole('columnheader', { name: html }).waitFor()
     await page.goto(`${server.url}/console#/agents/hostile/1`)
     await page.locator('.tree').getByText(html).first().waitFor()
-    // No agent can have such a name.
+    // This name is invalid for an agent, so the server answers 400.
     opened?.allow('status of 400')
     await page.goto(`${server.url}/console#/agents/${encodeURIComponent(html)}`)
     await page.getByRole('heading', { name: html }).waitFor()

@@ -14,12 +14,12 @@ import { type TestServer, call } from '../support/server/server.js'
 const values = ['$jwt.sub', 'a, b', '', 1.5, -1e21, true, false, null, { a: [1] }, ['a', 1]]
 const lists = [['a', 'b'], ['$jwt.email'], ['a,b'], [' a'], [''], [], [1, 2], [null]]
 
-describe('rules as rows and as a text', () => {
+describe('rules as rows and as text', () => {
   const cases = [
     ...values.map((value) => ({ op: 'eq', value })),
     ...lists.map((value) => ({ op: 'in', value })),
   ]
-  it.each(cases)('are the same both ways: $op $value', ({ op, value }) => {
+  it.each(cases)('survive the conversion in both directions: $op $value', ({ op, value }) => {
     const read = rulesOfText(
       JSON.stringify([{ actions: ['read'], conditions: [{ field: 'a.b', op, value }] }]),
     )
@@ -28,7 +28,7 @@ describe('rules as rows and as a text', () => {
     expect(rulesOfText(textOfRules(read.policies))).toEqual(read)
   })
 
-  it('keep their types', () => {
+  it('preserve their types', () => {
     const rule = { actions: ['read'], conditions: [], types: ['auth/*', 'note'] }
     const read = rulesOfText(JSON.stringify([rule]))
     if ('fault' in read) throw new Error(read.fault)
@@ -56,11 +56,11 @@ describe('rules as rows and as a text', () => {
       'Expected no key named __proto__',
     ],
     ['[{"actions":["read"],"conditions":[{"field":"a","op":"eq","value":1e999}]}]', 'finite'],
-  ])('are refused as %s', (text, fault) => {
+  ])('are refused if invalid: %s', (text, fault) => {
     expect(rulesOfText(text)).toEqual({ fault: expect.stringContaining(fault) })
   })
 
-  it('take the claims of a token, and no others', () => {
+  it('accept the claims of a token, and drop others', () => {
     const claims = { sub: 'usr_1', email: 'a@b.c', app_metadata: { team: 'x' }, user_metadata: {} }
     expect(readClaims(JSON.stringify({ ...claims, iat: 1, amr: ['pwd'] }))).toEqual({ claims })
     expect(readClaims('{"sub":"usr_1","email":"a@b.c"}')).toMatchObject({ claims: { user_metadata: {} } })
@@ -90,7 +90,7 @@ describe.skipIf(noBrowser)('rules in the console', () => {
     await writeMany(server, 'notes', [
       { owner: ada, text: 'hers' },
       { owner: 'usr_other', team: 'blue', text: 'of her team' },
-      { team: 'red', text: 'of nobody' },
+      { team: 'red', text: 'without an owner' },
     ])
     await writeMany(
       server,
@@ -104,10 +104,10 @@ describe.skipIf(noBrowser)('rules in the console', () => {
   })
 
   afterEach(async () => {
-    const complaints = opened?.complaints ?? []
+    const browserErrors = opened?.browserErrors ?? []
     await opened?.context.close()
     opened = undefined
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
   })
 
   const open = async (agent: string, key?: string): Promise<Page> => {
@@ -115,9 +115,9 @@ describe.skipIf(noBrowser)('rules in the console', () => {
     opened = await openSignedIn(browser, server.url, key === undefined ? { at } : { at, key })
     return opened.page
   }
-  const json = (page: Page) => page.getByLabel('The same as JSON')
+  const json = (page: Page) => page.getByLabel('Rules as JSON')
   const summary = (page: Page) => page.getByRole('status').filter({ hasText: /^Saved rules/ })
-  const saidOf = async (page: Page, seq: number): Promise<string[]> => {
+  const judgementsOf = async (page: Page, seq: number): Promise<string[]> => {
     const cells = page
       .getByRole('table', { name: 'Tried records' })
       .getByRole('row')
@@ -125,38 +125,38 @@ describe.skipIf(noBrowser)('rules in the console', () => {
     return (await cells.getByRole('cell').allInnerTexts()).slice(0, -2)
   }
   const tryAs = async (page: Page, email: string): Promise<void> => {
-    await page.getByLabel('User, by the beginning of the e-mail').fill(email)
-    await page.getByText(`The claims of a token that ${email} would get now`).waitFor()
+    await page.getByLabel('User, by e-mail prefix').fill(email)
+    await page.getByText(`The claims of a new token of ${email}`).waitFor()
     await page.getByRole('button', { name: 'Try on the last 200 records' }).click()
     await summary(page).waitFor()
   }
 
-  it('says what to do where there is no rule, and adds one that shows users their own', async () => {
+  it('explains what to do without rules, and adds a rule for the records of each user', async () => {
     const page = await open('quiet')
-    await page.getByText('No rule yet').waitFor()
+    await page.getByText('No rules yet').waitFor()
     await expect.poll(() => page.getByRole('button', { name: 'Save…' }).isDisabled()).toBe(true)
-    await page.getByRole('button', { name: 'Add a rule' }).click()
+    await page.getByRole('button', { name: 'Add rule' }).click()
     expect(JSON.parse(await json(page).inputValue())).toEqual([
       { actions: ['read'], conditions: [{ field: 'owner', op: 'eq', value: '$jwt.sub' }] },
     ])
-    await page.getByText('Not saved').waitFor()
-    await page.getByRole('button', { name: 'Undo the changes' }).click()
-    await page.getByText('No rule yet').waitFor()
-    await page.getByRole('button', { name: 'Add a rule' }).click()
+    await page.getByText('Unsaved changes').waitFor()
+    await page.getByRole('button', { name: 'Discard changes' }).click()
+    await page.getByText('No rules yet').waitFor()
+    await page.getByRole('button', { name: 'Add rule' }).click()
     await page.getByRole('button', { name: 'Save…' }).click()
-    await page.getByText('they hold at once').waitFor()
-    await page.getByText('Comes: ').waitFor()
-    await page.getByRole('button', { name: 'Save the rules' }).click()
-    await page.getByText('The rules hold from now on').waitFor()
+    await page.getByText('the rules take effect immediately').waitFor()
+    await page.getByText('Added: ').waitFor()
+    await page.getByRole('button', { name: 'Save rules' }).click()
+    await page.getByText('The rules are in effect').waitFor()
     await page.getByRole('button', { name: 'Done' }).click()
     const { body } = await call(server, 'GET /v1/agents/quiet/policies')
     expect(body.policies).toHaveLength(1)
     await expect.poll(() => page.getByRole('button', { name: 'Save…' }).isDisabled()).toBe(true)
   })
 
-  it('changes rows and text together, and names what the server would refuse or warn of', async () => {
+  it('changes rows and text together, and shows the faults and warnings of the server', async () => {
     const page = await open('notes')
-    const rule = page.getByRole('group', { name: 'Rule 1: users may' })
+    const rule = page.getByRole('group', { name: 'Rule 1: users can' })
     await rule.getByLabel('write').check()
     await rule.getByLabel('Value', { exact: true }).fill('$jwt.email')
     expect(JSON.parse(await json(page).inputValue())).toMatchObject([
@@ -178,45 +178,47 @@ describe.skipIf(noBrowser)('rules in the console', () => {
     await page.getByText('every record', { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Remove rule 1' }).click()
     await page.getByRole('button', { name: 'Save…' }).click()
-    await page.getByText('users reach nothing of this agent any more').waitFor()
-    await page.getByRole('button', { name: 'Go on editing' }).click()
+    await page.getByText('users can no longer access this agent').waitFor()
+    await page.getByRole('button', { name: 'Keep editing' }).click()
   })
 
-  it('tries the saved and the edited rules as a user, and says which rule and condition decided', async () => {
+  it('tries the saved and the edited rules as a user, and names the deciding rule and condition', async () => {
     const page = await open('notes')
     await tryAs(page, 'ada@example.com')
     expect(await summary(page).textContent()).toBe('Saved rules: 1 of 5 records allowed, the others hidden.')
-    expect(await saidOf(page, 2)).toEqual(['allowed\nrule 1: "owner" is "$jwt.sub"'])
-    expect(await saidOf(page, 3)).toEqual(['hidden\nrule 1 wants: "owner" is "$jwt.sub"; it is "usr_other"'])
-    expect(await saidOf(page, 4)).toEqual(['hidden\nrule 1 wants: "owner" is "$jwt.sub"; it is not there'])
-    await page.getByRole('button', { name: 'Add a rule' }).click()
-    const rule = page.getByRole('group', { name: 'Rule 2: users may' })
+    expect(await judgementsOf(page, 2)).toEqual(['allowed\nrule 1: "owner" is "$jwt.sub"'])
+    expect(await judgementsOf(page, 3)).toEqual([
+      'hidden\nrule 1 requires: "owner" is "$jwt.sub"; the value is "usr_other"',
+    ])
+    expect(await judgementsOf(page, 4)).toEqual([
+      'hidden\nrule 1 requires: "owner" is "$jwt.sub"; the value is missing',
+    ])
+    await page.getByRole('button', { name: 'Add rule' }).click()
+    const rule = page.getByRole('group', { name: 'Rule 2: users can' })
     await rule.getByLabel('Field').fill('team')
     await rule.getByLabel('Value', { exact: true }).fill('$jwt.app_metadata.team')
     await summary(page)
       .filter({ hasText: 'Edited rules: 2 of 5 records allowed; 1 record changed.' })
       .waitFor()
-    expect(await saidOf(page, 3)).toEqual([
-      'hidden\nrule 1 wants: "owner" is "$jwt.sub"; it is "usr_other"',
+    expect(await judgementsOf(page, 3)).toEqual([
+      'hidden\nrule 1 requires: "owner" is "$jwt.sub"; the value is "usr_other"',
       'allowed changed\nrule 2: "team" is "$jwt.app_metadata.team"',
     ])
-    await page.getByLabel('Only records that the edited rules change').check()
+    await page.getByLabel('Only records with another result under the edited rules').check()
     expect(await page.getByRole('table', { name: 'Tried records' }).getByRole('rowheader').count()).toBe(1)
     await page.getByLabel('Claims of the token').fill('{"sub":"usr_other","email":"o@example.com"}')
     await summary(page).filter({ hasText: 'Edited rules: 1 of 5 records allowed; 0 records' }).waitFor()
-    await page.getByLabel('Only records that the edited rules change').uncheck()
-    expect((await saidOf(page, 4))[1]).toContain('rule 2: the token has no "$jwt.app_metadata.team"')
+    await page.getByLabel('Only records with another result under the edited rules').uncheck()
+    expect((await judgementsOf(page, 4))[1]).toContain('rule 2: the token has no "$jwt.app_metadata.team"')
     await page.getByLabel('Delete and restore').check()
-    await summary(page)
-      .filter({ hasText: 'No saved rule is about delete: the server answers 403.' })
-      .waitFor()
+    await summary(page).filter({ hasText: 'No saved rule covers delete: the server returns 403.' }).waitFor()
     await page.getByLabel('Claims of the token').fill('{"sub":"usr_other"}')
-    await page.getByText('Expected the texts sub and email').waitFor()
+    await page.getByText('Expected sub and email to be strings').waitFor()
     const { body } = await call(server, 'GET /v1/agents/notes/policies')
     expect(body.policies).toHaveLength(1)
   })
 
-  it('reads the last two hundred records, of which there are more, and none where there are none', async () => {
+  it('reads only the last 200 records of a longer strand', async () => {
     const page = await open('long')
     await tryAs(page, 'adam@example.com')
     expect(await summary(page).textContent()).toMatch(/^Saved rules: 0 of 200 records allowed/)
@@ -229,37 +231,37 @@ describe.skipIf(noBrowser)('rules in the console', () => {
     expect([seqs.length, seqs[0], seqs.at(-1)]).toEqual([200, '250', '51'])
   })
 
-  it('proposes the rules where the zone wants it, and leads to the proposal', async () => {
+  it('proposes the rules if the zone requires it, and reports a pending proposal', async () => {
     const page = await open('guarded')
-    await page.getByRole('button', { name: 'Add a rule' }).click()
+    await page.getByRole('button', { name: 'Add rule' }).click()
     await page.getByRole('button', { name: 'Save…' }).click()
-    await page.getByText('when somebody else with proposals:decide approves it').waitFor()
-    await page.getByRole('button', { name: 'Propose the rules' }).click()
-    await page.getByText('It waits as a proposal').waitFor()
+    await page.getByText('when another key with proposals:decide approves it').waitFor()
+    await page.getByRole('button', { name: 'Propose rules' }).click()
+    await page.getByText('The change is now a pending proposal').waitFor()
     await page.getByRole('button', { name: 'Done' }).click()
-    await page.getByRole('button', { name: 'Add a rule' }).click()
+    await page.getByRole('button', { name: 'Add rule' }).click()
     await page.getByRole('button', { name: 'Save…' }).click()
     opened?.allow('status of 409')
-    await page.getByRole('button', { name: 'Propose the rules' }).click()
-    await page.getByText('A proposal of other rules for this agent waits already').waitFor()
+    await page.getByRole('button', { name: 'Propose rules' }).click()
+    await page.getByText('A proposal to replace the rules of this agent is already pending').waitFor()
   })
 
-  it('does not replace rules that somebody else has changed meanwhile', async () => {
+  it('does not overwrite rules that were changed after the page loaded them', async () => {
     const page = await open('empty')
-    await page.getByRole('button', { name: 'Add a rule' }).click()
+    await page.getByRole('button', { name: 'Add rule' }).click()
     await page.getByRole('button', { name: 'Save…' }).click()
     const other = [{ actions: ['write'], conditions: [] }]
     await call(server, 'PUT /v1/agents/empty/policies', { body: { policies: other } })
-    await page.getByRole('button', { name: 'Save the rules' }).click()
-    await page.getByText('Somebody has changed the rules since').waitFor()
+    await page.getByRole('button', { name: 'Save rules' }).click()
+    await page.getByText('The rules were changed after this page loaded them').waitFor()
     const { body } = await call(server, 'GET /v1/agents/empty/policies')
     expect(body.policies).toEqual(other)
   })
 
-  it('says which scopes are missing', async () => {
+  it('names the missing scopes', async () => {
     const reader = await scopedKey(server, ['records:read'])
     const page = await open('notes', reader.key)
-    await page.getByText('This key may not see the rules').waitFor()
+    await page.getByText('This key cannot read the rules').waitFor()
     await opened?.context.close()
     const admin = await scopedKey(server, ['records:read', 'agents:admin'])
     const other = await open('notes', admin.key)
@@ -269,9 +271,9 @@ describe.skipIf(noBrowser)('rules in the console', () => {
     await summary(other).filter({ hasText: '1 of 5 records allowed' }).waitFor()
   })
 
-  it('is used by the keyboard alone, and the focus is never lost', async () => {
+  it('works with the keyboard alone, and never loses the focus', async () => {
     const page = await open('keys')
-    await page.getByText('No rule yet').waitFor()
+    await page.getByText('No rules yet').waitFor()
     const focused = () => page.evaluate(() => document.activeElement?.textContent ?? '')
     const tabTo = async (name: string, key = 'Tab'): Promise<void> => {
       for (let presses = 0; presses < 60; presses += 1) {
@@ -280,34 +282,34 @@ describe.skipIf(noBrowser)('rules in the console', () => {
       }
       throw new Error(`The key ${key} does not lead to ${name}`)
     }
-    await tabTo('Add a rule')
+    await tabTo('Add rule')
     await page.keyboard.press('Enter')
     await tabTo('Remove', 'Shift+Tab')
     await page.keyboard.press('Enter')
     await page.getByText('every record', { exact: true }).waitFor()
-    await expect.poll(focused).toBe('Add a condition')
+    await expect.poll(focused).toBe('Add condition')
     await tabTo('Remove rule 1')
     await page.keyboard.press('Enter')
-    await page.getByText('No rule yet').waitFor()
-    await expect.poll(focused).toBe('Add a rule')
+    await page.getByText('No rules yet').waitFor()
+    await expect.poll(focused).toBe('Add rule')
     await page.keyboard.press('Enter')
     await tabTo('Save…')
     await page.keyboard.press('Enter')
-    await tabTo('Save the rules')
+    await tabTo('Save rules')
     await page.keyboard.press('Enter')
-    await page.getByText('The rules hold from now on').waitFor()
+    await page.getByText('The rules are in effect').waitFor()
     await tabTo('Done')
     await page.keyboard.press('Enter')
     await page.getByRole('dialog').waitFor({ state: 'detached' })
-    await expect.poll(focused).toMatch(/^Keys reach every record/)
+    await expect.poll(focused).toMatch(/^Keys can access every record/)
     const { body } = await call(server, 'GET /v1/agents/keys/policies')
     expect(body.policies).toHaveLength(1)
   })
 
-  it('is accessible by axe and fits, with its dialog and what was tried', async () => {
+  it('is accessible by axe and fits, with its dialog and the results of trying', async () => {
     const page = await open('notes')
-    await page.getByRole('button', { name: 'Add a rule' }).click()
-    await page.getByRole('group', { name: 'Rule 2: users may' }).getByLabel('Field').fill('team')
+    await page.getByRole('button', { name: 'Add rule' }).click()
+    await page.getByRole('group', { name: 'Rule 2: users can' }).getByLabel('Field').fill('team')
     await tryAs(page, 'ada@example.com')
     expect(await faultsEverywhere(page)).toEqual([])
     await page.getByRole('button', { name: 'Save…' }).click()

@@ -22,23 +22,23 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
   })
 
   afterEach(async () => {
-    const complaints = opened?.complaints ?? []
+    const browserErrors = opened?.browserErrors ?? []
     await opened?.context.close()
     opened = undefined
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
   })
 
-  const kept = (page: ConsolePage['page']) =>
+  const stored = (page: ConsolePage['page']) =>
     page.evaluate(() => ({
-      lasting: JSON.stringify({ ...localStorage }),
-      passing: JSON.stringify({ ...sessionStorage }),
+      local: JSON.stringify({ ...localStorage }),
+      session: JSON.stringify({ ...sessionStorage }),
       cookie: document.cookie,
       address: location.href,
     }))
 
-  it('says whose the key is and what it may do, and keeps the key in the tab alone', async () => {
+  it('shows the identity and the permissions of the key, and stores the key in the tab only', async () => {
     opened = await openConsole(browser, server.url)
-    const { page, asked } = opened
+    const { page, requestedUrls } = opened
     await page.getByText('The server is ready').waitFor()
     await signIn(page)
     await page.getByRole('heading', { name: 'Home' }).waitFor()
@@ -47,40 +47,40 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
     await page.getByText('Everything').waitFor()
     await page.getByRole('link', { name: 'Agents', exact: true }).click()
     await page.getByRole('heading', { name: 'Agents' }).waitFor()
-    const { lasting, passing, cookie, address } = await kept(page)
-    expect(passing).toContain(testRootKey)
-    expect(lasting + cookie + address).not.toContain(testRootKey)
-    expect(asked.filter((url) => url.includes(testRootKey))).toEqual([])
+    const { local, session, cookie, address } = await stored(page)
+    expect(session).toContain(testRootKey)
+    expect(local + cookie + address).not.toContain(testRootKey)
+    expect(requestedUrls.filter((url) => url.includes(testRootKey))).toEqual([])
     await page.reload()
     await page.getByRole('heading', { name: 'Agents' }).waitFor()
     await page.getByRole('button', { name: 'Sign out' }).click()
-    await page.getByText('The key is forgotten').waitFor()
-    expect((await kept(page)).passing).toBe('{}')
+    await page.getByText('The key was removed from this tab').waitFor()
+    expect((await stored(page)).session).toBe('{}')
   })
 
-  it('says to a newcomer where the key is', async () => {
+  it('explains where the key of a new server is', async () => {
     opened = await openConsole(browser, server.url)
     await opened.page.getByText('Where is the key?').click()
     await opened.page.getByText('data/root.key').waitFor()
     expect(await faultsEverywhere(opened.page)).toEqual([])
   })
 
-  it('refuses an unknown key and says so', async () => {
+  it('refuses an unknown key with a message', async () => {
     opened = await openConsole(browser, server.url)
     const { page } = opened
     opened.allow('status of 401')
     await page.getByLabel('Root key or API key').fill('no-such-key-0123456789abcdefghijklmn')
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByText('The server does not know this key').waitFor()
-    expect((await kept(page)).passing).toBe('{}')
+    expect((await stored(page)).session).toBe('{}')
   })
 
-  it('shows a screen that the key may not use as disabled, with the scope that is missing', async () => {
+  it('disables the link of a screen that the key cannot use, and names the missing scope', async () => {
     const { key } = await scopedKey(server, ['ingest'])
     opened = await openSignedIn(browser, server.url, { key })
     const { page } = opened
-    await page.getByText('There is nothing here that this key may see').waitFor()
-    await page.getByRole('link', { name: 'what it may do' }).click()
+    await page.getByText('Nothing here is visible to this key').waitFor()
+    await page.getByRole('link', { name: 'Permissions' }).click()
     await page.getByRole('heading', { name: 'Key “test”' }).waitFor()
     const link = page.getByRole('link', { name: 'Agents', exact: true })
     expect(await link.getAttribute('aria-disabled')).toBe('true')
@@ -98,29 +98,29 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
     ['proposals:decide', ['Proposals']],
     ['admin:organisms', ['Users']],
     ['admin:*', [...reading, 'Proposals', 'Users', 'Keys', 'Health']],
-  ] as const)('lets the scope %s to its screens, and no other', async (scope, expected) => {
+  ] as const)('opens only the screens of the scope %s', async (scope, expected) => {
     const { key } = await scopedKey(server, [scope])
     opened = await openSignedIn(browser, server.url, { key })
-    const { page, asked } = opened
+    const { page, requestedUrls } = opened
     const links = page.getByRole('navigation').getByRole('link')
     const open = await links.evaluateAll((all) =>
       all.filter((link) => link.ariaDisabled !== 'true').map(({ textContent }) => textContent),
     )
     expect(open.sort()).toEqual(['Home', 'Verify', 'API', ...expected].sort())
-    // Users are those of a sign-in that this server has not switched on.
+    // Sign-in is disabled on this server, so the screen of users gets 404.
     opened.allow('status of 404')
     for (const name of expected) {
       await page.getByRole('link', { name, exact: true }).click()
-      await page.getByRole('heading', { name, exact: true, level: 1 }).waitFor()
+      await page.getByRole('heading', { name, level: 1 }).waitFor()
     }
-    expect(asked.length).toBeGreaterThan(1)
-    expect(await page.getByText('may not').count()).toBe(0)
+    expect(requestedUrls.length).toBeGreaterThan(1)
+    expect(await page.getByText('This key cannot').count()).toBe(0)
   })
 
   it('removes a key from the address and does not use it', async () => {
     opened = await openConsole(browser, server.url, { at: `?key=${testRootKey}` })
     const { page } = opened
-    await page.getByText('it was removed and not used').waitFor()
+    await page.getByText('It was removed and not used').waitFor()
     expect(page.url()).toBe(`${server.url}/console`)
     await page.evaluate((key) => {
       location.hash = `#key=${key}`
@@ -129,7 +129,7 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
     expect(await page.getByRole('button', { name: 'Sign out' }).count()).toBe(0)
   })
 
-  it('signs out after 30 minutes without use, and when the server no longer accepts the key', async () => {
+  it('signs out after 30 minutes of inactivity, and when the server no longer accepts the key', async () => {
     const { key, key_id: keyId } = await scopedKey(server, ['records:read'])
     opened = await openConsole(browser, server.url)
     const { page } = opened
@@ -142,19 +142,19 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
     await signIn(page, key)
     await page.getByRole('link', { name: 'Agents', exact: true }).click()
     await page.getByRole('rowheader', { name: 'default' }).waitFor()
-    const gone = await fetch(`${server.url}/v1/admin/api-keys/${keyId}`, {
+    const deleted = await fetch(`${server.url}/v1/admin/api-keys/${keyId}`, {
       method: 'DELETE',
       headers: { authorization: `Bearer ${testRootKey}` },
     })
-    expect(gone.status).toBe(200)
+    expect(deleted.status).toBe(200)
     opened.allow('status of 401')
     await page.getByRole('link', { name: 'Log', exact: true }).click()
     await page.getByText('The server no longer accepts this key').waitFor()
-    expect((await kept(page)).passing).toBe('{}')
+    expect((await stored(page)).session).toBe('{}')
   })
 
-  it('wants the risk of a connection without TLS to be accepted before a key is typed', async () => {
-    // The browser tells of a header that it passes over at an address without TLS.
+  it('requires the user to accept the risk of a connection without TLS before a key can be typed', async () => {
+    // Without TLS, the browser reports that it ignores this header.
     const allowed = 'Cross-Origin-Opener-Policy'
     opened = await openConsole(browser, server.url.replace('127.0.0.1', 'console.example'), { allowed })
     const { page } = opened
@@ -164,28 +164,28 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
     await signIn(page)
   })
 
-  it('asks for no key where the server wants none, and warns', async () => {
+  it('needs no key if the server requires none, and shows a warning', async () => {
     const open = await startServer({ env: { SERVICE_DATA_OPEN: 'true' } })
     opened = await openConsole(browser, open.url)
     const { page } = opened
-    await page.getByText('This server asks for no key').waitFor()
+    await page.getByText('This server requires no key').waitFor()
     expect(await page.getByLabel('Root key or API key').count()).toBe(0)
     await page.getByRole('link', { name: 'Agents', exact: true }).click()
     await page.getByRole('rowheader', { name: 'default' }).waitFor()
     await open.stop()
   })
 
-  it('says that the server is away, and that it is back', async () => {
+  it('reports that the server does not respond, and that it is back', async () => {
     const env = { SERVICE_PORT: String(await freePort()) }
     const first = await startServer({ env })
     opened = await openSignedIn(browser, first.url)
     const { page, allow } = opened
     allow('ERR_CONNECTION_REFUSED')
-    // What home asks for while the server is stopping.
+    // The requests of Home while the server stops.
     allow('status of 503')
     await first.halt()
     await page.getByRole('link', { name: 'Agents', exact: true }).click()
-    await page.getByText('The server does not answer').waitFor()
+    await page.getByText('The server does not respond').waitFor()
     const second = await startServer({ env, dataDir: first.dataDir })
     await page.getByText('The server is back').waitFor()
     await page.getByRole('rowheader', { name: 'default' }).waitFor()

@@ -10,7 +10,7 @@ import { type Change, type ChangingProxy, startChangingProxy } from '../support/
 import { startAuthServer } from '../support/server/auth-server.js'
 import { type TestServer, call } from '../support/server/server.js'
 
-describe.skipIf(noBrowser)('the past of a strand in the console', () => {
+describe.skipIf(noBrowser)('a strand at a point in time in the console', () => {
   let server: TestServer
   let browser: Browser
   let opened: ConsolePage | undefined
@@ -28,14 +28,14 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
   })
 
   afterEach(async () => {
-    const complaints = opened?.complaints ?? []
+    const browserErrors = opened?.browserErrors ?? []
     await opened?.context.close()
     proxy?.stop()
     opened = proxy = undefined
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
   })
 
-  /** Records 1 to 3; 4 deletes 1, 5 erases 2, 6 restores 1; 7 is a record; 8 changes the zone. */
+  /** Records 1 to 3; record 4 deletes 1, 5 erases 2, 6 restores 1; 7 is a reading; 8 changes the zone. */
   const makePast = async (agent: string): Promise<void> => {
     await newAgent(server, agent)
     const [first, second] = await writeMany(server, agent, [{ n: 1 }, { n: 2 }, { n: 3, target_seq: 2 }])
@@ -51,12 +51,13 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
     return opened.page
   }
   const slider = (page: Page, name = 'As of') => page.getByRole('slider', { name, exact: true })
-  const moment = (page: Page, name = 'The strand then') => page.getByRole('region', { name, exact: true })
-  const verdictIn = async (place: Locator): Promise<string> => {
-    const shown = place.getByRole('status').filter({ hasText: /^(Verified|Not verified)/ })
+  const moment = (page: Page, name = 'The strand at that time') =>
+    page.getByRole('region', { name, exact: true })
+  const verdictIn = async (region: Locator): Promise<string> => {
+    const shown = region.getByRole('status').filter({ hasText: /^(Verified|Not verified)/ })
     return (await shown.locator('.verdict-text').textContent()) ?? ''
   }
-  /** The verdict once the handle rests at a record. */
+  /** Waits until the handle rests at a record. @returns the verdict */
   const verdictAt = async (page: Page, seq: number): Promise<string> => {
     await moment(page)
       .getByRole('status')
@@ -70,29 +71,29 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
       .filter({ has: page.getByRole('rowheader', { name: `Record ${seq}`, exact: true }) })
       .locator('.state')
       .textContent()
-  const factsOf = (place: Locator) => place.locator('.line-facts dd').allTextContents()
+  const factsOf = (region: Locator) => region.locator('.line-facts dd').allTextContents()
 
-  it('goes through the strand record by record, and proves each moment', async () => {
+  it('moves through the strand record by record, and proves each moment', async () => {
     const page = await open('past')
     expect(await verdictAt(page, 8)).toMatch(
-      /^Verified: record 8 was the last of past then\. Key …[0-9a-f]{8} has signed the tree of its 9 records/,
+      /^Verified: record 8 was the last record of past at that time\. Key …[0-9a-f]{8} signed the tree of its 9 records/,
     )
     await slider(page).focus()
     for (let seq = 7; seq >= 4; seq -= 1) {
       await page.keyboard.press('ArrowLeft')
-      expect(await verdictAt(page, seq)).toContain(`Verified: record ${seq} was the last of past then`)
+      expect(await verdictAt(page, seq)).toContain(`Verified: record ${seq} was the last record of past`)
     }
     const facts = await factsOf(moment(page))
     expect([facts[0], facts[1], facts[5]]).toEqual(['4', 'Record 4', 'free'])
     expect(await page.getByRole('rowheader').allTextContents()).toEqual(['4', '3', '2', '1', '0'])
-    // Record 1 was deleted then, and restored later; the body of 2 is gone from every moment.
+    // Record 1 was deleted at that time and restored later. The body of record 2 is erased at every moment.
     expect([await stateOf(page, 1), await stateOf(page, 2)]).toEqual(['deleted', 'erased'])
-    await page.getByRole('button', { name: 'One record back' }).click()
+    await page.getByRole('button', { name: 'Previous record' }).click()
     await verdictAt(page, 3)
     expect(await stateOf(page, 1)).toBe('')
     await slider(page).press('Home')
     expect(await verdictAt(page, 0)).toContain('Verified: record 0')
-    await expect.poll(() => page.getByRole('button', { name: 'One record back' }).isDisabled()).toBe(true)
+    await expect.poll(() => page.getByRole('button', { name: 'Previous record' }).isDisabled()).toBe(true)
     await page.getByLabel('Record', { exact: true }).fill('2')
     await page.keyboard.press('Enter')
     expect(await verdictAt(page, 2)).toContain('Verified: record 2')
@@ -102,18 +103,18 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
     expect((await factsOf(moment(page)))[5]).toBe('protected')
   })
 
-  it('asks once for a handle that is moved quickly, when it rests', async () => {
+  it('sends one request for a handle that moves quickly, after it rests', async () => {
     const page = await open('mixed')
     await verdictAt(page, 8)
-    const before = opened?.asked.length ?? 0
+    const before = opened?.requestedUrls.length ?? 0
     await slider(page).focus()
     for (let presses = 0; presses < 5; presses += 1) await page.keyboard.press('ArrowLeft')
     expect(await verdictAt(page, 3)).toContain('Verified: record 3')
-    const asOf = opened?.asked.slice(before).filter((url) => url.includes('/as-of')) ?? []
+    const asOf = opened?.requestedUrls.slice(before).filter((url) => url.includes('/as-of')) ?? []
     expect(asOf).toHaveLength(1)
   })
 
-  it('goes to a moment that is typed, by the clocks that are signed, and says where there was no strand', async () => {
+  it('moves to a typed time by the signed clocks, and reports a time before the strand', async () => {
     const page = await open('past')
     const late = await call(server, 'POST /v1/agents/past/records', { body: { data: { late: true } } })
     const ms = Number.parseInt(late.body.timestamp_hlc.slice(0, 12), 16)
@@ -121,14 +122,14 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
       const local = new Date(at - new Date(at).getTimezoneOffset() * 60_000)
       return local.toISOString().slice(0, 19)
     }, ms)
-    await page.getByLabel('A moment, in your time zone').fill(typed)
-    await page.getByRole('button', { name: 'Go to the moment' }).click()
-    // The record is newer than the page.
-    expect(await verdictAt(page, 9)).toContain('Verified: record 9 was the last of past then')
+    await page.getByLabel('Time, in your time zone').fill(typed)
+    await page.getByRole('button', { name: 'Go to this time' }).click()
+    // The record was written after the page loaded.
+    expect(await verdictAt(page, 9)).toContain('Verified: record 9 was the last record of past')
     expect(await slider(page).inputValue()).toBe('9')
-    await page.getByLabel('A moment, in your time zone').fill('2001-09-09T01:46:40')
-    await page.getByRole('button', { name: 'Go to the moment' }).click()
-    await page.getByText('There was no strand yet at 2001-09-09 01:46:40').waitFor()
+    await page.getByLabel('Time, in your time zone').fill('2001-09-09T01:46:40')
+    await page.getByRole('button', { name: 'Go to this time' }).click()
+    await page.getByText('The strand did not exist yet at 2001-09-09 01:46:40').waitFor()
   })
 
   it('proves moments at sealed records', async () => {
@@ -139,15 +140,15 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
     }
   })
 
-  it('compares two moments: what was added, deleted, restored and erased between', async () => {
+  it('compares two moments: the records added, deleted, restored and erased in between', async () => {
     await makePast('compared')
     const page = await open('compared')
     await slider(page).fill('2')
     await page.getByRole('button', { name: 'Compare' }).click()
-    await page.getByRole('button', { name: 'Read the 6 records between' }).click()
+    await page.getByRole('button', { name: 'Read the 6 records in between' }).click()
     const changed = page.getByRole('region', { name: 'What changed' })
     expect(await verdictIn(changed)).toBe(
-      'Verified: the 6 records of compared after record 2, up to 8, are all there, signed and unchanged',
+      'Verified: the 6 records of compared after record 2, up to record 8, are complete, signed and unchanged',
     )
     expect(await factsOf(changed)).toEqual(['2', '1', '1', '1', '1', '0', '0'])
     const listed = (name: string) => changed.getByRole('list', { name, exact: true }).getByRole('listitem')
@@ -158,32 +159,34 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
       'reading {"n":4}',
       'reading {"n":3,"target_seq":2}',
     ])
-    // Handles may cross.
+    // The second handle can be before the first.
     await slider(page, 'Compared with').fill('1')
-    await page.getByRole('button', { name: 'Read the 1 record between' }).click()
-    expect(await verdictIn(changed)).toContain('the 1 record of compared after record 1, up to 2')
+    await page.getByRole('button', { name: 'Read the 1 record in between' }).click()
+    expect(await verdictIn(changed)).toContain('the 1 record of compared after record 1, up to record 2')
     await slider(page).fill('1')
     await page.getByText('Both handles are at the same record').waitFor()
     await page.getByRole('button', { name: 'Compare' }).click()
     await page.getByRole('rowheader', { name: 'Record 1', exact: true }).waitFor()
   })
 
-  it('compares with a moment at a sealed record, and stops when it is told to', async () => {
+  it('compares with a moment at a sealed record, and stops when the user cancels', async () => {
     const page = await open('mixed')
     await slider(page).fill('6')
     await page.getByRole('button', { name: 'Compare' }).click()
     await slider(page, 'Compared with').fill('7')
-    const read = page.getByRole('button', { name: 'Read the 1 record between' })
+    const read = page.getByRole('button', { name: 'Read the 1 record in between' })
     await read.click()
     const changed = page.getByRole('region', { name: 'What changed' })
-    expect(await verdictIn(changed)).toContain('Verified: the 1 record of mixed after record 6, up to 7')
+    expect(await verdictIn(changed)).toContain(
+      'Verified: the 1 record of mixed after record 6, up to record 7',
+    )
     await page.route('**/v1/strand/export*', () => undefined)
     await read.click()
     await page.getByRole('button', { name: 'Cancel' }).click()
-    await page.getByText('Stopped. Nothing is shown of what was read').waitFor()
+    await page.getByText('Stopped. No result is shown').waitFor()
   })
 
-  it('finds its place again when one comes back from a record', async () => {
+  it('restores the handle when the user returns from a record', async () => {
     const page = await open('mixed')
     await slider(page).fill('5')
     await verdictAt(page, 5)
@@ -193,40 +196,40 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
     await verdictAt(page, 5)
   })
 
-  it('relies on the key that is trusted, through a rotation once the whole strand was checked', async () => {
+  it('relies on the trusted key, and follows a rotation after the whole strand was checked', async () => {
     await newAgent(server, 'rotated')
     await writeMany(server, 'rotated', [{ n: 1 }])
     const { public_key: first } = (await call(server, 'GET /v1/agents/rotated/status')).body
     await call(server, 'POST /v1/agents/rotated/rotate-key', { body: {} })
     const page = await open('rotated')
     await verdictAt(page, 2)
-    await page.getByText('What this proves, and what not').click()
-    await page.getByText('It relies on the key that this server names').waitFor()
+    await page.getByText('What this proves and what it does not prove').click()
+    await page.getByText('It relies on the key that this server reports').waitFor()
     const tab = (name: string) => page.getByRole('tab', { name, exact: true }).click()
     await tab('Proof')
     await page.getByLabel('Public key that you trust').fill(first)
-    // Remembered, but the check does not come to its end.
+    // The key is stored, but the check fails.
     await page.route('**/v1/strand/export*', (route) => route.fulfill({ body: 'nothing' }))
     await page.getByRole('button', { name: 'Verify', exact: true }).click()
     await page.getByText('Not verified').waitFor()
     await page.unroute('**/v1/strand/export*')
     await tab('Time')
-    expect(await verdictAt(page, 2)).toContain('is not the one that you trust')
+    expect(await verdictAt(page, 2)).toContain('is not the key that you trust')
     await tab('Proof')
     await page.getByRole('button', { name: 'Verify', exact: true }).click()
     await page.getByText('Verified: all 3 records of rotated').waitFor()
     await tab('Time')
-    expect(await verdictAt(page, 2)).toContain('Verified: record 2 was the last of rotated then')
-    await page.getByText('What this proves, and what not').click()
+    expect(await verdictAt(page, 2)).toContain('Verified: record 2 was the last record of rotated')
+    await page.getByText('What this proves and what it does not prove').click()
     await page
-      .getByText('It is signed by the key that you trust, or by one that this key has named')
+      .getByText('It is signed with the key that you trust, or with a successor that this key signed')
       .waitFor()
-    await page.getByText('It fits the strand that this browser checked whole').waitFor()
+    await page.getByText('It matches the strand that this browser checked').waitFor()
     await slider(page).fill('1')
-    expect(await verdictAt(page, 1)).toContain('Verified: record 1 was the last of rotated then')
+    expect(await verdictAt(page, 1)).toContain('Verified: record 1 was the last record of rotated')
   })
 
-  it('proves a moment to a user, at a record that the rules do not withhold', async () => {
+  it('proves a moment to a user only at a record that the rules do not withhold', async () => {
     await newAgent(server, 'shared')
     await writeMany(server, 'shared', [{ open: true }, { open: false }])
     const conditions = [{ field: 'open', op: 'eq', value: true }]
@@ -234,43 +237,45 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
     await call(server, 'PUT /v1/agents/shared/policies', { body: { policies } })
     const page = await open('shared', { key: await signUp(server, 'ann@example.org') })
     await slider(page).fill('2')
-    expect(await verdictAt(page, 2)).toContain('Not verified: record 2 of shared: it is withheld from you')
+    expect(await verdictAt(page, 2)).toContain(
+      'Not verified: record 2 of shared: the record and its proof are withheld',
+    )
     const states = await Promise.all([0, 1, 2].map((seq) => stateOf(page, seq)))
     expect(states).toEqual(['', '', 'withheld'])
     await slider(page).fill('1')
-    expect(await verdictAt(page, 1)).toContain('Verified: record 1 was the last of shared then')
+    expect(await verdictAt(page, 1)).toContain('Verified: record 1 was the last record of shared')
   })
 
-  it('does not take a moment that contradicts the strand that was checked before', async () => {
+  it('does not accept a moment that contradicts the strand checked before', async () => {
     const page = await open('mixed')
     await page.getByRole('tab', { name: 'Proof', exact: true }).click()
     await page.getByRole('button', { name: 'Verify', exact: true }).click()
     await page.getByText('Verified: all 9 records of mixed').waitFor()
-    const keep = (change: { size: number } | { rootText: string }) =>
+    const changeStored = (change: { size: number } | { rootText: string }) =>
       page.evaluate((changed) => {
         const [name = ''] = Object.keys(localStorage).filter((key) => key.includes('checked.'))
         const check = JSON.parse(localStorage.getItem(name) ?? '')
-        const kept =
+        const stored =
           'size' in changed
             ? { ...check, size: changed.size }
             : { ...check, checkpoint: check.checkpoint.replace(/\n9\n.{44}/, `\n9\n${changed.rootText}`) }
-        localStorage.setItem(name, JSON.stringify(kept))
+        localStorage.setItem(name, JSON.stringify(stored))
       }, change)
-    await keep({ rootText: `${'A'.repeat(43)}=` })
+    await changeStored({ rootText: `${'A'.repeat(43)}=` })
     await page.getByRole('tab', { name: 'Time', exact: true }).click()
     await slider(page).fill('5')
     expect(await verdictAt(page, 5)).toContain(
-      'Not verified: record 5 of mixed: it does not fit the strand that this browser checked whole',
+      'Not verified: record 5 of mixed: it does not match the strand that this browser has checked',
     )
-    await keep({ size: 12 })
+    await changeStored({ size: 12 })
     await slider(page).fill('4')
     expect(await verdictAt(page, 4)).toContain(
-      'the tail of the strand was cut: 12 records were checked here before, 9 are there now',
+      'the strand was truncated: 12 records were checked in this browser before, it now has 9',
     )
   })
 
   describe('behind a proxy that changes answers', () => {
-    /** The members of answers that are changed here. */
+    /** The members of responses that the tests change. */
     interface Answer {
       chain_head: string
       record_count: number
@@ -290,13 +295,13 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
         what: 'head',
         in: /\/as-of/,
         change: inJson(({ chain_head: head }) => ({ chain_head: flipped(head) })),
-        reason: 'the server names another head for this moment',
+        reason: 'the server reports another chain head for this moment',
       },
       {
         what: 'count',
         in: /\/as-of/,
         change: inJson(({ record_count: count }) => ({ record_count: count + 1 })),
-        reason: 'the server counts 6 records behind the first',
+        reason: 'the server reports 6 records after genesis instead of 5',
       },
       {
         what: 'size of the tree',
@@ -316,19 +321,19 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
         what: 'zone',
         in: /\/as-of/,
         change: (_path, body) => body.toString().replace('"zone":"free"', '"zone":"protected"'),
-        reason: 'the server names the zone protected, the records name free',
+        reason: 'the server reports zone protected, but the records say free',
       },
       {
         what: 'mark of a deleted record',
         in: /\/query/,
         change: inJson(({ records }) => ({ records: records.filter(({ seq }) => seq !== 1) })),
-        reason: 'the server says that record 1 was deleted then, and the records say otherwise',
+        reason: 'the server reports record 1 as deleted at this moment, but the records contradict this',
       },
       {
-        what: 'way to the strand of today',
+        what: 'consistency proof',
         in: /\/consistency/,
         change: inJson(({ path }) => ({ path: path.map(flipped) })),
-        reason: 'The first 6 of the 9 records are not shown to be those that were kept',
+        reason: 'The proof does not show that the first 6 of 9 records are unchanged',
       },
       {
         what: 'path of the head',
@@ -340,7 +345,7 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
         what: 'body',
         in: /\/export/,
         change: (_path, body) => body.toString().replace('{\\"celsius\\":2,', '{\\"celsius\\":9,'),
-        reason: 'the body of record 2 is not the one that its header commits to',
+        reason: 'the body of record 2 does not match the commitment in its header',
       },
       {
         what: 'link',
@@ -349,40 +354,37 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
           body
             .toString()
             .replace(/(seq 4\\nprev )([0-9a-f]{64})/, (_all, before, hex) => before + flipped(hex)),
-        reason: 'record 4 does not follow on the one before it',
+        reason: 'record 4 does not link to its predecessor',
       },
     ]
-    it.each(lies)(
-      'does not take another $what for what was signed',
-      async ({ in: concerned, change, reason }) => {
-        proxy = await startChangingProxy(server.url, { concerns: (path) => concerned.test(path), change })
-        const page = await open('mixed', { url: proxy.url })
-        await slider(page).fill('5')
-        expect(await verdictAt(page, 5)).toBe(`Not verified: record 5 of mixed: ${reason}`)
-      },
-    )
+    it.each(lies)('detects another $what than the signed one', async ({ in: concerned, change, reason }) => {
+      proxy = await startChangingProxy(server.url, { concerns: (path) => concerned.test(path), change })
+      const page = await open('mixed', { url: proxy.url })
+      await slider(page).fill('5')
+      expect(await verdictAt(page, 5)).toBe(`Not verified: record 5 of mixed: ${reason}`)
+    })
 
-    it('finds that the server puts a moment at another record than the clocks do', async () => {
-      let isAsked = true
+    it('detects a moment at another record than the signed clocks say', async () => {
+      let isUnchanged = true
       proxy = await startChangingProxy(server.url, {
         concerns: (path) => path.includes('/as-of'),
         change: inJson(() => {
-          const change = isAsked ? {} : { record_count: 3 }
-          isAsked = true
+          const change = isUnchanged ? {} : { record_count: 3 }
+          isUnchanged = true
           return change
         }),
       })
       const page = await open('mixed', { url: proxy.url })
       await verdictAt(page, 8)
-      await page.getByLabel('A moment, in your time zone').fill('2099-01-01T00:00:00')
-      isAsked = false
-      await page.getByRole('button', { name: 'Go to the moment' }).click()
+      await page.getByLabel('Time, in your time zone').fill('2099-01-01T00:00:00')
+      isUnchanged = false
+      await page.getByRole('button', { name: 'Go to this time' }).click()
       expect(await verdictAt(page, 3)).toContain(
-        'by the clocks of the records it was not the last one at 2099',
+        'according to the clocks of the records, it was not the last record at 2099',
       )
     })
 
-    it('finds a zone that no record between two moments leads to', async () => {
+    it('detects a zone that does not follow from the records between two moments', async () => {
       await newAgent(server, 'longer')
       await writeMany(
         server,
@@ -395,19 +397,19 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
           body.toString().replace(/("record_count":60,.*"zone":)"free"/, '$1"protected"'),
       })
       const page = await open('longer', { url: proxy.url })
-      // The page shows the last 50 records, and no zone follows from them.
+      // The zone does not follow from the last 50 records, which the page shows.
       expect(await verdictAt(page, 60)).toContain('Verified: record 60')
-      await page.getByText('What this proves, and what not').click()
+      await page.getByText('What this proves and what it does not prove').click()
       await page.getByText('Not proved: the zone').waitFor()
       await slider(page).fill('55')
       await page.getByRole('button', { name: 'Compare' }).click()
-      await page.getByRole('button', { name: 'Read the 5 records between' }).click()
+      await page.getByRole('button', { name: 'Read the 5 records in between' }).click()
       expect(await verdictIn(page.getByRole('region', { name: 'What changed' }))).toBe(
-        'Not verified: record 60 of longer: the server names the zone protected, the records name free',
+        'Not verified: record 60 of longer: the server reports zone protected, but the records say free',
       )
     })
 
-    it('names a record that is missing between two moments', async () => {
+    it('detects a missing record between two moments', async () => {
       proxy = await startChangingProxy(server.url, {
         concerns: (path) => path.includes('from_seq=1&to_seq=8'),
         change: (_path, body) =>
@@ -420,7 +422,7 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
       const page = await open('mixed', { url: proxy.url })
       await slider(page).fill('1')
       await page.getByRole('button', { name: 'Compare' }).click()
-      await page.getByRole('button', { name: 'Read the 7 records between' }).click()
+      await page.getByRole('button', { name: 'Read the 7 records in between' }).click()
       const changed = page.getByRole('region', { name: 'What changed' })
       expect(await verdictIn(changed)).toContain('Not verified: record 4 of mixed')
     })
@@ -430,11 +432,11 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
     const page = await open('past')
     await slider(page).fill('8')
     await verdictAt(page, 8)
-    await page.getByText('What this proves, and what not').click()
+    await page.getByText('What this proves and what it does not prove').click()
     expect(await faultsEverywhere(page)).toEqual([])
     await page.getByRole('button', { name: 'Compare' }).click()
     await slider(page).fill('1')
-    await page.getByRole('button', { name: /^Read the \d+ records between/ }).click()
+    await page.getByRole('button', { name: /^Read the \d+ records in between/ }).click()
     await verdictIn(page.getByRole('region', { name: 'What changed' }))
     expect(await faultsEverywhere(page)).toEqual([])
   })

@@ -10,7 +10,7 @@ import {
   openSignedIn,
   verdict,
 } from '../support/console/console-page.js'
-import { ask, scopedKey } from '../support/http/answers.js'
+import { checkedCall, scopedKey } from '../support/http/answers.js'
 import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { call, startServer, type TestServer } from '../support/server/server.js'
@@ -39,10 +39,10 @@ describe.skipIf(noBrowser)('users in the console', () => {
   })
 
   afterEach(async () => {
-    const complaints = opened?.complaints ?? []
+    const browserErrors = opened?.browserErrors ?? []
     await opened?.context.close()
     opened = undefined
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
   })
 
   const open = async (at: string): Promise<Page> => {
@@ -52,7 +52,7 @@ describe.skipIf(noBrowser)('users in the console', () => {
   const trail = (page: Page, email: string) =>
     page.getByRole('table', { name: `Audit records of ${email}` }).locator('td.event')
 
-  it('lists the users of a namespace, finds them by the beginning of an e-mail, and says who is locked', async () => {
+  it('lists the users of a namespace, finds them by e-mail prefix, and shows until when they are locked', async () => {
     const page = await open('#/users')
     await page.getByText('4 users').waitFor()
     const cells = await page.getByRole('row', { name: /^ada@/ }).getByRole('cell').allTextContents()
@@ -72,45 +72,45 @@ describe.skipIf(noBrowser)('users in the console', () => {
     expect(await trail(page, 'bob@acme.example').allTextContents()).toEqual(['Registered'])
   })
 
-  it('replaces app_metadata, counts the bytes left, and refuses what is no object', async () => {
+  it('replaces app_metadata, counts the remaining bytes, and accepts only objects', async () => {
     const page = await open('#/users/bea%40example.com')
     const field = page.getByLabel('app_metadata')
-    await page.getByText('4,092 left of 4,096 bytes').waitFor()
+    await page.getByText('4,092 of 4,096 bytes left').waitFor()
     await field.fill('[1]')
     await page.getByText('Expected a JSON object').waitFor()
     await expect
       .poll(() => page.getByRole('button', { name: 'Replace app_metadata' }).isDisabled())
       .toBe(true)
     await field.fill('{"role":"é"}')
-    await page.getByText('4,081 left of 4,096 bytes').waitFor()
+    await page.getByText('4,081 of 4,096 bytes left').waitFor()
     await page.getByRole('button', { name: 'Replace app_metadata' }).click()
     await page.getByText('Saved').waitFor()
-    const { body } = await ask(server, 'GET /v1/auth/users')
+    const { body } = await checkedCall(server, 'GET /v1/auth/users')
     const [, bea] = body.users
     expect(bea).toMatchObject({ email: 'bea@example.com', app_metadata: { role: 'é' } })
     opened?.allow('status of 422')
     await field.fill(JSON.stringify({ long: 'x'.repeat(4_100) }))
-    await page.getByText(/^1[0-9] too many of 4,096 bytes/).waitFor()
+    await page.getByText(/^1[0-9] bytes over the limit of 4,096/).waitFor()
     await page.getByRole('button', { name: 'Replace app_metadata' }).click()
     await page.getByText('Expected app_metadata and user_metadata to take at most 4096 bytes').waitFor()
   })
 
-  it('shows the audit trail with failed sign-ins, and proves every record of it', async () => {
+  it('shows the audit trail with failed sign-ins, and proves each of its records', async () => {
     const page = await open('#/users/ada%40example.com')
     await trail(page, ada.email).first().waitFor()
     const facts = await page.locator('.line-facts > div').allTextContents()
     expect(facts).toContain('Passkeys1')
-    const told = await trail(page, ada.email).allTextContents()
-    expect(told.at(-1)).toBe('Registered')
-    expect(told).toContain('Locked after failed sign-ins')
+    const events = await trail(page, ada.email).allTextContents()
+    expect(events.at(-1)).toBe('Registered')
+    expect(events).toContain('Locked after failed sign-ins')
     await page.getByRole('button', { name: 'Verify these' }).click()
     expect(await verdict(page)).toBe(
-      `Verified: each of the ${told.length} records listed is on the strand of default, unchanged, under the ` +
-        `checkpoint signed by key …${(await publicKey()).slice(-8)}`,
+      `Verified: each of the ${events.length} records listed is unchanged and on the strand of default, under the ` +
+        `checkpoint signed with key …${(await publicKey()).slice(-8)}`,
     )
   })
 
-  it('unlocks a user, ends the sessions after saying what stays, and has a record of each', async () => {
+  it('unlocks a user, ends the sessions after listing what stays, and shows the record of each change', async () => {
     const page = await open('#/users/ada%40example.com')
     await page.getByRole('button', { name: 'Unlock' }).click()
     await page.getByText('not locked').waitFor()
@@ -129,9 +129,9 @@ describe.skipIf(noBrowser)('users in the console', () => {
   })
 
   const publicKey = async (): Promise<string> =>
-    (await ask(server, 'GET /v1/agents/default/status')).body.public_key
+    (await checkedCall(server, 'GET /v1/agents/default/status')).body.public_key
 
-  it('names the record that does not say what the list says', async () => {
+  it('names a record that does not match its row in the list', async () => {
     const page = await open('#/users')
     await page.route('**/v1/agents/default/query', async (route) => {
       const answer = await route.fetch()
@@ -142,11 +142,11 @@ describe.skipIf(noBrowser)('users in the console', () => {
     await page.getByText('10.9.8.7').first().waitFor()
     await page.getByRole('button', { name: 'Verify these' }).click()
     expect(await verdict(page)).toMatch(
-      /^Not verified: record \d+ of default: the list shows it in other words$/,
+      /^Not verified: record \d+ of default: the record does not match its row in the list$/,
     )
   })
 
-  it('deletes a user once the e-mail is typed, and says first what ends and what stays', async () => {
+  it('deletes a user after the e-mail is typed, and lists before what ends and what stays', async () => {
     const page = await open('#/users/gone%40example.com')
     // What is above the button moves it no more.
     await trail(page, 'gone@example.com').first().waitFor()
@@ -160,34 +160,34 @@ describe.skipIf(noBrowser)('users in the console', () => {
     await button.click()
     await page.getByText('3 users').waitFor()
     await page.goto(`${server.url}/console#/users/gone%40example.com`)
-    await page.getByText('There is no user with this e-mail').waitFor()
+    await page.getByText('User “gone@example.com” not found').waitFor()
   })
 
-  it('says that sign-in is off, and which scope is missing', async () => {
+  it('reports that sign-in is disabled, and names the missing scope', async () => {
     const { key } = await scopedKey(server, ['records:read'])
     opened = await openSignedIn(browser, server.url, { key })
     await opened.page.getByRole('navigation').getByText('needs admin:organisms').waitFor()
     await opened.context.close()
     const some = await scopedKey(server, ['admin:organisms'])
     opened = await openSignedIn(browser, server.url, { at: '#/users', key: some.key })
-    await opened.page.getByText('These users need a key with the scope admin:*').waitFor()
+    await opened.page.getByText('Managing these users needs a key with the scope admin:*').waitFor()
     await opened.page.getByLabel('Namespace').selectOption('acme')
     await opened.page.getByRole('rowheader', { name: 'bob@acme.example' }).waitFor()
     await opened.context.close()
     const free = await startAuthServer({ env: { SERVICE_DATA_OPEN: 'true' } })
     opened = await openConsole(browser, free.url, { at: '#/users' })
-    await opened.page.getByText('These users need a key with the scope admin:*').waitFor()
+    await opened.page.getByText('Managing these users needs a key with the scope admin:*').waitFor()
     await opened.page.goto(`${free.url}/console#/audit`)
-    await opened.page.getByText('No audit record fits').waitFor()
+    await opened.page.getByText('No audit records match').waitFor()
     await opened.context.close()
     await free.stop()
     const off = await startServer()
     opened = await openSignedIn(browser, off.url, { at: '#/users', allowed: 'status of 404' })
-    await opened.page.getByText('Sign-in is off on this server').waitFor()
+    await opened.page.getByText('Sign-in is disabled on this server').waitFor()
     await off.stop()
   })
 
-  it('is used by the keyboard alone: from the list to an end of sessions that is not meant', async () => {
+  it('works with the keyboard alone: from the list to ending all sessions, which is cancelled', async () => {
     const page = await open('#/users')
     await page.getByRole('link', { name: 'bert@example.com' }).waitFor()
     const tabTo = async (name: string): Promise<void> => {

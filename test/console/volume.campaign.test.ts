@@ -9,11 +9,11 @@ import { type TestServer, call, startServer, testRootKey } from '../support/serv
 
 const AGENTS = 10_000
 const RECORDS = 100_000
-/** Records of one request of the tail's test, and how many of them come. */
+/** The records per request, and the requests, of the test of the live view. */
 const BATCH = 500
 const BATCHES = 20
 
-describe.skipIf(noBrowser)('much of everything in the console', () => {
+describe.skipIf(noBrowser)('large amounts of data in the console', () => {
   let server: TestServer
   let browser: Browser
   let opened: ConsolePage | undefined
@@ -32,10 +32,10 @@ describe.skipIf(noBrowser)('much of everything in the console', () => {
   })
 
   afterEach(async () => {
-    const complaints = opened?.complaints ?? []
+    const browserErrors = opened?.browserErrors ?? []
     await opened?.context.close()
     opened = undefined
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
   })
 
   const ingest = async (count: number, lineOf: (at: number) => object): Promise<void> => {
@@ -55,7 +55,7 @@ describe.skipIf(noBrowser)('much of everything in the console', () => {
     page.getByRole('link', { name: `Record ${seq}`, exact: true }).waitFor()
   const nodes = (page: Page) => page.evaluate(() => document.querySelectorAll('*').length)
 
-  it('lists ten thousand agents by pages, and finds one by its name', async () => {
+  it('lists ten thousand agents in pages, and finds one by its name', async () => {
     const page = await open('#/agents')
     await page.getByRole('rowheader', { name: 'many.00000' }).waitFor()
     expect(await page.getByRole('rowheader').count()).toBe(50)
@@ -68,7 +68,7 @@ describe.skipIf(noBrowser)('much of everything in the console', () => {
     await shown(page, 1)
   })
 
-  it('goes to any of a hundred thousand records and any moment of them, and proves both', async () => {
+  it('opens and proves any of a hundred thousand records, and any moment of the strand', async () => {
     const page = await open('#/agents/long')
     await shown(page, RECORDS)
     expect(await nodes(page)).toBeLessThan(4_000)
@@ -84,10 +84,10 @@ describe.skipIf(noBrowser)('much of everything in the console', () => {
     await verdict(page)
     await page.getByLabel('Record', { exact: true }).fill('12345')
     await page.keyboard.press('Enter')
-    await page.getByText('Verified: record 12345 was the last of long then').waitFor()
+    await page.getByText('Verified: record 12345 was the last record of long').waitFor()
   })
 
-  it('shows thousands of records a second as they come, and keeps five hundred', async () => {
+  it('shows thousands of records per second as they arrive, and retains 500', async () => {
     await writeMany(server, 'fast', [{ at: 0 }])
     const page = await open('#/agents/fast/live')
     await page.getByRole('status').getByText('Live', { exact: true }).waitFor()
@@ -109,20 +109,22 @@ describe.skipIf(noBrowser)('much of everything in the console', () => {
   })
 })
 
-describe.skipIf(noBrowser)('a server that stops and starts', () => {
-  it('is waited for, and no record is missing from the live ones', async () => {
+describe.skipIf(noBrowser)('the live view during a restart of the server', () => {
+  it('reconnects without missing a record', async () => {
     const env = { SERVICE_PORT: String(await freePort()) }
     const first = await startServer({ env })
     const browser = await sharedBrowser()
     await writeMany(first, 'steady', [{ at: 0 }])
-    const { page, allow, complaints } = await openSignedIn(browser, first.url, { at: '#/agents/steady/live' })
+    const { page, allow, browserErrors } = await openSignedIn(browser, first.url, {
+      at: '#/agents/steady/live',
+    })
     for (const expected of ['ERR_CONNECTION_REFUSED', 'ERR_INCOMPLETE_CHUNKED', 'status of 503'])
       allow(expected)
     await page.getByRole('status').getByText('Live', { exact: true }).waitFor()
     await writeMany(first, 'steady', [{ at: 1 }, { at: 2 }])
     await page.getByRole('link', { name: 'Record 3', exact: true }).waitFor()
     await first.halt()
-    await page.getByText('The server does not answer').waitFor()
+    await page.getByText('The server does not respond').waitFor()
     const second = await startServer({ env, dataDir: first.dataDir })
     await writeMany(second, 'steady', [{ at: 3 }, { at: 4 }])
     await page.getByText('The server is back').waitFor()
@@ -132,13 +134,13 @@ describe.skipIf(noBrowser)('a server that stops and starts', () => {
       .getByRole('link')
       .allTextContents()
     expect(seqs).toEqual(['5', '4', '3', '2'])
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
     await second.stop()
   })
 })
 
 describe.skipIf(noBrowser)('an imported strand in the console', () => {
-  it('is shown and proved as where it was written: with deleted, erased, sealed records and a changed key', async () => {
+  it('is shown and proved like the original, with deleted, erased and sealed records and a rotated key', async () => {
     const source = await startServer({ env: sharedSeed })
     await makeMixedStrand(source, 'moved')
     expect(
@@ -151,7 +153,7 @@ describe.skipIf(noBrowser)('an imported strand in the console', () => {
     const headers = { 'strandfast-agent-seed': rotatedSeed }
     expect((await importTo(target, text, { headers })).status).toBe(200)
     const browser = await sharedBrowser()
-    const { page, complaints } = await openSignedIn(browser, target.url, { at: '#/agents/moved' })
+    const { page, browserErrors } = await openSignedIn(browser, target.url, { at: '#/agents/moved' })
     await page.getByRole('link', { name: 'Record 0', exact: true }).waitFor()
     const states = await page.getByRole('row').allTextContents()
     expect(states.filter((row) => row.includes('deleted')).length).toBe(1)
@@ -162,7 +164,7 @@ describe.skipIf(noBrowser)('an imported strand in the console', () => {
     await page.goto(`${target.url}/console#/agents/moved/proof`)
     await page.getByRole('button', { name: 'Verify', exact: true }).click()
     expect(await verdict(page)).toMatch(/^Verified: all \d+ records of moved/)
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
     await target.stop()
   })
 })

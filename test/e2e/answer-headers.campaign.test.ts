@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { RawConnection } from '../support/http/raw-http.js'
 import { call, startServer, testRootKey, type TestServer } from '../support/server/server.js'
 
-/* What answers tell of limits and of their connection, beside what was asked for. */
+/* The headers of answers about rate limits and connections. */
 
 let server: TestServer
 
@@ -18,8 +18,8 @@ async function start(env: Record<string, string> = {}): Promise<void> {
   server = await startServer({ env })
 }
 
-/** What answers to `address`, as the proxy names it, tell of the rate limits. */
-async function told(route: string, address: string, body?: unknown) {
+/** The rate-limit headers of an answer to a client whose address a proxy forwards. */
+async function rateLimitOf(route: string, address: string, body?: unknown) {
   const { status, headers } = await call(server, route, {
     headers: { 'X-Forwarded-For': address },
     ...(body !== undefined && { body }),
@@ -27,7 +27,7 @@ async function told(route: string, address: string, body?: unknown) {
   return { status, left: headers.get('ratelimit'), policy: headers.get('ratelimit-policy') }
 }
 
-/** Says `request` on a connection of its own and gives the head of the answer. */
+/** Sends a request on a new connection. @returns the head of the answer */
 async function headOf(request: string): Promise<string> {
   const connection = await RawConnection.open(server)
   connection.write(request)
@@ -39,32 +39,39 @@ async function headOf(request: string): Promise<string> {
 const credential = `Host: a\r\nAuthorization: Bearer ${testRootKey}\r\n`
 
 describe('RateLimit', () => {
-  it('stands on answers of 200 and 201, and on refusals, with what is left after each request', async () => {
+  it('is in answers of 200 and 201 and in refusals, with the remaining requests', async () => {
     await start(limited)
     const policy = '"global";q=100;w=2'
     const write = { data: { n: 1 } }
     const from = '203.0.113.1'
-    expect(await told('POST /v1/collections/a/records', from, write)).toMatchObject({ status: 201, policy })
-    const left = Array.from({ length: 3 }, () => told('GET /v1/agents/a/head', '203.0.113.2'))
-    const lefts = (await Promise.all(left)).map((one) => one.left)
-    // It fills while they run: none counts upwards by more than that.
+    expect(await rateLimitOf('POST /v1/collections/a/records', from, write)).toMatchObject({
+      status: 201,
+      policy,
+    })
+    const left = Array.from({ length: 3 }, () => rateLimitOf('GET /v1/agents/a/head', '203.0.113.2'))
+    const lefts = (await Promise.all(left)).map((headers) => headers.left)
+    // The bucket is refilled while the requests run, so a later answer may have a slightly larger number.
     for (const one of lefts) expect(one).toMatch(/^"global";r=(4[7-9]|50)$/)
-    expect(await told('GET /v1/agents/none/head', from)).toMatchObject({ status: 404, policy })
-    expect(await told('GET /healthz', from)).toMatchObject({ status: 200, policy })
-    expect(await told('GET /v1/strand/export?agent=a', from)).toMatchObject({ status: 200, policy })
-    expect(await told('GET /openapi.json', from)).toMatchObject({ status: 200, policy })
+    expect(await rateLimitOf('GET /v1/agents/none/head', from)).toMatchObject({ status: 404, policy })
+    expect(await rateLimitOf('GET /healthz', from)).toMatchObject({ status: 200, policy })
+    expect(await rateLimitOf('GET /v1/strand/export?agent=a', from)).toMatchObject({ status: 200, policy })
+    expect(await rateLimitOf('GET /openapi.json', from)).toMatchObject({ status: 200, policy })
   })
 
-  it('tells of both limits on auth routes', async () => {
+  it('contains both limits on auth routes', async () => {
     await start({ ...limited, SERVICE_AUTH_RATE_LIMIT_RPS: '2', SERVICE_AUTH_RATE_LIMIT_BURST: '4' })
-    const answer = await told('GET /v1/auth/status', '203.0.113.1')
+    const answer = await rateLimitOf('GET /v1/auth/status', '203.0.113.1')
     expect(answer).toMatchObject({ status: 200, policy: '"global";q=100;w=2, "auth";q=4;w=2' })
     expect(answer.left).toMatch(/^"global";r=\d+, "auth";r=1$/)
   })
 
-  it('is absent where there is no limit', async () => {
+  it('is absent if there is no limit', async () => {
     await start()
-    expect(await told('GET /healthz', '203.0.113.1')).toEqual({ status: 200, left: null, policy: null })
+    expect(await rateLimitOf('GET /healthz', '203.0.113.1')).toEqual({
+      status: 200,
+      left: null,
+      policy: null,
+    })
   })
 })
 
@@ -73,27 +80,31 @@ describe('SERVICE_RATE_LIMIT_EXEMPT', () => {
   const exempt = { SERVICE_RATE_LIMIT_EXEMPT: '198.51.100.0/24, 2001:db8:1::/48' }
 
   async function statuses(route: string, address: string): Promise<number[]> {
-    const answers = Array.from({ length: 5 }, () => told(route, address))
+    const answers = Array.from({ length: 5 }, () => rateLimitOf(route, address))
     return (await Promise.all(answers)).map(({ status }) => status).toSorted()
   }
 
-  it('lets the addresses named go on past the limit, and nobody else', async () => {
+  it('exempts the listed addresses from the limit, and no others', async () => {
     await start({ ...limited, ...tight, ...exempt })
     expect(await statuses('GET /healthz', '198.51.100.7')).toEqual([200, 200, 200, 200, 200])
     expect(await statuses('GET /healthz', '2001:db8:1::7')).toEqual([200, 200, 200, 200, 200])
-    expect(await told('GET /healthz', '198.51.100.7')).toEqual({ status: 200, left: null, policy: null })
+    expect(await rateLimitOf('GET /healthz', '198.51.100.7')).toEqual({
+      status: 200,
+      left: null,
+      policy: null,
+    })
     expect((await statuses('GET /healthz', '198.51.101.7')).at(-1)).toBe(429)
     expect((await statuses('GET /healthz', '2001:db8:2::7')).at(-1)).toBe(429)
-    // The proxy wrote the last hop: what stands before it is anybody's word.
+    // Only the last hop was written by the trusted proxy; a client can forge the ones before it.
     expect((await statuses('GET /healthz', '198.51.100.7, 203.0.113.9')).at(-1)).toBe(429)
   })
 
-  it('is not had by a header that no trusted proxy sent', async () => {
+  it('ignores a header that no trusted proxy sent', async () => {
     await start({ ...tight, ...exempt })
     expect((await statuses('GET /healthz', '198.51.100.7')).at(-1)).toBe(429)
   })
 
-  it('does not hold for the limit of auth routes', async () => {
+  it('does not exempt from the limit of auth routes', async () => {
     const auth = { SERVICE_AUTH_RATE_LIMIT_RPS: '1', SERVICE_AUTH_RATE_LIMIT_BURST: '1' }
     await start({ ...limited, ...tight, ...exempt, ...auth })
     expect((await statuses('GET /v1/auth/status', '198.51.100.7')).at(-1)).toBe(429)
@@ -103,7 +114,7 @@ describe('SERVICE_RATE_LIMIT_EXEMPT', () => {
 describe('Keep-Alive', () => {
   const secsOf = (head: string) => Number(/^Keep-Alive: timeout=(\d+)$/m.exec(head.replaceAll('\r', ''))?.[1])
 
-  it('tells a time that is over before the server closes the connection', async () => {
+  it('announces a time that ends before the server closes the connection', async () => {
     await start()
     const connections = await Promise.all(Array.from({ length: 8 }, () => RawConnection.open(server)))
     const openSecs = connections.map(async (connection, n) => {
@@ -113,15 +124,20 @@ describe('Keep-Alive', () => {
       await connection.ended()
       return (performance.now() - fromMs) / 1_000 - secsOf(text)
     })
-    // However late this process is, it sees the end later, not sooner.
+    // A delay of this process makes the measured time longer, never shorter.
     for (const spare of await Promise.all(openSecs)) expect(spare).toBeGreaterThan(1)
   })
 
-  it('stands on refusals, large answers and parts too, and not where the connection ends', async () => {
+  it('is in refusals, large answers and streamed ones too, but not if the connection ends', async () => {
     await start()
     await call(server, 'POST /v1/collections/a/records', { body: { data: { text: 'x'.repeat(50_000) } } })
-    const kept = ['/none', '/v1/collections/a/latest?limit=1', '/v1/strand/export?agent=a', '/openapi.json']
-    for (const path of kept)
+    const persistent = [
+      '/none',
+      '/v1/collections/a/latest?limit=1',
+      '/v1/strand/export?agent=a',
+      '/openapi.json',
+    ]
+    for (const path of persistent)
       expect(secsOf(await headOf(`GET ${path} HTTP/1.1\r\n${credential}\r\n`))).toBeGreaterThan(0)
     const ending = ['Connection: close\r\n', 'Connection: TE, Close\r\n', 'Host: b\r\n']
     for (const header of ending)
@@ -132,7 +148,7 @@ describe('Keep-Alive', () => {
 })
 
 describe('an answer of 507', () => {
-  it('says when to come back, on data and auth routes', async () => {
+  it('has a Retry-After, on data and auth routes', async () => {
     await start({ SERVICE_MIN_FREE_BYTES: String(Number.MAX_SAFE_INTEGER) })
     for (const route of ['POST /v1/collections/a/records', 'POST /v1/agents', 'POST /v1/ingest/a']) {
       const { status, headers } = await call(server, route, { body: { data: {} } })

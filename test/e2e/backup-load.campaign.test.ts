@@ -7,7 +7,7 @@ import { OperationSource, freeAgent } from '../../scripts/crash-loop/operations.
 import { seededRandom } from '../../scripts/crash-loop/seeded-random.mjs'
 import { rootKey } from '../../scripts/crash-loop/victim.mjs'
 import { logIn, register, tryLogin, type Account } from '../support/auth/accounts.js'
-import { ask, newAgent, scopedKey } from '../support/http/answers.js'
+import { checkedCall, newAgent, scopedKey } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { backUp, restore, startCommand } from '../support/server/backup.js'
 import { eventually } from '../support/eventually.js'
@@ -34,7 +34,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true })
 })
 
-/** Load of every kind until `stop`; the journal of what was asked and answered. */
+/** Load of every kind until `stop`, and the journal of its requests and answers. */
 class Load {
   readonly journal: Entry[] = []
   readonly #source = new OperationSource(seededRandom(7), 'load')
@@ -49,7 +49,7 @@ class Load {
     ])
   }
 
-  /** Answers so far. */
+  /** Number of answers so far. */
   get answers(): number {
     return this.journal.filter(({ answer }) => answer !== undefined).length
   }
@@ -85,19 +85,19 @@ class Load {
 
   async #erase(): Promise<void> {
     while (!this.#stopped) {
-      const { body } = await ask(server, 'POST /v1/agents/left/records', {
+      const { body } = await checkedCall(server, 'POST /v1/agents/left/records', {
         body: { data: { secret: 1 }, type: 'note' },
       })
-      await ask(server, `POST /v1/agents/left/records/${body.record_id}/erase`)
+      await checkedCall(server, `POST /v1/agents/left/records/${body.record_id}/erase`)
     }
   }
 }
 
 /**
- * The journal as one that was cut off when the backup began: what was answered by then has to be in it, the rest may be.
- * Records whose changes went on after that are left out.
+ * The journal at the beginning of the backup: what was answered by then must be in the backup, the rest may
+ * be. Records that were changed after that are left out.
  */
-function cutOff(journal: readonly Entry[], answered: ReadonlySet<Entry>): Entry[] {
+function journalAtStart(journal: readonly Entry[], answered: ReadonlySet<Entry>): Entry[] {
   const moved = new Set(
     journal.filter((entry) => !answered.has(entry)).map(({ operation }) => operation.target?.hash),
   )
@@ -106,7 +106,7 @@ function cutOff(journal: readonly Entry[], answered: ReadonlySet<Entry>): Entry[
     .map((entry) => (answered.has(entry) ? entry : { operation: entry.operation }))
 }
 
-describe('a backup that is made while everything goes on', { timeout: 180_000 }, () => {
+describe('a backup under load', { timeout: 180_000 }, () => {
   let load: Load
   let answered: Set<Entry>
   let ada: Account
@@ -123,25 +123,25 @@ describe('a backup that is made while everything goes on', { timeout: 180_000 },
     eve = await registerIn(server, 'acme', 'eve@example.com')
     ;({ key } = await scopedKey(server, ['records:read']))
     const body = { data: { secret: 'erased-before-the-backup' }, type: 'note' }
-    erased = (await ask(server, 'POST /v1/agents/left/records', { body })).body.record_id
-    await ask(server, `POST /v1/agents/left/records/${erased}/erase`)
+    erased = (await checkedCall(server, 'POST /v1/agents/left/records', { body })).body.record_id
+    await checkedCall(server, `POST /v1/agents/left/records/${erased}/erase`)
     load = new Load()
     await eventually(() => load.answers > 200)
   })
 
-  it('ends well, shows how far it is and leaves the server answering', async () => {
+  it('succeeds, shows its progress and does not block the server', async () => {
     answered = new Set(load.journal.filter(({ answer }) => answer !== undefined))
     const before = load.answers
     const { code, stdout, stderr } = await backUp(server.dataDir, join(directory, 'copy'))
     expect([code, stderr.replaceAll(/^(copied|verified|took) .*\n/gm, '')]).toEqual([0, ''])
-    expect(stdout).toMatch(/^BACKED UP \d+ records of \d+ agents to /)
+    expect(stdout).toMatch(/^Backed up \d+ records of \d+ agents to /)
     expect(load.answers).toBeGreaterThan(before)
     await load.stop()
     expect(load.journal.filter(({ answer }) => (answer?.status ?? 0) >= 300)).toEqual([])
     expect(server.stderr()).toBe('')
   })
 
-  it('holds files that only their owner reads, and nothing that was erased', () => {
+  it('contains files that only their owner can read, and no erased body', () => {
     const copy = join(directory, 'copy')
     const files = readdirSync(copy, { recursive: true, encoding: 'utf8' }).sort()
     const shards = [0, 1, 2].flatMap((shard) => [`shard-${shard}`, `shard-${shard}/data.mdb`])
@@ -156,54 +156,57 @@ describe('a backup that is made while everything goes on', { timeout: 180_000 },
     }
   })
 
-  it('makes a data directory on which everything is there that was answered before it began', async () => {
+  it('restores a data directory with everything that was answered before the backup began', async () => {
     const dataDir = join(directory, 'restored')
     const { code, stdout, stderr } = await restore(join(directory, 'copy'), dataDir)
     expect([code, stderr.replaceAll(/^(copied|verified|took) .*\n/gm, '')]).toEqual([0, ''])
-    expect(stdout).toMatch(/^RESTORED \d+ records of \d+ agents to /)
+    expect(stdout).toMatch(/^Restored \d+ records of \d+ agents to /)
     await server.halt()
     restored = await startAuthServer({
       dataDir,
       env: { SERVICE_ROOT_API_KEY: rootKey, SERVICE_LOG_INTERVAL_SECS: '0' },
     })
-    const journal = cutOff(load.journal, answered)
+    const journal = journalAtStart(load.journal, answered)
     const { faults, records } = await new Checker().check(restored.url, { journal, whole: true })
     expect(faults).toEqual([])
     expect(records).toBeGreaterThan(200)
   })
 
-  it('lets users sign in again, in each namespace, and keys reach what they did', async () => {
+  it('lets users sign in again in each namespace, and keys have the same permissions', async () => {
     for (const account of [ada, eve]) {
       const base = account === ada ? '/v1/auth' : '/v1/organisms/acme/auth'
-      expect((await ask(restored, `GET ${base}/me`, { key: account.token })).status).toBe(401)
+      expect((await checkedCall(restored, `GET ${base}/me`, { key: account.token })).status).toBe(401)
       const { email, password } = account
-      const { body } = await ask(restored, `POST ${base}/login`, { body: { email, password }, key: null })
-      const me = await ask(restored, `GET ${base}/me`, { key: body.token })
+      const { body } = await checkedCall(restored, `POST ${base}/login`, {
+        body: { email, password },
+        key: null,
+      })
+      const me = await checkedCall(restored, `GET ${base}/me`, { key: body.token })
       expect([me.status, me.body.email]).toEqual([200, email])
       const again = { body: { refresh_token: body.refresh_token }, key: null }
-      expect((await ask(restored, `POST ${base}/refresh`, again)).status).toBe(200)
+      expect((await checkedCall(restored, `POST ${base}/refresh`, again)).status).toBe(200)
     }
     await logIn(restored, ada)
     expect((await tryLogin(restored, ada.email, 'a wrong password')).status).toBe(401)
     expect((await tryLogin(restored, eve.email, eve.password)).status).toBe(401)
-    expect((await ask(restored, 'GET /v1/agents/left/head', { key })).status).toBe(200)
-    expect((await ask(restored, 'GET /v1/organisms/acme')).body.agents).toContain('acme::desk')
+    expect((await checkedCall(restored, 'GET /v1/agents/left/head', { key })).status).toBe(200)
+    expect((await checkedCall(restored, 'GET /v1/organisms/acme')).body.agents).toContain('acme::desk')
   })
 
-  it('lets every agent write on, edges and erasures being as they were', async () => {
+  it('lets every agent continue to write, with the same edges and erasures', async () => {
     for (const agent of ['left', 'acme::desk']) {
-      const written = await ask(restored, `POST /v1/agents/${agent}/records`, {
+      const written = await checkedCall(restored, `POST /v1/agents/${agent}/records`, {
         body: { data: { n: 1 }, type: 'note' },
       })
       expect(written.status).toBe(201)
     }
-    const { body } = await ask(restored, `GET /v1/agents/left/records/${erased}`)
+    const { body } = await checkedCall(restored, `GET /v1/agents/left/records/${erased}`)
     expect(body).toMatchObject({ erased: true, payload: null })
     const outbound = await edgesOf(restored, 'left', { direction: 'out' })
     expect(await edgesOf(restored, 'right', { direction: 'in' })).toEqual(outbound)
   })
 
-  it('claims every key that an agent has, so that no other takes it', async () => {
+  it('reserves the key of every agent, so that no other agent can take it', async () => {
     const own = load.journal.filter((entry) => answered.has(entry) && entry.operation.kind === 'agent')
     const seeds = own.flatMap(({ operation }) => {
       const { seed_hex: seed } = JSON.parse(operation.request.body ?? '{}')
@@ -212,13 +215,13 @@ describe('a backup that is made while everything goes on', { timeout: 180_000 },
     expect(seeds.length).toBeGreaterThan(0)
     for (const [index, seed] of seeds.slice(0, 10).entries()) {
       const body = { name: `thief-${index}`, zone: 'free', seed_hex: seed }
-      expect((await ask(restored, 'POST /v1/agents', { body })).body.code).toBe('key_in_use')
+      expect((await checkedCall(restored, 'POST /v1/agents', { body })).body.code).toBe('key_in_use')
     }
   })
 
-  it('can be made of the restored directory, and tells the same heads as long as nothing is written', async () => {
+  it('can be made of the restored directory, with the same heads root if nothing was written', async () => {
     const roots = [1, 2].map(async (number) => {
-      // The second asks while the first may still be copying.
+      // The second backup may be requested while the first one is being copied.
       const target = join(directory, `again-${number}`)
       const ended = await backUp(restored.dataDir, target)
       return { ...ended, root: /heads root +([0-9a-f]{64})/.exec(ended.stdout)?.[1] }
@@ -239,11 +242,11 @@ describe('a backup that is made while everything goes on', { timeout: 180_000 },
     const { code, stderr } = await ended
     expect([code, stderr]).toEqual([1, expect.stringContaining('Interrupted')])
     expect(existsSync(target)).toBe(false)
-    expect((await ask(restored, 'GET /readyz', { key: null })).status).toBe(200)
+    expect((await checkedCall(restored, 'GET /readyz', { key: null })).status).toBe(200)
   })
 
-  it('is given up by the server when the command is killed, and can be made anew', async () => {
-    // The server may still be at the one that was interrupted, and makes one at a time.
+  it('is aborted by the server when the command is killed, and can be made again', async () => {
+    // The server makes one backup at a time, and may still be busy with the interrupted one.
     await eventually(async () => (await backUp(restored.dataDir, join(directory, 'before'))).code === 0)
     const target = join(directory, 'killed')
     const { process: child, ended } = startCommand(['backup', target], { SERVICE_DATA_DIR: restored.dataDir })
@@ -252,7 +255,7 @@ describe('a backup that is made while everything goes on', { timeout: 180_000 },
     await ended
     const dataDir = join(directory, 'of-killed')
     const refused = await restore(target, dataDir)
-    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('it is no backup')])
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('it is not a backup')])
     expect(existsSync(dataDir)).toBe(false)
     expect((await backUp(restored.dataDir, target)).code).toBe(78)
     let code: number | null = null
@@ -265,13 +268,13 @@ describe('a backup that is made while everything goes on', { timeout: 180_000 },
     expect(code).toBe(0)
   })
 
-  it('fails, and nothing is left of it, when the server is killed meanwhile', async () => {
+  it('fails and leaves no files when the server is killed during the backup', async () => {
     const target = join(directory, 'orphaned')
     const { ended } = startCommand(['backup', target], { SERVICE_DATA_DIR: restored.dataDir })
     await eventually(() => existsSync(join(target, 'shard-0')))
     await restored.halt('SIGKILL')
     const { code } = await ended
-    // It may have come to the copies before; then it has verified them.
+    // The copies may have been complete before the kill; then the backup has verified them.
     expect(existsSync(join(target, 'manifest.json'))).toBe(code === 0)
     expect(existsSync(target)).toBe(code === 0)
   })

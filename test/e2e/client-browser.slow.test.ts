@@ -9,17 +9,23 @@ import { call } from '../support/server/server.js'
 import { type StaticServer, startStaticServer } from '../support/server/static-server.js'
 
 declare global {
-  /** The client in the page. */
+  /** The client module in the page. */
   var strandfast: typeof import('../../src/client/index.js')
-  /** What a subscription of the page has seen. */
+  /** The sequence numbers that a subscription of the page has received. */
   var seenSeqs: number[]
 }
 
-/** The page imports the client by itself: what is sent to it as text can hold no import. */
+/**
+ * The page imports the client itself, because a function that is sent to the page as text cannot contain an
+ * import.
+ */
 const PAGE = `<!doctype html>
 <script type="module">import * as client from '/packages/client/dist/index.js'; globalThis.strandfast = client</script>`
 
-/** Runs a function in the page. It is sent as text, so it may use nothing but the client and what is given. */
+/**
+ * The argument of functions that run in the page. They are sent as text, so they can use only the client and
+ * this argument.
+ */
 type InPage = { url: string; apiKey: string }
 
 describe.skipIf(noBrowser)('the client in a browser', () => {
@@ -71,7 +77,7 @@ describe.skipIf(noBrowser)('the client in a browser', () => {
     })
   })
 
-  it('checks by itself where a strand stands by the server log, and that the log only grew', async () => {
+  it('checks the logged head of a strand, and that the log has only grown', async () => {
     await eventually(async () => (await call(service, 'GET /v1/log/proof?agent=default')).status === 200)
     const seen = await page.evaluate(async (options) => {
       const { ServiceClient, verifyConsistency, verifyLoggedHead } = strandfast
@@ -93,7 +99,7 @@ describe.skipIf(noBrowser)('the client in a browser', () => {
     const seen = await page.evaluate(async (options) => {
       const { NotFoundError, ServiceClient } = strandfast
       try {
-        await new ServiceClient(options).agent('nobody').head()
+        await new ServiceClient(options).agent('unknown').head()
         return undefined
       } catch (error) {
         if (!(error instanceof NotFoundError)) throw error
@@ -103,7 +109,7 @@ describe.skipIf(noBrowser)('the client in a browser', () => {
     expect(seen).toEqual({ code: 'agent_not_found', hasRequestId: true })
   })
 
-  it('ingests in chunks, as no browser streams a request over HTTP/1.1', async () => {
+  it('ingests in chunks, because browsers cannot stream a request over HTTP/1.1', async () => {
     const summary = await page.evaluate(async (options) => {
       const { ServiceClient } = strandfast
       const client = new ServiceClient(options)
@@ -118,11 +124,11 @@ describe.skipIf(noBrowser)('the client in a browser', () => {
     expect(summary).toMatchObject({ accepted: 30_000, rejected: 0, first_seq: 1, last_seq: 30_000 })
   })
 
-  it('streams, is cut off, and comes back without a gap or a double', async () => {
+  it('reconnects an interrupted stream without a gap or a duplicate', async () => {
     const seen = await page.evaluate(async (options) => {
       const { ServiceClient } = strandfast
       let connections = 0
-      // Cuts the first connection once it has brought a record.
+      // Interrupts the first connection after it has delivered a record.
       const cuttingFetch: typeof fetch = async (input, init) => {
         const response = await fetch(input, init)
         connections += 1
@@ -161,7 +167,7 @@ describe.skipIf(noBrowser)('the client in a browser', () => {
     expect(seen).toEqual({ seqs: [1, 2, 3, 4], connections: 2 })
   })
 
-  it('streams on when the server has stopped and started again, each record once', async () => {
+  it('continues a stream after a restart of the server, with each record once', async () => {
     const writer = new ServiceClient(access).collection('restarted')
     await writer.writeBatch([{ n: 1 }, { n: 2 }])
     const opened = page.evaluate(
@@ -184,7 +190,7 @@ describe.skipIf(noBrowser)('the client in a browser', () => {
     expect(await page.evaluate(() => seenSeqs)).toEqual([1, 2, 3, 4, 5])
   })
 
-  it('opens a native EventSource with a ticket, and again from where it was, and no other stream', async () => {
+  it('opens a native EventSource with a ticket and reopens it from its cursor, but opens no other stream', async () => {
     const seen = await page.evaluate(async (options) => {
       const client = new strandfast.ServiceClient(options)
       await client.collection('native').writeBatch([{ n: 1 }, { n: 2 }])
@@ -219,8 +225,8 @@ describe.skipIf(noBrowser)('the client in a browser', () => {
   it('signs up, reads the user, refreshes and signs out across origins', async () => {
     const seen = await page.evaluate(async ({ url }) => {
       const { auth } = new strandfast.ServiceClient({ url })
-      const heard: boolean[] = []
-      auth.onSessionChange((session) => void heard.push(session !== undefined))
+      const sessions: boolean[] = []
+      auth.onSessionChange((session) => void sessions.push(session !== undefined))
       const credentials = { email: 'alice@example.org', password: 'nine slow herons by the weir' }
       const { token } = await auth.register(credentials)
       const { email } = await auth.me()
@@ -228,7 +234,7 @@ describe.skipIf(noBrowser)('the client in a browser', () => {
       const refreshed = await auth.refresh()
       const { logged_out } = await auth.logout()
       const code = await auth.me().catch((error: { code?: string }) => error.code)
-      return { email, user_metadata, isNew: refreshed.token !== token, logged_out, code, heard }
+      return { email, user_metadata, isNew: refreshed.token !== token, logged_out, code, sessions }
     }, access)
     expect(seen).toEqual({
       email: 'alice@example.org',
@@ -236,25 +242,25 @@ describe.skipIf(noBrowser)('the client in a browser', () => {
       isNew: true,
       logged_out: true,
       code: 'unauthorized',
-      heard: [true, true, false],
+      sessions: [true, true, false],
     })
   })
 
-  it('gets nothing from an origin that is not allowed', async () => {
-    const stranger = await browser.newPage()
-    // The same pages by another name are another origin.
-    await stranger.goto(`${pages.origin.replace('127.0.0.1', 'localhost')}/`)
-    const seen = await stranger.evaluate(async (options) => {
+  it('gets no answer for an origin that is not allowed', async () => {
+    const otherPage = await browser.newPage()
+    // The same pages at another host name have another origin.
+    await otherPage.goto(`${pages.origin.replace('127.0.0.1', 'localhost')}/`)
+    const seen = await otherPage.evaluate(async (options) => {
       const { NetworkError, ServiceClient } = strandfast
       const client = new ServiceClient({ ...options, timeoutMs: 50 })
       const failure = await client.listAgents().catch((error: unknown) => error)
       return { alive: await client.ping(), blocked: failure instanceof NetworkError }
     }, access)
-    await stranger.close()
+    await otherPage.close()
     expect(seen).toEqual({ alive: false, blocked: true })
   })
 
-  it('exports and verifies by WebCrypto, and finds a changed record', async () => {
+  it('exports and verifies with WebCrypto, and finds a changed record', async () => {
     const seen = await page.evaluate(async (options) => {
       const { ServiceClient } = strandfast
       const client = new ServiceClient(options)

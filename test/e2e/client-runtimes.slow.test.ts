@@ -17,15 +17,15 @@ type Runtime = [name: 'node' | 'bun' | 'deno', version: string, args: string[]]
 const runtimes: Runtime[] = [
   ...Object.values(nodeVersions).map((version): Runtime => ['node', version, []]),
   ['bun', '1.4.5', ['run']],
-  // Nothing but the network: the client reads neither files nor the environment.
+  // Only the network is allowed: the client reads neither files nor the environment.
   ['deno', '2.9.6', ['run', '--quiet', '--no-prompt', '--allow-net=127.0.0.1']],
 ]
 
-// The first run on a machine fetches them.
+// The first run on a machine downloads the runtimes.
 const timeout = 240_000
 
 describe.skipIf(leftOut(noOtherRuntime))('the client', { timeout }, () => {
-  it.each(runtimes)('does all on %s %s', async (name, version, args) => {
+  it.each(runtimes)('works on %s %s', async (name, version, args) => {
     const server = await startServer()
     try {
       const call = [...args, session, server.url, server.rootKey]

@@ -20,12 +20,12 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true })
 })
 
-/** What the control socket answers to some bytes, until it ends the connection. */
+/** The answer of the control socket to some bytes, until it closes the connection. */
 async function answerTo(text: string): Promise<string> {
   const socket = connect(join(server.dataDir, 'control.sock'))
   let answer = ''
   socket.on('data', (bytes) => (answer += String(bytes)))
-  // The server hangs up on what is too long.
+  // The server closes the connection if a request is too long.
   socket.on('error', () => {})
   socket.write(text)
   await new Promise((resolve) => socket.once('close', resolve))
@@ -37,22 +37,22 @@ function bytesOf(file: string): number {
 }
 
 describe('the control socket', { timeout: 180_000 }, () => {
-  it('is the owner alone to use', () => {
+  it('can be used by its owner only', () => {
     expect(statSync(join(server.dataDir, 'control.sock')).mode & 0o077).toBe(0)
   })
 
-  it('refuses what makes no sense, and a copy of another number of shards', async () => {
+  it('refuses malformed requests, and a copy of another number of shards', async () => {
     const one = join(directory, 'one')
     mkdirSync(one)
     for (const request of ['nonsense', '{}', JSON.stringify({ copy_to: [one] })]) {
       expect(JSON.parse(await answerTo(`${request}\n`))).toEqual({
-        failed: expect.stringContaining('makes no sense'),
+        failed: expect.stringContaining('does not know this request'),
       })
     }
     expect(await answerTo('x'.repeat(1_000_000))).toBe('')
   })
 
-  it('says why it cannot copy, and the server goes on', async () => {
+  it('reports why it cannot copy, and the server continues', async () => {
     const request = JSON.stringify({ copy_to: ['/nowhere/0', '/nowhere/1'] })
     const lines = (await answerTo(`${request}\n`)).trimEnd().split('\n')
     expect(JSON.parse(lines.at(-1) ?? '')).toEqual({ failed: expect.stringContaining('/nowhere/0') })
@@ -62,8 +62,8 @@ describe('the control socket', { timeout: 180_000 }, () => {
     expect((await backUp(server.dataDir, join(directory, 'after'))).code).toBe(0)
   })
 
-  it('gives up a copy whose directories are removed, and the server goes on', async () => {
-    // This once ended the whole process: the copy's free space was looked up in a timer.
+  it('aborts a copy whose directories are removed, and the server continues', async () => {
+    // Regression: a timer that read the free space for the copy ended the process.
     const raw = `${JSON.stringify({ text: 'x'.repeat(400) })}\n`.repeat(60_000)
     const headers = { 'content-type': 'application/x-ndjson' }
     await call(server, 'POST /v1/ingest/big?signing=group', { raw, headers })
@@ -73,38 +73,38 @@ describe('the control socket', { timeout: 180_000 }, () => {
       const to = [0, 1].map((shard) => join(copy, String(shard)))
       for (const path of to) mkdirSync(path, { recursive: true })
       const answered = answerTo(`${JSON.stringify({ copy_to: to })}\n`)
-      // In the middle of a store: a folder that goes while LMDB opens a file there can end the process
-      // (docs/upstream/lmdb-failed-open.md), which is why the command waits for the server before it removes one.
+      // In the middle of a store: removing a directory while LMDB opens a file in it can end the process
+      // (docs/upstream/lmdb-failed-open.md), so the command waits for the server before it removes one.
       await eventually(() => to.some((path) => bytesOf(join(path, 'data.mdb')) > 1_000_000))
       rmSync(copy, { recursive: true })
       answers.push((await answered).trimEnd().split('\n').at(-1) ?? '')
       expect((await call(server, 'GET /readyz', { key: null })).status).toBe(200)
     }
-    expect(answers.join('\n')).toContain('free space cannot be told')
+    expect(answers.join('\n')).toContain('free space cannot be read')
     expect(server.stderr()).toBe('')
   })
 
-  it('ends when a copy that was interrupted has been given up: nothing of it is open then', async () => {
+  it('closes the connection of an interrupted copy only after all its files are closed', async () => {
     const isOpen = (path: string) =>
       readdirSync(`/proc/${server.process.pid}/fd`).some((fd) => targetOf(fd).startsWith(path))
     const targetOf = (fd: string) => {
       try {
         return readlinkSync(`/proc/${server.process.pid}/fd/${fd}`)
       } catch {
-        // Closed since it was listed.
+        // The descriptor was closed after it was listed.
         return ''
       }
     }
     let wasOpen = 0
     for (let round = 0; round < 12; round++) {
-      const copy = join(directory, `given-up-${round}`)
+      const copy = join(directory, `aborted-${round}`)
       const to = [0, 1].map((shard) => join(copy, String(shard)))
       for (const path of to) mkdirSync(path, { recursive: true })
       const socket = connect({ path: join(server.dataDir, 'control.sock'), allowHalfOpen: true })
       const closed = new Promise((resolve) => socket.once('close', resolve))
       socket.resume()
       socket.write(`${JSON.stringify({ copy_to: to })}\n`)
-      // LMDB opens its lock file first: this is in the middle of the opening, the first store or the second.
+      // LMDB opens its lock file first, so this is while the first or the second store is being opened.
       await eventually(() => existsSync(join(copy, String(round % 2), 'lock.mdb')))
       if (isOpen(copy)) wasOpen++
       socket.end()
@@ -116,7 +116,7 @@ describe('the control socket', { timeout: 180_000 }, () => {
     expect(wasOpen).toBeGreaterThan(0)
   })
 
-  it('does not keep a server from stopping for which somebody holds it open', async () => {
+  it('does not keep a server from stopping while a client holds a connection open', async () => {
     const socket = connect(join(server.dataDir, 'control.sock'))
     socket.on('error', () => {})
     await new Promise((resolve) => socket.once('connect', resolve))
@@ -124,7 +124,7 @@ describe('the control socket', { timeout: 180_000 }, () => {
     server = await startServer({ dataDir: server.dataDir })
   })
 
-  it('goes with the server, and comes back behind one that was killed', async () => {
+  it('is removed when the server stops, and replaced after a kill', async () => {
     const { dataDir } = server
     await server.halt()
     expect(existsSync(join(dataDir, 'control.sock'))).toBe(false)

@@ -10,7 +10,8 @@ import { noPostgres } from '../support/postgres/postgres.js'
 import { startServer, type TestServer } from '../support/server/server.js'
 
 /*
- * The files of deploy/ and compose.yaml: what they name exists, and the programs that read them find nothing wrong.
+ * The files in deploy/ and compose.yaml: whatever they refer to exists, and the programs that read them
+ * accept them.
  */
 
 const rules = 'deploy/prometheus/alerts.yml'
@@ -33,7 +34,8 @@ let metrics = ''
 let cluster: ClusterOfOne | undefined
 
 beforeAll(async () => {
-  // A PostgreSQL that never answers, so that the metrics of the sink are there; and a node of a cluster has all others.
+  // The PostgreSQL address never responds, but makes the metrics of the sink exist; a node of a cluster has
+  // all other metrics.
   const env = { SERVICE_INGEST_POSTGRES_URL: 'postgres://x@127.0.0.1:1/x' }
   if (noPostgres) server = await startServer({ env })
   else {
@@ -49,10 +51,10 @@ afterAll(async () => {
 })
 
 const histogramParts = ['_bucket', '_sum', '_count']
-/** What only grows, by the end of its name. */
+/** The names of counters end like this. */
 const counted = /_(total|bucket|sum|count)$/
 
-/** The names and the labels that an expression of PromQL asks for. */
+/** The names of the metrics in a PromQL expression. */
 function metricsOf(expression: string): string[] {
   const names = expression.match(/\b(?:strandfast|nodejs|process)_[a-z0-9_]+/g) ?? []
   return noPostgres ? names.filter((name) => !name.startsWith('strandfast_cluster_')) : names
@@ -74,7 +76,7 @@ describe('alert rules and dashboard', () => {
   it.each([
     ['alert rules', expressionsOfRules, 11],
     ['dashboard', expressionsOfDashboard, 18],
-  ])('name metrics that the server has: %s', (_what, read, least) => {
+  ])('use metrics that the server has: %s', (_what, read, least) => {
     const expressions = read()
     const names = expressions.flatMap(metricsOf)
     expect(names.length).toBeGreaterThanOrEqual(least)
@@ -84,14 +86,14 @@ describe('alert rules and dashboard', () => {
       ),
     )
     expect(names.filter((name) => !known.has(name))).toEqual([])
-    // Every metric that counts is read as a rate or an increase, and no other is.
+    // Counters, and only counters, are read as a rate or an increase.
     for (const text of expressions) {
       const read = [...text.matchAll(/(rate|increase)\((\w+)/g)].map(([, , name = '']) => name)
       expect([text, read]).toEqual([text, metricsOf(text).filter((name) => counted.test(name))])
     }
   })
 
-  it.skipIf(leftOut(missing('promtool', 'prometheus')))('pass promtool, as the metrics do', () => {
+  it.skipIf(leftOut(missing('promtool', 'prometheus')))('pass promtool, and so do the metrics', () => {
     expect(run('promtool', ['check', 'rules', rules])).toMatchObject({ status: 0 })
     expect(run('promtool', ['check', 'config', 'deploy/prometheus/prometheus.yml'])).toMatchObject({
       status: 0,
@@ -108,7 +110,7 @@ describe('alert rules and dashboard', () => {
 describe('compose.cluster.yaml', () => {
   const compose = readFileSync('compose.cluster.yaml', 'utf8')
 
-  it('mounts files that are here, publishes its ports on this machine alone, and each once', () => {
+  it('mounts existing files, and publishes each port once, on loopback only', () => {
     const mounts = [...compose.matchAll(/- \.\/(\S+?):\S+?:ro$/gm)].map(([, from = '']) => from)
     expect(mounts).toHaveLength(3)
     for (const from of mounts) expect(existsSync(from), from).toBe(true)
@@ -117,7 +119,7 @@ describe('compose.cluster.yaml', () => {
     for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/)
   })
 
-  it('sets what there is, and what each node needs', () => {
+  it('sets existing settings, including those that each node needs', () => {
     const names = [...compose.matchAll(/^ +(SERVICE_\w+):/gm)].map(([, name = '']) => name)
     const known = new Set<string>(Object.values(settings).map(({ name }) => name))
     expect(names.filter((name) => !known.has(name))).toEqual([])
@@ -126,17 +128,20 @@ describe('compose.cluster.yaml', () => {
     expect(names.filter((name) => name === 'SERVICE_CLUSTER_NODE')).toHaveLength(3)
   })
 
-  it.skipIf(leftOut(missing('haproxy', 'haproxy', '-v')))('has a balancer that HAProxy takes', () => {
-    // Names of the other containers are looked up when they are there.
-    const text = readFileSync('deploy/haproxy/haproxy.cfg', 'utf8').replaceAll(/node-\d:/g, '127.0.0.1:')
-    const file = join(mkdtempSync(join(tmpdir(), 'strandfast-haproxy-')), 'haproxy.cfg')
-    writeFileSync(file, text)
-    const checked = run('haproxy', ['-c', '-f', file])
-    rmSync(dirname(file), { recursive: true })
-    expect(checked).toMatchObject({ status: 0 })
-  })
+  it.skipIf(leftOut(missing('haproxy', 'haproxy', '-v')))(
+    'has a load balancer configuration that HAProxy accepts',
+    () => {
+      // The host names of the other containers cannot be resolved here.
+      const text = readFileSync('deploy/haproxy/haproxy.cfg', 'utf8').replaceAll(/node-\d:/g, '127.0.0.1:')
+      const file = join(mkdtempSync(join(tmpdir(), 'strandfast-haproxy-')), 'haproxy.cfg')
+      writeFileSync(file, text)
+      const checked = run('haproxy', ['-c', '-f', file])
+      rmSync(dirname(file), { recursive: true })
+      expect(checked).toMatchObject({ status: 0 })
+    },
+  )
 
-  it('has scripts that sh takes', () => {
+  it('has scripts that sh accepts', () => {
     for (const name of ['primary.sh', 'standby.sh'])
       expect(run('sh', ['-n', join('deploy/postgres', name)])).toEqual({ status: 0, text: '' })
   })
@@ -145,7 +150,7 @@ describe('compose.cluster.yaml', () => {
 describe('compose.yaml', () => {
   const compose = readFileSync('compose.yaml', 'utf8')
 
-  it('mounts folders that are here, and Grafana finds its dashboard and Prometheus in them', () => {
+  it('mounts existing directories, in which Grafana finds its dashboard and its Prometheus', () => {
     const mounts = [...compose.matchAll(/- \.\/(\S+?):(\S+?):ro$/gm)]
     expect(mounts).toHaveLength(3)
     for (const [, from = ''] of mounts) expect(existsSync(from), from).toBe(true)
@@ -156,7 +161,7 @@ describe('compose.yaml', () => {
     expect(compose).toContain(`${folder}/strandfast.json`)
   })
 
-  it('publishes every port on this machine alone', () => {
+  it('publishes every port on loopback only', () => {
     const ports = [...compose.matchAll(/ports: \['([^']+)'\]/g)].map(([, port]) => port)
     expect(ports).toHaveLength(3)
     for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/)
@@ -164,7 +169,7 @@ describe('compose.yaml', () => {
 })
 
 describe.skipIf(leftOut(missing('systemd-analyze', 'systemd')))('the systemd unit', () => {
-  it('verifies, but for the programs that a machine has or has not', () => {
+  it('passes systemd-analyze verify, except for programs that this machine lacks', () => {
     const { text } = run('systemd-analyze', ['verify', unit])
     const about = text.split('\n').filter((line) => line.includes('strandfast.service'))
     expect(about.filter((line) => !/is not executable|Failed to resolve|network-online/.test(line))).toEqual(
@@ -172,7 +177,7 @@ describe.skipIf(leftOut(missing('systemd-analyze', 'systemd')))('the systemd uni
     )
   })
 
-  it('is exposed by less than 2 of 10', () => {
+  it('has an exposure below 2 of 10', () => {
     const { status, text } = run('systemd-analyze', ['security', '--offline=true', '--threshold=20', unit])
     expect(text).toMatch(/Overall exposure level for strandfast\.service: [01]\.\d OK/)
     expect(status).toBe(0)

@@ -13,7 +13,7 @@ import { type TestServer, call, startServer, testRootKey } from '../support/serv
 
 const folder = join(import.meta.dirname, '../../dist/program/docs')
 
-/** The page shows an auth route once and tells of its twins of organisms in words. */
+/** The page shows an auth route once, and mentions the same route of organisms in its text. */
 const routes = allRoutes('default').filter(
   (route) => route.kind !== 'auth' || rootPathOf(route) === undefined,
 )
@@ -23,7 +23,7 @@ describe.skipIf(noBrowser)('the documentation page', () => {
   let browser: Browser
   let context: BrowserContext
   let page: Page
-  let asked: Request[]
+  let requests: Request[]
   let complaints: string[]
   let complaintsAllowed: string
 
@@ -37,16 +37,16 @@ describe.skipIf(noBrowser)('the documentation page', () => {
   })
 
   const open = async (options: Parameters<Browser['newContext']>[0]) => {
-    asked = []
+    requests = []
     complaints = []
     complaintsAllowed = 'status of 401'
     context = await browser.newContext(options)
     await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: service.url })
     page = await context.newPage()
-    page.on('request', (request) => asked.push(request))
+    page.on('request', (request) => requests.push(request))
     page.on('pageerror', (error) => complaints.push(error.message))
     page.on('console', (message) => {
-      // The browser reports each refused request here; a refusal is what some tests ask for.
+      // The browser reports each refused request here, and some tests provoke refusals.
       if (message.type() === 'error' && !message.text().includes(complaintsAllowed))
         complaints.push(message.text())
     })
@@ -81,7 +81,7 @@ describe.skipIf(noBrowser)('the documentation page', () => {
       path: route.path.replaceAll(/:(\w+)/g, '{$1}'),
       method: route.method === 'del' ? 'delete' : route.method,
     }))
-    const byId = (one: { id: string }, other: { id: string }) => one.id.localeCompare(other.id)
+    const byId = (a: { id: string }, b: { id: string }) => a.id.localeCompare(b.id)
     expect(shown.sort(byId)).toEqual(expected.sort(byId))
     const links = await page
       .locator('nav a')
@@ -89,8 +89,8 @@ describe.skipIf(noBrowser)('the documentation page', () => {
     for (const { id } of expected) expect(links.filter((href) => href === `#${id}`)).toEqual([`#${id}`])
   })
 
-  it('asks for its own files and the document, nothing of another host, and stays small', () => {
-    const addresses = asked.map((request) => request.url()).filter((url) => !url.startsWith('data:'))
+  it('requests only its own files and the document, from no other host, and is small', () => {
+    const addresses = requests.map((request) => request.url()).filter((url) => !url.startsWith('data:'))
     const kinds = addresses.map((url) => url.replace(service.url, '').replace(/^(\/docs\/\w+)-\w+/, '$1'))
     expect(kinds.sort()).toEqual(['/docs', '/docs/main.js', '/docs/style.css', '/openapi.json'])
     // A browser loads each file by brotli; the folder has them by gzip too.
@@ -100,7 +100,7 @@ describe.skipIf(noBrowser)('the documentation page', () => {
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(30_000)
   })
 
-  it('resolves references: members of members stand in the table of the answer', async () => {
+  it('resolves references: the table of the answer contains nested members', async () => {
     const table = operation('postAgentQuery').locator('.answers table').first()
     const members = await table.locator('td.member code').allTextContents()
     expect(members).toEqual(expect.arrayContaining(['records', 'payload', 'signature', 'next_cursor']))
@@ -113,18 +113,18 @@ describe.skipIf(noBrowser)('the documentation page', () => {
     ])
   })
 
-  it('finds operations by the words typed behind /, and shows all again on Escape', async () => {
+  it('finds operations by words after /, and shows all again on Escape', async () => {
     await page.keyboard.press('/')
     await page.keyboard.type('restore')
     expect(await page.locator('article:visible').count()).toBe(1)
     expect(await page.locator('nav a:visible').count()).toBe(1)
     await page.keyboard.type(' nothing of this kind')
-    await page.getByText('No operation fits').waitFor()
+    await page.getByText('No operations match').waitFor()
     await page.keyboard.press('Escape')
     expect(await page.locator('article:visible').count()).toBe(routes.length)
   })
 
-  it('copies a curl line that carries no key', async () => {
+  it('copies a curl command without the key', async () => {
     await page.getByLabel('API key', { exact: true }).fill(testRootKey)
     await operation('postAgentRecords').getByRole('button', { name: 'Copy' }).first().click()
     const copied = await page.evaluate(() => navigator.clipboard.readText())
@@ -133,7 +133,7 @@ describe.skipIf(noBrowser)('the documentation page', () => {
     expect(copied).not.toContain(testRootKey)
   })
 
-  it('sends what stands in the form, with the key, and shows status, headers and body', async () => {
+  it('sends the values of the form with the key, and shows status, headers and body', async () => {
     await call(service, 'POST /v1/agents', { body: { name: 'doors', zone: 'free' } })
     await page.getByLabel('API key', { exact: true }).fill(testRootKey)
     const article = operation('postAgentRecords')
@@ -152,7 +152,7 @@ describe.skipIf(noBrowser)('the documentation page', () => {
     expect(await article.locator('.result pre').textContent()).toContain(records[0].content_hash)
   })
 
-  it('writes names into addresses escaped, and shows the refusal', async () => {
+  it('escapes names in addresses, and shows the refusal', async () => {
     await page.getByLabel('API key', { exact: true }).fill(testRootKey)
     const article = operation('getAgentHead')
     await article.locator('.try summary').first().click()
@@ -160,11 +160,11 @@ describe.skipIf(noBrowser)('the documentation page', () => {
     complaintsAllowed = 'status of 400'
     await article.getByRole('button', { name: 'Send' }).click()
     await article.locator('.result pre').waitFor()
-    expect(asked.at(-1)?.url()).toBe(`${service.url}/v1/agents/north%3A%3Adoor%2F%3F%23/head`)
+    expect(requests.at(-1)?.url()).toBe(`${service.url}/v1/agents/north%3A%3Adoor%2F%3F%23/head`)
     expect(await article.locator('.result pre').textContent()).toContain('validation_failed')
   })
 
-  it('shows what records hold as text, whatever it would be as HTML', async () => {
+  it('shows the content of records as text, even if it looks like HTML', async () => {
     const html = '<img src=x onerror=alert(1)>'
     await call(service, 'POST /v1/collections/html/records', { body: { data: { html } } })
     await page.getByLabel('API key', { exact: true }).fill(testRootKey)
@@ -178,8 +178,8 @@ describe.skipIf(noBrowser)('the documentation page', () => {
     expect(await page.locator('article img').count()).toBe(0)
   })
 
-  it('has a place for each code that the type of a problem points to', async () => {
-    const { body } = await call(service, 'GET /v1/agents/nobody/head')
+  it('has an anchor for each error code to which the type of a problem refers', async () => {
+    const { body } = await call(service, 'GET /v1/agents/unknown/head')
     expect(body).toMatchObject({ code: 'agent_not_found', type: '/docs#error-agent_not_found' })
     const ids = await page.locator('[id^="error-"]').evaluateAll((all) => all.map(({ id }) => id))
     expect(ids.sort()).toEqual(
@@ -197,38 +197,38 @@ describe.skipIf(noBrowser)('the documentation page', () => {
     await article.locator('.try summary').first().click()
     await article.getByRole('button', { name: 'Send' }).click()
     await article.locator('.result pre').waitFor()
-    const kept = await page.evaluate(() =>
+    const storage = await page.evaluate(() =>
       JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]),
     )
-    expect(kept).toBe('[{},{},""]')
+    expect(storage).toBe('[{},{},""]')
     await page.reload()
     expect(await page.getByLabel('API key', { exact: true }).inputValue()).toBe('')
   })
 
-  it('shows a stream while it comes, until it is stopped', async () => {
+  it('shows a stream as it arrives, until it is stopped', async () => {
     await page.getByLabel('API key', { exact: true }).fill(testRootKey)
     const article = operation('getStream')
     await article.locator('.try summary').first().click()
     await article.getByRole('button', { name: 'Send' }).click()
     await article.locator('.result pre').getByText('event: caught_up').waitFor()
-    await call(service, 'POST /v1/collections/live/records', { body: { data: { told: 'live' } } })
-    await article.locator('.result pre').getByText('"told":"live"').waitFor()
+    await call(service, 'POST /v1/collections/live/records', { body: { data: { text: 'live' } } })
+    await article.locator('.result pre').getByText('"text":"live"').waitFor()
     await article.getByRole('button', { name: 'Stop' }).click()
     await article.locator('.result').getByText('Stopped').waitFor()
     expect(await article.getByRole('button', { name: 'Send' }).isEnabled()).toBe(true)
   })
 
-  it('asks for a key when the server wants one and none was typed', async () => {
+  it('asks the user for a key when the server requires one and none was entered', async () => {
     const article = operation('getAgents')
     await article.locator('.try summary').first().click()
     await article.getByRole('button', { name: 'Send' }).click()
-    await article.getByRole('button', { name: 'Type an API key' }).click()
+    await article.getByRole('button', { name: 'Enter an API key' }).click()
     expect(await page.evaluate(() => document.activeElement?.id)).toBe('key')
-    expect(asked.at(-1)?.url()).toMatch(/\/v1\/agents(\?|$)/)
-    expect(asked.at(-1)?.headers()).not.toHaveProperty('authorization')
+    expect(requests.at(-1)?.url()).toMatch(/\/v1\/agents(\?|$)/)
+    expect(requests.at(-1)?.headers()).not.toHaveProperty('authorization')
   })
 
-  it('goes to the operation that the address names', async () => {
+  it('scrolls to the operation in the address', async () => {
     await page.goto('about:blank')
     await page.goto(`${service.url}/docs#getStrandProof`)
     await operation('getStrandProof').waitFor()
@@ -238,7 +238,7 @@ describe.skipIf(noBrowser)('the documentation page', () => {
     })
   })
 
-  it('fits a phone: nothing is wider than the screen, and the contents open by a button', async () => {
+  it('fits a phone: no element is wider than the screen, and a button opens the contents', async () => {
     await context.close()
     await open({ viewport: { width: 390, height: 844 }, colorScheme: 'dark' })
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390)
@@ -252,10 +252,10 @@ describe.skipIf(noBrowser)('the documentation page', () => {
   it.each([
     [1440, 'light'],
     [360, 'dark'],
-  ] as const)('is accessible by axe and fits, %i pixels wide and %s', async (width, colorScheme) => {
+  ] as const)('passes axe and fits, %i pixels wide and %s', async (width, colorScheme) => {
     await page.setViewportSize({ width, height: 800 })
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
-    // Some operations of each kind: axe would take minutes for all.
+    // axe would take minutes for all operations, so only some of each kind are opened.
     await page.getByLabel('Search operations').fill('records:write')
     const article = operation('postAgentRecords')
     await article.locator('.try summary').first().click()
@@ -265,7 +265,7 @@ describe.skipIf(noBrowser)('the documentation page', () => {
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width)
   })
 
-  it('has the appearance that was chosen in the console, and one way back there', async () => {
+  it('has the appearance that was chosen in the console, and one link back to it', async () => {
     const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor)
     await page.getByLabel('Appearance').selectOption('Dark')
     expect(await ground()).toBe('rgb(11, 18, 15)')
@@ -274,7 +274,7 @@ describe.skipIf(noBrowser)('the documentation page', () => {
     expect(await ground()).toBe('rgb(11, 18, 15)')
   })
 
-  it('is read and tried by the keyboard alone', async () => {
+  it('can be read and used by keyboard only', async () => {
     await page.keyboard.press('/')
     await page.keyboard.type('healthz')
     const article = operation('getHealthz')
@@ -283,7 +283,7 @@ describe.skipIf(noBrowser)('the documentation page', () => {
         if (await wanted.evaluate((element) => element === document.activeElement)) return
         await page.keyboard.press('Tab')
       }
-      throw new Error('The key Tab does not lead there')
+      throw new Error('The Tab key does not reach the element')
     }
     await tabTo(article.locator('.try summary').first())
     await page.keyboard.press('Enter')
@@ -293,7 +293,7 @@ describe.skipIf(noBrowser)('the documentation page', () => {
     expect(await article.locator('.result > p').textContent()).toContain('200 OK')
   })
 
-  it('is dark where the reader prefers it', async () => {
+  it('is dark if the reader prefers it', async () => {
     const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor)
     await page.emulateMedia({ colorScheme: 'light' })
     const light = await ground()

@@ -26,14 +26,14 @@ function run(command: string, args: string[], options: { env?: object; input?: s
 
 const knowsEd25519 = (python: string) => run(python, ['-c', 'import cryptography']).status === 0
 
-/** The one on the path, or the system's where only that has Ed25519. */
+/** A Python with Ed25519 support, from the path or the system. */
 const python = ['python3', '/usr/bin/python3'].find(knowsEd25519) ?? 'python3'
 
-/** -B: nothing is written beside the example. -S: without what was installed beside the standard library. */
+/** -B writes no files next to the example; -S excludes packages beyond the standard library. */
 const verify = (...args: string[]) => run(python, ['-B', join(examples, 'verify.py'), ...args])
 const verifyBare = (...args: string[]) => run(python, ['-B', '-S', join(examples, 'verify.py'), ...args])
 
-// Left out where there is none, but never in silence, and never where the whole suite is promised.
+// Skipped with a warning if Python is missing, but never in CI.
 const mayLeaveOut = process.env['CI'] !== 'true'
 const noPython = mayLeaveOut && run(python, ['--version']).status !== 0
 const noEd25519 = noPython || (mayLeaveOut && !knowsEd25519(python))
@@ -72,7 +72,7 @@ async function exported(agent: string): Promise<{ file: string; text: string; pu
 }
 
 describe('the example that ingests CSV', () => {
-  it('writes a record a row, with quotes, line breaks, numbers and empty cells as they are meant', async () => {
+  it('writes one record per row, and reads quotes, line breaks, numbers and empty cells correctly', async () => {
     const file = join(folder, 'readings.csv')
     const rows = [
       '\uFEFFsensor,celsius,note',
@@ -83,7 +83,7 @@ describe('the example that ingests CSV', () => {
     ]
     writeFileSync(file, rows.join('\r\n'))
     const { status, output } = ingest([file, 'csv'])
-    expect(output).toContain('3 records written to csv, 0 refused')
+    expect(output).toContain('Wrote 3 records to csv, refused 0')
     expect(status).toBe(0)
     expect(await payloadsOf('csv')).toEqual([
       { sensor: 'a', celsius: 20.5, note: 'he said "hi", twice' },
@@ -92,7 +92,7 @@ describe('the example that ingests CSV', () => {
     ])
   })
 
-  it('streams a long file from standard input into an agent that exists, and names the rows refused', async () => {
+  it('streams a long file from standard input into an existing agent, and reports refused rows', async () => {
     const rows = Array.from({ length: 20_000 }, (_, n) =>
       n === 499 ? `${n},${'x'.repeat(300_000)}` : `${n},b`,
     )
@@ -100,18 +100,18 @@ describe('the example that ingests CSV', () => {
     expect(first.status).toBe(0)
     const second = ingest(['-', 'long'], `n,text\n${rows.join('\n')}\n`)
     expect(second.output).toContain('row 500: too_large')
-    expect(second.output).toContain('19999 records written to long, 1 refused\nseq 2 to 20000')
+    expect(second.output).toContain('Wrote 19999 records to long, refused 1\nseq 2 to 20000')
     expect(second.status).toBe(1)
   })
 
-  it('refuses a file whose quotes do not close, and a call without what it needs', () => {
+  it('refuses a file with an unclosed quote, and a call without its arguments', () => {
     expect(ingest(['-', 'open'], 'a\n"b\n')).toMatchObject({ status: 1 })
     expect(ingest([])).toMatchObject({ status: 2, output: expect.stringContaining('Usage') })
   })
 })
 
 describe.skipIf(noPython)('the example that verifies in another language', () => {
-  it('finds an export of the server right, and a changed one wrong', async () => {
+  it('accepts an export of the server, and refuses a changed one', async () => {
     ingest(['-', 'proof'], 'n,name\n1,Zoë\n2,"a ""b"""\n3,c\n')
     const { file, text, publicKey } = await exported('proof')
     expect(verify(file, '--key', publicKey)).toMatchObject({
@@ -124,7 +124,7 @@ describe.skipIf(noPython)('the example that verifies in another language', () =>
     expect(found).toEqual({ status: 1, output: 'WRONG: line 4: The body is not the one committed to\n' })
   })
 
-  it('takes a withheld body for one that is not there, but never that of a record that names a key', () => {
+  it('accepts a withheld body, except of a record that names a key', () => {
     const strand = new SignedStrand().append({ withheld: true }).append({ erased: true }).append()
     const file = join(folder, 'withheld.ndjson')
     writeFileSync(file, strand.exportText())
@@ -146,17 +146,17 @@ describe.skipIf(noPython)('the example that verifies in another language', () =>
     }
   })
 
-  it('says that it checked no signature where there is no Ed25519', () => {
+  it('reports that it checked no signatures if there is no Ed25519', () => {
     const found = verifyBare(join(vectors, 'export.ndjson'))
     expect(found.status).toBe(3)
     expect(found.output).toContain('Signatures were NOT checked')
   })
 
-  it.skipIf(noEd25519)('comes to the verdict of the frozen vectors on some exports', () => {
+  it.skipIf(noEd25519)('gives the verdicts of the frozen vectors on some exports', () => {
     const cases: { name: string; public_key: string; lines: string[]; expected: { ok: boolean } }[] =
       JSON.parse(readFileSync(join(vectors, 'exports.json'), 'utf8'))
     expect(cases.length).toBeGreaterThan(40)
-    // All of them, in one process: test/proof/vectors.test.ts.
+    // test/proof/vectors.test.ts checks all vectors, in one process.
     for (const { name, public_key: publicKey, lines, expected } of cases.filter((_, n) => n % 12 === 0)) {
       const file = join(folder, 'vector.ndjson')
       writeFileSync(file, lines.map((line) => `${line}\n`).join(''))
@@ -165,7 +165,7 @@ describe.skipIf(noPython)('the example that verifies in another language', () =>
     }
   })
 
-  it.skipIf(noEd25519)('comes to the verdict of the frozen vectors on some checkpoints', () => {
+  it.skipIf(noEd25519)('gives the verdicts of the frozen vectors on some checkpoints', () => {
     const file = join(folder, 'strand.ndjson')
     const note = join(folder, 'kept.note')
     for (const vector of checkpointVectors.filter((_, n) => n % 6 === 0)) {
@@ -174,23 +174,23 @@ describe.skipIf(noPython)('the example that verifies in another language', () =>
       writeFileSync(note, vector.note)
       const { status, output } = verify(file, '--key', publicKey, '--checkpoint', note)
       expect([name, status]).toEqual([name, expected.ok ? 0 : 1])
-      const said = expected.ok
+      const line = expected.ok
         ? `It begins with the ${expected.size} records of the checkpoint`
         : expected.reason.split(', ')[0]
-      expect(output).toContain(said)
+      expect(output).toContain(line)
     }
     for (const other of ['x', `${vectorExport('whole')[1]}`]) {
       writeFileSync(note, other)
       expect(verify(file, '--checkpoint', note)).toMatchObject({
         status: 1,
-        output: 'WRONG: The checkpoint is no signed note of this form\n',
+        output: 'WRONG: The checkpoint is not a valid signed note\n',
       })
     }
   })
 })
 
 describe.skipIf(noBrowser)('the example page', () => {
-  it('shows what is written while it is written, and verifies the strand', async () => {
+  it('shows records as they are written, and verifies the strand', async () => {
     const pages = await startStaticServer()
     const env = { SERVICE_CORS_ORIGINS: pages.origin, SERVICE_PORT: String(await freePort()) }
     const service = await startServer({ env })
@@ -215,7 +215,7 @@ describe.skipIf(noBrowser)('the example page', () => {
       const status = await call(service, 'GET /v1/agents/shown/status')
       await page.getByLabel('Public key that you trust').fill(status.body.public_key)
       await page.getByRole('button', { name: 'Verify' }).click()
-      await page.getByText('3 records hold under the key given').waitFor()
+      await page.getByText('3 records are valid for the given key').waitFor()
       await page.getByLabel('Public key that you trust').fill('00'.repeat(32))
       await page.getByRole('button', { name: 'Verify' }).click()
       await page.getByText('No record is signed by the key given').waitFor()

@@ -8,7 +8,7 @@ import { leftOut } from '../support/faults/rounds.js'
 import { buildImage, inImage, type Image } from '../support/image/dockerfile.js'
 import { freePort } from '../support/server/free-port.js'
 
-/* The image: its steps are carried out in a chroot, and what they make is run. */
+/* The image: the steps of the Dockerfile are executed in a chroot, and the result is run there. */
 
 const missing =
   process.getuid?.() !== 0 || spawnSync('unshare', ['--mount', 'true']).status !== 0
@@ -48,7 +48,7 @@ describe.skipIf(leftOut(missing))('the image of the Dockerfile', { timeout: 600_
     rmSync(folder, { recursive: true, force: true })
   })
 
-  it('serves as a user who is not root, and is healthy', async () => {
+  it('serves as a user other than root, and is healthy', async () => {
     expect(image.user).toBe('1000')
     const [data = ''] = image.volumes
     expect(statSync(join(image.root, data)).uid).toBe(1_000)
@@ -65,7 +65,7 @@ describe.skipIf(leftOut(missing))('the image of the Dockerfile', { timeout: 600_
     expect(healthy()).toBe(1)
   })
 
-  it('holds no npm, and no binaries for other systems', () => {
+  it('contains no npm, and no binaries for other systems', () => {
     expect(existsSync(join(image.root, 'usr/local/bin/npm'))).toBe(false)
     expect(existsSync(join(image.root, 'app/node_modules/typescript'))).toBe(false)
     const modules = join(image.root, 'app/node_modules')
@@ -77,7 +77,7 @@ describe.skipIf(leftOut(missing))('the image of the Dockerfile', { timeout: 600_
     expect(Number(kibibytes)).toBeLessThan(120_000)
   })
 
-  it('ends in order at its stop signal', async () => {
+  it('stops cleanly at its stop signal', async () => {
     expect(image.stopSignal).toBe('SIGTERM')
     const ended = child === undefined ? undefined : once(child, 'exit')
     child?.kill('SIGTERM')

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { register } from '../support/auth/accounts.js'
-import { ask } from '../support/http/answers.js'
+import { checkedCall } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { newOrganism } from '../support/auth/organisms.js'
 import type { TestServer } from '../support/server/server.js'
@@ -23,14 +23,14 @@ describe('strandfast keys rotate', () => {
     return spawnSync(process.execPath, args, { env, encoding: 'utf8' })
   }
   const kids = async (base: string): Promise<string[]> => {
-    const { body } = await ask(server, `GET ${base}/jwks`, { key: null })
+    const { body } = await checkedCall(server, `GET ${base}/jwks`, { key: null })
     return body.keys.map(({ kid }: { kid: string }) => kid)
   }
 
   it.each([
     ['/v1/auth', []],
     ['/v1/organisms/acme/auth', ['--organism', 'acme']],
-  ])('has the server of %s sign by the key that was published before', async (base, more) => {
+  ])('makes the server of %s sign with the key that was published as the next one', async (base, more) => {
     const [old, next] = await kids(base)
     const { status, stdout } = rotate('--key', server.rootKey, ...more)
     expect(status).toBe(0)
@@ -40,18 +40,18 @@ describe('strandfast keys rotate', () => {
     expect(after).toContain(old)
   })
 
-  it('leaves tokens good that are out', async () => {
+  it('does not invalidate issued tokens', async () => {
     const { token } = await register(server, 'ada@example.com')
     expect(rotate('--key', server.rootKey).status).toBe(0)
-    expect((await ask(server, 'GET /v1/auth/me', { key: token })).status).toBe(200)
+    expect((await checkedCall(server, 'GET /v1/auth/me', { key: token })).status).toBe(200)
   })
 
-  it('says what is wrong, and rotates nothing, with a wrong key, no server or wrong usage', async () => {
+  it('prints an error and rotates nothing with a wrong key, no server or wrong usage', async () => {
     const before = await kids('/v1/auth')
     const refused = rotate('--key', 'no such key')
     expect([refused.status, refused.stderr]).toEqual([1, expect.stringContaining('401')])
-    const away = rotateAt('http://127.0.0.1:1', '--key', server.rootKey)
-    expect([away.status, away.stderr]).toEqual([1, expect.stringContaining('not rotated')])
+    const unreachable = rotateAt('http://127.0.0.1:1', '--key', server.rootKey)
+    expect([unreachable.status, unreachable.stderr]).toEqual([1, expect.stringContaining('not rotated')])
     expect(rotate('--key', server.rootKey, '--nonsense').status).toBe(78)
     expect(await kids('/v1/auth')).toEqual(before)
   })

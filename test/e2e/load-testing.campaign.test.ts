@@ -7,8 +7,8 @@ import { expectPrinted, runSteps, stepsOf, type Outcome } from '../support/docum
 import { freePort } from '../support/server/free-port.js'
 
 /*
- * The page on load testing, run as a reader runs it: every block of commands from top to bottom in one shell. The block
- * of wrk is left out where wrk is not installed.
+ * The page about load testing: all command blocks run from top to bottom in one shell, as a reader would run
+ * them. The block with wrk is skipped if wrk is not installed.
  */
 
 const hasWrk = spawnSync('wrk', ['-v']).error === undefined
@@ -32,17 +32,17 @@ describe('the page on load testing', () => {
 
   afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
-  it('has a block for each tool, and one that checks what was written', () => {
+  it('has a block for each tool, and one that checks the written records', () => {
     const headings = steps.map(({ heading }) => heading)
     expect(headings).toEqual(expect.arrayContaining(['One command', 'autocannon', 'Afterwards']))
   })
 
-  it('runs from top to bottom without a command that fails', () => {
+  it('runs from top to bottom without a failing command', () => {
     expect(outcome.code, outcome.stderr).toBe(0)
   })
 
   it.each(steps.map((step, index) => ({ ...step, index })).filter(({ printed }) => printed !== undefined))(
-    'prints what it says: $heading, block $index',
+    'prints the documented output: $heading, block $index',
     (step) => expectPrinted(directory, step),
   )
 })

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { ask } from '../support/http/answers.js'
+import { checkedCall } from '../support/http/answers.js'
 import { startCommand } from '../support/server/backup.js'
 import { runReshard } from '../support/server/reshard.js'
 import { startServer, testRootKey, type TestServer } from '../support/server/server.js'
@@ -45,11 +45,13 @@ const doctor = (env: Record<string, string>) =>
     ...env,
   }).ended
 
-/** Writes records to agents of every shard, and ends the server before LMDB has them. */
+/** Writes records to agents of every shard, and kills the server before LMDB has them. */
 async function writeAndKill(): Promise<void> {
   for (let n = 0; n < 20; n++, written++) {
     const body = { data: { marker: `written before a crash ${written}` } }
-    expect((await ask(server, `POST /v1/collections/notes-${n % 4}/records`, { body })).status).toBe(201)
+    expect((await checkedCall(server, `POST /v1/collections/notes-${n % 4}/records`, { body })).status).toBe(
+      201,
+    )
   }
   await server.halt('SIGKILL')
 }
@@ -57,21 +59,21 @@ async function writeAndKill(): Promise<void> {
 async function expectAll(): Promise<void> {
   const found = new Set<string>()
   for (let n = 0; n < 4; n++) {
-    const { status, text } = await ask(server, `GET /v1/strand/export?agent=notes-${n}`)
+    const { status, text } = await checkedCall(server, `GET /v1/strand/export?agent=notes-${n}`)
     expect(status).toBe(200)
     for (const marker of text.matchAll(/written before a crash \d+/g)) found.add(marker[0])
   }
   expect(found.size).toBe(written)
 }
 
-it('has the log of each shard there from the first start on', async () => {
+it('contains the log of each shard from the first start on', async () => {
   expect(readdirSync(logDir).sort()).toEqual(['owner', 'shard-0', 'shard-1'])
   await writeAndKill()
   const files = ['shard-0', 'shard-1'].map((name) => readFileSync(join(logDir, name, '1.log'), 'latin1'))
   expect(files.join('')).toContain(`written before a crash ${written - 1}`)
 })
 
-it('keeps what was written before a crash where the folder changes, or goes, with the next start', async () => {
+it('keeps records from before a crash when the next start changes or removes the folder', async () => {
   const second = join(folder, 'second-disk')
   for (const env of [{ SERVICE_LOG_DIR: second }, {}, { SERVICE_LOG_DIR: logDir }]) {
     server = await start(env)
@@ -83,20 +85,20 @@ it('keeps what was written before a crash where the folder changes, or goes, wit
   expect(readdirSync(second)).toEqual(['owner'])
 })
 
-it('is examined by doctor, with its disk', async () => {
+it('is checked by doctor, with its disk', async () => {
   const { stdout, code } = await doctor({ SERVICE_LOG_DIR: logDir })
   expect(code).toBe(0)
   expect(stdout).toContain('log directory')
-  expect(stdout).toContain('the log of shard-1 is whole')
+  expect(stdout).toContain('the log of shard-1 is intact')
   const other = await doctor({ SERVICE_LOG_DIR: dataDir() })
-  expect([other.code, other.stdout]).toEqual([1, expect.stringContaining('expected an empty folder')])
+  expect([other.code, other.stdout]).toEqual([1, expect.stringContaining('use an empty folder')])
 })
 
-it('is refused for a copy of the data directory, whose links lead to the same logs', async () => {
+it('is refused for a copy of the data directory, because its links lead to the same logs', async () => {
   const copy = join(folder, 'copy')
   const filter = (path: string) => !path.endsWith('.sock')
   cpSync(dataDir(), copy, { recursive: true, verbatimSymlinks: true, filter })
-  // As `cp -a` does it.
+  // Like `cp -a`.
   for (const name of ['', 'shard-0', 'shard-1']) chmodSync(join(copy, name), 0o700)
   const { code, stderr } = await startCommand(['serve'], {
     SERVICE_DATA_DIR: copy,
@@ -105,11 +107,11 @@ it('is refused for a copy of the data directory, whose links lead to the same lo
   }).ended
   expect([code, stderr]).toEqual([
     78,
-    expect.stringContaining(`holds the logs of the data directory ${dataDir()}`),
+    expect.stringContaining(`contains the logs of the data directory ${dataDir()}`),
   ])
 })
 
-it('goes along where strands move to another number of shards', async () => {
+it('is kept when strands move to another number of shards', async () => {
   const { status } = runReshard(dataDir(), 1, { SERVICE_LOG_DIR: logDir })
   expect(status).toBe(0)
   expect(readdirSync(logDir)).toEqual(['owner'])

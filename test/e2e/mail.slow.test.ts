@@ -4,7 +4,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { mailPageRoutes } from '../../src/front/routes/mail-pages.js'
 import { limits } from '../../src/base/limits/limits.js'
 import { tally, tryLogin, usualPassword } from '../support/auth/accounts.js'
-import { ask } from '../support/http/answers.js'
+import { checkedCall } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { eventually } from '../support/eventually.js'
@@ -16,7 +16,8 @@ let smtp: SmtpProcess | undefined
 let smtpPort: number
 let server: TestServer
 
-const post = (path: string, body: unknown) => ask(server, `POST /v1/auth/${path}`, { key: null, body })
+const post = (path: string, body: unknown) =>
+  checkedCall(server, `POST /v1/auth/${path}`, { key: null, body })
 
 function mailEnv(base: string): Record<string, string> {
   return {
@@ -47,7 +48,7 @@ afterEach(async () => {
 })
 
 describe('mails of the auth add-on', () => {
-  it('verifies an address by the token that was mailed there, and lets nobody in before', async () => {
+  it('verify an address by the mailed token, and no sign-in is possible before', async () => {
     const mails = await mailServer()
     const email = 'ada@example.com'
     const registered = await post('register', { email, password: usualPassword })
@@ -61,7 +62,7 @@ describe('mails of the auth add-on', () => {
     expect((await tryLogin(server, email, usualPassword)).status).toBe(200)
   })
 
-  it('answers a taken e-mail just as a new one, and tells its owner by mail', async () => {
+  it('inform the owner of a registered e-mail, while the answer is the same as for a new one', async () => {
     const mails = await mailServer()
     const email = 'owner@example.com'
     const first = await post('register', { email, password: usualPassword })
@@ -72,7 +73,7 @@ describe('mails of the auth add-on', () => {
     expect((await tryLogin(server, email, 'quite another password')).body.code).toBe('invalid_credentials')
   })
 
-  it('signs in by a mailed link, which is in no answer, and makes the account', async () => {
+  it('contain a link that signs in and creates the account; no answer contains the link', async () => {
     const mails = await mailServer()
     const sent = await post('magic-link/send', { email: 'new@example.com' })
     expect(sent.body).toEqual({ sent: true })
@@ -82,25 +83,27 @@ describe('mails of the auth add-on', () => {
     expect((await post('magic-link/verify', { token })).status).toBe(401)
   })
 
-  it('resets a password by a mailed link and ends every session', async () => {
+  it('contain a link that resets a password and ends every session', async () => {
     const mails = await mailServer()
     const email = 'forgetful@example.com'
     await post('register', { email, password: usualPassword })
     await post('verify-email', { token: linkIn(await mails.next()).token })
     const { body } = await tryLogin(server, email, usualPassword)
     expect((await post('password/reset-request', { email })).body).toEqual({ sent: true })
-    expect((await post('password/reset-request', { email: 'nobody@example.com' })).body).toEqual({
+    expect((await post('password/reset-request', { email: 'unknown@example.com' })).body).toEqual({
       sent: true,
     })
     const { token } = linkIn(await mails.next())
     expect((await post('password/reset', { token, password: 'a fresh long password' })).body.reset).toBe(true)
-    expect((await ask(server, 'GET /v1/auth/me', { key: body.token })).body.code).toBe('token_revoked')
+    expect((await checkedCall(server, 'GET /v1/auth/me', { key: body.token })).body.code).toBe(
+      'token_revoked',
+    )
     expect((await post('refresh', { refresh_token: body.refresh_token })).body.code).toBe('refresh_invalid')
     expect((await tryLogin(server, email, 'a fresh long password')).status).toBe(200)
-    expect(mails.mails.flatMap(({ to }) => to)).not.toContain('nobody@example.com')
+    expect(mails.mails.flatMap(({ to }) => to)).not.toContain('unknown@example.com')
   })
 
-  it('fills nobody a mailbox, and leaves the links that went out usable', async () => {
+  it('are limited for each mailbox, and links that were sent before stay valid', async () => {
     const mails = await mailServer()
     const email = 'flooded@example.com'
     await post('register', { email, password: usualPassword })
@@ -114,7 +117,7 @@ describe('mails of the auth add-on', () => {
       flood.map(({ path, password }) => post(path, path === 'register' ? { email, password } : { email })),
     )
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 201]))
-    // Mails are sent one after the other, so one to somebody else comes last.
+    // Mails are sent one after another, so a mail to another address arrives last.
     await post('magic-link/send', { email: 'other@example.com' })
     await eventually(() => mails.mails.at(-1)?.to[0] === 'other@example.com')
     const subjects = mails.mails.filter(({ to }) => to[0] === email).map(({ subject }) => subject)
@@ -123,9 +126,9 @@ describe('mails of the auth add-on', () => {
     expect((await post('magic-link/verify', { token })).body).toMatchObject({ email, verified: true })
   })
 
-  it('sends what it answered for after a kill and with a mail server that comes late', async () => {
+  it('are sent after a kill of the server, when the mail server becomes available', async () => {
     const email = 'patient@example.com'
-    // No mail server yet.
+    // There is no mail server yet.
     expect((await post('magic-link/send', { email })).body).toEqual({ sent: true })
     const { dataDir } = server
     await server.halt('SIGKILL')
@@ -152,7 +155,7 @@ describe.skipIf(noBrowser)('the pages behind mailed links', () => {
     await post('register', { email, password: usualPassword })
     const { url } = linkIn(await mails.next())
     expect(url.href.startsWith(`${server.url}/verify-email?token=`)).toBe(true)
-    // As a scanner of mails does.
+    // A mail scanner opens links.
     for (let count = 0; count < 3; count++) expect((await fetch(url)).status).toBe(200)
     const page = await browser.newPage()
     await page.goto(url.href)
@@ -163,7 +166,7 @@ describe.skipIf(noBrowser)('the pages behind mailed links', () => {
     await page.close()
   })
 
-  it('set a new password and say why one is not taken', async () => {
+  it('set a new password and explain why a password is refused', async () => {
     const mails = await mailServer()
     const email = 'reset@example.com'
     await post('register', { email, password: usualPassword })
@@ -181,21 +184,23 @@ describe.skipIf(noBrowser)('the pages behind mailed links', () => {
     await page.close()
   })
 
-  it('show the token of a magic link, and need nothing from elsewhere', async () => {
+  it('show the token of a magic link, and load nothing from other hosts', async () => {
     const mails = await mailServer()
     await post('magic-link/send', { email: 'magic@example.com' })
     const page = await browser.newPage()
-    const asked: string[] = []
-    page.on('request', (request) => asked.push(request.url()))
+    const requested: string[] = []
+    page.on('request', (request) => requested.push(request.url()))
     await page.goto(linkIn(await mails.next()).url.href)
     await page.getByRole('button').click()
     const token = await page.getByLabel('Access token').inputValue()
-    expect((await ask(server, 'GET /v1/auth/me', { key: token })).body.email).toBe('magic@example.com')
-    expect(asked.filter((url) => !url.startsWith(server.url))).toEqual([])
+    expect((await checkedCall(server, 'GET /v1/auth/me', { key: token })).body.email).toBe(
+      'magic@example.com',
+    )
+    expect(requested.filter((url) => !url.startsWith(server.url))).toEqual([])
     await page.close()
   })
 
-  it('are known to this test, all of them', () => {
+  it('are all covered by this test', () => {
     expect(mailPageRoutes.map(({ path }) => path)).toEqual([
       '/magic-link',
       '/verify-email',
@@ -204,12 +209,12 @@ describe.skipIf(noBrowser)('the pages behind mailed links', () => {
   })
 })
 
-/** Files below a directory that hold a text in the clear. */
+/** Number of files below a directory that contain a text in clear. */
 function occurrences(directory: string, text: string): number {
   try {
     return execFileSync('grep', ['-rlaF', text, directory], { encoding: 'utf8' }).trim().split('\n').length
   } catch {
-    // grep ends with 1 where it finds nothing.
+    // grep exits 1 if it finds nothing.
     return 0
   }
 }

@@ -8,7 +8,7 @@ import { leftOut } from '../support/faults/rounds.js'
 import { call, startServer } from '../support/server/server.js'
 
 /*
- * The Nodes that the README promises, as users have them: the built program on each, whichever HTTP library it finds.
+ * The built program on each Node version that the README lists, with the HTTP library that it finds there.
  */
 
 const program = join(import.meta.dirname, '../../dist/program/strandfast.js')
@@ -23,13 +23,13 @@ const nodes: [version: string, engine: 'uws' | 'node'][] = [
   [nodeVersions[26], 'node'],
 ]
 
-// The first run on a machine fetches them.
+// The first run on a machine downloads them.
 const timeout = 240_000
 
 describe.skipIf(leftOut(noOtherRuntime)).each(nodes)('on Node %s', { timeout }, (version, engine) => {
-  it('the server keeps a record through kill -9, and its proof holds', async () => {
+  it('the server keeps a record through kill -9, and its export verifies', async () => {
     const node = runtime('node', version)
-    // Whichever library it finds, also in a run that asks for one.
+    // Any library, even if the environment of the test run selects one.
     const env = { SERVICE_LOG_LEVEL: 'info', SERVICE_HTTP_ENGINE: 'auto' }
     let server = await startServer({ node, env })
     try {
@@ -40,7 +40,7 @@ describe.skipIf(leftOut(noOtherRuntime)).each(nodes)('on Node %s', { timeout }, 
       const read = await call(server, `GET /v1/agents/any/records/${written.body.record_id}`)
       expect(read.text).toContain('{"n":1}')
       expect(server.stderr()).toContain(`"http":"${engine}"`)
-      // Whoever gets the slower library is told how to have the faster one.
+      // With the slower library, the server prints how to install the faster one.
       expect(server.stderr().includes('npm install uNetworking/uWebSockets.js#v')).toBe(engine === 'node')
       const agent = await call(server, 'GET /v1/agents/any/status')
       const file = join(directory, `${version}.ndjson`)
@@ -54,9 +54,9 @@ describe.skipIf(leftOut(noOtherRuntime)).each(nodes)('on Node %s', { timeout }, 
     }
   })
 
-  it('a library that is asked for serves, or is said to be missing with exit 78, and nothing is made', async () => {
+  it('the configured library serves; if it is missing, the server exits 78 and creates no file', async () => {
     const node = runtime('node', version)
-    const dataDir = join(directory, `${version}-asked`)
+    const dataDir = join(directory, `${version}-configured`)
     if (engine === 'uws') {
       const server = await startServer({
         node,

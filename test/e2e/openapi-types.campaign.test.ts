@@ -7,8 +7,9 @@ import { startAuthServer } from '../support/server/auth-server.js'
 import type { TestServer } from '../support/server/server.js'
 
 /*
- * Types made of /openapi.json by openapi-typescript with its default settings, as a program uses them that has no client
- * of ours: the calls of the examples (packages/openapi-types/calls.ts) compile with them, and do what their types say.
+ * Types generated from /openapi.json by openapi-typescript with its default settings, for programs without
+ * our client: the calls of the examples (packages/openapi-types/calls.ts) compile with them, and return what
+ * the types say.
  */
 
 const home = resolve('packages/openapi-types')
@@ -19,8 +20,8 @@ const compilers = {
   'TypeScript 5': join(home, 'node_modules/typescript/bin/tsc'),
 }
 
-/** Runs a program of Node's, and gives what it printed, also when it found faults. */
-async function said(script: string, ...args: string[]): Promise<string> {
+/** Runs a Node program. @returns its output, also if it fails */
+async function outputOf(script: string, ...args: string[]): Promise<string> {
   try {
     return (await promisify(execFile)(process.execPath, [script, ...args], { cwd: home })).stdout
   } catch (error) {
@@ -29,16 +30,16 @@ async function said(script: string, ...args: string[]): Promise<string> {
   }
 }
 
-describe('types made of /openapi.json', () => {
+describe('types generated from /openapi.json', () => {
   let server: TestServer
-  // The file imports types that are made while this test runs, so that the compiler of the tests cannot look into it.
+  // The file imports types that this test generates, so the compiler of the tests cannot check it.
   let calls: Record<string, (target: TestServer) => Promise<unknown>>
 
   beforeAll(async () => {
     server = await startAuthServer()
     mkdirSync(join(home, 'dist'), { recursive: true })
     rmSync(made, { force: true })
-    await said('node_modules/openapi-typescript/bin/cli.js', `${server.url}/openapi.json`, '-o', made)
+    await outputOf('node_modules/openapi-typescript/bin/cli.js', `${server.url}/openapi.json`, '-o', made)
     calls = await import(join(home, 'calls.ts'))
   })
 
@@ -47,7 +48,7 @@ describe('types made of /openapi.json', () => {
     await server?.stop()
   })
 
-  it('name every operation', () => {
+  it('contain every operation', () => {
     const types = readFileSync(made, 'utf8')
     const document = JSON.parse(readFileSync('docs/openapi.json', 'utf8'))
     const operations = Object.values<Record<string, { operationId: string }>>(document.paths).flatMap(
@@ -57,11 +58,11 @@ describe('types made of /openapi.json', () => {
     expect(operations.filter((id) => !types.includes(`: operations["${id}"];`))).toEqual([])
   })
 
-  it.each(Object.entries(compilers))('let the calls of the examples compile by %s', async (_, compiler) => {
-    expect(await said(compiler, '-p', '.')).toBe('')
+  it.each(Object.entries(compilers))('let the calls of the examples compile with %s', async (_, compiler) => {
+    expect(await outputOf(compiler, '-p', '.')).toBe('')
   })
 
-  it.each(Object.entries(compilers))('refuse a wrong call by %s', async (_, compiler) => {
+  it.each(Object.entries(compilers))('refuse a wrong call with %s', async (_, compiler) => {
     writeFileSync(
       planted,
       `import createClient from 'openapi-fetch'
@@ -75,7 +76,7 @@ export const placeless = POST('/v1/organisms/{organism_id}/auth/init')
     )
     const options = ['--ignoreConfig', '--noEmit', '--strict', '--skipLibCheck', '--target', 'es2022']
     const known = compiler === compilers['TypeScript 5'] ? options.slice(1) : options
-    const faults = await said(
+    const faults = await outputOf(
       compiler,
       ...known,
       '--module',
@@ -87,7 +88,7 @@ export const placeless = POST('/v1/organisms/{organism_id}/auth/init')
     expect([...faults.matchAll(/^\S*planted\.ts\((\d+),/gm)].map(([, line]) => line)).toEqual(['5', '6', '7'])
   })
 
-  it('tell the truth: the calls do what they say', async () => {
+  it('are correct: the calls return what they say', async () => {
     const call = async (name: string) => calls[name]?.(server)
     expect(await call('ingestRows')).toBe(2)
     expect(await call('writeAndRead')).toMatchObject([

@@ -9,8 +9,8 @@ import { openDataDirectory } from '../../src/data/directory.js'
 import { freePort } from '../support/server/free-port.js'
 
 /*
- * Commands on the server's own machine, beside its data directory: nothing else tells them where it is and what its key
- * is, and it was started with flags alone.
+ * Commands on the server's own machine, which find its address and root key in its data directory only. The
+ * server was started with flags only.
  */
 
 const program = join(import.meta.dirname, '../../dist/program/strandfast.js')
@@ -50,7 +50,7 @@ async function run(args: string[], env: Record<string, string> = {}): Promise<[n
   return [Number(code), out, err]
 }
 
-/** Runs a command whose reader has closed the pipe before anything is written. */
+/** Runs a command whose output pipe is closed before the command writes. */
 async function runUnread(args: string[]): Promise<[number, string]> {
   const child = start(args, { SERVICE_DATA_DIR: dataDir })
   child.stdout?.destroy()
@@ -61,34 +61,31 @@ async function runUnread(args: string[]): Promise<[number, string]> {
 }
 
 describe('a server that was started by flags', () => {
-  it('is there, and not where the environment said', () => {
+  it('uses the data directory of the flag, not that of the environment', () => {
     expect(existsSync(join(dataDir, 'format.json'))).toBe(true)
     expect(existsSync(join(folder, 'other'))).toBe(false)
     expect(readFileSync(join(dataDir, 'address'), 'utf8')).toMatch(/^http:\/\/127\.0\.0\.1:\d+\n$/)
   })
 })
 
-describe('a command beside the data directory', () => {
+describe('a command that has the data directory', () => {
   it('finds the address and the root key there', async () => {
     const out = join(folder, 'default.ndjson')
     const saved = await run(['export', '--data-dir', dataDir, '--out', out])
-    expect(saved).toEqual([0, '', `1 records saved to ${out}\n`])
+    expect(saved).toEqual([0, '', `Saved 1 records to ${out}\n`])
     const [code, imported] = await run(['import', out], { SERVICE_DATA_DIR: dataDir })
-    expect([code, imported]).toEqual([
-      0,
-      expect.stringMatching(/^IMPORTED 0 records of default, 1 were there/),
-    ])
+    expect([code, imported]).toEqual([0, expect.stringMatching(/^Imported 0 records of default, skipped 1;/)])
     const [, examined] = await run(['doctor', '--data-dir', dataDir, '--min-free-bytes', '0'])
     expect(examined).toMatch(/^ok +server +http:\/\/127\.0\.0\.1:\d+ is alive and ready$/m)
   })
 
-  it('backs up, restores and reshards what --data-dir names', async () => {
+  it('backs up, restores and reshards the directory of --data-dir', async () => {
     const [backup, restored] = [join(folder, 'backup'), join(folder, 'restored')]
     const made = await run(['backup', backup, '--data-dir', dataDir])
-    expect([made[0], made[1]]).toEqual([0, expect.stringMatching(/^BACKED UP \d+ records of \d+ agents to /)])
+    expect([made[0], made[1]]).toEqual([0, expect.stringMatching(/^Backed up \d+ records of \d+ agents to /)])
     expect(await run(['restore', backup, '--data-dir', restored])).toEqual([
       0,
-      expect.stringMatching(/^RESTORED \d+ records of \d+ agents to \S+restored, as of /),
+      expect.stringMatching(/^Restored \d+ records of \d+ agents to \S+restored, as of /),
       '',
     ])
     const moved = await run(['reshard', '--shards', '2', '--data-dir', restored])
@@ -102,16 +99,16 @@ describe('a command beside the data directory', () => {
   })
 
   it('sends the root key to no other address', async () => {
-    const heard: unknown[] = []
+    const credentials: unknown[] = []
     const other = createServer((request, response) => {
-      heard.push(request.headers.authorization)
+      credentials.push(request.headers.authorization)
       response.writeHead(401, { 'content-type': 'application/problem+json' })
       response.end('{"code":"unauthorized","detail":"Expected a credential"}')
     }).listen(0, '127.0.0.1')
     await once(other, 'listening')
     const address = other.address()
     const port = typeof address === 'object' ? address?.port : 0
-    const told = await run([
+    const result = await run([
       'export',
       '--data-dir',
       dataDir,
@@ -121,16 +118,16 @@ describe('a command beside the data directory', () => {
       '-',
     ])
     other.close()
-    expect(heard).toEqual([undefined])
-    expect(told).toEqual([
+    expect(credentials).toEqual([undefined])
+    expect(result).toEqual([
       1,
       '',
-      'The export failed: Expected a credential (401 unauthorized): give its root key by --key or SERVICE_ROOT_API_KEY, or ' +
-        'run this beside its data directory (--data-dir)\n',
+      'The export failed: Expected a credential (401 unauthorized): give the root key with --key or SERVICE_ROOT_API_KEY, or ' +
+        'use --data-dir on the machine of the server\n',
     ])
   })
 
-  it('sends it to nobody once the server was killed, whoever listens on its port by then', async () => {
+  it('does not send the root key after a kill of the server, even if another process listens on its port', async () => {
     const left = join(folder, 'left')
     const killed = start(['serve', '--data-dir', left, '--port=0', '--shards', '1'])
     if (killed.stdout === null) throw new Error('Expected standard output')
@@ -138,20 +135,20 @@ describe('a command beside the data directory', () => {
     const port = new URL(readFileSync(join(left, 'address'), 'utf8')).port
     killed.kill('SIGKILL')
     await once(killed, 'close')
-    const heard: unknown[] = []
-    const stranger = createServer((request, response) => {
-      heard.push(request.headers.authorization)
+    const credentials: unknown[] = []
+    const impostor = createServer((request, response) => {
+      credentials.push(request.headers.authorization)
       response.writeHead(401).end()
     }).listen(Number(port), '127.0.0.1')
-    await once(stranger, 'listening')
+    await once(impostor, 'listening')
     const [code] = await run(['export', '--data-dir', left, '--out', '-'], { SERVICE_PORT: port })
-    stranger.close()
+    impostor.close()
     expect(code).toBe(1)
-    expect(heard).toEqual([undefined])
+    expect(credentials).toEqual([undefined])
   })
 
   it.each([[['export', '--out', '-']], [['doctor', '--min-free-bytes', '0']], [['serve', '--help']]])(
-    'ends quietly when nobody reads what it prints: %j',
+    'ends without an error when its output pipe is closed: %j',
     async (args) => {
       expect(await runUnread(args)).toEqual([0, ''])
     },
@@ -159,7 +156,7 @@ describe('a command beside the data directory', () => {
 })
 
 describe('the first start', () => {
-  it('says where to look next, and no later one does so in a pipe', async () => {
+  it('prints what to do next; a later start in a pipe does not', async () => {
     const args = [
       'serve',
       '--data-dir',
@@ -171,16 +168,16 @@ describe('the first start', () => {
       '--host',
       '0.0.0.0',
     ]
-    const told: string[] = []
+    const hints: string[] = []
     for (let starts = 0; starts < 2; starts++) {
       const child = start(args)
       let err = ''
       child.stderr?.on('data', (chunk) => (err += String(chunk)))
       child.stdout?.once('data', () => child.kill('SIGTERM'))
       await once(child, 'close')
-      told.push(...err.split('\n').filter((line) => line.startsWith('next: ')))
+      hints.push(...err.split('\n').filter((line) => line.startsWith('next: ')))
     }
-    expect(told).toEqual([
+    expect(hints).toEqual([
       expect.stringMatching(
         /^next: http:\/\/127\.0\.0\.1:\d+\/ in a browser shows the records, \/docs every operation; a first record: node \S+strandfast\.js write hello --data '\{"text":"world"\}' --data-dir first$/,
       ),
@@ -189,7 +186,7 @@ describe('the first start', () => {
 })
 
 describe('the flags of settings', () => {
-  it('name what is wrong with one by the flag, and the nearest right one', async () => {
+  it('are named in errors, with the most similar flag for an unknown one', async () => {
     expect(await run(['check', '--port', 'x', '--rate-limit-rps', '5'])).toEqual([
       78,
       '',
@@ -198,17 +195,17 @@ describe('the flags of settings', () => {
     expect(await run(['serve', '--prot', '1'])).toEqual([
       78,
       '',
-      'Unknown option --prot (was --port meant?): strandfast serve --help shows the usage\n',
+      'Unknown option --prot (did you mean --port?): see strandfast serve --help\n',
     ])
   })
 
-  it('take no secret, which others would see', async () => {
+  it('do not exist for secrets, which other users could see', async () => {
     const refused = await run(['serve', '--root-api-key', 'k'.repeat(32)])
-    expect(refused).toEqual([78, '', expect.stringContaining('so set SERVICE_ROOT_API_KEY')])
+    expect(refused).toEqual([78, '', expect.stringContaining('set SERVICE_ROOT_API_KEY instead')])
     expect((await run(['serve', '--help']))[1]).not.toContain('--root-api-key')
   })
 
-  it('win over the environment', async () => {
+  it('take precedence over the environment', async () => {
     const env = { SERVICE_PORT: 'x', SERVICE_LOG_LEVEL: 'loud' }
     expect(await run(['check', '--port', '1', '--log-level=warn'], env)).toEqual([
       0,
@@ -219,14 +216,14 @@ describe('the flags of settings', () => {
 })
 
 describe('progress', () => {
-  // util-linux makes a terminal for the command that it runs.
-  it.runIf(existsSync('/usr/bin/script'))('is shown on a terminal and in no pipe', async () => {
+  // script of util-linux runs a command in a terminal.
+  it.runIf(existsSync('/usr/bin/script'))('is shown on a terminal, but not written to a pipe', async () => {
     const stopped = join(folder, 'idle')
     const opening = openDataDirectory({ dataDir: stopped, shards: 2 }, (count) => Buffer.alloc(count, 1))
     if (!opening.ok) throw new Error(opening.detail)
     opening.directory.close()
     const args = ['doctor', '--data-dir', stopped, '--port', '0', '--min-free-bytes', '0']
-    const shown = 'examined 2 of 2 stores (100 %)'
+    const shown = 'checked 2 of 2 stores (100 %)'
     expect((await run(args)).join('')).not.toContain('examined')
     const terminal = spawn('script', ['-qec', [process.execPath, program, ...args].join(' '), '/dev/null'], {
       env: { PATH: process.env['PATH'] },
@@ -240,7 +237,7 @@ describe('progress', () => {
 })
 
 describe('a server that stops', () => {
-  it('removes the note of its address', async () => {
+  it('removes the file with its address', async () => {
     const stopped = start(['serve', '--data-dir', join(folder, 'stopped'), '--port', '0', '--shards', '1'])
     await once(stopped.stdout ?? stopped, 'data')
     expect(existsSync(join(folder, 'stopped', 'address'))).toBe(true)
@@ -248,13 +245,13 @@ describe('a server that stops', () => {
     await once(stopped, 'close')
     expect(existsSync(join(folder, 'stopped', 'address'))).toBe(false)
     const port = await freePort()
-    const told = await run(['export', '--data-dir', join(folder, 'stopped'), '--out', '-'], {
+    const result = await run(['export', '--data-dir', join(folder, 'stopped'), '--out', '-'], {
       SERVICE_PORT: String(port),
     })
-    expect(told).toEqual([
+    expect(result).toEqual([
       1,
       '',
-      expect.stringContaining(`No server answers at http://127.0.0.1:${port} (ECONNREFUSED)`),
+      expect.stringContaining(`No server responds at http://127.0.0.1:${port} (ECONNREFUSED)`),
     ])
   })
 })

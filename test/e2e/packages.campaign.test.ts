@@ -19,29 +19,29 @@ import { leftOut } from '../support/faults/rounds.js'
 import { call, testRootKey } from '../support/server/server.js'
 
 /*
- * Both packages as users have them: packed, each installed by npm into an empty folder, and used on each Node that the
- * README promises. STRANDFAST_TEST_NODE, the path of a Node, is then the only one.
+ * Both packages as users get them: packed, each installed with npm into an empty folder, and used on each
+ * Node version that the README lists, or only on STRANDFAST_TEST_NODE, the path of a Node binary.
  */
 
-/** The Nodes to use the packages on: what each is called, and what gives its path. */
+/** The Node versions to test: the name of each, and a function that returns its path. */
 const nodes: [name: string, find: () => string][] = []
 const only = process.env['STRANDFAST_TEST_NODE']
 if (only !== undefined) nodes.push([only, () => only])
 else if (leftOut(noOtherRuntime)) nodes.push([process.version, () => process.execPath])
 else {
-  // The oldest and the newest; test/e2e/nodes.slow.test.ts starts the program on each.
+  // Only the oldest and the newest; test/e2e/nodes.slow.test.ts starts the program on each version.
   for (const version of [nodeVersions[20], nodeVersions[26]])
     nodes.push([version, () => runtime('node', version)])
 }
 
-/** The Node that programs find. */
+/** The Node binary that programs find. */
 let node = process.execPath
 const environment = () => ({
   PATH: `${dirname(resolve(node))}:${process.env['PATH']}`,
   HOME: process.env['HOME'],
   npm_config_cache: process.env['npm_config_cache'],
   npm_config_registry: process.env['npm_config_registry'],
-  // Without it npm trusts no registry behind a proxy with a certificate of its own, and retries for minutes without a word.
+  // Without it, npm does not trust a proxy with its own certificate, and retries silently for minutes.
   NODE_EXTRA_CA_CERTS: process.env['NODE_EXTRA_CA_CERTS'],
 })
 const tool = (name: string) => resolve('node_modules', name)
@@ -52,7 +52,7 @@ interface Run {
   stderr: string
 }
 
-/** Runs a program, and gives how it ended and what it said. */
+/** Runs a program. @returns its exit code and output */
 async function run(cwd: string, command: string, ...args: string[]): Promise<Run> {
   try {
     return { code: 0, ...(await promisify(execFile)(command, args, { cwd, env: environment() })) }
@@ -65,10 +65,10 @@ async function run(cwd: string, command: string, ...args: string[]): Promise<Run
 const folder = mkdtempSync(join(tmpdir(), 'strandfast-packages-'))
 const serverHome = join(folder, 'server')
 const clientHome = join(folder, 'client')
-/** Where the server of the Node that is tried listens. */
+/** The address of the server on the Node version under test. */
 let url: string
 
-/** Packs what a folder publishes, and gives the path of the tarball. */
+/** Packs a package. @returns the path of the tarball */
 async function pack(from: string): Promise<string> {
   const packed = await run(from, 'npm', 'pack', '--ignore-scripts', '--silent', '--pack-destination', folder)
   expect(packed.code, packed.stderr).toBe(0)
@@ -90,7 +90,7 @@ async function install(home: string, ...tarballs: string[]): Promise<void> {
   expect(installed.code, installed.stderr).toBe(0)
 }
 
-/** Runs a module of a user's in a folder, and gives what it printed. */
+/** Runs a user's module in a folder. @returns its output */
 async function runModule(home: string, code: string): Promise<string> {
   writeFileSync(join(home, 'user.mjs'), code)
   const { code: ended, stdout, stderr } = await run(home, node, 'user.mjs')
@@ -106,7 +106,7 @@ beforeAll(async () => {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Starts the installed server on a data directory of its own, and gives its process when it listens. */
+/** Starts the installed server on a new data directory. @returns its process when it listens */
 async function serve(dataDir: string): Promise<ChildProcess> {
   const settings = { SERVICE_PORT: '0', SERVICE_DATA_DIR: dataDir, SERVICE_ROOT_API_KEY: testRootKey }
   const server = spawn('npx', ['--no-install', 'strandfast', 'serve'], {
@@ -125,7 +125,7 @@ async function serve(dataDir: string): Promise<ChildProcess> {
   throw new Error('The server ended before it listened')
 }
 
-/** What writes one record, and prints its place. */
+/** A module that writes one record and prints its seq. */
 const writing = (
   client: string,
   collection: string,
@@ -152,7 +152,7 @@ describe.each(nodes)('on Node %s', (name, find) => {
     await ended
   })
 
-  it('the server serves, takes a record, and verifies its export', async () => {
+  it('the server accepts a record, and its export verifies', async () => {
     const address = { url, rootKey: testRootKey }
     const agent = await call(address, 'POST /v1/agents', { body: { name: 'sensors', zone: 'free' } })
     expect(agent.status).toBe(201)
@@ -173,23 +173,23 @@ describe.each(nodes)('on Node %s', (name, find) => {
     expect(changed.code).toBe(1)
   })
 
-  it('the program is the version that its package.json names', async () => {
+  it('the program has the version of its package.json', async () => {
     const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
     const shown = await run(serverHome, 'npx', '--no-install', 'strandfast', '--version')
     expect(shown).toMatchObject({ code: 0, stdout: `strandfast ${version}\n` })
   })
 
-  it('the package of the server has the client inside', async () => {
+  it('the package of the server contains the client', async () => {
     expect(await runModule(serverHome, writing('strandfast/client', 'by-server'))).toBe('1 ServiceError')
   })
 
-  it('the client alone writes a record', async () => {
+  it('the package of the client writes a record', async () => {
     expect(await runModule(clientHome, writing('@strandfast/client', 'by-client'))).toBe('1 ServiceError')
   })
 })
 
 describe('the package of the server, installed alone', () => {
-  it('brings no load generator', () => {
+  it('contains no load generator', () => {
     const installed = readdirSync(join(serverHome, 'node_modules'))
     expect(installed).toContain('strandfast')
     expect(installed).not.toContain('autocannon')
@@ -197,7 +197,7 @@ describe('the package of the server, installed alone', () => {
 })
 
 describe('the package of the client, installed alone', () => {
-  it('installs nothing else', () => {
+  it('installs no other package', () => {
     const installed = readdirSync(join(clientHome, 'node_modules')).filter((name) => !name.startsWith('.'))
     expect(installed).toEqual(['@strandfast'])
     expect(readdirSync(join(clientHome, 'node_modules/@strandfast'))).toEqual(['client'])
@@ -222,7 +222,7 @@ describe.each([
   ['@strandfast/client', clientHome],
 ])('the types of %s', { timeout: 180_000 }, (client, home) => {
   const compilers = {
-    'TypeScript of today': tool('typescript/bin/tsc'),
+    'current TypeScript': tool('typescript/bin/tsc'),
     'TypeScript 5': resolve('packages/openapi-types/node_modules/typescript/bin/tsc'),
   }
 
@@ -246,8 +246,8 @@ describe.each([
   })
 })
 
-describe('the types that are written out', () => {
-  it('say the same as those of the schemas', async () => {
+describe('the generated type declarations', () => {
+  it('are identical to the types of the schemas', async () => {
     const written = resolve('packages/client/dist/types/wire')
     const home = join(folder, 'written')
     mkdirSync(home)
@@ -263,7 +263,7 @@ describe('the types that are written out', () => {
       })
     })
     expect(lines.length).toBeGreaterThan(50)
-    // Two functions are assignable only where the compiler holds the two types for identical.
+    // The two functions are assignable only if the compiler considers the types identical.
     const same = `type Plain<T> = T extends object ? { [K in keyof T]: Plain<T[K]> } : T
 type Same<A, B> = (<T>() => T extends Plain<A> ? 1 : 2) extends <T>() => T extends Plain<B> ? 1 : 2 ? true : false`
     const compile = async (...more: string[]) => {

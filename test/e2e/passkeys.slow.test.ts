@@ -6,19 +6,19 @@ import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { type StaticServer, startStaticServer } from '../support/server/static-server.js'
 
 declare global {
-  /** The client in the page. */
+  /** The client module in the page. */
   var strandfast: typeof import('../../src/client/index.js')
-  /** A client of the service, kept from one call into the page to the next. */
+  /** A client of the service, kept between calls into the page. */
   var client: InstanceType<typeof import('../../src/client/index.js').ServiceClient>
 }
 
 const PAGE = `<!doctype html>
 <script type="module">import * as client from '/packages/client/dist/index.js'; globalThis.strandfast = client</script>`
 
-/** The same pages, by the one name that browsers let use passkeys without TLS. */
+/** The same pages at localhost, the only host name for which browsers allow passkeys without TLS. */
 const localOrigin = ({ origin }: StaticServer) => origin.replace('127.0.0.1', 'localhost')
 
-/** A passkey as the virtual authenticator has it. */
+/** A passkey in the virtual authenticator. */
 interface VirtualCredential {
   credentialId: string
   isResidentCredential: boolean
@@ -68,7 +68,7 @@ describe.skipIf(noBrowser)('passkeys in a browser', () => {
     await open(pages)
   })
 
-  /** A new authenticator that knows no passkey and verifies its user. */
+  /** Adds an authenticator without passkeys that verifies its user. */
   async function plugIn(): Promise<string> {
     const options = {
       protocol: 'ctap2',
@@ -92,7 +92,7 @@ describe.skipIf(noBrowser)('passkeys in a browser', () => {
   const credentials = async (): Promise<VirtualCredential[]> =>
     (await devtools.send('WebAuthn.getCredentials', { authenticatorId })).credentials
 
-  /** Makes a user with a passkey and signs out again. */
+  /** Registers a user with a passkey, and signs out. */
   async function userWithPasskey(): Promise<string> {
     const email = `user-${users++}@example.org`
     await page.evaluate(
@@ -106,7 +106,7 @@ describe.skipIf(noBrowser)('passkeys in a browser', () => {
     return email
   }
 
-  /** Signs in and gives whose session it is, or what refused it. */
+  /** Signs in. @returns the e-mail of the session, or the error */
   const signIn = (email?: string) =>
     page.evaluate(async (address) => {
       try {
@@ -118,18 +118,18 @@ describe.skipIf(noBrowser)('passkeys in a browser', () => {
       }
     }, email)
 
-  it('register, and sign in by e-mail or by themselves', async () => {
+  it('are registered, and sign in with or without an e-mail', async () => {
     const email = await userWithPasskey()
-    const [kept] = await credentials()
-    expect(kept).toMatchObject({ isResidentCredential: true, rpId: 'localhost' })
+    const [passkey] = await credentials()
+    expect(passkey).toMatchObject({ isResidentCredential: true, rpId: 'localhost' })
     expect(await signIn(email)).toBe(email)
     expect(await signIn()).toBe(email)
     const listed = await page.evaluate(async () => (await client.auth.passkeys.list()).passkeys)
-    const id = Buffer.from(kept?.credentialId ?? '', 'base64').toString('base64url')
+    const id = Buffer.from(passkey?.credentialId ?? '', 'base64').toString('base64url')
     expect(listed).toMatchObject([{ id, last_used_at_ms: expect.any(Number) }])
   })
 
-  it('are not made twice by one authenticator for one user', async () => {
+  it('are created only once per authenticator and user', async () => {
     await userWithPasskey()
     expect(await signIn()).toMatch(/@/)
     const again = page.evaluate(() =>
@@ -138,18 +138,18 @@ describe.skipIf(noBrowser)('passkeys in a browser', () => {
     expect(await again).toBe('InvalidStateError')
   })
 
-  it('sign in no more once they are deleted', async () => {
+  it('do not sign in after they were deleted', async () => {
     const email = await userWithPasskey()
     await signIn(email)
     await page.evaluate(async () => {
       const { passkeys } = await client.auth.passkeys.list()
       for (const { id } of passkeys) await client.auth.passkeys.delete(id)
     })
-    // The browser finds none of the list any more, so only what the user chooses reaches the service.
+    // Without an e-mail: with one, the browser would find no allowed passkey and send nothing to the service.
     expect(await signIn()).toBe('401 passkey_failed')
   })
 
-  it('are refused when the same assertion is sent again', async () => {
+  it('are refused when an assertion is replayed', async () => {
     const email = await userWithPasskey()
     const seen = await page.evaluate(
       async ({ url, address }) => {
@@ -169,7 +169,7 @@ describe.skipIf(noBrowser)('passkeys in a browser', () => {
     expect(seen).toBe('401 passkey_failed')
   })
 
-  it('are refused from a page of another origin, for signing in and for registering', async () => {
+  it('are refused on a page of another origin, for sign-in and for registration', async () => {
     const email = await userWithPasskey()
     await open(otherPages)
     expect(await signIn(email)).toBe('401 passkey_failed')
@@ -188,7 +188,7 @@ describe.skipIf(noBrowser)('passkeys in a browser', () => {
     const email = await userWithPasskey()
     await devtools.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified: false })
     expect(await signIn(email)).toBe('NotAllowedError')
-    // A page that asks for less than it was told to: the service insists all the same.
+    // The page weakens the options of the service, which still requires user verification.
     const seen = await page.evaluate(
       async ({ url, address }) => {
         const get = navigator.credentials.get.bind(navigator.credentials)
@@ -207,7 +207,7 @@ describe.skipIf(noBrowser)('passkeys in a browser', () => {
     expect(await signIn(email)).toBe(email)
   })
 
-  it('are refused from a copy whose counter went back', async () => {
+  it('are refused for a copy with a lower counter', async () => {
     const email = await userWithPasskey()
     const [copy] = await credentials()
     if (copy === undefined) throw new Error('Expected a passkey')

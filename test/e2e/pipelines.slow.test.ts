@@ -9,13 +9,13 @@ import { gzipSync } from 'node:zlib'
 import { OTLPLogExporter } from '@opentelemetry/exporter-logs-otlp-http'
 import { InMemoryLogRecordExporter, LoggerProvider, SimpleLogRecordProcessor } from '@opentelemetry/sdk-logs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ask, scopedKey } from '../support/http/answers.js'
+import { checkedCall, scopedKey } from '../support/http/answers.js'
 import { eventually } from '../support/eventually.js'
 import { leftOut } from '../support/faults/rounds.js'
 import { freePort } from '../support/server/free-port.js'
 import { startServer, type TestServer } from '../support/server/server.js'
 
-/* What docs/PIPELINES.md says, done with what stands there. */
+/* Runs the configurations and commands in docs/PIPELINES.md. */
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/PIPELINES.md'), 'utf8')
 const shownUrl = 'http://127.0.0.1:8787'
@@ -29,19 +29,19 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-/** A block of a section, the first unless its place is named, with the key in its place. */
-function blockOf(title: string, { url = server.url, place = 0, by = key } = {}): string {
+/** A code block of a section, by default the first, with the address and the key filled in. */
+function blockOf(title: string, { url = server.url, index = 0, by = key } = {}): string {
   const section = page.split(`\n## ${title}\n`)[1]?.split('\n## ')[0] ?? ''
-  const block = [...section.matchAll(/```\w+\n([\s\S]*?)```/g)][place]?.[1] ?? ''
+  const block = [...section.matchAll(/```\w+\n([\s\S]*?)```/g)][index]?.[1] ?? ''
   expect(block, title).not.toBe('')
-  // Not in the name of a variable.
+  // KEY in the name of a variable is not replaced.
   return block.replaceAll(/\bKEY\b/g, by).replaceAll(shownUrl, url)
 }
 
-/** A key for `strandfast write`, in place of that for ingest. */
+/** A key for `strandfast write` instead of the one for ingest. */
 const writerKey = async (of: TestServer) => (await scopedKey(of, ['records:write'], ['logs-*'])).key
 
-/** A folder with a command `strandfast`, the built program. */
+/** A folder with a command `strandfast` that runs the built program. */
 function folderWithCommand(): string {
   const folder = mkdtempSync(join(tmpdir(), 'strandfast-pipelines-'))
   const program = join(import.meta.dirname, '../../dist/program/strandfast.js')
@@ -52,13 +52,13 @@ function folderWithCommand(): string {
 
 async function payloads(agent: string, of = server): Promise<Record<string, unknown>[]> {
   const body = { type: 'time_range', limit: 1_000, types: ['record', 'ingest/rejected'] }
-  const { status, body: found } = await ask(of, `POST /v1/agents/${agent}/query`, { body })
+  const { status, body: found } = await checkedCall(of, `POST /v1/agents/${agent}/query`, { body })
   if (status === 404) return []
   return found.records.map((row: { payload: Record<string, unknown> }) => row.payload)
 }
 
 describe('curl', () => {
-  it('sends what a program writes, and again without writing it again', async () => {
+  it('sends the output of a program, and a repeated upload writes no duplicates', async () => {
     const journal = '{"MESSAGE":"one","__CURSOR":"s=1"}\nno JSON\n{"MESSAGE":"two","__CURSOR":"s=2"}\n'
     const command = blockOf('curl').replace('journalctl -o json -n 100', `printf '%s' '${journal}'`)
     for (let time = 0; time < 2; time++) {
@@ -74,27 +74,27 @@ describe('curl', () => {
   })
 })
 
-describe('a client that waits to be asked for its password', () => {
-  const url = () => `${server.url}/v1/ingest/logs-asked?dedupe=body`
+describe('a client that sends its password only after a challenge', () => {
+  const url = () => `${server.url}/v1/ingest/logs-challenged?dedupe=body`
   it.each([
     [
       'curl',
       () => ['--anyauth', '-sS', '--fail-with-body', '-u', `any:${key}`, '--data-binary', '{"n":1}', url()],
     ],
     ['wget', () => ['-qO-', '--user=any', `--password=${key}`, '--post-data={"n":1}', url()]],
-  ])('is asked for it: %s', async (program, args) => {
+  ])('gets a challenge: %s', async (program, args) => {
     const header = '--header=Content-Type: application/json'
     const { stdout } = await promisify(execFile)(program, [
       ...args(),
       ...(program === 'curl' ? ['-H', 'Content-Type: application/json'] : [header]),
     ])
     expect(JSON.parse(stdout)).toEqual(expect.any(Object))
-    expect(await payloads('logs-asked')).toEqual([{ n: 1 }])
+    expect(await payloads('logs-challenged')).toEqual([{ n: 1 }])
   })
 })
 
 describe('OpenTelemetry', () => {
-  it('has a batch of logs written as one record, and again without writing it again', async () => {
+  it('delivers a batch of logs as one record, and a repeated batch writes no duplicate', async () => {
     const block = blockOf('OpenTelemetry')
     const url = /logs_endpoint: (\S+)/.exec(block)?.[1] ?? ''
     const Authorization = /Authorization: (.+)/.exec(block)?.[1] ?? ''
@@ -106,8 +106,8 @@ describe('OpenTelemetry', () => {
     logger.emit({ body: 'too hot', attributes: { celsius: 91.5 } })
     logger.emit({ body: 'hotter', severityText: 'ERROR' })
     for (let time = 0; time < 2; time++) {
-      const told = await new Promise((resolve) => exporter.export(batch.getFinishedLogRecords(), resolve))
-      expect(told).toEqual({ code: 0 })
+      const result = await new Promise((resolve) => exporter.export(batch.getFinishedLogRecords(), resolve))
+      expect(result).toEqual({ code: 0 })
     }
     await exporter.shutdown()
     expect(await payloads('logs-otel')).toMatchObject([
@@ -168,8 +168,8 @@ const clients: Client[] = [
   },
 ]
 
-describe('a body as the encoder writes it', () => {
-  it.each(clients)('is accepted whole, and once, from $title', async (client) => {
+describe('a body as encoded by the client', () => {
+  it.each(clients)('is accepted completely and once, from $title', async (client) => {
     const path = /\/v1\/ingest\/[^"\s]+/.exec(blockOf(client.title))?.[0] ?? ''
     const text = readFileSync(join(import.meta.dirname, '../fixtures/pipelines', client.fixture), 'utf8')
     const basic = Buffer.from(`strandfast:${key}`).toString('base64')
@@ -193,7 +193,7 @@ describe('a body as the encoder writes it', () => {
 })
 
 describe('winston', () => {
-  it('has a batch accepted whole', async () => {
+  it('delivers a complete batch', async () => {
     const block = blockOf('winston')
     const path = /path: '([^']+)'/.exec(block)?.[1] ?? ''
     const authorization = /Authorization: '([^']+)'/.exec(block)?.[1] ?? ''
@@ -206,14 +206,15 @@ describe('winston', () => {
 })
 
 describe('pino', () => {
-  it('has its lines written by the program beside it', async () => {
+  it('delivers its lines through strandfast write', async () => {
     const folder = folderWithCommand()
     const app = `require(${JSON.stringify(join(import.meta.dirname, '../../node_modules/pino'))})().info({ n: 1 }, 'hello')`
     writeFileSync(join(folder, 'app.js'), `${app}\nconsole.log('no JSON')\n`)
     const command = blockOf('pino', { by: await writerKey(server) })
     const env = { ...process.env, PATH: `${folder}:${process.env['PATH']}` }
     const ran = promisify(execFile)('bash', ['-c', command], { cwd: folder, env })
-    // The line that is no JSON is named, and makes the exit code 1. Which of the two is the first depends on pino.
+    // The line that is not JSON is reported, and the exit code is 1. Which of the two lines comes first
+    // depends on pino.
     const stderr = await ran.then(
       () => '',
       (error: { stderr: string }) => error.stderr,
@@ -224,11 +225,11 @@ describe('pino', () => {
   })
 })
 
-// Debian has it or syslog-ng, so .ci/install unpacks it beside that.
+// Debian installs either rsyslog or syslog-ng, so .ci/install unpacks rsyslog to another directory.
 const rsyslog = ['/opt/rsyslog/usr/sbin/rsyslogd', '/usr/sbin/rsyslogd'].find((path) => existsSync(path))
 
 describe.skipIf(leftOut(rsyslog === undefined ? 'rsyslogd (rsyslog)' : undefined))('rsyslog', () => {
-  it('delivers each message once over a kill of the server, and at least once over one of the program', async () => {
+  it('delivers each message once despite a kill of the server, and at least once despite a kill of the program', async () => {
     const folder = folderWithCommand()
     const port = await freePort()
     const syslogPort = await freePort()
@@ -237,7 +238,7 @@ describe.skipIf(leftOut(rsyslog === undefined ? 'rsyslogd (rsyslog)' : undefined
     const { dataDir } = killed
     const about = { url: killed.url, by: await writerKey(killed) }
     const script = join(folder, 'strandfast.sh')
-    const command = blockOf('rsyslog', { ...about, place: 1 })
+    const command = blockOf('rsyslog', { ...about, index: 1 })
     writeFileSync(script, command.replace('\n', `\nexport PATH="${folder}:$PATH"\n`), { mode: 0o700 })
     const config = blockOf('rsyslog', about)
       .replace('port="5141"', `port="${syslogPort}"`)
@@ -299,7 +300,7 @@ function startRsyslog(folder: string, config: string): ChildProcess {
   })
 }
 
-/** Kills what a process has started, and what that has. */
+/** Kills the descendants of a process. */
 function killBelow(pid: number): void {
   for (const thread of readdirSync(`/proc/${pid}/task`)) {
     const children = readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').match(/\d+/g) ?? []
@@ -314,53 +315,56 @@ describe('a batch that is one object', () => {
   it.each([
     ['Container registry', 'registry', 'application/vnd.docker.distribution.events.v2+json', 'events'],
     ['Kubernetes audit', 'kubernetes', 'application/json', 'items'],
-  ])('becomes a record for each event, once, from a %s', async (title, ...[name, contentType, member]) => {
-    const block = blockOf(title)
-    const path = /\/v1\/ingest\/[^"\s]+/.exec(block)?.[0] ?? ''
-    const authorization = /Bearer [^"\s\]]+/.exec(block)?.[0] ?? ''
-    const body = readFileSync(join(import.meta.dirname, `../fixtures/pipelines/${name}.body`), 'utf8')
-    const headers = { 'content-type': contentType, authorization }
-    for (let time = 0; time < 2; time++) {
-      const answer = await fetch(server.url + path, { method: 'POST', headers, body })
-      expect([answer.status, await answer.json()]).toMatchObject([200, { accepted: 2, rejected: 0 }])
-    }
-    expect(await payloads(`logs-${name}`)).toEqual(JSON.parse(body)[member])
-  })
+  ])(
+    'becomes one record for each event, without duplicates, from a %s',
+    async (title, ...[name, contentType, member]) => {
+      const block = blockOf(title)
+      const path = /\/v1\/ingest\/[^"\s]+/.exec(block)?.[0] ?? ''
+      const authorization = /Bearer [^"\s\]]+/.exec(block)?.[0] ?? ''
+      const body = readFileSync(join(import.meta.dirname, `../fixtures/pipelines/${name}.body`), 'utf8')
+      const headers = { 'content-type': contentType, authorization }
+      for (let time = 0; time < 2; time++) {
+        const answer = await fetch(server.url + path, { method: 'POST', headers, body })
+        expect([answer.status, await answer.json()]).toMatchObject([200, { accepted: 2, rejected: 0 }])
+      }
+      expect(await payloads(`logs-${name}`)).toEqual(JSON.parse(body)[member])
+    },
+  )
 })
 
 const syslogNg = ['/usr/sbin/syslog-ng', '/usr/local/sbin/syslog-ng'].find((path) => existsSync(path))
 const missing = hasHttp() ? undefined : 'syslog-ng with its HTTP module (syslog-ng-core, syslog-ng-mod-http)'
 
-/** Whether syslog-ng is there with the module that sends by HTTP. */
+/** Whether syslog-ng is installed with its HTTP module. */
 function hasHttp(): boolean {
   if (syslogNg === undefined) return false
   return execFileSync(syslogNg, ['--version'], { encoding: 'utf8' }).includes('http')
 }
 
 describe.skipIf(leftOut(missing))('syslog-ng', () => {
-  it('delivers what came while the server was away, each message once', async () => {
+  it('delivers messages from the time when the server was stopped, each once', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'strandfast-syslog-'))
     const port = await freePort()
     const syslogPort = await freePort()
     const env = { SERVICE_PORT: String(port) }
-    let away = await startServer({ env })
-    const { dataDir } = away
+    let receiver = await startServer({ env })
+    const { dataDir } = receiver
     const block = blockOf('syslog-ng', {
-      url: away.url,
-      by: (await scopedKey(away, ['ingest'], ['logs-*'])).key,
+      url: receiver.url,
+      by: (await scopedKey(receiver, ['ingest'], ['logs-*'])).key,
     })
-    await away.halt()
+    await receiver.halt()
     const config = block.replace('port(5140)', `port(${syslogPort})`).replace('/var/lib/syslog-ng', directory)
     const logger = startSyslogNg(directory, config)
     try {
       const lines = ['one "quoted"', 'same', 'same', 'last \u00e9']
       const messages = lines.map((text) => `<34>1 2026-11-22T20:00:00Z web-1 app 7 - - ${text}\n`)
       await sendLines(syslogPort, messages.join(''), logger)
-      away = await startServer({ env, dataDir })
-      const arrived = async () => (await payloads('logs-syslog', away)).map((row) => row['MESSAGE'])
+      receiver = await startServer({ env, dataDir })
+      const arrived = async () => (await payloads('logs-syslog', receiver)).map((row) => row['MESSAGE'])
       await eventually(async () => (await arrived()).length >= lines.length)
       expect(await arrived()).toEqual(lines)
-      expect((await payloads('logs-syslog', away))[0]).toMatchObject({
+      expect((await payloads('logs-syslog', receiver))[0]).toMatchObject({
         HOST: 'web-1',
         PROGRAM: 'app',
         PID: '7',
@@ -368,7 +372,7 @@ describe.skipIf(leftOut(missing))('syslog-ng', () => {
     } finally {
       logger.kill()
       await once(logger, 'exit')
-      await away.stop()
+      await receiver.stop()
       rmSync(directory, { recursive: true, force: true })
     }
   })
@@ -388,7 +392,7 @@ function startSyslogNg(directory: string, config: string): ChildProcess {
   return spawn(syslogNg ?? '', ['-F', '--no-caps', '-f', file, ...own], { stdio: 'ignore' })
 }
 
-/** Sends lines once the logger listens. */
+/** Sends lines when the logger listens. */
 async function sendLines(port: number, text: string | Buffer, logger: ChildProcess): Promise<void> {
   await eventually(async () => {
     expect(logger.exitCode).toBeNull()
@@ -396,7 +400,7 @@ async function sendLines(port: number, text: string | Buffer, logger: ChildProce
     try {
       await once(socket, 'connect')
     } catch {
-      // Not listening yet.
+      // The logger does not listen yet.
       return false
     }
     socket.end(text)

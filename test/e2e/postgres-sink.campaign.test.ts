@@ -26,7 +26,7 @@ async function start(dataDir?: string): Promise<TestServer> {
   return server
 }
 
-/** Lines `{agent, data}` numbered from `from`, spread over so many agents that both shards have some. */
+/** Lines `{agent, data}` numbered from `from`, spread over agents of both shards. */
 function lines(from: number, count: number): string {
   const numbers = Array.from({ length: count }, (_none, index) => from + index)
   return numbers
@@ -44,7 +44,7 @@ async function ingest(to: ServerAddress, raw: string, path = '/v1/ingest'): Prom
 const stored = async () =>
   Number((await postgres.query<{ count: string }>('SELECT count(*) FROM strandfast_records'))[0]?.count)
 
-/** 0 while the table is not there yet or PostgreSQL is down. */
+/** 0 while the table does not exist or PostgreSQL is down. */
 const storedSoFar = () => stored().catch(() => 0)
 
 const rows = () => postgres.query<Row>('SELECT * FROM strandfast_records ORDER BY agent, seq')
@@ -55,7 +55,7 @@ async function figure(of: ServerAddress, name: string): Promise<number | undefin
   return value === undefined ? undefined : Number(value)
 }
 
-/** Every record of the agents as the server has it, in the form of a row. */
+/** Every record of the agents on the server, in the form of a row. */
 async function strandRows(of: ServerAddress, agents: readonly string[]): Promise<Row[]> {
   const found: Row[] = []
   for (const agent of agents) {
@@ -73,11 +73,14 @@ async function strandRows(of: ServerAddress, agents: readonly string[]): Promise
   return found
 }
 
-/** Has the sink hang in the middle of a batch of what `bring` brings, until the connection given back ends. */
-async function holdBatch(bring: () => Promise<void>): Promise<Client> {
+/**
+ * Makes the sink block in the middle of a batch of the records that `write` writes.
+ * @returns a connection whose end unblocks it
+ */
+async function holdBatch(write: () => Promise<void>): Promise<Client> {
   const holder = await postgres.connect()
   await holder.query('BEGIN; LOCK TABLE strandfast_records IN SHARE MODE')
-  await bring()
+  await write()
   await eventually(async () => {
     const waiting = await postgres.query(
       "SELECT 1 FROM pg_stat_activity WHERE application_name = 'strandfast' AND wait_event_type = 'Lock'",
@@ -101,7 +104,7 @@ describe.skipIf(noPostgres)('ingest into PostgreSQL', () => {
     await postgres.remove()
   })
 
-  it('stores 4,000 records, each once, while PostgreSQL is killed and started twice', async () => {
+  it('stores 4,000 records, each once, while PostgreSQL is killed and restarted twice', async () => {
     const running = await start()
     await ingest(running, lines(0, 1_000))
     await eventually(async () => (await storedSoFar()) > 0)
@@ -109,7 +112,7 @@ describe.skipIf(noPostgres)('ingest into PostgreSQL', () => {
     await ingest(running, lines(1_000, 1_000))
     await postgres.start()
     await eventually(async () => (await storedSoFar()) === 2_000)
-    // The second time it dies for certain with a transaction open.
+    // The second kill certainly happens during a transaction.
     await holdBatch(async () => {
       await ingest(running, lines(2_000, 1_000))
     })
@@ -125,7 +128,7 @@ describe.skipIf(noPostgres)('ingest into PostgreSQL', () => {
     expect(await postgres.query('SELECT * FROM strandfast_dead_letters')).toEqual([])
   })
 
-  it('goes on where it was after the server is killed in the middle', async () => {
+  it('continues at its cursor after the server is killed during a batch', async () => {
     const running = await start()
     await ingest(running, lines(0, 1_000))
     await eventually(async () => (await storedSoFar()) === 1_000)
@@ -136,12 +139,12 @@ describe.skipIf(noPostgres)('ingest into PostgreSQL', () => {
     await ingest(again, lines(2_000, 400))
     await eventually(async () => (await stored()) === 2_400)
     expect(await rows()).toEqual(await strandRows(again, feeds))
-    // The batch that was under way came again, and nothing of what had been confirmed.
+    // The interrupted batch was delivered again, and no confirmed record was.
     await eventually(async () => (await figure(again, 'strandfast_sink_lag_records')) === 0)
     expect(await figure(again, 'strandfast_sink_rows_total')).toBe(1_400)
   })
 
-  it('puts a row that PostgreSQL refuses among the dead letters, and the rest of its batch in place', async () => {
+  it('stores a row that PostgreSQL refuses as a dead letter, and the other rows of its batch', async () => {
     const running = await start()
     const refused = ['{"n":-1,"text":"\\u0000"}', '{"n":-2,"deep":{"text":"a\\u0000b"}}']
     const bodies = Array.from({ length: 500 }, (_none, n) => refused[n - 250] ?? JSON.stringify({ n }))
@@ -162,7 +165,7 @@ describe.skipIf(noPostgres)('ingest into PostgreSQL', () => {
     expect(running.stderr()).toContain('PostgreSQL refused rows')
   })
 
-  it('keeps a row that a constraint of the database refuses as a dead letter, too', async () => {
+  it('stores a row that a constraint of the database refuses as a dead letter, too', async () => {
     const running = await start()
     await ingest(running, '{"n":1}', '/v1/ingest/checked')
     await eventually(async () => (await storedSoFar()) === 1)
@@ -172,12 +175,12 @@ describe.skipIf(noPostgres)('ingest into PostgreSQL', () => {
     await ingest(running, '{"n":2}\n{"n":11}\n{"n":3}', '/v1/ingest/checked')
     await eventually(async () => (await stored()) === 3)
     const letters = await postgres.query<{ reason: string }>('SELECT reason FROM strandfast_dead_letters')
-    // Not its words: "Failing row contains (…)" would outlive an erasure.
+    // The message is not stored: "Failing row contains (…)" would survive an erasure.
     expect(letters).toEqual([{ reason: '23514' }])
     expect(running.stderr()).not.toContain('Failing row')
   })
 
-  it('makes a dead letter of a row that alone fails by another class, and stops for a table that takes none', async () => {
+  it('stores a row that fails alone with another error class as a dead letter, and stops if all rows of the table fail', async () => {
     const running = await start()
     await ingest(running, '{"n":1}', '/v1/ingest/odd')
     await eventually(async () => (await storedSoFar()) === 1)
@@ -206,7 +209,7 @@ describe.skipIf(noPostgres)('ingest into PostgreSQL', () => {
     await eventually(async () => (await stored()) === 5)
   })
 
-  it('serves and takes ingest while there is no PostgreSQL yet, and delivers when there is', async () => {
+  it('serves and accepts ingest before PostgreSQL is available, and delivers afterwards', async () => {
     await postgres.kill()
     const running = await start()
     await ingest(running, lines(0, 3_000))
@@ -220,14 +223,14 @@ describe.skipIf(noPostgres)('ingest into PostgreSQL', () => {
     expect(await rows()).toEqual(await strandRows(running, feeds))
   })
 
-  it('waits for a locked table, while ingest goes on', async () => {
+  it('waits for a locked table while ingest continues', async () => {
     const running = await start()
     await ingest(running, lines(0, 100))
     await eventually(async () => (await storedSoFar()) === 100)
     const holder = await holdBatch(() => ingest(running, lines(100, 10_000)))
     await eventually(async () => Number(await figure(running, 'strandfast_sink_lag_records')) > 0)
     expect((await call(running, 'GET /readyz')).status).toBe(200)
-    // The server stops in time though its batch hangs.
+    // The server stops in time although its batch is blocked.
     expect(await running.halt()).toBe(0)
     await holder.end()
     const again = await start(running.dataDir)
@@ -235,7 +238,7 @@ describe.skipIf(noPostgres)('ingest into PostgreSQL', () => {
     expect(await rows()).toEqual(await strandRows(again, feeds))
   })
 
-  it('delivers what came by an ingest route, from both shards, and nothing else', async () => {
+  it('delivers only records of the ingest routes, from both shards', async () => {
     const running = await start()
     const write = (path: string, body: unknown) => call(running, `POST ${path}`, { body })
     expect((await write('/v1/collections/feed-0/records', { data: { by: 'record' } })).status).toBe(201)
@@ -260,7 +263,7 @@ describe.skipIf(noPostgres)('ingest into PostgreSQL', () => {
     expect(cursors).toEqual([{ shard: 0 }, { shard: 1 }])
   })
 
-  it('erases there what is erased here, dead letters too', async () => {
+  it('erases records that are erased on the server, dead letters too', async () => {
     const running = await start()
     await call(running, 'POST /v1/agents', { body: { name: 'private', zone: 'free' } })
     await ingest(running, '{"n":1}\n{"n":2,"text":"\\u0000"}\n{"n":3}', '/v1/ingest/private')
@@ -277,7 +280,7 @@ describe.skipIf(noPostgres)('ingest into PostgreSQL', () => {
     expect(await bodies('strandfast_records')).toEqual([null, { n: 3 }])
   })
 
-  it('erases in tables that want a body and in reasons of an older version, too', async () => {
+  it('erases in tables with a mandatory body, and in reasons of an older version', async () => {
     const running = await start()
     await call(running, 'POST /v1/agents', { body: { name: 'private', zone: 'free' } })
     await ingest(running, '{"n":1}\n{"n":2}', '/v1/ingest/private')
@@ -300,7 +303,7 @@ describe.skipIf(noPostgres)('ingest into PostgreSQL', () => {
     expect((await rows())[0]?.body).toEqual({ n: 2 })
   })
 
-  it('goes on after a shard thread has died', async () => {
+  it('continues after a shard thread has died', async () => {
     const capture = captureWorkers()
     const running = await startInProcess(env())
     try {
@@ -318,7 +321,7 @@ describe.skipIf(noPostgres)('ingest into PostgreSQL', () => {
     }
   })
 
-  it('keeps the cursors of two servers in one database apart, and their records together', async () => {
+  it('keeps separate cursors for two servers in one database, and their records in one table', async () => {
     const one = await start()
     const other = await startServer({ env: { ...env(), SERVICE_MASTER_SEED: 'ab'.repeat(32) } })
     try {
@@ -331,21 +334,21 @@ describe.skipIf(noPostgres)('ingest into PostgreSQL', () => {
     }
   })
 
-  it('starts anew where the data directory is not the one that the cursor was kept for', async () => {
+  it('starts from the beginning if the cursor belongs to another data directory', async () => {
     const running = await start()
     await ingest(running, lines(0, 100))
     await eventually(async () => (await storedSoFar()) === 100)
     await running.halt()
-    // As after restoring a backup: the log that PostgreSQL knows of goes on further than the one that is there.
+    // As after restoring a backup: the cursor in PostgreSQL is ahead of the log.
     await postgres.query('UPDATE strandfast_cursors SET block_no = 1000000')
     const again = await start(running.dataDir)
     await ingest(again, lines(100, 100))
     await eventually(async () => (await storedSoFar()) === 200)
     expect(await rows()).toEqual(await strandRows(again, feeds))
-    expect(again.stderr()).toContain('delivering anew')
+    expect(again.stderr()).toContain('delivering from the start')
   })
 
-  it('delivers what was ingested before it was set up', async () => {
+  it('delivers records from before it was configured', async () => {
     const before = await startServer({ env: { SERVICE_SHARDS: '2' } })
     await ingest(before, lines(0, 50))
     expect(await figure(before, 'strandfast_sink_connected')).toBeUndefined()
@@ -354,7 +357,7 @@ describe.skipIf(noPostgres)('ingest into PostgreSQL', () => {
     await eventually(async () => (await storedSoFar()) === 50)
   })
 
-  it('needs no right to create anything once the tables are there', async () => {
+  it('needs no permission to create tables after they exist', async () => {
     const first = await start()
     await ingest(first, lines(0, 10))
     await eventually(async () => (await storedSoFar()) === 10)
@@ -370,7 +373,7 @@ describe.skipIf(noPostgres)('ingest into PostgreSQL', () => {
     await eventually(async () => (await stored()) === 20)
   })
 
-  it('follows a failover to another of its hosts, and says in words why none takes it', async () => {
+  it('follows a failover to another of its hosts, and logs why no host accepts it', async () => {
     await postgres.query("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'")
     await postgres.query('SELECT pg_reload_conf()')
     const standby = await makePostgres({ standbyOf: postgres })
@@ -379,7 +382,7 @@ describe.skipIf(noPostgres)('ingest into PostgreSQL', () => {
       const [one, two] = [postgres, standby].map(({ url }) => new URL(url).host)
       const start = (url: string) =>
         startServer({ env: { SERVICE_INGEST_POSTGRES_URL: url, SERVICE_SHARDS: '2' } })
-      // The standby comes first, and is passed over.
+      // The standby is listed first, and skipped.
       server = await start(`postgres://strandfast@${two},${one}/postgres`)
       await ingest(server, lines(0, 500))
       await eventually(async () => (await storedSoFar()) === 500)
@@ -396,8 +399,8 @@ describe.skipIf(noPostgres)('ingest into PostgreSQL', () => {
         async () => Number((await standby.query<{ count: string }>(count))[0]?.count) === 1_000,
       )
       for (const [url, words] of [
-        [standby.url.replace('strandfast@', 'nobody@'), 'it does not let the role in (SQLSTATE 28000)'],
-        [`${standby.url}?sslmode=require`, 'it takes no TLS, and the URL asks for that'],
+        [standby.url.replace('strandfast@', 'absent@'), 'it does not let the role in (SQLSTATE 28000)'],
+        [`${standby.url}?sslmode=require`, 'it does not support TLS, which the URL requires'],
       ] as const) {
         await server.stop()
         server = await start(url)

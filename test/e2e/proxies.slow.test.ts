@@ -4,15 +4,15 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { ask } from '../support/http/answers.js'
+import { checkedCall } from '../support/http/answers.js'
 import { eventually } from '../support/eventually.js'
 import { leftOut } from '../support/faults/rounds.js'
 import { freePort } from '../support/server/free-port.js'
 import { startServer, type TestServer } from '../support/server/server.js'
 
-/* What docs/OPERATIONS.md, Behind a proxy, says, done with real proxies. */
+/* Runs the configurations in docs/NETWORK.md, with real proxies. */
 
-const page = readFileSync(join(import.meta.dirname, '../../docs/OPERATIONS.md'), 'utf8')
+const page = readFileSync(join(import.meta.dirname, '../../docs/NETWORK.md'), 'utf8')
 const section = page.split('\n## Behind a proxy\n')[1]?.split('\n## ')[0] ?? ''
 
 let folder = ''
@@ -37,7 +37,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** The block of the section in a language, with the ports of this test. */
+/** The code block of the section in a language, with the ports of this test. */
 function blockOf(language: string): string {
   const block = new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``).exec(section)?.[1] ?? ''
   expect(block).toContain('127.0.0.1:8787')
@@ -50,7 +50,7 @@ function start(program: string, args: string[]): ChildProcess {
   return child
 }
 
-/** Waits until the proxy passes requests on. */
+/** Waits until the proxy forwards requests. */
 const untilReady = () =>
   eventually(async () => (await fetch(`${proxyUrl}/readyz`).catch(() => undefined))?.status === 200)
 
@@ -64,7 +64,7 @@ function isMissing(program: string): string | undefined {
 }
 
 describe.skipIf(leftOut(isMissing('nginx')))('behind nginx', () => {
-  it('a native EventSource goes on over a kill of the server, where it would stop for good at a 502', async () => {
+  it('a native EventSource survives a kill of the server; at a 502 it would stop permanently', async () => {
     const own = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
       (name) => `${name}_temp_path ${folder}/${name};`,
     )
@@ -77,9 +77,10 @@ describe.skipIf(leftOut(isMissing('nginx')))('behind nginx', () => {
     start('nginx', ['-c', file, '-e', `${folder}/error.log`])
     await untilReady()
     const proxied = { ...server, url: proxyUrl }
-    const write = (n: number) => ask(proxied, 'POST /v1/collections/seen/records', { body: { data: { n } } })
+    const write = (n: number) =>
+      checkedCall(proxied, 'POST /v1/collections/seen/records', { body: { data: { n } } })
     await write(0)
-    const { body } = await ask(proxied, 'POST /v1/stream/tickets')
+    const { body } = await checkedCall(proxied, 'POST /v1/stream/tickets')
     const stream = `${proxyUrl}/v1/agents/seen/stream?ticket=${body.ticket}`
     const reader = start(process.execPath, [
       '--no-warnings',
@@ -87,34 +88,37 @@ describe.skipIf(leftOut(isMissing('nginx')))('behind nginx', () => {
       '-e',
       readerOf(stream),
     ])
-    let said = ''
-    reader.stdout?.on('data', (bytes: Buffer) => (said += bytes.toString()))
-    const says = (text: string) => eventually(() => Promise.resolve(said.includes(text)))
-    await says('open')
+    let output = ''
+    reader.stdout?.on('data', (bytes: Buffer) => (output += bytes.toString()))
+    const untilPrinted = (text: string) => eventually(() => Promise.resolve(output.includes(text)))
+    await untilPrinted('open')
     await write(1)
-    await says('n=1')
+    await untilPrinted('n=1')
     await server.halt('SIGKILL')
-    await says('error 0')
-    const away = await fetch(stream)
-    expect([away.status, away.headers.get('content-type'), await away.text()]).toEqual([
+    await untilPrinted('error 0')
+    const unavailable = await fetch(stream)
+    expect([unavailable.status, unavailable.headers.get('content-type'), await unavailable.text()]).toEqual([
       200,
       'text/event-stream',
       'retry: 2000\n\n',
     ])
     expect((await fetch(`${proxyUrl}/v1/agents`)).status).toBe(502)
-    // It has opened the empty stream, and waits to open it again.
-    await eventually(() => Promise.resolve((said.match(/open/g) ?? []).length > 1))
+    // The EventSource has opened the empty stream, and waits to reconnect.
+    await eventually(() => Promise.resolve((output.match(/open/g) ?? []).length > 1))
     server = await startServer({ env, dataDir: server.dataDir })
     await write(2)
-    await says('n=2')
-    expect(said).not.toContain('error 2')
-    expect(said.match(/n=\d/g)).toEqual(['n=1', 'n=2'])
+    await untilPrinted('n=2')
+    expect(output).not.toContain('error 2')
+    expect(output.match(/n=\d/g)).toEqual(['n=1', 'n=2'])
   })
 })
 
-/** A program that prints what an EventSource says: `error 0` where it connects again, `error 2` where it has stopped. */
+/**
+ * A program that prints the events of an EventSource: `error 0` if it reconnects, `error 2` if it has
+ * stopped.
+ */
 function readerOf(stream: string): string {
-  // Node's pause before it connects again keeps no process alive.
+  // The EventSource of Node does not keep the process alive while it waits to reconnect.
   return `setInterval(() => {}, 1_000)
     const source = new EventSource(${JSON.stringify(stream)})
     source.onopen = () => console.log('open')
@@ -137,15 +141,15 @@ describe.skipIf(leftOut(isMissing('haproxy')))('behind HAProxy', () => {
   it.each([
     ['as shown', (block: string) => block],
     ['in one line', (block: string) => block.replace(/ {2}option httpchk\n.*\n/, `  ${oneLine()}\n`)],
-  ])('a server is found by a check of HTTP/1.1: %s', async (_name, change) => {
+  ])('a health check with HTTP/1.1 succeeds: %s', async (_name, change) => {
     const block = change(blockOf('haproxy'))
     expect(block).toContain('HTTP/1.1')
     await startHaproxy(block.replace(/ check$/m, ' check inter 100ms rise 1 fall 1'))
     await untilReady()
-    expect((await ask({ ...server, url: proxyUrl }, 'GET /v1/agents')).status).toBe(200)
+    expect((await checkedCall({ ...server, url: proxyUrl }, 'GET /v1/agents')).status).toBe(200)
   })
 
-  it('a check of HTTP/1.0 finds no server', async () => {
+  it('a health check with HTTP/1.0 fails', async () => {
     const block = blockOf('haproxy').replace(/ {2}option httpchk\n.*\n/, '  option httpchk GET /readyz\n')
     await startHaproxy(block.replace(/ check$/m, ' check inter 100ms rise 1 fall 1'))
     await eventually(async () => (await fetch(`${proxyUrl}/readyz`)).status === 503)

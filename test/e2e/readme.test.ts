@@ -11,14 +11,14 @@ import { eventually } from '../support/eventually.js'
 import { freePort } from '../support/server/free-port.js'
 
 /*
- * The README's own commands: the server is started by the script that it names, on another port and data directory, and
- * the taste runs beside it.
+ * The commands in the README: the documented script starts the server, on another port and data directory,
+ * and the commands of the section "A taste" run against it.
  */
 
-/** The most lines that the README may have, so that it stays a page and not a manual. */
-const README_LINES_MAX = 160
+/** Maximum length of the README in lines: it is a page, not a manual. */
+const README_LINES_MAX = 140
 
-/** Where the README says that the server listens. */
+/** The address of the server according to the README. */
 const DOCUMENTED_ORIGIN = 'http://127.0.0.1:8787'
 
 const readme = readFileSync('README.md', 'utf8')
@@ -34,7 +34,7 @@ describe('the README', () => {
   beforeAll(async () => {
     const port = await freePort()
     const env = { PATH: process.env['PATH'], HOME: process.env['HOME'] }
-    // Without the script before it, which would build again under the feet of other tests.
+    // Without the pre-script, which would rebuild the program while other tests use it.
     server = spawn('npm', ['start', '--ignore-scripts'], {
       env: { ...env, SERVICE_PORT: String(port), SERVICE_DATA_DIR: join(directory, 'data') },
       stdio: 'ignore',
@@ -64,19 +64,19 @@ describe('the README', () => {
     expect(readme.split('\n').length - 1).toBeLessThan(README_LINES_MAX)
   })
 
-  it('names two commands, of scripts that the package has', () => {
+  it('contains two commands, with scripts that exist', () => {
     expect(commands.map(({ code }) => code.trim())).toEqual(['npm ci && npm start', 'npm ci && npm test'])
     expect(JSON.parse(readFileSync('package.json', 'utf8'))).toMatchObject({
       scripts: { start: expect.any(String), test: expect.any(String) },
     })
   })
 
-  it('has a taste that runs without a command that fails', () => {
-    expect(taste).toHaveLength(1)
+  it('has a taste, by commands and by HTTP, that runs without a failing command', () => {
+    expect(taste).toHaveLength(2)
     expect(outcome.code, outcome.stderr).toBe(0)
   })
 
-  it('says what the taste prints', () => {
+  it('contains the output of the taste', () => {
     expect(taste[0]?.printed).toBeDefined()
     expectPrinted(directory, { ...taste[0], index: 0 })
   })

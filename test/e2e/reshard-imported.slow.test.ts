@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
-import { ask, newAgent } from '../support/http/answers.js'
+import { checkedCall, newAgent } from '../support/http/answers.js'
 import { exportOf, fill, importTo, linesOf, sharedSeed } from '../support/shard/imports.js'
 import { everyRead, runReshard } from '../support/server/reshard.js'
 import { startAuthServer } from '../support/server/auth-server.js'
@@ -23,12 +23,17 @@ async function start(dataDir: string, more: Record<string, string> = {}): Promis
   return server
 }
 
-/** Exports of a strand whose first records are in the directory `target` too, and of one that is not there at all. */
+/**
+ * Exports of two strands: the first records of one are also in the directory `target`, the other is not
+ * there.
+ */
 async function exportsOfAnother(): Promise<string[]> {
   const first = await start('source', { SERVICE_SHARDS: '2' })
   const body = { organism_id: 'acme', name: 'Acme' }
-  expect((await ask(first, 'POST /v1/organisms', { body })).status).toBe(201)
-  expect((await ask(first, 'POST /v1/organisms/acme/auth/init', { body: {} })).status).toBeLessThan(300)
+  expect((await checkedCall(first, 'POST /v1/organisms', { body })).status).toBe(201)
+  expect((await checkedCall(first, 'POST /v1/organisms/acme/auth/init', { body: {} })).status).toBeLessThan(
+    300,
+  )
   await newAgent(first, 'grown')
   await fill(first, 'grown', { from: 0, count: 5 })
   await first.halt()
@@ -40,7 +45,9 @@ async function exportsOfAnother(): Promise<string[]> {
     for (const action of [`DELETE`, `POST`] as const) {
       const end = action === 'POST' ? '/erase' : ''
       const hash = hashes[action === 'POST' ? 3 : 4]
-      expect((await ask(source, `${action} /v1/agents/${agent}/records/${hash}${end}`)).status).toBe(200)
+      expect((await checkedCall(source, `${action} /v1/agents/${agent}/records/${hash}${end}`)).status).toBe(
+        200,
+      )
     }
     await fill(source, agent, { from: 25, count: 20, query: '?signing=group' })
   }
@@ -49,7 +56,7 @@ async function exportsOfAnother(): Promise<string[]> {
   return exported
 }
 
-it('moves strands of which all or a part was imported, with what was written before and after', async () => {
+it('moves partly and completely imported strands, with the records written before and after', async () => {
   const exported = await exportsOfAnother()
   let target = await start('target')
   for (const lines of exported) {

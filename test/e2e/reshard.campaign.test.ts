@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { register, type Account } from '../support/auth/accounts.js'
-import { ask, newAgent, scopedKey } from '../support/http/answers.js'
+import { checkedCall, newAgent, scopedKey } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { isCaughtUp, openStream, type TestEvent } from '../support/http/events.js'
 import { addEdge, removeEdge } from '../support/shard/graph.js'
@@ -20,14 +20,19 @@ let decider: string
 let root: Account
 let member: Account
 let loggedOut: Account
-/** A moment in the middle of what is written at first. */
+/** Moments between the first writes. */
 const moments: string[] = []
-/** Cursors of global streams that were handed out by servers of any number of shards, and what was told by then. */
-const cursors: { id: string; told: Set<string> }[] = []
+/**
+ * Cursors of global streams of servers with any number of shards, and the records delivered before each
+ * cursor.
+ */
+const cursors: { id: string; delivered: Set<string> }[] = []
 
 const env = { SERVICE_GOVERNED_AUTO_APPROVE_SECS: '604800' }
 
-/** Writes that are sent again after each move: under their keys, they must answer as at first. */
+/**
+ * Writes that are repeated after each move with the same idempotency keys, and must get the first answers.
+ */
 const keyed: [route: string, options: TestCall][] = [
   ['POST /v1/agents/sensor-1/records', { body: { data: { keyed: 1 } } }],
   [
@@ -44,7 +49,7 @@ const keyed: [route: string, options: TestCall][] = [
   ['POST /v1/graph/edges', { body: { src: 'sensor-4', dst: 'sensor-5', edge_type: 'keyed', weight: 2 } }],
 ]
 
-/** Lines for all sensors, more than one chunk of them where none are counted, and some bad ones. */
+/** Lines for all sensors, by default more than one chunk, and some invalid ones. */
 function manyLines(count = 3_000): string {
   const good = upTo(count).map((n) =>
     JSON.stringify({ agent: sensors[n % sensors.length], data: { many: n, pad: 'x'.repeat(60) } }),
@@ -56,14 +61,14 @@ function manyLines(count = 3_000): string {
 async function sendKeyed(): Promise<TestAnswer[]> {
   const answers: TestAnswer[] = []
   for (const [n, [route, options]] of keyed.entries()) {
-    const headers = { ...options.headers, 'idempotency-key': `kept-${n}` }
-    answers.push(await ask(server, route, { ...options, headers }))
+    const headers = { ...options.headers, 'idempotency-key': `repeated-${n}` }
+    answers.push(await checkedCall(server, route, { ...options, headers }))
   }
   return answers
 }
 
 async function write(agent: string, data: object): Promise<string> {
-  const { status, body } = await ask(server, `POST /v1/agents/${agent}/records`, { body: { data } })
+  const { status, body } = await checkedCall(server, `POST /v1/agents/${agent}/records`, { body: { data } })
   expect(status).toBe(201)
   return body.id
 }
@@ -71,21 +76,22 @@ async function write(agent: string, data: object): Promise<string> {
 const nameOf = ({ data }: TestEvent) => `${data.agent} ${data.seq}`
 const records = (events: readonly TestEvent[]) => events.filter(({ event }) => event === 'record')
 
-/** Everything that a global stream tells until it has met live. */
-async function told(headers: Record<string, string>): Promise<TestEvent[]> {
+/** All events of a global stream until it has caught up. */
+async function replayed(headers: Record<string, string>): Promise<TestEvent[]> {
   const stream = await openStream(server, '/v1/stream?since=0', { headers })
   await stream.until(isCaughtUp)
   stream.close()
   return stream.events
 }
 
-/** Keeps cursors from the middle and from the end of what a global stream tells. */
-async function keepCursors(headers: Record<string, string> = {}, before = new Set<string>()): Promise<void> {
-  const events = await told(headers)
+/** Stores cursors from the middle and the end of a global stream. */
+async function storeCursors(headers: Record<string, string> = {}, before = new Set<string>()): Promise<void> {
+  const events = await replayed(headers)
   const shown = records(events)
   for (const at of [Math.floor(shown.length / 3), shown.length - 1]) {
     const { id = '' } = shown[at] ?? {}
-    if (id !== '') cursors.push({ id, told: new Set([...before, ...shown.slice(0, at + 1).map(nameOf)]) })
+    if (id !== '')
+      cursors.push({ id, delivered: new Set([...before, ...shown.slice(0, at + 1).map(nameOf)]) })
   }
 }
 
@@ -98,7 +104,7 @@ beforeAll(async () => {
   await newAgent(server, 'core', 'immutable_core')
   await newOrganism(server, 'acme', { agents: ['notes', 'ledger'] })
   root = await register(server, 'ada@example.com')
-  loggedOut = await register(server, 'gone@example.com')
+  loggedOut = await register(server, 'logged-out@example.com')
   member = await registerIn(server, 'acme', 'bob@example.com')
   const hashes = new Map<string, string[]>()
   for (const sensor of sensors) {
@@ -111,38 +117,42 @@ beforeAll(async () => {
     await addEdge(server, [sensor, sensors[(n + 5) % 12] ?? '', 'likes', n])
     await addEdge(server, [sensor, 'governed', 'knows'])
   }
-  moments.push((await ask(server, 'GET /v1/agents/sensor-11/head')).body.timestamp_hlc)
+  moments.push((await checkedCall(server, 'GET /v1/agents/sensor-11/head')).body.timestamp_hlc)
   for (const sensor of sensors.slice(0, 6)) {
     const [first = '', second = '', third = ''] = hashes.get(sensor) ?? []
     for (const hash of [first, second]) {
-      expect((await ask(server, `DELETE /v1/agents/${sensor}/records/${hash}`)).status).toBe(200)
+      expect((await checkedCall(server, `DELETE /v1/agents/${sensor}/records/${hash}`)).status).toBe(200)
     }
-    expect((await ask(server, `POST /v1/agents/${sensor}/records/${second}/restore`)).status).toBe(200)
-    expect((await ask(server, `POST /v1/agents/${sensor}/records/${third}/erase`)).status).toBe(200)
+    expect((await checkedCall(server, `POST /v1/agents/${sensor}/records/${second}/restore`)).status).toBe(
+      200,
+    )
+    expect((await checkedCall(server, `POST /v1/agents/${sensor}/records/${third}/erase`)).status).toBe(200)
     await removeEdge(server, [sensor, 'governed', 'knows'])
     await addEdge(server, [sensor, 'governed', 'knows', 7])
   }
   for (const sensor of ['sensor-0', 'sensor-7']) {
-    expect((await ask(server, `POST /v1/agents/${sensor}/rotate-key`)).status).toBe(200)
+    expect((await checkedCall(server, `POST /v1/agents/${sensor}/rotate-key`)).status).toBe(200)
     const batch = { records: upTo(5).map((n) => ({ data: { sealed: n } })) }
     const route = `POST /v1/agents/${sensor}/records/batch?signing=group`
-    expect((await ask(server, route, { body: batch })).status).toBe(201)
+    expect((await checkedCall(server, route, { body: batch })).status).toBe(201)
   }
   const policies = [{ actions: ['read'], conditions: [{ field: 'n', op: 'eq', value: 1 }] }]
-  expect((await ask(server, 'PUT /v1/agents/sensor-8/policies', { body: { policies } })).status).toBe(200)
-  expect((await ask(server, 'PUT /v1/agents/sensor-9/zone', { body: { zone: 'protected' } })).status).toBe(
+  expect((await checkedCall(server, 'PUT /v1/agents/sensor-8/policies', { body: { policies } })).status).toBe(
     200,
   )
+  expect(
+    (await checkedCall(server, 'PUT /v1/agents/sensor-9/zone', { body: { zone: 'protected' } })).status,
+  ).toBe(200)
   for (const agent of ['governed', 'governed', 'sensor-9', 'sensor-9']) {
-    const { status } = await ask(
+    const { status } = await checkedCall(
       server,
       `DELETE /v1/agents/${agent}/records/${await write(agent, { waits: 1 })}`,
     )
     expect(status).toBe(202)
   }
   const signedOut = { key: loggedOut.token, body: { refresh_token: loggedOut.refreshToken } }
-  expect((await ask(server, 'POST /v1/auth/logout', signedOut)).status).toBe(200)
-  moments.push((await ask(server, 'GET /v1/agents/sensor-9/head')).body.timestamp_hlc)
+  expect((await checkedCall(server, 'POST /v1/auth/logout', signedOut)).status).toBe(200)
+  moments.push((await checkedCall(server, 'GET /v1/agents/sensor-9/head')).body.timestamp_hlc)
 }, 240_000)
 
 afterAll(() => server?.stop())
@@ -150,16 +160,16 @@ afterAll(() => server?.stop())
 describe('a directory that is moved from 1 to 2, 3, and back to 1 shards', () => {
   let answers: TestAnswer[]
 
-  it('answers writes under their keys, and gives cursors, before', async () => {
+  it('answers writes with idempotency keys, and returns cursors, before the moves', async () => {
     answers = await sendKeyed()
     expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 200, 200, 200, 201, 201, 201, 201])
     expect(answers[4]?.body).toMatchObject({ accepted: 3_000, rejected: 3 })
-    await keepCursors()
+    await storeCursors()
     await write('sensor-1', { after: 'the cursors' })
   })
 
-  describe.each([2, 3, 1])('then, with %i,', (shards) => {
-    it('answers every read as before', { timeout: 120_000 }, async () => {
+  describe.each([2, 3, 1])('after a move to %i shards', (shards) => {
+    it('returns the same answer to every read', { timeout: 120_000 }, async () => {
       const before = await everyRead(server, moments)
       expect(before.size).toBeGreaterThan(500)
       await server.halt(shards === 3 ? 'SIGKILL' : 'SIGTERM')
@@ -177,92 +187,97 @@ describe('a directory that is moved from 1 to 2, 3, and back to 1 shards', () =>
       for (const [route, text] of after) expect(text, route).toBe(before.get(route))
     })
 
-    it('answers what was written under a key as at first, and writes nothing', async () => {
+    it('returns the first answers for repeated idempotency keys, and writes nothing', async () => {
       const before = await heads()
       const again = await sendKeyed()
-      // Parsed: shards answer in any order, and so the agents of a summary come.
+      // Parsed, because the order of the agents in a summary depends on the order in which shards answer.
       for (const [n, { status, body }] of again.entries()) {
         expect([keyed[n]?.[0], status, body]).toEqual([keyed[n]?.[0], answers[n]?.status, answers[n]?.body])
       }
       expect(again.map(({ headers }) => headers.get('idempotency-replayed'))).toEqual(again.map(() => 'true'))
-      const other = { body: { data: { keyed: 'other' } }, headers: { 'idempotency-key': 'kept-0' } }
-      const { status, body } = await ask(server, 'POST /v1/agents/sensor-1/records', other)
+      const other = { body: { data: { keyed: 'other' } }, headers: { 'idempotency-key': 'repeated-0' } }
+      const { status, body } = await checkedCall(server, 'POST /v1/agents/sensor-1/records', other)
       expect([status, body.code]).toEqual([422, 'idempotency_key_reused'])
       expect(await heads()).toEqual(before)
     })
 
-    it('goes on with global streams behind every cursor that was handed out: nothing twice, nothing missed', async () => {
+    it('continues global streams from every earlier cursor, without gaps or duplicates', async () => {
       await write('sensor-2', { shards })
-      const all = records(await told({})).map(nameOf)
+      const all = records(await replayed({})).map(nameOf)
       expect(new Set(all).size).toBe(all.length)
-      for (const { id, told: before } of cursors.slice()) {
+      for (const { id, delivered: before } of cursors.slice()) {
         const since = { 'last-event-id': id }
-        const rest = records(await told(since)).map(nameOf)
+        const rest = records(await replayed(since)).map(nameOf)
         expect(rest.toSorted(), id).toEqual(all.filter((name) => !before.has(name)).toSorted())
-        // And from the middle of that again.
-        if (cursors.length < 12) await keepCursors(since, before)
+        // Also from the middle of these events.
+        if (cursors.length < 12) await storeCursors(since, before)
       }
-      await keepCursors()
+      await storeCursors()
     })
 
-    it('lets users in who are signed in or sign in, and nobody who is not', async () => {
+    it('accepts tokens and sign-ins of users, and refuses a logged-out user', async () => {
       for (const [base, account] of [
         ['/v1/auth', root],
         ['/v1/organisms/acme/auth', member],
       ] as const) {
-        expect((await ask(server, `GET ${base}/me`, { key: account.token })).status).toBe(200)
+        expect((await checkedCall(server, `GET ${base}/me`, { key: account.token })).status).toBe(200)
         const body = { refresh_token: account.refreshToken }
-        const renewed = await ask(server, `POST ${base}/refresh`, { key: null, body })
+        const renewed = await checkedCall(server, `POST ${base}/refresh`, { key: null, body })
         expect(renewed.status, renewed.text).toBe(200)
         account.refreshToken = renewed.body.refresh_token
         account.token = renewed.body.token
         const { email, password } = account
-        const again = await ask(server, `POST ${base}/login`, { key: null, body: { email, password } })
+        const again = await checkedCall(server, `POST ${base}/login`, {
+          key: null,
+          body: { email, password },
+        })
         expect(again.status).toBe(200)
       }
-      expect((await ask(server, 'GET /v1/auth/me', { key: loggedOut.token })).status).toBe(401)
+      expect((await checkedCall(server, 'GET /v1/auth/me', { key: loggedOut.token })).status).toBe(401)
     })
 
-    it('carries out proposals that were open, by a vote', async () => {
-      const { body } = await ask(server, 'GET /v1/proposals?state=proposed')
+    it('applies open proposals after a vote', async () => {
+      const { body } = await checkedCall(server, 'GET /v1/proposals?state=proposed')
       const [first] = body.proposals
       const route = `POST /v1/proposals/${encodeURIComponent(first.proposal_id)}/approve`
-      const approved = await ask(server, route, { key: decider })
+      const approved = await checkedCall(server, route, { key: decider })
       expect([approved.status, approved.body.state], approved.text).toEqual([200, 'applied'])
-      const record = await ask(server, `GET /v1/agents/${first.agent}/records/${first.target}`)
+      const record = await checkedCall(server, `GET /v1/agents/${first.agent}/records/${first.target}`)
       expect(record.body.deleted).toBe(true)
     })
 
-    it('writes on: on strands that were there, of new agents, and none with the key of another', async () => {
+    it('accepts writes to existing and new agents, and refuses the key of another agent', async () => {
       for (const sensor of sensors) await write(sensor, { shards })
       for (const n of upTo(8)) await newAgent(server, `made-${shards}-${n}`)
       await addEdge(server, ['sensor-1', `made-${shards}-1`, 'likes', shards])
       await removeEdge(server, ['sensor-2', 'sensor-7'])
       await addEdge(server, ['sensor-2', 'sensor-7', 'likes', shards])
       const seed = { name: 'thief', zone: 'free', seed_hex: 'ab'.repeat(32) }
-      const taken = await ask(server, 'POST /v1/agents', { body: seed })
+      const taken = await checkedCall(server, 'POST /v1/agents', { body: seed })
       expect([taken.status, taken.body.code]).toEqual([409, 'key_in_use'])
-      const organism = await ask(server, 'POST /v1/organisms', { body: { organism_id: 'acme', name: 'x' } })
+      const organism = await checkedCall(server, 'POST /v1/organisms', {
+        body: { organism_id: 'acme', name: 'x' },
+      })
       expect(organism.status).toBe(409)
     })
   })
 
-  it('has strands that verify in the end', async () => {
+  it('has strands that verify', async () => {
     for (const agent of [...sensors, 'default', 'governed', 'seeded', 'emerged', 'acme::auth']) {
-      const { body } = await ask(server, `GET /v1/agents/${agent}/status`)
-      const { text } = await ask(server, `GET /v1/strand/export?agent=${agent}`)
+      const { body } = await checkedCall(server, `GET /v1/agents/${agent}/status`)
+      const { text } = await checkedCall(server, `GET /v1/strand/export?agent=${agent}`)
       const verified = await verifyExport(text.trimEnd().split('\n'), { publicKey: body.public_key })
       expect(verified, agent).toMatchObject({ ok: true, chainHead: body.chain_head })
     }
   })
 })
 
-/** Where every strand ends. */
+/** The head of every strand. */
 async function heads(): Promise<Record<string, string>> {
-  const { body } = await ask(server, 'GET /v1/agents?limit=1000')
+  const { body } = await checkedCall(server, 'GET /v1/agents?limit=1000')
   const found: Record<string, string> = {}
   for (const agent of body.agents) {
-    found[agent] = (await ask(server, `GET /v1/agents/${agent}/head`)).body.hash
+    found[agent] = (await checkedCall(server, `GET /v1/agents/${agent}/head`)).body.hash
   }
   return found
 }

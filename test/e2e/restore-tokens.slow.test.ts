@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { outcomeOf, type Account } from '../support/auth/accounts.js'
-import { ask } from '../support/http/answers.js'
+import { checkedCall } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { backUp, restore } from '../support/server/backup.js'
 import { authBase, newOrganism, registerIn, type Space } from '../support/auth/organisms.js'
@@ -12,13 +12,13 @@ import { testRootKey as rootKey, type TestServer } from '../support/server/serve
 const spaces: Space[] = [undefined, 'acme']
 const email = (name: string) => `${name}@example.org`
 
-/** What an account of one namespace had before and after the backup. */
-interface Held {
+/** The credentials of one namespace from before and after the backup. */
+interface NamespaceCredentials {
   space: Space
   revoked: Account
   deleted: Account
   signedOut: Account
-  /** Was signed by the key after the next one of the backup. */
+  /** A token signed with the key that followed the next key of the backup. */
   rotated: string
   usedLink: string
   openLink: string
@@ -27,46 +27,48 @@ interface Held {
 
 let directory: string
 let server: TestServer
-const held: Held[] = []
+const credentials: NamespaceCredentials[] = []
 
 async function keysOf(space: Space): Promise<string[]> {
-  const { body } = await ask(server, `GET ${authBase(space)}/jwks`, { key: null })
+  const { body } = await checkedCall(server, `GET ${authBase(space)}/jwks`, { key: null })
   return body.keys.map(({ kid }: { kid: string }) => kid)
 }
 
 function me(space: Space, token: string): Promise<string> {
-  return outcomeOf(ask(server, `GET ${authBase(space)}/me`, { key: token }))
+  return outcomeOf(checkedCall(server, `GET ${authBase(space)}/me`, { key: token }))
 }
 
 function refresh(space: Space, refreshToken: string): Promise<string> {
   const body = { refresh_token: refreshToken }
-  return outcomeOf(ask(server, `POST ${authBase(space)}/refresh`, { key: null, body }))
+  return outcomeOf(checkedCall(server, `POST ${authBase(space)}/refresh`, { key: null, body }))
 }
 
 function useLink(space: Space, token: string): Promise<string> {
-  return outcomeOf(ask(server, `POST ${authBase(space)}/magic-link/verify`, { key: null, body: { token } }))
+  return outcomeOf(
+    checkedCall(server, `POST ${authBase(space)}/magic-link/verify`, { key: null, body: { token } }),
+  )
 }
 
 async function signIn(space: Space, { password, ...account }: Account): Promise<Account> {
   const body = { email: account.email, password }
-  const answer = await ask(server, `POST ${authBase(space)}/login`, { key: null, body })
+  const answer = await checkedCall(server, `POST ${authBase(space)}/login`, { key: null, body })
   expect(answer.status, answer.text).toBe(200)
   return { ...account, password, token: answer.body.token, refreshToken: answer.body.refresh_token }
 }
 
 async function linkOf(space: Space, name: string): Promise<string> {
-  const { body } = await ask(server, `POST ${authBase(space)}/magic-link/send`, {
+  const { body } = await checkedCall(server, `POST ${authBase(space)}/magic-link/send`, {
     key: null,
     body: { email: email(name) },
   })
   return body.token
 }
 
-/** Restores the backup and starts a server on what became of it. */
+/** Restores the backup and starts a server on the restored directory. */
 async function startRestored(name: string): Promise<void> {
   const dataDir = join(directory, name)
   const restored = await restore(join(directory, 'backup'), dataDir)
-  expect([restored.code, restored.stdout]).toEqual([0, expect.stringContaining('users sign in again')])
+  expect([restored.code, restored.stdout]).toEqual([0, expect.stringContaining('users must sign in again')])
   server = await startAuthServer({ dataDir, env: { SERVICE_ROOT_API_KEY: rootKey } })
 }
 
@@ -82,20 +84,20 @@ beforeAll(async () => {
     ]
     const [usedLink, openLink] = [await linkOf(space, 'revoked'), await linkOf(space, 'revoked')]
     const kids = await keysOf(space)
-    held.push({ space, revoked, deleted, signedOut, rotated: '', usedLink, openLink, kids })
+    credentials.push({ space, revoked, deleted, signedOut, rotated: '', usedLink, openLink, kids })
   }
   expect((await backUp(server.dataDir, join(directory, 'backup'))).code).toBe(0)
-  for (const one of held) {
+  for (const one of credentials) {
     const base = authBase(one.space)
     const ended = [
-      await ask(server, `POST ${base}/revoke`, { key: one.revoked.token }),
-      await ask(server, `DELETE ${base}/users/${one.deleted.email}`),
-      await ask(server, `POST ${base}/logout?scope=global`, { key: one.signedOut.token }),
+      await checkedCall(server, `POST ${base}/revoke`, { key: one.revoked.token }),
+      await checkedCall(server, `DELETE ${base}/users/${one.deleted.email}`),
+      await checkedCall(server, `POST ${base}/logout?scope=global`, { key: one.signedOut.token }),
     ]
     expect(ended.map(({ status }) => status)).toEqual([200, 200, 200])
     expect(await useLink(one.space, one.usedLink)).toBe('200')
     for (let rotations = 0; rotations < 2; rotations++) {
-      expect((await ask(server, `POST ${base}/keys/rotate`)).status).toBe(200)
+      expect((await checkedCall(server, `POST ${base}/keys/rotate`)).status).toBe(200)
       one.kids.push(...(await keysOf(one.space)))
     }
     one.rotated = (await signIn(one.space, one.revoked)).token
@@ -110,20 +112,20 @@ afterAll(async () => {
 })
 
 describe('a restored backup', { timeout: 120_000 }, () => {
-  it('takes no token from before, of its own time or later, in any namespace', async () => {
+  it('accepts no token from before or after the backup, in any namespace', async () => {
     await startRestored('restored')
-    for (const { space, revoked, deleted, signedOut, rotated } of held) {
+    for (const { space, revoked, deleted, signedOut, rotated } of credentials) {
       for (const token of [revoked.token, deleted.token, signedOut.token, rotated]) {
         expect(await me(space, token)).toBe('401 invalid_token')
-        expect(await outcomeOf(ask(server, 'GET /v1/agents/default/head', { key: token }))).toBe(
+        expect(await outcomeOf(checkedCall(server, 'GET /v1/agents/default/head', { key: token }))).toBe(
           '401 invalid_token',
         )
       }
     }
   })
 
-  it('has other keys than ever before', async () => {
-    for (const { space, kids } of held) {
+  it('has new keys', async () => {
+    for (const { space, kids } of credentials) {
       const now = await keysOf(space)
       expect(now).toHaveLength(2)
       expect(kids).toEqual(expect.not.arrayContaining(now.slice(0, 1)))
@@ -131,20 +133,20 @@ describe('a restored backup', { timeout: 120_000 }, () => {
     }
   })
 
-  it('takes no refresh token and no link from before', async () => {
-    for (const { space, revoked, deleted, signedOut, usedLink, openLink } of held) {
+  it('accepts no refresh token and no link from before', async () => {
+    for (const { space, revoked, deleted, signedOut, usedLink, openLink } of credentials) {
       for (const { refreshToken } of [revoked, deleted, signedOut])
         expect(await refresh(space, refreshToken)).toBe('401 refresh_invalid')
       for (const link of [usedLink, openLink]) expect(await useLink(space, link)).toBe('401 invalid_token')
     }
   })
 
-  it('lets users sign in anew, and what they get then is good, after a rotation and a start, too', async () => {
+  it('lets users sign in again, and their new tokens stay valid after a rotation and a restart', async () => {
     const accounts: [Space, Account, string][] = []
-    for (const { space, revoked } of held) {
+    for (const { space, revoked } of credentials) {
       const account = await signIn(space, revoked)
       accounts.push([space, account, await linkOf(space, 'revoked')])
-      expect((await ask(server, `POST ${authBase(space)}/keys/rotate`)).status).toBe(200)
+      expect((await checkedCall(server, `POST ${authBase(space)}/keys/rotate`)).status).toBe(200)
     }
     const { dataDir } = server
     await server.halt()
@@ -157,8 +159,8 @@ describe('a restored backup', { timeout: 120_000 }, () => {
     }
   })
 
-  it('accepts no token of the first time when it is restored once more', async () => {
-    const first = await signIn(undefined, held[0]?.revoked ?? Object.assign({}))
+  it('accepts no token of the first restore after a second one', async () => {
+    const first = await signIn(undefined, credentials[0]?.revoked ?? Object.assign({}))
     const format = JSON.parse(readFileSync(join(server.dataDir, 'format.json'), 'utf8'))
     await server.halt()
     await startRestored('again')
@@ -169,7 +171,7 @@ describe('a restored backup', { timeout: 120_000 }, () => {
     expect(again.token_era).not.toBe(format.token_era)
   })
 
-  it('is refused where its era is no number', async () => {
+  it('is refused if its token era is not a number', async () => {
     const file = join(server.dataDir, 'format.json')
     await server.halt()
     const format = JSON.parse(readFileSync(file, 'utf8'))

@@ -18,7 +18,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { between, seededRandom } from '../../scripts/crash-loop/seeded-random.mjs'
 import { openEnvironment } from '../../workers/store/environment.js'
-import { ask, newAgent } from '../support/http/answers.js'
+import { checkedCall, newAgent } from '../support/http/answers.js'
 import { backUp, restore, startCommand } from '../support/server/backup.js'
 import { eventually } from '../support/eventually.js'
 import { call, startServer } from '../support/server/server.js'
@@ -31,7 +31,7 @@ let backup: string
 let bare: string
 let seed: string
 
-/** A backup of a stopped server's directory, with the secrets and without. */
+/** Backups of the directory of a stopped server, with and without the secrets. */
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'strandfast-restore-'))
   const dataDir = join(directory, 'data')
@@ -42,12 +42,12 @@ beforeAll(async () => {
       JSON.stringify({ n, marker: `marker-${name}` }),
     )
     const headers = { 'content-type': 'application/x-ndjson' }
-    expect((await ask(server, `POST /v1/ingest/${name}`, { raw: lines.join('\n'), headers })).status).toBe(
-      200,
-    )
+    expect(
+      (await checkedCall(server, `POST /v1/ingest/${name}`, { raw: lines.join('\n'), headers })).status,
+    ).toBe(200)
   }
-  const { body } = await ask(server, 'POST /v1/agents/a/query', { body: { type: 'latest' } })
-  await ask(server, `DELETE /v1/agents/a/records/${body.records[0].record_id}`)
+  const { body } = await checkedCall(server, 'POST /v1/agents/a/query', { body: { type: 'latest' } })
+  await checkedCall(server, `DELETE /v1/agents/a/records/${body.records[0].record_id}`)
   await server.halt()
   backup = join(directory, 'backup')
   bare = join(directory, 'bare')
@@ -59,7 +59,7 @@ beforeAll(async () => {
 
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
-/** A copy of the backup, changed. */
+/** A changed copy of the backup. */
 function changed(change: (path: string) => void, of = backup): string {
   const path = mkdtempSync(join(directory, 'changed-'))
   cpSync(of, path, { recursive: true })
@@ -82,8 +82,8 @@ interface Manifest {
   heads_root: string
 }
 
-/** Writes into the manifest what its files are now, as somebody would who changes both. */
-function agree(path: string): void {
+/** Updates the manifest to the current files, like an attacker who changes both. */
+function updateManifest(path: string): void {
   changeManifest(path, ({ files }) => {
     for (const file of files) {
       const bytes = readFileSync(join(path, file.path))
@@ -99,7 +99,7 @@ function flip(file: string, at: number, bit = 0): void {
   writeFileSync(file, bytes)
 }
 
-/** Restores what is not to be restored; gives the reason. The directory is not made. */
+/** Tries to restore an invalid backup, and checks that no directory is created. @returns the reason */
 async function refusal(source: string, code = 1, env: Record<string, string> = {}): Promise<string> {
   const dataDir = join(mkdtempSync(join(directory, 'target-')), 'data')
   const ended = await restore(source, dataDir, env)
@@ -110,7 +110,7 @@ async function refusal(source: string, code = 1, env: Record<string, string> = {
 
 const everyFile = () => ['format.json', 'master.seed', 'shard-0/data.mdb', 'shard-1/data.mdb']
 
-describe('strandfast restore refuses, and leaves nothing of', { timeout: 180_000 }, () => {
+describe('strandfast restore refuses, and leaves no files of', { timeout: 180_000 }, () => {
   it('a backup with a bit flipped in any file', async () => {
     const random = seededRandom(31)
     for (const name of [...everyFile(), ...everyFile()]) {
@@ -118,11 +118,11 @@ describe('strandfast restore refuses, and leaves nothing of', { timeout: 180_000
         const file = join(path, name)
         flip(file, between(random, 0, readFileSync(file).length - 1), between(random, 0, 7))
       })
-      expect(await refusal(source)).toMatch(/is not the one that the manifest tells of|master seed/)
+      expect(await refusal(source)).toMatch(/does not match the manifest|master seed/)
     }
   })
 
-  it('a backup with a file that is missing, shorter or longer', async () => {
+  it('a backup with a missing, shorter or longer file', async () => {
     for (const name of everyFile()) {
       expect(await refusal(changed((path) => rmSync(join(path, name))))).toContain('is missing')
     }
@@ -133,7 +133,7 @@ describe('strandfast restore refuses, and leaves nothing of', { timeout: 180_000
     expect(await refusal(cut)).toMatch(/has \d+ bytes, not \d+/)
   })
 
-  it('a backup with a link, a pipe or a device in the place of a file, and reads none of them', async () => {
+  it('a backup with a link, a pipe or a device instead of a file, without reading it', async () => {
     const outside = join(directory, 'outside')
     writeFileSync(outside, '{}')
     const inPlaceOf = (name: string, put: (path: string) => void) =>
@@ -144,7 +144,7 @@ describe('strandfast restore refuses, and leaves nothing of', { timeout: 180_000
     for (const name of ['format.json', 'master.seed', 'shard-1/data.mdb']) {
       for (const to of ['/dev/zero', outside, join(backup, name)]) {
         const linked = inPlaceOf(name, (path) => symlinkSync(to, path))
-        // A length that the link's target would have.
+        // The manifest has the length of the link's target.
         changeManifest(linked, ({ files }) => {
           for (const file of files) if (file.path === name) file.bytes = statSync(join(linked, name)).size
         })
@@ -159,35 +159,43 @@ describe('strandfast restore refuses, and leaves nothing of', { timeout: 180_000
     expect(await refusal(manifest)).toContain('cannot be read')
   })
 
-  it('a small file that is as large as its manifest says, and far too large', async () => {
+  it('a backup whose master seed is far too long, even if the manifest agrees', async () => {
     const grown = changed((path) => writeFileSync(join(path, 'master.seed'), 'x'.repeat(100_000)))
-    agree(grown)
-    expect(await refusal(grown)).toContain('longer than any of its kind')
+    updateManifest(grown)
+    expect(await refusal(grown)).toContain('is longer than')
   })
 
-  it('a backup without a manifest, or with one that makes no sense', async () => {
-    expect(await refusal(changed((path) => rmSync(join(path, 'manifest.json'))))).toContain('it is no backup')
-    expect(await refusal(join(directory, 'nowhere'))).toContain('it is no backup')
+  it('a backup without a manifest, or with an invalid one', async () => {
+    expect(await refusal(changed((path) => rmSync(join(path, 'manifest.json'))))).toContain(
+      'it is not a backup',
+    )
+    expect(await refusal(join(directory, 'missing'))).toContain('it is not a backup')
     const broken = changed((path) => writeFileSync(join(path, 'manifest.json'), '{"format":'))
-    expect(await refusal(broken)).toContain('is no manifest of a backup')
+    expect(await refusal(broken)).toContain('is not a backup manifest')
     const changes: [(manifest: Manifest) => void, string][] = [
       [
-        (one) => void (one.format = 'strandfast-backup/v2'),
-        'is no manifest of a backup that this version reads',
+        (manifest) => void (manifest.format = 'strandfast-backup/v2'),
+        'is not a backup manifest that this version can read',
       ],
-      [(one) => void one.files.shift(), 'does not name shard-0/data.mdb'],
+      [(manifest) => void manifest.files.shift(), 'does not name shard-0/data.mdb'],
       [
-        (one) => void (one.files[1] = { ...one.files[1]!, path: '../../etc/passwd' }),
+        (manifest) => void (manifest.files[1] = { ...manifest.files[1]!, path: '../../etc/passwd' }),
         'does not name shard-1/data.mdb',
       ],
-      [(one) => void one.files.push({ ...one.files[0]!, path: '../format.json' }), 'which no backup has'],
-      [(one) => void one.files.push(one.files[0]!), 'or twice'],
-      [(one) => void one.shards.pop(), 'which no backup has'],
-      [(one) => void (one.shards[0]!.records += 1), 'The strands are not those'],
-      [(one) => void (one.shards[0]!.last_hlc = '000000000001-0000'), 'The strands are not those'],
-      [(one) => void (one.heads_root = '0'.repeat(64)), 'The strands are not those'],
-      [(one) => void (one.source.created_at_ms += 1), 'is of another data directory'],
-      [(one) => void (one.source.master_seed_fingerprint = 'a'.repeat(64)), 'does not hold the master seed'],
+      [
+        (manifest) => void manifest.files.push({ ...manifest.files[0]!, path: '../format.json' }),
+        'which no backup has',
+      ],
+      [(manifest) => void manifest.files.push(manifest.files[0]!), 'or twice'],
+      [(manifest) => void manifest.shards.pop(), 'which no backup has'],
+      [(manifest) => void (manifest.shards[0]!.records += 1), 'The strands are not those'],
+      [(manifest) => void (manifest.shards[0]!.last_hlc = '000000000001-0000'), 'The strands are not those'],
+      [(manifest) => void (manifest.heads_root = '0'.repeat(64)), 'The strands are not those'],
+      [(manifest) => void (manifest.source.created_at_ms += 1), 'is of another data directory'],
+      [
+        (manifest) => void (manifest.source.master_seed_fingerprint = 'a'.repeat(64)),
+        'does not hold the master seed',
+      ],
     ]
     for (const [change, expected] of changes) {
       expect(await refusal(changed((path) => changeManifest(path, change)))).toContain(expected)
@@ -200,7 +208,7 @@ describe('strandfast restore refuses, and leaves nothing of', { timeout: 180_000
       const at = readFileSync(file).indexOf('marker-')
       expect(at).toBeGreaterThan(0)
       flip(file, at)
-      agree(path)
+      updateManifest(path)
     })
     expect(await refusal(damaged)).toContain('a stored record matches its checksum')
     for (const shard of [0, 1]) {
@@ -213,12 +221,12 @@ describe('strandfast restore refuses, and leaves nothing of', { timeout: 180_000
       const store = openEnvironment(join(path, `shard-${shard}`), 'write')
       for (const key of Array.from(store.mutations.getKeys({}))) store.mutations.put(key, Buffer.of(0))
       await store.root.close()
-      agree(path)
-      expect(await refusal(path)).toContain('The mutation is not kept as it happened')
+      updateManifest(path)
+      expect(await refusal(path)).toContain('The row of the mutation does not match the record')
     }
   })
 
-  it('a backup for which there is no master seed, or the wrong one', async () => {
+  it('a backup without its master seed, or with a wrong one', async () => {
     expect(await refusal(bare, 78)).toContain('give the one that it was made with by SERVICE_MASTER_SEED')
     const wrong = { SERVICE_MASTER_SEED: 'ab'.repeat(32) }
     for (const source of [backup, bare]) {
@@ -226,20 +234,20 @@ describe('strandfast restore refuses, and leaves nothing of', { timeout: 180_000
     }
   })
 
-  it('a shard that lies in place of another', async () => {
+  it('a backup with two shards swapped', async () => {
     const swapped = changed((path) => {
       const [one, other] = [0, 1].map((shard) => join(path, `shard-${shard}/data.mdb`))
       const bytes = readFileSync(one ?? '')
       cpSync(other ?? '', one ?? '')
       writeFileSync(other ?? '', bytes)
-      agree(path)
+      updateManifest(path)
     })
     expect(await refusal(swapped)).toContain('The strands are not those')
   })
 })
 
 describe('strandfast restore', { timeout: 180_000 }, () => {
-  it('takes a backup without secrets where the seed is given, and the server goes on', async () => {
+  it('restores a backup without secrets if the master seed is given, and a server continues on it', async () => {
     const dataDir = join(directory, 'of-bare')
     const env = { SERVICE_MASTER_SEED: seed }
     expect((await restore(bare, dataDir, env)).code).toBe(0)
@@ -255,8 +263,8 @@ describe('strandfast restore', { timeout: 180_000 }, () => {
     expect((await call(server, 'GET /v1/agents/b/status')).body.record_count).toBe(RECORDS)
     expect(existsSync(join(dataDir, 'restored.json'))).toBe(false)
     const { text } = await call(server, 'GET /v1/strand/export?agent=server::audit')
-    const [told = ''] = text.split('\n').filter((line) => line.includes('type sys/restored'))
-    expect(JSON.parse(JSON.parse(told).body)).toEqual({
+    const [restoredLine = ''] = text.split('\n').filter((line) => line.includes('type sys/restored'))
+    expect(JSON.parse(JSON.parse(restoredLine).body)).toEqual({
       restored_at_ms: expect.any(Number),
       backup_made_at_ms: madeAtMs,
       backup_version: version,
@@ -265,7 +273,7 @@ describe('strandfast restore', { timeout: 180_000 }, () => {
     await server.stop()
   })
 
-  it('takes an empty directory, and none that holds something', async () => {
+  it('accepts an empty directory, and no other', async () => {
     const target = join(directory, 'mount')
     mkdirSync(join(target, 'lost+found'), { recursive: true })
     const damaged = changed((path) => flip(join(path, 'shard-1/data.mdb'), 9_000))
@@ -284,7 +292,7 @@ describe('strandfast restore', { timeout: 180_000 }, () => {
     expect(readdirSync(foreign)).toEqual(['thesis.txt'])
   })
 
-  it.runIf(process.geteuid?.() === 0)('takes no directory of another user', async () => {
+  it.runIf(process.geteuid?.() === 0)('refuses a directory of another user', async () => {
     const dataDir = mkdtempSync(join(directory, 'foreign-'))
     chownSync(dataDir, 12_345, 12_345)
     const ended = await restore(backup, dataDir)
@@ -292,7 +300,7 @@ describe('strandfast restore', { timeout: 180_000 }, () => {
     expect(readdirSync(dataDir)).toEqual([])
   })
 
-  it('leaves nothing when it is interrupted', async () => {
+  it('leaves no files when it is interrupted', async () => {
     const dataDir = join(directory, 'interrupted')
     const { process: child, ended } = startCommand(['restore', backup], { SERVICE_DATA_DIR: dataDir })
     await eventually(() => existsSync(join(dataDir, 'format.json.restoring')))
@@ -301,7 +309,7 @@ describe('strandfast restore', { timeout: 180_000 }, () => {
     expect(existsSync(dataDir)).toBe(false)
   })
 
-  it('leaves a directory that no server starts on when it is killed, and the next restore takes it over', async () => {
+  it('leaves, when it is killed, a directory on which no server starts and which the next restore replaces', async () => {
     const dataDir = join(directory, 'killed')
     const { process: child, ended } = startCommand(['restore', backup], { SERVICE_DATA_DIR: dataDir })
     await eventually(() => existsSync(join(dataDir, 'format.json.restoring')))
@@ -321,11 +329,11 @@ describe('strandfast restore', { timeout: 180_000 }, () => {
 describe('strandfast backup', { timeout: 180_000 }, () => {
   const data = () => join(directory, 'data')
 
-  it('takes no directory that holds something, lies within the data or has none to copy', async () => {
+  it('refuses a target that is not empty or within the data directory, and a missing data directory', async () => {
     for (const [dataDir, target, expected] of [
       [data(), backup, 'to be absent or empty'],
       [data(), join(data(), 'backup'), 'outside of the data directory'],
-      [join(directory, 'nowhere'), join(directory, 'new'), 'is no data directory'],
+      [join(directory, 'missing'), join(directory, 'new'), 'is not a data directory'],
     ] as const) {
       const before = existsSync(target) ? readdirSync(target) : undefined
       const ended = await backUp(dataDir, target)
@@ -334,11 +342,11 @@ describe('strandfast backup', { timeout: 180_000 }, () => {
     }
   })
 
-  it('says what is wrong with damaged data, and makes no backup of it', async () => {
+  it('reports damaged data, and makes no backup of it', async () => {
     const damaged = join(directory, 'damaged')
     cpSync(data(), damaged, { recursive: true })
     const file = join(damaged, 'shard-0/data.mdb')
-    // Wherever it stands: a page that was written anew is still there, and nobody reads it.
+    // Every occurrence is changed, because old versions of a rewritten page remain in the file unused.
     const bytes = readFileSync(file)
     for (let at = bytes.indexOf('marker-'); at >= 0; at = bytes.indexOf('marker-', at + 1)) flip(file, at)
     const target = join(directory, 'of-damaged')
@@ -350,7 +358,7 @@ describe('strandfast backup', { timeout: 180_000 }, () => {
     expect(existsSync(target)).toBe(false)
   })
 
-  it('shows its usage', async () => {
+  it('prints its usage', async () => {
     for (const name of ['backup', 'restore']) {
       const help = await startCommand([name, '--help'], {}).ended
       expect([help.code, help.stdout]).toEqual([0, expect.stringContaining(`Usage: strandfast ${name} DIR`)])

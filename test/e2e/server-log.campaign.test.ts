@@ -12,10 +12,10 @@ const env = { SERVICE_LOG_INTERVAL_SECS: '1', SERVICE_SHARDS: '2' }
 const log = 'server::log'
 const entry = join(import.meta.dirname, '../../dist/program/strandfast.js')
 
-/** The server may have closed a connection that was idle while commands ran: then the call is made on another. */
-const call: typeof callOnce = (...asked) => callOnce(...asked).catch(() => callOnce(...asked))
+/** Repeats a call once, because the server may have closed a connection that was idle while commands ran. */
+const call: typeof callOnce = (...args) => callOnce(...args).catch(() => callOnce(...args))
 
-/** Runs a command as a cron job would: nothing of the test's environment comes along. */
+/** Runs a command like a cron job, without the environment of the test. */
 function strandfast(...args: string[]) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [entry, ...args], {
     env: { PATH: process.env['PATH'] },
@@ -27,15 +27,15 @@ function strandfast(...args: string[]) {
 const write = (server: TestServer, agent: string, n: number) =>
   call(server, `POST /v1/collections/${agent}/records`, { body: { data: { n } } })
 
-describe('a server that is killed between its looks', { timeout: 180_000 }, () => {
-  it('has the newest head of every strand in its log after the next ones', async () => {
+describe('a server that is killed between two updates of its log', { timeout: 180_000 }, () => {
+  it('has the newest head of every strand in its log after the next update', async () => {
     const agents = Array.from({ length: 6 }, (_none, n) => `agent-${n}`)
     let server = await startServer({ env })
     try {
       for (let round = 0; round < 4; round++) {
         const writing = Promise.allSettled(
           agents.map(async (agent) => {
-            // Until the server is gone.
+            // Until the server was killed.
             for (let n = 0; ; n++) await write(server, agent, n)
           }),
         )
@@ -64,7 +64,9 @@ describe('a server that is killed between its looks', { timeout: 180_000 }, () =
   })
 })
 
-/** Resolves once each of the agents has some more records: the last of them is on its way when the server is killed. */
+/**
+ * Resolves when each agent has some more records; the last writes are in flight when the server is killed.
+ */
 async function untilWritten(server: TestServer, agents: readonly string[]): Promise<void> {
   for (const agent of agents) {
     const before = (await call(server, `GET /v1/agents/${agent}/head`)).body?.seq ?? 0
@@ -74,12 +76,12 @@ async function untilWritten(server: TestServer, agents: readonly string[]): Prom
   }
 }
 
-describe('a data directory that was put back to an older state', { timeout: 180_000 }, () => {
+describe('a data directory that was set back to an earlier state', { timeout: 180_000 }, () => {
   let server: TestServer
   let directory = ''
   let publicKey = ''
   let logKey = ''
-  // In another shard than the log, so that one can be put back without the other.
+  // In another shard than the log, so that one can be set back without the other.
   const agent = ['a', 'b', 'c', 'd', 'e'].find((name) => shardOf(name, 2) !== shardOf(log, 2)) ?? ''
   const file = (name: string) => join(directory, name)
   const write3 = async (from: number) => {
@@ -101,8 +103,8 @@ describe('a data directory that was put back to an older state', { timeout: 180_
     expect(exportOf(log, 'log').status).toBe(0)
   }
 
-  /** Stops the server, puts directories in the place of its own, and starts it again. */
-  async function putBack(...names: string[]): Promise<void> {
+  /** Stops the server, replaces directories by earlier copies, and starts it again. */
+  async function setBack(...names: string[]): Promise<void> {
     await server.halt()
     for (const name of names) {
       rmSync(join(server.dataDir, name), { recursive: true })
@@ -130,10 +132,10 @@ describe('a data directory that was put back to an older state', { timeout: 180_
     rmSync(directory, { recursive: true, force: true })
   })
 
-  it('passes while the history is the one that was seen', async () => {
+  it('passes before it is set back', async () => {
     const first = witness()
     expect([first.status, first.err]).toEqual([0, ''])
-    expect(first.out).toMatch(/^strandfast\/[0-9a-f]{64}: \d+ records, the first one kept\n$/)
+    expect(first.out).toMatch(/^strandfast\/[0-9a-f]{64}: \d+ records, first checkpoint stored\n$/)
     await noteOf('/v1/log/checkpoint', 'old-log')
     await noteOf(`/v1/strand/checkpoint?agent=${agent}`, 'old-strand')
     await copy('shard-0', 'shard-1')
@@ -149,22 +151,22 @@ describe('a data directory that was put back to an older state', { timeout: 180_
     expect(byStrand.out).toContain('\ncompared    with the checkpoint of 4 records\n')
     const byLog = verify('--checkpoint', file('old-log'), '--log', file('log'), '--log-key', logKey)
     expect(byLog.status).toBe(0)
-    expect(byLog.out).toMatch(/\ncompared {4}with the log of \d+ records, which told of 4 of this strand\n/)
+    expect(byLog.out).toMatch(/\ncompared {4}with the log of \d+ records, which names 4 of this strand\n/)
     // What the next tests compare with.
     await noteOf('/v1/log/checkpoint', 'old-log')
     await noteOf(`/v1/strand/checkpoint?agent=${agent}`, 'old-strand')
   })
 
-  it('is shown to have lost its newest records, by the witness and by verify', async () => {
-    // The look that a start begins with would tell of the agents that the witness saw last.
-    await putBack('shard-0', 'shard-1')
-    const kept = readFileSync(file('state'), 'utf8')
+  it('is reported to have lost its newest records, by the witness and by verify', async () => {
+    // Otherwise the update of the log at the start would log the same agents as the witness saw last.
+    await setBack('shard-0', 'shard-1')
+    const stored = readFileSync(file('state'), 'utf8')
     const seen = witness()
     expect(seen.status).toBe(1)
-    expect(seen.out).toMatch(/^NOT CONSISTENT: The log was cut: it had \d+ records and has \d+\n/)
-    expect(seen.out).toContain(kept)
+    expect(seen.out).toMatch(/^NOT CONSISTENT: The log was truncated: it had \d+ records and has \d+\n/)
+    expect(seen.out).toContain(stored)
     expect(seen.out).toContain((await call(server, 'GET /v1/log/checkpoint')).text)
-    expect(readFileSync(file('state'), 'utf8')).toBe(kept)
+    expect(readFileSync(file('state'), 'utf8')).toBe(stored)
     await exportBoth()
     expect(verify()).toMatchObject({ status: 0 })
     expect(verify('--checkpoint', file('old-strand'))).toMatchObject({
@@ -178,7 +180,7 @@ describe('a data directory that was put back to an older state', { timeout: 180_
     )
   })
 
-  it('is shown to be another history once it has grown past what was seen', async () => {
+  it('is reported to be forked after it has grown past the checkpoint', async () => {
     const seenSize = Number(readFileSync(file('state'), 'utf8').split('\n')[1])
     let size = 0
     for (let n = 100; size <= seenSize; n++) {
@@ -190,7 +192,7 @@ describe('a data directory that was put back to an older state', { timeout: 180_
     const seen = witness()
     expect(seen.status).toBe(1)
     expect(seen.out).toMatch(
-      /^NOT CONSISTENT: The log was forked: its \d+ records do not begin with the \d+ of before\n/,
+      /^NOT CONSISTENT: The log was forked: its \d+ records do not begin with the earlier \d+ records\n/,
     )
     await exportBoth()
     expect(verify()).toMatchObject({ status: 0 })
@@ -203,7 +205,7 @@ describe('a data directory that was put back to an older state', { timeout: 180_
     expect(byLog.out).toMatch(/^NOT VERIFIED: The server log: The strand was forked at or before record \d+/)
   })
 
-  it('is shown where only the shard of the strand was put back, and the log goes on', async () => {
+  it('is detected if only the shard of the strand was set back and the log continues', async () => {
     rmSync(file('state'))
     const shard = `shard-${shardOf(agent, 2)}`
     await copy(shard)
@@ -211,7 +213,7 @@ describe('a data directory that was put back to an older state', { timeout: 180_
     expect(witness().status).toBe(0)
     await noteOf('/v1/log/checkpoint', 'old-log')
     const { size } = await headNow(server, agent)
-    await putBack(shard)
+    await setBack(shard)
     await exportBoth()
     const past = ['--checkpoint', file('old-log'), '--log', file('log')]
     expect(verify(...past)).toMatchObject({
@@ -219,26 +221,26 @@ describe('a data directory that was put back to an older state', { timeout: 180_
       out: `NOT VERIFIED: The tail was cut: the log told of ${size} records, the export has ${size - 3}\n`,
     })
     for (let n = 0; n < 5; n++) await write(server, agent, n)
-    // The log tells no more of a strand that has not got what it told of, and goes on with the others.
+    // The server logs no more heads of a strand that lacks logged records, and continues with the others.
     await write(server, 'another', 1)
     await untilLogged(server, ['another'])
     expect((await call(server, `GET /v1/log/proof?agent=${agent}`)).body.size).toBe(size)
     await exportBoth()
-    // The first told head that differs: the three records that are gone may have been told one by one.
+    // The first logged head that differs: the three lost records may have been logged one by one.
     const { status, out } = verify(...past)
     const [, forkedAt] = /^NOT VERIFIED: The strand was forked at or before record (\d+):/.exec(out) ?? []
     expect(status).toBe(1)
     expect([size - 3, size - 2, size - 1]).toContain(Number(forkedAt))
-    // The log itself only grew.
+    // The log itself has only grown.
     expect(witness().status).toBe(0)
   })
 
-  it('says what else is in the way', async () => {
+  it('is reported with other errors, too', async () => {
     const other = `strandfast/${'ab'.repeat(32)}`
     writeFileSync(file('other'), readFileSync(file('old-log'), 'utf8').replace(/^\S+/, other))
     writeFileSync(file('torn'), 'no note')
     const said = (...more: string[]) => verify(...more).out
-    expect(said('--checkpoint', file('torn'))).toContain('The checkpoint is no signed note')
+    expect(said('--checkpoint', file('torn'))).toContain('The checkpoint is not a valid signed note')
     expect(said('--checkpoint', file('old-log'))).toContain('needs an export of that log')
     expect(said('--checkpoint', file('other'), '--log', file('log'))).toContain(
       'neither of this strand nor of the log',
@@ -274,7 +276,18 @@ describe('a data directory that was put back to an older state', { timeout: 180_
       'no such key',
     )
     expect([refused.status, refused.err]).toEqual([1, expect.stringContaining('401')])
-    const away = strandfast('witness', '--state', file('state'), '--url', 'http://127.0.0.1:1', '--key', 'k')
-    expect([away.status, away.err]).toEqual([75, expect.stringContaining('The log could not be seen')])
+    const unreachable = strandfast(
+      'witness',
+      '--state',
+      file('state'),
+      '--url',
+      'http://127.0.0.1:1',
+      '--key',
+      'k',
+    )
+    expect([unreachable.status, unreachable.err]).toEqual([
+      75,
+      expect.stringContaining('The log could not be checked'),
+    ])
   })
 })

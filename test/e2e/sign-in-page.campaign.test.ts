@@ -1,14 +1,14 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { usualPassword } from '../support/auth/accounts.js'
-import { ask } from '../support/http/answers.js'
+import { checkedCall } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { noBrowser } from '../support/http/browser.js'
 import { authBase, registerIn } from '../support/auth/organisms.js'
 import type { TestServer } from '../support/server/server.js'
 import {
   byPassword,
-  keptTokens,
+  storedTokens,
   mailedLink,
   type OpenPage,
   openSignIn,
@@ -24,15 +24,15 @@ import {
 let world: SignInWorld
 let users = 0
 
-/** An address that nobody has yet. */
+/** A new e-mail address. */
 const newEmail = () => `user-${users++}@example.org`
 
-/** Runs a test in a page of its own, and holds the page to have had no error that it did not tell of. */
+/** Runs a test in a new page, and checks that the page had no unreported error. */
 async function inPage(opening: Promise<OpenPage>, use: (opened: OpenPage) => Promise<void>): Promise<void> {
   const opened = await opening
   try {
     await use(opened)
-    expect(opened.complaints).toEqual([])
+    expect(opened.errors).toEqual([])
   } finally {
     await opened.context.close()
   }
@@ -45,7 +45,7 @@ async function registered(page: Page): Promise<{ email: string; password: string
   return account
 }
 
-/** Fills in the pages of the OpenID provider. */
+/** Fills in the forms of the OpenID provider. */
 async function consent(page: Page, subject: string): Promise<void> {
   await page.fill('input[name=login]', subject)
   await page.fill('input[name=password]', 'x')
@@ -53,7 +53,7 @@ async function consent(page: Page, subject: string): Promise<void> {
   await page.click('button[type=submit]')
 }
 
-/** Runs a test in a page of a service that has neither mail nor passkeys nor providers. */
+/** Runs a test in a page of a service without mail, passkeys and providers. */
 async function withPlainService(
   more: Record<string, string>,
   use: (opened: OpenPage & { plain: TestServer }) => Promise<void>,
@@ -80,9 +80,9 @@ describe.skipIf(noBrowser).each([
   { users: 'users of an organism', space: worldOrganism },
 ])('the sign-in page for $users', ({ space }) => {
   const open = () => openSignIn(world, { space })
-  const me = (key: string) => ask(world.service, `GET ${authBase(space)}/me`, { key })
+  const me = (key: string) => checkedCall(world.service, `GET ${authBase(space)}/me`, { key })
 
-  it('registers, signs in by password, and says what is wrong with one', () =>
+  it('registers a user, signs in by password, and explains why a password is refused', () =>
     inPage(open(), async ({ page, address }) => {
       await byPassword(page, 'Register', { email: newEmail(), password: 'password1' })
       await warns(page, 'too easy to guess: Expected')
@@ -92,44 +92,44 @@ describe.skipIf(noBrowser).each([
       await warns(page, 'There is an account with this e-mail already')
       await byPassword(page, 'Sign in', { ...account, password: 'not the password' })
       await warns(page, 'The e-mail or the password is wrong.')
-      expect(await keptTokens(page)).toEqual([])
+      expect(await storedTokens(page)).toEqual([])
       await byPassword(page, 'Sign in', account)
       await says(page, `Signed in as ${account.email}`)
       expect(await page.getByRole('alert').textContent()).toBe('')
       expect(page.url()).toBe(address)
     }))
 
-  it('goes on after a reload, and ends the session by signing out', () =>
+  it('keeps the session after a reload, and ends it by signing out', () =>
     inPage(open(), async ({ page }) => {
       const { email } = await registered(page)
       await page.reload()
       await says(page, `Signed in as ${email}`)
-      const [token = ''] = await keptTokens(page)
+      const [token = ''] = await storedTokens(page)
       expect((await me(token)).body.email).toBe(email)
       await signOut(page)
       expect((await me(token)).body.code).toBe('token_revoked')
       expect(await page.content()).not.toContain(email)
       await page.reload()
-      await says(page, 'Nobody is signed in.')
-      expect(await keptTokens(page)).toEqual([])
+      await says(page, 'You are not signed in.')
+      expect(await storedTokens(page)).toEqual([])
     }))
 
-  it('signs in by a mailed link that is opened, only when its button is pressed', () =>
+  it('signs in by an opened mail link only when its button is pressed', () =>
     inPage(open(), async ({ page, address }) => {
       const email = newEmail()
       await part(page, 'Magic link').getByLabel('E-mail').fill(email)
       await page.getByRole('button', { name: 'Send a link' }).click()
       await says(page, `A mail with a link is on its way to ${email}`)
       const link = await mailedLink(world, email)
-      // As a scanner of mails does before the user.
+      // A mail scanner opens the link before the user.
       for (let count = 0; count < 2; count++) {
         await page.goto(link.href)
-        await says(page, 'Nobody is signed in.')
+        await says(page, 'You are not signed in.')
       }
       const token = link.searchParams.get('token') ?? ''
       expect(await page.getByLabel('Organism').inputValue()).toBe(space ?? '')
       expect(page.url()).not.toContain(token)
-      // The link names no service, so it is the page's origin.
+      // The link contains no service, so the page uses its origin.
       expect(await page.getByLabel('Address').inputValue()).toBe(new URL(world.home).origin)
       await page.getByLabel('Address').fill(world.base)
       await page.getByRole('button', { name: 'Connect' }).click()
@@ -143,7 +143,7 @@ describe.skipIf(noBrowser).each([
       await warns(page, 'The link is wrong, has been used, or has expired.')
     }))
 
-  it('signs in by a mailed link that is pasted', () =>
+  it('signs in by a pasted mail link', () =>
     inPage(open(), async ({ page }) => {
       const email = newEmail()
       await part(page, 'Magic link').getByLabel('E-mail').fill(email)
@@ -169,12 +169,12 @@ describe.skipIf(noBrowser).each([
       await says(page, `Signed in as ${email}`)
     }))
 
-  it('says so when the user comes back from Google without having signed in', () =>
+  it('shows a message when the user returns from Google without having signed in', () =>
     inPage(open(), async ({ page, address }) => {
       await page.getByRole('button', { name: 'Sign in with Google' }).click()
       await page.click('a[href$="/abort"]')
       await warns(page, 'You did not let the other service sign you in.')
-      await says(page, 'Nobody is signed in.')
+      await says(page, 'You are not signed in.')
       expect(page.url()).toBe(address)
     }))
 
@@ -187,26 +187,26 @@ describe.skipIf(noBrowser).each([
       expect(page.url()).toBe(address)
     }))
 
-  it('takes no tokens from its address that this tab did not go out for', async () => {
+  it('ignores tokens in its address if this tab did not start the sign-in', async () => {
     const { token, refreshToken } = await registerIn(world.service, space, newEmail())
     await inPage(open(), async ({ page, address }) => {
       const results = { token, refresh_token: refreshToken, token_type: 'Bearer', expires_in: '900' }
       await page.goto('about:blank')
       await page.goto(`${address}#${new URLSearchParams(results)}`)
-      await says(page, 'Nobody is signed in.')
+      await says(page, 'You are not signed in.')
       expect(page.url()).toBe(address)
-      expect(await keptTokens(page)).toEqual([])
+      expect(await storedTokens(page)).toEqual([])
     })
   })
 
-  it('adds a passkey, and signs in by it with an e-mail or without', () =>
+  it('adds a passkey, and signs in with it, with or without an e-mail', () =>
     inPage(open(), async ({ page }) => {
       const { email } = await registered(page)
       await page.getByRole('button', { name: 'Add a passkey' }).click()
-      await says(page, 'The passkey signs you in from now on.')
+      await says(page, 'The passkey was added. You can sign in with it.')
       expect(await part(page, 'Your passkeys').getByRole('listitem').count()).toBe(1)
       await page.getByRole('button', { name: 'Add a passkey' }).click()
-      await warns(page, 'This device has a passkey of yours already.')
+      await warns(page, 'This device already has a passkey for your account.')
       for (const given of [email, '']) {
         await signOut(page)
         await part(page, 'Passkey').getByLabel('E-mail').fill(given)
@@ -214,13 +214,13 @@ describe.skipIf(noBrowser).each([
         await says(page, `Signed in as ${email}`)
       }
       await part(page, 'Your passkeys').getByRole('button', { name: 'Delete' }).click()
-      await says(page, 'The passkey signs in no more.')
+      await says(page, 'The passkey was deleted.')
       await signOut(page)
       await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
       await warns(page, 'The service does not know this passkey')
     }))
 
-  it('keeps metadata, and says when it is none', () =>
+  it('saves metadata, and reports metadata that is not a JSON object', () =>
     inPage(open(), async ({ page }) => {
       await registered(page)
       const field = page.getByLabel('Your metadata')
@@ -250,8 +250,8 @@ describe.skipIf(noBrowser).each([
         expect(await rows.count()).toBe(1)
         await other.getByRole('button', { name: 'Save' }).click()
         await warns(other, 'Your session has ended. Sign in again.')
-        await says(other, 'Nobody is signed in.')
-        expect(await keptTokens(other)).toEqual([])
+        await says(other, 'You are not signed in.')
+        expect(await storedTokens(other)).toEqual([])
       }),
     ))
 })
@@ -262,10 +262,10 @@ describe.skipIf(noBrowser)('the sign-in page', () => {
       const { email } = await registered(page)
       await page.getByLabel('Organism').fill(worldOrganism)
       await page.getByRole('button', { name: 'Connect' }).click()
-      await says(page, 'Nobody is signed in.')
-      await page.getByLabel('Organism').fill('nobody-knows')
+      await says(page, 'You are not signed in.')
+      await page.getByLabel('Organism').fill('unknown-organism')
       await page.getByRole('button', { name: 'Connect' }).click()
-      await page.waitForURL(/organism=nobody-knows/)
+      await page.waitForURL(/organism=unknown-organism/)
       await byPassword(page, 'Sign in', { email, password: usualPassword })
       await warns(page, 'This service has no such organism.')
       await page.getByLabel('Organism').fill('')
@@ -273,7 +273,7 @@ describe.skipIf(noBrowser)('the sign-in page', () => {
       await says(page, `Signed in as ${email}`)
     }))
 
-  it('uses the token of the answer where the service sends no mail and has no passkeys', () =>
+  it('uses the token in the answer if the service sends no mail, and reports that there are no passkeys', () =>
     withPlainService({}, async ({ page, plain }) => {
       const email = newEmail()
       await part(page, 'Magic link').getByLabel('E-mail').fill(email)
@@ -296,19 +296,19 @@ describe.skipIf(noBrowser)('the sign-in page', () => {
       inPage(openSignIn(world, { home: world.foreignHome, url: plain.url }), async ({ page }) => {
         await part(page, 'Magic link').getByLabel('E-mail').fill(newEmail())
         await page.getByRole('button', { name: 'Send a link' }).click()
-        await warns(page, 'no page of another site: the server is in an open mode')
+        await warns(page, 'not from a page of another site: the server runs in an open mode')
         expect(await page.getByLabel('The link').first().inputValue()).toBe('')
       }),
     ))
 
-  it('has users confirm their e-mail first where the service asks for that', () =>
+  it('requires users to confirm their e-mail first if the service requires it', () =>
     withPlainService({ SERVICE_AUTH_REQUIRE_EMAIL_VERIFY: 'true' }, async ({ page, plain, address }) => {
       const account = { email: newEmail(), password: usualPassword }
       await byPassword(page, 'Register', account)
       await says(page, `Confirm your address by the link mailed to ${account.email}`)
       await byPassword(page, 'Sign in', account)
       await warns(page, 'Confirm your e-mail address first')
-      // By the answer in place of the mail, then as the mail's link would open the page.
+      // First with the token in the answer, then as the mailed link would open the page.
       await page.locator('#verify-send').getByLabel('E-mail').fill(account.email)
       await page.getByRole('button', { name: 'Send the mail again' }).click()
       await says(page, 'This service sends no mail: the token is filled in.')
@@ -323,7 +323,7 @@ describe.skipIf(noBrowser)('the sign-in page', () => {
       await says(page, `Signed in as ${account.email}`)
     }))
 
-  it('signs in by Google from another site than the service, but by no passkey', () =>
+  it('signs in with Google, but not with a passkey, on another site than the service', () =>
     inPage(openSignIn(world, { home: world.foreignHome }), async ({ page, address }) => {
       const email = newEmail()
       await world.provider.account(`g-${email}`, { email, email_verified: true })
@@ -332,10 +332,10 @@ describe.skipIf(noBrowser)('the sign-in page', () => {
       await says(page, `Signed in as ${email}`)
       expect(page.url()).toBe(address)
       await page.getByRole('button', { name: 'Add a passkey' }).click()
-      await warns(page, 'Passkeys of this service are for pages of another address.')
+      await warns(page, 'Passkeys of this service cannot be used on this page.')
     }))
 
-  it('goes to no address that is none of a service', async () => {
+  it('does not open an invalid address of a service', async () => {
     const page = await world.browser.newPage()
     await page.goto(`${world.home}?${new URLSearchParams({ url: 'javascript:alert(1)' })}`)
     await warns(page, 'Expected the address of a service')
@@ -343,7 +343,7 @@ describe.skipIf(noBrowser)('the sign-in page', () => {
     await page.close()
   })
 
-  it('is used by keyboard: the focus follows what is shown', () =>
+  it('can be used by keyboard: the focus moves to the shown part', () =>
     inPage(openSignIn(world), async ({ page }) => {
       const focused = () => page.evaluate(() => document.activeElement?.textContent)
       const form = part(page, 'Password')
@@ -357,7 +357,7 @@ describe.skipIf(noBrowser)('the sign-in page', () => {
       expect(await focused()).toBe('You')
       await page.getByRole('button', { name: 'Sign out', exact: true }).focus()
       await page.keyboard.press('Enter')
-      await says(page, 'Nobody is signed in.')
+      await says(page, 'You are not signed in.')
       expect(await focused()).toBe('Password')
     }))
 })

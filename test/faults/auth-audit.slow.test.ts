@@ -6,31 +6,34 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { auditTypes } from '../../src/auth/audit.js'
 import { type Account, linkToken, logIn, register, tryLogin } from '../support/auth/accounts.js'
-import { ask } from '../support/http/answers.js'
+import { checkedCall } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { partsOf } from '../support/proof/forging.js'
 import { addPasskey, passkeyEnv, signInBy } from '../support/auth/passkeys.js'
 import { call, type TestServer } from '../support/server/server.js'
 
 /*
- * Everything that happens to accounts stands on the strand, proved by anyone who has the agent's key, and nothing of it
- * gives away an e-mail, a password or a token (docs/adr/0010-auth-state.md; docs/OPERATIONS.md, Signing people in).
+ * The strand records all changes of accounts, can be verified with the agent's key, and reveals no e-mail,
+ * password or token (docs/adr/0010-auth-state.md; docs/SIGN-IN.md).
  */
 
 const entry = join(import.meta.dirname, '../../dist/program/strandfast.js')
 
-/** Audit records of ways that this run does not go: other providers and organisms. */
-const elsewhere = ['auth/oauth_login', 'auth/namespace_initialised']
+/** Types of audit records that this test does not cause: other providers and organisms. */
+const uncovered = ['auth/oauth_login', 'auth/namespace_initialised']
 
-/** What must not be found on the strand. */
+/** Texts that must not be on the strand. */
 const secrets = new Set<string>()
-/** Those of them that the store is for: e-mails, metadata, ids of passkeys, and ids of tokens, of which some are revoked. */
+/**
+ * The secrets that may be in the store: e-mails, metadata, ids of passkeys, and ids of tokens that may be
+ * revoked.
+ */
 const stored = new Set<string>()
 const directory = mkdtempSync(join(tmpdir(), 'strandfast-audit-'))
 
 let server: TestServer
 let exported = ''
-/** Of a passkey that was removed. */
+/** Id of a passkey that was removed. */
 let passkeyId = ''
 
 beforeAll(async () => {
@@ -42,7 +45,7 @@ beforeAll(async () => {
       ...passkeyEnv,
     },
   })
-  await goAllWays()
+  await useAllRoutes()
   exported = (await call(server, 'GET /v1/strand/export')).text
 })
 afterAll(async () => {
@@ -60,7 +63,7 @@ function keepStored<T extends string>(secret: T): T {
   return keep(secret)
 }
 
-/** Notes all that is secret about an answer's tokens. */
+/** Adds the secrets in an answer's tokens. */
 function keepTokens({ token, refreshToken }: { token: string; refreshToken: string }): void {
   for (const one of [token, refreshToken]) keep(one)
   keep(partsOf(token).signature)
@@ -89,13 +92,15 @@ const link = async (...about: [Parameters<typeof linkToken>[1], string]) =>
   keep(await linkToken(server, ...about))
 
 const post = async (path: string, options: { key?: string | null; body?: unknown }) => {
-  const answer = await ask(server, `POST ${path}`, options)
+  const answer = await checkedCall(server, `POST ${path}`, options)
   expect(answer.status, `${path}: ${answer.text}`).toBe(200)
   return answer.body
 }
 
-/** Each thing that an account can go through, by root key, by its own token, and by strangers. */
-async function goAllWays(): Promise<void> {
+/**
+ * Causes all kinds of audit records, with the root key, with the account's own token and without credentials.
+ */
+async function useAllRoutes(): Promise<void> {
   const ann = await enrol('ann.audited@example.org', 'first quiet heron by the lake')
   const tokens = await enter(ann)
   await post('/v1/auth/verify-email', {
@@ -119,15 +124,17 @@ async function goAllWays(): Promise<void> {
   await post('/v1/auth/revoke', { key: bob.token })
   const again = await enter(bob)
   await post('/v1/auth/logout', { key: again.token })
-  await ask(server, `DELETE /v1/auth/users/${bob.email}`)
+  await checkedCall(server, `DELETE /v1/auth/users/${bob.email}`)
   await post('/v1/auth/keys/rotate', {})
-  await sendSecretsWhereTheyDoNotBelong()
+  await sendMisplacedSecrets()
 }
 
 async function changeMetadata({ email }: Account, token: string): Promise<void> {
   const body = { metadata: { note: keepStored('metadata that only tokens carry') } }
-  expect((await ask(server, 'PATCH /v1/auth/me/user-metadata', { key: token, body })).status).toBe(200)
-  expect((await ask(server, `PATCH /v1/auth/users/${email}/app-metadata`, { body })).status).toBe(200)
+  expect((await checkedCall(server, 'PATCH /v1/auth/me/user-metadata', { key: token, body })).status).toBe(
+    200,
+  )
+  expect((await checkedCall(server, `PATCH /v1/auth/users/${email}/app-metadata`, { body })).status).toBe(200)
 }
 
 async function usePasskey({ email }: Account, token: string): Promise<void> {
@@ -136,7 +143,7 @@ async function usePasskey({ email }: Account, token: string): Promise<void> {
   const { status, body } = await signInBy(server, passkey, { email })
   expect(status).toBe(200)
   keepTokens({ token: body.token, refreshToken: body.refresh_token })
-  const removed = await ask(server, `DELETE /v1/auth/passkeys/${passkey.id}`, { key: token })
+  const removed = await checkedCall(server, `DELETE /v1/auth/passkeys/${passkey.id}`, { key: token })
   expect(removed.status).toBe(200)
 }
 
@@ -152,10 +159,13 @@ async function changePasswords({ email, password }: Account, token: string): Pro
   await enter({ email, password: other })
 }
 
-/** The token before the last but one, which only a thief still has. */
+/** Uses a refresh token that was replaced several times, as only a thief would. */
 async function reuseRefreshToken(ended: string): Promise<void> {
-  // The session that it belonged to has ended, so another one is opened for it.
-  const refused = await ask(server, 'POST /v1/auth/refresh', { key: null, body: { refresh_token: ended } })
+  // The session of `ended` has ended, so another one is opened.
+  const refused = await checkedCall(server, 'POST /v1/auth/refresh', {
+    key: null,
+    body: { refresh_token: ended },
+  })
   expect(refused.status).toBe(401)
   const cat = await enrol('cat.audited@example.org', 'fifth quiet heron by the lake')
   let token = cat.refreshToken
@@ -164,7 +174,7 @@ async function reuseRefreshToken(ended: string): Promise<void> {
     keepTokens({ token: next.token, refreshToken: next.refresh_token })
     token = next.refresh_token
   }
-  const reused = await ask(server, 'POST /v1/auth/refresh', {
+  const reused = await checkedCall(server, 'POST /v1/auth/refresh', {
     key: null,
     body: { refresh_token: cat.refreshToken },
   })
@@ -177,19 +187,19 @@ async function lockOut(email: string): Promise<void> {
   expect((await tryLogin(server, email, password)).status).toBe(429)
 }
 
-/** E-mails and passwords that come with blanks, capitals, in wrong members and wrong places. */
-async function sendSecretsWhereTheyDoNotBelong(): Promise<void> {
+/** Sends e-mails and passwords with blanks and capitals, in wrong members and wrong positions. */
+async function sendMisplacedSecrets(): Promise<void> {
   const email = keepStored('Misplaced.Audited@Example.org')
   keepStored(email.toLowerCase())
   const password = keep('sixth quiet heron by the lake')
   await tryLogin(server, ` ${email} `, password)
   await tryLogin(server, password, email)
-  await ask(server, 'POST /v1/auth/login', { key: null, body: { email, password, extra: password } })
-  await ask(server, `DELETE /v1/auth/users/${encodeURIComponent(email)}`)
-  await ask(server, 'POST /v1/auth/magic-link/verify', { key: null, body: { token: password } })
+  await checkedCall(server, 'POST /v1/auth/login', { key: null, body: { email, password, extra: password } })
+  await checkedCall(server, `DELETE /v1/auth/users/${encodeURIComponent(email)}`)
+  await checkedCall(server, 'POST /v1/auth/magic-link/verify', { key: null, body: { token: password } })
 }
 
-/** The types of the records of the strand, by the headers that are signed. */
+/** The types in the signed headers of the strand's records. */
 function typesOf(text: string): string[] {
   return text
     .trimEnd()
@@ -202,24 +212,24 @@ describe('the strand of the default agent', () => {
   it('verifies offline with its audit records', async () => {
     const file = join(directory, 'default.ndjson')
     writeFileSync(file, exported)
-    const { body } = await ask(server, 'GET /v1/agents/default/status')
+    const { body } = await checkedCall(server, 'GET /v1/agents/default/status')
     const args = [entry, 'verify', file, '--key', body.public_key]
     const { status, stdout } = spawnSync(process.execPath, args, { encoding: 'utf8' })
     expect(status, stdout).toBe(0)
     expect(stdout).toContain('VERIFIED')
-    const spoiled = join(directory, 'spoiled.ndjson')
-    writeFileSync(spoiled, exported.replace('failure', 'success'))
-    const refused = spawnSync(process.execPath, [...args.slice(0, 2), spoiled, ...args.slice(3)])
+    const tampered = join(directory, 'tampered.ndjson')
+    writeFileSync(tampered, exported.replace('failure', 'success'))
+    const refused = spawnSync(process.execPath, [...args.slice(0, 2), tampered, ...args.slice(3)])
     expect(refused.status).toBe(1)
   })
 
-  it('has a record of every type that can have happened', () => {
+  it('has a record of every covered type', () => {
     const seen = new Set(typesOf(exported))
-    const expected = auditTypes.filter((type) => !elsewhere.includes(type))
+    const expected = auditTypes.filter((type) => !uncovered.includes(type))
     expect(expected.filter((type) => !seen.has(type))).toEqual([])
   })
 
-  it('has no e-mail, password, token or hash on it, nor the beginning of one', () => {
+  it('contains no e-mail, password or token, and no beginning of one', () => {
     expect(secrets.size).toBeGreaterThan(40)
     const found = [...secrets].filter(
       (secret) => exported.includes(secret) || exported.includes(secret.slice(0, 16)),
@@ -229,8 +239,8 @@ describe('the strand of the default agent', () => {
     expect([...secrets].filter((secret) => lower.includes(secret.toLowerCase()))).toEqual([])
   })
 
-  it('has no plain hash or other writing of them, by which they could be guessed', () => {
-    const writings = [...secrets].flatMap((secret) => [
+  it('contains no hash or encoding of them by which they could be guessed', () => {
+    const encodings = [...secrets].flatMap((secret) => [
       createHash('sha256').update(secret).digest('hex'),
       createHash('sha256').update(Buffer.from(secret, 'base64url')).digest('hex'),
       createHash('sha1').update(secret).digest('hex'),
@@ -239,18 +249,18 @@ describe('the strand of the default agent', () => {
       Buffer.from(secret).toString('base64'),
       encodeURIComponent(secret),
     ])
-    expect(writings.filter((writing) => exported.includes(writing.slice(0, 32)))).toEqual([])
+    expect(encodings.filter((encoding) => exported.includes(encoding.slice(0, 32)))).toEqual([])
     for (const word of ['argon2', '@', 'eyJhbGci', 'heron', 'audited', 'password"', 'token"']) {
       expect(exported, word).not.toContain(word)
     }
   })
 
-  it('finds them where they are: the same search sees a token and an e-mail in an answer', async () => {
-    const { text } = await ask(server, 'GET /v1/auth/users')
+  it('is searched correctly: the same search finds secrets in an answer', async () => {
+    const { text } = await checkedCall(server, 'GET /v1/auth/users')
     expect([...secrets].filter((secret) => text.includes(secret))).not.toEqual([])
   })
 
-  it('tells who, from where and how it went, in the members that are named and no others', () => {
+  it('has only the documented members in audit records: user, client and outcome', () => {
     const bodies = exported
       .trimEnd()
       .split('\n')
@@ -269,15 +279,15 @@ describe('the strand of the default agent', () => {
     }
   })
 
-  it('leaves none of them in the log either, and no password or token in the files of the store', () => {
+  it('leaves no secret in the output of the server, and no password or token in the files of the store', () => {
     for (const secret of secrets) expect(server.stderr()).not.toContain(secret)
-    // With the log, which has what came and went between two flushes.
+    // Including the log files, which also have rows that were removed between two flushes.
     const files = ['shard-0', 'shard-1'].flatMap((shard) => filesIn(join(server.dataDir, shard)))
     const bytes = Buffer.concat(files.map((file) => readFileSync(file)))
     const found = [...secrets].filter((secret) => bytes.includes(secret))
     expect(found.filter((secret) => !stored.has(secret))).toEqual([])
-    // The search sees a row of the store, and one that was removed again.
-    for (const seen of ['ann.audited@example.org', passkeyId]) expect(found).toContain(seen)
+    // The search finds a row of the store, and one that was removed.
+    for (const secret of ['ann.audited@example.org', passkeyId]) expect(found).toContain(secret)
   })
 })
 

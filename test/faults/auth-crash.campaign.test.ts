@@ -4,11 +4,13 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { linkToken, outcomeOf, register, tryLogin } from '../support/auth/accounts.js'
-import { ask } from '../support/http/answers.js'
+import { checkedCall } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { call, type TestServer } from '../support/server/server.js'
 
-/* An account and the record that tells of it are one transaction, and no answer comes before it is on disk. */
+/*
+ * An account and its audit record are written in one transaction, and no answer is sent before it is on disk.
+ */
 
 const CLIENTS = 16
 const ANSWERS = 60
@@ -30,7 +32,7 @@ async function start(): Promise<void> {
   server = await startAuthServer({ dataDir: join(directory, 'data'), env: { SERVICE_SHARDS: '2' } })
 }
 
-/** Calls until the server is gone; gives what was answered. */
+/** Calls `attempt` until the server is killed, and `answered` with each result. */
 async function untilKilled<T>(
   attempt: (n: number) => Promise<T>,
   answered: (value: T) => void,
@@ -40,7 +42,7 @@ async function untilKilled<T>(
     try {
       value = await attempt(n)
     } catch (error) {
-      // Only a broken connection is what a kill looks like.
+      // A killed server breaks the connection; other errors are faults.
       if (error instanceof TypeError) return
       throw error
     }
@@ -48,7 +50,7 @@ async function untilKilled<T>(
   }
 }
 
-/** The user ids of the audit records of a type, from a whole and verified export. */
+/** The user ids of the audit records of a type, from a complete and verified export. */
 async function audited(type: string): Promise<string[]> {
   const { text } = await call(server, 'GET /v1/strand/export')
   const lines = text.trimEnd().split('\n')
@@ -61,7 +63,7 @@ async function audited(type: string): Promise<string[]> {
 }
 
 describe('a crash in the middle of', () => {
-  it('registrations loses no account that was answered, and no account is without its record', async () => {
+  it('registrations loses no acknowledged account, and each account has its record', async () => {
     const accounts: { email: string; userId: string }[] = []
     for (let round = 0; round < ROUNDS; round++) {
       await start()
@@ -90,15 +92,15 @@ describe('a crash in the middle of', () => {
       )
       expect(outcomes).toEqual(some.map(() => '200'))
     }
-    const { body } = await ask(server, 'GET /v1/auth/users?limit=1000')
+    const { body } = await checkedCall(server, 'GET /v1/auth/users?limit=1000')
     const users: string[] = body.users.map(({ user_id }: { user_id: string }) => user_id)
-    // Those whose answer the kill cut off may be there or not: with their record in either case.
+    // Accounts whose answer was lost may exist or not; if they do, they have their record.
     expect((await audited('auth/register')).toSorted()).toEqual(users.toSorted())
     expect(accounts.map(({ userId }) => userId).filter((userId) => !users.includes(userId))).toEqual([])
     expect(body.total).toBe(users.length)
   })
 
-  it('one-time links and refreshes brings nothing back that was used', async () => {
+  it('sign-ins with one-time links makes no used link valid again', async () => {
     await start()
     const used: { token: string; userId: string }[] = []
     let enough = () => {}
@@ -107,7 +109,7 @@ describe('a crash in the middle of', () => {
       untilKilled(
         async (n) => {
           const token = await linkToken(server, 'magic-link/send', `link-${client}-${n}@example.org`)
-          const { status, body } = await ask(server, 'POST /v1/auth/magic-link/verify', {
+          const { status, body } = await checkedCall(server, 'POST /v1/auth/magic-link/verify', {
             key: null,
             body: { token },
           })
@@ -126,7 +128,7 @@ describe('a crash in the middle of', () => {
     await start()
     const outcomes = await Promise.all(
       used.map(({ token }) =>
-        outcomeOf(ask(server, 'POST /v1/auth/magic-link/verify', { key: null, body: { token } })),
+        outcomeOf(checkedCall(server, 'POST /v1/auth/magic-link/verify', { key: null, body: { token } })),
       ),
     )
     expect(new Set(outcomes)).toEqual(new Set(['401 invalid_token']))

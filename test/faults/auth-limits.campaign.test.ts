@@ -1,16 +1,19 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { outcomeOf, register, tally, tryLogin, usualPassword } from '../support/auth/accounts.js'
-import { ask, newAgent } from '../support/http/answers.js'
+import { checkedCall, newAgent } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import type { TestAnswer, TestServer } from '../support/server/server.js'
 
-/* Lockout and rates hold for the server, not for each of its threads (docs/SECURITY.md; docs/OPERATIONS.md). */
+/*
+ * Lockout and rate limits apply to the whole server, not to each thread (docs/SECURITY.md;
+ * docs/OPERATIONS.md).
+ */
 
 const ATTEMPTS = 5
 const GUESSES = 50
 const SHARDS = '4'
 
-/** Stopped after the test that started them. */
+/** Servers to stop after the current test. */
 const servers: TestServer[] = []
 
 async function start(env: Record<string, string> = {}, dataDir?: string): Promise<TestServer> {
@@ -32,7 +35,7 @@ afterEach(async () => {
 
 const guess = (server: TestServer, email: string) => outcomeOf(tryLogin(server, email, 'a wrong guess'))
 
-/** Texts that all name one mailbox. */
+/** Different spellings of one mailbox. */
 const spellings: [string, string[]][] = [
   ['case and blanks around', ['a@b.co', 'A@b.co ', ' a@B.CO', '\ta@b.co', 'A@B.Co', 'a@b.co\n']],
   [
@@ -70,7 +73,7 @@ describe('the lockout', () => {
   })
   afterAll(() => server.stop())
 
-  it.each(['known', 'unknown'])('lets five of fifty guesses at once through, e-mail %s', async (kind) => {
+  it.each(['known', 'unknown'])('admits five of fifty simultaneous guesses for a %s e-mail', async (kind) => {
     const email = `${kind}@example.org`
     if (kind === 'known') await register(server, email)
     const outcomes = await Promise.all(Array.from({ length: GUESSES }, () => guess(server, email)))
@@ -85,10 +88,10 @@ describe('the lockout', () => {
     expect(wait).toBeLessThanOrEqual(900)
   })
 
-  it('gives no more guesses to who spreads them over login and password change', async () => {
+  it('counts guesses at login and at password change together', async () => {
     const { email, token } = await register(server, 'spread@example.org')
     const body = { current_password: 'a wrong guess', new_password: 'some other long password' }
-    const change = () => outcomeOf(ask(server, 'POST /v1/auth/password/change', { key: token, body }))
+    const change = () => outcomeOf(checkedCall(server, 'POST /v1/auth/password/change', { key: token, body }))
     const outcomes = await Promise.all(
       Array.from({ length: 20 }, (_none, n) => (n % 2 === 0 ? guess(server, email) : change())),
     )
@@ -98,7 +101,7 @@ describe('the lockout', () => {
     })
   })
 
-  it.each(spellings)('counts as one: %s', async (_what, forms) => {
+  it.each(spellings)('treats spellings as one e-mail: %s', async (_what, forms) => {
     const outcomes: string[] = []
     for (const email of forms) outcomes.push(await guess(server, email))
     expect(outcomes).toEqual([
@@ -109,7 +112,7 @@ describe('the lockout', () => {
     expect(await guess(server, 'other@b.co')).toBe('401 invalid_credentials')
   })
 
-  it('outlives a crash, and so does the count of failures towards it', async () => {
+  it('survives a crash, as does the count of failures', async () => {
     const first = await startForTest()
     await register(first, 'locked@example.org')
     for (let n = 0; n < ATTEMPTS; n++) await guess(first, 'locked@example.org')
@@ -122,11 +125,11 @@ describe('the lockout', () => {
     expect(await guess(second, 'nearly@example.org')).toBe('429 account_locked')
   })
 
-  it('is over when its time is, and starts to count anew', async () => {
+  it('expires, and then counts from zero', async () => {
     const short = await startForTest({ SERVICE_AUTH_LOCKOUT_DURATION_SECS: '1' })
     const { email } = await register(short, 'later@example.org')
     for (let n = 0; n < ATTEMPTS; n++) await guess(short, email)
-    // Each look at a locked account is free, so that asking again does not make the lock longer.
+    // Attempts on a locked account do not extend the lockout.
     let outcome = ''
     do outcome = await outcomeOf(tryLogin(short, email, usualPassword))
     while (outcome === '429 account_locked')
@@ -134,17 +137,19 @@ describe('the lockout', () => {
     expect(await guess(short, email)).toBe('401 invalid_credentials')
   })
 
-  it('leaves magic links open', async () => {
+  it('does not apply to magic links', async () => {
     const { email } = await register(server, 'open@example.org')
     for (let n = 0; n < ATTEMPTS; n++) await guess(server, email)
-    const sent = await ask(server, 'POST /v1/auth/magic-link/send', { key: null, body: { email } })
+    const sent = await checkedCall(server, 'POST /v1/auth/magic-link/send', { key: null, body: { email } })
     const body = { token: sent.body.token }
-    expect(await outcomeOf(ask(server, 'POST /v1/auth/magic-link/verify', { key: null, body }))).toBe('200')
+    expect(await outcomeOf(checkedCall(server, 'POST /v1/auth/magic-link/verify', { key: null, body }))).toBe(
+      '200',
+    )
     expect(await guess(server, email)).toBe('429 account_locked')
   })
 })
 
-describe('the rate of auth requests', () => {
+describe('the rate limit of auth requests', () => {
   const RPS = 4
   const BURST = 60
   const rates = {
@@ -159,11 +164,13 @@ describe('the rate of auth requests', () => {
   })
   afterAll(() => server.stop())
 
-  /** Requests at once from one address, and the most that its bucket can have let through meanwhile. */
+  /** Simultaneous requests from one address, and the most that its bucket can have admitted in that time. */
   async function flood(address: string, routes: readonly string[]) {
     const headers = { 'x-forwarded-for': address }
     const startMs = performance.now()
-    const answers = await Promise.all(routes.map((route) => ask(server, route, { key: null, headers })))
+    const answers = await Promise.all(
+      routes.map((route) => checkedCall(server, route, { key: null, headers })),
+    )
     const refilled = Math.ceil(((performance.now() - startMs) / 1_000) * RPS)
     const admitted = answers.filter(({ status }) => status !== 429)
     return { answers, admitted: admitted.length, most: RPS + refilled }
@@ -171,7 +178,7 @@ describe('the rate of auth requests', () => {
 
   const many = (route: string) => Array.from({ length: BURST }, () => route)
 
-  it('starts a new address with the rate, not with the burst', async () => {
+  it('gives a new address tokens for one second, not for a burst', async () => {
     for (const address of ['203.0.113.1', '203.0.113.2', '2001:db8:1::1']) {
       const { admitted, most } = await flood(address, many('GET /v1/auth/status'))
       expect(admitted).toBeGreaterThanOrEqual(RPS)
@@ -180,7 +187,7 @@ describe('the rate of auth requests', () => {
     }
   })
 
-  it('is one for all auth routes, and for all addresses of an IPv6 network', async () => {
+  it('is shared by all auth routes, and by all addresses of an IPv6 network', async () => {
     const mixed = Array.from({ length: BURST }, (_none, n) =>
       n % 2 === 0 ? 'GET /v1/auth/status' : 'GET /v1/auth/jwks',
     )
@@ -189,14 +196,16 @@ describe('the rate of auth requests', () => {
     const startMs = performance.now()
     const spread = await Promise.all(
       Array.from({ length: BURST }, (_none, n) =>
-        ask(server, 'GET /v1/auth/status', { headers: { 'x-forwarded-for': `2001:db8:2::${n + 1}` } }),
+        checkedCall(server, 'GET /v1/auth/status', {
+          headers: { 'x-forwarded-for': `2001:db8:2::${n + 1}` },
+        }),
       ),
     )
     const refilled = Math.ceil(((performance.now() - startMs) / 1_000) * RPS)
     expect(spread.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(RPS + refilled)
   })
 
-  it('answers 429 with when to come back and whose limit it was', async () => {
+  it('returns 429 with Retry-After and the name of the limit', async () => {
     const { answers } = await flood('203.0.113.3', many('GET /v1/auth/status'))
     const refused = answers.filter(({ status }) => status === 429)
     expect(refused.length).toBeGreaterThan(0)
@@ -208,38 +217,38 @@ describe('the rate of auth requests', () => {
     }
   })
 
-  it('does not hold data routes up', async () => {
+  it('does not limit data routes', async () => {
     const agent = await newAgent(server, 'plain')
     const headers = { 'x-forwarded-for': '203.0.113.4' }
     await flood('203.0.113.4', many('GET /v1/auth/status'))
     const calls = Array.from({ length: BURST }, () =>
-      ask(server, `GET /v1/agents/${agent}/head`, { headers }),
+      checkedCall(server, `GET /v1/agents/${agent}/head`, { headers }),
     )
     const reads: TestAnswer[] = await Promise.all(calls)
     expect(tally(reads.map(({ status }) => String(status)))).toEqual({ '200': BURST })
   })
 
-  it('takes no address from the header of a client that is no trusted proxy', async () => {
+  it('ignores the address header of a client that is not a trusted proxy', async () => {
     const { SERVICE_TRUSTED_PROXIES: _proxies, ...direct } = rates
     const server = await startForTest(direct)
     const startMs = performance.now()
     const answers = await Promise.all(
       Array.from({ length: BURST }, (_none, n) =>
-        ask(server, 'GET /v1/auth/status', { headers: { 'x-forwarded-for': `203.0.113.${n + 1}` } }),
+        checkedCall(server, 'GET /v1/auth/status', { headers: { 'x-forwarded-for': `203.0.113.${n + 1}` } }),
       ),
     )
     const refilled = Math.ceil(((performance.now() - startMs) / 1_000) * RPS)
     expect(answers.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(RPS + refilled)
   })
 
-  it('comes on top of the global one, which names itself', async () => {
+  it('applies in addition to the global limit, which has its own name', async () => {
     const server = await startForTest({
       SERVICE_RATE_LIMIT_RPS: '2',
       SERVICE_RATE_LIMIT_BURST: '40',
       SERVICE_AUTH_RATE_LIMIT_RPS: '1000',
       SERVICE_AUTH_RATE_LIMIT_BURST: '1000',
     })
-    const answers = await Promise.all(many('GET /v1/auth/status').map((route) => ask(server, route)))
+    const answers = await Promise.all(many('GET /v1/auth/status').map((route) => checkedCall(server, route)))
     const refused = answers.filter(({ status }) => status === 429)
     expect(refused.length).toBeGreaterThan(0)
     for (const { headers } of refused) {

@@ -1,11 +1,14 @@
 // @run by two fronts
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { linkToken, outcomeOf, register, tally, tryLogin } from '../support/auth/accounts.js'
-import { ask } from '../support/http/answers.js'
+import { checkedCall } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import type { TestAnswer, TestServer } from '../support/server/server.js'
 
-/* What works once works once, however many use it at the same time (docs/adr/0010-auth-state.md). */
+/*
+ * Single-use tokens work once, even when they are used many times simultaneously
+ * (docs/adr/0010-auth-state.md).
+ */
 
 const USES = 100
 
@@ -16,18 +19,20 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-/** The same request many times at once. */
-function atOnce(path: string, body: unknown): Promise<TestAnswer[]> {
-  return Promise.all(Array.from({ length: USES }, () => ask(server, `POST ${path}`, { key: null, body })))
+/** Sends the same request many times simultaneously. */
+function sendSimultaneously(path: string, body: unknown): Promise<TestAnswer[]> {
+  return Promise.all(
+    Array.from({ length: USES }, () => checkedCall(server, `POST ${path}`, { key: null, body })),
+  )
 }
 
 const outcomes = async (answers: readonly TestAnswer[]) =>
   tally(await Promise.all(answers.map((answer) => outcomeOf(Promise.resolve(answer)))))
 
-/** How many audit records of a type there are. */
+/** The number of audit records of a type. */
 async function audited(type: string): Promise<number> {
   const body = { type: 'latest', types: [type], limit: 1_000 }
-  const { body: page } = await ask(server, 'POST /v1/agents/default/query', { body })
+  const { body: page } = await checkedCall(server, 'POST /v1/agents/default/query', { body })
   return page.records.length
 }
 
@@ -38,22 +43,22 @@ describe('a hundred simultaneous uses', () => {
       if (email.startsWith('known')) await register(server, email)
       const token = await linkToken(server, 'magic-link/send', email)
       const before = await audited('auth/magic_link_login')
-      const answers = await atOnce('/v1/auth/magic-link/verify', { token })
+      const answers = await sendSimultaneously('/v1/auth/magic-link/verify', { token })
       expect(await outcomes(answers)).toEqual({ '200': 1, '401 invalid_token': USES - 1 })
       expect(await audited('auth/magic_link_login')).toBe(before + 1)
-      const users = await ask(server, 'GET /v1/auth/users?limit=1000')
+      const users = await checkedCall(server, 'GET /v1/auth/users?limit=1000')
       const found = users.body.users.filter((user: { email: string }) => user.email === email)
       expect(found).toHaveLength(1)
       const [won] = answers.filter(({ status }) => status === 200)
-      const sessions = await ask(server, 'GET /v1/auth/sessions', { key: won?.body.token })
+      const sessions = await checkedCall(server, 'GET /v1/auth/sessions', { key: won?.body.token })
       expect(sessions.body.sessions).toHaveLength(email.startsWith('known') ? 2 : 1)
     },
   )
 
-  it('verify once with one verify token', async () => {
+  it('verify the e-mail once with one token', async () => {
     const { email } = await register(server, 'verify@example.org')
     const token = await linkToken(server, 'verify-email/send', email)
-    const answers = await atOnce('/v1/auth/verify-email', { token })
+    const answers = await sendSimultaneously('/v1/auth/verify-email', { token })
     expect(await outcomes(answers)).toEqual({ '200': 1, '400 invalid_token': USES - 1 })
     expect(await audited('auth/email_verified')).toBe(1)
   })
@@ -64,7 +69,7 @@ describe('a hundred simultaneous uses', () => {
     const passwords = Array.from({ length: USES }, (_none, n) => `another password, number ${n}`)
     const answers = await Promise.all(
       passwords.map((password) =>
-        ask(server, 'POST /v1/auth/password/reset', { key: null, body: { token, password } }),
+        checkedCall(server, 'POST /v1/auth/password/reset', { key: null, body: { token, password } }),
       ),
     )
     expect(await outcomes(answers)).toEqual({ '200': 1, '400 invalid_token': USES - 1 })
@@ -74,23 +79,26 @@ describe('a hundred simultaneous uses', () => {
     expect(await outcomeOf(tryLogin(server, email, lost))).toBe('401 invalid_credentials')
   })
 
-  it('all get the one successor of one refresh token', async () => {
+  it('return the same successor of one refresh token', async () => {
     const { refreshToken, token } = await register(server, 'refresh@example.org')
-    const answers = await atOnce('/v1/auth/refresh', { refresh_token: refreshToken })
+    const answers = await sendSimultaneously('/v1/auth/refresh', { refresh_token: refreshToken })
     expect(await outcomes(answers)).toEqual({ '200': USES })
     const [next = '', ...more] = new Set(answers.map(({ body }) => body.refresh_token))
     expect(more).toEqual([])
     expect(next).not.toBe(refreshToken)
-    const sessions = await ask(server, 'GET /v1/auth/sessions', { key: token })
+    const sessions = await checkedCall(server, 'GET /v1/auth/sessions', { key: token })
     expect(sessions.body.sessions).toHaveLength(1)
-    // The successor is in force, and a successor of its own makes the first one stolen goods after the grace.
-    const after = await ask(server, 'POST /v1/auth/refresh', { key: null, body: { refresh_token: next } })
+    // The successor is valid and can be refreshed, too.
+    const after = await checkedCall(server, 'POST /v1/auth/refresh', {
+      key: null,
+      body: { refresh_token: next },
+    })
     expect(after.status).toBe(200)
     expect([refreshToken, next]).not.toContain(after.body.refresh_token)
   })
 
-  it('open one stream with one stream ticket, though each asks for another stream', async () => {
-    const { body } = await ask(server, 'POST /v1/stream/tickets')
+  it('open one stream with one ticket, even for different agents', async () => {
+    const { body } = await checkedCall(server, 'POST /v1/stream/tickets')
     const opened = await Promise.all(
       Array.from({ length: USES }, async (_none, n) => {
         const abort = new AbortController()
@@ -104,8 +112,8 @@ describe('a hundred simultaneous uses', () => {
     expect(tally(opened)).toEqual({ '200': 1, '401': USES - 1 })
   })
 
-  it('register one account with one e-mail', async () => {
-    const answers = await atOnce('/v1/auth/register', {
+  it('register one account for one e-mail', async () => {
+    const answers = await sendSimultaneously('/v1/auth/register', {
       email: 'Once@Example.org',
       password: 'twelve tall storks asleep',
     })
@@ -113,6 +121,6 @@ describe('a hundred simultaneous uses', () => {
   })
 })
 
-it('the server had nothing to log', () => {
+it('the server logs no warning or error', () => {
   expect(server.stderr()).toBe('')
 })

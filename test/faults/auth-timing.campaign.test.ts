@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { seededRandom } from '../../scripts/crash-loop/seeded-random.mjs'
 import { registerMany, tryLogin } from '../support/auth/accounts.js'
-import { ask } from '../support/http/answers.js'
+import { checkedCall } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { interleavedTimes, type InterleavedTimes } from '../support/shard/interleaved.js'
 import { rankTest } from '../support/auth/rank-test.js'
@@ -9,16 +9,16 @@ import { runSeed } from '../support/run-seed.js'
 import { call, type TestAnswer, type TestServer } from '../support/server/server.js'
 
 /*
- * Neither an answer nor its time reveals whether there is an account (docs/adr/0032-strangers-and-devices.md). The
- * times are compared by a rank test, which is statistics: of two runs that are alike it finds one in a hundred to
- * differ, so only two such findings in a row fail, one in ten thousand.
+ * Neither an answer nor its time reveals whether an account exists (docs/adr/0032-strangers-and-devices.md).
+ * The times are compared by a rank test. With equal distributions it reports a difference once in a hundred
+ * runs, so the test fails only after two such results in a row, once in ten thousand.
  */
 
 const SAMPLES = 200
 const P_MIN = 0.01
-/** A difference that the test must see, else it says nothing. */
+/** A difference that the rank test must be able to detect. */
 const SHIFT_MS = 2
-/** Where a busy machine hides such a shift, samples are added until they show it, this often at most. */
+/** If a busy machine hides such a difference, this many rounds of samples are added at most. */
 const ROUNDS_MAX = 5
 
 const random = seededRandom(runSeed('times of sign-ins'))
@@ -26,7 +26,7 @@ const random = seededRandom(runSeed('times of sign-ins'))
 let server: TestServer
 
 beforeAll(async () => {
-  // One failed login each is what is timed: nothing is to lock.
+  // The test times one failed login for each e-mail, so lockout must not happen.
   server = await startAuthServer({ env: { SERVICE_SHARDS: '2', SERVICE_AUTH_MAX_LOGIN_ATTEMPTS: '1000' } })
 })
 afterAll(() => server.stop())
@@ -41,7 +41,7 @@ const attempts: [string, Attempt][] = [
   ['asking for a reset', (email) => post('/v1/auth/password/reset-request', { email })],
 ]
 
-/** Addresses of one length that nobody else uses. */
+/** Unused addresses of equal length. */
 function addresses(kind: string, run: string): string[] {
   return Array.from(
     { length: SAMPLES },
@@ -49,23 +49,25 @@ function addresses(kind: string, run: string): string[] {
   )
 }
 
-/** The answer without what differs between any two of them. */
+/** The answer without the parts that differ between any two answers. */
 function comparable({ status, body, headers }: TestAnswer): unknown {
   const { request_id: _id, token, ...rest } = body
   return { status, ...rest, token: typeof token, type: headers.get('content-type') }
 }
 
-/** Times the attempt for known and unknown e-mails, one each. Every answer must be the same. */
+/** Measures attempts for known and unknown e-mails alternately. All answers must be the same. */
 async function measure(attempt: Attempt, run: string): Promise<InterleavedTimes> {
   const known = addresses('known', run)
   await registerMany(server, known)
-  const expected = comparable(await attempt(`nobody-${run}-000@example.org`))
+  const expected = comparable(await attempt(`unused-${run}-000@example.org`))
   const calls = (emails: string[]) =>
     emails.map((email) => async () => expect(comparable(await attempt(email))).toEqual(expected))
   return interleavedTimes({ one: calls(known), other: calls(addresses('other', run)) }, random)
 }
 
-/** How likely known and unknown e-mails differ as much by chance, by as many samples as it takes to see a shift. */
+/**
+ * The p-value of the difference between known and unknown e-mails, with enough samples to detect `SHIFT_MS`.
+ */
 async function compare(attempt: Attempt, run: string): Promise<number> {
   const all: InterleavedTimes = { one: [], other: [] }
   for (let round = 0; round < ROUNDS_MAX; round++) {
@@ -83,7 +85,7 @@ async function compare(attempt: Attempt, run: string): Promise<number> {
 
 describe('unknown e-mails', () => {
   it.each(attempts)(
-    'cannot be told from known ones by the answer to %s, nor by its time',
+    'cannot be distinguished from known ones by the answer to %s or its time',
     { timeout: 300_000 },
     async (name, attempt) => {
       const place = attempts.findIndex(([one]) => one === name)
@@ -93,15 +95,18 @@ describe('unknown e-mails', () => {
     },
   )
 
-  it('are answered as a wrong password is, word for word', async () => {
+  it('get the same answer as a wrong password', async () => {
     const [{ email } = { email: '' }] = await registerMany(server, ['word@example.org'])
     const wrong = await tryLogin(server, email, 'not the password')
     const unknown = await tryLogin(server, 'ward@example.org', 'not the password')
-    const linkOnly = await ask(server, 'POST /v1/auth/magic-link/send', {
+    const linkOnly = await checkedCall(server, 'POST /v1/auth/magic-link/send', {
       key: null,
       body: { email: 'link@example.org' },
     })
-    await ask(server, 'POST /v1/auth/magic-link/verify', { key: null, body: { token: linkOnly.body.token } })
+    await checkedCall(server, 'POST /v1/auth/magic-link/verify', {
+      key: null,
+      body: { token: linkOnly.body.token },
+    })
     const withoutPassword = await tryLogin(server, 'link@example.org', 'not the password')
     expect(wrong.status).toBe(401)
     expect(wrong.body.code).toBe('invalid_credentials')

@@ -2,7 +2,7 @@ import { createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type JwtKey, jwtKeyOfSeed } from '../../src/auth/jwt-key.js'
 import { type Account, logIn, outcomeOf, ownedAgent, register } from '../support/auth/accounts.js'
-import { ask, newAgent } from '../support/http/answers.js'
+import { checkedCall, newAgent } from '../support/http/answers.js'
 import { issueLicense, startAuthServer } from '../support/server/auth-server.js'
 import { isCaughtUp, openStream } from '../support/http/events.js'
 import {
@@ -18,13 +18,13 @@ import { RawConnection } from '../support/http/raw-http.js'
 import { call, type TestServer } from '../support/server/server.js'
 
 /*
- * No token but those that the server made is taken, on auth routes or data routes (docs/SECURITY.md; RFC 8725). The
- * test knows the server's master seed, so that it can sign with the very key of the server.
+ * Auth routes and data routes accept only tokens that the server issued (docs/SECURITY.md; RFC 8725). The
+ * test knows the server's master seed, so that it can sign with the key of the server.
  */
 
 const masterSeed = '5a'.repeat(32)
 const METADATA_BYTES = 4_096
-/** More than the head of an answer takes. */
+/** An upper bound for the head of an answer. */
 const HEAD_CHARS = 1_000
 
 let server: TestServer
@@ -42,18 +42,18 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-/** How a token fares on a route of users, on a read and on a write. */
-async function fates(token: string): Promise<string[]> {
+/** The outcomes of a token on a route of users, on a read, on a write and on a stream. */
+async function outcomesWith(token: string): Promise<string[]> {
   const body = { data: { owner: account.userId } }
   return Promise.all([
-    outcomeOf(ask(server, 'GET /v1/auth/me', { key: token })),
-    outcomeOf(ask(server, `GET /v1/agents/${agent}/head`, { key: token })),
-    outcomeOf(ask(server, `POST /v1/agents/${agent}/records`, { key: token, body })),
+    outcomeOf(checkedCall(server, 'GET /v1/auth/me', { key: token })),
+    outcomeOf(checkedCall(server, `GET /v1/agents/${agent}/head`, { key: token })),
+    outcomeOf(checkedCall(server, `POST /v1/agents/${agent}/records`, { key: token, body })),
     streamOutcome(token),
   ])
 }
 
-/** An open stream answers without an end. */
+/** The outcome of opening a stream, which is closed again. */
 async function streamOutcome(token: string): Promise<string> {
   const abort = new AbortController()
   const response = await fetch(`${server.url}/v1/agents/${agent}/stream`, {
@@ -64,9 +64,9 @@ async function streamOutcome(token: string): Promise<string> {
   return response.ok ? String(response.status) : `${response.status} ${(await response.json()).code}`
 }
 
-/** 401 and nothing else. What does not even look like a token is no credential at all. */
+/** Expects 401 everywhere. A text that does not look like a token counts as a missing credential. */
 async function expectRefused(token: string): Promise<void> {
-  for (const outcome of await fates(token))
+  for (const outcome of await outcomesWith(token))
     expect(['401 invalid_token', '401 unauthorized']).toContain(outcome)
 }
 
@@ -76,7 +76,7 @@ const flipped = (signature: string, bit: number) => {
   return bytes.toString('base64url')
 }
 
-/** A token of the server's own key that says something else than the good one. */
+/** A token with other claims or headers, signed with the server's key. */
 const resigned = (header: Record<string, unknown>, claims: Record<string, unknown> = {}) =>
   signedToken({ ...good.header, ...header }, { ...good.claims, ...claims }, key)
 
@@ -89,54 +89,54 @@ const raw = () => Buffer.from(key.publicJwk.x, 'base64url')
 
 const foreign = generateKeyPairSync('ed25519')
 const foreignJwk = createPublicKey(foreign.privateKey).export({ format: 'jwk' })
-const byStranger = (header: Record<string, unknown>) =>
+const signedByOther = (header: Record<string, unknown>) =>
   signedToken({ ...good.header, ...header }, good.claims, foreign)
 
 const dot = (...parts: string[]) => parts.join('.')
 
-it('takes its own token, and the one that this test signs in its place', async () => {
+it('a token of the server is accepted, and so is the same token signed by this test', async () => {
   expect(key.kid).toBe(good.header['kid'])
   for (const token of [account.token, resigned({})]) {
-    expect(await fates(token)).toEqual(['200', '200', '201', '200'])
+    expect(await outcomesWith(token)).toEqual(['200', '200', '201', '200'])
   }
 })
 
 describe('a token', () => {
   const headers: [string, () => string][] = [
     [
-      'alg is none and nothing signs it',
+      'alg is none and it has no signature',
       () => `${encoded({ ...good.header, alg: 'none' })}.${encoded(good.claims)}.`,
     ],
     [
-      'alg is none over a good signature',
+      'alg is none with a valid signature',
       () => `${encoded({ ...good.header, alg: 'none' })}.${encoded(good.claims)}.${good.signature}`,
     ],
     ['alg is NONE', () => resigned({ alg: 'NONE' })],
-    ['alg is an empty text', () => resigned({ alg: '' })],
+    ['alg is an empty string', () => resigned({ alg: '' })],
     ['alg is missing', () => signedToken(without(good.header, 'alg'), good.claims, key)],
-    ['alg is Ed25519, the other name of the same', () => resigned({ alg: 'Ed25519' })],
+    ['alg is Ed25519, another name for the same algorithm', () => resigned({ alg: 'Ed25519' })],
     ['alg is ES256', () => resigned({ alg: 'ES256' })],
     ['alg is eddsa', () => resigned({ alg: 'eddsa' })],
-    ['it brings the key that verifies it', () => byStranger({ jwk: foreignJwk })],
+    ['it contains the key that verifies it', () => signedByOther({ jwk: foreignJwk })],
     [
-      'it brings that key and no kid',
+      'it contains that key and no kid',
       () => signedToken({ ...without(good.header, 'kid'), jwk: foreignJwk }, good.claims, foreign),
     ],
     [
-      'it says where to fetch the key',
-      () => byStranger({ jku: `${server.url}/keys`, x5u: `${server.url}/x` }),
+      'it contains a URL of the key',
+      () => signedByOther({ jku: `${server.url}/keys`, x5u: `${server.url}/x` }),
     ],
-    ['another key signed it under our kid', () => byStranger({})],
-    ['its kid is foreign', () => resigned({ kid: 'x'.repeat(43) })],
+    ['another key signed it with the kid of the server', () => signedByOther({})],
+    ['its kid is unknown', () => resigned({ kid: 'x'.repeat(43) })],
     ['its kid is a path', () => resigned({ kid: '../../../../dev/null' })],
-    ['its kid is no text', () => resigned({ kid: [key.kid] })],
+    ['its kid is not a string', () => resigned({ kid: [key.kid] })],
     ['its kid is missing', () => signedToken(without(good.header, 'kid'), good.claims, key)],
     ['its typ is missing', () => signedToken(without(good.header, 'typ'), good.claims, key)],
     ['its typ is that of a license', () => resigned({ typ: 'license+jwt' })],
     ['its typ is at+jwt', () => resigned({ typ: 'at+jwt' })],
-    ['it has critical headers that nobody knows', () => resigned({ crit: ['policy'], policy: 'x' })],
+    ['it has an unknown critical header', () => resigned({ crit: ['policy'], policy: 'x' })],
     ['crit is empty', () => resigned({ crit: [] })],
-    ['its payload is said not to be encoded', () => resigned({ b64: false, crit: ['b64'] })],
+    ['its header declares an unencoded payload', () => resigned({ b64: false, crit: ['b64'] })],
   ]
 
   it.each(headers)('is refused everywhere when %s', async (_why, make) => {
@@ -144,9 +144,9 @@ describe('a token', () => {
   })
 
   it.each(['sha256', 'sha384', 'sha512'] as const)(
-    'is refused everywhere when an HMAC by %s is made with the public key in any of its forms',
+    'is refused everywhere when it is an HMAC by %s with the public key in any form',
     async (hash) => {
-      const { keys } = (await ask(server, 'GET /v1/auth/jwks', { key: null })).body
+      const { keys } = (await checkedCall(server, 'GET /v1/auth/jwks', { key: null })).body
       const secrets: (Buffer | string)[] = [
         raw(),
         key.publicJwk.x,
@@ -174,11 +174,11 @@ describe('a token', () => {
   )
 
   const claims: [string, Record<string, unknown>][] = [
-    ['exp is a text', { exp: '9999999999' }],
+    ['exp is a string', { exp: '9999999999' }],
     ['exp is null', { exp: null }],
-    ['exp is no finite number', { exp: '1e999' }],
+    ['exp is not a finite number', { exp: '1e999' }],
     ['it is not valid yet', { nbf: 9_999_999_999 }],
-    ['nbf is a text', { nbf: '0' }],
+    ['nbf is a string', { nbf: '0' }],
     ['another issuer is named', { iss: 'elsewhere' }],
     ['an organism issued it', { iss: 'strandfast/v1/organisms/acme' }],
     ['the issuer is a list', { iss: ['strandfast'] }],
@@ -189,14 +189,14 @@ describe('a token', () => {
     await expectRefused(resigned({}, change))
   })
 
-  it('is refused everywhere when any bit of its signature is another', async () => {
+  it('is refused everywhere when any bit of its signature is changed', async () => {
     const [header = '', claims = ''] = account.token.split('.')
     for (const bit of [0, 7, 100, 255, 256, 400, 503, 511]) {
       await expectRefused(dot(header, claims, flipped(good.signature, bit)))
     }
   })
 
-  it('is refused everywhere when a part of it belongs to another good token', async () => {
+  it('is refused everywhere when one of its parts is from another valid token', async () => {
     const other = await register(server, `bob-${Date.now()}@example.org`)
     const [header = '', claims = ''] = account.token.split('.')
     const [, otherClaims = '', otherSignature = ''] = other.token.split('.')
@@ -204,10 +204,10 @@ describe('a token', () => {
     await expectRefused(dot(header, claims, otherSignature))
   })
 
-  it('is refused everywhere when it is cut, doubled, or has more parts', async () => {
+  it('is refused everywhere when it is truncated, doubled, or has more parts', async () => {
     const { token } = account
     const [header = '', claims = '', signature = ''] = token.split('.')
-    const spoiled = [
+    const malformed = [
       dot(header, claims),
       dot(header, claims, ''),
       dot('', claims, signature),
@@ -222,12 +222,12 @@ describe('a token', () => {
       `${token},${token}`,
       `"${token}"`,
     ]
-    for (const one of spoiled) await expectRefused(one)
+    for (const one of malformed) await expectRefused(one)
   })
 
-  it('is refused everywhere when its base64url is written in other ways', async () => {
+  it('is refused everywhere when its base64url is not canonical', async () => {
     const [header = '', claims = '', signature = ''] = account.token.split('.')
-    const spoiled = [
+    const malformed = [
       dot(header, claims, `${signature}==`),
       dot(`${header}=`, claims, signature),
       dot(header, claims, `${signature.slice(0, 40)}%0A${signature.slice(40)}`),
@@ -235,7 +235,7 @@ describe('a token', () => {
       dot(header, claims, Buffer.from(signature, 'base64url').toString('base64')),
       dot(header, claims, `${signature}A`),
     ]
-    for (const one of spoiled) await expectRefused(one)
+    for (const one of malformed) await expectRefused(one)
   })
 
   it('is refused everywhere when it is a license', async () => {
@@ -245,18 +245,20 @@ describe('a token', () => {
     await expectRefused(signedToken({ ...good.header, typ: 'JWT' }, partsOf(license).claims, authority))
   })
 
-  it('is refused everywhere when its claims are no JSON object, or name one claim twice', async () => {
+  it('is refused everywhere when its claims are not a JSON object', async () => {
     const { claims } = good
     const twice = JSON.stringify(claims).replace('{', '{"sub":"usr_0",')
     for (const text of ['[]', 'null', '"x"', '{', JSON.stringify([claims]), '\ufeff{}']) {
       await expectRefused(signedToken(good.header, text, key))
     }
-    // Only the server's own key signs this, and it does not: the last one counts, as everywhere in JSON.
-    const { body } = await ask(server, 'GET /v1/auth/me', { key: signedToken(good.header, twice, key) })
+    // With a duplicate claim, which the server never signs, the last one counts, as usual in JSON.
+    const { body } = await checkedCall(server, 'GET /v1/auth/me', {
+      key: signedToken(good.header, twice, key),
+    })
     expect(body.user_id).toBe(account.userId)
   })
 
-  it('is refused everywhere when it is a refresh token, or a token in another place than the header', async () => {
+  it('is refused everywhere when it is a refresh token, or is not in the Authorization header', async () => {
     await expectRefused(account.refreshToken)
     const places = [
       `GET /v1/agents/${agent}/head?access_token=${account.token}`,
@@ -270,22 +272,22 @@ describe('a token', () => {
 })
 
 describe('another spelling of the signature', () => {
-  it('is the same token at most: it ends with it', async () => {
+  it('is refused once the token is revoked', async () => {
     const { token } = await logIn(server, account)
-    // 86 characters hold four bits more than a signature has.
+    // 86 characters encode four bits more than a signature has.
     const last = token.at(-1) ?? ''
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
     const spelled = token.slice(0, -1) + (alphabet[alphabet.indexOf(last) ^ 1] ?? '')
     expect(spelled).not.toBe(token)
-    await fates(spelled)
-    expect((await ask(server, 'POST /v1/auth/revoke', { key: token })).status).toBe(200)
-    for (const outcome of await fates(spelled)) expect(outcome).toMatch(/^401 /)
+    await outcomesWith(spelled)
+    expect((await checkedCall(server, 'POST /v1/auth/revoke', { key: token })).status).toBe(200)
+    for (const outcome of await outcomesWith(spelled)) expect(outcome).toMatch(/^401 /)
   })
 })
 
 describe('keys', () => {
-  it('are not users, whatever their kind, and no user is a key', async () => {
-    expect(await outcomeOf(ask(server, 'GET /v1/auth/me'))).toBe('401 unauthorized')
+  it('are not accepted as users, nor tokens of users as keys', async () => {
+    expect(await outcomeOf(checkedCall(server, 'GET /v1/auth/me'))).toBe('401 unauthorized')
     const routes = [
       'GET /v1/auth/users',
       'POST /v1/auth/keys/rotate',
@@ -293,34 +295,39 @@ describe('keys', () => {
       'GET /v1/agents',
     ]
     for (const route of routes) {
-      const outcome = await outcomeOf(ask(server, route, { key: account.token }))
+      const outcome = await outcomeOf(checkedCall(server, route, { key: account.token }))
       expect(outcome, route).toMatch(/^40[13] /)
     }
   })
 })
 
 describe('the metadata of a user', () => {
-  it('fits every kind of route with 4,096 bytes', async () => {
+  it('works with 4,096 bytes on every kind of route', async () => {
     const big = await register(server, 'big@example.org')
     const frame = JSON.stringify({ text: '' }).length
     // The other object is {} of two bytes.
     const metadata = { text: 'x'.repeat(METADATA_BYTES - frame - 2) }
-    const set = await ask(server, `PATCH /v1/auth/users/${big.email}/app-metadata`, { body: { metadata } })
+    const set = await checkedCall(server, `PATCH /v1/auth/users/${big.email}/app-metadata`, {
+      body: { metadata },
+    })
     expect(set.status).toBe(200)
     const over = { key: big.token, body: { metadata: { n: 1 } } }
-    expect(await outcomeOf(ask(server, 'PATCH /v1/auth/me/user-metadata', over))).toBe(
+    expect(await outcomeOf(checkedCall(server, 'PATCH /v1/auth/me/user-metadata', over))).toBe(
       '422 metadata_too_large',
     )
     const { token } = await logIn(server, big)
     expect(token.length).toBeGreaterThan(5_400)
     const data = { owner: big.userId }
-    const me = await ask(server, 'GET /v1/auth/me', { key: token })
+    const me = await checkedCall(server, 'GET /v1/auth/me', { key: token })
     expect(me.body.app_metadata).toEqual(metadata)
     const stream = await openStream(server, `/v1/agents/${agent}/stream`, { key: token })
     await stream.until(isCaughtUp)
-    const written = await ask(server, `POST /v1/agents/${agent}/records`, { key: token, body: { data } })
+    const written = await checkedCall(server, `POST /v1/agents/${agent}/records`, {
+      key: token,
+      body: { data },
+    })
     expect(written.status).toBe(201)
-    const ingested = await ask(server, `POST /v1/ingest/${agent}`, {
+    const ingested = await checkedCall(server, `POST /v1/ingest/${agent}`, {
       key: token,
       raw: `${JSON.stringify(data)}\n`.repeat(20_000),
       headers: { 'content-type': 'application/x-ndjson' },
@@ -340,16 +347,16 @@ describe('the metadata of a user', () => {
       '{"__proto__":{"metadata":{}},"metadata":{}}',
     ]
     for (const text of texts) {
-      const own = ask(server, 'PATCH /v1/auth/me/user-metadata', { key: account.token, raw: text })
+      const own = checkedCall(server, 'PATCH /v1/auth/me/user-metadata', { key: account.token, raw: text })
       expect(await outcomeOf(own), text).toBe('400 validation_failed')
-      const app = ask(server, `PATCH /v1/auth/users/${account.email}/app-metadata`, { raw: text })
+      const app = checkedCall(server, `PATCH /v1/auth/users/${account.email}/app-metadata`, { raw: text })
       expect(await outcomeOf(app), text).toBe('400 validation_failed')
     }
-    const { body } = await ask(server, 'GET /v1/auth/me', { key: account.token })
+    const { body } = await checkedCall(server, 'GET /v1/auth/me', { key: account.token })
     expect([body.app_metadata, body.user_metadata]).toEqual([{}, {}])
   })
 
-  it('matches no policy by the names that every object has', async () => {
+  it('does not match policies by the names of inherited properties', async () => {
     const guarded = await newAgent(server, 'guarded')
     const names = ['role', 'constructor', 'toString', '__proto__', 'hasOwnProperty']
     const policies = names
@@ -358,12 +365,12 @@ describe('the metadata of a user', () => {
         actions: ['read', 'write'],
         conditions: [{ field: 'role', op: 'eq', value: `$jwt.app_metadata.${name}` }],
       }))
-    const put = await ask(server, `PUT /v1/agents/${guarded}/policies`, { body: { policies } })
+    const put = await checkedCall(server, `PUT /v1/agents/${guarded}/policies`, { body: { policies } })
     expect(put.status).toBe(200)
     const record = { data: { role: 'admin' } }
-    const written = await ask(server, `POST /v1/agents/${guarded}/records`, { body: record })
+    const written = await checkedCall(server, `POST /v1/agents/${guarded}/records`, { body: record })
     expect(written.status).toBe(201)
-    // By the server's own key, as an older version or a slip could have signed it.
+    // Signed with the server's key, as a faulty version could have done.
     const claims = JSON.stringify(good.claims).replace(
       '"app_metadata":{}',
       '"app_metadata":{"__proto__":{"role":"admin"}}',
@@ -372,33 +379,33 @@ describe('the metadata of a user', () => {
     const token = signedToken(good.header, claims, key)
     for (const one of [token, account.token]) {
       const path = `/v1/agents/${guarded}/records/${written.body.record_id}`
-      expect(await outcomeOf(ask(server, `GET ${path}`, { key: one }))).toMatch(/^(401|403|404) /)
-      const write = ask(server, `POST /v1/agents/${guarded}/records`, { key: one, body: record })
+      expect(await outcomeOf(checkedCall(server, `GET ${path}`, { key: one }))).toMatch(/^(401|403|404) /)
+      const write = checkedCall(server, `POST /v1/agents/${guarded}/records`, { key: one, body: record })
       expect(await outcomeOf(write)).toMatch(/^(401|403) /)
     }
     const admin = resigned({}, { app_metadata: { role: 'admin' } })
     const path = `/v1/agents/${guarded}/records/${written.body.record_id}`
-    expect(await outcomeOf(ask(server, `GET ${path}`, { key: admin }))).toBe('200')
+    expect(await outcomeOf(checkedCall(server, `GET ${path}`, { key: admin }))).toBe('200')
   })
 })
 
-describe('a token that was never seen before', () => {
-  /** A request without a body, as it goes over the wire. */
+describe('a token that the server has not seen before', () => {
+  /** A request without a body, as raw text. */
   const get = (path: string, token?: string) =>
     `GET ${path} HTTP/1.1\r\nHost: a\r\n${token === undefined ? '' : `Authorization: Bearer ${token}\r\n`}\r\n`
 
-  /** Whether an answer has come to its end: a chunked one can be cut anywhere by the network. */
-  const isWhole = (text: string) =>
+  /** Whether an answer is complete; a chunked one may arrive in several parts. */
+  const isComplete = (text: string) =>
     text.endsWith(/^transfer-encoding: chunked\r$/im.test(text.slice(0, HEAD_CHARS)) ? '\r\n0\r\n\r\n' : '}')
 
-  // The answer came, and the connection then took nothing more: its reading stood still until it timed out.
+  // Regression test: after the answer, the connection did not read any more until it timed out.
   it.each(['/v1/auth/me', '/v1/agents/notes/head', '/v1/strand/export?agent=notes'])(
-    'leaves the connection open for the next request behind %s',
+    'leaves the connection open for the next request after %s',
     async (path) => {
       const { token } = await logIn(server, account)
       const connection = await RawConnection.open(server)
       connection.write(get(path, token))
-      await connection.until(({ text }) => isWhole(text))
+      await connection.until(({ text }) => isComplete(text))
       connection.write(get('/healthz'))
       const { statuses } = await connection.until((answer) => answer.statuses.length === 2)
       expect(statuses).toEqual([200, 200])
@@ -406,14 +413,14 @@ describe('a token that was never seen before', () => {
     },
   )
 
-  it('opens a stream whose end by the client is seen', async () => {
+  it('opens a stream, and the server notices when the client closes it', async () => {
     const { token } = await logIn(server, account)
     const connection = await RawConnection.open(server)
     connection.write(get('/v1/agents/notes/stream', token))
     await connection.until(({ text }) => text.includes('caught_up'))
     const open = await openStreams()
     connection.destroy()
-    while ((await openStreams()) >= open) await ask(server, 'GET /healthz')
+    while ((await openStreams()) >= open) await checkedCall(server, 'GET /healthz')
   })
 
   async function openStreams(): Promise<number> {
@@ -422,6 +429,6 @@ describe('a token that was never seen before', () => {
   }
 })
 
-it('the server had nothing to log', () => {
+it('the server logs no warning or error', () => {
   expect(server.stderr()).toBe('')
 })

@@ -18,7 +18,7 @@ import { eventually } from '../support/eventually.js'
 import { leftOut } from '../support/faults/rounds.js'
 import { call, startServer, type TestServer } from '../support/server/server.js'
 
-/* Disks of their own, which root may mount: one for the data, one for the backup. */
+/* Separate disks, which only root may mount: one for the data, one for the backup. */
 
 const MEBIBYTE = 1_048_576
 const DISK_BYTES = 224 * MEBIBYTE
@@ -67,8 +67,8 @@ function run(command: string, ...parameters: string[]): void {
   if (status !== 0) throw new Error(`${command} failed: ${stderr}`)
 }
 
-/** Takes space on a disk until only so much is left. */
-function takeAllBut(disk: string, bytes: number): void {
+/** Fills a disk until only `bytes` bytes are free. */
+function fillDiskBut(disk: string, bytes: number): void {
   const { bavail, bsize } = statfsSync(disk)
   writeFileSync(join(disk, 'ballast'), Buffer.alloc(Math.max(0, bavail * bsize - bytes)))
 }
@@ -84,38 +84,38 @@ async function expectWriting(): Promise<void> {
 }
 
 describe.skipIf(leftOut(missing))('a backup', () => {
-  it('is refused before anything is copied where there is no room for it, and then leaves nothing', async () => {
-    takeAllBut(target, 40 * MEBIBYTE)
+  it('is refused before anything is copied when there is not enough free space', async () => {
+    fillDiskBut(target, 40 * MEBIBYTE)
     const small = await backup(join(target, 'copy'))
     expect(small.stderr).toMatch(
-      /^The backup failed: Expected \d+ MiB of free space for the copy at \S+, got \d+ MiB\n$/m,
+      /^The backup failed: The copy at \S+ needs \d+ MiB of free space, but only \d+ MiB are free\n$/m,
     )
     expect(small.code).toBe(1)
     expect(existsSync(join(target, 'copy'))).toBe(false)
-    // On the disk of the data it has to leave to the server what that must have to write.
-    takeAllBut(source, 100 * MEBIBYTE)
+    // On the disk of the data, the backup must leave the free space that the server needs.
+    fillDiskBut(source, 100 * MEBIBYTE)
     const beside = await backup(join(source, 'copy'))
-    expect(beside.stderr).toContain('of free space for the copy')
+    expect(beside.stderr).toContain('of free space, but only')
     expect(beside.code).toBe(1)
     expect(existsSync(join(source, 'copy'))).toBe(false)
   })
 
-  it('is given up by the server when the disk of the data runs low meanwhile, and writing goes on', async () => {
+  it('is cancelled by the server when the disk of the data runs low during it, and writes still succeed', async () => {
     const to = ['shard-0', 'shard-1'].map((name) => join(target, name))
     for (const path of to) mkdirSync(path)
-    // So that little is left to be taken while it copies, which is quick.
-    takeAllBut(source, 26 * MEBIBYTE)
+    // Leaves little space, because the copy is too fast to fill a disk during it.
+    fillDiskBut(source, 26 * MEBIBYTE)
     const socket = connect(join(server.dataDir, 'control.sock'))
-    let told = ''
-    socket.on('data', (bytes: Buffer) => (told += bytes.toString()))
+    let output = ''
+    socket.on('data', (bytes: Buffer) => (output += bytes.toString()))
     socket.write(`${JSON.stringify({ copy_to: to })}\n`)
     await eventually(() => readdirSync(to[0] ?? '').length > 0)
     writeFileSync(join(source, 'more'), Buffer.alloc(8 * MEBIBYTE))
-    await eventually(() => /"(?:failed|copied)":/.test(told))
-    expect(told).toContain('"failed":"Given up, so that the server can go on writing: ')
+    await eventually(() => /"(?:failed|copied)":/.test(output))
+    expect(output).toContain('"failed":"The copy was stopped, so that the server can continue to write: ')
     socket.destroy()
     await expectWriting()
-    expect((await backup(join(target, 'later'))).stderr).toContain('Given up')
+    expect((await backup(join(target, 'later'))).stderr).toContain('The copy was stopped')
     for (const name of ['ballast', 'more']) rmSync(join(source, name))
     await eventually(async () => (await backup(join(target, 'later'))).code === 0)
   })

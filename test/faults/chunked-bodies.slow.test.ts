@@ -5,8 +5,9 @@ import { RawConnection } from '../support/http/raw-http.js'
 import { call, startServer, testRootKey, type TestServer } from '../support/server/server.js'
 
 /*
- * Where a chunked body ends is what request smuggling is made of: uWebSockets.js takes extensions for digits, trailers
- * for a request and a bare line feed for the end of a line. So a connection takes no request behind a chunked one.
+ * Request smuggling exploits disagreement about the end of a chunked body: uWebSockets.js reads extensions as
+ * digits, trailers as a request and a bare line feed as the end of a line. So a connection accepts no request
+ * after a chunked one.
  */
 
 const credential = `Authorization: Bearer ${testRootKey}\r\n`
@@ -34,7 +35,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-async function expectUnharmed(): Promise<void> {
+async function expectNotSmuggled(): Promise<void> {
   const written = await call(server, 'POST /v1/collections/sound/records', { body: { data: { ok: true } } })
   expect(written.status).toBe(201)
   expect((await call(server, 'GET /v1/agents')).body.agents).not.toContain('smuggled')
@@ -45,11 +46,8 @@ describe('a chunked body', () => {
     ['in one chunk', post(`${size}\r\n${body}\r\n0\r\n\r\n`)],
     ['in two chunks', post(`5\r\n${body.slice(0, 5)}\r\nb\r\n${body.slice(5)}\r\n0\r\n\r\n`)],
     ['with zeros before its size', post(`0000${size}\r\n${body}\r\n0\r\n\r\n`)],
-    [
-      'whose coding is written in other letters',
-      post(`${size}\r\n${body}\r\n0\r\n\r\n`, 'transfer-ENCODING:\tChunked'),
-    ],
-  ])('is read, and its connection ends behind the answer: %s', async (_name, request) => {
+    ['with its coding in mixed case', post(`${size}\r\n${body}\r\n0\r\n\r\n`, 'transfer-ENCODING:\tChunked')],
+  ])('is read, and its connection ends after the answer: %s', async (_name, request) => {
     const connection = await RawConnection.open(server)
     connection.write(request)
     const { statuses, text, ended } = await connection.ended()
@@ -58,13 +56,13 @@ describe('a chunked body', () => {
     const other = await RawConnection.open(server)
     other.write(request)
     await other.until((answer) => answer.statuses.length > 0)
-    // Who goes on in spite of that may find the connection reset.
+    // A client that sends another request may find the connection reset.
     other.write(smuggled)
     expect((await other.ended()).statuses).toEqual([201])
-    await expectUnharmed()
+    await expectNotSmuggled()
   })
 
-  it('keeps the connection of no other request', async () => {
+  it('is the only kind of body after which a connection closes', async () => {
     const connection = await RawConnection.open(server)
     const request = post(body, `Content-Length: ${body.length}`)
     for (const count of [1, 2, 3]) {
@@ -75,7 +73,7 @@ describe('a chunked body', () => {
     connection.destroy()
   })
 
-  it('is refused before it is whole, and the answer says that nothing may follow', async () => {
+  it('can be refused before it is complete, and the answer closes the connection', async () => {
     const connection = await RawConnection.open(server)
     connection.write(post('').replace(credential, ''))
     await connection.until(({ statuses }) => statuses.length === 1)
@@ -85,10 +83,10 @@ describe('a chunked body', () => {
     expect(text).toContain('\r\nConnection: close\r\n')
   })
 
-  it('is read byte by byte as it was sent, however large and small its chunks are', async () => {
+  it('is read unchanged, with any sizes of chunks', async () => {
     const records = Array.from({ length: 900 }, (_none, n) => ({ n, pad: String(n % 10).repeat(n) }))
     const text = records.map((record) => `${JSON.stringify(record)}\n`).join('')
-    // About what the server joins before it reads them, and what lies in Node's pool of small buffers.
+    // Near the size to which the server joins chunks, and the size of Node's pool of small buffers.
     const sizes = [1, 7, 16_384, 16_383, 2, 300, 40_000, 3_000, 1_000, 100_000, 5_000, 16_385]
     let chunks = ''
     for (let at = 0, n = 0; at < text.length; n++) {
@@ -108,7 +106,7 @@ describe('a chunked body', () => {
     expect(page.records.map((record: { payload: unknown }) => record.payload)).toEqual(records)
   })
 
-  it('is answered 413 when it is too large', async () => {
+  it('is refused with 413 when it is too large', async () => {
     const connection = await RawConnection.open(server)
     const chunk = `${(65_536).toString(16)}\r\n${'x'.repeat(65_536)}\r\n`
     connection.write(post(chunk.repeat(48)))
@@ -116,11 +114,11 @@ describe('a chunked body', () => {
     expect(statuses).toEqual([413])
     expect(text).toContain('\r\nConnection: close\r\n')
     connection.destroy()
-    await expectUnharmed()
+    await expectNotSmuggled()
   })
 })
 
-/** Bodies of which readers disagree where they end. */
+/** Bodies about whose end parsers disagree. */
 const disputed: [name: string, chunks: string][] = [
   ['an extension', `${size};a=b\r\n${body}\r\n0\r\n\r\n`],
   ['an extension without a value', `${size};a\r\n${body}\r\n0\r\n\r\n`],
@@ -128,30 +126,30 @@ const disputed: [name: string, chunks: string][] = [
   ['an extension with a bare carriage return', `${size};a\rb\r\n${body}\r\n0\r\n\r\n`],
   ['an extension with a line end in quotes', `${size};a="\r\n"\r\n${body}\r\n0\r\n\r\n`],
   ['a blank before the size', ` ${size}\r\n${body}\r\n0\r\n\r\n`],
-  ['a blank behind the size', `${size} \r\n${body}\r\n0\r\n\r\n`],
+  ['a blank after the size', `${size} \r\n${body}\r\n0\r\n\r\n`],
   ['a size with a prefix', `0x${size}\r\n${body}\r\n0\r\n\r\n`],
   ['a size with a sign', `+${size}\r\n${body}\r\n0\r\n\r\n`],
   ['a negative size', `-${size}\r\n${body}\r\n0\r\n\r\n`],
   ['a size with an underscore', `1_0\r\n${body}\r\n0\r\n\r\n`],
   ['no size', `\r\n${body}\r\n0\r\n\r\n`],
   ['a size of eight digits', `ffffffff\r\n${body}\r\n0\r\n\r\n`],
-  ['a size that is right when cut to 32 bits', `1000000${size}\r\n${body}\r\n0\r\n\r\n`],
-  ['a size that is right when cut to 64 bits', `1${size.padStart(16, '0')}\r\n${body}\r\n0\r\n\r\n`],
+  ['a size that is right when truncated to 32 bits', `1000000${size}\r\n${body}\r\n0\r\n\r\n`],
+  ['a size that is right when truncated to 64 bits', `1${size.padStart(16, '0')}\r\n${body}\r\n0\r\n\r\n`],
   ['a size that ends in a bare line feed', `${size}\n${body}\r\n0\r\n\r\n`],
   ['bare line feeds', `${size}\n${body}\n0\n\n`],
   ['bare carriage returns', `${size}\r${body}\r0\r\r`],
   ['more than its size says', `${size}\r\n${body}XX\r\n0\r\n\r\n`],
   ['less than its size says', `${(body.length + 5).toString(16)}\r\n${body}\r\n0\r\n\r\n`],
-  ['no line end behind a chunk', `${size}\r\n${body}0\r\n\r\n`],
+  ['no line end after a chunk', `${size}\r\n${body}0\r\n\r\n`],
   ['a trailer', `${size}\r\n${body}\r\n0\r\nX-Trailer: a\r\n\r\n`],
   ['a trailer that is a length', `${size}\r\n${body}\r\n0\r\nContent-Length: 50\r\n\r\n`],
-  ['a request for a trailer', `${size}\r\n${body}\r\n0\r\n`],
-  ['a request for a trailer, two bytes on', `${size}\r\n${body}\r\n0\r\nXX`],
-  ['an end that is only begun', `${size}\r\n${body}\r\n0`],
+  ['a request instead of a trailer', `${size}\r\n${body}\r\n0\r\n`],
+  ['a request instead of a trailer, after two bytes', `${size}\r\n${body}\r\n0\r\nXX`],
+  ['an incomplete end', `${size}\r\n${body}\r\n0`],
 ]
 
-describe('a chunked body with a doubtful end', () => {
-  it('is the last of its connection: nothing behind it runs, whether it comes along or later', async () => {
+describe('a chunked body with a disputed end', () => {
+  it('is the last request of its connection, and bytes after it are not executed', async () => {
     const requests = disputed.flatMap(([name, chunks]) => [
       { name, first: post(chunks) + smuggled, later: '' },
       { name, first: post(chunks), later: smuggled },
@@ -168,19 +166,19 @@ describe('a chunked body with a doubtful end', () => {
     for (const [index, { statuses }] of answers.entries()) {
       const name = requests[index]?.name
       expect(statuses.length, name).toBeLessThanOrEqual(2)
-      // The first may be read in the server's way; what comes behind it is never answered as a request.
+      // The first may be accepted; the bytes after it are never executed as a request.
       expect([undefined, 201, 400, 505], name).toContain(statuses[0])
       expect([undefined, 400, 505], name).toContain(statuses[1])
     }
-    await expectUnharmed()
+    await expectNotSmuggled()
   })
 })
 
 /** Whether these tests run on node:http (vitest.config.ts). */
 const isNode = process.env['SERVICE_HTTP_ENGINE'] === 'node'
 
-// Of an upload with trailers, or with extensions of its chunks, some was written and it was answered 505, or nothing after ten
-// seconds, and so sent again.
+// Regression test: an upload with trailers or chunk extensions was partly written but got 505 or no answer
+// within ten seconds, so that the client sent it again.
 describe('a chunked body with trailers or extensions', () => {
   const lines = '{"n":1}\n{"n":2}\n'
   const asLines = (chunks: string, path: string, more = '') =>
@@ -188,7 +186,7 @@ describe('a chunked body with trailers or extensions', () => {
       'application/json',
       'application/x-ndjson',
     )
-  /** The status of an answer and whether the agent that it would make is there. */
+  /** The status of an answer, and whether the agent that the request creates exists. */
   async function outcomeOf(agent: string, request: string) {
     const connection = await RawConnection.open(server)
     connection.write(request)
@@ -196,7 +194,7 @@ describe('a chunked body with trailers or extensions', () => {
     return [statuses[0], (await call(server, `GET /v1/agents/${agent}/head`)).status === 200]
   }
 
-  it('is read and answered with success, or refused and not written', async () => {
+  it('is written and acknowledged, or refused and not written', async () => {
     const requests = disputed.flatMap(([name, chunks], n) => [
       { name, agent: `w${n}`, request: post(chunks, undefined, `/v1/collections/w${n}/records`) },
       {
@@ -209,11 +207,11 @@ describe('a chunked body with trailers or extensions', () => {
     for (const [index, [status, isWritten]] of outcomes.entries()) {
       const { name } = requests[index] ?? {}
       if (status === 201) expect(isWritten, name).toBe(true)
-      // Of an upload that does not end, the lines that came are written.
+      // The received lines of an incomplete upload are written.
       else if (isWritten && status !== 200)
         expect(name).toBe('less than its size says, in an upload of lines')
     }
-    await expectUnharmed()
+    await expectNotSmuggled()
   })
 
   const length = lines.length.toString(16)
@@ -221,7 +219,7 @@ describe('a chunked body with trailers or extensions', () => {
   it.each<[name: string, chunks: string, byUws: number]>([
     ['a trailer', `${length}\r\n${lines}\r\n${end}`, 505],
     [
-      'trailers that could be a request',
+      'trailers that look like a request',
       `${length}\r\n${lines}\r\n0\r\n${end.slice(3, -2)}A: /b\r\n\r\n`,
       505,
     ],
@@ -232,26 +230,23 @@ describe('a chunked body with trailers or extensions', () => {
       `1;a=b\r\n{\r\n${(lines.length - 1).toString(16)}\r\n${lines.slice(1)}\r\n0\r\n\r\n`,
       400,
     ],
-  ])(
-    'is read by node:http, and not written but refused by uWebSockets.js: %s',
-    async (name, chunks, byUws) => {
-      const agent = name.replaceAll(' ', '-')
-      const outcome = await outcomeOf(agent, asLines(chunks, `/v1/ingest/${agent}`))
-      expect(outcome).toEqual(isNode ? [200, true] : [byUws, false])
-    },
-  )
+  ])('is written with node:http, and refused with uWebSockets.js: %s', async (name, chunks, byUws) => {
+    const agent = name.replaceAll(' ', '-')
+    const outcome = await outcomeOf(agent, asLines(chunks, `/v1/ingest/${agent}`))
+    expect(outcome).toEqual(isNode ? [200, true] : [byUws, false])
+  })
 
-  it('is refused where it announces trailers, by either library', async () => {
+  it('is refused by both engines when it announces trailers', async () => {
     const announced = asLines(`${length}\r\n${lines}\r\n${end}`, '/v1/ingest/announced', '\r\nTrailer: X-Sum')
     expect(await outcomeOf('announced', announced)).toEqual([400, false])
   })
 
-  it('is answered before trailers that come later are looked at', async () => {
+  it('is executed before later trailers arrive', async () => {
     const path = '/v1/collections/later/records'
     const whole = post(`${size}\r\n${body}\r\n0\r\n`, undefined, path)
     const connection = await RawConnection.open(server)
     connection.write(whole)
-    // uWebSockets.js carries the request out before it has seen them; node:http waits for them.
+    // uWebSockets.js executes the request before the trailers arrive; node:http waits for them.
     if (!isNode)
       await eventually(async () => (await call(server, 'GET /v1/agents/later/head')).body.seq === 1)
     connection.write('X-Sum: 1\r\n\r\n')
@@ -259,8 +254,8 @@ describe('a chunked body with trailers or extensions', () => {
   })
 })
 
-describe('requests that are sent before the one before is answered', () => {
-  it('are not taken: the connection ends, and nothing is answered out of order', async () => {
+describe('pipelined requests', () => {
+  it('end the connection, and get no answers out of order', async () => {
     const request = (n: number) =>
       post(`{"data":{"n":${n}}}`, 'Content-Length: 16', '/v1/collections/ahead/records')
     const connection = await RawConnection.open(server)
@@ -268,12 +263,12 @@ describe('requests that are sent before the one before is answered', () => {
     const { statuses, ended } = await connection.ended()
     expect({ statuses, ended }).toEqual({ statuses: [], ended: 'end' })
     const { body: page } = await call(server, 'POST /v1/agents/ahead/query', { body: { type: 'latest' } })
-    // Whose answer is lost may be written, as with any connection that breaks.
+    // The first request may be written without an answer, as on any broken connection.
     expect([undefined, 0, 1]).toContain(page.records?.length)
-    await expectUnharmed()
+    await expectNotSmuggled()
   })
 
-  it('are answered in order where the answers take no shard', async () => {
+  it('are answered in order when the routes need no shard', async () => {
     const connection = await RawConnection.open(server)
     connection.write('GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /none HTTP/1.1\r\nHost: a\r\n\r\n')
     const { statuses } = await connection.until((answer) => answer.statuses.length === 2)

@@ -12,8 +12,9 @@ import { MovedClock, movedClockOptions } from '../support/faults/moved-clock.js'
 import { call, startServer, type TestAnswer, type TestServer } from '../support/server/server.js'
 
 /*
- * A clock that jumps by hours, forward and back, under a server that runs and between two: strands go on rising, what is
- * answered stays, and what was refused for the clock's sake works again when the clock does (docs/adr/0006-clocks.md).
+ * The clock jumps by hours, forward and back, while a server runs and between two runs. Readings on strands
+ * still rise, acknowledged writes are not lost, and requests that were refused because of the clock succeed
+ * once it is right again (docs/adr/0006-clocks.md).
  */
 
 const SECOND_MS = 1_000
@@ -23,7 +24,7 @@ const agent = 'jumping'
 let directory: string
 let clock: MovedClock
 let server: TestServer
-/** When the clock was right. */
+/** The right time, to which the clock returns. */
 const rightMs = Math.floor(Date.now() / SECOND_MS) * SECOND_MS
 
 async function start(env: Record<string, string> = {}, serve = startServer): Promise<void> {
@@ -45,7 +46,7 @@ afterEach(async () => {
   rmSync(directory, { recursive: true, force: true })
 })
 
-/** Number `n`, under a key of its own. */
+/** Writes number `n`, with its own idempotency key. */
 function write(n: number): Promise<TestAnswer> {
   return call(server, `POST /v1/collections/${agent}/records`, {
     body: { data: { n } },
@@ -53,7 +54,7 @@ function write(n: number): Promise<TestAnswer> {
   })
 }
 
-/** The reading of a write that was carried out. */
+/** The clock reading of a successful write. */
 async function written(n: number): Promise<string> {
   const { status, body, text } = await write(n)
   expect(status, text).toBe(201)
@@ -64,7 +65,7 @@ function readingOf(ms: number): string {
   return `${ms.toString(16).padStart(12, '0')}-0000`
 }
 
-/** Numbers and clock readings on the strand, which verifies. */
+/** The numbers and clock readings on the strand, after verifying it. */
 async function strand(): Promise<{ numbers: number[]; readings: string[] }> {
   const { text } = await call(server, `GET /v1/strand/export?agent=${agent}`)
   const lines = text.trimEnd().split('\n')
@@ -82,13 +83,14 @@ async function expectRising(numbers: number): Promise<void> {
   expect(found.readings).toEqual([...new Set(found.readings)].sort())
 }
 
-async function refusedForSkew(calling: Promise<TestAnswer>): Promise<void> {
-  expect(await outcomeOf(calling)).toBe('503 clock_skew')
+async function expectClockSkew(answer: Promise<TestAnswer>): Promise<void> {
+  expect(await outcomeOf(answer)).toBe('503 clock_skew')
 }
 
 describe('a clock that jumps under a server', { timeout: 180_000 }, () => {
-  it('dates records ahead after a jump forward, and holds writes but no reads and streams after a jump back', async () => {
-    // While the clock stands still, the server log would take a reading that a write is expected to have.
+  it('gives records later readings after a jump forward, and blocks only writes after a jump back', async () => {
+    // Without the server log, which could take a reading that the test expects for a write while the clock is
+    // stopped.
     await start({ SERVICE_LOG_INTERVAL_SECS: '0' })
     await written(0)
     const stream = await openStream(server, `/v1/agents/${agent}/stream?since=0`)
@@ -96,15 +98,15 @@ describe('a clock that jumps under a server', { timeout: 180_000 }, () => {
     clock.set(rightMs + 5 * HOUR_MS)
     expect(await written(1)).toBe(readingOf(rightMs + 5 * HOUR_MS))
     clock.set(rightMs)
-    await refusedForSkew(write(2))
+    await expectClockSkew(write(2))
     expect((await call(server, 'GET /readyz', { key: null })).status).toBe(200)
     expect((await call(server, `GET /v1/agents/${agent}/head`)).body.seq).toBe(2)
     expect((await strand()).numbers).toEqual([0, 1])
-    // What was written under a key is known all the same.
+    // An idempotent repetition still gets its answer.
     expect((await write(1)).headers.get('idempotency-replayed')).toBe('true')
     clock.set(rightMs + 5 * HOUR_MS - 60 * SECOND_MS - 1)
-    await refusedForSkew(write(2))
-    // Within a minute of its records, a strand goes on behind them.
+    await expectClockSkew(write(2))
+    // If the clock is less than a minute behind the last record, the strand continues after it.
     clock.set(rightMs + 5 * HOUR_MS - 60 * SECOND_MS + 1)
     expect(await written(2)).toBe(`${readingOf(rightMs + 5 * HOUR_MS).slice(0, -4)}0001`)
     clock.set(rightMs + 6 * HOUR_MS)
@@ -115,7 +117,7 @@ describe('a clock that jumps under a server', { timeout: 180_000 }, () => {
     stream.close()
   })
 
-  it('turns no strand back and keeps no server from starting when it jumps back and forth, over restarts of every kind', async () => {
+  it('never makes a strand go back or a start fail, over jumps and restarts of both kinds', async () => {
     let n = 0
     let latestMs = 0
     const jumps = [0, -3, 4, 7, -9, 12].map((hours) => hours * HOUR_MS)
@@ -124,7 +126,7 @@ describe('a clock that jumps under a server', { timeout: 180_000 }, () => {
       clock.set(nowMs)
       await start()
       if (nowMs < latestMs - 60 * SECOND_MS) {
-        await refusedForSkew(write(n))
+        await expectClockSkew(write(n))
         expect((await call(server, `GET /v1/agents/${agent}/head`)).body.seq).toBe(n)
       } else {
         await written(n++)
@@ -138,7 +140,7 @@ describe('a clock that jumps under a server', { timeout: 180_000 }, () => {
     expect(n).toBeGreaterThan(3)
   })
 
-  it('has proposals wait while it is back, and applies them when it has come to their time', async () => {
+  it('delays proposals while it is back, and applies them at their time', async () => {
     await start({ SERVICE_GOVERNED_AUTO_APPROVE_SECS: '60' })
     await newAgent(server, agent, 'governed')
     const { body: record } = await write(0)
@@ -148,7 +150,7 @@ describe('a clock that jumps under a server', { timeout: 180_000 }, () => {
     const deleted = async () => (await call(server, `GET ${path}`)).body.deleted
     clock.set(rightMs - 5 * HOUR_MS)
     await server.halt()
-    // Looks at what has come due before it listens.
+    // The server applies due proposals before it listens.
     await start({ SERVICE_GOVERNED_AUTO_APPROVE_SECS: '60' })
     expect(await deleted()).toBe(false)
     clock.set(rightMs + 59 * SECOND_MS)
@@ -159,7 +161,7 @@ describe('a clock that jumps under a server', { timeout: 180_000 }, () => {
     await eventually(deleted)
   })
 
-  it('has keys of requests known for a day of it, and stalls neither them nor the log of strand heads', async () => {
+  it('determines the lifetime of idempotency keys, and does not stop the server log', async () => {
     await start()
     const first = await write(0)
     clock.set(rightMs + 23 * HOUR_MS)
@@ -169,7 +171,7 @@ describe('a clock that jumps under a server', { timeout: 180_000 }, () => {
     expect(again.headers.get('idempotency-replayed')).toBeNull()
     clock.set(rightMs)
     expect((await write(0)).body).toEqual(again.body)
-    await refusedForSkew(write(1))
+    await expectClockSkew(write(1))
     clock.set(rightMs + 26 * HOUR_MS)
     await written(1)
     await eventually(async () => {
@@ -179,9 +181,9 @@ describe('a clock that jumps under a server', { timeout: 180_000 }, () => {
     })
   })
 
-  it('admits a client for as many requests as ever, and denies it for no longer', async () => {
+  it('never admits more requests than the rate limit, or blocks a client for longer', async () => {
     await start({ SERVICE_RATE_LIMIT_RPS: '2', SERVICE_RATE_LIMIT_BURST: '6' })
-    /** How many of many requests are admitted while the clock stands still. */
+    /** The number of requests that are admitted while the clock is stopped. */
     const admitted = async () => {
       let count = 0
       while ((await call(server, 'GET /healthz', { key: null })).status === 200) count++
@@ -219,27 +221,27 @@ describe('the tokens of users, when the clock jumps', () => {
     ben = await register(server, 'ben@example.org')
   })
 
-  it('are good for their hour of it, and sign-ins wait while it is back without using anything up', async () => {
+  it('are valid for one hour of the clock, and sign-ins fail without side effects while it is back', async () => {
     expect(await me(ann)).toBe('200')
     clock.set(rightMs + 5 * HOUR_MS)
     expect(await me(ann)).toBe('401 token_expired')
     const later = await logIn(server, ann)
     clock.set(rightMs)
     expect(await me(ann)).toBe('200')
-    await refusedForSkew(tryLogin(server, ann.email, ann.password))
-    await refusedForSkew(refresh(ben))
+    await expectClockSkew(tryLogin(server, ann.email, ann.password))
+    await expectClockSkew(refresh(ben))
     clock.set(rightMs + 5 * HOUR_MS + SECOND_MS)
     expect(await me(later)).toBe('200')
     expect((await refresh(ben)).status).toBe(200)
     await logIn(server, ann)
   })
 
-  it('stay ended, though it was ahead for a while in which others were forgotten, and over a restart', async () => {
+  it('stay revoked over a restart, even after the clock was ahead and expired revocations were removed', async () => {
     const again = await logIn(server, ben)
     expect(await logOut(ann)).toBe('200')
     clock.set(rightMs + 5 * HOUR_MS)
     const later = await logIn(server, ben)
-    // Whatever has ended drives out what has expired.
+    // A new revocation removes expired ones.
     expect(await logOut(later)).toBe('200')
     clock.set(rightMs)
     expect(await me(again)).toBe('200')
@@ -250,7 +252,7 @@ describe('the tokens of users, when the clock jumps', () => {
     expect(await me(ann)).toBe('401 token_revoked')
   })
 
-  it('stay ended until they have expired, when it was a little behind as they ended', async () => {
+  it('stay revoked until they have expired, if the clock was a little behind at the revocation', async () => {
     clock.set(rightMs - 59 * SECOND_MS)
     expect(await logOut(ann)).toBe('200')
     clock.set(rightMs + HOUR_MS - 30 * SECOND_MS)

@@ -8,7 +8,7 @@ const KILLS = 60
 
 describe('a server that is killed under load', () => {
   it(
-    'has everything that it answered, nothing twice, and strands that verify',
+    'loses nothing that it acknowledged, has no duplicates, and its strands verify',
     { timeout: 30_000 * KILLS },
     async () => {
       const lines: string[] = []
@@ -22,7 +22,7 @@ describe('a server that is killed under load', () => {
       ).toEqual([])
       expect(lines).toHaveLength(KILLS)
       const answered = found.reduce((sum, one) => sum + one.answered, 0)
-      // A server under load has answered before it is killed; first starts are not loaded.
+      // A server under load has answered something before it is killed; first starts are not under load.
       expect(answered).toBeGreaterThan(KILLS / 2)
       count({ kills: KILLS, answered })
     },

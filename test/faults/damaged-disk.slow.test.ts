@@ -13,15 +13,15 @@ beforeEach(async () => {
 
 afterEach(() => server.stop())
 
-/** Has the store brought up to its log, so that what is read comes from the disk. */
+/** Flushes the log to the store by an export, so that reads come from the disk. */
 async function flush(): Promise<void> {
   const { status } = await call(server, 'GET /v1/strand/export?agent=damaged')
   expect(status).toBe(200)
 }
 
 /**
- * Changes one byte of every copy of the marker in the data directory, as a failing disk would. Looks again until there is
- * none: the server may have written the page to another place meanwhile, for a record of its own.
+ * Changes one byte of every copy of the marker in the data directory, as a failing disk would. Repeats until
+ * it finds no copy, because the server may write the page to another position at the same time.
  */
 function damageMarker(): number {
   let damaged = 0
@@ -51,17 +51,17 @@ async function write(text: string): Promise<string> {
   return written.body.record_id
 }
 
-describe('a record whose bytes have changed on the disk', () => {
-  it('is answered 500 and never shown, and the others are served on', async () => {
+describe('a record whose bytes have changed on disk', () => {
+  it('is never served: reads return 500, and other records are still served', async () => {
     const sound = await write('sound')
-    const hurt = await write(MARKER)
+    const damaged = await write(MARKER)
     const later = await write('sound too')
     await flush()
     expect(damageMarker()).toBeGreaterThan(0)
     const reads: [string, unknown][] = [
-      [`GET /v1/agents/damaged/records/${hurt}`, undefined],
+      [`GET /v1/agents/damaged/records/${damaged}`, undefined],
       ['POST /v1/agents/damaged/query', { type: 'latest' }],
-      ['POST /v1/agents/damaged/query', { type: 'hash', hash: hurt }],
+      ['POST /v1/agents/damaged/query', { type: 'hash', hash: damaged }],
     ]
     for (const [route, body] of reads) {
       const answer = await call(server, route, body === undefined ? {} : { body })
@@ -80,7 +80,7 @@ describe('a record whose bytes have changed on the disk', () => {
     expect(server.stderr()).toContain('checksum')
   })
 
-  it('breaks an export off in the middle, so that it does not look whole', async () => {
+  it('aborts an export in the middle, so that it does not look complete', async () => {
     await write(MARKER)
     await flush()
     expect(damageMarker()).toBeGreaterThan(0)

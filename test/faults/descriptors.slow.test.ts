@@ -5,14 +5,14 @@ import { RawConnection } from '../support/http/raw-http.js'
 import { startServer, testRootKey, type TestServer } from '../support/server/server.js'
 
 /*
- * A connection is an open file, and so is what a store, a thread of a pool or a backup opens later. Clients must not
- * take what those need.
+ * Connections take file descriptors, which stores, threads of pools and backups also need later. Clients must
+ * not be able to take all of them.
  */
 
 const credential = `Authorization: Bearer ${testRootKey}\r\n`
 
-/** Asks on a connection that is open, and gives what comes back. */
-async function said(connection: RawConnection, line: string, body?: unknown) {
+/** Sends a request on an open connection. @returns the status of the answer */
+async function statusOn(connection: RawConnection, line: string, body?: unknown) {
   const before = connection.answer
   const text = body === undefined ? '' : JSON.stringify(body)
   connection.write(
@@ -22,8 +22,8 @@ async function said(connection: RawConnection, line: string, body?: unknown) {
   return answer.statuses.at(-1)
 }
 
-/** Connections that each hold a stream; those that the server does not take end. */
-async function heldBy(server: TestServer, count: number): Promise<RawConnection[]> {
+/** Opens connections with a stream each. The server closes connections beyond its limit. */
+async function openStreams(server: TestServer, count: number): Promise<RawConnection[]> {
   const opened = await Promise.allSettled(Array.from({ length: count }, () => RawConnection.open(server)))
   const connections = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
   for (const connection of connections)
@@ -42,30 +42,30 @@ describe('a server that may open 256 files', () => {
   beforeAll(async () => {
     server = await startAuthServer({ openFilesMax: 256, env: { SERVICE_SHARDS: '2' } })
     own = await Promise.all(Array.from({ length: 4 }, () => RawConnection.open(server)))
-    await Promise.all(own.map((connection) => said(connection, 'GET /healthz')))
+    await Promise.all(own.map((connection) => statusOn(connection, 'GET /healthz')))
   })
   afterAll(() => server.stop())
 
-  it('keeps those that it needs from 600 connections, and reads, writes, hashes and walks strands meanwhile', async () => {
+  it('reserves descriptors for its own needs while 600 clients connect', async () => {
     const [first, second, third, fourth] = own
     if (first === undefined || second === undefined || third === undefined || fourth === undefined) return
-    const held = await heldBy(server, 600)
+    const held = await openStreams(server, 600)
     const open = stillOpen(held).length
     expect(open).toBeGreaterThan(40)
     expect(open).toBeLessThan(200)
-    // Each takes a thread that was not there before, or files of the store.
-    expect(await said(first, 'POST /v1/agents/default/records', { data: {} })).toBe(201)
-    expect(await said(second, 'GET /v1/strand/checkpoint')).toBe(200)
+    // Each request starts a new thread or opens files of the store.
+    expect(await statusOn(first, 'POST /v1/agents/default/records', { data: {} })).toBe(201)
+    expect(await statusOn(second, 'GET /v1/strand/checkpoint')).toBe(200)
     expect(
-      await said(fourth, 'POST /v1/auth/register', {
+      await statusOn(fourth, 'POST /v1/auth/register', {
         email: 'a@example.org',
         password: 'A long enough pass 1',
       }),
     ).toBe(201)
-    expect(await said(third, 'GET /v1/strand/export')).toBe(200)
+    expect(await statusOn(third, 'GET /v1/strand/export')).toBe(200)
     await third.until(({ text }) => text.includes('"chain_head"') && text.endsWith('\r\n0\r\n\r\n'))
     for (const connection of held) connection.destroy()
-    // What was closed makes room for others.
+    // Closed connections allow new ones.
     await eventually(async () => {
       const connection = await RawConnection.open(server)
       connection.write('GET /readyz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
@@ -77,9 +77,9 @@ describe('a server that may open 256 files', () => {
 })
 
 describe('SERVICE_CONNECTIONS_MAX', () => {
-  it('bounds connections where fewer are wanted than files would allow', async () => {
+  it('limits connections below the number that file descriptors would allow', async () => {
     const server = await startServer({ env: { SERVICE_CONNECTIONS_MAX: '20' } })
-    const held = await heldBy(server, 60)
+    const held = await openStreams(server, 60)
     expect(stillOpen(held)).toHaveLength(20)
     for (const connection of held) connection.destroy()
     await server.stop()

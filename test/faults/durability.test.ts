@@ -11,7 +11,7 @@ import { call, startServer, type TestServer } from '../support/server/server.js'
 
 const missing = spawnSync('strace', ['-V']).status === 0 ? undefined : 'no strace'
 
-/** Writes one after another, then clients at once and writes of each. */
+/** Sequential writes, then simultaneous clients and the writes of each. */
 const ALONE = 20
 const CLIENTS = 8
 const WRITES = 6
@@ -29,7 +29,7 @@ afterEach(async () => {
   rmSync(directory, { recursive: true, force: true })
 })
 
-/** A system call of a thread: what it was given, and the lines of the trace at which it began and had returned. */
+/** A system call of a thread: its text in the trace, and the lines at which it began and returned. */
 interface SystemCall {
   thread: string
   text: string
@@ -44,7 +44,7 @@ async function traced(work: () => Promise<void>): Promise<SystemCall[]> {
   const options = ['-f', '-qq', '-y', '-s', '100000', '-o', file, '-e', calls]
   const strace = spawn('strace', [...options, '-p', String(server.process.pid)])
   const ended = once(strace, 'exit')
-  // It attaches to one thread after another: a shard can be missing from the trace while the front is in it.
+  // strace attaches to one thread after another, so wait until it has attached to all.
   await eventually(() => {
     if (strace.exitCode !== null) throw new Error(`The tracer ended with ${strace.exitCode}`)
     return everyThreadIsTraced()
@@ -62,7 +62,7 @@ function everyThreadIsTraced(): boolean {
   )
 }
 
-/** The text of a file; empty where it is missing, as that of a thread which has ended. */
+/** The text of a file; empty if it is missing because the thread has ended. */
 function readIfThere(file: string): string {
   try {
     return readFileSync(file, 'latin1')
@@ -71,7 +71,10 @@ function readIfThere(file: string): string {
   }
 }
 
-/** A call that another thread's interrupts is told in two lines: what it was given, and then that it returned. */
+/**
+ * Parses a trace. A call that overlaps with calls of other threads is on two lines: its arguments, and its
+ * result.
+ */
 function systemCalls(lines: readonly string[]): SystemCall[] {
   const calls: SystemCall[] = []
   const open = new Map<string, SystemCall>()
@@ -97,12 +100,12 @@ const storeFile = /^\d+\s+\w+\(\d+<[^>]*(data\.mdb|\/log\/\d+\.log)>/
 const logFile = /^\d+\s+\w+\(\d+<([^>]*\/log\/\d+\.log)>/
 const synced = /^\d+\s+fdatasync\(.* = 0$/s
 
-/** The line at which the segment with `marker` was on disk: it was written, and then its file was synced. */
+/** The line at which the segment with `marker` was on disk: its file was synced after it was written. */
 function durableAt(calls: readonly SystemCall[], marker: string): number {
   const onLog = calls.filter(({ text }) => logFile.test(text))
   const segment = onLog.find(({ text }) => text.includes(marker) && !text.includes('fdatasync'))
   if (segment === undefined) throw new Error(`Expected ${marker} to be written`)
-  // The other shard syncs a log of its own.
+  // The other shard syncs another file.
   const file = logFile.exec(segment.text)?.[1]
   const sync = onLog.find(
     ({ text, began }) => began > segment.ended && logFile.exec(text)?.[1] === file && synced.test(text),
@@ -111,8 +114,8 @@ function durableAt(calls: readonly SystemCall[], marker: string): number {
   return sync.ended
 }
 
-describe.skipIf(leftOut(missing))('the order of an answer and its fsync', () => {
-  it('is that neither an answer nor an event leaves before the segment of its record is on disk', async () => {
+describe.skipIf(leftOut(missing))('answers and events', () => {
+  it('are not sent before the segment of their record is on disk', async () => {
     const markers: string[] = []
     const write = async (n: number, client: number): Promise<void> => {
       const marker = `marker-${String(n).padStart(4, '0')}`
@@ -137,7 +140,7 @@ describe.skipIf(leftOut(missing))('the order of an answer and its fsync', () => 
     const sent = calls.filter(({ text }) => !storeFile.test(text) && /^\d+\s+(send|write)/.test(text))
     for (const marker of markers) {
       const durable = durableAt(calls, marker)
-      // A thread of its own prints nothing of them: these are the writes to sockets.
+      // No log line contains the marker, so these are writes to sockets.
       const answers = sent.filter(({ text }) => text.includes(`request-of-${marker}`))
       const events = sent.filter(({ text }) => text.includes(`event: record`) && text.includes(marker))
       expect({ marker, answers: answers.length }).toEqual({ marker, answers: 1 })

@@ -1,17 +1,17 @@
 // @run on node:http
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { logIn, ownedAgent, register } from '../support/auth/accounts.js'
-import { ask, headOf, newAgent, scopedKey } from '../support/http/answers.js'
+import { checkedCall, headOf, newAgent, scopedKey } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { eventually } from '../support/eventually.js'
 import { exportOf, fill, linesOf } from '../support/shard/imports.js'
-import { openUpload, underWay, type UploadCall } from '../support/http/open-upload.js'
+import { openUpload, untilRequestsInFlight, type UploadCall } from '../support/http/open-upload.js'
 import type { TestServer } from '../support/server/server.js'
 import { subjectOf } from '../support/auth/users.js'
 
 /*
- * A credential that ends while a body is still arriving: it went on writing for as long as the body came. Nothing more is
- * taken in, what is written stays, and the answer says how far that is.
+ * Regression test for credentials that end during an upload: the upload could continue. Now no more lines are
+ * accepted, written lines stay, and the answer contains their number.
  */
 
 let server: TestServer
@@ -21,19 +21,21 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-const open = (path: string, { on = server, ...about }: UploadCall & { on?: TestServer }) =>
-  openUpload(on, path, about)
+const open = (path: string, { on = server, ...options }: UploadCall & { on?: TestServer }) =>
+  openUpload(on, path, options)
 
 const seqOf = async (agent: string) => (await headOf(server, agent))?.seq ?? 0
 
-/** Every way that a credential ends: gives one for ingest, and what ends it. */
+/**
+ * All ways in which a credential can end: each creates a credential for ingest, and a function that ends it.
+ */
 const ends: [name: string, code: string, make: (agent: string) => Promise<Ending>][] = [
   [
     'a key that is deleted',
     'unauthorized',
     async () => {
       const { key, key_id: id } = await scopedKey(server, ['ingest', 'records:write'])
-      return { key, end: () => ask(server, `DELETE /v1/admin/api-keys/${id}`) }
+      return { key, end: () => checkedCall(server, `DELETE /v1/admin/api-keys/${id}`) }
     },
   ],
   [
@@ -42,7 +44,7 @@ const ends: [name: string, code: string, make: (agent: string) => Promise<Ending
     async (agent) => {
       const account = await register(server, `${agent}@example.org`)
       const { token } = await logIn(server, account)
-      return { key: token, end: () => ask(server, 'POST /v1/auth/logout', { key: token, body: {} }) }
+      return { key: token, end: () => checkedCall(server, 'POST /v1/auth/logout', { key: token, body: {} }) }
     },
   ],
   [
@@ -50,7 +52,7 @@ const ends: [name: string, code: string, make: (agent: string) => Promise<Ending
     'token_revoked',
     async (agent) => {
       const { token } = await register(server, `${agent}@example.org`)
-      return { key: token, end: () => ask(server, `DELETE /v1/auth/users/${agent}@example.org`) }
+      return { key: token, end: () => checkedCall(server, `DELETE /v1/auth/users/${agent}@example.org`) }
     },
   ],
 ]
@@ -61,9 +63,9 @@ interface Ending {
 }
 
 describe.each(ends)('%s', (_name, code, make) => {
-  const nameOf = (what: string) => `${what}-${code}-${Math.random().toString(36).slice(2)}`
+  const nameOf = (prefix: string) => `${prefix}-${code}-${Math.random().toString(36).slice(2)}`
 
-  it('ends an upload that is open, and what was written is told', async () => {
+  it('ends an open upload, and the answer has the number of written lines', async () => {
     const agent = await ownedAgent(server, nameOf('open'))
     const { key, end } = await make(agent)
     const line = `${JSON.stringify({ owner: key.includes('.') ? subjectOf(key) : '' })}\n`
@@ -77,7 +79,7 @@ describe.each(ends)('%s', (_name, code, make) => {
     expect(await seqOf(agent)).toBe(before + 3)
   })
 
-  it('ends one that is to be written all or none, or as one record, with nothing written', async () => {
+  it('ends an atomic upload or one of a single record, and nothing is written', async () => {
     const agent = await ownedAgent(server, nameOf('whole'))
     const { key, end } = await make(agent)
     const before = await seqOf(agent)
@@ -88,7 +90,7 @@ describe.each(ends)('%s', (_name, code, make) => {
       open(`/v1/agents/${agent}/records/batch`, { key, contentType: 'application/json' }),
     ]
     for (const upload of uploads) upload.send('{"data":')
-    await underWay(server, uploads.length)
+    await untilRequestsInFlight(server, uploads.length)
     expect((await end()).status).toBeLessThan(300)
     for (const { answered } of uploads) {
       const { status, body } = await answered
@@ -98,7 +100,7 @@ describe.each(ends)('%s', (_name, code, make) => {
   })
 })
 
-it('ends an upload of a user whose token expires', async () => {
+it('the expiry of a token ends an upload of its user', async () => {
   const brief = await startAuthServer({ env: { SERVICE_AUTH_JWT_EXPIRY_SECS: '5' } })
   try {
     const agent = await ownedAgent(brief, 'brief')
@@ -112,7 +114,7 @@ it('ends an upload of a user whose token expires', async () => {
   }
 })
 
-it('ends an import of a key that is deleted, and what was taken in is told', async () => {
+it('the deletion of a key ends its import, and the answer has the number of imported records', async () => {
   await newAgent(server, 'exported')
   await fill(server, 'exported', { from: 0, count: 1_000 })
   await fill(server, 'exported', { from: 1_000, count: 1_000 })
@@ -120,9 +122,9 @@ it('ends an import of a key that is deleted, and what was taken in is told', asy
   const { key, key_id: id } = await scopedKey(server, ['agents:admin'])
   const upload = open('/v1/strand/import', { key })
   upload.send(`${lines.slice(0, 1_500).join('\n')}\n`)
-  // All of it is on the server: the records are skipped, as they are there.
-  await underWay(server, 1)
-  expect((await ask(server, `DELETE /v1/admin/api-keys/${id}`)).status).toBeLessThan(300)
+  // The server has all records already, so it skips them.
+  await untilRequestsInFlight(server, 1)
+  expect((await checkedCall(server, `DELETE /v1/admin/api-keys/${id}`)).status).toBeLessThan(300)
   const { status, body } = await upload.answered
   expect([status, body.code, body.imported]).toEqual([401, 'unauthorized', 0])
   expect(body.skipped).toBeLessThan(1_500)

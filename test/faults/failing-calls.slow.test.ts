@@ -11,14 +11,17 @@ import type { FailingCall } from '../support/faults/failing-disk.js'
 import { count, leftOut } from '../support/faults/rounds.js'
 import { seed } from '../support/run-seed.js'
 
-/** One call of so many is made to fail. Which one depends on the seed, so that as many seeds in a row reach each call. */
+/**
+ * One in this many calls fails. Which one depends on the seed, so that as many consecutive seeds cover all
+ * calls.
+ */
 const STEP = 397
 const first = (seed % STEP) + 1
 
-/** Servers at once. */
+/** Simultaneous servers. */
 const WIDTH = 2
 
-/** Calls fail with the first and with the second of these by turns. */
+/** Calls fail with these errors alternately. */
 const errors: FailingCall['errors'] = ['EIO', 'ENOSPC']
 
 const calls: FailingCall[] = [
@@ -29,10 +32,10 @@ const calls: FailingCall[] = [
   { kind: 'open', errors: ['EMFILE'] },
 ]
 
-/** A server opens its files once, so these are counted from its start only. */
+/** A server opens its files only at its start, so open calls are counted from there. */
 const opensOnce = ({ kind }: FailingCall) => kind === 'open'
 
-describe.skipIf(leftOut(shimMissing))('a server under which one call fails', () => {
+describe.skipIf(leftOut(shimMissing))('a server with one failing call', () => {
   let shim: DiskShim
   beforeAll(() => {
     shim = buildDiskShim()
@@ -40,7 +43,7 @@ describe.skipIf(leftOut(shimMissing))('a server under which one call fails', () 
   afterAll(() => shim.remove())
 
   it.each(calls)(
-    'starts or says why not, serves on and loses nothing, whichever $kind fails',
+    'starts or reports why not, continues to serve and loses nothing, whichever $kind fails',
     { timeout: 900_000 },
     async (call) => {
       const total: FailedCalls = { faults: [], refused: 0, ended: 0 }
@@ -50,9 +53,9 @@ describe.skipIf(leftOut(shimMissing))('a server under which one call fails', () 
       const take = async () => {
         while (!clean) {
           nth += STEP
-          const own = nth
-          const found = await failFromStart(shim, call, own)
-          expect(found.faults, `${call.kind} ${own} fails`).toEqual([])
+          const number = nth
+          const found = await failFromStart(shim, call, number)
+          expect(found.faults, `${call.kind} ${number} fails`).toEqual([])
           add(total, found)
           if (found.hit !== 'start') started = true
           if (found.hit === undefined) clean = true
@@ -67,7 +70,7 @@ describe.skipIf(leftOut(shimMissing))('a server under which one call fails', () 
   )
 
   it.each(calls.filter((call) => !opensOnce(call)))(
-    'serves on and loses nothing, whichever $kind of a request fails',
+    'continues to serve and loses nothing, whichever $kind of a request fails',
     { timeout: 900_000 },
     async (call) => {
       const numbers: Numbers = { last: first - STEP, step: STEP, ended: false }

@@ -7,9 +7,9 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startServer } from '../support/server/server.js'
 
-/** A process that exits while its threads have stores open hung once in thirty tries. */
+/** Regression test: a process that exited while its threads had stores open hung once in thirty starts. */
 const TRIES = 3
-const AT_ONCE = 5
+const CONCURRENT = 5
 
 const program = join(import.meta.dirname, '../../dist/program/strandfast.js')
 
@@ -21,19 +21,19 @@ beforeEach(() => {
 
 afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
-/** Starts that are to fail, several at once. @returns how each ended and what it said last */
+/** Starts servers that must fail, several at the same time. @returns exit code and last line of each */
 async function starts(env: Record<string, string>): Promise<{ code: number | null; last: string }[]> {
   const ended: { code: number | null; last: string }[] = []
   let next = 0
   const lane = async () => {
     while (next < TRIES) ended.push(await fail({ SERVICE_DATA_DIR: join(directory, `${next++}`), ...env }))
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, lane))
+  await Promise.all(Array.from({ length: CONCURRENT }, lane))
   return ended
 }
 
 async function fail(env: Record<string, string>): Promise<{ code: number | null; last: string }> {
-  const given = {
+  const environment = {
     PATH: process.env['PATH'],
     SERVICE_PORT: '0',
     SERVICE_SHARDS: '2',
@@ -42,17 +42,17 @@ async function fail(env: Record<string, string>): Promise<{ code: number | null;
     ...env,
   }
   const child = spawn(process.execPath, [program, 'serve'], {
-    env: given,
+    env: environment,
     stdio: ['ignore', 'ignore', 'pipe'],
   })
-  let said = ''
-  child.stderr.on('data', (bytes: Buffer) => (said += bytes.toString()))
-  // A start that hangs is ended by the time limit of the test.
+  let output = ''
+  child.stderr.on('data', (bytes: Buffer) => (output += bytes.toString()))
+  // The time limit of the test ends a start that hangs.
   await once(child, 'close')
-  return { code: child.exitCode, last: said.trimEnd().split('\n').at(-1) ?? '' }
+  return { code: child.exitCode, last: output.trimEnd().split('\n').at(-1) ?? '' }
 }
 
-/** All tries, each ended by itself with a code and its reason. */
+/** The expected result of all tries: an exit code and a last line. */
 function all(code: number, last: RegExp): object[] {
   return Array.from({ length: TRIES }, () => ({ code, last: expect.stringMatching(last) }))
 }
@@ -68,12 +68,16 @@ describe('a start that fails', () => {
     expect(ended).toEqual(all(1, /EADDRINUSE/))
   })
 
-  it('always ends with its code when the key of the certificate is none', { timeout: 400_000 }, async () => {
-    const file = join(directory, 'junk.pem')
-    writeFileSync(file, 'junk')
-    const ended = await starts({ SERVICE_TLS_CERT_FILE: file, SERVICE_TLS_KEY_FILE: file })
-    expect(ended).toEqual(all(1, /^The server failed: /))
-  })
+  it(
+    'always ends with its code when the key of the certificate is invalid',
+    { timeout: 400_000 },
+    async () => {
+      const file = join(directory, 'junk.pem')
+      writeFileSync(file, 'junk')
+      const ended = await starts({ SERVICE_TLS_CERT_FILE: file, SERVICE_TLS_KEY_FILE: file })
+      expect(ended).toEqual(all(1, /^The server failed: /))
+    },
+  )
 
   it('always ends with its code when a store cannot be opened', { timeout: 400_000 }, async () => {
     const dataDir = join(directory, 'damaged')

@@ -6,7 +6,7 @@ import { forEachOf } from '../../scripts/crash-loop/request.mjs'
 import { between, pick, seededRandom } from '../../scripts/crash-loop/seeded-random.mjs'
 import {
   copyStore,
-  cutFile,
+  truncateFile,
   flipBit,
   flipKeyBit,
   makeSoundStore,
@@ -18,7 +18,7 @@ import {
 import { runSeed } from '../support/run-seed.js'
 import { call, type TestServer } from '../support/server/server.js'
 
-/** How often a bit is flipped, each time in a page of another kind, and how often the file is cut. */
+/** The number of flipped bits, each in another kind of page, and of truncated files. */
 const flips = 3
 const cuts = 1
 
@@ -31,27 +31,27 @@ beforeAll(async () => {
 }, 300_000)
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
-/** How a server took a damaged directory. */
+/** The behaviour of a server on a damaged directory. */
 interface Outcome {
-  /** It did not start, and said why. */
+  /** It refused to start, with a reason. */
   refused: boolean
-  /** What ended its process, if something did. */
+  /** How its process ended, if it did not run to the end. */
   crash?: string
-  /** Requests that were answered with an error. */
+  /** The number of requests that failed with an error. */
   errors: number
-  /** Answers that are neither the truth nor an error. */
-  untrue: string[]
+  /** Wrong answers: neither the expected one nor an error. */
+  wrong: string[]
 }
 
 async function serveDamaged(damaged: string): Promise<Outcome> {
-  const outcome: Outcome = { refused: false, errors: 0, untrue: [] }
+  const outcome: Outcome = { refused: false, errors: 0, wrong: [] }
   let server: TestServer
   try {
     server = await startOn(damaged)
   } catch (error) {
-    const said = String(error)
-    const refused = said.includes('The server failed') || said.includes('Assertion failed')
-    return refused ? { ...outcome, refused } : { ...outcome, crash: said }
+    const message = String(error)
+    const refused = message.includes('The server failed') || message.includes('Assertion failed')
+    return refused ? { ...outcome, refused } : { ...outcome, crash: message }
   }
   const ended = () => server.process.exitCode ?? server.process.signalCode
   await forEachOf(sound.readings, async ({ reading, answer }) => {
@@ -59,9 +59,9 @@ async function serveDamaged(damaged: string): Promise<Outcome> {
     try {
       const { status, text } = await read(server, reading)
       if (status >= 500) outcome.errors++
-      else if (text !== answer) outcome.untrue.push(`${reading.route}: ${text.slice(0, 200)}`)
+      else if (text !== answer) outcome.wrong.push(`${reading.route}: ${text.slice(0, 200)}`)
     } catch (error) {
-      // Broken off.
+      // The server aborted the answer.
       if (!(error instanceof TypeError)) throw error
       outcome.errors++
     }
@@ -72,38 +72,38 @@ async function serveDamaged(damaged: string): Promise<Outcome> {
   return outcome
 }
 
-describe('a store in which nothing has changed', () => {
-  it('passes the check of its file and answers the truth', async () => {
+describe('an undamaged store', () => {
+  it('passes the check of its file, and all answers are right', async () => {
     expect(faultFound(sound.directory)).toBeUndefined()
     const copy = join(directory, 'copy')
     copyStore(sound.directory, copy)
-    expect(await serveDamaged(copy)).toEqual({ refused: false, errors: 0, untrue: [] })
+    expect(await serveDamaged(copy)).toEqual({ refused: false, errors: 0, wrong: [] })
   })
 })
 
-describe('a store in which a bit has flipped', () => {
+describe('a store with a flipped bit', () => {
   it(
-    'is refused, answers errors or the truth, or is found by the check of its file',
+    'is refused, returns errors or right answers, or fails the check of its file',
     { timeout: 3_600_000 },
     async () => {
       const random = seededRandom(runSeed('flipped bits'))
-      // Those of few rounds begin anywhere.
+      // A random first kind, so that runs with few rounds cover all kinds over time.
       const first = between(random, 0, sound.pages.size - 1)
       const kinds = [...sound.pages.keys()].sort()
-      const tally = { refused: 0, errors: 0, crashes: 0, untrue: 0, harmless: 0, found: 0 }
+      const tally = { refused: 0, errors: 0, crashes: 0, wrong: 0, harmless: 0, found: 0 }
       for (let round = 0; round < flips; round++) {
         const kind = kinds[(first + round) % kinds.length] ?? ''
         const damaged = join(directory, 'damaged')
         copyStore(sound.directory, damaged)
         const what = `${kind}: ${flipBit(damaged, pick(random, sound.pages.get(kind) ?? []), random)}`
         const found = faultFound(damaged)
-        const { refused, crash, errors, untrue } = await serveDamaged(damaged)
-        if (untrue.length > 0) expect(found, `${what}\n${untrue.join('\n')}`).toBeDefined()
+        const { refused, crash, errors, wrong } = await serveDamaged(damaged)
+        if (wrong.length > 0) expect(found, `${what}\n${wrong.join('\n')}`).toBeDefined()
         if (crash !== undefined) console.log(`${what}: ${crash} (${found})`)
         if (found !== undefined) tally.found++
         if (refused) tally.refused++
         else if (crash !== undefined) tally.crashes++
-        else if (untrue.length > 0) tally.untrue++
+        else if (wrong.length > 0) tally.wrong++
         else if (errors > 0) tally.errors++
         else tally.harmless++
       }
@@ -112,19 +112,19 @@ describe('a store in which a bit has flipped', () => {
   )
 })
 
-describe('a key in which a bit has flipped', () => {
-  it('is an error to whoever reads it, which the readings of this test see', async () => {
+describe('a key with a flipped bit', () => {
+  it('causes errors in reads, which the reads of this test detect', async () => {
     const damaged = join(directory, 'damaged')
     copyStore(sound.directory, damaged)
     flipKeyBit(damaged, sound.pages.get('agents leaf') ?? [], 'agent-25')
-    const { refused, errors, untrue } = await serveDamaged(damaged)
+    const { refused, errors, wrong } = await serveDamaged(damaged)
     expect(refused || errors > 0).toBe(true)
-    expect(untrue).toEqual([])
+    expect(wrong).toEqual([])
   })
 
-  it('is a fault where it is asked for, never a 404, and no second agent emerges in its place', async () => {
+  it('causes an error, never a 404, and no second agent is created for it', async () => {
     const damaged = join(directory, 'damaged')
-    const lost: [table: string, key: string, asked: string[]][] = [
+    const lost: [table: string, key: string, requests: string[]][] = [
       [
         'agents',
         'agent-25',
@@ -132,15 +132,15 @@ describe('a key in which a bit has flipped', () => {
       ],
       ['organisms', 'first', ['GET /v1/organisms/first']],
     ]
-    for (const [table, key, asked] of lost) {
+    for (const [table, key, requests] of lost) {
       copyStore(sound.directory, damaged)
       flipKeyBit(damaged, sound.pages.get(`${table} leaf`) ?? [], key)
       expect(faultFound(damaged)).toBeDefined()
       const server = await startOn(damaged)
-      for (const route of asked) {
+      for (const route of requests) {
         const isWrite = route.startsWith('POST')
         const { status, body } = await call(server, route, { ...(isWrite && { body: { data: {} } }) })
-        // What a write meets ends its shard's thread, as all damage does.
+        // Damage that a write meets ends the thread of its shard.
         const expected = isWrite ? [503, 'outcome_unknown'] : [500, 'internal_error']
         expect([route, status, body.code]).toEqual([route, ...expected])
       }
@@ -153,28 +153,31 @@ function write(agent: string): string {
   return `POST /v1/collections/${agent}/records`
 }
 
-describe('a table in whose name a bit has flipped', () => {
-  it.each(['api-keys', 'auth-ended', 'strands'])('is found, and its store refused: %s', async (table) => {
-    const damaged = join(directory, 'damaged')
-    copyStore(sound.directory, damaged)
-    // Names end in a NUL.
-    flipKeyBit(damaged, sound.pages.get(' leaf') ?? [], `${table}\0`)
-    expect(faultFound(damaged)).toContain('unknown name')
-    // Another one of its name would be made, and be empty.
-    expect(await serveDamaged(damaged)).toEqual({ refused: true, errors: 0, untrue: [] })
-  })
+describe('a table with a flipped bit in its name', () => {
+  it.each(['api-keys', 'auth-ended', 'strands'])(
+    'is detected, and its store is refused: %s',
+    async (table) => {
+      const damaged = join(directory, 'damaged')
+      copyStore(sound.directory, damaged)
+      // Names end in a NUL.
+      flipKeyBit(damaged, sound.pages.get(' leaf') ?? [], `${table}\0`)
+      expect(faultFound(damaged)).toContain('unknown name')
+      // Otherwise an empty table with the right name would be created.
+      expect(await serveDamaged(damaged)).toEqual({ refused: true, errors: 0, wrong: [] })
+    },
+  )
 })
 
-describe('a store whose file was cut', () => {
-  it('is refused with what is wrong, or shows the truth', { timeout: 3_600_000 }, async () => {
+describe('a store with a truncated file', () => {
+  it('is refused with a reason, or all answers are right', { timeout: 3_600_000 }, async () => {
     const random = seededRandom(runSeed('cut files'))
     for (let round = 0; round < cuts; round++) {
       const damaged = join(directory, 'damaged')
       copyStore(sound.directory, damaged)
-      const what = cutFile(damaged, random)
-      const { refused, crash, untrue } = await serveDamaged(damaged)
-      expect({ what, crash, untrue }).toEqual({ what, crash: undefined, untrue: [] })
-      // What was cut off may have been free pages only.
+      const what = truncateFile(damaged, random)
+      const { refused, crash, wrong } = await serveDamaged(damaged)
+      expect({ what, crash, wrong }).toEqual({ what, crash: undefined, wrong: [] })
+      // The missing part may have been free pages only.
       if (!refused) expect(faultFound(damaged)).toBeUndefined()
     }
   })

@@ -11,7 +11,7 @@ import { startInProcess } from '../support/server/in-process-server.js'
 import { call, startServer, type TestServer } from '../support/server/server.js'
 import { captureWorkers } from '../support/server/worker-capture.js'
 
-/* What breaks under several fronts: one of their threads, a shard's, or the whole process. */
+/* Failures with several fronts: of a front thread, of a shard thread, and of the whole process. */
 
 let folder: string
 let server: TestServer | undefined
@@ -21,7 +21,7 @@ afterEach(async () => {
   server = undefined
 })
 
-/** A server whose second front fails when it is told how. */
+/** Starts a server whose second front fails when the returned function is called. */
 async function startFaulty(env: Record<string, string> = {}): Promise<(how: 'die' | 'hang') => void> {
   folder = mkdtempSync(join(tmpdir(), 'strandfast-'))
   const file = join(folder, 'fault')
@@ -32,8 +32,14 @@ async function startFaulty(env: Record<string, string> = {}): Promise<(how: 'die
   return (how) => writeFileSync(file, how)
 }
 
-/** Writes numbers over a connection until it is closed; what was answered is kept. */
-async function writeUntilGone(connection: FrontConnection, answered: number[], from: number): Promise<void> {
+/**
+ * Writes numbers over a connection until it is closed, and adds those that were acknowledged to `answered`.
+ */
+async function writeUntilClosed(
+  connection: FrontConnection,
+  answered: number[],
+  from: number,
+): Promise<void> {
   for (let n = from; ; n += 2) {
     const answer = await connection
       .call('POST /v1/collections/kept/records', { body: { data: { n } } })
@@ -43,8 +49,11 @@ async function writeUntilGone(connection: FrontConnection, answered: number[], f
   }
 }
 
-/** Opens connections, one after the other, until the server is gone: some are on their way to a front that just ends. */
-async function connectUntilGone({ url, process }: TestServer): Promise<void> {
+/**
+ * Opens connections, one after another, until the server ends, so that some are being passed to a front that
+ * ends.
+ */
+async function connectUntilEnd({ url, process }: TestServer): Promise<void> {
   const port = Number(new URL(url).port)
   while (process.exitCode === null && process.signalCode === null) {
     const socket = connect(port, '127.0.0.1')
@@ -56,7 +65,7 @@ async function connectUntilGone({ url, process }: TestServer): Promise<void> {
   }
 }
 
-async function numbersKept(at: TestServer): Promise<Set<number>> {
+async function storedNumbers(at: TestServer): Promise<Set<number>> {
   const { text } = await call(at, 'GET /v1/strand/export?agent=kept')
   return new Set(Array.from(text.matchAll(/"body":"\{\\"n\\":(\d+)\}"/g), ([, n]) => Number(n)))
 }
@@ -64,22 +73,22 @@ async function numbersKept(at: TestServer): Promise<Set<number>> {
 describe('a front thread that fails', () => {
   const killed = [null, 'SIGKILL']
   it.each([
-    // A shard that is in the middle of a transaction just then cannot be ended.
+    // A shard in the middle of a transaction cannot be ended, so the process may be killed.
     ['die', [[1, null], killed], {}],
-    // It cannot be ended, and an exit would wait for it.
+    // A thread that hangs cannot be ended, and an exit would wait for it, so the process is killed.
     ['hang', [killed], { SERVICE_SHARD_SILENCE_SECS: '4' }],
   ] as const)(
-    'ends the process when it is about to %s, with what was answered on disk',
+    'ends the process when it is made to %s, and no acknowledged write is lost',
     async (how, ends, env) => {
       const fail = await startFaulty(env)
       if (server === undefined) throw new Error('Expected a server')
       const running = server
       const fronts = await connectBoth(server)
       const answered: number[] = []
-      const writing = fronts.map((connection, n) => writeUntilGone(connection, answered, n))
+      const writing = fronts.map((connection, n) => writeUntilClosed(connection, answered, n))
       while (answered.length < 100) await new Promise((resolve) => setImmediate(resolve))
       const exited = once(server.process, 'exit')
-      const others = Array.from({ length: 8 }, () => connectUntilGone(running))
+      const others = Array.from({ length: 8 }, () => connectUntilEnd(running))
       fail(how)
       expect(ends).toContainEqual(await exited)
       await Promise.all([...writing, ...others])
@@ -87,7 +96,7 @@ describe('a front thread that fails', () => {
       expect(server.stderr()).toContain('a front thread ended or hangs: this process ends itself')
       const { dataDir } = server
       server = await startServer({ dataDir, env: { SERVICE_FRONTS: '2' } })
-      const kept = await numbersKept(server)
+      const kept = await storedNumbers(server)
       expect(answered.filter((n) => !kept.has(n))).toEqual([])
       rmSync(folder, { recursive: true })
     },
@@ -95,27 +104,27 @@ describe('a front thread that fails', () => {
 })
 
 describe('a kill', () => {
-  it('loses nothing that either front has answered', async () => {
+  it('loses no write that a front has acknowledged', async () => {
     server = await startServer({ env: { SERVICE_FRONTS: '2' } })
     for (let round = 0; round < 3; round++) {
       const fronts = await connectBoth(server)
       const answered: number[] = []
       const writing = fronts.map((connection, n) =>
-        writeUntilGone(connection, answered, round * 1_000_000 + n),
+        writeUntilClosed(connection, answered, round * 1_000_000 + n),
       )
       while (answered.length < 100) await new Promise((resolve) => setImmediate(resolve))
       await server.halt('SIGKILL')
       await Promise.all(writing)
       for (const connection of fronts) connection.close()
       server = await startServer({ dataDir: server.dataDir, env: { SERVICE_FRONTS: '2' } })
-      const kept = await numbersKept(server)
+      const kept = await storedNumbers(server)
       expect(answered.filter((n) => !kept.has(n))).toEqual([])
     }
   })
 })
 
-describe('a shard thread that dies under two fronts', () => {
-  it('serves both again, with streams that miss nothing and keys that are deleted', async () => {
+describe('a shard thread that dies with two fronts', () => {
+  it('is restarted for both: streams miss no record, and deleted keys are refused', async () => {
     const capture = captureWorkers()
     const inProcess = await startInProcess({ SERVICE_FRONTS: '2' })
     const fronts = await connectBoth(inProcess)
@@ -128,7 +137,7 @@ describe('a shard thread that dies under two fronts', () => {
     const writeSurely = async (n: number) => {
       for (;;) {
         const at = fronts[n % 2] ?? fronts[0]
-        const { status } = await at.call('POST /v1/collections/told/records', {
+        const { status } = await at.call('POST /v1/collections/numbers/records', {
           body: { data: { n } },
           headers: { 'idempotency-key': `write-${n}` },
         })

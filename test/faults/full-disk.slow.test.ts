@@ -18,7 +18,7 @@ import { isCaughtUp, numbersOf, openStream } from '../support/http/events.js'
 import { leftOut } from '../support/faults/rounds.js'
 import { call, startServer, type TestServer } from '../support/server/server.js'
 
-/* A disk of its own, small enough to be filled: a tmpfs, which root may mount. */
+/* A separate disk that is small enough to be filled: a tmpfs, which only root may mount. */
 
 const DISK_BYTES = 24 * 1_048_576
 const MARK_BYTES = 4 * 1_048_576
@@ -29,7 +29,7 @@ const missing =
 
 let disk: string
 let server: TestServer
-/** Numbers whose writes were answered with success, and the others that were sent. */
+/** Numbers whose writes were acknowledged, and those whose writes had an unknown outcome. */
 let answered: number[]
 let unsure: number[]
 
@@ -60,17 +60,17 @@ async function start(env: Record<string, string> = {}): Promise<void> {
   })
 }
 
-/** Takes space on the disk until only so much is left. */
-function takeAllBut(bytes: number): void {
+/** Fills the disk until only `bytes` bytes are free. */
+function fillDiskBut(bytes: number): void {
   const { bavail, bsize } = statfsSync(disk)
   writeFileSync(join(disk, 'ballast'), Buffer.alloc(Math.max(0, bavail * bsize - bytes)))
 }
 
-function giveBack(): void {
+function freeDisk(): void {
   rmSync(join(disk, 'ballast'))
 }
 
-/** Cuts the zeros behind the last page of a store, as a store is that was restored from a backup. */
+/** Removes the zeros after the last page of a store, as if it were restored from a backup. */
 function dropPreallocated(file: string): void {
   const bytes = readFileSync(file)
   let used = bytes.length
@@ -82,7 +82,7 @@ function addressFile(): string {
   return join(disk, 'data/address')
 }
 
-/** Writes record `n`. @returns the status; 0 where the process ended */
+/** Writes record `n`. @returns the status; 0 if the process ended */
 async function write(n: number, bytes = 0): Promise<number> {
   unsure.push(n)
   try {
@@ -90,7 +90,7 @@ async function write(n: number, bytes = 0): Promise<number> {
       body: { data: { n, pad: 'x'.repeat(bytes) } },
     })
     if (status === 201) answered.push(n)
-    // A refusal says that nothing was written; only these two say that nobody knows.
+    // Any other refusal means that nothing was written.
     if (![0, 500, 503].includes(status)) unsure.pop()
     return status
   } catch (error) {
@@ -106,7 +106,7 @@ async function numbers(): Promise<number[]> {
   return lines.slice(2, -1).map((line): number => JSON.parse(JSON.parse(line).body).n)
 }
 
-/** Everything that was answered is there once, in order, and nothing that was refused. */
+/** Expects all acknowledged records once, in order, and no refused ones. */
 async function expectAll(): Promise<void> {
   const found = await numbers()
   expect(found).toEqual([...new Set(found)].toSorted((a, b) => a - b))
@@ -119,12 +119,12 @@ async function statusOf(path: string): Promise<number> {
 }
 
 describe.skipIf(leftOut(missing))('a disk that fills up', () => {
-  it('makes the server read-only below the mark, with 507 for writes, and full service comes back with the space', async () => {
+  it('makes the server read-only below the limit of free space, until there is space again', async () => {
     await start()
     expect(await write(0)).toBe(201)
     const stream = await openStream(server, '/v1/agents/full/stream?since=0')
     await stream.until(isCaughtUp)
-    takeAllBut(MARK_BYTES / 2)
+    fillDiskBut(MARK_BYTES / 2)
     let n = 1
     await eventually(async () => (await write(n++)) === 507)
     expect(await statusOf('/readyz')).toBe(503)
@@ -138,23 +138,23 @@ describe.skipIf(leftOut(missing))('a disk that fills up', () => {
     await start()
     expect(await write(n++)).toBe(507)
     await expectAll()
-    giveBack()
+    freeDisk()
     await eventually(async () => (await write(n++)) === 201)
     expect(await statusOf('/readyz')).toBe(200)
     await expectAll()
   })
 
-  it('loses nothing under a server that fills it to the last byte, and service resumes with the space', async () => {
-    // The log of strand heads would go on trying to write, and each failed commit breaks exports off.
+  it('loses no record even if a server fills it to the last byte, and service resumes when there is space', async () => {
+    // Without the server log, which would continue to write: each failed commit aborts exports.
     const careless = { SERVICE_MIN_FREE_BYTES: '0', SERVICE_LOG_INTERVAL_SECS: '0' }
     await start(careless)
     expect(await write(0)).toBe(201)
-    takeAllBut(65_536)
+    fillDiskBut(65_536)
     let n = 1
     let status = 201
     while (status === 201) status = await write(n++, 8_192)
     expect([0, 500, 503, 507]).toContain(status)
-    // Nothing that is answered from here on may be untrue, however often the store is opened again.
+    // Answers must stay right, even after several reopenings of the store.
     for (let tries = 0; tries < 10; tries++) await write(n++, 8_192)
     if (server.process.exitCode !== null || server.process.signalCode !== null) await start(careless)
     await eventually(async () => (await statusOf('/readyz')) === 200)
@@ -162,7 +162,7 @@ describe.skipIf(leftOut(missing))('a disk that fills up', () => {
     await server.halt()
     await start(careless)
     await expectAll()
-    giveBack()
+    freeDisk()
     await eventually(async () => (await write(n++)) === 201)
     await expectAll()
     await server.halt()
@@ -170,23 +170,23 @@ describe.skipIf(leftOut(missing))('a disk that fills up', () => {
     await expectAll()
   })
 
-  it('lets a server start that only reads, and has it write once there is space', async () => {
-    // Without this agent, which the start makes where it is missing.
+  it('allows a server to start read-only, which can write once there is space', async () => {
+    // Without the default agent, which a start creates if it is missing.
     await start({ SERVICE_AGENT_ID: 'other' })
     expect(await write(0)).toBe(201)
     expect(await server.halt()).toBe(0)
     for (const shard of [0, 1]) dropPreallocated(join(disk, `data/shard-${shard}/data.mdb`))
-    takeAllBut(0)
+    fillDiskBut(0)
     for (const agent of ['other', 'later']) {
       await start({ SERVICE_AGENT_ID: agent })
       expect(await statusOf('/readyz')).toBe(503)
       expect(await write(1)).toBe(507)
       await expectAll()
-      // Never an empty one.
+      // The address file must never be empty.
       expect([existsSync(addressFile()), existsSync(`${addressFile()}.tmp`)]).toEqual([false, false])
       if (agent === 'other') expect(await server.halt()).toBe(0)
     }
-    giveBack()
+    freeDisk()
     await eventually(async () => (await statusOf('/readyz')) === 200)
     await eventually(async () => (await call(server, 'GET /v1/agents/later/status')).status === 200)
     await eventually(async () => existsSync(addressFile()))
@@ -194,16 +194,16 @@ describe.skipIf(leftOut(missing))('a disk that fills up', () => {
     expect(await write(1)).toBe(201)
   })
 
-  it('is met before LMDB writes: 507 for what cannot be written, no thread ends, however little is left', async () => {
+  it('is detected before LMDB writes: writes return 507 and no thread ends, however little space is left', async () => {
     await start({ SERVICE_MIN_FREE_BYTES: '0', SERVICE_LOG_INTERVAL_SECS: '0' })
     let n = 0
     const refused: number[] = []
     for (const left of [0, 4_096, 65_536, 1_048_576, 3_000_000]) {
-      takeAllBut(left)
+      fillDiskBut(left)
       let status = 201
       while (status === 201) status = await write(n++, 100_000)
       refused.push(status)
-      giveBack()
+      freeDisk()
       await eventually(async () => (await write(n++)) === 201)
     }
     expect(refused).toEqual([507, 507, 507, 507, 507])

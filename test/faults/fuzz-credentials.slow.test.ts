@@ -2,7 +2,7 @@ import { fc } from '../support/fast-check.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { JwtKey } from '../../src/auth/jwt-key.js'
 import { linkToken, type Account, ownedAgent, register } from '../support/auth/accounts.js'
-import { ask, scopedKey } from '../support/http/answers.js'
+import { checkedCall, scopedKey } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { runSeed } from '../support/run-seed.js'
 import { encoded, partsOf, serverKey, signedToken, type TokenParts } from '../support/proof/forging.js'
@@ -20,8 +20,9 @@ import { jsonText, spoiled, spoilings } from '../support/faults/odd-json.js'
 import { call, type TestServer } from '../support/server/server.js'
 
 /*
- * Credentials that are nearly good. None of them opens anything, changes a strand, or harms the good one that it was
- * made of. The test knows the server's master seed, so it can sign odd tokens by the server's own key.
+ * Credentials that are almost valid. None of them is accepted, changes a strand, or affects the valid one
+ * from which it was derived. The test knows the server's master seed, so it can sign odd tokens with the
+ * server's key.
  */
 
 const seed = runSeed('fuzz-credentials')
@@ -42,24 +43,27 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-/** What a credential is tried on: a route of users, a read, a write, a stream and one for administrators. */
-const tries: [method: string, path: string, body?: string][] = [
+/**
+ * Requests to try with a credential: a route of users, a read, a write, a stream and a route of
+ * administrators.
+ */
+const requests: [method: string, path: string, body?: string][] = [
   ['GET', '/v1/auth/me'],
   ['GET', '/v1/agents/notes/head'],
-  ['POST', '/v1/agents/notes/records', '{"data":{"owner":"nobody"}}'],
+  ['POST', '/v1/agents/notes/records', '{"data":{"owner":"unknown"}}'],
   ['GET', '/v1/agents/notes/stream'],
   ['POST', '/v1/stream/tickets'],
   ['GET', '/v1/admin/api-keys'],
 ]
 
 async function headOf(name: string): Promise<unknown> {
-  return (await ask(server, `GET /v1/agents/${name}/head`)).body
+  return (await checkedCall(server, `GET /v1/agents/${name}/head`)).body
 }
 
-/** Tries it everywhere: 401, and no strand has changed. */
+/** Expects that all requests return 401 and that no strand has changed. */
 async function expectRefused(authorization: string): Promise<void> {
   const before = await headOf(agent)
-  for (const [method, path, body] of tries) {
+  for (const [method, path, body] of requests) {
     const headers = { authorization, ...(body !== undefined && { 'content-type': 'application/json' }) }
     const answer = await rawAsk(server, { method, path, headers, ...(body !== undefined && { body }) })
     expect(answer.status, `${method} ${path} ${answer.text}`).toBe(401)
@@ -68,32 +72,32 @@ async function expectRefused(authorization: string): Promise<void> {
 }
 
 /**
- * The credential of a header (RFC 9110, 11.1: the scheme in any case, blanks between). Around a value uWebSockets.js
- * takes bytes beyond ASCII for blanks.
+ * The credential in a header (RFC 9110, 11.1: scheme in any case, then blanks). uWebSockets.js treats bytes
+ * beyond ASCII around a value as blanks.
  */
 function credentialOf(authorization: string): string | undefined {
   const value = authorization.replaceAll(/^[\s\x80-\xff]+|[\s\x80-\xff]+$/g, '')
   return /^bearer +(.*)$/is.exec(value)?.[1]
 }
 
-/** Whether it is the good token, or another spelling of it: the last of 86 characters has bits to spare. */
-function isAccounts(token: string | undefined): boolean {
+/** Whether a token is the account's, or a spelling of it: the last of 86 characters has unused bits. */
+function isAccountToken(token: string | undefined): boolean {
   return token?.length === account.token.length && token.slice(0, -1) === account.token.slice(0, -1)
 }
 
 describe('the token of a user', () => {
-  it('opens nothing when any of its bytes is another', async () => {
+  it('is refused when any of its bytes is changed', async () => {
     const draw = fc.tuple(fc.boolean(), changes)
     await fuzz({ seed, runs: 13, draw }, async ([withScheme, by]) => {
       const authorization = withScheme
         ? changedText(`Bearer ${account.token}`, by)
         : `Bearer ${changedText(account.token, by)}`
       const sent = headerText(authorization)
-      if (!isAccounts(credentialOf(sent))) await expectRefused(sent)
+      if (!isAccountToken(credentialOf(sent))) await expectRefused(sent)
     })
   })
 
-  it('is refused or that of its owner, whatever the server’s own key has signed', async () => {
+  it('is refused or that of its owner, with any header and claims that the server’s key has signed', async () => {
     const draw = fc.record({
       where: fc.constantFrom('header', 'claims'),
       spoiling: spoilings,
@@ -105,17 +109,17 @@ describe('the token of a user', () => {
         where === 'header' ? signedToken(odd, good.claims, key) : signedToken(good.header, odd, key)
       if (token.length > 12_000) return
       const before = await headOf(agent)
-      for (const [method, path, body] of tries.slice(0, 3)) {
+      for (const [method, path, body] of requests.slice(0, 3)) {
         const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
         const answer = await rawAsk(server, { method, path, headers, ...(body !== undefined && { body }) })
         if (path === '/v1/auth/me' && answer.status === 200) expect(answer.body.user_id).toBe(account.userId)
       }
-      // What it tries to write is nobody's, so no policy allows it.
+      // The record to write has no owner, so no policy allows it.
       expect(await headOf(agent)).toEqual(before)
     })
   })
 
-  it('opens nothing when its parts are put together from anything', async () => {
+  it('is refused when it consists of random parts', async () => {
     const part = fc.oneof(
       oddText.map(encoded),
       jsonText.map(encoded),
@@ -134,7 +138,7 @@ describe('the token of a user', () => {
 })
 
 describe('an API key', () => {
-  it('opens nothing when any of its bytes is another', async () => {
+  it('is refused when any of its bytes is changed', async () => {
     const scoped = await scopedKey(server, ['admin:*'])
     const draw = fc.tuple(fc.constantFrom(scoped.key, server.rootKey), fc.boolean(), changes)
     await fuzz({ seed, runs: 13, draw }, async ([credential, withScheme, by]) => {
@@ -147,25 +151,25 @@ describe('an API key', () => {
   })
 })
 
-/** A secret that a request shows in its query or body, once or until it is replaced. */
-interface Shown {
+/** A secret in the query or body of a request. */
+interface RequestSecret {
   secret(): Promise<string>
   show(secret: string): ReturnType<typeof call>
-  /** What a wrong one is answered by. */
+  /** Answers to a wrong secret. */
   refusals: string[]
 }
 
 const inBody =
-  (path: string, body: (secret: string) => object): Shown['show'] =>
+  (path: string, body: (secret: string) => object): RequestSecret['show'] =>
   async (secret) => {
-    const answer = await ask(server, `POST /v1/auth/${path}`, { key: null, body: body(secret) })
+    const answer = await checkedCall(server, `POST /v1/auth/${path}`, { key: null, body: body(secret) })
     expectNoFailure(answer)
     return answer
   }
 
 const tokenOnly = (token: string) => ({ token })
 
-const shown: Record<string, Shown> = {
+const requestSecrets: Record<string, RequestSecret> = {
   'a refresh token': {
     secret: async () => account.refreshToken,
     show: inBody('refresh', (secret) => ({ refresh_token: secret })),
@@ -187,7 +191,7 @@ const shown: Record<string, Shown> = {
     refusals: ['400 invalid_token'],
   },
   'a ticket of a stream': {
-    secret: async () => (await ask(server, 'POST /v1/stream/tickets')).body.ticket,
+    secret: async () => (await checkedCall(server, 'POST /v1/stream/tickets')).body.ticket,
     show: (ticket) =>
       rawAsk(server, {
         method: 'GET',
@@ -198,25 +202,25 @@ const shown: Record<string, Shown> = {
   },
 }
 
-describe.each(Object.entries(shown))('%s', (_name, { secret, show, refusals }) => {
-  it('opens nothing when any of its bytes is another, and still works afterwards', async () => {
-    const own = await secret()
+describe.each(Object.entries(requestSecrets))('%s', (_name, { secret, show, refusals }) => {
+  it('is refused when any of its bytes is changed, and the right one still works afterwards', async () => {
+    const right = await secret()
     const draw = fc.oneof(changes, oddText)
     const before = await headOf('default')
     await fuzz({ seed, runs: 8, draw }, async (drawn: readonly Change[] | string) => {
-      const wrong = typeof drawn === 'string' ? drawn : changedText(own, drawn)
-      if (wrong === own) return
+      const wrong = typeof drawn === 'string' ? drawn : changedText(right, drawn)
+      if (wrong === right) return
       const { status, body } = await show(wrong)
-      // Of a lone surrogate not even the JSON is read.
+      // A lone surrogate makes the JSON invalid.
       expect([...refusals, '400 validation_failed']).toContain(`${status} ${body?.code}`)
     })
-    // Nothing was audited either: nobody was there.
+    // Wrong secrets belong to no account, so there is no audit record.
     expect(await headOf('default')).toEqual(before)
-    expect((await show(own)).status).toBe(200)
+    expect((await show(right)).status).toBe(200)
   })
 })
 
-it('has harmed nothing', async () => {
+it('the server still works after the test', async () => {
   expect((await call(server, 'GET /readyz')).status).toBe(200)
   expect(server.stderr()).toBe('')
 })

@@ -1,7 +1,7 @@
 import { fc } from '../support/fast-check.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { registerMany } from '../support/auth/accounts.js'
-import { ask, newAgent, scopedKey } from '../support/http/answers.js'
+import { checkedCall, newAgent, scopedKey } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { openStream, type TestEvent } from '../support/http/events.js'
 import { runSeed } from '../support/run-seed.js'
@@ -17,8 +17,8 @@ import { fill } from '../support/shard/imports.js'
 import type { TestAnswer, TestServer } from '../support/server/server.js'
 
 /*
- * Cursors that the server did not make, or made for something else: refused, or answered by rows that are there, in
- * their order, on pages that come to an end.
+ * Cursors that the server did not issue, or issued for another list: they are refused, or return existing
+ * rows in order on a finite number of pages.
  */
 
 const seed = runSeed('fuzz-cursors')
@@ -30,7 +30,7 @@ let server: TestServer
 interface Paged {
   /** The call for a page of `limit` rows. */
   page(limit: number, cursor: string | undefined): Promise<TestAnswer>
-  /** What tells rows apart, in order. */
+  /** Identifiers of the rows, in order. */
   rowsOf(answer: TestAnswer): string[]
 }
 
@@ -41,8 +41,8 @@ function paged(path: string, rowsOf: Paged['rowsOf']): Paged {
   return {
     rowsOf,
     page: (limit, cursor) => {
-      const given = cursor === undefined ? '' : `&${new URLSearchParams({ cursor })}`
-      return ask(server, `GET ${path}${path.includes('?') ? '&' : '?'}limit=${limit}${given}`)
+      const parameter = cursor === undefined ? '' : `&${new URLSearchParams({ cursor })}`
+      return checkedCall(server, `GET ${path}${path.includes('?') ? '&' : '?'}limit=${limit}${parameter}`)
     },
   }
 }
@@ -51,7 +51,7 @@ function queried(body: Record<string, unknown>): Paged {
   return {
     rowsOf: rowIds('records', 'record_id'),
     page: (limit, cursor) =>
-      ask(server, 'POST /v1/agents/paged/query', {
+      checkedCall(server, 'POST /v1/agents/paged/query', {
         body: { ...body, limit, ...(cursor !== undefined && { cursor }) },
       }),
   }
@@ -79,9 +79,9 @@ function edgeIds({ body }: TestAnswer): string[] {
 
 /** All rows of each route. */
 const whole = new Map<string, string[]>()
-/** Cursors that the server made, of all routes and of each. */
-const made: string[] = []
-const madeBy = new Map<Paged, string[]>()
+/** Cursors that the server issued, of all routes and by route. */
+const issued: string[] = []
+const issuedBy = new Map<Paged, string[]>()
 
 beforeAll(async () => {
   server = await startAuthServer({ env: { SERVICE_SHARDS: '2' } })
@@ -89,7 +89,7 @@ beforeAll(async () => {
   await newAgent(server, 'guarded', 'protected')
   const hashes = await fill(server, 'guarded', { from: 0, count: 6 })
   const { key } = await scopedKey(server, ['records:delete'])
-  for (const hash of hashes) await ask(server, `DELETE /v1/agents/guarded/records/${hash}`, { key })
+  for (const hash of hashes) await checkedCall(server, `DELETE /v1/agents/guarded/records/${hash}`, { key })
   await fill(server, 'paged', { from: 0, count: RECORDS })
   for (const [src, edge_type, dst] of [
     ['paged', 'knows', 'guarded'],
@@ -98,16 +98,16 @@ beforeAll(async () => {
     ['default', 'feeds', 'guarded'],
     ['guarded', 'feeds', 'guarded'],
   ]) {
-    await ask(server, 'POST /v1/graph/edges', { body: { src, dst, edge_type } })
+    await checkedCall(server, 'POST /v1/graph/edges', { body: { src, dst, edge_type } })
   }
   for (const id of ['acme', 'beta', 'gamma'])
-    await ask(server, 'POST /v1/organisms', { body: { organism_id: id, name: id } })
+    await checkedCall(server, 'POST /v1/organisms', { body: { organism_id: id, name: id } })
   await registerMany(server, ['a@example.org', 'b@example.org', 'c@example.org', 'dé@example.org'])
   for (const [name, route] of routes) whole.set(name, await allPages(name, route, 1))
 })
 afterAll(() => server.stop())
 
-/** The rows of all pages of `limit` rows, from a cursor on. Keeps the cursors. */
+/** The rows of all pages of `limit` rows. Stores the cursors. */
 async function allPages(name: string, route: Paged, limit: number): Promise<string[]> {
   const rows: string[] = []
   let cursor: string | undefined
@@ -117,8 +117,8 @@ async function allPages(name: string, route: Paged, limit: number): Promise<stri
     rows.push(...route.rowsOf(answer))
     cursor = answer.body.next_cursor ?? undefined
     if (cursor !== undefined) {
-      made.push(cursor)
-      madeBy.set(route, [...(madeBy.get(route) ?? []), cursor])
+      issued.push(cursor)
+      issuedBy.set(route, [...(issuedBy.get(route) ?? []), cursor])
     }
   } while (cursor !== undefined)
   expect(rows.length, name).toBeGreaterThan(1)
@@ -126,14 +126,14 @@ async function allPages(name: string, route: Paged, limit: number): Promise<stri
   return rows
 }
 
-/** Rows that are a stretch of all rows, or come in their order. */
+/** Expects that rows are some of all rows, in the same order. */
 function expectInOrder(rows: readonly string[], all: readonly string[]): void {
-  const places = rows.map((row) => all.indexOf(row))
-  expect(places).not.toContain(-1)
-  expect(places).toEqual([...new Set(places)].toSorted((left, right) => left - right))
+  const indexes = rows.map((row) => all.indexOf(row))
+  expect(indexes).not.toContain(-1)
+  expect(indexes).toEqual([...new Set(indexes)].toSorted((left, right) => left - right))
 }
 
-/** Packed as the server packs its own. */
+/** Random cursors in the encoding of the server. */
 const packed = fc
   .array(
     fc.oneof(
@@ -149,34 +149,34 @@ const packed = fc
   )
   .map((values) => Buffer.from(JSON.stringify(values)).toString('base64url'))
 
-/** One of those that the server made, as it is or changed. */
-const fromMade = fc
+/** A cursor that the server issued, unchanged or changed. */
+const fromIssued = fc
   .tuple(fc.nat(), fc.option(changes), fc.boolean())
-  .map(([place, by, inside]) => ({ place, by, inside }))
+  .map(([index, by, inside]) => ({ index, by, inside }))
 
 function cursorOf(
-  drawn: string | { place: number; by: Parameters<typeof changedText>[1] | null; inside: boolean },
+  drawn: string | { index: number; by: Parameters<typeof changedText>[1] | null; inside: boolean },
 ): string {
   if (typeof drawn === 'string') return drawn
-  const cursor = made[drawn.place % made.length] ?? ''
+  const cursor = issued[drawn.index % issued.length] ?? ''
   if (drawn.by === null) return cursor
   if (!drawn.inside) return changedText(cursor, drawn.by)
   const text = changedText(Buffer.from(cursor, 'base64url').toString(), drawn.by)
   return Buffer.from(text, 'latin1').toString('base64url')
 }
 
-const cursors = fc.oneof(packed, fromMade, oddText)
+const cursors = fc.oneof(packed, fromIssued, oddText)
 
-/** What stands in the place of one member of a cursor: of the kind that belongs there, but never made by the server. */
-const strangeNumbers = [-1, -2, -(2 ** 32), -(2 ** 53), 0.5, -0.5, 2 ** 53, 1e300]
+/** Numbers that the server never puts into a cursor. */
+const invalidNumbers = [-1, -2, -(2 ** 32), -(2 ** 53), 0.5, -0.5, 2 ** 53, 1e300]
 
-/** A cursor with another number in one place, for each of its numbers. */
-function strangeCursors(cursor: string): string[] {
+/** Cursors in which one number is replaced by an invalid one. */
+function invalidCursors(cursor: string): string[] {
   const members = membersOf(cursor)
-  return members.flatMap((member, place) =>
+  return members.flatMap((member, index) =>
     typeof member === 'number'
-      ? strangeNumbers.map((strange) =>
-          Buffer.from(JSON.stringify(members.with(place, strange))).toString('base64url'),
+      ? invalidNumbers.map((invalid) =>
+          Buffer.from(JSON.stringify(members.with(index, invalid))).toString('base64url'),
         )
       : [],
   )
@@ -189,7 +189,7 @@ function membersOf(cursor: string): unknown[] {
 }
 
 describe('a cursor of a page', () => {
-  it.each(routes)('is refused, or leads on to rows that are there: %s', async (name, route) => {
+  it.each(routes)('is refused, or returns existing rows: %s', async (name, route) => {
     const all = whole.get(name) ?? []
     const draw = fc.tuple(cursors, fc.integer({ min: 1, max: 60 }))
     await fuzz({ seed, runs: 10, draw }, async ([drawn, limit]) => {
@@ -211,12 +211,12 @@ describe('a cursor of a page', () => {
     })
   })
 
-  it.each(routes)('is refused with a number in it that no row has: %s', async (_name, route) => {
-    const cursor = madeBy.get(route)?.at(0)
+  it.each(routes)('is refused when it contains a number that no row has: %s', async (_name, route) => {
+    const cursor = issuedBy.get(route)?.at(0)
     if (cursor === undefined) throw new Error('Expected a second page')
-    for (const strange of strangeCursors(cursor)) {
-      const { status, body } = await route.page(10, strange)
-      expect([strange, status, body.code]).toEqual([strange, 400, 'validation_failed'])
+    for (const invalid of invalidCursors(cursor)) {
+      const { status, body } = await route.page(10, invalid)
+      expect([invalid, status, body.code]).toEqual([invalid, 400, 'validation_failed'])
     }
   })
 })
@@ -257,7 +257,7 @@ describe('a cursor of a stream', () => {
   )
   const streams = ['/v1/agents/paged/stream', '/v1/stream', '/v1/stream?agents=paged,guarded']
 
-  it('is refused, or replays records that are there, each once and in order', async () => {
+  it('is refused, or replays existing records, each once and in order', async () => {
     const draw = fc.record({
       path: fc.constantFrom(...streams),
       lastEventId: fc.option(ids),
@@ -284,16 +284,16 @@ describe('a cursor of a stream', () => {
   })
 })
 
-/** How a stream is opened. */
+/** How to open a stream. */
 interface Opening {
   path: string
   lastEventId: string | null
-  /** Whether the cursor stands in the query, in place of its header. */
+  /** Whether the cursor is in the query instead of the header. */
   inQuery: boolean
   since: string | null
 }
 
-/** What a stream tells until it has caught up; undefined when it is refused. */
+/** The records of a stream until it has caught up; undefined if it is refused. */
 async function replay({
   path,
   lastEventId,

@@ -2,15 +2,14 @@ import { gzipSync } from 'node:zlib'
 import { fc } from '../support/fast-check.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
-import { ask, newAgent } from '../support/http/answers.js'
+import { checkedCall, newAgent } from '../support/http/answers.js'
 import { runSeed } from '../support/run-seed.js'
 import { changed, changes, expectNoFailure, fuzz } from '../support/faults/fuzzing.js'
 import { exportOf, fill, importTo, linesOf, sharedSeed } from '../support/shard/imports.js'
 import { call, startServer, type TestServer } from '../support/server/server.js'
 
 /*
- * Exports that were changed somewhere: no change is taken in, and none of them keeps the true strand from being taken in
- * afterwards.
+ * Changed exports: no change is imported, and the unchanged export can be imported afterwards.
  */
 
 const seed = runSeed('fuzz-import')
@@ -18,7 +17,7 @@ const STRANDS = 12
 
 let source: TestServer
 let target: TestServer
-/** What was changed before was taken in as far as it is true, so each case has a strand of its own. */
+/** A separate strand for each case, because the unchanged beginning of a changed export is imported. */
 const exported: { agent: string; text: string }[] = []
 
 beforeAll(async () => {
@@ -29,8 +28,8 @@ beforeAll(async () => {
     await newAgent(source, agent)
     const [first = '', second = ''] = await fill(source, agent, { from: 0, count: 3 })
     await fill(source, agent, { from: 3, count: 4, query: '?signing=group' })
-    await ask(source, `DELETE /v1/agents/${agent}/records/${first}`)
-    await ask(source, `POST /v1/agents/${agent}/records/${second}/erase`)
+    await checkedCall(source, `DELETE /v1/agents/${agent}/records/${first}`)
+    await checkedCall(source, `POST /v1/agents/${agent}/records/${second}/erase`)
     exported.push({ agent, text: await exportOf(source, agent) })
   }
 })
@@ -39,7 +38,7 @@ afterAll(async () => {
   await target.stop()
 })
 
-/** The agent that a changed manifest names; undefined where it cannot be read. */
+/** The agent in a changed manifest; undefined if it cannot be parsed. */
 function namedIn(sent: Uint8Array): unknown {
   try {
     return JSON.parse(Buffer.from(sent).toString().split('\n')[0] ?? '').agent
@@ -53,8 +52,8 @@ function recordsOf(text: string): string[] {
   return linesOf(text).slice(1, -1)
 }
 
-/** What the target has of a strand is a beginning of it. */
-async function expectTrue(agent: string, text: string): Promise<void> {
+/** Expects that the target has a prefix of the strand. */
+async function expectPrefix(agent: string, text: string): Promise<void> {
   const answer = await call(target, `GET /v1/strand/export?agent=${agent}`)
   if (answer.status === 404) return
   expect(answer.status, answer.text).toBe(200)
@@ -63,7 +62,7 @@ async function expectTrue(agent: string, text: string): Promise<void> {
 }
 
 describe('an import', () => {
-  it('accepts nothing false from changed bytes, and the true export after it', async () => {
+  it('accepts no change in the bytes of an export, and accepts the unchanged export afterwards', async () => {
     let next = 0
     const draw = fc.record({ by: changes, gzip: fc.boolean(), inGzip: fc.boolean() })
     const runs = Math.ceil(STRANDS / 4)
@@ -74,9 +73,9 @@ describe('an import', () => {
       const sent = gzip ? (inGzip ? changed(gzipSync(bytes), by) : gzipSync(bytes)) : bytes
       const answer = await importTo(target, sent, gzip ? { headers: { 'content-encoding': 'gzip' } } : {})
       expectNoFailure(answer)
-      await expectTrue(agent, text)
+      await expectPrefix(agent, text)
       const named = namedIn(bytes)
-      // Under another name the strand may be taken in: its key is what it is known by.
+      // With another name the strand may be imported, because it is identified by its key.
       if (answer.status < 400 && named !== agent) return
       const again = await importTo(target, text)
       if (named !== agent && again.status === 409) return
@@ -87,18 +86,18 @@ describe('an import', () => {
     })
   })
 
-  it('accepts nothing false from lines in another order, left out, or doubled', async () => {
+  it('accepts no change when lines are reordered, removed or doubled', async () => {
     const { agent, text } = exported[0] ?? { agent: '', text: '' }
     const lines = linesOf(text)
     const draw = fc.array(fc.constantFrom(...lines), { maxLength: lines.length + 2 })
     await fuzz({ seed, runs: 15, draw }, async (drawn) => {
       const answer = await importTo(target, drawn.map((line) => `${line}\n`).join(''))
       expectNoFailure(answer)
-      await expectTrue(agent, text)
+      await expectPrefix(agent, text)
     })
   })
 
-  it('is refused when it is no export', async () => {
+  it('is refused when it is not an export', async () => {
     const draw = fc.oneof(
       fc.uint8Array({ maxLength: 2_000 }),
       fc.json().map((text) => Buffer.from(`${text}\n`)),
@@ -111,7 +110,7 @@ describe('an import', () => {
     })
   })
 
-  it('has harmed nothing', async () => {
+  it('leaves the server working', async () => {
     expect((await call(target, 'GET /readyz')).status).toBe(200)
     expect(target.stderr()).toBe('')
   })

@@ -1,13 +1,13 @@
 import { deflateSync, gzipSync } from 'node:zlib'
 import { fc } from '../support/fast-check.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ask, newAgent } from '../support/http/answers.js'
+import { checkedCall, newAgent } from '../support/http/answers.js'
 import { runSeed } from '../support/run-seed.js'
 import { changed, changes, expectNoFailure, fuzz } from '../support/faults/fuzzing.js'
 import { jsonText, spoiled, spoilings } from '../support/faults/odd-json.js'
 import { call, startServer, type TestAnswer, type TestServer } from '../support/server/server.js'
 
-/* Ingest streams of any bytes: the summary tells of every line, and what was accepted is what the lines say. */
+/* Ingest streams of random bytes: the summary covers every line, and the accepted records match the lines. */
 
 const seed = runSeed('fuzz-ingest')
 
@@ -20,10 +20,10 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 async function headOf(agent: string): Promise<{ seq: number; chain_head: string }> {
-  return (await ask(server, `GET /v1/agents/${agent}/head`)).body
+  return (await checkedCall(server, `GET /v1/agents/${agent}/head`)).body
 }
 
-/** How the bytes of a stream are packed; undefined where nobody can unpack them. */
+/** Valid encodings of a stream. */
 const packings: Record<string, (bytes: Uint8Array) => { sent: Uint8Array; gzip: boolean }> = {
   plain: (sent) => ({ sent, gzip: false }),
   gzip: (bytes) => ({ sent: gzipSync(bytes), gzip: true }),
@@ -36,7 +36,8 @@ const packings: Record<string, (bytes: Uint8Array) => { sent: Uint8Array; gzip: 
   },
 }
 
-const spoiltPackings: Record<string, (bytes: Uint8Array) => { sent: Uint8Array; gzip: boolean }> = {
+/** Invalid encodings of a stream. */
+const invalidPackings: Record<string, (bytes: Uint8Array) => { sent: Uint8Array; gzip: boolean }> = {
   cut: (bytes) => ({ sent: gzipSync(bytes).subarray(0, -9), gzip: true }),
   notGzip: (sent) => ({ sent, gzip: true }),
   deflate: (bytes) => ({ sent: deflateSync(bytes), gzip: true }),
@@ -98,7 +99,7 @@ function send(
   { sent, gzip }: { sent: Uint8Array; gzip: boolean },
   drawn: Drawn,
 ): Promise<TestAnswer> {
-  return ask(server, `POST ${path}?${new URLSearchParams(drawn.query)}`, {
+  return checkedCall(server, `POST ${path}?${new URLSearchParams(drawn.query)}`, {
     raw: sent,
     headers: { 'content-type': 'application/x-ndjson', ...(gzip && { 'content-encoding': 'gzip' }) },
   })
@@ -115,7 +116,7 @@ function linesOf(bytes: Uint8Array): Map<number, string> {
   )
 }
 
-/** What the platform reads, with negative zero as zero (RFC 8785). */
+/** The value that JSON.parse returns, with negative zero as zero (RFC 8785). */
 function valueOf(latin1: string): unknown {
   return JSON.parse(JSON.stringify(JSON.parse(Buffer.from(latin1, 'latin1').toString())))
 }
@@ -123,14 +124,14 @@ function valueOf(latin1: string): unknown {
 /** The payloads of an agent's newest records, oldest first. */
 async function newest(agent: string, count: number): Promise<unknown[]> {
   if (count === 0) return []
-  const { body } = await ask(server, `POST /v1/agents/${agent}/query`, {
+  const { body } = await checkedCall(server, `POST /v1/agents/${agent}/query`, {
     body: { type: 'latest', limit: count },
   })
   return body.records.toReversed().map(({ payload }: { payload: unknown }) => payload)
 }
 
-/** Holds a summary to the lines, and the strand to both. */
-async function expectTold(answer: TestAnswer, bytes: Uint8Array, before: { seq: number }): Promise<void> {
+/** Checks the summary against the lines, and the strand against both. */
+async function expectSummary(answer: TestAnswer, bytes: Uint8Array, before: { seq: number }): Promise<void> {
   const lines = linesOf(bytes)
   const { accepted, rejected, errors } = answer.body
   expect(accepted + rejected).toBe(lines.size)
@@ -151,20 +152,20 @@ function marked(good: string): Drawn[] {
 }
 
 describe('a stream of lines to one agent', () => {
-  it('is told of line by line, whatever the lines are', async () => {
+  it('has a correct summary, with any lines', async () => {
     const draw = fc.tuple(
       streams(line),
       fc.constantFrom(...Object.keys(packings)),
       fc.option(changes, { freq: 4 }),
     )
-    const sound = {
+    const valid = {
       lines: Array.from({ length: 101 }, (_none, n) => JSON.stringify({ n })),
       feed: '\n',
       ended: true,
       query: { on_error: 'skip', signing: 'record' },
     }
     const examples = Object.keys(packings).flatMap((packing) =>
-      [sound, ...marked('{}')].map((drawn): [Drawn, string, null] => [drawn, packing, null]),
+      [valid, ...marked('{}')].map((drawn): [Drawn, string, null] => [drawn, packing, null]),
     )
     let accepted = 0
     const runs = 100
@@ -176,21 +177,21 @@ describe('a stream of lines to one agent', () => {
       expectNoFailure(answer)
       if (answer.status === 200) {
         accepted += answer.body.accepted
-        await expectTold(answer, bytes, before)
+        await expectSummary(answer, bytes, before)
         return
       }
       if (drawn.query.on_error === 'skip') expect(answer.body.code).toBe('ingest_rejected')
       expect(answer.body.accepted ?? 0).toBe(0)
       expect((await headOf('fuzzed')).seq).toBe(before.seq)
     })
-    // By the examples, which are whole.
+    // The examples are valid.
     expect(accepted).toBeGreaterThan(100)
   })
 
-  it('is refused when it is not what its encoding says, and the answer reports what was written of it', async () => {
-    const draw = fc.tuple(streams(line), fc.constantFrom(...Object.keys(spoiltPackings)))
+  it('is refused when it does not match its encoding, and the answer has the number of written lines', async () => {
+    const draw = fc.tuple(streams(line), fc.constantFrom(...Object.keys(invalidPackings)))
     await fuzz({ seed, runs: 15, draw }, async ([drawn, packing]) => {
-      const packed = spoiltPackings[packing]?.(bytesOf(drawn)) ?? { sent: bytesOf(drawn), gzip: true }
+      const packed = invalidPackings[packing]?.(bytesOf(drawn)) ?? { sent: bytesOf(drawn), gzip: true }
       const before = await headOf('fuzzed')
       const answer = await send('/v1/ingest/fuzzed', packed, drawn)
       expectNoFailure(answer)
@@ -200,7 +201,7 @@ describe('a stream of lines to one agent', () => {
     })
   })
 
-  it('is refused, or reported correctly, when its compressed bytes are changed in any place', async () => {
+  it('is refused or has a correct summary when any of its compressed bytes are changed', async () => {
     const draw = fc.tuple(streams(line), changes)
     await fuzz({ seed, runs: 15, draw }, async ([drawn, by]) => {
       const before = await headOf('fuzzed')
@@ -217,7 +218,7 @@ describe('a stream of lines to one agent', () => {
 })
 
 describe('a stream of lines to many agents', () => {
-  it('is told of line by line, whatever the lines are', async () => {
+  it('has a correct summary, with any lines', async () => {
     const draw = fc.tuple(streams(addressed), fc.option(changes, { freq: 4 }))
     const examples = marked('{"agent":"other","data":{}}').map((drawn): [Drawn, null] => [drawn, null])
     await fuzz({ seed, runs: 20, draw, examples }, async ([drawn, by]) => {
@@ -234,13 +235,13 @@ describe('a stream of lines to many agents', () => {
         return
       }
       expect(answer.body.accepted + answer.body.rejected).toBe(linesOf(bytes).size)
-      // The others, where a changed line has made any, begin with their genesis.
+      // A changed line may have written to another agent, which is not counted here.
       expect(grown).toBeLessThanOrEqual(answer.body.accepted)
     })
   })
 })
 
-it('has harmed nothing', async () => {
+it('the server still works after the test', async () => {
   expect((await call(server, 'GET /readyz')).status).toBe(200)
   expect(server.stderr()).toBe('')
 })

@@ -2,7 +2,7 @@ import { fc } from '../support/fast-check.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { register, usualPassword } from '../support/auth/accounts.js'
-import { ask, newAgent } from '../support/http/answers.js'
+import { checkedCall, newAgent } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { runSeed } from '../support/run-seed.js'
 import { changed, changes, expectNoFailure, fuzz } from '../support/faults/fuzzing.js'
@@ -25,26 +25,27 @@ beforeAll(async () => {
   })
   await newAgent(server, 'fuzzed')
   await newAgent(server, 'other')
-  await ask(server, 'POST /v1/organisms', { body: { organism_id: 'acme', name: 'Acme' } })
-  target = (await ask(server, 'POST /v1/agents/fuzzed/records', { body: { data: { n: 0 } } })).body.record_id
+  await checkedCall(server, 'POST /v1/organisms', { body: { organism_id: 'acme', name: 'Acme' } })
+  target = (await checkedCall(server, 'POST /v1/agents/fuzzed/records', { body: { data: { n: 0 } } })).body
+    .record_id
   token = (await register(server, 'ann@example.org')).token
 })
 afterAll(() => server.stop())
 
 async function headOf(agent: string): Promise<unknown> {
-  return (await ask(server, `GET /v1/agents/${agent}/head`)).body
+  return (await checkedCall(server, `GET /v1/agents/${agent}/head`)).body
 }
 
-/** Sends `raw`; whoever refuses it has written nothing, and nobody fails. */
+/** Sends `raw`. Expects no server error, and no record if the request is refused. */
 async function sent(route: string, raw: string | Uint8Array, key?: string): Promise<TestAnswer> {
   const before = await headOf('fuzzed')
-  const answer = await ask(server, route, { raw, ...(key !== undefined && { key }) })
+  const answer = await checkedCall(server, route, { raw, ...(key !== undefined && { key }) })
   expectNoFailure(answer)
   if (answer.status >= 400) expect(await headOf('fuzzed'), answer.text).toEqual(before)
   return answer
 }
 
-/** What the platform makes of the bytes; undefined where it makes nothing of them. */
+/** The result of JSON.parse; undefined if the bytes are invalid. */
 function parsed(bytes: Uint8Array): { value: unknown } | undefined {
   try {
     return { value: JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)) }
@@ -53,17 +54,17 @@ function parsed(bytes: Uint8Array): { value: unknown } | undefined {
   }
 }
 
-/** Negative zero is written as zero (RFC 8785). */
+/** Replaces negative zero by zero, as the canonical form does (RFC 8785). */
 function withoutNegativeZero(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value))
 }
 
-/** Sends a record; it is refused, or is what the platform reads too. */
+/** Sends a record. Expects that it is refused, or stored with the value that JSON.parse returns. */
 async function record(raw: Uint8Array): Promise<TestAnswer> {
   const answer = await sent('POST /v1/agents/fuzzed/records', raw)
   if (answer.status >= 400) return answer
   expect(answer.status).toBe(201)
-  const read = await ask(server, `GET /v1/agents/fuzzed/records/${answer.body.record_id}`)
+  const read = await checkedCall(server, `GET /v1/agents/fuzzed/records/${answer.body.record_id}`)
   expect({ data: read.body.payload }).toEqual({
     data: withoutNegativeZero(Object(parsed(raw)?.value)['data']),
   })
@@ -71,9 +72,9 @@ async function record(raw: Uint8Array): Promise<TestAnswer> {
 }
 
 describe('the body of a record', () => {
-  it('is refused, or read as everybody reads it', async () => {
+  it('is refused, or stored with the value that JSON.parse returns', async () => {
     const statuses = new Set<number>()
-    // A record is an object: what is drawn stands in one as often as it stands alone.
+    // A record must be an object, so half of the values are put into one.
     const draw = fc.tuple(jsonText, fc.boolean(), fc.option(changes, { freq: 4 }))
     await fuzz({ seed, runs: 63, draw }, async ([text, alone, by]) => {
       const body = Buffer.from(alone ? `{"data":${text}}` : `{"data":{"drawn":${text}}}`)
@@ -82,7 +83,7 @@ describe('the body of a record', () => {
     expect([...statuses]).toEqual(expect.arrayContaining([201, 400]))
   })
 
-  it('is taken where nothing is wrong with it', async () => {
+  it('is accepted when it is valid', async () => {
     const draw = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 8 })).filter(isUnambiguous)
     await fuzz({ seed, runs: 25, draw }, async (data) => {
       const answer = await record(Buffer.from(JSON.stringify({ data })))
@@ -90,7 +91,7 @@ describe('the body of a record', () => {
     })
   })
 
-  it('is refused where one thing is wrong with it, wherever that is', async () => {
+  it('is refused when any value in it is invalid', async () => {
     const draw = fc.tuple(
       fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 8 }), { minKeys: 1 }).filter(isUnambiguous),
       fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }),
@@ -103,7 +104,7 @@ describe('the body of a record', () => {
   })
 })
 
-/** Values that are refused wherever they stand in a body (docs/FORMAT.md, Body). */
+/** Values that are refused at any position in a body (docs/FORMAT.md, Body). */
 const refusedValues = [
   '{"a":1,"a":1}',
   '{"a":1,"b":{},"\\u0061":2}',
@@ -125,12 +126,15 @@ const refusedValues = [
   `${'['.repeat(64)}${']'.repeat(64)}`,
 ]
 
-/** Whether a value has nothing of what is refused (docs/FORMAT.md, Body): big integers, `__proto__`, NUL in keys. */
+/**
+ * Whether a value contains nothing that is refused (docs/FORMAT.md, Body): big integers, `__proto__`, NUL in
+ * keys.
+ */
 function isUnambiguous(value: object): boolean {
   return !/(?<![.\d])\d{16,}(?![.\deE])|__proto__|\\u0000/.test(JSON.stringify(value))
 }
 
-/** Good bodies of the routes that take one; each is spoiled in one place. */
+/** Valid bodies of the routes that accept one. The test changes one value in each. */
 const bodies: [route: string, body: () => unknown][] = [
   ['POST /v1/agents/fuzzed/records', () => ({ data: { a: [1, { b: 'c' }] }, type: 'reading' })],
   ['POST /v1/collections/fuzzed/records', () => ({ data: { a: 1 }, type: 'reading' })],
@@ -179,7 +183,7 @@ const bodies: [route: string, body: () => unknown][] = [
   ['POST /v1/organisms/acme/agents', () => ({ name: 'two', zone: 'governed' })],
 ]
 
-/** The same of routes that anyone may call, or a user. */
+/** Valid bodies of routes for users or without a credential. */
 const authBodies: [route: string, body: unknown][] = [
   ['POST /v1/auth/register', { email: 'bob@example.org', password: usualPassword }],
   ['POST /v1/auth/login', { email: 'ann@example.org', password: 'a wrong guess' }],
@@ -199,7 +203,7 @@ const authBodies: [route: string, body: unknown][] = [
 ]
 
 describe('the body of any other route', () => {
-  it('is refused by a code that the route documents, or taken', async () => {
+  it('is accepted, or refused with a documented code', async () => {
     const draw = fc.tuple(fc.constantFrom(...bodies), spoilings, fc.option(changes, { freq: 8 }))
     await fuzz({ seed, runs: 100, draw }, async ([[route, body], how, by]) => {
       const raw = Buffer.from(spoiled(body(), how))
@@ -207,7 +211,7 @@ describe('the body of any other route', () => {
     })
   })
 
-  it('is refused by a code that the route documents, or taken, on routes of sign-in too', async () => {
+  it('is accepted, or refused with a documented code, on routes of sign-in', async () => {
     const draw = fc.tuple(fc.constantFrom(...authBodies), spoilings, fc.option(changes, { freq: 8 }))
     await fuzz({ seed, runs: 38, draw }, async ([[route, body], how, by]) => {
       const raw = Buffer.from(spoiled(body, how))
@@ -216,8 +220,8 @@ describe('the body of any other route', () => {
   })
 })
 
-describe('after all of it', () => {
-  it('the server serves, and its strand verifies', async () => {
+describe('after these tests', () => {
+  it('the server still works, and its strand verifies', async () => {
     expect((await call(server, 'GET /readyz')).status).toBe(200)
     const exported = await call(server, 'GET /v1/strand/export?agent=fuzzed')
     expect(await verifyExport(exported.text.trimEnd().split('\n'))).toMatchObject({ ok: true })

@@ -2,7 +2,7 @@ import { fc } from '../support/fast-check.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { allRoutes } from '../../src/front/routes/routes.js'
 import { register } from '../support/auth/accounts.js'
-import { ask, newAgent } from '../support/http/answers.js'
+import { checkedCall, newAgent } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { runSeed } from '../support/run-seed.js'
 import { expectNoFailure, fuzz, headerText, oddText, rawAsk, rawCall } from '../support/faults/fuzzing.js'
@@ -11,15 +11,15 @@ import { newOrganism } from '../support/auth/organisms.js'
 import { call, type TestServer } from '../support/server/server.js'
 
 /*
- * Paths, queries and headers of every route: whatever stands in them, the answer is one that the route documents.
+ * Random paths, queries and headers for every route: each answer is one that the route documents.
  */
 
 const seed = runSeed('fuzz-requests')
 
 let server: TestServer
 let token = ''
-/** What is good in some place: names and hashes that are there. */
-const good: string[] = ['fuzzed', 'default', 'acme', 'acme::one', 'ann@example.org', 'github', 'knows']
+/** Names and hashes that exist. */
+const existing: string[] = ['fuzzed', 'default', 'acme', 'acme::one', 'ann@example.org', 'github', 'knows']
 
 beforeAll(async () => {
   server = await startAuthServer({
@@ -27,13 +27,15 @@ beforeAll(async () => {
   })
   await newAgent(server, 'fuzzed')
   await newOrganism(server, 'acme', { agents: ['one'] })
-  good.push(...(await fill(server, 'fuzzed', { from: 0, count: 5 })))
-  await ask(server, 'POST /v1/graph/edges', { body: { src: 'fuzzed', dst: 'default', edge_type: 'knows' } })
+  existing.push(...(await fill(server, 'fuzzed', { from: 0, count: 5 })))
+  await checkedCall(server, 'POST /v1/graph/edges', {
+    body: { src: 'fuzzed', dst: 'default', edge_type: 'knows' },
+  })
   token = (await register(server, 'ann@example.org')).token
 })
 afterAll(() => server.stop())
 
-/** A place in `good`, or a text of any kind. */
+/** An index in `existing`, or any text. */
 type Drawn = number | string
 
 const drawn: fc.Arbitrary<Drawn> = fc.oneof(
@@ -59,10 +61,10 @@ const drawn: fc.Arbitrary<Drawn> = fc.oneof(
 )
 
 function textOf(value: Drawn): string {
-  return typeof value === 'string' ? value : (good[value % good.length] ?? '')
+  return typeof value === 'string' ? value : (existing[value % existing.length] ?? '')
 }
 
-/** Ways to write a text in a path or a query. A target has no blanks or control characters by itself. */
+/** Encodings of a text in a path or a query. A request target contains no blanks or control characters. */
 const spellings: Record<string, (text: string) => string> = {
   usual: (text) => new URLSearchParams({ '': text }).toString().slice(1).replaceAll('+', '%20'),
   plus: (text) => new URLSearchParams({ '': text }).toString().slice(1),
@@ -148,7 +150,7 @@ const bodies = fc.constantFrom(
   'null',
 )
 
-/** By method and path. */
+/** All routes by method and path. */
 const routes = new Map(
   allRoutes('default').map((route) => {
     const method = route.method === 'del' ? 'DELETE' : route.method.toUpperCase()
@@ -181,33 +183,33 @@ const requests = fc.constantFrom(...routes.keys()).chain((route) =>
 
 type Request = typeof requests extends fc.Arbitrary<infer R> ? R : never
 
-/** A request to the agent `place`, with nothing odd in it. */
-function plain(route: string, place: string, changes: Partial<Request> = {}): Request {
-  const parameters = Array.from({ length: 4 }, (): [Drawn, string] => [place, 'usual'])
+/** A usual request to an agent. */
+function plain(route: string, agent: string, changes: Partial<Request> = {}): Request {
+  const parameters = Array.from({ length: 4 }, (): [Drawn, string] => [agent, 'usual'])
   return { route, parameters, query: [], headers: {}, credential: 'root', body: undefined, ...changes }
 }
 
-/** One request for each status that there has to be an answer of: chance alone may draw none that writes anything. */
+/** One request for each status that must occur, because random requests may never write anything. */
 const examples = new Map([
   [200, plain('GET /v1/agents/:agent/head', 'fuzzed')],
   [201, plain('POST /v1/collections/:name/records', 'fuzzed', { body: '{"data":{"n":1}}' })],
   [400, plain('POST /v1/collections/:name/records', 'fuzzed', { body: 'null' })],
   [401, plain('GET /v1/agents/:agent/head', 'fuzzed', { credential: 'nonsense' })],
   [403, plain('GET /v1/agents/:agent/head', 'fuzzed', { credential: 'user' })],
-  [404, plain('GET /v1/agents/:agent/head', 'nobody')],
+  [404, plain('GET /v1/agents/:agent/head', 'unknown')],
 ])
 
-/** Long answers are compressed for who asks. */
+/** Long answers are compressed on request. */
 const compressed = ['br', 'gzip'].map((coding) =>
   plain('GET /openapi.json', 'fuzzed', { headers: { 'accept-encoding': coding } }),
 )
 
 async function headOf(agent: string): Promise<unknown> {
-  return (await ask(server, `GET /v1/agents/${agent}/head`)).body
+  return (await checkedCall(server, `GET /v1/agents/${agent}/head`)).body
 }
 
 describe('a request', () => {
-  it('gets an answer that its route documents, with anything in its path, query and headers', async () => {
+  it('gets an answer that its route documents, with any path, query and headers', async () => {
     const statuses = new Map<number, number>()
     const fuzzing = {
       seed,
@@ -217,10 +219,10 @@ describe('a request', () => {
     }
     await fuzz(fuzzing, async (request) => {
       const [method = '', pattern = ''] = request.route.split(' ')
-      let place = 0
+      let parameter = 0
       const path = pattern.replaceAll(
         /:[a-z_]+/g,
-        () => spell(request.parameters[place++] ?? [0, 'usual']) || '-',
+        () => spell(request.parameters[parameter++] ?? [0, 'usual']) || '-',
       )
       const query = request.query.map(([name, value]) => `${name}=${spell(value)}`).join('&')
       const before = method === 'GET' ? undefined : await headOf('fuzzed')
@@ -244,7 +246,7 @@ describe('a request', () => {
     }
   })
 
-  it('is answered, and never by a failure, on any path and by any method', async () => {
+  it('gets an answer without a server error, with any path and method', async () => {
     const part = fc.oneof(
       spelled.map(spell),
       fc.constantFrom('v1', 'agents', 'auth', '..', '.', '%2e%2e', '', '*', ';', 'docs', 'organisms'),
@@ -262,7 +264,7 @@ describe('a request', () => {
     })
   })
 
-  it('has harmed nothing', async () => {
+  it('leaves the server working', async () => {
     expect((await call(server, 'GET /readyz')).status).toBe(200)
     expect(server.stderr()).toBe('')
   })

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { ask } from '../support/http/answers.js'
+import { checkedCall } from '../support/http/answers.js'
 import { addEdge, edgesOf, makeAgents, removeEdge } from '../support/shard/graph.js'
 import { startServer, type TestAnswer, type TestCall, type TestServer } from '../support/server/server.js'
 
@@ -17,11 +17,11 @@ beforeEach(async () => {
 })
 afterEach(() => server.stop())
 
-/** What every answer has said of an edge so far, and whether its last change got none. */
+/** The acknowledged state of an edge. */
 interface Known {
   link: readonly [src: string, dst: string, edgeType: string]
   weight: number | undefined
-  /** What it may be as well: its change was under way when the server was killed. */
+  /** Another possible state, if a change was in progress when the server was killed. */
   maybe?: { weight: number | undefined }
 }
 
@@ -29,10 +29,10 @@ const known: Known[] = names.flatMap((src) =>
   names.flatMap((dst) => types.map((type): Known => ({ link: [src, dst, type], weight: undefined }))),
 )
 
-/** Changes one edge after the other, each its own, until the server is gone. */
-async function write(own: readonly Known[], answered: () => void): Promise<void> {
+/** Changes the given edges, one after another, until the server is killed. */
+async function write(edges: readonly Known[], answered: () => void): Promise<void> {
   for (let weight = 1; ; weight++) {
-    for (const edge of own) {
+    for (const edge of edges) {
       const [src, dst, type] = edge.link
       const next = weight % 3 === 0 ? undefined : weight
       const change =
@@ -52,7 +52,7 @@ async function write(own: readonly Known[], answered: () => void): Promise<void>
   }
 }
 
-/** The edges that the records of all strands lead to. */
+/** The edges that result from the records of all strands. */
 async function replayed(): Promise<string[]> {
   const edges = new Map<string, number>()
   for (const agent of names) {
@@ -60,11 +60,11 @@ async function replayed(): Promise<string[]> {
     let cursor: string | null = null
     do {
       const request: TestCall = { body: { ...body, ...(cursor !== null && { cursor }) } }
-      const { body: page }: TestAnswer = await ask(server, `POST /v1/agents/${agent}/query`, request)
+      const { body: page }: TestAnswer = await checkedCall(server, `POST /v1/agents/${agent}/query`, request)
       for (const { type, payload } of page.records) {
         const name = `${payload.src} ${payload.edge_type} ${payload.dst}`
         if (type === 'edge/add') edges.set(name, payload.weight)
-        else expect(edges.delete(name), `${name} was there to be removed`).toBe(true)
+        else expect(edges.delete(name), `${name} existed when it was removed`).toBe(true)
       }
       cursor = page.next_cursor
     } while (cursor !== null)
@@ -78,20 +78,20 @@ async function all(direction: string): Promise<string[]> {
   return found.sort()
 }
 
-it('leaves each edge in both indexes or in neither, as its strand says, and loses none that was answered', async () => {
+it('a crash leaves each edge in both tables or in neither, matches the strands, and loses no acknowledged change', async () => {
   for (let round = 1; round <= ROUNDS; round++) {
     let answers = 0
     const writing: Promise<void>[] = []
-    const gone = new Promise<void>((resolve) => {
+    const killed = new Promise<void>((resolve) => {
       const answered = () => {
         if (++answers === round * 60) resolve(server.halt('SIGKILL').then(() => undefined))
       }
       for (let writer = 0; writer < WRITERS; writer++) {
-        const own = known.filter((_edge, place) => place % WRITERS === writer)
-        writing.push(write(own, answered))
+        const edges = known.filter((_edge, index) => index % WRITERS === writer)
+        writing.push(write(edges, answered))
       }
     })
-    await gone
+    await killed
     await Promise.all(writing)
     server = await startServer({ dataDir: server.dataDir, env })
     const outbound = await all('out')

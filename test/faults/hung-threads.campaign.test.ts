@@ -12,14 +12,14 @@ import { leftOut } from '../support/faults/rounds.js'
 import { metricsNow } from '../support/http/metrics.js'
 import { call, startServer, type TestAnswer, type TestServer } from '../support/server/server.js'
 
-/** Agents of different shards. */
+/** Agents in different shards. */
 const [hung, other] = ['apple', 'pear'] as const
 
 let directory: string
 let server: TestServer
 let nodeOptions: string[]
 
-/** Where the thread hangs from now on, or nowhere. */
+/** Makes the thread hang at a point, or stops that. */
 function hangAt(place: 'decision' | 'transaction' | 'kernel' | undefined): void {
   if (place === undefined) rmSync(join(directory, 'hang'))
   else writeFileSync(join(directory, 'hang'), `${place} ${shardOf(hung, 2)}`)
@@ -31,12 +31,12 @@ function settings(): Record<string, string> {
     TEST_HANG_PIPE: join(directory, 'pipe'),
     SERVICE_SHARDS: '2',
     SERVICE_SHARD_SILENCE_SECS: '2',
-    // No command but those of the test.
+    // Only the test sends commands.
     SERVICE_LOG_INTERVAL_SECS: '0',
   }
 }
 
-/** Whether processes can have numbers of their own here. */
+/** Whether PID namespaces are available. */
 function hasNamespaces(): boolean {
   return spawnSync('unshare', ['--pid', '--fork', 'true']).status === 0
 }
@@ -69,12 +69,12 @@ function write(agent: string, n: number): Promise<TestAnswer> {
   })
 }
 
-/** Writes under one key until it is answered. */
+/** Repeats a write with one idempotency key until it succeeds. */
 async function writeSurely(agent: string, n: number): Promise<void> {
   await eventually(async () => (await write(agent, n)).status === 201)
 }
 
-/** The numbers on the strand, which verifies. */
+/** The numbers on the strand, after verifying it. */
 async function numbersOn(agent: string): Promise<number[]> {
   const { text } = await call(server, `GET /v1/strand/export?agent=${agent}`)
   const lines = text.trimEnd().split('\n')
@@ -92,20 +92,20 @@ async function metric(name: string): Promise<number[]> {
   )
 }
 
-function logged(text: string): number {
+function timesLogged(text: string): number {
   return server.stderr().split(text).length - 1
 }
 
 const lastLine = 'a shard needs a new process: this one ends itself'
 
 describe('a shard thread that hangs', { timeout: 180_000 }, () => {
-  it('is ended, its callers are told that the outcome is unknown, and another one serves', async () => {
+  it('is ended and replaced, and its callers get outcome_unknown', async () => {
     await start()
     await write(hung, 0)
     await write(other, 0)
     hangAt('decision')
     const answering = write(hung, 1)
-    await eventually(() => logged('a shard thread hangs and is ended') === 1)
+    await eventually(() => timesLogged('a shard thread hangs and is ended') === 1)
     hangAt(undefined)
     const { status, body } = await answering
     expect({ status, code: body.code }).toEqual({ status: 503, code: 'outcome_unknown' })
@@ -116,11 +116,11 @@ describe('a shard thread that hangs', { timeout: 180_000 }, () => {
     expect(await numbersOn(other)).toEqual([0, 1])
     expect(await metric('strandfast_shard_hangs_total')).toEqual([1, 0])
     expect(await metric('strandfast_shard_ends_total')).toEqual([1, 0])
-    expect(logged(lastLine)).toBe(0)
+    expect(timesLogged(lastLine)).toBe(0)
     expect(await server.halt()).toBe(0)
   })
 
-  it('does not keep the other shards from serving', async () => {
+  it('does not block other shards', async () => {
     await start()
     await write(hung, 0)
     await write(other, 0)
@@ -128,22 +128,22 @@ describe('a shard thread that hangs', { timeout: 180_000 }, () => {
     const answering = write(hung, 1)
     await eventually(async () => Math.max(...(await metric('strandfast_shard_silent_seconds'))) > 0)
     expect((await call(server, `GET /v1/agents/${other}/head`)).status).toBe(200)
-    await eventually(() => logged('a shard thread hangs and is ended') === 1)
+    await eventually(() => timesLogged('a shard thread hangs and is ended') === 1)
     hangAt(undefined)
     expect((await answering).status).toBe(503)
     await writeSurely(hung, 1)
   })
 
-  it('ends the process with 1 when its successor hangs too, and nothing answered is lost', async () => {
+  it('ends the process with 1 when its successor hangs too, and no acknowledged write is lost', async () => {
     await start()
     for (let n = 0; n < 5; n++) await write(hung, n)
     const exited = once(server.process, 'exit')
     hangAt('decision')
     void write(hung, 5).catch(() => undefined)
-    await eventually(() => logged('a shard thread serves again') === 1)
+    await eventually(() => timesLogged('a shard thread serves again') === 1)
     void write(hung, 6).catch(() => undefined)
     expect(await exited).toEqual([1, null])
-    expect(logged(lastLine)).toBe(1)
+    expect(timesLogged(lastLine)).toBe(1)
     expect(server.stderr()).toContain('its thread hangs again')
     hangAt(undefined)
     await start()
@@ -152,7 +152,7 @@ describe('a shard thread that hangs', { timeout: 180_000 }, () => {
   })
 
   it.each(['kernel', 'transaction'] as const)(
-    'ends the process where nothing ends the thread (%s), and nothing answered is lost',
+    'ends the process if the thread cannot be ended (%s), and no acknowledged write is lost',
     async (place) => {
       await start()
       for (let n = 0; n < 5; n++) await write(hung, n)
@@ -160,11 +160,11 @@ describe('a shard thread that hangs', { timeout: 180_000 }, () => {
       hangAt(place)
       await Promise.all([write(hung, 5).catch(() => undefined), exited])
       expect(server.process.signalCode).toBe('SIGKILL')
-      expect(logged(lastLine)).toBe(1)
+      expect(timesLogged(lastLine)).toBe(1)
       expect(server.stderr()).toContain('its thread hangs and cannot be ended')
       hangAt(undefined)
       await start()
-      // A transaction follows the log: the last write may be there, of which its client has no answer.
+      // A transaction comes after the log, so the last write may exist although its client got no answer.
       const mayBe = place === 'transaction' ? [5] : []
       expect([
         [0, 1, 2, 3, 4],
@@ -175,26 +175,25 @@ describe('a shard thread that hangs', { timeout: 180_000 }, () => {
     },
   )
 
-  // Not everywhere may a process have numbers of its own.
   it.skipIf(!hasNamespaces())(
-    'ends the first process of a container too, which no signal from inside kills',
+    'also ends the first process of a container, which no signal from inside can kill',
     async () => {
       const first = join(directory, 'first')
-      const words = `exec unshare --pid --fork --kill-child '${process.execPath}' "$@"`
-      writeFileSync(first, `#!/bin/sh\n${words}\n`, { mode: 0o700 })
+      const command = `exec unshare --pid --fork --kill-child '${process.execPath}' "$@"`
+      writeFileSync(first, `#!/bin/sh\n${command}\n`, { mode: 0o700 })
       await start({}, first)
       await write(hung, 0)
       const exited = once(server.process, 'exit')
       hangAt('transaction')
       await Promise.all([write(hung, 1).catch(() => undefined), exited])
-      expect(logged(lastLine)).toBe(1)
+      expect(timesLogged(lastLine)).toBe(1)
       hangAt(undefined)
       await start()
       expect((await numbersOn(hung))[0]).toBe(0)
     },
   )
 
-  it('keeps a process whose main thread fails no longer in a transaction than elsewhere', async () => {
+  it('does not delay the end of a process whose main thread fails, even in a transaction', async () => {
     nodeOptions.push('--import', new URL('../support/faults/front-fault.mjs', import.meta.url).href)
     const failing = join(directory, 'failing')
     await start({ STRANDFAST_MAIN_FAULT: failing, SERVICE_SHARD_SILENCE_SECS: '60' })
@@ -205,13 +204,13 @@ describe('a shard thread that hangs', { timeout: 180_000 }, () => {
     await eventually(async () => Math.max(...(await metric('strandfast_shard_silent_seconds'))) > 0)
     writeFileSync(failing, 'die')
     expect(await exited).toEqual([null, 'SIGKILL'])
-    expect(logged('The server failed: Error: A fault of the test')).toBe(1)
+    expect(timesLogged('The server failed: Error: A fault of the test')).toBe(1)
     hangAt(undefined)
     await start()
     expect((await numbersOn(hung)).slice(0, 5)).toEqual([0, 1, 2, 3, 4])
   })
 
-  it('keeps a server that stops no longer than its time to stop', async () => {
+  it('does not delay a shutdown beyond its timeout', async () => {
     await start({ SERVICE_SHUTDOWN_TIMEOUT_SECS: '1', SERVICE_SHARD_SILENCE_SECS: '0' })
     await write(hung, 0)
     hangAt('kernel')
@@ -226,11 +225,11 @@ describe('a shard thread that hangs', { timeout: 180_000 }, () => {
   })
 })
 
-describe.skipIf(leftOut(shimMissing))('a disk that does not answer', { timeout: 180_000 }, () => {
+describe.skipIf(leftOut(shimMissing))('a disk that stalls', { timeout: 180_000 }, () => {
   it.each([
-    ['for a while has the shard served by another thread afterwards', true],
-    ['any more ends the process', false],
-  ])('loses nothing that was answered: a disk that does not answer %s', async (_what, comesBack) => {
+    ['for a while, after which another thread serves the shard', true],
+    ['permanently, which ends the process', false],
+  ])('loses no acknowledged write: it stalls %s', async (_what, comesBack) => {
     const shim = buildDiskShim()
     const stalled = join(directory, 'stalled')
     try {
@@ -239,19 +238,19 @@ describe.skipIf(leftOut(shimMissing))('a disk that does not answer', { timeout: 
       const exited = once(server.process, 'exit')
       writeFileSync(stalled, '')
       const answering = write(hung, 5).catch(() => undefined)
-      await eventually(() => logged('a shard thread hangs and is ended') === 1)
+      await eventually(() => timesLogged('a shard thread hangs and is ended') === 1)
       if (comesBack) {
         rmSync(stalled)
         expect((await answering)?.body.code).toBe('outcome_unknown')
       } else {
         await exited
-        expect(logged(lastLine)).toBe(1)
+        expect(timesLogged(lastLine)).toBe(1)
         rmSync(stalled)
         await start()
       }
       await writeSurely(hung, 5)
       expect(await numbersOn(hung)).toEqual([0, 1, 2, 3, 4, 5])
-      expect(logged(lastLine)).toBe(0)
+      expect(timesLogged(lastLine)).toBe(0)
     } finally {
       shim.remove()
     }

@@ -7,14 +7,17 @@ import { RawConnection } from '../support/http/raw-http.js'
 import { call, startServer, testRootKey, type TestServer } from '../support/server/server.js'
 
 const STREAMS = 10_000
-/** Connections that say nothing, and as many that say nothing any more. */
+/** Connections that never send anything, and as many that send one request. */
 const OTHERS = 1_000
-/** Connections that are made at once; more than the listen backlog stall. */
+/** Connections that are opened simultaneously; more than the listen backlog would stall. */
 const WAVE = 250
 const AGENTS = 100
-/** A stream costs its objects and what its socket is told: with node:http, whose sockets are objects too, twice as much. */
+/**
+ * Memory of a stream: its objects and the buffers of its socket; twice as much with node:http, whose sockets
+ * are JS objects.
+ */
 const STREAM_BYTES = (process.env['SERVICE_HTTP_ENGINE'] === 'node' ? 16 : 8) * 1024
-/** The rest is what any load leaves behind. */
+/** Including memory that any load leaves allocated. */
 const MEMORY_BYTES_MAX = STREAMS * STREAM_BYTES + 48 * 2 ** 20
 
 const credential = `Host: a\r\nAuthorization: Bearer ${testRootKey}\r\n`
@@ -37,7 +40,7 @@ beforeEach(async () => {
 
 afterEach(() => server.stop())
 
-/** One stream in a hundred is of all agents, the others of one agent each. */
+/** One stream in a hundred is for all agents, the others for one agent each. */
 function isGlobal(n: number): boolean {
   return n % AGENTS === 0
 }
@@ -52,12 +55,12 @@ async function write(n: number, data: object): Promise<void> {
   expect(status).toBe(201)
 }
 
-/** Resolves when `holds` of what each of them was told. */
+/** Resolves when `holds` is true for the text that each connection has received. */
 async function all(connections: RawConnection[], holds: (text: string) => boolean): Promise<void> {
   await Promise.all(connections.map((one) => one.until(({ text }) => holds(text))))
 }
 
-/** Opens `count` of them, saying `greeting(n)` on each. */
+/** Opens `count` connections, and sends `greeting(n)` on each. */
 async function openMany(count: number, greeting: (n: number) => string): Promise<RawConnection[]> {
   const connections: RawConnection[] = []
   while (connections.length < count) {
@@ -80,11 +83,11 @@ async function expectServing(): Promise<void> {
 }
 
 describe.skipIf(leftOut(missing))('ten thousand streams and thousands of connections, all idle', () => {
-  it('leave the server serving; streams stay and miss nothing, the others are hung up on; then it stops', async () => {
+  it('do not impair the server: streams stay open and miss no record, other connections are closed, and it stops', async () => {
     for (let n = 0; n < AGENTS; n++) await write(n, { n })
     const handlesBefore = openHandles(server)
     const before = memoryBytes(server)
-    // First: a connection that is opened when others have ended may have a port of theirs.
+    // Streams come first, because a later connection may get the port of an ended one.
     const streams = await openMany(STREAMS, streamRequest)
     const silent = await openMany(OTHERS, () => '')
     const kept = await openMany(OTHERS, () => headRequest)
@@ -93,7 +96,7 @@ describe.skipIf(leftOut(missing))('ten thousand streams and thousands of connect
     await expectServing()
     expect(memoryBytes(server) - before).toBeLessThan(MEMORY_BYTES_MAX)
 
-    // Longer than any timer of a connection: the first comment comes after fifteen seconds.
+    // Longer than any timeout of a connection: the first comment arrives after fifteen seconds.
     await all(streams, (text) => text.includes('\n:'))
     for (const { text, ended } of await Promise.all(silent.map((one) => one.ended())))
       expect({ text, ended }).toEqual({ text: '', ended: 'end' })
@@ -104,21 +107,21 @@ describe.skipIf(leftOut(missing))('ten thousand streams and thousands of connect
     await eventually(() => openHandles(server) <= handlesBefore + STREAMS + 4)
     await expectServing()
 
-    for (let n = 0; n < AGENTS; n++) await write(n, { told: n })
-    await all(streams, (text) => /"told":\d+\}/.test(text))
+    for (let n = 0; n < AGENTS; n++) await write(n, { late: n })
+    await all(streams, (text) => /"late":\d+\}/.test(text))
     expect(memoryBytes(server) - before).toBeLessThan(MEMORY_BYTES_MAX)
     const exitCode = server.halt()
     const answers = await Promise.all(streams.map((stream) => stream.ended()))
     for (const [n, { text }] of answers.entries()) {
-      const told = [...text.matchAll(/"told":(\d+)\}/g)].map((match) => Number(match[1]))
-      expect(told).toEqual(isGlobal(n) ? everyAgent : [n % AGENTS])
-      // One as it opened, one as it was ended.
+      const received = [...text.matchAll(/"late":(\d+)\}/g)].map((match) => Number(match[1]))
+      expect(received).toEqual(isGlobal(n) ? everyAgent : [n % AGENTS])
+      // One when the stream was opened, one when it was closed.
       expect(text.match(/retry: 2000/g)).toHaveLength(2)
     }
     expect(await exitCode).toBe(0)
   })
 
-  it('are answered again where they say something in time', async () => {
+  it('can send another request before their timeout', async () => {
     const connections = await openMany(OTHERS, () => headRequest)
     const answered = (count: number) =>
       Promise.all(connections.map((one) => one.until(({ statuses }) => statuses.length >= count)))

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
-import { ask, headOf, newAgent } from '../support/http/answers.js'
+import { checkedCall, headOf, newAgent } from '../support/http/answers.js'
 import {
   everythingOf,
   exportOf,
@@ -16,7 +16,7 @@ import {
 } from '../support/shard/imports.js'
 import { call, startServer, type TestServer } from '../support/server/server.js'
 
-/* Imports while others write, and while the server is killed. */
+/* Imports during writes by other clients, and imports that are interrupted by kills of the server. */
 
 const RECORDS = 6_000
 const WRITERS = 8
@@ -36,7 +36,7 @@ beforeAll(async () => {
     ['?signing=group', lines.slice(0, RECORDS / 2)],
     ['', lines.slice(RECORDS / 2)],
   ] as const) {
-    const ingested = await ask(source, `POST /v1/ingest/big${query}`, {
+    const ingested = await checkedCall(source, `POST /v1/ingest/big${query}`, {
       raw: part.join('\n'),
       headers: { 'content-type': 'application/x-ndjson' },
     })
@@ -49,7 +49,10 @@ afterAll(async () => {
   await target.stop()
 })
 
-/** Writes to agents of its own until the server is gone, or told to stop. @returns how many were answered */
+/**
+ * Writes to one agent until the server is killed or `stopped` returns true.
+ * @returns the number of acknowledged writes
+ */
 async function write(
   agent: string,
   { answered, stopped }: { answered(): void; stopped(): boolean },
@@ -71,7 +74,7 @@ async function write(
   return count
 }
 
-it('is whole when it is done again after each kill, and writes of others are kept', async () => {
+it('an import is complete when it is repeated after each kill, and other writes are not lost', async () => {
   const counts = new Map<string, number>()
   for (let round = 1; round <= ROUNDS; round++) {
     let answers = 0
@@ -89,15 +92,15 @@ it('is whole when it is done again after each kill, and writes of others are kep
     const written = await Promise.all(names.map((name) => write(name, { answered, stopped: () => false })))
     await importing
     await killed
-    for (const [place, name] of names.entries()) counts.set(name, written[place] ?? 0)
+    for (const [index, name] of names.entries()) counts.set(name, written[index] ?? 0)
     target = await startServer({ env, dataDir: target.dataDir })
-    // What is there of it is a beginning of it, and is not written to.
+    // The imported records are a prefix of the strand, to which nothing can be written.
     const head = await headOf(target, 'big')
     if (head !== undefined && head.seq < RECORDS) {
       const part = linesOf(await exportOf(target, 'big'))
       expect((await verifyExport(part)).ok).toBe(true)
       expect(linesOf(big).slice(1, part.length - 1)).toEqual(part.slice(1, -1))
-      const refused = await ask(target, 'POST /v1/agents/big/records', { body: { data: {} } })
+      const refused = await checkedCall(target, 'POST /v1/agents/big/records', { body: { data: {} } })
       expect(refused.body.code).toBe('import_open')
     }
   }
@@ -112,7 +115,7 @@ it('is whole when it is done again after each kill, and writes of others are kep
   }
 })
 
-it('leaves a strand with everything in it as it was, when it came in pieces between kills', async () => {
+it('an import in several parts between kills preserves a strand with all kinds of records', async () => {
   for (const server of [source, target]) await newAgent(server, 'other')
   await richStrand(source, 'rich', 'other')
   const exported = await exportOf(source, 'rich')
@@ -131,7 +134,7 @@ it('leaves a strand with everything in it as it was, when it came in pieces betw
   expect(await everythingOf(target, 'rich', 3)).toEqual(await everythingOf(source, 'rich', 3))
 })
 
-it('lets the writes of others go on, and they let it', async () => {
+it('an import and other writes do not block each other', async () => {
   const fresh = await startServer({ env })
   const before = target
   target = fresh
@@ -146,8 +149,8 @@ it('lets the writes of others go on, and they let it', async () => {
     const counts = await Promise.all(writing)
     expect([importing.status, importing.body.imported]).toEqual([200, RECORDS + 1])
     expect(answers).toBeGreaterThan(WRITERS)
-    for (const [place, name] of names.entries()) {
-      expect((await headOf(target, name))?.record_count).toBe(counts[place])
+    for (const [index, name] of names.entries()) {
+      expect((await headOf(target, name))?.record_count).toBe(counts[index])
       expect((await verifyExport(linesOf(await exportOf(target, name)))).ok).toBe(true)
     }
     expect(await exportOf(target, 'big')).toBe(big)
@@ -158,7 +161,7 @@ it('lets the writes of others go on, and they let it', async () => {
   }
 })
 
-it('brings a server that came back from an old copy up to date, before, between and behind its own records', async () => {
+it('imports in both directions bring an old copy of a server up to date', async () => {
   const first = await startServer({ env })
   const copy = mkdtempSync(join(tmpdir(), 'strandfast-'))
   await richStrand(first, 'rich', await newAgent(first, 'other'))
@@ -172,10 +175,10 @@ it('brings a server that came back from an old copy up to date, before, between 
     for (let round = 0; round < 2; round++) {
       for (const agent of ['plain', 'rich']) {
         const hashes = await fill(now, agent, { from: 1_000 * round, count: 100, query: '?signing=group' })
-        await ask(now, `DELETE /v1/agents/${agent}/records/${hashes[7]}`)
+        await checkedCall(now, `DELETE /v1/agents/${agent}/records/${hashes[7]}`)
         const { body } = await importTo(old, await exportOf(now, agent))
         expect([body.imported, body.open]).toEqual([101, true])
-        // What the other writes, this one is told, and so on.
+        // The old copy writes, too, and its records are imported into the current server.
         await fill(old, agent, { from: 1_000 * round + 500, count: 3 })
         expect((await importTo(now, await exportOf(old, agent))).body.imported).toBe(3)
       }

@@ -8,20 +8,21 @@ import { count } from '../support/faults/rounds.js'
 import { runSeed } from '../support/run-seed.js'
 
 /*
- * Losses of power between any two steps of a shard, its log and its store, in one process: many more than
- * power-loss.slow.test.ts has time for, which has the whole server and a real disk. And what they are good for: faults that are
- * planted into the compiled program, each of which they have to find.
+ * Losses of power between any two steps of a shard, its log and its store, simulated in one process: many
+ * more than power-loss.slow.test.ts can run, which uses a whole server and a real disk. A second test shows
+ * that the simulation works: it must detect each of several faults that are planted into the compiled
+ * program.
  */
 
 const root = join(import.meta.dirname, '../..')
 const LOSSES = 300
-/** A planted fault is found long before. */
+/** A planted fault is detected in far fewer rounds. */
 const PLANTED_ROUNDS = 2_000
 
 interface Losses {
   faults: string[]
   cuts: number
-  told: number
+  acknowledged: number
   replayed: number
   erased: number
 }
@@ -38,8 +39,8 @@ async function losePower(folder: string, count: number, seed: number): Promise<L
   return JSON.parse(stdout) as Losses
 }
 
-describe('a shard whose power goes between two steps of its log', () => {
-  it('has what it told, nothing twice, strands without a gap, and no body that was erased', async () => {
+describe('a shard that loses power between two steps of its log', () => {
+  it('loses no acknowledged record, has no duplicates, no gaps in strands and no erased bodies', async () => {
     const { faults, ...seen } = await losePower(
       join(root, 'dist'),
       LOSSES,
@@ -47,13 +48,13 @@ describe('a shard whose power goes between two steps of its log', () => {
     )
     expect(faults).toEqual([])
     expect(seen.cuts).toBeGreaterThanOrEqual(LOSSES)
-    for (const count of [seen.told, seen.replayed]) expect(count).toBeGreaterThan(LOSSES)
+    for (const count of [seen.acknowledged, seen.replayed]) expect(count).toBeGreaterThan(LOSSES)
     expect(seen.erased).toBeGreaterThan(10)
     count({ logLosses: seen.cuts })
   }, 600_000)
 })
 
-/** A fault: in which file, in place of what, and what stands there then. */
+/** A fault: the file, the code to replace, and its replacement. */
 interface Plant {
   file: string
   from: string
@@ -62,7 +63,7 @@ interface Plant {
 
 const plants: [what: string, ...plants: Plant[]][] = [
   [
-    'an outcome that is told before it is durable',
+    'an outcome that is sent before it is durable',
     { file: 'workers/shard/front-frames.js', from: 'if (segment > durable)', to: 'if (false)' },
   ],
   [
@@ -74,7 +75,7 @@ const plants: [what: string, ...plants: Plant[]][] = [
     },
   ],
   [
-    'a segment that is released and was not flushed',
+    'a segment that is released before it was flushed',
     {
       file: 'workers/store/log/shard-log.js',
       from: 'this.#log.append(encodeChanges(changes));',
@@ -82,11 +83,11 @@ const plants: [what: string, ...plants: Plant[]][] = [
     },
   ],
   [
-    'bytes of an earlier use of a file that are taken for new ones',
+    'segments of an earlier use of a file that are read as new ones',
     { file: 'workers/store/log/file-log.js', from: '&& prev.equals(before.hash)', to: '' },
   ],
   [
-    'a segment that is not whole and is taken',
+    'an incomplete segment that is accepted',
     { file: 'workers/store/log/segment.js', from: '.equals(digest))', to: '.equals(digest) && false)' },
   ],
   [
@@ -99,11 +100,11 @@ const plants: [what: string, ...plants: Plant[]][] = [
     {
       file: 'workers/store/log/memtable.js',
       from: 'move(rest) {',
-      to: 'alone(rest) { this.#direct = true; rest(); this.#direct = false; } move(rest) {',
+      to: 'alone(rest) { this.#isFlushing = true; rest(); this.#isFlushing = false; } move(rest) {',
     },
   ],
   [
-    'a read that leaves before what it saw is durable',
+    'a read that is answered before the records in it are durable',
     {
       file: 'workers/shard/shard.js',
       from: 'this.#pending.add({ outcomes, events: [], figures: this.#figures, notices, appended: false, ...more });',
@@ -116,7 +117,7 @@ const plants: [what: string, ...plants: Plant[]][] = [
     },
   ],
   [
-    'a body that stays in the log when it is erased',
+    'an erased body that stays in the log',
     {
       file: 'workers/store/shard-store.js',
       from: 'this.#log.wipe();\n        this.#scrubber',
@@ -140,7 +141,7 @@ const plants: [what: string, ...plants: Plant[]][] = [
     },
   ],
   [
-    'a sync that counts for what was written after it began',
+    'a sync that counts for segments that were written after it began',
     { file: 'workers/store/log/file-log.js', from: 'Math.max(this.#durable, upTo)', to: 'this.#end.number' },
   ],
 ]
@@ -156,7 +157,7 @@ describe('a planted fault', { timeout: 300_000 }, () => {
   })
   afterEach(() => rmSync(folder, { recursive: true }))
 
-  it.each(plants)('is found: %s', async (_what, ...planted) => {
+  it.each(plants)('is detected: %s', async (_what, ...planted) => {
     for (const { file, from, to } of planted) {
       const path = join(folder, file)
       const text = readFileSync(path, 'utf8')

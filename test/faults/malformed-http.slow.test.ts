@@ -10,7 +10,7 @@ const smuggled =
   `POST /v1/collections/smuggled/records HTTP/1.1\r\nHost: a\r\n${credential}` +
   `Content-Type: application/json\r\nContent-Length: ${smuggledBody.length}\r\n\r\n${smuggledBody}`
 
-/** A request to append with `headers`, whose body is `body`. */
+/** An append request with `headers` and `body`. */
 function post(headers: string, body = ''): string {
   return (
     `POST /v1/collections/framed/records HTTP/1.1\r\nHost: a\r\n${credential}` +
@@ -18,7 +18,7 @@ function post(headers: string, body = ''): string {
   )
 }
 
-/** A request to read with `headers`. */
+/** A read request with `headers`. */
 function get(headers: string): string {
   return `GET /v1/agents HTTP/1.1\r\nHost: a\r\n${credential}${headers}\r\n`
 }
@@ -34,22 +34,22 @@ beforeAll(async () => {
 
 afterAll(() => server.stop())
 
-/** The server still reads and writes, and nothing that was smuggled ran. */
-async function expectUnharmed(): Promise<void> {
+/** Expects that the server still works and has not executed the smuggled request. */
+async function expectNotSmuggled(): Promise<void> {
   expect((await call(server, 'GET /readyz')).status).toBe(200)
   const written = await call(server, 'POST /v1/collections/sound/records', { body: { data: { ok: true } } })
   expect(written.status).toBe(201)
   expect((await call(server, 'GET /v1/agents')).body.agents).not.toContain('smuggled')
 }
 
-/** Says `data` on a connection of its own and waits until the server has ended it. */
-async function say(data: string | Uint8Array) {
+/** Sends `data` on a new connection and waits until the server has closed it. */
+async function sendRaw(data: string | Uint8Array) {
   const connection = await RawConnection.open(server)
   connection.write(data)
   return connection.ended()
 }
 
-describe('a request that two readers could frame in two ways', () => {
+describe('a request with ambiguous framing', () => {
   const length = smuggledBody.length
   it.each([
     ['two Content-Length that agree', post('Content-Length: 2\r\nContent-Length: 2\r\n', '{}')],
@@ -75,10 +75,10 @@ describe('a request that two readers could frame in two ways', () => {
     ['a length with a fraction', post('Content-Length: 2.0\r\n', '{}')],
     ['a length with an exponent', post('Content-Length: 2e0\r\n', '{}')],
     ['a length with a parameter', post('Content-Length: 2;a\r\n', '{}')],
-    ['a length that is 2 when cut to 64 bits', post('Content-Length: 18446744073709551618\r\n', '{}')],
-    ['two lengths in other letters', post('content-length: 2\r\nCONTENT-LENGTH: 2\r\n', '{}')],
+    ['a length that is 2 when truncated to 64 bits', post('Content-Length: 18446744073709551618\r\n', '{}')],
+    ['two lengths in different case', post('content-length: 2\r\nCONTENT-LENGTH: 2\r\n', '{}')],
     ['an empty length', post('Content-Length: \r\n')],
-    ['a length beyond any number', post('Content-Length: 99999999999999999999999999\r\n')],
+    ['a length beyond 64 bits', post('Content-Length: 99999999999999999999999999\r\n')],
     [
       'Content-Length before Transfer-Encoding',
       post('Content-Length: 5\r\nTransfer-Encoding: chunked\r\n', '0\r\n\r\n'),
@@ -97,51 +97,51 @@ describe('a request that two readers could frame in two ways', () => {
     ['a transfer coding in quotes', post('Transfer-Encoding: "chunked"\r\n', '0\r\n\r\n')],
     ['an empty transfer coding', post('Transfer-Encoding: \r\n', '0\r\n\r\n')],
     [
-      'Content-Length and a transfer coding that is none',
+      'Content-Length and an invalid transfer coding',
       post('Transfer-Encoding: \x80chunked\r\nContent-Length: 5\r\n', '0\r\n\r\n'),
     ],
     [
-      'a chunk size that is no number',
+      'a chunk size that is not a number',
       post('Transfer-Encoding: chunked\r\n', `zz\r\n${smuggledBody}\r\n0\r\n\r\n`),
     ],
     [
-      'a chunk size beyond any number',
+      'a chunk size beyond 64 bits',
       post('Transfer-Encoding: chunked\r\n', `${'f'.repeat(17)}\r\n{}\r\n0\r\n\r\n`),
     ],
     ['a control character in a header value', get('X-Odd: a\x7fb\r\n')],
-    ['a control character behind a good credential', get('').replace(/(Authorization: [^\r]+)/i, '$1\x7f')],
+    ['a control character after a valid credential', get('').replace(/(Authorization: [^\r]+)/i, '$1\x7f')],
     ['two Host', get('Host: b\r\n')],
     ['two Host that agree', get('Host: a\r\n')],
     ['a Host of two words', get('').replace('Host: a', 'Host: a b')],
     ['a Host with a path', get('').replace('Host: a', 'Host: a/b')],
     ['a Host with a user', get('').replace('Host: a', 'Host: a@b')],
-    ['a Host whose port is no number', get('').replace('Host: a', 'Host: a:b')],
+    ['a Host whose port is not a number', get('').replace('Host: a', 'Host: a:b')],
     ['no Host', `GET /v1/agents HTTP/1.1\r\n${credential}Content-Length: ${length}\r\n\r\n${smuggledBody}`],
-  ])('is answered 400, its connection ends, and what follows does not run: %s', async (_name, request) => {
-    const answer = await say(request + smuggled)
+  ])('gets 400, its connection ends, and the bytes after it are not executed: %s', async (_name, request) => {
+    const answer = await sendRaw(request + smuggled)
     expect(answer.statuses).toEqual([400])
     expect(answer.ended).toBe('end')
-    await expectUnharmed()
+    await expectNotSmuggled()
   })
 
-  it('is a problem with a code, as every refusal is', async () => {
-    const { text } = await say(post('Content-Length: 2\r\nContent-Length: 2\r\n', '{}'))
+  it('gets a problem document with a code', async () => {
+    const { text } = await sendRaw(post('Content-Length: 2\r\nContent-Length: 2\r\n', '{}'))
     const problem: unknown = JSON.parse(text.slice(text.indexOf('\r\n\r\n')))
     expect(problem).toMatchObject({ status: 400, code: 'malformed_request' })
   })
 
-  it('is refused in the middle of a connection too, and what was answered before stays', async () => {
+  it('is refused after another request on the same connection, which gets its answer', async () => {
     const connection = await RawConnection.open(server)
     connection.write(get(''))
     await connection.until(({ statuses }) => statuses.length === 1)
     connection.write(post('Content-Length: 0\r\nContent-Length: 2\r\n') + smuggled)
     expect((await connection.ended()).statuses).toEqual([200, 400])
-    await expectUnharmed()
+    await expectNotSmuggled()
   })
 })
 
-describe('a header that the parser takes for an unfinished one', () => {
-  /** The control characters that HTTP allows nowhere in a header: all but tab (RFC 9110, 5.5). */
+describe('a header that the parser treats as incomplete', () => {
+  /** The control characters that are not allowed in headers: all except tab (RFC 9110, 5.5). */
   const controls = [...Array(32).keys(), 127]
     .filter((code) => code !== 9)
     .map((code) => String.fromCharCode(code))
@@ -157,13 +157,13 @@ describe('a header that the parser takes for an unfinished one', () => {
     ': no name\r\n',
   ]
 
-  // uWebSockets.js waits for the rest of it and hangs up after ten seconds; it answers only when more than a header
-  // block has come. Nothing of such a request is handed on, so nothing else can be answered.
-  it('never runs, nor does what comes with it or later: 400, or the connection ends without an answer', async () => {
+  // uWebSockets.js waits for the rest of it and closes the connection after ten seconds. It answers only if
+  // more than a header block arrives, and passes nothing of such a request to the server.
+  it('is never executed, nor are bytes after it: the server answers 400 or closes the connection', async () => {
     const connections = await Promise.all(headers.map(() => RawConnection.open(server)))
     for (const [index, connection] of connections.entries())
       connection.write(get(headers[index] ?? '') + smuggled)
-    // By the time this is answered, what came before it has been read.
+    // Once this request is answered, the earlier bytes have been read.
     expect((await call(server, 'GET /healthz')).status).toBe(200)
     for (const connection of connections) connection.write(smuggled)
     const answers = await Promise.all(connections.map((connection) => connection.ended()))
@@ -173,39 +173,41 @@ describe('a header that the parser takes for an unfinished one', () => {
         JSON.stringify(headers[index]),
       ).toEqual([])
     }
-    await expectUnharmed()
+    await expectNotSmuggled()
   })
 
-  it('is answered 431 and hung up on at once when what follows fills a header block', async () => {
-    const { statuses, ended } = await say(get('X-Odd: a\x01b\r\n') + smuggled.repeat(100))
+  it('gets 431 and the connection is closed immediately when the following bytes fill a header block', async () => {
+    const { statuses, ended } = await sendRaw(get('X-Odd: a\x01b\r\n') + smuggled.repeat(100))
     expect({ statuses, ended }).toEqual({ statuses: [isNode ? 400 : 431], ended: 'end' })
-    await expectUnharmed()
+    await expectNotSmuggled()
   })
 
   it.each([
     ['a tab', '\t'],
     ['bytes that are not ASCII', '\x80\xff'],
-  ])('does run with %s in a value, which HTTP allows', async (_name, text) => {
-    const { statuses } = await say(get(`X-Odd: a${text}b\r\nConnection: close\r\n`))
+  ])('is executed with %s in a value, which HTTP allows', async (_name, text) => {
+    const { statuses } = await sendRaw(get(`X-Odd: a${text}b\r\nConnection: close\r\n`))
     expect(statuses).toEqual([200])
   })
 })
 
 describe('a request with a valid Host', () => {
   it.each(['', 'a', 'a.example:8787', '127.0.0.1:80', '[::1]:8787', 'A_b-c.example.'])(
-    'is answered: %j',
+    'is executed: %j',
     async (host) => {
-      const { statuses } = await say(get('Connection: close\r\n').replace('Host: a', `Host: ${host}`))
+      const { statuses } = await sendRaw(get('Connection: close\r\n').replace('Host: a', `Host: ${host}`))
       expect(statuses).toEqual([200])
     },
   )
 })
 
 describe('lines that end with a bare line feed', () => {
-  it('are no request', async () => {
-    const answer = await say(`GET /v1/agents HTTP/1.1\nHost: a\n${credential.replace('\r', '')}\n${smuggled}`)
+  it('are not a request', async () => {
+    const answer = await sendRaw(
+      `GET /v1/agents HTTP/1.1\nHost: a\n${credential.replace('\r', '')}\n${smuggled}`,
+    )
     expect(answer.statuses.every((status) => status >= 400)).toBe(true)
-    await expectUnharmed()
+    await expectNotSmuggled()
   })
 })
 
@@ -213,7 +215,7 @@ describe('a header block', () => {
   const withToken = (characters: number) =>
     `GET /v1/agents HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${'t'.repeat(characters)}\r\n\r\n`
 
-  it('is read up to 15 KiB, whole or in parts, and the connection stays open', async () => {
+  it('is accepted up to 15 KiB, in one or several parts, and the connection stays open', async () => {
     const connection = await RawConnection.open(server)
     connection.write(withToken(15 * 1024))
     await connection.until(({ statuses }) => statuses.length === 1)
@@ -231,20 +233,20 @@ describe('a header block', () => {
     ['whose path alone is longer', `GET /${'a'.repeat(20_000)} HTTP/1.1\r\nHost: a\r\n\r\n`],
     ['of more than a hundred headers', get('X-Many: a\r\n'.repeat(150))],
     ['of more than 90 headers', get('X-Many: a\r\n'.repeat(89))],
-  ])('is answered 431, and nothing behind it runs: one %s', async (_name, request) => {
-    const { statuses, ended } = await say(request + smuggled)
+  ])('gets 431, and bytes after it are not executed: one %s', async (_name, request) => {
+    const { statuses, ended } = await sendRaw(request + smuggled)
     expect({ statuses, ended }).toEqual({ statuses: [431], ended: 'end' })
-    await expectUnharmed()
+    await expectNotSmuggled()
   })
 })
 
-describe('a header block of a few headers too many', () => {
-  it('is a problem with a code, and one header less is none', async () => {
-    const { statuses, text } = await say(get('X-Many: a\r\n'.repeat(89)))
+describe('a header block with slightly too many headers', () => {
+  it('gets a problem document with a code, and is accepted with fewer headers', async () => {
+    const { statuses, text } = await sendRaw(get('X-Many: a\r\n'.repeat(89)))
     expect(statuses).toEqual([431])
     const problem: unknown = JSON.parse(text.slice(text.indexOf('\r\n\r\n')))
     expect(problem).toMatchObject({ status: 431, code: 'headers_too_large' })
-    expect((await say(get(`Connection: close\r\n${'X-Many: a\r\n'.repeat(87)}`))).statuses).toEqual([200])
+    expect((await sendRaw(get(`Connection: close\r\n${'X-Many: a\r\n'.repeat(87)}`))).statuses).toEqual([200])
   })
 })
 
@@ -252,57 +254,57 @@ describe('a target in another form than a path', () => {
   const line = (text: string, host = 'a') =>
     `${text} HTTP/1.1\r\nHost: ${host}\r\n${credential}Connection: close\r\n\r\n`
 
-  // uWebSockets.js refuses what does not begin with a slash before anything of it is handed on.
+  // uWebSockets.js refuses targets that do not begin with a slash before the server sees the request.
   it.each<[name: string, request: string, byNode: number]>([
     ['with a path', line('GET http://a/v1/agents'), 200],
     ['in capital letters', line('GET HTTP://A:80/v1/agents'), 200],
     ['of https', line('GET https://a.example/v1/agents?limit=1'), 200],
-    ['with a query that is none of its route', line('GET http://a/v1/agents?limit=x'), 400],
+    ['with an invalid query for its route', line('GET http://a/v1/agents?limit=x'), 400],
     ['without a path', line('GET http://a'), 302],
     ['without a path, with a query', line('OPTIONS http://a?x'), 204],
-    ['whose host is none', line('GET http://a b/v1/agents'), 400],
+    ['whose host is invalid', line('GET http://a b/v1/agents'), 400],
     ['with a user', line('GET http://u@a/v1/agents'), 400],
-    ['whose Host counts for nothing', line('GET http://a/healthz', 'b'), 200],
+    ['whose Host header is ignored', line('GET http://a/healthz', 'b'), 200],
     ['of another scheme', line('GET ftp://a/v1/agents'), 505],
     ['a star', line('OPTIONS *'), 204],
     ['a star of GET', line('GET *'), 505],
   ])('is served by node:http, and refused by uWebSockets.js: %s', async (_name, request, byNode) => {
-    const { statuses, text } = await say(request)
+    const { statuses, text } = await sendRaw(request)
     expect(statuses).toEqual([isNode ? byNode : 505])
     if (isNode && statuses[0] === 505) expect(text).toContain('"code":"http_version_not_supported"')
-    await expectUnharmed()
+    await expectNotSmuggled()
   })
 
-  it('names every method of the server where it is a star', async () => {
-    const { text } = await say(line('OPTIONS *'))
+  it('gets all methods of the server when it is a star', async () => {
+    const { text } = await sendRaw(line('OPTIONS *'))
     if (isNode) expect(text).toContain('\r\nAllow: DELETE, GET, HEAD, PATCH, POST, PUT, OPTIONS\r\n')
   })
 })
 
-describe('a request line that is odd', () => {
+describe('an unusual request line', () => {
   const line = (text: string) => `${text}\r\nHost: a\r\n${credential}Connection: close\r\n\r\n`
 
-  // Of bytes that are no request, each library says in its own way what they are not.
+  // For bytes that are not a request, the two libraries return different statuses.
   it.each<[name: string, request: string, byUws: number, byNode?: number]>([
     ['an unknown method', line('BREW /v1/agents HTTP/1.1'), 405, 400],
-    ['a method in small letters', line('get /v1/agents HTTP/1.1'), 405, 400],
+    ['a method in lower case', line('get /v1/agents HTTP/1.1'), 405, 400],
     ['TRACE', line('TRACE /v1/agents HTTP/1.1'), 405],
     ['CONNECT', line('CONNECT example.com:443 HTTP/1.1'), 505],
     ['a control character in the method', line('G\x01T /v1/agents HTTP/1.1'), 505, 400],
     ['NUL in the path', line('GET /v1/agents/a\0b/head HTTP/1.1'), 505, 400],
     ['NUL in the path, encoded', line('GET /v1/agents/a%00b/head HTTP/1.1'), 400],
-    ['an encoding that is none', line('GET /v1/agents/a%zzb/head HTTP/1.1'), 400],
+    ['an invalid encoding', line('GET /v1/agents/a%zzb/head HTTP/1.1'), 400],
     ['bytes that are not UTF-8, encoded', line('GET /v1/agents/%ff%fe/head HTTP/1.1'), 400],
     ['bytes that are not ASCII', line('GET /v1/agents/\xff\xfe/head HTTP/1.1'), 400],
     ['a path of 15,000 characters', line(`GET /${'a'.repeat(15_000)} HTTP/1.1`), 404],
     ['HTTP/1.0', line('GET /v1/agents HTTP/1.0'), 505],
     ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 505, 400],
     ['HTTP/1.2', line('GET /v1/agents HTTP/1.2'), 505],
-    ['a version in small letters', line('GET /v1/agents http/1.1'), 505, 400],
-    ['a word behind the version', line('GET /v1/agents HTTP/1.1 x'), 505],
+    ['a version in lower case', line('GET /v1/agents http/1.1'), 505, 400],
+    ['a word after the version', line('GET /v1/agents HTTP/1.1 x'), 505],
     ['two blanks', line('GET  /v1/agents HTTP/1.1'), 505, 200],
     ['a blank in the path', line('GET /v1/ agents HTTP/1.1'), 505, 400],
-    ['tabs for blanks', line('GET\t/v1/agents\tHTTP/1.1'), 505, 400],
+    ['tabs instead of blanks', line('GET\t/v1/agents\tHTTP/1.1'), 505, 400],
     ['a blank before the method', ` ${line('GET /v1/agents HTTP/1.1')}`, 505, 400],
     ['a line feed before the method', `\n${line('GET /v1/agents HTTP/1.1')}`, 505, 200],
     ['no method', line(' /v1/agents HTTP/1.1'), 405, 400],
@@ -315,8 +317,8 @@ describe('a request line that is odd', () => {
     ['a path with an encoded slash', line('GET /v1%2fagents HTTP/1.1'), 404],
     ['a path with backslashes', line('GET \\v1\\agents HTTP/1.1'), 505, 400],
     ['a path without a slash', line('GET v1/agents HTTP/1.1'), 505, 400],
-    ['a host for a path', line('GET example.com:443 HTTP/1.1'), 505, 400],
-    ['a star for a path', line('OPTIONS * HTTP/1.1'), 505, 204],
+    ['a host instead of a path', line('GET example.com:443 HTTP/1.1'), 505, 400],
+    ['a star instead of a path', line('OPTIONS * HTTP/1.1'), 505, 204],
     ['a greeting of TLS', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 505, 400],
     [
       'a line of a proxy before it',
@@ -326,33 +328,33 @@ describe('a request line that is odd', () => {
     ],
     ['an absolute address', line('GET http://a/v1/agents HTTP/1.1'), 505, 200],
   ])('is refused, or harmless: %s', async (_name, request, ...[byUws, byNode = byUws]) => {
-    const { statuses } = await say(request)
+    const { statuses } = await sendRaw(request)
     expect(statuses).toEqual([isNode ? byNode : byUws])
-    await expectUnharmed()
+    await expectNotSmuggled()
   })
 })
 
-describe('requests that are sent ahead', () => {
-  // All of 512 KB were answered in one turn, in which no other connection was served.
-  it('close their connection after a few of one read were answered', async () => {
+describe('pipelined requests', () => {
+  // Regression test: 512 KB of requests were answered in one turn, in which no other connection was served.
+  it('close their connection after a few requests of one read were answered', async () => {
     const request = 'GET /v1/agents HTTP/1.1\r\nHost: a\r\n\r\n'
     const count = Math.floor(524_288 / request.length)
-    const { statuses } = await say(request.repeat(count))
+    const { statuses } = await sendRaw(request.repeat(count))
     expect(statuses.length).toBeLessThan(count / 2)
-    await expectUnharmed()
+    await expectNotSmuggled()
   })
 })
 
 describe('a well-formed request that arrives in two pieces', () => {
   const request = 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
   const version = request.indexOf(' HTTP/')
-  /** Behind the method, and within the version. */
-  const cutsOfUws = [
+  /** Offsets at which uWebSockets.js fails: after the method, and within the version. */
+  const failingOffsets = [
     'GET '.length,
     ...Array.from({ length: ' HTTP/1.1\r'.length }, (_none, n) => version + 1 + n),
   ]
-  /** The status of the request, cut at a byte: its first piece is read together with another request. */
-  async function cutAt(at: number): Promise<number | undefined> {
+  /** The status of the request, split at an offset. Its first part is read together with another request. */
+  async function splitAt(at: number): Promise<number | undefined> {
     const connection = await RawConnection.open(server)
     connection.write(`GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n${request.slice(0, at)}`)
     await connection.until(({ statuses }) => statuses.length > 0)
@@ -360,21 +362,22 @@ describe('a well-formed request that arrives in two pieces', () => {
     return (await connection.ended()).statuses.at(-1)
   }
 
-  // Of requests that were sent ahead, some were answered 505: a read had ended there (docs/adr/0037-two-http-engines.md).
-  it('is answered wherever it is cut, but for places that uWebSockets.js takes for another version', async () => {
+  // Some pipelined requests got 505, because a read had ended within them
+  // (docs/adr/0037-two-http-engines.md).
+  it('is executed for any split, except where uWebSockets.js reads another version', async () => {
     const others: [at: number, status: number | undefined][] = []
     for (let at = 1; at < request.length; at++) {
-      const status = await cutAt(at)
+      const status = await splitAt(at)
       if (status !== 200) others.push([at, status])
     }
-    expect(others).toEqual(isNode ? [] : cutsOfUws.map((at) => [at, 505]))
+    expect(others).toEqual(isNode ? [] : failingOffsets.map((at) => [at, 505]))
   })
 })
 
-describe('bytes that are no HTTP', () => {
+describe('bytes that are not HTTP', () => {
   const random = seededRandom(99)
 
-  it('harm nothing, whatever they are', async () => {
+  it('do not affect the server', async () => {
     for (let round = 0; round < 20; round++) {
       await Promise.all(
         Array.from({ length: 16 }, async () => {
@@ -388,11 +391,11 @@ describe('bytes that are no HTTP', () => {
         }),
       )
     }
-    await expectUnharmed()
+    await expectNotSmuggled()
   })
 
-  it('harm nothing in the middle of a request, and let no other one through', async () => {
-    // Without the credential: whatever a damaged request turns into, it must not be let in.
+  it('do not affect the server in the middle of a request, which is refused', async () => {
+    // Without the credential, so that the server must refuse any damaged request.
     const whole = Buffer.from(smuggled.replace(credential, ''), 'latin1')
     for (let round = 0; round < 20; round++) {
       await Promise.all(
@@ -409,6 +412,6 @@ describe('bytes that are no HTTP', () => {
         }),
       )
     }
-    await expectUnharmed()
+    await expectNotSmuggled()
   })
 })

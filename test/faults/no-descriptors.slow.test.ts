@@ -15,7 +15,7 @@ let agent: Agent
 
 beforeEach(async () => {
   server = await startAuthServer({ env: { SERVICE_SHARDS: '2' } })
-  // No new connection is taken while there are no descriptors: those of before serve.
+  // Without descriptors the server accepts no new connections, so the test uses existing ones.
   agent = new Agent({ keepAlive: true, maxFreeSockets: CONNECTIONS })
 })
 
@@ -30,7 +30,7 @@ interface Answered {
   retryAfter: string | undefined
 }
 
-/** Sends a request over a connection that is there. */
+/** Sends a request over an existing connection. */
 function send(route: string, body?: object): Promise<Answered> {
   const [method, path] = route.split(' ')
   const headers = {
@@ -48,7 +48,7 @@ function send(route: string, body?: object): Promise<Answered> {
   })
 }
 
-/** How many files the process may have open, or as many as before. */
+/** Limits the open files of the process; without `files`, resets the limit. */
 function limitFiles(files?: number): void {
   const pid = String(server.process.pid)
   const hard = execFileSync('prlimit', ['--pid', pid, '--nofile', '--noheadings', '--raw', '-o', 'HARD'])
@@ -61,7 +61,7 @@ async function metric(name: string, pool: string): Promise<number> {
 }
 
 it.runIf(process.platform === 'linux')(
-  'a while without file descriptors ends nothing: what waits is done when there are some again, and /readyz tells',
+  '/readyz reports missing file descriptors, and requests wait until there are descriptors again',
   async () => {
     await call(server, 'POST /v1/collections/notes/records', { body: { data: { n: 1 } } })
     const record = await call(server, 'POST /v1/collections/notes/records', { body: { data: { n: 2 } } })
@@ -77,7 +77,10 @@ it.runIf(process.platform === 'linux')(
     await eventually(async () => (await metric('strandfast_pool_failed_starts_total', 'readers')) > 2)
     await eventually(async () => (await metric('strandfast_pool_failed_starts_total', 'passwords')) > 0)
     const readiness = await send('GET /readyz')
-    expect([readiness.status, readiness.text]).toEqual([503, expect.stringContaining('pool of readers')])
+    expect([readiness.status, readiness.text]).toEqual([
+      503,
+      expect.stringContaining('No thread of the pool'),
+    ])
     expect(await metric('strandfast_pool_serving', 'readers')).toBe(0)
 
     limitFiles()
@@ -100,12 +103,12 @@ it.runIf(process.platform === 'linux')(
 )
 
 it.runIf(process.platform === 'linux')(
-  'a store that a reader cannot open then is told of by 503 and Retry-After, not by 500',
+  'a store that a reader cannot open without descriptors leads to 503 with Retry-After, not to 500',
   async () => {
     const agents = Array.from({ length: 8 }, (_none, n) => `away-${n}`)
     for (const name of agents)
       await call(server, `POST /v1/collections/${name}/records`, { body: { data: { n: 1 } } })
-    // Both threads stay, with the store of one shard open.
+    // Both threads keep the store of one shard open.
     const firsts = Array.from({ length: 8 }, () => send(`GET /v1/strand/export?agent=${agents[0]}`))
     expect((await Promise.all(firsts)).map(({ status }) => status)).toEqual(Array(8).fill(200))
     await Promise.all(Array.from({ length: CONNECTIONS }, () => send('GET /healthz')))

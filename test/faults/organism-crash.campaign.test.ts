@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { ask } from '../support/http/answers.js'
+import { checkedCall } from '../support/http/answers.js'
 import { RawConnection } from '../support/http/raw-http.js'
 import { call, startServer, type TestServer } from '../support/server/server.js'
 
@@ -20,7 +20,7 @@ afterEach(() => server.stop())
 
 const agents = Array.from({ length: AGENTS }, (_none, index) => ({ name: `member-${index}`, zone: 'free' }))
 
-/** One request under a key of its own; the server makes the id. */
+/** One request with its own idempotency key. The server chooses the id. */
 const requestOf = (round: number) => ({
   body: { name: `Round ${round}`, agents },
   headers: { 'idempotency-key': `round-${round}` },
@@ -43,7 +43,7 @@ async function killAfter(round: number, writes: number): Promise<void> {
       `Content-Type: application/json\r\nIdempotency-Key: ${headers['idempotency-key']}\r\n` +
       `Content-Length: ${text.length}\r\n\r\n${text}`,
   )
-  // The rest of what is written goes out from the event loop, which is then held up: only the kill matters.
+  // Wait until all bytes are sent, because the following loop blocks the event loop.
   while (connection.socket.writableLength > 0) await new Promise((resolve) => setImmediate(resolve))
   // Two writes within one tick of the file system's clock look like one, so there may be fewer to see.
   const until = performance.now() + LOOKING_MS
@@ -57,9 +57,9 @@ async function killAfter(round: number, writes: number): Promise<void> {
   server = await startServer({ dataDir: server.dataDir, env })
 }
 
-/** Agents of organisms by the organism's id. */
-async function membersOf(): Promise<Map<string, number>> {
-  const { body } = await ask(server, 'GET /v1/organisms')
+/** The number of agents by organism id. */
+async function memberCounts(): Promise<Map<string, number>> {
+  const { body } = await checkedCall(server, 'GET /v1/organisms')
   const counts = new Map<string, number>()
   for (const { organism_id: id } of body.organisms) {
     counts.set(id, (await call(server, `GET /v1/agents?prefix=${id}::&limit=1`)).body.total)
@@ -67,26 +67,28 @@ async function membersOf(): Promise<Map<string, number>> {
   return counts
 }
 
-it('completes an organism whose making was killed, when the request comes again under its key', async () => {
+it('a repeated request completes an organism whose creation was interrupted by a kill', async () => {
   let cut = false
   let round = 0
   while (!cut && round < ROUNDS_MAX) {
-    // The claim of the key, the organism's row, then the agents of each shard.
+    // The writes are: the claim of the key, the organism's row, then the agents of each shard.
     await killAfter(round, 3 + (round % 3))
-    const before = await membersOf()
+    const before = await memberCounts()
     cut = [...before.values()].some((count) => count < AGENTS)
-    const { status, body, text } = await ask(server, 'POST /v1/organisms', requestOf(round))
+    const { status, body, text } = await checkedCall(server, 'POST /v1/organisms', requestOf(round))
     expect(status, text).toBe(201)
     expect(body.agents).toHaveLength(AGENTS)
-    // What was made before the kill is what is completed.
-    const after = await membersOf()
+    // The organism from before the kill is completed; no second one is created.
+    const after = await memberCounts()
     expect(after.size).toBe(round + 1)
     for (const id of before.keys()) expect(after.has(id)).toBe(true)
     expect(after.get(body.organism_id)).toBe(AGENTS)
-    const again = await ask(server, 'POST /v1/organisms', requestOf(round))
+    const again = await checkedCall(server, 'POST /v1/organisms', requestOf(round))
     expect([again.text, again.headers.get('idempotency-replayed')]).toEqual([text, 'true'])
     const agent = `${body.organism_id}::member-${AGENTS - 1}`
-    const written = await ask(server, `POST /v1/agents/${agent}/records`, { body: { data: { round } } })
+    const written = await checkedCall(server, `POST /v1/agents/${agent}/records`, {
+      body: { data: { round } },
+    })
     expect(written.status).toBe(201)
     round++
   }

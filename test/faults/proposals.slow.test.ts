@@ -1,11 +1,11 @@
 import { rmSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
-import { ask, newAgent, scopedKey } from '../support/http/answers.js'
+import { checkedCall, newAgent, scopedKey } from '../support/http/answers.js'
 import { eventually } from '../support/eventually.js'
 import { call, startServer, type TestServer } from '../support/server/server.js'
 
-/** Runs `test` on a server, and removes its data whatever happens. */
+/** Runs `test` on a server, and removes its data afterwards. */
 async function onServer(
   env: Record<string, string>,
   test: (server: TestServer, again: () => Promise<TestServer>) => Promise<void>,
@@ -26,14 +26,14 @@ async function onServer(
 }
 
 async function write(server: TestServer, agent: string): Promise<string> {
-  return (await ask(server, `POST /v1/agents/${agent}/records`, { body: { data: { n: 1 } } })).body.id
+  return (await checkedCall(server, `POST /v1/agents/${agent}/records`, { body: { data: { n: 1 } } })).body.id
 }
 
-/** Types and bodies of the records of a strand, which verifies. */
-async function story(server: TestServer, agent: string): Promise<Record<string, unknown>[]> {
-  const { text } = await ask(server, `GET /v1/strand/export?agent=${agent}`)
+/** The types and bodies of the records of a strand, after verifying it. */
+async function recordsOn(server: TestServer, agent: string): Promise<Record<string, unknown>[]> {
+  const { text } = await checkedCall(server, `GET /v1/strand/export?agent=${agent}`)
   const lines = text.trimEnd().split('\n')
-  const { public_key: publicKey } = (await ask(server, `GET /v1/agents/${agent}/status`)).body
+  const { public_key: publicKey } = (await checkedCall(server, `GET /v1/agents/${agent}/status`)).body
   expect(await verifyExport(lines, { publicKey })).toMatchObject({ ok: true })
   return lines
     .slice(1, -1)
@@ -42,35 +42,39 @@ async function story(server: TestServer, agent: string): Promise<Record<string, 
 }
 
 describe('a server that is killed', () => {
-  it('has applied what came due meanwhile before it listens again', async () => {
+  it('applies proposals that became due before it listens again', async () => {
     await onServer({ SERVICE_GOVERNED_AUTO_APPROVE_SECS: '1' }, async (server, again) => {
       const agent = await newAgent(server, 'due', 'governed')
       const hash = await write(server, agent)
-      const { body } = await ask(server, `DELETE /v1/agents/${agent}/records/${hash}`)
+      const { body } = await checkedCall(server, `DELETE /v1/agents/${agent}/records/${hash}`)
       await server.halt('SIGKILL')
       await eventually(() => Date.now() > body.effective_at_ms)
       const next = await again()
-      const shown = await ask(next, `GET /v1/agents/${agent}/records/${hash}`)
+      const shown = await checkedCall(next, `GET /v1/agents/${agent}/records/${hash}`)
       expect(shown.body.deleted).toBe(true)
-      const told = await story(next, agent)
-      expect(told.map(({ type }) => type).slice(2)).toEqual(['sys/proposal', 'sys/tombstone', 'sys/applied'])
+      const records = await recordsOn(next, agent)
+      expect(records.map(({ type }) => type).slice(2)).toEqual([
+        'sys/proposal',
+        'sys/tombstone',
+        'sys/applied',
+      ])
     })
   })
 
-  it('applies by itself what comes due while it runs', async () => {
+  it('applies proposals that become due while it runs', async () => {
     await onServer({ SERVICE_GOVERNED_AUTO_APPROVE_SECS: '1', SERVICE_SHARDS: '2' }, async (server) => {
       for (const name of ['one', 'two', 'three']) {
         const agent = await newAgent(server, name, 'governed')
         const hash = await write(server, agent)
-        await ask(server, `DELETE /v1/agents/${agent}/records/${hash}`)
+        await checkedCall(server, `DELETE /v1/agents/${agent}/records/${hash}`)
         await eventually(async () => {
-          return (await ask(server, `GET /v1/agents/${agent}/records/${hash}`)).body.deleted
+          return (await checkedCall(server, `GET /v1/agents/${agent}/records/${hash}`)).body.deleted
         })
       }
     })
   })
 
-  it('keeps each approval that was under way whole or not at all', async () => {
+  it('makes each approval atomic that was in progress', async () => {
     await onServer({ SERVICE_SHARDS: '2' }, async (server, again) => {
       const { key } = await scopedKey(server, ['proposals:decide'])
       const agents = ['left', 'right']
@@ -79,7 +83,7 @@ describe('a server that is killed', () => {
         const agent = await newAgent(server, name, 'protected')
         for (let n = 0; n < 60; n++) {
           const hash = await write(server, agent)
-          ids.push((await ask(server, `DELETE /v1/agents/${agent}/records/${hash}`)).body.proposal_id)
+          ids.push((await checkedCall(server, `DELETE /v1/agents/${agent}/records/${hash}`)).body.proposal_id)
         }
       }
       let answered = 0
@@ -92,15 +96,17 @@ describe('a server that is killed', () => {
       await Promise.allSettled(approving)
       const next = await restarted
       for (const agent of agents) {
-        const told = await story(next, agent)
+        const records = await recordsOn(next, agent)
         const ended = new Set(
-          told.filter(({ type }) => type === 'sys/applied').map((one) => one['proposal_seq']),
+          records.filter(({ type }) => type === 'sys/applied').map((one) => one['proposal_seq']),
         )
-        const voted = told.filter(({ type }) => type === 'sys/vote').map((one) => one['proposal_seq'])
-        const gone = told.filter(({ type }) => type === 'sys/tombstone').map((one) => one['proposal_seq'])
+        const voted = records.filter(({ type }) => type === 'sys/vote').map((one) => one['proposal_seq'])
+        const deleted = records
+          .filter(({ type }) => type === 'sys/tombstone')
+          .map((one) => one['proposal_seq'])
         expect(new Set(voted)).toEqual(ended)
-        expect(new Set(gone)).toEqual(ended)
-        const open = await ask(next, `GET /v1/proposals?agent=${agent}&state=proposed&limit=1000`)
+        expect(new Set(deleted)).toEqual(ended)
+        const open = await checkedCall(next, `GET /v1/proposals?agent=${agent}&state=proposed&limit=1000`)
         expect(open.body.proposals).toHaveLength(60 - ended.size)
       }
     })

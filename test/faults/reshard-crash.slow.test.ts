@@ -8,7 +8,7 @@ const KILLS = 3
 const seed = runSeed('reshards')
 
 it(
-  `loses nothing, and doubles nothing, where a server and the reshards after it are killed (seed ${seed})`,
+  `kills of a server and of reshards lose no record and duplicate none (seed ${seed})`,
   { timeout: 60_000 * KILLS },
   async () => {
     const lines: string[] = []

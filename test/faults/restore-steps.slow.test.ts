@@ -6,7 +6,7 @@ import { seededRandom } from '../../scripts/crash-loop/seeded-random.mjs'
 import { systemClock } from '../../src/base/clock.js'
 import { pooledRandom } from '../../src/base/random.js'
 import { openDataDirectory } from '../../src/data/directory.js'
-import { ask, newAgent } from '../support/http/answers.js'
+import { checkedCall, newAgent } from '../support/http/answers.js'
 import { backUp, restore, startCommand } from '../support/server/backup.js'
 import { DiskImage } from '../support/faults/disk-image.js'
 import { buildDiskShim, shimMissing, type DiskShim } from '../support/faults/disk-shim.js'
@@ -16,46 +16,46 @@ import { runSeed } from '../support/run-seed.js'
 import { startServer } from '../support/server/server.js'
 
 /*
- * One restore is watched call by call. What a kill leaves before each of its calls, and what a cut of the power may leave,
- * follows from the calls before; so each step is looked at, and none is left to chance.
+ * The calls of one restore are traced. The state that a kill or a loss of power before each call may leave is
+ * computed from the earlier calls, so that every step is checked.
  */
 
-/** What a loss of power leaves is for chance to say: it is asked so often at each step. */
+/** The state after a loss of power is random, so several are checked at each step. */
 const CUTS = 2
-/** After every so many steps the restore is begun again on what was left. */
+/** After each interval of so many steps, the restore is repeated on the remaining state. */
 const AGAIN_EVERY = 24
 
 let directory: string
 let backup: string
-/** What the backup is of, by the names in a data directory. */
+/** The files of the backup, by their paths in a data directory. */
 let files: Map<string, Buffer>
 let calls: DiskCall[]
 
-describe.skipIf(leftOut(shimMissing))('a restore that ends before any of its calls', () => {
+describe.skipIf(leftOut(shimMissing))('a restore that is interrupted before any of its calls', () => {
   let shim: DiskShim
   beforeAll(async () => {
     shim = buildDiskShim()
     directory = mkdtempSync(join(tmpdir(), 'strandfast-restore-steps-'))
     backup = await makeBackup()
     files = new Map()
-    const { files: named }: { files: { path: string }[] } = JSON.parse(
+    const { files: listed }: { files: { path: string }[] } = JSON.parse(
       readFileSync(join(backup, 'manifest.json'), 'utf8'),
     )
-    for (const { path } of named) files.set(path, readFileSync(join(backup, path)))
-    calls = await watchRestore(shim)
+    for (const { path } of listed) files.set(path, readFileSync(join(backup, path)))
+    calls = await traceRestore(shim)
   })
   afterAll(() => {
     shim.remove()
     rmSync(directory, { recursive: true, force: true })
   })
 
-  it('leaves all of it, or a directory that no server starts on and the next restore takes over, after a kill', async () => {
-    await eachStep(1, (image, target) => image.write(target))
+  it('is complete after a kill, or leaves a directory that a server refuses and the next restore completes', async () => {
+    await eachStep(1, (image, target) => image.writeAfterKill(target))
   })
 
-  it('leaves all of it, or a directory that no server starts on and the next restore takes over, after a loss of power', async () => {
+  it('is complete after a loss of power, or leaves a directory that a server refuses and the next restore completes', async () => {
     const random = seededRandom(runSeed('restore steps'))
-    await eachStep(CUTS, (image, target) => image.cut(target, random))
+    await eachStep(CUTS, (image, target) => image.writeAfterPowerLoss(target, random))
   })
 })
 
@@ -64,7 +64,7 @@ async function makeBackup(): Promise<string> {
   try {
     for (const name of ['a', 'b', 'c']) {
       await newAgent(server, name)
-      await ask(server, `POST /v1/agents/${name}/records`, { body: { data: { name } } })
+      await checkedCall(server, `POST /v1/agents/${name}/records`, { body: { data: { name } } })
     }
     const path = join(directory, 'backup')
     expect((await backUp(server.dataDir, path)).code).toBe(0)
@@ -74,8 +74,8 @@ async function makeBackup(): Promise<string> {
   }
 }
 
-/** Restores the backup. @returns what was done to the data directory, in order */
-async function watchRestore(shim: DiskShim): Promise<DiskCall[]> {
+/** Restores the backup. @returns the calls that changed the data directory, in order */
+async function traceRestore(shim: DiskShim): Promise<DiskCall[]> {
   const dataDir = join(directory, 'restored')
   mkdirSync(dataDir, { mode: 0o700 })
   const trace = join(directory, 'trace')
@@ -87,7 +87,7 @@ async function watchRestore(shim: DiskShim): Promise<DiskCall[]> {
   return seen
 }
 
-/** Looks at what is left of the data directory before each call, and after the last, `times` each. */
+/** Checks the data directory `times` times before each call and after the last. */
 async function eachStep(times: number, leave: (image: DiskImage, target: string) => void): Promise<void> {
   const dataDir = join(directory, 'restored')
   mkdirSync(dataDir, { mode: 0o700 })
@@ -97,14 +97,14 @@ async function eachStep(times: number, leave: (image: DiskImage, target: string)
     const step = Math.floor(look / times)
     rmSync(dataDir, { recursive: true })
     leave(image, dataDir)
-    const left = whatIsLeft(dataDir)
+    const left = stateOf(dataDir)
     const where = `step ${step} of ${calls.length}: ${readdirSync(dataDir).join(', ')}`
     expect(left, where).not.toBe('wrong')
     if (left !== 'wrong') seen[left]++
     if (left === 'part' && look % (AGAIN_EVERY * times) === 0) {
       const { code, stderr } = await restore(backup, dataDir)
       expect([code, stderr], where).toEqual([0, expect.any(String)])
-      expect(whatIsLeft(dataDir)).toBe('whole')
+      expect(stateOf(dataDir)).toBe('whole')
     }
     if (look % times === times - 1) image.replay(calls.slice(step, step + 1))
   }
@@ -112,19 +112,22 @@ async function eachStep(times: number, leave: (image: DiskImage, target: string)
   for (const count of Object.values(seen)) expect(count, JSON.stringify(seen)).toBeGreaterThan(0)
 }
 
-/** `wrong`: what a server would start on, and is not what the backup holds. */
-function whatIsLeft(dataDir: string): 'nothing' | 'part' | 'whole' | 'wrong' {
-  const kept = [...files.keys()].every(
+/** `wrong` means that a server would start although the content is not that of the backup. */
+function stateOf(dataDir: string): 'nothing' | 'part' | 'whole' | 'wrong' {
+  const isComplete = [...files.keys()].every(
     (path) => existsSync(join(dataDir, path)) && isAsRestored(path, readFileSync(join(dataDir, path))),
   )
-  if (kept) return 'whole'
+  if (isComplete) return 'whole'
   if (readdirSync(dataDir).every((name) => name === 'lock')) return 'nothing'
   const opening = openDataDirectory({ dataDir }, pooledRandom(), systemClock)
   if (opening.ok) opening.directory.close()
-  return !opening.ok && opening.detail.includes('was cut off') ? 'part' : 'wrong'
+  return !opening.ok && opening.detail.includes('was interrupted') ? 'part' : 'wrong'
 }
 
-/** Every file is that of the backup, but that format.json has an era of tokens, without which old ones would be good. */
+/**
+ * Whether a file is that of the backup. Only format.json differs: it has a token era, which makes earlier
+ * tokens invalid.
+ */
 function isAsRestored(path: string, bytes: Buffer): boolean {
   const before = files.get(path)
   if (before === undefined || path !== 'format.json') return before?.equals(bytes) === true

@@ -6,14 +6,16 @@ import { RawConnection } from '../support/http/raw-http.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { call, testRootKey, type TestServer } from '../support/server/server.js'
 
-/** Connections that are made at once: of more than the listen backlog, the system has some that the server never sees. */
+/**
+ * Connections that are opened simultaneously: below the listen backlog, so that the server sees all of them.
+ */
 const WAVE = 250
 
 const credential = `Authorization: Bearer ${testRootKey}\r\n`
 
 let server: TestServer
 let handlesAtRest: number
-/** An agent that a user may read, and the user's token, not used yet. */
+/** An agent that a user may read, and the user's unused token. */
 let agent: string
 let token: string
 
@@ -21,7 +23,7 @@ beforeAll(async () => {
   server = await startAuthServer()
   agent = await ownedAgent(server, 'watched')
   token = (await register(server, 'ada@example.org')).token
-  // What the first requests open for good: files of the stores, threads, one connection kept for more requests.
+  // The first requests open handles that stay open: files of the stores, threads, and one connection.
   await expectServing()
   await call(server, 'GET /v1/strand/export')
   handlesAtRest = openHandles(server)
@@ -39,7 +41,10 @@ function openMany(count: number): Promise<RawConnection[]> {
   return Promise.all(Array.from({ length: count }, () => RawConnection.open(server)))
 }
 
-/** A few more than at rest may be open: other calls of the test keep theirs for a while. */
+/**
+ * Waits until the server has closed its handles. A few more may be open, because other calls of the test keep
+ * theirs for a while.
+ */
 async function handlesReturn(): Promise<void> {
   await eventually(() => openHandles(server) <= handlesAtRest + 4)
 }
@@ -48,7 +53,7 @@ async function recordCount(agent: string): Promise<number> {
   return (await call(server, `GET /v1/agents/${agent}/status`)).body.record_count
 }
 
-/** The head of a request to write, its body to come. */
+/** The head of a write request. */
 function postHead(path: string, type: string, length = 'Content-Length: 5000'): string {
   return `POST ${path} HTTP/1.1\r\nHost: a\r\n${credential}Content-Type: ${type}\r\n${length}\r\n\r\n`
 }
@@ -57,7 +62,7 @@ function postHead(path: string, type: string, length = 'Content-Length: 5000'): 
 const costlyBody = `{"type":"time_range","where":[${'1,'.repeat(16_000)}1]}`
 const COSTLY_BODIES = 64
 
-/** Streams whose requests wait before they are opened: until a new token is verified, and for a later turn of a busy front. */
+/** Streams whose requests wait: for the check of a new token, or for a later turn of a busy front. */
 async function openLate(): Promise<RawConnection[]> {
   const streamRequest = (key: string) =>
     `GET /v1/agents/${agent}/stream HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\n\r\n`
@@ -65,7 +70,7 @@ async function openLate(): Promise<RawConnection[]> {
   if (ofUser === undefined) throw new Error('Expected a connection')
   ofUser.write(streamRequest(token))
   await ofUser.until(({ text }) => text.includes('caught_up'))
-  // All of it has arrived when the front goes on, and the streams come last.
+  // All requests have arrived when the front continues, and the streams come last.
   server.process.kill('SIGSTOP')
   const head = postHead('/v1/agents/steady/query', 'application/json', `Content-Length: ${costlyBody.length}`)
   for (const connection of busy) connection.write(head + costlyBody)
@@ -78,7 +83,9 @@ async function openLate(): Promise<RawConnection[]> {
 
 const halfRecord = '{"data":{"never":"ends'
 
-/** What clients begin with that never come to an end; the dripping ones say a letter now and then. */
+/**
+ * Beginnings of requests that clients never complete. With `dripping`, a client sends a letter at intervals.
+ */
 const beginnings = [
   { text: 'GET /v1/agents HTTP/1.1\r\nHost: a\r\nX-Slow: ', dripping: false },
   { text: 'GET /v1/agents HTTP/1.1\r\nHost: a\r\nX-Slow: ', dripping: true },
@@ -88,9 +95,9 @@ const beginnings = [
   { text: postHead('/v1/strand/import', 'application/x-ndjson') + halfRecord, dripping: false },
 ]
 
-describe('clients that say too little', () => {
-  it('take nothing from others, and are hung up on, however many they are', async () => {
-    // uWebSockets.js hung up on these as well, ten seconds after it had begun to answer.
+describe('clients that send too little', () => {
+  it('are disconnected and do not affect others, however many they are', async () => {
+    // uWebSockets.js closed these too, ten seconds after their answer began.
     const streams = await openLate()
     const connections = await openMany(600)
     const timers = connections.map((connection, index) => {
@@ -98,7 +105,7 @@ describe('clients that say too little', () => {
       connection.write(text)
       return dripping === true ? setInterval(() => connection.write('a'), 500) : undefined
     })
-    // Lines may come as slowly as they like: what is ready is written while the rest is on its way.
+    // Lines of an upload may arrive slowly: each is written when it is complete.
     const patient = await openMany(60)
     const drops = patient.map((connection) => {
       connection.write(postHead('/v1/ingest/patient', 'application/x-ndjson', 'Transfer-Encoding: chunked'))
@@ -121,13 +128,13 @@ describe('clients that say too little', () => {
   })
 })
 
-describe('a client that leaves in the middle of its body', () => {
+describe('a client that disconnects in the middle of its body', () => {
   const headOf = (path: string, type: string) => postHead(path, type, 'Content-Length: 1000000')
 
   it.each([
     ['closes', (connection: RawConnection) => connection.socket.end()],
     ['resets', (connection: RawConnection) => connection.socket.resetAndDestroy()],
-  ])('has written nothing when it %s, where the body is one record or one batch', async (_name, leave) => {
+  ])('has written nothing when it %s, if the body is one record or one batch', async (_name, leave) => {
     for (const path of [
       '/v1/collections/left/records',
       '/v1/collections/left/records/batch',
@@ -143,7 +150,7 @@ describe('a client that leaves in the middle of its body', () => {
     await handlesReturn()
   })
 
-  it('has written whole lines, each once, where the body is a stream of lines', async () => {
+  it('has written complete lines, each once, if the body is a stream of lines', async () => {
     const lines = Array.from({ length: 2_000 }, (_none, n) => JSON.stringify({ n, pad: 'x'.repeat(200) }))
     const connection = await RawConnection.open(server)
     connection.write(`${headOf('/v1/ingest/streamed', 'application/x-ndjson')}${lines.join('\n')}\n{"n":`)
@@ -160,7 +167,7 @@ describe('a client that leaves in the middle of its body', () => {
 })
 
 describe('a client that stops reading a big answer', () => {
-  it('costs no memory that grows with the answer, and others get theirs whole', async () => {
+  it('does not use memory in proportion to the answer, and other clients get complete answers', async () => {
     const line = JSON.stringify({ pad: 'x'.repeat(1_000) })
     const written = await call(server, 'POST /v1/ingest/big?signing=group', {
       raw: `${line}\n`.repeat(40_000),
@@ -185,7 +192,7 @@ describe('a client that stops reading a big answer', () => {
 })
 
 describe('two thousand connections that do nothing', () => {
-  it('leave the server serving, and give everything back when they go', async () => {
+  it('do not impair the server, and release their resources when they close', async () => {
     const before = memoryBytes(server)
     const connections: RawConnection[] = []
     while (connections.length < 2_000) {

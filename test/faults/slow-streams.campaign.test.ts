@@ -6,8 +6,8 @@ import { RawConnection } from '../support/http/raw-http.js'
 import { call, startServer, testRootKey, type TestServer } from '../support/server/server.js'
 
 /*
- * Streams of which some do not read. Each of those of `loud` is sent 8 MB, far more than a socket buffers: what is kept for
- * each of sixty of them would be half a gigabyte.
+ * Streams of which some do not read. Each stream of `loud` is sent 8 MB, far more than a socket buffers;
+ * buffering them for sixty streams would take half a gigabyte.
  */
 
 const SLOW = 60
@@ -21,7 +21,7 @@ const MEMORY_BYTES_MAX = 200 * 2 ** 20
 
 let server: TestServer
 
-// One each: memory that one test has taken would hide what the next one takes.
+// A new server for each test, because memory allocated in one test would hide that of the next.
 beforeEach(async () => {
   server = await startServer({ env: { SERVICE_STREAMS_PER_PRINCIPAL: '2000' } })
   for (const agent of ['loud', 'quiet'])
@@ -29,14 +29,14 @@ beforeEach(async () => {
 })
 afterEach(() => server.stop())
 
-/** Streams that read, once they have caught up. */
+/** Opens streams that read, and waits until they have caught up. */
 async function openReaders(count: number, agent: string): Promise<NumberStream[]> {
   const streams = Array.from({ length: count }, () => new NumberStream(server, agent))
   await eventually(() => streams.every(({ caughtUp }) => caughtUp))
   return streams
 }
 
-/** A stream of `loud` that reads what is there and nothing that comes. */
+/** Opens a stream of `loud` that stops reading once it has caught up. */
 async function openStuck(): Promise<RawConnection> {
   const connection = await RawConnection.open(server)
   connection.write(
@@ -47,7 +47,7 @@ async function openStuck(): Promise<RawConnection> {
   return connection
 }
 
-/** Writes all numbers to both agents. @returns the most memory that the server had meanwhile, bytes */
+/** Writes all numbers to both agents. @returns the maximum memory of the server during the writes, bytes */
 async function writeAll(): Promise<number> {
   let most = 0
   for (let first = 0; first < TOTAL; first += BATCH_RECORDS) {
@@ -65,7 +65,10 @@ async function write(agent: string, first: number, pad: string): Promise<void> {
   expect(status).toBe(201)
 }
 
-/** Resolves when all have everything, and gives those that have anything else, or in another order. */
+/**
+ * Waits until all streams have received enough.
+ * @returns the streams with other numbers, or in another order
+ */
 async function wrongAmong(streams: NumberStream[]): Promise<NumberStream[]> {
   await eventually(() => streams.every(({ numbers }) => numbers.length >= TOTAL))
   return streams.filter(
@@ -74,7 +77,7 @@ async function wrongAmong(streams: NumberStream[]): Promise<NumberStream[]> {
 }
 
 describe('three hundred streams of which sixty', { timeout: 180_000 }, () => {
-  it('pause fill no memory; those that read get everything once and in order, and so do the others later', async () => {
+  it('pause do not use memory; all streams get every record once and in order, the paused ones later', async () => {
     const slow = await openReaders(SLOW, 'loud')
     const fast = [...(await openReaders(LOUD, 'loud')), ...(await openReaders(QUIET, 'quiet'))]
     const before = memoryBytes(server)
@@ -88,7 +91,7 @@ describe('three hundred streams of which sixty', { timeout: 180_000 }, () => {
     for (const stream of [...slow, ...fast]) stream.close()
   })
 
-  it('never read again lose those alone: the others get everything once and in order, on one connection each', async () => {
+  it('never read again are closed; the others get every record once and in order, on one connection each', async () => {
     const handlesBefore = openHandles(server)
     const stuck = await Promise.all(Array.from({ length: SLOW }, openStuck))
     const readers = [...(await openReaders(LOUD, 'loud')), ...(await openReaders(QUIET, 'quiet'))]
@@ -96,7 +99,7 @@ describe('three hundred streams of which sixty', { timeout: 180_000 }, () => {
     const before = memoryBytes(server)
     const most = await writeAll()
     expect(await wrongAmong(readers)).toEqual([])
-    // Who takes nothing for ten seconds is hung up on.
+    // The server disconnects clients that read nothing for ten seconds.
     await eventually(() => openHandles(server) <= handlesBefore + LOUD + QUIET + 4)
     expect(Math.max(most, memoryBytes(server)) - before).toBeLessThan(MEMORY_BYTES_MAX)
     expect(readers.map(({ connections }) => connections)).toEqual(readers.map(() => 1))

@@ -4,13 +4,13 @@ import { soak } from '../../scripts/soak/run.mjs'
 import { count } from '../support/faults/rounds.js'
 import { runSeed } from '../support/run-seed.js'
 
-/** How long the loads of this file take together; `npm run campaign -- soak --minutes N` says it. */
+/** The total time of the loads in this file, set by `npm run campaign -- soak --minutes N`. */
 const minutes = Number(process.env['STRANDFAST_MINUTES'] ?? 60)
-/** A heap that fills and one that leaks look the same for a shorter time. */
+/** In a shorter time, a heap that fills up looks like a leak. */
 const LEAK_MINUTES = 1
 
 describe('a server under a steady load', { timeout: (minutes + 10) * 60_000 }, () => {
-  it('keeps its memory, its handles, its threads and the size of its files', async () => {
+  it('does not grow in memory, handles, threads or file sizes', async () => {
     const lines: string[] = []
     const soaked = 0.6 * minutes
     const report = (line: string) => lines.push(line)
@@ -29,7 +29,7 @@ describe('a server under a steady load', { timeout: (minutes + 10) * 60_000 }, (
     count({ soakMinutes: Math.round(soaked), records })
   })
 
-  it('has all that it answered, and replays no more, however often it is killed', async () => {
+  it('loses nothing that it acknowledged and does not replay more and more, when it is killed repeatedly', async () => {
     const lines: string[] = []
     const { verdicts, faults, starts } = await soak({
       minutes: 0.25 * minutes,
@@ -41,13 +41,13 @@ describe('a server under a steady load', { timeout: (minutes + 10) * 60_000 }, (
     })
     expect(faults).toEqual([])
     expect(starts.length).toBeGreaterThan(2)
-    // How long a start takes is how busy the machine is.
+    // The time of a start depends on the load of the machine.
     const grown = verdicts.filter(({ name, flat }) => !flat && name !== 'start after a crash')
     expect(grown, lines.join('\n')).toEqual([])
     count({ soakKills: starts.length })
   })
 
-  it('is found out where it leaks', async () => {
+  it('fails the check when it leaks', async () => {
     const preload = join(import.meta.dirname, '../support/faults/leak.mjs')
     const seed = runSeed('soak with a leak')
     const { verdicts } = await soak({ minutes: LEAK_MINUTES, seed, rate: 200, preload })

@@ -31,7 +31,7 @@ function start(): Promise<TestServer> {
   return startServer({ dataDir, env: { SERVICE_SHUTDOWN_TIMEOUT_SECS: String(TIMEOUT_SECS) } })
 }
 
-/** Writes one record after the other until the server takes no more; gives what was answered. */
+/** Writes records, one after another, until the server refuses them. @returns the successful answers */
 async function writeUntilStopped(server: TestServer, writer: number): Promise<TestAnswer[]> {
   const answers: TestAnswer[] = []
   for (let n = 0; ; n++) {
@@ -47,14 +47,14 @@ async function writeUntilStopped(server: TestServer, writer: number): Promise<Te
       }
       answers.push(answer)
     } catch {
-      // It listens no more.
+      // The server does not listen any more.
       return answers
     }
   }
 }
 
-describe('SIGTERM in the middle of load', () => {
-  it('ends streams with retry and the process with 0, and everything answered is there after the next start', async () => {
+describe('SIGTERM under load', () => {
+  it('ends streams with retry and the process with 0, and no acknowledged record is lost', async () => {
     const server = await start()
     await call(server, 'POST /v1/collections/stopped/records', { body: { data: {} } })
     const streams = await Promise.all([
@@ -86,7 +86,7 @@ describe('SIGTERM in the middle of load', () => {
     expect(await again.halt()).toBe(0)
   })
 
-  it('answers a request whose body is still arriving, when it arrives in time', async () => {
+  it('lets a request complete whose body arrives in time', async () => {
     const server = await start()
     const body = JSON.stringify({ data: { late: true } })
     const connection = await RawConnection.open(server)
@@ -94,17 +94,17 @@ describe('SIGTERM in the middle of load', () => {
       `POST /v1/collections/late/records HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${testRootKey}\r\n` +
         `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 8)}`,
     )
-    // Once another request is answered, this one has been begun.
+    // Once another request is answered, the server has started to read this one.
     await call(server, 'GET /healthz')
     const exitCode = server.halt()
-    await refused(server)
+    await untilClosed(server)
     connection.write(body.slice(8))
     const { statuses } = await connection.until((answer) => answer.statuses.length === 1)
     expect(statuses).toEqual([201])
     expect(await exitCode).toBe(0)
   })
 
-  it('waits for nobody longer than it may: a client that never finishes, one that never reads', async () => {
+  it('does not wait beyond its timeout for a client that never finishes or one that never reads', async () => {
     const server = await start()
     await call(server, 'POST /v1/ingest/big', {
       raw: `${JSON.stringify({ pad: 'x'.repeat(1_000) })}\n`.repeat(20_000),
@@ -128,8 +128,8 @@ describe('SIGTERM in the middle of load', () => {
   })
 })
 
-describe.skipIf(!existsSync('/dev/full'))('SIGHUP, where standard output and standard error are full', () => {
-  it('stops a server in order that served all the same', async () => {
+describe.skipIf(!existsSync('/dev/full'))('SIGHUP with standard output and standard error full', () => {
+  it('stops the server normally, which has worked without its logs', async () => {
     const port = await freePort()
     const full = openSync('/dev/full', 'w')
     const child = spawn(process.execPath, [builtProgram, 'serve', '--port', String(port)], {
@@ -158,8 +158,8 @@ describe.skipIf(!existsSync('/dev/full'))('SIGHUP, where standard output and sta
   })
 })
 
-/** Resolves when the server takes no new connection any more. */
-async function refused(server: TestServer): Promise<void> {
+/** Resolves when the server accepts no new connections. */
+async function untilClosed(server: TestServer): Promise<void> {
   for (;;) {
     try {
       const connection = await RawConnection.open(server)

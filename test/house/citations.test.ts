@@ -5,20 +5,21 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { codeBelow, stylesBelow, textFiles } from './tree.js'
 
 /*
- * Whatever a comment cites can be opened: a path of this repository, a file by its name alone, a section of a page.
- * NAME in a path stands for any name.
+ * Everything that a comment cites must exist: a path of this repository, a file by its name alone, a section
+ * of a page. NAME in a path stands for any name.
  */
 
-/** The folders whose comments are read. */
+/** The folders whose comments are checked. */
 const folders = ['bench', 'examples', 'scripts', 'src', 'test', 'workers']
 
-/** The files of a folder whose comments are read. */
+/** The files of a folder whose comments are checked. */
 const readBelow = (folder: string): string[] => [...codeBelow(folder), ...stylesBelow(folder)]
 
-/** The comments of a file, each on one line: blocks, and lines of `//` that follow each other. */
+/** The comments of a file, each as one line: block comments, and consecutive `//` lines. */
 function commentsOf(path: string): string[] {
   const code = readFileSync(path, 'utf8')
-  // In code a text may hold what looks like the beginning of a block. Between elements a block stands in braces.
+  // A string may contain the beginning of a block comment, so a block must start a line; in JSX, after a
+  // brace.
   const block = path.endsWith('.css') ? /\/\*([\s\S]*?)\*\//g : /^[ \t]*(?:\{[ \t]*)?\/\*([\s\S]*?)\*\//gm
   const blocks = [...code.matchAll(block)].map(([, text = '']) => text.replaceAll(/^[ \t]*\*+/gm, ' '))
   if (path.endsWith('.css')) return blocks.map((comment) => comment.replaceAll(/\s+/g, ' '))
@@ -28,27 +29,30 @@ function commentsOf(path: string): string[] {
   return [...blocks, ...lines].map((comment) => comment.replaceAll(/\s+/g, ' '))
 }
 
-/** What names a part of a page: its headings, and the bold beginnings of its items. */
+/** The section names of a page: headings and bold beginnings of list items. */
 function partsOf(page: string): Set<string> {
   const parts = readFileSync(page, 'utf8').matchAll(/^#{1,6} +(.+?) *$|\*\*(.+?)[.:]?\*\*/gm)
   return new Set([...parts].map(([, heading, bold]) => heading ?? bold ?? ''))
 }
 
-/** Paths below the folders of the repository that a comment cites. */
+/** Repository paths that a comment cites. */
 function pathsOf(comment: string): string[] {
   const path =
     /(?<![\w./@-])(?:bench|docs|examples|scripts|src|test|workers)\/[\w./-]*\.(?:css|html|json|md|mjs|py|svg|tsx?)\b/g
   return [...comment.matchAll(path)].map(([cited]) => cited).filter((cited) => !/\bNAME\b/.test(cited))
 }
 
-/** Files that a comment cites by their names alone. */
+/** Files that a comment cites by name alone. */
 function namesOf(comment: string): string[] {
   return [...comment.matchAll(/(?<![\w./*@-])[\w-]+(?:\.[\w-]+)*\.(?:css|md|mjs|tsx?)\b(?![\w/])/g)].map(
     ([name]) => name,
   )
 }
 
-/** `page, section` of each section that a comment cites in parentheses, as `(docs/FORMAT.md, Header; RFC 8785)`. */
+/**
+ * `page, section` of each section that a comment cites in parentheses, as
+ * `(docs/FORMAT.md, Header; RFC 8785)`.
+ */
 function sectionsOf(comment: string): { page: string; section: string }[] {
   return [...comment.matchAll(/\(([^()]*)\)/g)]
     .flatMap(([, inside = '']) => inside.split('; '))
@@ -58,7 +62,7 @@ function sectionsOf(comment: string): { page: string; section: string }[] {
     })
 }
 
-/** `file: citation` of each citation of a file's comments that leads nowhere. */
+/** `file: citation` of each dead citation of a file's comments. */
 function deadCitations(file: string, names: ReadonlySet<string>, root = '.'): string[] {
   const comments = commentsOf(join(root, file))
   const paths = comments.flatMap(pathsOf).filter((path) => !existsSync(join(root, path)))
@@ -74,12 +78,12 @@ function deadCitations(file: string, names: ReadonlySet<string>, root = '.'): st
   return [...paths, ...unknown, ...sections].map((citation) => `${file}: ${citation}`)
 }
 
-describe('what comments cite', () => {
+describe('the citations of comments', () => {
   const names = new Set(textFiles().map((path) => basename(path)))
   const files = folders.flatMap(readBelow)
   const comments = files.flatMap(commentsOf)
 
-  it('is found in every folder of the list', () => {
+  it('are found in every folder of the list', () => {
     expect(folders.filter((folder) => readBelow(folder).length === 0)).toEqual([])
     expect(files).toContain('src/console/main.tsx')
     expect(files).toContain('src/console/base.css')
@@ -88,7 +92,7 @@ describe('what comments cite', () => {
     expect(comments.flatMap(sectionsOf)).toContainEqual({ page: 'docs/FORMAT.md', section: 'Header' })
   })
 
-  it.each(folders)('can be opened: %s', (folder) => {
+  it.each(folders)('have existing targets: %s', (folder) => {
     expect(readBelow(folder).flatMap((path) => deadCitations(path, names))).toEqual([])
   })
 })
@@ -127,7 +131,7 @@ describe('a planted citation', () => {
     'docs/GOOD.md, No section',
     'docs/GOOD.md, A section and No section',
     'RFC 8785; docs/GOOD.md, No section',
-  ])('is found when it leads nowhere, in each kind of comment: %s', (citation) => {
+  ])('is found in each kind of comment if its target is missing: %s', (citation) => {
     expect(dead(`/** Purpose (${citation}). */\nexport const one = 1\n`)).toHaveLength(1)
     expect(dead(`/*\n * Purpose\n * (${citation.replace(', ', ',\n * ')}).\n */\n`)).toHaveLength(1)
     expect(
@@ -137,7 +141,7 @@ describe('a planted citation', () => {
   })
 
   it.each(['gone.ts', 'src/strand/gone.tsx', 'docs/GOOD.md, No section'])(
-    'is found when it leads nowhere, in files of elements and in style sheets: %s',
+    'is found in .tsx files and style sheets if its target is missing: %s',
     (citation) => {
       const file = 'src/planted.tsx'
       const around = (comment: string) => `export const One = () => (\n  <p>\n    ${comment}\n  </p>\n)\n`
@@ -150,7 +154,7 @@ describe('a planted citation', () => {
     },
   )
 
-  it('is not found when it leads somewhere, or stands in code', () => {
+  it('is not found if its target exists, or in code', () => {
     const citations = [
       'docs/GOOD.md',
       'GOOD.md',

@@ -5,21 +5,21 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { filesBelow, textFiles } from './tree.js'
 
 /*
- * What documents name exists: each relative link of a markdown file, with its anchor, and each page of docs/ that a
- * document, a comment or a message cites by its path. What a document names without a path is beside it, in docs/ or at
- * the root.
+ * Everything that documents name must exist: each relative link of a Markdown file with its anchor, and each
+ * page of docs/ that a document, a comment or a message cites by path. A page that is named without a path is
+ * beside the document, in docs/ or at the root.
  */
 
 const pages = textFiles().filter((path) => path.endsWith('.md'))
 
-/** A text without its blocks and spans of code, where nothing is a link or a heading. */
+/** The text without code, in which links and headings do not count. */
 function prose(markdown: string): string {
   return markdown
     .replaceAll(/^(```+)[^\n]*\n.*?^\1$/gms, '')
     .replaceAll(/`[^`\n]*`/g, (span) => span.replaceAll(/[[\]()]/g, ''))
 }
 
-/** The anchors of a page: its headings as GitHub names them, the second of one name with `-1`. */
+/** The anchors of a page: its headings as GitHub names them, repeated names with `-1`. */
 function anchorsOf(markdown: string): Set<string> {
   const seen = new Map<string, number>()
   const anchors = [...prose(markdown).matchAll(/^#{1,6} +(.+?) *$/gm)].map(([, heading = '']) => {
@@ -32,7 +32,7 @@ function anchorsOf(markdown: string): Set<string> {
   return new Set(anchors)
 }
 
-/** The links of a page that lead into the repository, whether written in place, as an image or as a definition. */
+/** The links of a page into the repository: inline links, images and definitions. */
 function linksOf(markdown: string): string[] {
   const text = prose(markdown)
   const inline = [...text.matchAll(/\]\(<?([^)\s>]+)>?(?: "[^"]*")?\)/g)]
@@ -42,7 +42,7 @@ function linksOf(markdown: string): string[] {
   )
 }
 
-/** `page: link` of each link of the page, a path below `root`, that leads nowhere. */
+/** `page: link` of each dead link of the page; paths are relative to `root`. */
 function deadLinks(page: string, root = '.'): string[] {
   const markdown = readFileSync(join(root, page), 'utf8')
   return linksOf(markdown).flatMap((link) => {
@@ -54,22 +54,22 @@ function deadLinks(page: string, root = '.'): string[] {
   })
 }
 
-/** `file: path` of each page of docs/ that the file cites and that is not there; ADRs may be cited by number alone. */
+/** `file: path` of each missing page of docs/ that the file cites. ADRs may be cited by number alone. */
 function deadCitations(file: string, root = '.'): string[] {
   const cited = readFileSync(join(root, file), 'utf8').matchAll(
     /(?<![\w./-])docs\/(?:adr\/\d{4}(?![\w-])|[\w-]+(?:\/[\w-]+)*\.(?:md|jsonl?|svg))/g,
   )
   const decisions = filesBelow(join(root, 'docs/adr')).map((path) => basename(path).slice(0, 4))
   return [...cited].flatMap(([path]) => {
-    const there =
+    const exists =
       path.startsWith('docs/adr/') && !path.endsWith('.md')
         ? decisions.includes(path.slice(-4))
         : existsSync(join(root, path))
-    return there ? [] : [`${file}: ${path}`]
+    return exists ? [] : [`${file}: ${path}`]
   })
 }
 
-/** `page: name` of each markdown file that the page names without a path, as `FORMAT.md`, and that is nowhere near. */
+/** `page: name` of each missing Markdown file that the page names without a path, as `FORMAT.md`. */
 function unknownNames(page: string, root = '.'): string[] {
   const text = readFileSync(join(root, page), 'utf8').replaceAll(/\]\([^)]*\)|^\[[^\]]+\]:.*$/gm, ']')
   const named = text.matchAll(/(?<![\w./-])[\w-]+\.md\b/g)
@@ -79,7 +79,7 @@ function unknownNames(page: string, root = '.'): string[] {
   )
 }
 
-/** All that is wrong with what a page names. */
+/** All dead links and citations of a page. */
 const faultsOf = (page: string, root = '.') => [
   ...deadLinks(page, root),
   ...deadCitations(page, root),
@@ -87,7 +87,7 @@ const faultsOf = (page: string, root = '.') => [
 ]
 
 describe('links and citations', () => {
-  it('finds pages, and links with anchors in them', () => {
+  it('include pages and links with anchors', () => {
     expect(pages).toEqual(
       expect.arrayContaining(['README.md', 'CONTRIBUTING.md', 'docs/SECURITY.md', 'docs/adr/README.md']),
     )
@@ -97,12 +97,12 @@ describe('links and citations', () => {
     ).toBeGreaterThan(10)
   })
 
-  it.each(pages)('lead somewhere: %s', (page) => {
+  it.each(pages)('have existing targets: %s', (page) => {
     expect(faultsOf(page)).toEqual([])
   })
 
-  it('exist where code cites a page of docs/', () => {
-    // House tests plant citations that are wrong.
+  it('have existing targets in code', () => {
+    // House tests plant wrong citations.
     const code = textFiles().filter((path) => !path.endsWith('.md') && !path.startsWith('test/house/'))
     expect(code.flatMap((path) => deadCitations(path))).toEqual([])
   })
@@ -146,11 +146,11 @@ describe('a planted violation', () => {
     expect(dead(`As ${name} has it.\n`)).toHaveLength(1)
   })
 
-  it('is found: a definition that leads nowhere', () => {
+  it('is found: a definition with a missing target', () => {
     expect(dead('See [this].\n\n[this]: GONE.md\n')).toHaveLength(1)
   })
 
-  it('is not seen in links that lead somewhere, to other sites, or stand in code', () => {
+  it('is not found for existing targets, other sites and code', () => {
     const links = [
       '(GOOD.md)',
       '(GOOD.md#a-heading-with-signs)',
@@ -169,18 +169,18 @@ describe('the decisions', () => {
   const decisions = filesBelow('docs/adr').filter((path) => /\/\d{4}-[a-z0-9-]+\.md$/.test(path))
   const index = readFileSync('docs/adr/README.md', 'utf8')
 
-  it('are found, and nothing else lies beside them', () => {
+  it('are found, and docs/adr has no other files', () => {
     expect(decisions.length).toBeGreaterThan(30)
     expect(filesBelow('docs/adr').filter((path) => !decisions.includes(path))).toEqual(['docs/adr/README.md'])
     expect(decisions.every((path) => statSync(path).size > 0)).toBe(true)
   })
 
-  it('have a number each', () => {
+  it('have unique numbers', () => {
     const numbers = decisions.map((path) => basename(path).slice(0, 4))
     expect(new Set(numbers).size).toBe(numbers.length)
   })
 
-  it.each(decisions)('follow the one template: %s', (path) => {
+  it.each(decisions)('follow the template: %s', (path) => {
     const text = readFileSync(path, 'utf8')
     expect(text.startsWith(`# ${basename(path).slice(0, 4)} `)).toBe(true)
     expect([...text.matchAll(/^## (.*)$/gm)].map(([, heading]) => heading)).toEqual([
@@ -190,7 +190,7 @@ describe('the decisions', () => {
     ])
   })
 
-  it.each(decisions)('stand in the index: %s', (path) => {
+  it.each(decisions)('are listed in the index: %s', (path) => {
     const [title = ''] = readFileSync(path, 'utf8').split('\n')
     const row = new RegExp(
       `^\\| \\[${basename(path).slice(0, 4)}\\]\\(${basename(path)}\\) *\\| (.*?) *\\| \\S.*\\|$`,

@@ -2,15 +2,15 @@ import { basename, dirname } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { filesBelow } from './tree.js'
 
-// A feature has one name: src/routes/NAME.ts, workers/commands/NAME.ts, test/routes/NAME.test.ts, and the same in the
-// folder `auth` below each. Whatever departs from that is named here with its reason.
+// A feature has the same name in src/front/routes/NAME.ts, workers/commands/NAME.ts and
+// test/routes/NAME.test.ts, and in the folder `auth` of each. Exceptions are listed here with their reasons.
 
 interface Exceptions {
-  /** Files of src/front/routes that are no feature. */
+  /** Files of src/front/routes that are not features. */
   noFeature: Record<string, string>
-  /** Features without commands: the front answers them, or their commands stand in another feature's file. */
+  /** Features without commands: the front answers them, or another file has their commands. */
   withoutCommands: Record<string, string>
-  /** Files of workers/commands that no route of the same name calls. */
+  /** Files of workers/commands without a route of the same name. */
   withoutRoute: Record<string, string>
 }
 
@@ -20,9 +20,9 @@ const folders: Record<string, Exceptions> = {
       route: 'the shape of a route',
       'auth-route': 'the shape of an auth route',
       routes: 'the list of all routes',
-      answers: 'answers that features share',
-      parameters: 'readers of paths and queries that features share',
-      'page-files': 'how console and docs serve their pages',
+      answers: 'answers of several features',
+      parameters: 'readers of paths and queries of several features',
+      'page-files': 'the pages of console and docs',
     },
     withoutCommands: {
       health: 'answered by the front',
@@ -31,29 +31,29 @@ const folders: Record<string, Exceptions> = {
       'mail-pages': 'answered by the front',
       whoami: 'answered by the front',
       server: 'answered by the front',
-      'strand-export': 'made by workers/reader.ts, behind the commands of proof',
+      'strand-export': 'executed by workers/reader.ts, with the commands of proof',
     },
     withoutRoute: {
-      audit: 'what the server tells of itself, at its start and by imports',
-      drafts: 'reads request bodies into drafts, for records and ingest',
+      audit: "records of the server's own operations",
+      drafts: 'reads request bodies into drafts for records and ingest',
     },
   },
   '/auth': {
     noFeature: {
       'auth-routes': 'the list of all auth routes',
-      answers: 'answers that auth features share',
+      answers: 'answers of several auth features',
     },
     withoutCommands: {
       status: 'answered by the front',
-      jwks: 'answered by the front, from the epochs that keys keeps',
+      jwks: 'answered by the front, from the key epochs',
     },
     withoutRoute: {
-      namespace: 'leads each change and look to the file of its feature',
+      namespace: 'dispatches each change and lookup to the file of its feature',
     },
   },
 }
 
-/** Names of the files of a folder, not of those below it. */
+/** Names of the files directly in a folder. */
 const names = (folder: string, ending: string) =>
   filesBelow(folder)
     .filter((path) => dirname(path) === folder && path.endsWith(ending))
@@ -65,7 +65,7 @@ function found(folder: string, { noFeature }: Exceptions) {
     routes,
     features: routes.filter((name) => !(name in noFeature)),
     commands: names(`workers/commands${folder}`, '.ts'),
-    // A slow file may be about several features: a restart, a full disk, other settings.
+    // A slow test may cover several features: a restart, a full disk, other settings.
     tests: names(`test/routes${folder}`, '.test.ts').filter((name) => !/\.(slow|campaign)$/.test(name)),
   }
 }
@@ -86,19 +86,19 @@ describe.each(Object.entries(folders))('src/front/routes%s', (folder, exceptions
   const { noFeature, withoutCommands, withoutRoute } = exceptions
   const { routes, features, commands, tests } = found(folder, exceptions)
 
-  it('has commands of the same name for each feature, or a reason why not', () => {
+  it('has commands of the same name for each feature, or an exception', () => {
     expect(features.filter((name) => !commands.includes(name) && !(name in withoutCommands))).toEqual([])
   })
 
-  it('has a route of the same name for each file of commands, or a reason why not', () => {
+  it('has a route of the same name for each file of commands, or an exception', () => {
     expect(commands.filter((name) => !features.includes(name) && !(name in withoutRoute))).toEqual([])
   })
 
-  it('has a quick test of the same name for each feature, and no other', () => {
+  it('has a quick test of the same name for each feature and no other', () => {
     expect(tests.toSorted()).toEqual(features.toSorted())
   })
 
-  it('has no exception that is none', () => {
+  it('has no unneeded exception', () => {
     expect(Object.keys(noFeature).filter((name) => !routes.includes(name))).toEqual([])
     const needless = (name: string) => !features.includes(name) || commands.includes(name)
     expect(Object.keys(withoutCommands).filter(needless)).toEqual([])

@@ -12,7 +12,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 
-// One planted fault for each tool of the gate that is no linter: a step that cannot fail guards nothing.
+// One planted fault for each tool of the gate except the linter, because a step that cannot fail checks
+// nothing.
 
 const knip = [resolve('node_modules/knip/bin/knip.js'), '--no-progress', '--no-config-hints']
 const tsc = resolve('node_modules/typescript/bin/tsc')
@@ -40,7 +41,7 @@ function plantCopies(...paths: string[]): void {
 }
 
 const run = (...words: string[]) => spawnSync(process.execPath, words, { cwd: tree, encoding: 'utf8' })
-/** What a tool prints, and its exit code. */
+/** The output of a tool and its exit code. */
 const outcome = (...words: string[]) => {
   const { status, stdout } = run(...words)
   return { status, stdout }
@@ -56,7 +57,7 @@ describe('knip', () => {
     plant('src/base/used.ts', 'export function used(): void {}\n')
   })
 
-  it('finds a file and an export that have no importer', () => {
+  it('finds a file and an export without importers', () => {
     expect(outcome(...knip)).toEqual(passes)
     plant('src/base/orphan.ts', 'export const orphan = 1\n')
     plant('src/base/used.ts', 'export function used(): void {}\nexport function unusedExport(): void {}\n')
@@ -64,7 +65,7 @@ describe('knip', () => {
     expect([status, stdout]).toEqual([1, expect.stringMatching(/src\/base\/orphan\.ts[^]*unusedExport/)])
   })
 
-  it('finds code of the program that only a test uses', () => {
+  it('finds code that only a test uses', () => {
     plant('src/base/tested.ts', 'export const tested = 1\n')
     plant('test/tested.test.ts', "import { tested } from '../src/base/tested.js'\n\nconsole.log(tested)\n")
     expect(outcome(...knip)).toEqual(passes)
@@ -83,7 +84,7 @@ describe('the compiler', () => {
       'an unchecked answer',
       'export const read = async (answer: Response): Promise<{ id: string }> => answer.json()\n',
     ],
-  ])('refuses %s in the program', (_, code) => {
+  ])('rejects %s in the program', (_, code) => {
     plantCopies('tsconfig.json', 'src/base/unknown-json.d.ts')
     plant('src/base/clean.ts', 'export const read = (text: string): unknown => JSON.parse(text)\n')
     expect(compile('tsconfig.json')).toEqual({ status: 0, stdout: '' })
@@ -93,7 +94,7 @@ describe('the compiler', () => {
   })
 
   it.each(["export { readFileSync } from 'node:fs'\n", 'export const home = process.env\n'])(
-    'refuses in the client what only Node has: %s',
+    'rejects Node-only code in the client: %s',
     (code) => {
       plantCopies('tsconfig.json', 'tsconfig.client.json', 'tsconfig.declared.json')
       plant('src/proof/check.ts', 'export const bytes = new Uint8Array(1)\n')
@@ -107,13 +108,14 @@ describe('the compiler', () => {
 })
 
 describe('the check of generated documents', () => {
-  it('finds a document that was changed by hand', () => {
+  it('finds a manually changed document', () => {
     plantCopies('scripts/generate.mjs')
     plant('scripts/performance/documents.mjs', 'export const recordedPerformanceDocuments = () => []\n')
     plant('scripts/campaign/document.mjs', 'export const campaignDocuments = () => []\n')
     plant('docs/openapi.json', '{}')
     plant('dist/src/base/errors.js', "export const errorCatalogue = { a: { status: 404, title: 'b' } }\n")
     plant('dist/src/settings/config.js', 'export const settings = []\n')
+    plant('dist/src/wire/api-keys.js', 'export const scopes = []\nexport const scopeDescriptions = {}\n')
     plant('dist/src/front/http/openapi/document.js', 'export const openApiDocument = () => ({})\n')
     plant('dist/src/front/routes/routes.js', 'export const allRoutes = () => []\n')
     expect(run('scripts/generate.mjs').status).toBe(0)
@@ -149,12 +151,12 @@ describe('the count of tests', () => {
       'broken.json',
       report(file('test/e2e/b.test.ts', 9, test('failed', 'expected 3 to be 4\n    at line 7'))),
     )
-    plant('mended.json', report(file('test/e2e/b.test.ts', 9, test('passed'))))
+    plant('repaired.json', report(file('test/e2e/b.test.ts', 9, test('passed'))))
     plant('unloaded.json', report(file('test/c.test.ts', 1)))
   })
 
-  it('prints the slowest files and the sum of the reports', () => {
-    expect(count('good.json', 'mended.json')).toEqual({
+  it('prints the slowest files and the totals of the reports', () => {
+    expect(count('good.json', 'repaired.json')).toEqual({
       status: 0,
       lines: ['    9 s  test/e2e/b.test.ts', '    3 s  test/a.test.ts', '2 passed, 0 failed, 1 skipped'],
     })
@@ -167,19 +169,19 @@ describe('the count of tests', () => {
     expect(lines.at(-1)).toBe('1 passed, 1 failed, 1 skipped')
   })
 
-  it('names as unsteady a test that passed when its file ran again', () => {
-    const { status, lines } = count('--again', 'mended.json', 'good.json', 'broken.json')
+  it('reports a test as unsteady if it passed when its file ran again', () => {
+    const { status, lines } = count('--again', 'repaired.json', 'good.json', 'broken.json')
     expect(status).toBe(0)
-    expect(count('--again', 'mended.json', '--again', 'broken.json', 'good.json', 'broken.json').status).toBe(
-      1,
-    )
+    expect(
+      count('--again', 'repaired.json', '--again', 'broken.json', 'good.json', 'broken.json').status,
+    ).toBe(1)
     expect(lines.slice(-2)).toEqual([
       'unsteady: test/e2e/b.test.ts: adds up',
       '2 passed, 0 failed, 1 skipped',
     ])
   })
 
-  it('fails when a file did not load, when a report is missing, and when one ran no test', () => {
+  it('fails for a file that did not load, a missing report and a report without tests', () => {
     plant('empty.json', JSON.stringify({ numPassedTests: 0, testResults: [] }))
     for (const other of ['unloaded.json', 'missing.json', 'empty.json']) {
       const { status, lines } = count('good.json', other)
@@ -187,7 +189,7 @@ describe('the count of tests', () => {
     }
   })
 
-  it('names the files to repeat only where all failures are in folders that may repeat', () => {
+  it('lists the files to repeat only if all failures are in folders that may repeat', () => {
     expect(count('--to-repeat', 'good.json', 'broken.json').lines).toEqual(['test/e2e/b.test.ts'])
     expect(count('--to-repeat', 'broken.json', 'unloaded.json').lines).toEqual([''])
   })

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
-// oxlint reports a rule that it does not know, or a glob that matches nothing, by finding nothing. So each rule gets a
-// file that breaks it, all of them in one tree beside a copy of the configuration, and one run over that tree.
+// oxlint silently ignores an unknown rule and a glob without matches. So each rule gets a file that violates
+// it, all in one tree with a copy of the configuration, in one run.
 
 interface Planted {
   path: string
@@ -19,13 +19,13 @@ interface Violation extends Planted {
 const imports = (specifier: string) => `import { thing } from '${specifier}'\n\nthing()\n`
 const restricted = 'eslint(no-restricted-imports)'
 
-const doors: { name: string; door: string; elsewhere: string[] }[] = [
+const restrictedPackages: { name: string; door: string; elsewhere: string[] }[] = [
   {
     name: 'uWebSockets.js',
-    door: 'src/front/door/uws.ts',
+    door: 'src/front/engine/uws.ts',
     elsewhere: [
       'src/front/http/request.ts',
-      'src/front/door/node.ts',
+      'src/front/engine/node.ts',
       'src/front/routes/uws.ts',
       'src/main.ts',
       'workers/uws.ts',
@@ -76,8 +76,8 @@ const terminates = 'export const end = (thread: { terminate(): void }) => thread
 
 const element = 'export const Shown = () => <p>text</p>\n'
 
-/** [the name of a file of elements, what it holds, the rule that it breaks]. */
-const inElements: [string, string, string][] = [
+/** [name of a .tsx file, its content, the violated rule]. */
+const inComponents: [string, string, string][] = [
   ['inner', `${element}${setsHtml('innerHTML')}`, 'eslint(no-restricted-properties)'],
   ['long-file', longFile, 'eslint(max-lines)'],
   [
@@ -111,7 +111,7 @@ const inElements: [string, string, string][] = [
 ]
 
 const violations: Violation[] = [
-  ...[...doors, ...postgres].flatMap(({ name, elsewhere }) =>
+  ...[...restrictedPackages, ...postgres].flatMap(({ name, elsewhere }) =>
     elsewhere.map((path) => ({ path, code: imports(name), rule: restricted })),
   ),
   { path: 'workers/sink/port.ts', code: parentPort, rule: restricted },
@@ -145,7 +145,7 @@ const violations: Violation[] = [
   { path: 'workers/assertion.ts', code: assertion, rule: 'typescript(consistent-type-assertions)' },
   { path: 'src/dispatch/terminate.ts', code: terminates, rule: 'eslint(no-restricted-properties)' },
   { path: 'workers/terminate.ts', code: terminates, rule: 'eslint(no-restricted-properties)' },
-  ...inElements.map(([name, code, rule]) => ({ path: `src/console/parts/${name}.tsx`, code, rule })),
+  ...inComponents.map(([name, code, rule]) => ({ path: `src/console/parts/${name}.tsx`, code, rule })),
   { path: 'src/console/inner.ts', code: setsHtml('innerHTML'), rule: 'eslint(no-restricted-properties)' },
   {
     path: 'src/console/parts/outer.ts',
@@ -184,7 +184,7 @@ const violations: Violation[] = [
 ]
 
 const clean: Planted[] = [
-  ...[...doors, ...postgres].map(({ name, door }) => ({ path: door, code: imports(name) })),
+  ...[...restrictedPackages, ...postgres].map(({ name, door }) => ({ path: door, code: imports(name) })),
   { path: 'workers/password.ts', code: parentPort },
   { path: 'src/client/types.ts', code: imports('../proof/x.js') },
   { path: 'src/console/page.tsx', code: imports('preact/hooks') },
@@ -235,20 +235,20 @@ beforeAll(() => {
 afterAll(() => rmSync(tree, { recursive: true, force: true }))
 
 describe('the lint rules', () => {
-  it('plants each file once', () => {
+  it('have unique planted files', () => {
     const paths = [...violations, ...clean].map(({ path }) => path)
     expect(paths.length).toBe(new Set(paths).size)
   })
 
-  it('ends non-zero when anything is found', () => {
+  it('make the linter exit with 1', () => {
     expect(exitCode).toBe(1)
   })
 
-  it.each(violations)('reports $rule in $path', ({ path, rule }) => {
+  it.each(violations)('report $rule in $path', ({ path, rule }) => {
     expect([...(found.get(path) ?? [])]).toContain(rule)
   })
 
-  it.each(clean)('finds nothing wrong with $path', ({ path }) => {
+  it.each(clean)('accept $path', ({ path }) => {
     expect([...(found.get(path) ?? [])]).toEqual([])
   })
 })

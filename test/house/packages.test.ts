@@ -19,22 +19,22 @@ const manifest: Manifest = JSON.parse(readFileSync('package.json', 'utf8'))
 const lockfile: Lockfile = JSON.parse(readFileSync('package-lock.json', 'utf8'))
 const peersManifest: Manifest = JSON.parse(readFileSync('bench/peers/package.json', 'utf8'))
 const peersLockfile: Lockfile = JSON.parse(readFileSync('bench/peers/package-lock.json', 'utf8'))
-/** The packages that are kept in this repository. */
+/** The packages of this repository. */
 const workspaces = readdirSync('packages').map((name): Manifest =>
   JSON.parse(readFileSync(`packages/${name}/package.json`, 'utf8')),
 )
 const uws = 'node_modules/uWebSockets.js'
 
-/** The oldest Node that package.json allows, as [major, minor, patch]. */
+/** The oldest Node version that package.json allows, as [major, minor, patch]. */
 const oldest = [20, 19, 0]
 
 function compare(left: number[], right: number[]): number {
-  const place = left.findIndex((part, index) => part !== (right[index] ?? 0))
-  return place < 0 ? 0 : (left[place] ?? 0) - (right[place] ?? 0)
+  const index = left.findIndex((part, at) => part !== (right[at] ?? 0))
+  return index < 0 ? 0 : (left[index] ?? 0) - (right[index] ?? 0)
 }
 
-/** Whether one alternative of an `engines` range takes the version. Throws at a form that it does not know. */
-function takes(alternative: string, version: number[]): boolean {
+/** Whether an alternative of an `engines` range includes the version. Throws for an unknown form. */
+function includes(alternative: string, version: number[]): boolean {
   if (alternative === '*') return true
   const found = /^(>=|\^|)\s*(\d+)(?:\.(\d+|x|\*))?(?:\.(\d+|x|\*))?$/.exec(alternative)
   if (!found) throw new Error(`Not a known form of a version range: ${alternative}`)
@@ -44,9 +44,9 @@ function takes(alternative: string, version: number[]): boolean {
 }
 
 const accepts = (range: string, version: number[]) =>
-  range.split('||').some((alternative) => takes(alternative.trim(), version))
+  range.split('||').some((alternative) => includes(alternative.trim(), version))
 
-it('names every package by one exact version', () => {
+it('pins every package to one exact version', () => {
   const ranges = [manifest, peersManifest, ...workspaces]
     .flatMap((one) => [one.dependencies, one.devDependencies, one.optionalDependencies])
     .flatMap((group) => Object.entries(group ?? {}))
@@ -54,7 +54,7 @@ it('names every package by one exact version', () => {
   expect(ranges).toEqual([])
 })
 
-it('gives all packages of this repository one version, which the server asks for', () => {
+it('uses one version for all packages of this repository, on which the server depends', () => {
   expect(workspaces.map(({ name }) => name)).toContain('@strandfast/client')
   expect(workspaces.filter(({ version }) => version !== manifest.version)).toEqual([])
   expect(manifest.dependencies?.['@strandfast/client']).toBe(manifest.version)
@@ -64,7 +64,7 @@ it('gives all packages of this repository one version, which the server asks for
 it.each([
   ['the lockfile', lockfile],
   ["the lockfile of the bench's peers", peersLockfile],
-])('binds %s to no address that packages came from', (_, lockfile) => {
+])('stores no download addresses in %s', (_, lockfile) => {
   const addresses = Object.entries(lockfile.packages).filter(
     ([, { resolved, link }]) => resolved !== undefined && link !== true,
   )
@@ -72,9 +72,9 @@ it.each([
 })
 
 it.each([
-  ['the packages', lockfile],
-  ["those of the bench's peers", peersLockfile],
-])('locks %s for every platform, which npm ci asks for on each of them', (_, lockfile) => {
+  ['packages', lockfile],
+  ["packages of the bench's peers", peersLockfile],
+])('locks %s for every platform, as npm ci requires', (_, lockfile) => {
   const missing = Object.entries(lockfile.packages).flatMap(([path, entry]) =>
     Object.keys(entry.optionalDependencies ?? {}).filter(
       (name) =>
@@ -84,7 +84,7 @@ it.each([
   expect(missing).toEqual([])
 })
 
-it('reads version ranges', () => {
+it('parses version ranges', () => {
   expect(accepts('^20.19.0 || >=22.12.0', oldest)).toBe(true)
   expect(accepts('>= 20.x', oldest)).toBe(true)
   expect(accepts('^20.20.0', oldest)).toBe(false)
@@ -93,8 +93,8 @@ it('reads version ranges', () => {
   expect(() => accepts('latest', oldest)).toThrow('Not a known form')
 })
 
-it('needs only packages that run on Node 20.19', () => {
-  // The package says >=22 but carries binaries for Node 18 to 22, looked for below.
+it('depends only on packages that run on Node 20.19', () => {
+  // The package declares >=22 but contains binaries for Node 18 to 22, which are checked below.
   const refusing = Object.entries(lockfile.packages)
     .filter(([path, { engines }]) => path !== uws && engines?.node && !accepts(engines.node, oldest))
     .map(([path, { engines }]) => `${path}: ${engines?.node}`)
@@ -104,11 +104,11 @@ it('needs only packages that run on Node 20.19', () => {
 it.each([
   ['Node 20', '115'],
   ['Node 22', '127'],
-])('has the HTTP library built for %s on Linux', (_, abi) => {
+])('contains the HTTP library for %s on Linux', (_, abi) => {
   expect(existsSync(`${uws}/dist/bin/uws_linux_x64_${abi}.node`)).toBe(true)
 })
 
-it('has the HTTP library built for the Node that runs', () => {
+it('contains the HTTP library for the running Node version', () => {
   const { platform, arch, versions } = process
   expect(existsSync(`${uws}/dist/bin/uws_${platform}_${arch}_${versions.modules}.node`)).toBe(true)
 })

@@ -5,9 +5,9 @@ import { rolldown } from 'rolldown'
 import { expect, it } from 'vitest'
 import { consoleInput } from '../../scripts/console-input.mjs'
 import { keptCalls } from '../../scripts/kept-calls.mjs'
-import { plantedBugs, plantedHandOvers } from '../support/cluster/rounds/planted-build.js'
+import { plantedBugs, plantedTransfers } from '../support/cluster/rounds/planted-build.js'
 
-/* What `npm run build` has put together (scripts/bundle.mjs). */
+/* The bundle of `npm run build` (scripts/bundle.mjs). */
 
 const program = 'dist/program'
 const files = readdirSync(program, { recursive: true, encoding: 'utf8' })
@@ -17,24 +17,24 @@ const { dependencies }: { dependencies: Record<string, string> } = JSON.parse(
   readFileSync('package.json', 'utf8'),
 )
 
-/** What all files name by a pattern's first group, each once. */
+/** The distinct matches of the pattern's first group in all files. */
 function named(pattern: RegExp): string[] {
   return [...new Set(files.flatMap(({ text }) => [...text.matchAll(pattern)].map(([, name = '']) => name)))]
 }
 
-it('has a file for each thread that the program starts', () => {
+it('contains a file for each thread', () => {
   const threads = named(/workerEntry\("([^"]+)"\)/g)
   expect(threads).toContain('shard-thread')
   expect(threads.filter((name) => !existsSync(join(program, 'workers', `${name}.js`)))).toEqual([])
 })
 
-it('has the module that finds the files of threads two folders deep, from where it finds them', () => {
+it('contains the module that locates the thread files two folders deep', () => {
   const finding = files.filter(({ text }) => text.includes('../../workers/')).map(({ path }) => path)
-  // From another depth a thread would be found in what was compiled, and not where the program is installed.
+  // From another depth, threads would start from the compiled sources instead of the installed program.
   expect(finding).toEqual([expect.stringMatching(/^src[\\/]parts[\\/][^\\/]+$/)])
 })
 
-it('loads nothing but what is installed with the package', () => {
+it('loads only Node modules and declared dependencies', () => {
   const loaded = named(/(?:^import .* from |^import |\bimport\(|__require\()"([^"./][^"]*)"/gm)
   expect(loaded).toEqual(expect.arrayContaining(['lmdb', 'uWebSockets.js', 'openid-client']))
   const packages = loaded
@@ -43,28 +43,28 @@ it('loads nothing but what is installed with the package', () => {
   expect(packages.filter((name) => name === undefined || !(name in dependencies))).toEqual([])
 })
 
-it('requires the CommonJS packages with native parts, which Node reads through first where they are imported', () => {
+it('loads native CommonJS packages with require, because Node reads them twice when imported', () => {
   expect(named(/^import .* from "(sodium-native|lmdb|msgpackr|piscina)"/gm)).toEqual([])
 })
 
-it('requires node:http, whose import makes Node load undici', () => {
+it('loads node:http with require, because its import makes Node load undici', () => {
   expect(named(/^import .* from "(node:http)"/gm)).toEqual([])
   expect(named(/__require\("(node:http)"/g)).toEqual(['node:http'])
 })
 
-it('carries the licenses of the packages that were put in', () => {
+it('contains the licenses of the bundled packages', () => {
   const licenses = readFileSync(join(program, 'LICENSES.txt'), 'utf8')
   for (const name of ['typebox', 'jose', 'lru-cache'])
     expect(licenses).toMatch(new RegExp(`^${name} [\\d.]+: `, 'm'))
 })
 
-it('has each text that a planted bug changes, once', () => {
-  const texts = [...plantedBugs, ...plantedHandOvers].flatMap(({ changes }) => changes.map(([text]) => text))
+it('contains each text that a planted bug changes, once', () => {
+  const texts = [...plantedBugs, ...plantedTransfers].flatMap(({ changes }) => changes.map(([text]) => text))
   const times = (text: string) => files.reduce((sum, file) => sum + file.text.split(text).length - 1, 0)
   expect(texts.filter((text) => times(text) !== 1)).toEqual([])
 })
 
-/** Calls that throw for some arguments, as statements whose value is not used. */
+/** Calls that throw for some arguments, as unused statements. */
 const throwing = [
   ...Object.keys(keptCalls).map((name) => `${name}(x)`),
   'JSON.parse(x)',
@@ -83,10 +83,10 @@ const throwing = [
 it.each([
   ['the program and the client', { transform: { define: keptCalls } }, false],
   ['the console', consoleInput, true],
-])('keeps calls that can throw, unused, in %s', async (_name, { transform }, minify) => {
+])('keeps unused calls that can throw in %s', async (_name, { transform }, minify) => {
   const input = 'planted'
   const code = throwing.map((call) => `export const f = (x) => { try { ${call} } catch { return 1 } }`)
-  const kept = async (one: string) => {
+  const keepsCall = async (one: string) => {
     const planted = {
       name: input,
       resolveId: (id: string) => (id === input ? id : null),
@@ -96,6 +96,6 @@ it.each([
     const { output } = await bundle.generate({ minify })
     return output[0].code.includes('catch')
   }
-  const all = await Promise.all(code.map(kept))
+  const all = await Promise.all(code.map(keepsCall))
   expect(throwing.filter((_call, at) => all[at] !== true)).toEqual([])
 })

@@ -3,7 +3,7 @@ import { relative } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { filesBelow } from './tree.js'
 
-/** Sources of random numbers, and the only files below `test` that may name them. */
+/** Sources of random numbers, and the only files in `test` that may use them. */
 const sources: [what: string, pattern: RegExp, allowed: readonly string[]][] = [
   ['fast-check without a seed', /from 'fast-check'/, ['support/fast-check.ts']],
   ['randomInt of node:crypto', /\brandomInt\(/, []],
@@ -11,7 +11,7 @@ const sources: [what: string, pattern: RegExp, allowed: readonly string[]][] = [
     'Math.random',
     /\bMath\.random\b/,
     [
-      // Names that only must differ, and an argument of the client whose draw no test depends on.
+      // Names that only need to be unique, and an argument of the client on whose value no test depends.
       'client/server.test.ts',
       'faults/ended-uploads.test.ts',
       'support/faults/leak.mjs',
@@ -22,7 +22,7 @@ const sources: [what: string, pattern: RegExp, allowed: readonly string[]][] = [
 
 const files = filesBelow('test').filter((path) => /\.(tsx?|mjs)$/.test(path))
 
-/** The files below `test` whose text matches, without the tier in their names. */
+/** The files in `test` whose text matches, without the tier in their names. */
 function filesWith(pattern: RegExp): string[] {
   return files
     .filter((path) => !path.endsWith('random-choices.test.ts') && pattern.test(readFileSync(path, 'utf8')))
@@ -35,20 +35,20 @@ function filesWith(pattern: RegExp): string[] {
 }
 
 describe('a test', () => {
-  it.each(sources)('draws from the seed of the run, not from %s', (_what, pattern, allowed) => {
+  it.each(sources)('uses the seed of the run, not %s', (_what, pattern, allowed) => {
     expect(filesWith(pattern)).toEqual(allowed)
   })
 })
 
 /**
- * `expectTypeOf(call())` carries out the call and drops its promise, which then fails in another file of the same process.
- * `() => call()` has the same type.
+ * `expectTypeOf(call())` executes the call and drops its promise, which then fails in another file of the
+ * process. `() => call()` has the same type.
  */
-const carriedOut = /\bexpectTypeOf\(\s*(?!\([^)]*\)\s*=>)[^\s()]+\(/
+const executedCall = /\bexpectTypeOf\(\s*(?!\([^)]*\)\s*=>)[^\s()]+\(/
 
 describe('a test of types', () => {
-  it('carries out no call', () => {
-    expect(filesWith(carriedOut)).toEqual([])
+  it('executes no call', () => {
+    expect(filesWith(executedCall)).toEqual([])
   })
 
   it.each([
@@ -60,7 +60,7 @@ describe('a test of types', () => {
     ['expectTypeOf(await notes.write({}))', false],
     ['expectTypeOf(record)', false],
     ['expectTypeOf<Note>()', false],
-  ])('sees a call in %j: %s', (text, found) => {
-    expect(carriedOut.test(text)).toBe(found)
+  ])('detects a call in %j: %s', (text, found) => {
+    expect(executedCall.test(text)).toBe(found)
   })
 })

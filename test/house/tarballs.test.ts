@@ -4,10 +4,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
-/* What is published, as npm itself lists it of the build. */
+/* The published packages, as npm lists them for the build. */
 
 interface Tarball {
-  /** Bytes as published. */
+  /** The size of the tarball, bytes. */
   size: number
   files: { path: string; size: number }[]
 }
@@ -21,7 +21,7 @@ function packed(folder: string): Tarball {
   return JSON.parse(list)[0]
 }
 
-/** Every path that a member of package.json names, however deep. */
+/** Every path in a member of package.json, at any depth. */
 function pathsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value.replace(/^\.\//, '')]
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(pathsIn) : []
@@ -29,11 +29,11 @@ function pathsIn(value: unknown): string[] {
 
 const digestOf = (path: string) => createHash('sha256').update(readFileSync(path)).digest('hex')
 
-/** Where the package of the client is in that of the server. */
+/** The path of the client package in the server package. */
 const bundled = 'node_modules/@strandfast/client/'
 
 const packages = [
-  // What the main thread and front threads have in common lies in chunks of its own.
+  // Code shared by the main thread and front threads is in separate chunks.
   { folder: '.', name: 'strandfast', bytesMax: 1_600_000, filesMax: 310 },
   { folder: 'packages/client', name: '@strandfast/client', bytesMax: 100_000, filesMax: 60 },
 ].map((one) => {
@@ -46,13 +46,13 @@ describe.each(packages)('the package $name', ({ folder, files, size, bytesMax, f
   const paths = files.map(({ path }) => path)
   const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
 
-  it('has what it exports, and the program that it names', () => {
+  it('contains its exports and its program', () => {
     const named = [...pathsIn(manifest.exports), ...pathsIn(manifest.bin)]
     expect(named.length).toBeGreaterThan(2)
     expect(named.filter((path) => !paths.includes(path))).toEqual([])
   })
 
-  it('has its license, its page and where it comes from', () => {
+  it('contains its license, README and repository', () => {
     expect(paths).toEqual(expect.arrayContaining(['LICENSE', 'README.md', 'package.json']))
     const repository = 'https://github.com/strandfast/strandfast'
     expect(manifest).toMatchObject({
@@ -64,7 +64,7 @@ describe.each(packages)('the package $name', ({ folder, files, size, bytesMax, f
     expect(manifest.keywords.length).toBeGreaterThan(4)
   })
 
-  it('carries no source, no test and nothing of the workplace', () => {
+  it('contains no sources, no tests and no other files', () => {
     const kinds =
       /^(dist\/(client|program|types)\/.*(\.d\.ts|\.js|LICENSES\.txt|(console|docs)\/[\w.-]+\.(br|gz))|dist\/index\.js|[^/]+|docs\/[^/]+\.md)$/
     expect(
@@ -72,36 +72,36 @@ describe.each(packages)('the package $name', ({ folder, files, size, bytesMax, f
     ).toEqual([])
   })
 
-  it('has nothing twice', () => {
+  it('contains no file twice', () => {
     const known = new Map<string, string>()
-    // The module and the declarations that hand on the client read the same.
-    const twice = paths.flatMap((path) => {
+    // The module and the declarations that re-export the client have the same text.
+    const duplicates = paths.flatMap((path) => {
       const digest = `${digestOf(join(folder, path))} ${path.replace(/^.*?(\.d\.ts|\.\w+)?$/, '$1')}`
       const before = known.get(digest)
       known.set(digest, path)
       return before === undefined ? [] : [`${before} and ${path}`]
     })
     expect(known.size).toBeGreaterThan(20)
-    expect(twice).toEqual([])
+    expect(duplicates).toEqual([])
   })
 
-  it('is small', () => {
+  it('stays below its size limits', () => {
     expect(size).toBeLessThan(bytesMax)
     expect(paths.length).toBeLessThan(filesMax)
   })
 })
 
-it('has the package of the client in that of the server, whole and once', () => {
+it('bundles the whole client package once in the server package', () => {
   const [server, client] = packages
-  const inside = server?.inside.map(({ path }) => path.slice(bundled.length))
-  expect(inside?.toSorted()).toEqual(client?.files.map(({ path }) => path).toSorted())
-  expect(inside).toContain('dist/index.js')
+  const bundledFiles = server?.inside.map(({ path }) => path.slice(bundled.length))
+  expect(bundledFiles?.toSorted()).toEqual(client?.files.map(({ path }) => path).toSorted())
+  expect(bundledFiles).toContain('dist/index.js')
   const digests = new Set(server?.files.map(({ path }) => digestOf(path)))
-  const twice = client?.files.filter(({ path }) => digests.has(digestOf(join('packages/client', path))))
-  expect(twice?.map(({ path }) => path)).toEqual(['LICENSE'])
+  const duplicates = client?.files.filter(({ path }) => digests.has(digestOf(join('packages/client', path))))
+  expect(duplicates?.map(({ path }) => path)).toEqual(['LICENSE'])
 })
 
-it('names in the help only pages that are published with it', () => {
+it('refers in the help only to published pages', () => {
   const program = 'dist/program/strandfast.js'
   const help = (...args: string[]) =>
     execFileSync(process.execPath, [program, ...args, '--help'], { encoding: 'utf8' })

@@ -3,8 +3,8 @@ import { parseSync, Visitor, type ESTree } from 'rolldown/utils'
 import { describe, expect, it } from 'vitest'
 import { filesBelow } from './tree.js'
 
-/** Each of these words needs a noun or a verb before it, so a title that begins with one is no sentence. */
-const beginNoSentence = new Set(
+/** A title that begins with one of these words is not a sentence: each needs a noun or verb before it. */
+const neverFirst = new Set(
   (
     'of that with without by when where while under as to still whose what which whichever in on at for from through ' +
     'after before and but or because if unless until not behind about again back forward answered would'
@@ -15,7 +15,7 @@ const placeholders = /%[a-z#]|\$[\w.]+/gi
 
 function isSentence(title: string): boolean {
   const [first = ''] = /^\p{L}+/u.exec(title) ?? []
-  return /\p{L}/u.test(title.replace(placeholders, '')) && !beginNoSentence.has(first.toLowerCase())
+  return /\p{L}/u.test(title.replace(placeholders, '')) && !neverFirst.has(first.toLowerCase())
 }
 
 function textOf(node: ESTree.Node | null | undefined): string | undefined {
@@ -23,7 +23,7 @@ function textOf(node: ESTree.Node | null | undefined): string | undefined {
   return node?.type === 'Literal' && typeof node.value === 'string' ? node.value : undefined
 }
 
-/** The title of a call, and what becomes of one that begins with %s in each row of a table that stands in the call. */
+/** The title of a call; a title that begins with %s is expanded for each row of a literal table. */
 function titlesOf({ callee, arguments: [argument] }: ESTree.CallExpression): string[] {
   const title = textOf(argument)
   if (title === undefined) return []
@@ -33,7 +33,7 @@ function titlesOf({ callee, arguments: [argument] }: ESTree.CallExpression): str
   return [title, ...labels.map((label = '%s') => title.replace('%s', () => label))]
 }
 
-/** The titles of tests in a file that are no sentences, each behind the titles of the groups around it. */
+/** The titles of a file's tests that are not sentences, each after the titles of its groups. */
 function badTitles(path: string, code = readFileSync(path, 'utf8')): string[] {
   const groups: { call: ESTree.CallExpression; title: string }[] = []
   const bad: string[] = []
@@ -56,7 +56,7 @@ function badTitles(path: string, code = readFileSync(path, 'utf8')): string[] {
   return bad
 }
 
-it('finds only sentences among the titles of all tests', () => {
+it('finds only sentences as titles of tests', () => {
   const files = filesBelow('test').filter((path) => path.endsWith('.test.ts'))
   expect(files.length).toBeGreaterThan(300)
   expect(files.flatMap((path) => badTitles(path))).toEqual([])
@@ -66,7 +66,7 @@ describe('the title of a planted test', () => {
   const found = (test: string) => badTitles('a.test.ts', `describe('a clock', () => {\n  ${test}\n})\n`)
 
   it('is found when it begins with any word of the list', () => {
-    for (const word of beginNoSentence)
+    for (const word of neverFirst)
       expect(found(`it('${word} one runs', () => {})`)).toEqual([`a.test.ts: a clock > ${word} one runs`])
   })
 

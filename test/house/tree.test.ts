@@ -4,27 +4,27 @@ import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { codeBelow, filesBelow, linesMatching, stylesBelow, textFiles } from './tree.js'
 
-// A pattern stands here in pieces where the whole of it would find this very file.
+// A pattern is split if it would match this file.
 const words = (...parts: string[]) => parts.join('')
 
-/** The folders of code that is kept short and finished. */
+/** The folders whose code is checked for length and unfinished work. */
 const codeFolders = ['src', 'workers', 'bench', 'scripts']
 
 const LINES_MAX = 400
 
-/** Code and style sheets that are longer than a reader can keep in view. */
+/** Code files and style sheets that are too long. */
 function longFiles(...folders: string[]): string[] {
   const files = [...codeBelow(...folders), ...stylesBelow(...folders)]
   return files.filter((path) => readFileSync(path, 'utf8').split('\n').length > LINES_MAX + 1)
 }
 
-/** Lines of code and of style sheets that note unfinished work. */
+/** Lines with a note of unfinished work. */
 function unfinishedNotes(...folders: string[]): string[] {
   const note = new RegExp(`\\b(${words('TO', 'DO')}|${words('FIX', 'ME')}|${words('XX', 'X')})\\b`)
   return linesMatching([...codeBelow(...folders), ...stylesBelow(...folders)], note)
 }
 
-/** Lines that skip a test, leave it for later or run it alone. */
+/** Lines that skip a test, postpone it or run it alone. */
 function heldTests(...folders: string[]): string[] {
   return linesMatching(
     codeBelow(...folders),
@@ -32,13 +32,13 @@ function heldTests(...folders: string[]): string[] {
   )
 }
 
-/** Lines that name an absolute path of the machine that they were written on. */
+/** Lines with an absolute path of the author's machine. */
 function machinePaths(root?: string): string[] {
   return linesMatching(textFiles(root), new RegExp(`(^|[^\\w.~/-])/(work|root|home)/`))
 }
 
-/** Files that only pass on what others export. */
-function filesThatPassOn(...folders: string[]): string[] {
+/** Files that only re-export others. */
+function reExportFiles(...folders: string[]): string[] {
   return codeBelow(...folders).filter((path) => {
     const code = readFileSync(path, 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
     const rest = code.replace(/export\s+(type\s+)?(\*(\s+as\s+\w+)?|\{[^}]*\})\s+from\s+'[^']*'/g, '')
@@ -46,47 +46,47 @@ function filesThatPassOn(...folders: string[]): string[] {
   })
 }
 
-/** Files whose names, or whose folders' names, say nothing of what is in them. */
-function drawers(...folders: string[]): string[] {
+/** Files with a meaningless name or folder name. */
+function vagueNames(...folders: string[]): string[] {
   return folders
     .flatMap(filesBelow)
     .filter((path) => /(^|\/)(utils?|common|helpers?|manager|misc)(\.|\/)/.test(path))
 }
 
-it('keeps each file of src, workers, bench and scripts within 400 lines', () => {
+it('limits each file of src, workers, bench and scripts to 400 lines', () => {
   const files = codeFolders.flatMap((folder) => [...codeBelow(folder), ...stylesBelow(folder)])
   expect(files).toContain('src/console/main.tsx')
   expect(files).toContain('src/console/base.css')
   expect(longFiles(...codeFolders)).toEqual([])
 })
 
-it('leaves no note of unfinished work in the code', () => {
+it('contains no note of unfinished work', () => {
   expect(unfinishedNotes(...codeFolders)).toEqual([])
 })
 
-it('runs every test: none is skipped, left for later or run alone', () => {
+it('skips, postpones or singles out no test', () => {
   expect(heldTests('test')).toEqual([])
 })
 
-it('names no absolute path of the machine that it was written on', () => {
+it("contains no absolute path of the author's machine", () => {
   expect(machinePaths()).toEqual([])
 })
 
-it('has no file that only passes on what others export, but the door of the client', () => {
-  expect(filesThatPassOn('src', 'workers')).toEqual(['src/client/index.ts'])
+it('has no file that only re-exports others, except the entry of the client', () => {
+  expect(reExportFiles('src', 'workers')).toEqual(['src/client/index.ts'])
 })
 
-it('calls no file a drawer for everything', () => {
-  expect(drawers(...codeFolders, 'test')).toEqual([])
+it('has no file with a meaningless name', () => {
+  expect(vagueNames(...codeFolders, 'test')).toEqual([])
 })
 
-it('keeps the plain model apart from the code that it is compared with', () => {
-  const taken = /from '(\.\.\/)+(src|dist|workers)\//
-  expect(taken.test(words("import { x } from '../../sr", "c/strand/x.js'"))).toBe(true)
-  // Only what compares exports and checkpoints uses the verifiers, which are tested by themselves.
+it('separates the model from the code with which it is compared', () => {
+  const importsCode = /from '(\.\.\/)+(src|dist|workers)\//
+  expect(importsCode.test(words("import { x } from '../../sr", "c/strand/x.js'"))).toBe(true)
+  // Only the comparison of exports and checkpoints uses the verifiers, which have their own tests.
   const model = codeBelow('test/model').filter((path) => !/\/compare-(records|strands)\.ts$/.test(path))
   expect(model.length).toBeGreaterThan(10)
-  expect(linesMatching(model, taken)).toEqual([])
+  expect(linesMatching(model, importsCode)).toEqual([])
 })
 
 describe('a planted violation', () => {
@@ -98,7 +98,7 @@ describe('a planted violation', () => {
 
   afterEach(() => rmSync(root, { recursive: true, force: true }))
 
-  /** What a rule finds in a tree with these files alone. */
+  /** The findings of a rule in a tree with only these files. */
   function found(rule: (folder: string) => string[], planted: Record<string, string>): string[] {
     for (const [path, text] of Object.entries(planted)) {
       mkdirSync(dirname(join(root, path)), { recursive: true })
@@ -107,7 +107,7 @@ describe('a planted violation', () => {
     return rule(root).map((line) => line.slice(root.length + 1))
   }
 
-  it.each(['a.ts', 'deeper/a.tsx', 'a.mjs', 'a.css'])('is found when a file is too long: %s', (path) => {
+  it.each(['a.ts', 'deeper/a.tsx', 'a.mjs', 'a.css'])('is found if a file is too long: %s', (path) => {
     expect(found(longFiles, { [path]: '\n'.repeat(401) })).toEqual([path])
     expect(found(longFiles, { [path]: '\n'.repeat(400) })).toEqual([])
   })
@@ -116,20 +116,20 @@ describe('a planted violation', () => {
     ['a.ts', words('// TO', 'DO: later')],
     ['deeper/a.tsx', words('const a = <p>{/* FIX', 'ME */}</p>')],
     ['a.css', words('/* XX', 'X */')],
-  ])('is found when a note says that work is unfinished: %s', (path, text) => {
+  ])('is found if a note mentions unfinished work: %s', (path, text) => {
     expect(found(unfinishedNotes, { [path]: `\n${text}\n` })).toEqual([`${path}:2: ${text}`])
   })
 
   it.each([
     ['a.test.ts', words('it.', 'only("x", () => {})')],
     ['a.test.tsx', words('x', 'it("x", () => <p />)')],
-  ])('is found when a test is held back: %s', (path, text) => {
+  ])('is found if a test does not run: %s', (path, text) => {
     expect(found(heldTests, { [path]: text })).toEqual([`${path}:1: ${text}`])
     expect(found(heldTests, { [path]: 'it.skipIf(condition)("x", () => {})' })).toEqual([])
   })
 
   it.each(['a.md', 'a.ts', 'deeper/a.tsx', 'a.css'])(
-    'is found when a path of a machine is named: %s',
+    'is found if a text contains a path of a machine: %s',
     (path) => {
       const text = words('// cd /wo', 'rk/x')
       expect(found(machinePaths, { [path]: text })).toEqual([`${path}:1: ${text}`])
@@ -137,16 +137,16 @@ describe('a planted violation', () => {
     },
   )
 
-  it.each(['a.ts', 'deeper/a.tsx'])('is found when a file only passes on what others export: %s', (path) => {
+  it.each(['a.ts', 'deeper/a.tsx'])('is found if a file only re-exports others: %s', (path) => {
     const passed = "// All of it.\nexport { b } from './b.js'\nexport type * from './c.js'\n"
-    expect(found(filesThatPassOn, { [path]: passed })).toEqual([path])
-    expect(found(filesThatPassOn, { [path]: `${passed}export const d = 1\n` })).toEqual([])
+    expect(found(reExportFiles, { [path]: passed })).toEqual([path])
+    expect(found(reExportFiles, { [path]: `${passed}export const d = 1\n` })).toEqual([])
   })
 
   it.each(['utils.ts', 'helpers/a.tsx', 'common.css'])(
-    'is found when a file has a name for everything: %s',
+    'is found if a file has a meaningless name: %s',
     (path) => {
-      expect(found(drawers, { [path]: '' })).toEqual([path])
+      expect(found(vagueNames, { [path]: '' })).toEqual([path])
     },
   )
 })

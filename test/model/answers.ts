@@ -1,9 +1,7 @@
 import { chainOf, type Mutation, type Proposal, type World } from './world.js'
 import type { ChainRecord, View } from './strand.js'
 
-/*
- * What the server answers about what the model knows.
- */
+/* The expected answers of the server, computed from the model. */
 
 /** The Unix milliseconds of a clock. */
 export function msOf(hlc: string | undefined): number | undefined {
@@ -52,23 +50,23 @@ export function recordView(
   }
 }
 
-/** Where the last record of an agent lies, as answers about edges tell it. */
+/** The location of an agent's last record, as members of answers about edges. */
 export function lastWritten(world: World, agent: string): Record<string, unknown> {
   const last = chainOf(world, agent).at(-1)
   return { record_id: last?.hash, seq: last?.seq, timestamp_hlc: last?.hlc, timestamp_ms: msOf(last?.hlc) }
 }
 
-/** The answer to a mutation that was done at once. */
+/** The answer to a mutation that was applied immediately. */
 export function mutationAnswer(world: World, agent: string, mutation: Mutation): unknown {
   const last = chainOf(world, agent).at(-1)
-  const told = { seq: last?.seq, record_id: last?.hash }
+  const members = { seq: last?.seq, record_id: last?.hash }
   switch (mutation.action) {
     case 'zone':
-      return { agent_id: agent, zone: mutation.zone, ...told }
+      return { agent_id: agent, zone: mutation.zone, ...members }
     case 'policies':
-      return { agent_id: agent, policies: mutation.policies, warnings: [], ...told }
+      return { agent_id: agent, policies: mutation.policies, warnings: [], ...members }
     case 'rotate_key':
-      return { agent_id: agent, public_key: last?.body.public_key, ...told }
+      return { agent_id: agent, public_key: last?.body.public_key, ...members }
     case 'remove_edge': {
       const { edge_type, dst } = mutation
       return { src: agent, dst, edge_type, removed: true, ...lastWritten(world, agent) }
@@ -80,7 +78,7 @@ export function mutationAnswer(world: World, agent: string, mutation: Mutation):
   }
 }
 
-/** A proposal as the interface shows it. */
+/** The view of a proposal in the HTTP interface. */
 export function proposalView(proposal: Proposal): unknown {
   const { agent, seq, mutation } = proposal
   return {

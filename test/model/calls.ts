@@ -4,13 +4,11 @@ import { firstAgents } from './reads.js'
 import type { Step, StepOf } from './steps.js'
 import { isSystem, viewOf, type ChainRecord, type Edge } from './strand.js'
 import { dueAtMs } from './mutations.js'
-import type { Asked, Call, Item } from './world.js'
+import type { ModelRequest, Call, Item } from './world.js'
 
-/*
- * Takes steps: looks up what they name in what is there, and carries them out.
- */
+/* Carries out steps: resolves the things that they name by number, and makes the calls. */
 
-/** Makes the first agents of a run and takes its steps. */
+/** Carries out a step. */
 export async function takeStep(session: Session, step: Exclude<Step, { do: 'read' }>): Promise<void> {
   switch (step.do) {
     case 'time':
@@ -20,10 +18,10 @@ export async function takeStep(session: Session, step: Exclude<Step, { do: 'read
       await sendAgain(session, step)
       return
     case 'approvals': {
-      const asked = voteOf(session, { of: 'open', pick: step.pick, vote: 'approve' })
-      if (asked === undefined) return
+      const request = voteOf(session, { of: 'open', pick: step.pick, vote: 'approve' })
+      if (request === undefined) return
       for (const by of ['decider', 'deputy', 'admin', 'second']) {
-        await session.perform({ asked, by: session.actor(by) })
+        await session.perform({ request, by: session.actor(by) })
       }
       return
     }
@@ -31,8 +29,8 @@ export async function takeStep(session: Session, step: Exclude<Step, { do: 'read
       const by = session.actor('root')
       const calls = step.writes.map(({ agent, data, grouped }): Call => {
         const item = { data: numbered(session, data) }
-        const asked = { kind: 'write', agent, via: 'collection', item } as const
-        return grouped ? { asked, by, signing: 'group' } : { asked, by }
+        const request = { kind: 'write', agent, via: 'collection', item } as const
+        return grouped ? { request, by, signing: 'group' } : { request, by }
       })
       await session.performTogether(calls)
       return
@@ -45,48 +43,48 @@ export async function takeStep(session: Session, step: Exclude<Step, { do: 'read
 type Calling = Exclude<Step, { do: 'read' | 'time' | 'again' | 'together' | 'approvals' }>
 
 async function makeCall(session: Session, step: Calling): Promise<void> {
-  const asked = askedOf(session, step)
-  if (asked === undefined) return
-  const call: Call = { asked, by: session.actor(step.by) }
+  const request = modelRequestOf(session, step)
+  if (request === undefined) return
+  const call: Call = { request, by: session.actor(step.by) }
   if ('grouped' in step && step.grouped) call.signing = 'group'
-  const chain = 'agent' in asked ? session.world.chains.get(asked.agent) : undefined
+  const chain = 'agent' in request ? session.world.chains.get(request.agent) : undefined
   if (step.carries === 'key' || step.carries === 'killed') call.idempotencyKey = `key-${session.nextNumber()}`
   if (step.carries === 'head' && chain !== undefined) call.ifMatch = chain.at(-1)?.hash ?? ''
   if (step.carries === 'stale head') call.ifMatch = chain?.at(-2)?.hash ?? 'ab'.repeat(32)
   const refused = await (step.carries === 'killed' ? session.performKilled(call) : session.perform(call))
-  // What was refused is put right and sent again under its key.
+  // A refused request is corrected and sent again under its key.
   if (refused && call.idempotencyKey !== undefined) {
-    await session.perform({ ...call, asked: otherThan(session, asked) })
+    await session.perform({ ...call, request: differentFrom(session, request) })
   }
 }
 
-/** Sends a call again under its key: the same, or another. */
-async function sendAgain(session: Session, { pick, request }: StepOf<'again'>): Promise<void> {
+/** Sends the same request or a different one again under its key. */
+async function sendAgain(session: Session, { pick, request: which }: StepOf<'again'>): Promise<void> {
   const call = session.keyed.at(-1 - (pick % session.keyed.length))
   if (call === undefined) return
   const { ifMatch: _ifMatch, ...rest } = call
-  const asked = request === 'same' ? call.asked : otherThan(session, call.asked)
-  await session.perform({ ...rest, asked })
+  const request = which === 'same' ? call.request : differentFrom(session, call.request)
+  await session.perform({ ...rest, request })
 }
 
-/** Another request that an idempotency key is no good for once the first was answered. */
-function otherThan(session: Session, asked: Asked): Asked {
+/** A different request, which reuses the Idempotency-Key of an answered one. */
+function differentFrom(session: Session, request: ModelRequest): ModelRequest {
   const data = { n: session.nextNumber(), other: true }
-  switch (asked.kind) {
+  switch (request.kind) {
     case 'ingestMany':
-      return asked
+      return request
     case 'ingest':
-      return { ...asked, lines: [JSON.stringify(data)] }
+      return { ...request, lines: [JSON.stringify(data)] }
     case 'addEdge':
-      return { ...asked, weight: 77 }
+      return { ...request, weight: 77 }
     case 'write':
-      return { ...asked, item: { data } }
+      return { ...request, item: { data } }
     default:
-      return { kind: 'write', agent: asked.agent, via: 'agent', item: { data } }
+      return { kind: 'write', agent: request.agent, via: 'agent', item: { data } }
   }
 }
 
-function askedOf(session: Session, step: Calling): Asked | undefined {
+function modelRequestOf(session: Session, step: Calling): ModelRequest | undefined {
   switch (step.do) {
     case 'create': {
       const { agent, zone, seed } = step
@@ -122,7 +120,7 @@ function askedOf(session: Session, step: Calling): Asked | undefined {
   }
 }
 
-/** Bodies are told apart by their number. */
+/** Adds a number to a body, so that bodies differ. */
 function numbered(session: Session, data: object): Record<string, unknown> {
   return { n: session.nextNumber(), ...data }
 }
@@ -132,7 +130,7 @@ function itemOf(session: Session, { data, type }: { data: unknown; type?: unknow
   return { data: isBody ? numbered(session, data) : data, ...(type !== undefined && { type }) }
 }
 
-function ingestOf(session: Session, { agent, all, lines }: StepOf<'ingest'>): Asked {
+function ingestOf(session: Session, { agent, all, lines }: StepOf<'ingest'>): ModelRequest {
   const texts = lines.map(({ line, agent: other }) => {
     if (typeof line === 'string') return line
     const item = itemOf(session, line)
@@ -143,13 +141,13 @@ function ingestOf(session: Session, { agent, all, lines }: StepOf<'ingest'>): As
     : { kind: 'ingest', agent, lines: texts, all }
 }
 
-function mutateOf(session: Session, { agent, action: asked, target }: StepOf<'mutate'>): Asked {
+function mutateOf(session: Session, { agent, action: wanted, target }: StepOf<'mutate'>): ModelRequest {
   const chain = session.world.chains.get(agent) ?? []
   const record = recordOf(chain, target)
   const { hash = 'cd'.repeat(32), seq = 0 } = record ?? {}
   const isDeleted = chain.length > 0 && viewOf(chain).deleted.has(hash)
-  const turned = isDeleted ? 'restore' : 'delete'
-  const action = asked === 'turn' ? turned : asked
+  const toggled = isDeleted ? 'restore' : 'delete'
+  const action = wanted === 'turn' ? toggled : wanted
   return { kind: 'mutate', agent, mutation: { action, target: hash, target_seq: seq } }
 }
 
@@ -159,18 +157,18 @@ function recordOf(
 ): ChainRecord | undefined {
   if (of === 'nothing') return undefined
   const found = chain.filter(({ type }) => isSystem(type) === (of === 'system'))
-  // Few records, so that the same ones are changed again and again.
+  // Only four records, so that the same records are changed repeatedly.
   return found[(pick % found.length) % 4]
 }
 
-function removalOf(session: Session, step: StepOf<'removeEdge'>): Asked {
-  const edges = edgesThere(session)
+function removalOf(session: Session, step: StepOf<'removeEdge'>): ModelRequest {
+  const edges = existingEdges(session)
   const edge = step.pick === undefined ? undefined : edges[step.pick % edges.length]
   const { src, dst, edge_type } = edge ?? { src: step.src, dst: step.dst, edge_type: step.edgeType }
   return { kind: 'mutate', agent: src, mutation: { action: 'remove_edge', edge_type, dst } }
 }
 
-function edgesThere({ world }: Session): Edge[] {
+function existingEdges({ world }: Session): Edge[] {
   return [...world.chains.values()].flatMap((chain) => [...viewOf(chain).edges.values()])
 }
 
@@ -183,7 +181,7 @@ const policyLists: readonly unknown[][] = [
   ],
 ]
 
-function changeOf({ agent, change }: StepOf<'change'>): Asked {
+function changeOf({ agent, change }: StepOf<'change'>): ModelRequest {
   switch (change.action) {
     case 'zone':
       return { kind: 'mutate', agent, mutation: { action: 'zone', zone: change.zone } }
@@ -210,13 +208,14 @@ function seedHex(seed: number): string {
 function voteOf(
   { world }: Session,
   { of, pick, vote }: Pick<StepOf<'vote'>, 'of' | 'pick' | 'vote'>,
-): Asked | undefined {
+): ModelRequest | undefined {
   const found = world.proposals.filter(({ state }) => of === 'all' || state === 'proposed')
-  const one = of === 'nothing' ? { agent: firstAgents[pick % 4] ?? '', seq: 2 } : found[pick % found.length]
-  return one === undefined ? undefined : { kind: 'vote', agent: one.agent, seq: one.seq, vote }
+  const proposal =
+    of === 'nothing' ? { agent: firstAgents[pick % 4] ?? '', seq: 2 } : found[pick % found.length]
+  return proposal === undefined ? undefined : { kind: 'vote', agent: proposal.agent, seq: proposal.seq, vote }
 }
 
-/** How far the clock may stand behind what it once said: the server takes a minute. */
+/** How far the clock may be behind its latest reading; the server accepts a minute. */
 const behindMsMax = 45_000
 
 function msOf({ world }: Session, { ms }: StepOf<'time'>): number {

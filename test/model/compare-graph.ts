@@ -1,4 +1,4 @@
-import { ask } from '../support/http/answers.js'
+import { checkedCall } from '../support/http/answers.js'
 import { agree } from './matching.js'
 import { momentOf } from './moments.js'
 import { pagesOf, refusedFor } from './pages.js'
@@ -7,22 +7,22 @@ import type { Session } from './session.js'
 import { chainAt, compareTexts, inOrder, viewOf, type Edge } from './strand.js'
 import type { World } from './world.js'
 
-/** Every edge there was at a moment, or is now. */
+/** All edges as of a moment, or now. */
 function edgesOf(world: World, moment: string | undefined): Edge[] {
   return [...world.chains.values()].flatMap((chain) => {
-    const then = moment === undefined ? chain : chainAt(chain, moment)
-    return then.length === 0 ? [] : [...viewOf(then).edges.values()]
+    const past = moment === undefined ? chain : chainAt(chain, moment)
+    return past.length === 0 ? [] : [...viewOf(past).edges.values()]
   })
 }
 
-interface Asked {
+interface EdgeSelection {
   edgeType: string | undefined
   asOf: ReadOf<'edges'>['asOf']
   by: string
 }
 
-/** What the caller sees of the edges that are asked for, and how they are asked for. */
-function lookedFor(session: Session, { edgeType, asOf, by }: Asked) {
+/** The edges of a filter that the caller can see, and the query parameters of the filter. */
+function filtered(session: Session, { edgeType, asOf, by }: EdgeSelection) {
   const moment = asOf === undefined ? undefined : momentOf(session.world, asOf)
   const { reach } = session.actor(by)
   const edges = edgesOf(session.world, moment?.last).filter(
@@ -38,14 +38,14 @@ function lookedFor(session: Session, { edgeType, asOf, by }: Asked) {
   return { edges, query }
 }
 
-/** The edges of one agent, page after page. */
+/** Compares all pages of the edges of an agent. */
 export async function agreeOnEdges(session: Session, read: ReadOf<'edges'>): Promise<void> {
   const { agent, by, direction, limit } = read
-  const { edges, query } = lookedFor(session, read)
+  const { edges, query } = filtered(session, read)
   const { key } = session.actor(by)
   const path = (more: Record<string, string>) =>
     `GET /v1/graph/edges/${agent}?${new URLSearchParams({ direction, ...query, ...more })}`
-  const answer = await ask(session.server, path({}), { key })
+  const answer = await checkedCall(session.server, path({}), { key })
   if (refusedFor(session, { agent, by }, { route: path({}), answer })) return
   const [here, there] = direction === 'out' ? (['src', 'dst'] as const) : (['dst', 'src'] as const)
   const expected = inOrder(
@@ -53,18 +53,18 @@ export async function agreeOnEdges(session: Session, read: ReadOf<'edges'>): Pro
     there,
   )
   const found = await pagesOf(limit, async (more) => {
-    const { body } = await ask(session.server, path(more), { key })
+    const { body } = await checkedCall(session.server, path(more), { key })
     return { rows: body.edges, next: body.next_cursor }
   })
   agree(path({}), expected, found)
 }
 
-/** What is reached over outbound edges within some steps. */
+/** Compares a traversal of outbound edges. */
 export async function agreeOnTraversal(session: Session, read: ReadOf<'traversal'>): Promise<void> {
   const { agent, by, depth } = read
-  const { edges, query } = lookedFor(session, read)
+  const { edges, query } = filtered(session, read)
   const route = `GET /v1/graph/traverse/${agent}?${new URLSearchParams({ depth: String(depth), ...query })}`
-  const answer = await ask(session.server, route, { key: session.actor(by).key })
+  const answer = await checkedCall(session.server, route, { key: session.actor(by).key })
   if (refusedFor(session, { agent, by }, { route, answer })) return
   const distances = new Map([[agent, 0]])
   const walked = new Set<Edge>()

@@ -1,6 +1,6 @@
 import { verifyAsOf, type AsOfResponse } from '../../src/client/index.js'
 import { verifyCheckpoint } from '../../src/proof/node/compare-checkpoint.js'
-import { ask } from '../support/http/answers.js'
+import { checkedCall } from '../support/http/answers.js'
 import { recordView } from './answers.js'
 import { agree, anything } from './matching.js'
 import { rootOf } from './merkle.js'
@@ -13,21 +13,23 @@ import { chainOf } from './world.js'
 
 const nothing = new Set<string>()
 
-/** What a query or a read as of a moment shows of a chain: `then` is the part of it that was there. */
+/**
+ * The records that a query or a read as of a moment returns; `past` is the part of the chain at that moment.
+ */
 function shownOf(
   chain: readonly ChainRecord[],
-  then: readonly ChainRecord[],
+  past: readonly ChainRecord[],
   select: (record: ChainRecord) => boolean,
 ): unknown[] {
-  if (then.length === 0) return []
-  const { deleted } = viewOf(then)
+  if (past.length === 0) return []
+  const { deleted } = viewOf(past)
   const { erased } = viewOf(chain)
-  return then
+  return past
     .filter((record) => !deleted.has(record.hash) && !erased.has(record.hash) && select(record))
     .map((record) => recordView(record, { deleted: nothing, erased: nothing }))
 }
 
-/** All pages of a query show the strand as it was when the first one was asked for. */
+/** Compares all pages of a query, which must return the strand as of the first page. */
 export async function agreeOnQuery(session: Session, read: ReadOf<'query'>): Promise<void> {
   const { agent, by, type, limit, order, where, types } = read
   const range = type === 'time_range'
@@ -43,13 +45,13 @@ export async function agreeOnQuery(session: Session, read: ReadOf<'query'>): Pro
   }
   const route = `POST /v1/agents/${agent}/query`
   const { key } = session.actor(by)
-  const first = await ask(session.server, route, { key, body })
+  const first = await checkedCall(session.server, route, { key, body })
   if (refusedFor(session, { agent, by }, { route, answer: first })) return
   const chain = chainOf(session.world, agent)
-  const then = to === undefined ? chain : chainAt(chain, to.last)
+  const past = to === undefined ? chain : chainAt(chain, to.last)
   const expected = shownOf(
     chain,
-    then,
+    past,
     (record) =>
       record.hlc >= (from?.first ?? '') &&
       (types === undefined ? !isSystem(record.type) : types.some((one) => named(record.type, one))) &&
@@ -59,14 +61,14 @@ export async function agreeOnQuery(session: Session, read: ReadOf<'query'>): Pro
   let pages = 0
   const rows = await pagesOf(limit ?? 20, async ({ cursor }) => {
     if (pages++ === 1 && read.between) await writeBetween(session, agent)
-    const asked = { ...body, ...(limit !== undefined && { limit }), ...(cursor !== undefined && { cursor }) }
-    const page = await ask(session.server, route, { key, body: asked })
+    const query = { ...body, ...(limit !== undefined && { limit }), ...(cursor !== undefined && { cursor }) }
+    const page = await checkedCall(session.server, route, { key, body: query })
     return { rows: page.body.records, next: page.body.next_cursor }
   })
   agree(`${route} ${JSON.stringify({ ...body, limit })}`, expected, rows)
 }
 
-/** Moments in milliseconds are numbers in a body. */
+/** A moment in a body: a number if it is in milliseconds. */
 function momentBody(text: string): string | number {
   return /^\d+$/.test(text) ? Number(text) : text
 }
@@ -74,24 +76,24 @@ function momentBody(text: string): string | number {
 async function writeBetween(session: Session, agent: string): Promise<void> {
   const by = session.actor('root')
   const item = { data: { n: session.nextNumber(), tag: 'x', v: 1 } }
-  await session.perform({ asked: { kind: 'write', agent, via: 'agent', item }, by })
+  await session.perform({ request: { kind: 'write', agent, via: 'agent', item }, by })
   const victim = chainOf(session.world, agent).find(({ type }) => !isSystem(type))
   if (victim === undefined) return
   const mutation = { action: 'delete', target: victim.hash, target_seq: victim.seq } as const
-  await session.perform({ asked: { kind: 'mutate', agent, mutation }, by })
+  await session.perform({ request: { kind: 'mutate', agent, mutation }, by })
 }
 
 function named(type: string, pattern: string): boolean {
   return pattern.endsWith('*') ? type.startsWith(pattern.slice(0, -1)) : type === pattern
 }
 
-/** Conditions compare within one type; a field that is not there matches nothing but `exists` false. */
+/** Conditions compare values of one type; a missing field matches only `exists` false. */
 function holds(body: Record<string, unknown>, { field, op, value }: Where): boolean {
   const found = body[field]
   if (op === 'exists') return (found !== undefined) === (value !== false)
   if (found === undefined) return false
   if (op === 'eq') return found === value
-  // The value of `in` is a list, and what is drawn here is none.
+  // The value of `in` must be a list, and the drawn values are not lists.
   if (op === 'in') return false
   if (kindOf(found) !== kindOf(value)) return false
   if (op === 'ne') return found !== value
@@ -112,14 +114,14 @@ function ordered(difference: number, op: string): boolean {
   return difference < 0 ? op === 'lt' || op === 'lte' : op === 'gt' || op === 'gte'
 }
 
-/** A strand as it was: records, head, zone, and a tree head that verifies. */
+/** Compares a strand as of a moment: records, head, zone, and a tree head that verifies. */
 export async function agreeOnAsOf(session: Session, read: ReadOf<'asOf'>): Promise<void> {
   const { agent, by, limit } = read
   const { text: ts, last } = momentOf(session.world, read.moment)
   const { key } = session.actor(by)
   const path = (more: Record<string, string>) =>
     `GET /v1/strand/as-of?${new URLSearchParams({ agent, ts, ...more })}`
-  const first = await ask(session.server, path({}), { key })
+  const first = await checkedCall(session.server, path({}), { key })
   if (refusedFor(session, { agent, by }, { route: path({}), answer: first })) return
   const chain = chainOf(session.world, agent)
   const past = chainAt(chain, last)
@@ -131,7 +133,7 @@ export async function agreeOnAsOf(session: Session, read: ReadOf<'asOf'>): Promi
     zone: past.length === 0 ? null : viewOf(past).zone,
   }
   const rows = await pagesOf(limit, async (more) => {
-    const { body } = await ask(session.server, path(more), { key })
+    const { body } = await checkedCall(session.server, path(more), { key })
     const { records, next_cursor: next, checkpoint, ...rest } = body
     agree(path(more), expected, rest)
     agreeOnCheckpoint(path(more), { chain, past }, checkpoint)
@@ -147,7 +149,7 @@ export async function agreeOnAsOf(session: Session, read: ReadOf<'asOf'>): Promi
   )
 }
 
-/** The tree head of then is signed by the key of now. */
+/** Compares the tree head of the past, which is signed by the current key. */
 function agreeOnCheckpoint(
   about: string,
   { chain, past }: { chain: readonly ChainRecord[]; past: readonly ChainRecord[] },
@@ -162,14 +164,14 @@ function agreeOnCheckpoint(
   agree(`${about}: checkpoint`, expected, verifyCheckpoint(checkpoint ?? '', viewOf(chain).key))
 }
 
-/** An export leads from the key of then to the one that signed. */
+/** Checks that an export leads from the key of the past to the key that signed. */
 async function agreeOnRotations(
   session: Session,
   { agent, past }: { agent: string; past: readonly ChainRecord[] },
   answer: AsOfResponse,
 ): Promise<void> {
   const route = `GET /v1/strand/export?agent=${agent}`
-  const { text: strandExport } = await ask(session.server, route)
+  const { text: strandExport } = await checkedCall(session.server, route)
   const found = await verifyAsOf(answer, { publicKey: past[0]?.key ?? '', strandExport })
   agree(
     `${route}: verified as of ${answer.ts}`,

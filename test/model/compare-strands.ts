@@ -1,6 +1,6 @@
 import { verifyCheckpoint } from '../../src/proof/node/compare-checkpoint.js'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
-import { ask } from '../support/http/answers.js'
+import { checkedCall } from '../support/http/answers.js'
 import { isCaughtUp, openStream, type TestEvent } from '../support/http/events.js'
 import { agree, anything } from './matching.js'
 import { pathOf, rootOf } from './merkle.js'
@@ -12,7 +12,7 @@ import { viewOf, written } from './strand.js'
 import { eventOf } from './subscriber.js'
 import { chainOf } from './world.js'
 
-/** An export holds what the chain does, and verifies offline. */
+/** Compares an export with the chain, and verifies it offline. */
 export async function agreeOnExport(session: Session, read: ReadOf<'export'>): Promise<void> {
   const { agent, by } = read
   const chain = session.world.chains.get(agent) ?? []
@@ -24,10 +24,10 @@ export async function agreeOnExport(session: Session, read: ReadOf<'export'>): P
     ...(to !== undefined && { to_seq: String(to) }),
   })
   const route = `GET /v1/strand/export?${query}`
-  const answer = await ask(session.server, route, { key: session.actor(by).key })
+  const answer = await checkedCall(session.server, route, { key: session.actor(by).key })
   if (refusedFor(session, { agent, by }, { route, answer })) return
   const { erased } = viewOf(chain)
-  // A sealed record takes those along that are sealed with it.
+  // An export continues to the signed record that seals its last record.
   const last = chain[Math.min(to ?? chain.length - 1, chain.length - 1)]
   const lastSeq = last?.sealedBy ?? last?.seq ?? 0
   const expected = chain.slice(from ?? 0, lastSeq + 1).map((record) => {
@@ -35,9 +35,9 @@ export async function agreeOnExport(session: Session, read: ReadOf<'export'>): P
     return { ...record, body: undefined, bodyBytes: 0 }
   })
   agree(route, expected, recordsIn(answer.text))
-  // Bodies that are gone although no record of the part tells of it.
-  const told = viewOf(expected).erased
-  const unexplained = expected.filter(({ hash }) => erased.has(hash) && !told.has(hash))
+  // Erased bodies without a record of the erasure in this part.
+  const explained = viewOf(expected).erased
+  const unexplained = expected.filter(({ hash }) => erased.has(hash) && !explained.has(hash))
   const publicKey = last?.key ?? ''
   const verified = await verifyExport(answer.text.trimEnd().split('\n'), { publicKey })
   agree(
@@ -66,12 +66,12 @@ export async function agreeOnExport(session: Session, read: ReadOf<'export'>): P
   )
 }
 
-/** A proof of inclusion is the path in the tree over all records. */
+/** Compares a proof of inclusion: the path in the tree over all records. */
 export async function agreeOnProof(session: Session, { agent, pick, by }: ReadOf<'proof'>): Promise<void> {
   const chain = session.world.chains.get(agent) ?? []
   const record = chain[pick % chain.length]
   const route = `GET /v1/strand/proof?agent=${agent}&hash=${record?.hash ?? 'ef'.repeat(32)}`
-  const answer = await ask(session.server, route, { key: session.actor(by).key })
+  const answer = await checkedCall(session.server, route, { key: session.actor(by).key })
   if (refusedFor(session, { agent, by }, { route, answer }) || record === undefined) return
   const leaves = chain.map(({ hash }) => hash)
   const root = rootOf(leaves)
@@ -87,7 +87,7 @@ export async function agreeOnProof(session: Session, { agent, pick, by }: ReadOf
   )
 }
 
-/** A stream replays what was written since a moment, and goes on behind any of its events. */
+/** Compares a stream, which replays the records since a moment and continues after any of its events. */
 export async function agreeOnStream(session: Session, read: ReadOf<'stream'>): Promise<void> {
   const { world } = session
   const agents = read.agents.filter((agent) => world.chains.has(agent)).slice(0, read.one ? 1 : undefined)
@@ -112,15 +112,15 @@ export async function agreeOnStream(session: Session, read: ReadOf<'stream'>): P
       all.map(({ data }) => data).filter((data) => data.agent === agent),
     )
   }
-  const behind = read.pick % Math.max(1, all.length)
-  const id = all[behind]?.id
+  const index = read.pick % Math.max(1, all.length)
+  const id = all[index]?.id
   if (id === undefined) return
   const rest = await replayed(session, `${path}?${query}`, id)
   const ids = (events: readonly TestEvent[]) => events.map(({ data }) => data.record_id).sort()
-  agree(`${path}?${query} behind ${id}`, ids(all.slice(behind + 1)), ids(rest))
+  agree(`${path}?${query} after ${id}`, ids(all.slice(index + 1)), ids(rest))
 }
 
-/** The records that a stream tells of until it has caught up. */
+/** The record events of a stream until it has caught up. */
 async function replayed(session: Session, path: string, lastEventId?: string): Promise<TestEvent[]> {
   const headers: Record<string, string> = lastEventId === undefined ? {} : { 'last-event-id': lastEventId }
   const stream = await openStream(session.server, path, { headers })

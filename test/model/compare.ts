@@ -1,4 +1,4 @@
-import { ask } from '../support/http/answers.js'
+import { checkedCall } from '../support/http/answers.js'
 import { msOf, proposalView, recordView } from './answers.js'
 import { agreeOnAsOf, agreeOnQuery } from './compare-records.js'
 import { agreeOnEdges, agreeOnTraversal } from './compare-graph.js'
@@ -10,11 +10,9 @@ import type { Session } from './session.js'
 import { compareTexts, viewOf, type ChainRecord } from './strand.js'
 import { chainOf, type World } from './world.js'
 
-/*
- * Reads, each compared with what the model says.
- */
+/* Reads, each compared with the model. */
 
-/** Reads once, and compares. */
+/** Carries out a read and compares the answer. */
 export async function compare(session: Session, read: Read): Promise<void> {
   switch (read.what) {
     case 'record':
@@ -42,7 +40,10 @@ export async function compare(session: Session, read: Read): Promise<void> {
   }
 }
 
-/** Every chain whole, every record by its hash, all that rotations divide, the state of every agent, and every proposal. */
+/**
+ * Compares every chain, every record by its hash, the states around rotations, the state of every agent, and
+ * all proposals.
+ */
 export async function compareAll(session: Session): Promise<void> {
   const by = 'root'
   for (const [agent, chain] of session.world.chains) {
@@ -59,7 +60,7 @@ export async function compareAll(session: Session): Promise<void> {
   await agreeOnProposals(session, { what: 'proposals', by, ...all })
 }
 
-/** The strand as it was right before each rotation of its key, and right behind it. */
+/** Compares the strand as of the moments right before and at each rotation of its key. */
 async function agreeAroundRotations(
   session: Session,
   agent: string,
@@ -79,7 +80,7 @@ async function agreeOnRecord(session: Session, { agent, pick, by }: ReadOf<'reco
   const chain = world.chains.get(agent) ?? []
   const record = chain[pick % chain.length]
   const route = `GET /v1/agents/${agent}/records/${record?.hash ?? 'ef'.repeat(32)}`
-  const answer = await ask(session.server, route, { key: session.actor(by).key })
+  const answer = await checkedCall(session.server, route, { key: session.actor(by).key })
   if (refusedFor(session, { agent, by }, { route, answer })) return
   if (record === undefined) agree(route, 'agent_not_found', answer.body.code)
   else agree(route, recordView(record, viewOf(chain)), answer.body)
@@ -88,15 +89,15 @@ async function agreeOnRecord(session: Session, { agent, pick, by }: ReadOf<'reco
 async function agreeOnState(session: Session, { agent, by }: ReadOf<'state'>): Promise<void> {
   const { key } = session.actor(by)
   const route = `GET /v1/agents/${agent}/status`
-  const answer = await ask(session.server, route, { key })
+  const answer = await checkedCall(session.server, route, { key })
   if (refusedFor(session, { agent, by }, { route, answer })) return
   agree(route, statusOf(session.world, agent), answer.body)
-  const head = await ask(session.server, `GET /v1/agents/${agent}/head`, { key })
+  const head = await checkedCall(session.server, `GET /v1/agents/${agent}/head`, { key })
   agree(`GET /v1/agents/${agent}/head`, headOf(session.world, agent), head.body)
   const query = `POST /v1/agents/${agent}/query`
-  const again = await ask(session.server, query, { key, body: { type: 'chain_head' } })
+  const again = await checkedCall(session.server, query, { key, body: { type: 'chain_head' } })
   agree(`${query} chain_head`, headOf(session.world, agent), again.body)
-  const policies = await ask(session.server, `GET /v1/agents/${agent}/policies`)
+  const policies = await checkedCall(session.server, `GET /v1/agents/${agent}/policies`)
   const expected = { agent_id: agent, policies: viewOf(chainOf(session.world, agent)).policies }
   agree(`GET /v1/agents/${agent}/policies`, expected, policies.body)
 }
@@ -139,13 +140,13 @@ async function agreeOnAgents(session: Session, { prefix, limit, by }: ReadOf<'ag
     .sort(compareTexts)
   const path = (query: string) => `GET /v1/agents?${query}`
   if (!prefix.startsWith(reach)) {
-    const { body } = await ask(session.server, path(`prefix=${prefix}`), { key })
+    const { body } = await checkedCall(session.server, path(`prefix=${prefix}`), { key })
     agree(`Agents with ${prefix} for ${by}`, 'forbidden', body.code)
     return
   }
   const found = await pagesOf(limit, async (cursor) => {
     const query = new URLSearchParams({ prefix, ...cursor })
-    const { body } = await ask(session.server, path(String(query)), { key })
+    const { body } = await checkedCall(session.server, path(String(query)), { key })
     agree(`The total of agents with ${prefix}`, expected.length, body.total)
     return { rows: body.agents, next: body.next_cursor }
   })
@@ -157,20 +158,20 @@ async function agreeOnProposals(session: Session, read: ReadOf<'proposals'>): Pr
   const { key, scopes, reach } = session.actor(by)
   const filter = { ...(agent !== undefined && { agent }), ...(state !== undefined && { state }) }
   const about = `GET /v1/proposals?${new URLSearchParams(filter)}`
-  const mayNot = !scopes.includes('proposals:decide') && !scopes.includes('admin:*')
-  if (mayNot || (reach !== '' && agent?.startsWith(reach) !== true)) {
-    const { body } = await ask(session.server, about, { key })
+  const isForbidden = !scopes.includes('proposals:decide') && !scopes.includes('admin:*')
+  if (isForbidden || (reach !== '' && agent?.startsWith(reach) !== true)) {
+    const { body } = await checkedCall(session.server, about, { key })
     agree(`${about} by ${by}`, 'forbidden', body.code)
     return
   }
   if (agent !== undefined && !session.world.chains.has(agent)) {
-    const { body } = await ask(session.server, about, { key })
+    const { body } = await checkedCall(session.server, about, { key })
     agree(about, 'agent_not_found', body.code)
     return
   }
   const found = await pagesOf(limit, async (cursor) => {
     const query = new URLSearchParams({ ...filter, ...cursor })
-    const { body } = await ask(session.server, `GET /v1/proposals?${query}`, { key })
+    const { body } = await checkedCall(session.server, `GET /v1/proposals?${query}`, { key })
     return { rows: body.proposals, next: body.next_cursor }
   })
   const expected = session.world.proposals
@@ -180,7 +181,7 @@ async function agreeOnProposals(session: Session, read: ReadOf<'proposals'>): Pr
   agree(about, expected, inOrderOfAgents(found))
 }
 
-/** Of one agent they come in their order; between agents none is promised. */
+/** Sorts rows by agent, because only the order within an agent is defined. */
 function inOrderOfAgents(rows: readonly unknown[]): unknown[] {
   const agentOf = (row: unknown) =>
     typeof row === 'object' && row !== null && 'agent' in row ? String(row.agent) : ''

@@ -1,13 +1,11 @@
 import { anything } from './matching.js'
 import type { Expected } from './mutations.js'
 import { genesisOf, placeRefusals, refused, type Growth, type Verdict } from './verdict.js'
-import { chainOf, nextSeq, type Asked, type Call, type World } from './world.js'
+import { chainOf, nextSeq, type ModelRequest, type Call, type World } from './world.js'
 
-/*
- * What records may be written, and what becomes of the lines of an ingest stream.
- */
+/* The rules for records and for the lines of an ingest stream. */
 
-/** The code that one record of a write is refused with; undefined where it is good. */
+/** The code with which a record of a write is refused; undefined if the record is valid. */
 export function itemRefusal({
   data,
   type = 'record',
@@ -24,28 +22,28 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** A line that was read. */
+/** A parsed line. */
 interface Line {
   number: number
-  /** Empty where the line names none. */
+  /** Empty if the line names no agent. */
   agent: string
   record?: Expected
   code?: string
 }
 
-/** Lines of one agent, or of many. */
+/** The verdict on a stream of lines of one or several agents. */
 export function ingestVerdict(
   world: World,
   call: Call,
-  asked: Extract<Asked, { kind: 'ingest' | 'ingestMany' }>,
+  request: Extract<ModelRequest, { kind: 'ingest' | 'ingestMany' }>,
 ): Verdict {
-  if (asked.kind === 'ingest') {
-    const refusals = placeRefusals(world, call, { agent: asked.agent, emerges: true })
+  if (request.kind === 'ingest') {
+    const refusals = placeRefusals(world, call, { agent: request.agent, emerges: true })
     if (refusals.length > 0) return refused(...refusals)
   }
-  const lines = asked.lines.flatMap((text, index) => readLine(text, index + 1, { call, asked }))
+  const lines = request.lines.flatMap((text, index) => readLine(text, index + 1, { call, request }))
   const bad = lines.filter(({ code }) => code !== undefined)
-  if (bad.length > 0 && (asked.all || bad.length === lines.length)) return refused('ingest_rejected')
+  if (bad.length > 0 && (request.all || bad.length === lines.length)) return refused('ingest_rejected')
   const firsts = new Map<string, number>()
   const grows: Growth[] = []
   for (const [agent, records] of byAgent(lines)) {
@@ -57,7 +55,7 @@ export function ingestVerdict(
   }
   const errors = bad.map(({ number, agent, code }) => ({
     line: number,
-    ...(asked.kind === 'ingestMany' && agent !== '' && { agent }),
+    ...(request.kind === 'ingestMany' && agent !== '' && { agent }),
     code,
     detail: anything,
   }))
@@ -75,9 +73,9 @@ export function ingestVerdict(
     status: 200,
     grows,
     answer() {
-      if (asked.kind === 'ingest') return { ...counts, ...reached(asked.agent) }
-      const taking = lines.filter(({ agent, code }) => agent !== '' && code === undefined)
-      const names = new Set(taking.map(({ agent }) => agent))
+      if (request.kind === 'ingest') return { ...counts, ...reached(request.agent) }
+      const accepted = lines.filter(({ agent, code }) => agent !== '' && code === undefined)
+      const names = new Set(accepted.map(({ agent }) => agent))
       const agents = Object.fromEntries(
         [...names].map((name) => {
           const own = lines.filter(({ agent }) => agent === name)
@@ -87,28 +85,28 @@ export function ingestVerdict(
       )
       return { ...counts, agents }
     },
-    ...(!reachesShard(asked, lines) && { unkept: true }),
+    ...(!reachesShard(request, lines) && { notStored: true }),
   }
 }
 
-/** A stream of which nothing goes to a shard has nothing that an answer could be kept with. */
+/** Whether a shard gets any line of a stream; if not, no answer is stored. */
 function reachesShard(
-  asked: Extract<Asked, { kind: 'ingest' | 'ingestMany' }>,
+  request: Extract<ModelRequest, { kind: 'ingest' | 'ingestMany' }>,
   lines: readonly Line[],
 ): boolean {
-  if (asked.kind === 'ingestMany') return lines.some(({ agent }) => agent !== '')
-  return asked.all || asked.lines.length > 0
+  if (request.kind === 'ingestMany') return lines.some(({ agent }) => agent !== '')
+  return request.all || request.lines.length > 0
 }
 
 function readLine(
   text: string,
   number: number,
-  { call, asked }: { call: Call; asked: Extract<Asked, { kind: 'ingest' | 'ingestMany' }> },
+  { call, request }: { call: Call; request: Extract<ModelRequest, { kind: 'ingest' | 'ingestMany' }> },
 ): Line[] {
   if (text.trim() === '') return []
   const value = parsed(text)
-  if (asked.kind === 'ingest') {
-    const { agent } = asked
+  if (request.kind === 'ingest') {
+    const { agent } = request
     return isObject(value)
       ? [{ number, agent, record: { type: 'record', body: value } }]
       : [{ number, agent, code: 'validation_failed' }]
@@ -127,7 +125,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // What is no JSON is no object.
+    // Invalid JSON is treated like a value that is not an object.
     return undefined
   }
 }
@@ -140,7 +138,7 @@ function byAgent(lines: readonly Line[]): Map<string, Expected[]> {
   return found
 }
 
-/** From where to where an agent's chain has grown. */
+/** The first and last seq by which an agent's chain has grown. */
 function reachedBy(world: World, agent: string, first: number | undefined): Record<string, unknown> {
   if (first === undefined) return { first_seq: null, last_seq: null, chain_head: null }
   const last = chainOf(world, agent).at(-1)

@@ -1,25 +1,31 @@
-/** Stands in what is expected for a value that the model cannot foretell. */
+/** Replaces an expected value that the model cannot predict. */
 export const anything = Symbol('anything')
 
 /** A disagreement of server and model. */
 export class Disagreement extends Error {}
 
-/** Throws unless `actual` is what is expected, member by member; `anything` takes every value that is there. */
+/**
+ * Throws unless `actual` equals `expected`, member by member; `anything` matches every value except
+ * undefined.
+ */
 export function agree(about: string, expected: unknown, actual: unknown): void {
   const difference = differenceOf(expected, actual, '')
   if (difference !== undefined) throw new Disagreement(`${about}\n${difference}`)
 }
 
-/** Where two values differ first, in words; undefined where they do not. Members that are undefined are not there. */
-function differenceOf(expected: unknown, actual: unknown, place: string): string | undefined {
+/**
+ * A description of the first difference; undefined if the values are equal. Undefined members count as
+ * absent.
+ */
+function differenceOf(expected: unknown, actual: unknown, pointer: string): string | undefined {
   if (expected === anything && actual !== undefined) return undefined
   if (!isObject(expected) || !isObject(actual) || Array.isArray(expected) !== Array.isArray(actual)) {
-    return Object.is(expected, actual) ? undefined : told(place, expected, actual)
+    return Object.is(expected, actual) ? undefined : described(pointer, expected, actual)
   }
   const names = new Set([...Object.keys(expected), ...Object.keys(actual)])
   for (const name of names) {
-    const difference = differenceOf(expected[name], actual[name], `${place}/${name}`)
-    if (difference !== undefined) return `${difference}${place === '' ? whole(expected, actual) : ''}`
+    const difference = differenceOf(expected[name], actual[name], `${pointer}/${name}`)
+    if (difference !== undefined) return `${difference}${pointer === '' ? whole(expected, actual) : ''}`
   }
   return undefined
 }
@@ -28,8 +34,8 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }
 
-function told(place: string, expected: unknown, actual: unknown): string {
-  return `  at ${place === '' ? 'the root' : place}\n  the model: ${shown(expected)}\n  the server: ${shown(actual)}`
+function described(pointer: string, expected: unknown, actual: unknown): string {
+  return `  at ${pointer === '' ? 'the root' : pointer}\n  the model: ${shown(expected)}\n  the server: ${shown(actual)}`
 }
 
 function whole(expected: unknown, actual: unknown): string {

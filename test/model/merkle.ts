@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** Root of the RFC 6962 tree over leaf hashes, all hex. */
+/** The root of the RFC 6962 tree over leaf hashes, all hex. */
 export function rootOf(leaves: readonly string[]): string {
   const [first] = leaves
   if (first === undefined) throw new Error('Expected a leaf')

@@ -2,17 +2,17 @@ import type { Moment } from './reads.js'
 import { hlcOf, msOf } from './strand.js'
 import type { World } from './world.js'
 
-/** A moment as it is asked for, and the readings that it stands for. */
-export interface MomentAsked {
+/** The text of a moment, and the clock readings that it means. */
+export interface ResolvedMoment {
   text: string
   /** As a lower bound. */
   first: string
-  /** As an upper bound: one in milliseconds means the whole of that millisecond. */
+  /** As an upper bound; a moment in milliseconds includes the whole millisecond. */
   last: string
 }
 
-/** Looks a moment up. */
-export function momentOf(world: World, { agent, pick, place, form }: Moment): MomentAsked {
+/** Resolves a moment. */
+export function momentOf(world: World, { agent, pick, place, form }: Moment): ResolvedMoment {
   const chain = world.chains.get(agent) ?? []
   const hlc = chain[pick % chain.length]?.hlc
   if (hlc === undefined || place === 'now') return ofMs(world.nowMs, form)
@@ -24,7 +24,7 @@ export function momentOf(world: World, { agent, pick, place, form }: Moment): Mo
   return { text, first: text, last: text }
 }
 
-function ofMs(ms: number, form: string): MomentAsked {
+function ofMs(ms: number, form: string): ResolvedMoment {
   const text = form === 'iso' ? new Date(ms).toISOString() : String(ms)
   return { text, first: hlcOf(ms, 'first'), last: hlcOf(ms, 'last') }
 }

@@ -12,22 +12,22 @@ import {
 } from './world.js'
 
 /*
- * Mutations and their proposals by the rules of the zones (docs/adr/0014-proposals.md): what stands in the way of one,
- * which records tell of it, and how proposals end.
+ * Mutations and their proposals by the rules of the zones (docs/adr/0014-proposals.md): the refusals, the
+ * records, and the ends of proposals.
  */
 
-/** A record that is expected next on a chain. */
+/** The next expected record of a chain. */
 export interface Expected {
   type: string
   body: unknown
 }
 
-/** Whether a mutation changes the agent itself, and no record or edge of it. */
+/** Whether a mutation changes the agent itself, not a record or an edge. */
 export function isOfAgent({ action }: Mutation): boolean {
   return action === 'zone' || action === 'policies' || action === 'rotate_key'
 }
 
-/** Why a mutation cannot be asked for; more than one reason may hold. */
+/** The codes with which a mutation may be refused. */
 export function mutationRefusals(world: World, agent: string, mutation: Mutation): string[] {
   const view = viewOf(chainOf(world, agent))
   const refusals = obstacles(world, agent, mutation)
@@ -42,20 +42,20 @@ function openAbout(world: World, agent: string, mutation: Mutation): Proposal | 
   return openOf(world, agent).find((one) => targetOf(one.mutation) === targetOf(mutation))
 }
 
-/** Whether a proposal ends the open one about the same record; all proposers of the model are keys. */
+/** Whether a proposal supersedes an open one about the same record; all proposers of the model are keys. */
 function supersedes({ action }: Mutation, open: Proposal): boolean {
   return action === 'erase' && open.mutation.action !== 'erase'
 }
 
-/** The end of the proposal that one which is made now supersedes. */
-export function superseded(world: World, agent: string, mutation: Mutation): Settlement {
+/** The end of the open proposal that a new proposal supersedes. */
+export function superseded(world: World, agent: string, mutation: Mutation): ProposalEnds {
   const open = openAbout(world, agent, mutation)
   if (open === undefined) return { records: [], ends: [] }
   const about = { state: 'rejected', reason: 'superseded' } as const
   return { records: [endRecord(world, open, about)], ends: [{ proposal: open, ...about }] }
 }
 
-/** Why a mutation cannot be done as the chain stands. */
+/** The codes for which a mutation cannot be applied to the current chain. */
 function obstacles(world: World, agent: string, mutation: Mutation): string[] {
   const chain = chainOf(world, agent)
   const view = viewOf(chain)
@@ -82,20 +82,20 @@ function recordObstacles(view: View, action: 'delete' | 'restore' | 'erase', tar
   return []
 }
 
-/** What a proposal is about: one of the same target is open at a time. */
+/** The target of a mutation; only one proposal about a target can be open. */
 function targetOf(mutation: Mutation): string {
   if ('target' in mutation) return mutation.target
   return mutation.action === 'remove_edge' ? `${mutation.edge_type} ${mutation.dst}` : mutation.action
 }
 
-/** Open proposals of an agent, oldest first. */
+/** The open proposals of an agent, oldest first. */
 export function openOf(world: World, agent: string): Proposal[] {
   return world.proposals.filter((one) => one.agent === agent && one.state === 'proposed')
 }
 
 const effectTypes = { delete: 'sys/tombstone', restore: 'sys/restore', erase: 'sys/erase' } as const
 
-/** The record that tells of a mutation that is done. */
+/** The record of an applied mutation. */
 export function effectOf(
   world: World,
   { agent, mutation }: { agent: string; mutation: Mutation },
@@ -123,7 +123,7 @@ export function effectOf(
   }
 }
 
-/** A proposal that is made now, and the record that tells of it. */
+/** A new proposal and its record. */
 export function proposalOf(
   world: World,
   { agent, mutation }: { agent: string; mutation: Mutation },
@@ -159,23 +159,23 @@ export function proposalOf(
   return { proposal, record: { type: 'sys/proposal', body } }
 }
 
-/** When an open proposal ends by itself: it applies itself, or it expires. */
+/** The time at which an open proposal is applied automatically or expires. */
 export function dueAtMs(proposal: Proposal): number {
   return proposal.effectiveAtMs ?? proposal.expiresAtMs
 }
 
-/** A vote, and whose it is. */
+/** A vote and its voter. */
 export interface Voter {
   vote: Vote
   id: string
   line: string
-  /** When the key was made. */
+  /** The creation time of the key. */
   madeAtMs: number
-  /** Has the scope `admin:*`. */
+  /** Whether the key has the scope `admin:*`. */
   admin: boolean
 }
 
-/** Why a vote is refused. */
+/** The codes with which a vote may be refused. */
 export function voteRefusals(
   world: World,
   proposal: Proposal,
@@ -185,7 +185,7 @@ export function voteRefusals(
   const own = proposal.proposer === id
   if (proposal.state !== 'proposed' || world.nowMs >= proposal.expiresAtMs) refusals.push('proposal_closed')
   if (vote === 'cancel' && !own && !admin) refusals.push('forbidden')
-  // Keys that come from the same key count as one.
+  // Keys of the same lineage count as one.
   const sameLine = proposal.votes.some((one) => one.vote === 'approve' && one.line === line)
   if (vote === 'approve' && (proposal.line === line || sameLine)) refusals.push('forbidden')
   if (vote === 'approve' && madeAtMs > proposal.createdAtMs) refusals.push('forbidden')
@@ -200,12 +200,12 @@ export function voteRecord(world: World, proposal: Proposal, { vote, id, line }:
   return { type: 'sys/vote', body }
 }
 
-/** The line is told where it is another than the principal. */
+/** The member `line`, which records have only if the lineage differs from the principal. */
 function lineMember({ id, line }: Pick<Actor, 'id' | 'line'>): { line?: string } {
   return line === id ? {} : { line }
 }
 
-/** How an open proposal stands with one more vote: what it ends as, or undefined while it stays open. */
+/** The outcome of an open proposal after one more vote; undefined if it stays open. */
 export function outcomeOf(proposal: Proposal, vote: Vote): 'applies' | 'rejected' | 'cancelled' | undefined {
   if (vote === 'cancel') return 'cancelled'
   if (vote === 'reject') return 'rejected'
@@ -213,23 +213,26 @@ export function outcomeOf(proposal: Proposal, vote: Vote): 'applies' | 'rejected
   return approvals < (proposal.zone === 'immutable_core' ? 2 : 1) ? undefined : 'applies'
 }
 
-/** How proposals end: the records that tell of it, the first of which gets the seq `seq`, and who is ended how. */
-export interface Settlement {
+/** The ends of proposals: their records and new states. */
+export interface ProposalEnds {
   records: Expected[]
   ends: { proposal: Proposal; state: Proposal['state']; reason: string | null }[]
 }
 
-/** A proposal ends, and is not applied. */
+/** The end of a proposal that is not applied. */
 export function ending(
   world: World,
   proposal: Proposal,
   state: 'rejected' | 'cancelled' | 'expired',
-): Settlement {
+): ProposalEnds {
   return { records: [endRecord(world, proposal, { state })], ends: [{ proposal, state, reason: null }] }
 }
 
-/** A proposal is applied, or rejected where something has come in its way. `seq` is that of the next record. */
-export function settlement(world: World, proposal: Proposal, seq: number): Settlement {
+/**
+ * The end of an approved or due proposal: applied, or rejected if it can no longer be applied.
+ * @param seq that of the next record
+ */
+export function resolution(world: World, proposal: Proposal, seq: number): ProposalEnds {
   const { agent, mutation } = proposal
   const [reason] = obstacles(world, agent, mutation)
   if (reason !== undefined) {
@@ -241,9 +244,9 @@ export function settlement(world: World, proposal: Proposal, seq: number): Settl
   }
   const effect = effectOf(world, proposal, { principal: proposal.proposer, proposal_seq: proposal.seq })
   const end = endRecord(world, proposal, { state: 'applied', effect_seq: seq })
-  const done: Settlement = { records: [effect, end], ends: [{ proposal, state: 'applied', reason: null }] }
+  const done: ProposalEnds = { records: [effect, end], ends: [{ proposal, state: 'applied', reason: null }] }
   if (mutation.action !== 'zone') return done
-  // The others were made under another rule.
+  // The other proposals were made under the rules of another zone.
   for (const other of openOf(world, agent)) {
     if (other === proposal) continue
     const about = { state: 'rejected', reason: 'zone_changed' } as const

@@ -2,13 +2,13 @@ import type { TestAnswer } from '../support/server/server.js'
 import { agree } from './matching.js'
 import type { Session } from './session.js'
 
-/** One page as it was answered. */
+/** The rows and the next cursor of a page. */
 export interface Page {
   rows: unknown[]
   next: string | null
 }
 
-/** All rows, page after page; no page holds more than it may. */
+/** Reads all pages and checks that no page exceeds the limit. */
 export async function pagesOf(
   limit: number | undefined,
   page: (query: Record<string, string>) => Promise<Page>,
@@ -16,19 +16,24 @@ export async function pagesOf(
   const rows: unknown[] = []
   let cursor: string | null = null
   do {
-    const asked: Page = await page({
+    const answered: Page = await page({
       ...(limit !== undefined && { limit: String(limit) }),
       ...(cursor !== null && { cursor }),
     })
-    if (limit !== undefined && asked.rows.length > limit) agree('Rows of a page', limit, asked.rows.length)
-    rows.push(...asked.rows)
-    if (asked.next !== null && asked.next === cursor) agree('The cursor of the next page', 'another', cursor)
-    cursor = asked.next
+    if (limit !== undefined && answered.rows.length > limit)
+      agree('Rows of a page', limit, answered.rows.length)
+    rows.push(...answered.rows)
+    if (answered.next !== null && answered.next === cursor)
+      agree('The cursor of the next page', 'another', cursor)
+    cursor = answered.next
   } while (cursor !== null)
   return rows
 }
 
-/** Whether a read of an agent is refused, as it must be: for a key that does not reach it, or where it is not there. */
+/**
+ * Whether a read of an agent must be refused, because the key does not reach it or it does not exist; checks
+ * the answer.
+ */
 export function refusedFor(
   session: Session,
   { agent, by }: { agent: string; by: string },
@@ -39,7 +44,7 @@ export function refusedFor(
   return expected !== undefined
 }
 
-/** The code that any read of an agent is refused with. */
+/** The code with which every read of an agent is refused; undefined if it is allowed. */
 export function readRefusal(session: Session, agent: string, by: string): string | undefined {
   if (!agent.startsWith(session.actor(by).reach)) return 'forbidden'
   return session.world.chains.has(agent) ? undefined : 'agent_not_found'

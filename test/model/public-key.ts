@@ -1,6 +1,6 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto'
 
-/** PKCS #8 (RFC 8410) of an Ed25519 seed begins so. */
+/** The beginning of an Ed25519 seed in PKCS #8 (RFC 8410). */
 const pkcs8Start = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 /** The Ed25519 public key of a seed (RFC 8032), both hex. */

@@ -1,19 +1,17 @@
 import { fc } from '../support/fast-check.js'
 
-/*
- * Reads as plain data, drawn by fast-check.
- */
+/* Reads as plain data, drawn by fast-check. */
 
-/** An object of the usual prototype, whose members are drawn. */
+/** An object with the default prototype and drawn members. */
 export function plain<T>(members: { [K in keyof T]: fc.Arbitrary<T[K]> }): fc.Arbitrary<T> {
   return fc.record(members, { noNullPrototype: true })
 }
 
-/** Agents that every run begins with, and others. */
+/** The agents that exist at the start of every run, and other names. */
 export const firstAgents = ['alpha', 'arrow', 'beta', 'gamma'] as const
 export const otherAgents = ['default', 'delta', 'echo'] as const
 
-/** The name of an agent, mostly of one that is there. */
+/** The name of an agent, mostly of one that exists. */
 export const names: fc.Arbitrary<string> = fc.oneof(
   { weight: 9, arbitrary: fc.constantFrom(...firstAgents) },
   { weight: 1, arbitrary: fc.constantFrom(...otherAgents) },
@@ -23,7 +21,7 @@ const limit = fc.constantFrom(undefined, 1, 2, 3, 7)
 const by = fc.constantFrom('root', 'root', 'root', 'decider', 'writer', 'limited')
 const optional = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined })
 
-/** A moment at, right before or right after a record, in one of the forms that moments are written in. */
+/** A moment at, right before or right after a record, in one of the notations of moments. */
 const moment = plain({
   agent: names,
   pick,
@@ -49,7 +47,7 @@ const query = plain({
   types: optional(fc.constantFrom(['record'], ['reading', 'note/*'], ['sys/*'], ['edge/*', 'record'], ['*'])),
   from: optional(moment),
   to: optional(moment),
-  /** Written between the first page and the second, which are to show the same strand. */
+  /** Whether records are written between the first and the second page, which must not see them. */
   between: fc.boolean(),
   by,
 })
@@ -100,7 +98,7 @@ const stream = plain({
   agents: fc.uniqueArray(names, { minLength: 1, maxLength: 3 }),
   one: fc.boolean(),
   since: moment,
-  /** The event behind which it is opened once more. */
+  /** The index of the event after which the stream is opened again. */
   pick,
   filter: fc.constantFrom(undefined, undefined, 'tag', 'absent'),
 })

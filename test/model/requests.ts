@@ -1,17 +1,15 @@
 import type { TestCall } from '../support/server/server.js'
-import type { Asked, Call, Item, Mutation } from './world.js'
+import type { ModelRequest, Call, Item, Mutation } from './world.js'
 
-/*
- * Calls as they go over HTTP.
- */
+/* Calls as HTTP requests. */
 
-/** A call's route and what it carries. */
+/** The route and the options of a call. */
 export function requestOf(call: Call): { route: string; options: TestCall } {
-  const { asked, by, idempotencyKey, ifMatch } = call
+  const { request, by, idempotencyKey, ifMatch } = call
   const headers: Record<string, string> = {}
   if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey
   if (ifMatch !== undefined) headers['if-match'] = `"${ifMatch}"`
-  const { method, path, query = {}, body, lines } = messageOf(asked)
+  const { method, path, query = {}, body, lines } = messageOf(request)
   const parameters = new URLSearchParams(query)
   if (call.signing !== undefined) parameters.set('signing', call.signing)
   if (lines !== undefined) headers['content-type'] = 'application/x-ndjson'
@@ -36,35 +34,35 @@ interface Message {
   lines?: readonly string[]
 }
 
-function messageOf(asked: Asked): Message {
-  switch (asked.kind) {
+function messageOf(request: ModelRequest): Message {
+  switch (request.kind) {
     case 'createAgent': {
-      const { agent: name, zone, seedHex } = asked
+      const { agent: name, zone, seedHex } = request
       return { method: 'POST', path: '/v1/agents', body: { name, zone, seed_hex: seedHex } }
     }
     case 'write':
-      return writeMessage(asked)
+      return writeMessage(request)
     case 'batch': {
-      const { items, atomic } = asked
+      const { items, atomic } = request
       const body = atomic ? { records: items } : { records: items, atomic }
-      return { method: 'POST', path: `${recordsPath(asked)}/batch`, body }
+      return { method: 'POST', path: `${recordsPath(request)}/batch`, body }
     }
     case 'ingest':
     case 'ingestMany': {
-      const path = asked.kind === 'ingest' ? `/v1/ingest/${asked.agent}` : '/v1/ingest'
-      const query: Record<string, string> = asked.all ? { on_error: 'reject_all' } : {}
-      if ('asArray' in asked)
-        return { method: 'POST', path, query, body: asked.lines.map((text) => JSON.parse(text)) }
-      return { method: 'POST', path, query, lines: asked.lines }
+      const path = request.kind === 'ingest' ? `/v1/ingest/${request.agent}` : '/v1/ingest'
+      const query: Record<string, string> = request.all ? { on_error: 'reject_all' } : {}
+      if ('asArray' in request)
+        return { method: 'POST', path, query, body: request.lines.map((text) => JSON.parse(text)) }
+      return { method: 'POST', path, query, lines: request.lines }
     }
     case 'addEdge': {
-      const { src, dst, edgeType: edge_type, weight } = asked
+      const { src, dst, edgeType: edge_type, weight } = request
       return { method: 'POST', path: '/v1/graph/edges', body: { src, dst, edge_type, weight } }
     }
     case 'mutate':
-      return mutationMessage(asked.agent, asked.mutation, asked.seedHex)
+      return mutationMessage(request.agent, request.mutation, request.seedHex)
     case 'vote':
-      return { method: 'POST', path: `/v1/proposals/p_${asked.seq}_${asked.agent}/${asked.vote}` }
+      return { method: 'POST', path: `/v1/proposals/p_${request.seq}_${request.agent}/${request.vote}` }
   }
 }
 
@@ -72,10 +70,10 @@ function recordsPath({ agent, via }: { agent: string; via: string }): string {
   return `/v1/${via === 'agent' ? 'agents' : 'collections'}/${agent}/records`
 }
 
-function writeMessage(asked: { agent: string; via: string; item: Item }): Message {
-  const { agent, via, item } = asked
+function writeMessage(request: { agent: string; via: string; item: Item }): Message {
+  const { agent, via, item } = request
   if (via === 'ingest') return { method: 'POST', path: `/v1/ingest/${agent}`, body: item.data }
-  return { method: 'POST', path: recordsPath(asked), body: item }
+  return { method: 'POST', path: recordsPath(request), body: item }
 }
 
 function mutationMessage(agent: string, mutation: Mutation, seedHex: string | undefined): Message {

@@ -7,111 +7,120 @@ import {
   mutationRefusals,
   outcomeOf,
   proposalOf,
-  settlement,
+  resolution,
   superseded,
   voteRecord,
   voteRefusals,
   type Expected,
-  type Settlement,
+  type ProposalEnds,
 } from './mutations.js'
 import { anything } from './matching.js'
 import { publicKeyOf } from './public-key.js'
 import { genesisOf, placeRefusals, refused, type Verdict } from './verdict.js'
-import { chainOf, keptAt, keptPlace, nextSeq, type Asked, type Call, type Item, type World } from './world.js'
+import {
+  chainOf,
+  storedAnswer,
+  answerKey,
+  nextSeq,
+  type ModelRequest,
+  type Call,
+  type Item,
+  type World,
+} from './world.js'
 
 /*
- * What a call leads to, by /openapi.json: refused, answered from before, or done. Nothing is changed here but whom a
- * public key belongs to; what is done becomes part of the world when the server's records have been compared.
+ * The expected outcome of a call, by /openapi.json: refused, replayed, or done. Only the owners of public
+ * keys change here; the other changes happen once the records of the server have been compared.
  */
 
 /** Decides a call. */
 export function decide(world: World, call: Call): Verdict {
-  const { asked, by } = call
-  if (!allows(by.scopes, scopesFor(asked))) return refused('forbidden')
-  if (asked.kind === 'ingestMany') return before(world, call, '') ?? ingestVerdict(world, call, asked)
-  const unreached = endsOf(asked).filter((agent) => !agent.startsWith(by.reach))
-  if (unreached.length > 0) return refused('forbidden', ...badItems(asked))
-  const agent = endsOf(asked)[0] ?? ''
-  if (asked.kind === 'createAgent') return claimed(world, call) ?? createVerdict(world, asked, agent)
+  const { request, by } = call
+  if (!allows(by.scopes, scopesFor(request))) return refused('forbidden')
+  if (request.kind === 'ingestMany') return before(world, call, '') ?? ingestVerdict(world, call, request)
+  const unreached = endsOf(request).filter((agent) => !agent.startsWith(by.reach))
+  if (unreached.length > 0) return refused('forbidden', ...badItems(request))
+  const agent = endsOf(request)[0] ?? ''
+  if (request.kind === 'createAgent') return claimed(world, call) ?? createVerdict(world, request, agent)
   return before(world, call, agent) ?? verdict(world, call)
 }
 
 function verdict(world: World, call: Call): Verdict {
-  const { asked } = call
-  switch (asked.kind) {
+  const { request } = call
+  switch (request.kind) {
     case 'write':
-      return appendVerdict(world, call, { ...asked, items: [asked.item], atomic: true })
+      return appendVerdict(world, call, { ...request, items: [request.item], atomic: true })
     case 'batch':
-      return appendVerdict(world, call, asked)
+      return appendVerdict(world, call, request)
     case 'ingest':
     case 'ingestMany':
-      return ingestVerdict(world, call, asked)
+      return ingestVerdict(world, call, request)
     case 'addEdge':
-      return edgeVerdict(world, call, asked)
+      return edgeVerdict(world, call, request)
     case 'mutate':
-      return mutateVerdict(world, call, asked)
+      return mutateVerdict(world, call, request)
     case 'vote':
-      return voteVerdict(world, call, asked)
+      return voteVerdict(world, call, request)
     case 'createAgent':
       throw new Error('Expected to have been decided')
   }
 }
 
-/** The agents that a call names; what it appends goes to the first. */
-export function endsOf(asked: Asked): string[] {
-  if (asked.kind === 'ingestMany') return []
-  if (asked.kind === 'addEdge') return [asked.src, asked.dst]
-  if (asked.kind === 'mutate' && asked.mutation.action === 'remove_edge')
-    return [asked.agent, asked.mutation.dst]
-  return [asked.agent]
+/** The agents that a call names; it appends to the first. */
+export function endsOf(request: ModelRequest): string[] {
+  if (request.kind === 'ingestMany') return []
+  if (request.kind === 'addEdge') return [request.src, request.dst]
+  if (request.kind === 'mutate' && request.mutation.action === 'remove_edge')
+    return [request.agent, request.mutation.dst]
+  return [request.agent]
 }
 
-/** The scopes of which a call needs one. */
-function scopesFor(asked: Asked): string[] {
-  if (asked.kind === 'createAgent') return ['agents:admin']
-  if (asked.kind === 'vote')
-    return asked.vote === 'cancel'
+/** The scopes of a call, of which the caller needs one. */
+function scopesFor(request: ModelRequest): string[] {
+  if (request.kind === 'createAgent') return ['agents:admin']
+  if (request.kind === 'vote')
+    return request.vote === 'cancel'
       ? ['records:delete', 'records:erase', 'agents:admin']
       : ['proposals:decide']
-  if (asked.kind === 'mutate') {
-    if (isOfAgent(asked.mutation)) return ['agents:admin']
-    return [asked.mutation.action === 'erase' ? 'records:erase' : 'records:delete']
+  if (request.kind === 'mutate') {
+    if (isOfAgent(request.mutation)) return ['agents:admin']
+    return [request.mutation.action === 'erase' ? 'records:erase' : 'records:delete']
   }
-  const ingests = asked.kind === 'ingest' || asked.kind === 'ingestMany'
-  return [ingests || (asked.kind === 'write' && asked.via === 'ingest') ? 'ingest' : 'records:write']
+  const ingests = request.kind === 'ingest' || request.kind === 'ingestMany'
+  return [ingests || (request.kind === 'write' && request.via === 'ingest') ? 'ingest' : 'records:write']
 }
 
 function allows(scopes: readonly string[], needed: string[]): boolean {
   return scopes.includes('admin:*') || needed.some((scope) => scopes.includes(scope))
 }
 
-/** What was answered before under the call's idempotency key. */
+/** The earlier answer to the Idempotency-Key of a call. */
 function before(world: World, call: Call, realm: string): Verdict | undefined {
   if (call.idempotencyKey === undefined) return undefined
-  const kept = keptAt(world, keptPlace(call, realm))
-  if (kept === undefined) return undefined
-  if (kept.request !== requestText(call)) return refused('idempotency_key_reused')
-  return kept.answer === undefined ? undefined : { kind: 'replayed', answer: kept.answer }
+  const stored = storedAnswer(world, answerKey(call, realm))
+  if (stored === undefined) return undefined
+  if (stored.request !== requestText(call)) return refused('idempotency_key_reused')
+  return stored.answer === undefined ? undefined : { kind: 'replayed', answer: stored.answer }
 }
 
-/** Making an agent ties the key to the request first, whatever comes of it. */
+/** Creating an agent first claims the Idempotency-Key for the request, whatever the outcome. */
 function claimed(world: World, call: Call): Verdict | undefined {
   if (call.idempotencyKey === undefined) return undefined
   const reused = before(world, call, 'agents')
   if (reused !== undefined) return reused
-  const place = keptPlace(call, 'agents')
-  if (keptAt(world, place) === undefined) {
-    world.kept.set(place, { request: requestText(call), answer: undefined, atMs: world.nowMs })
+  const claimKey = answerKey(call, 'agents')
+  if (storedAnswer(world, claimKey) === undefined) {
+    world.storedAnswers.set(claimKey, { request: requestText(call), answer: undefined, atMs: world.nowMs })
   }
-  return before(world, call, endsOf(call.asked)[0] ?? '')
+  return before(world, call, endsOf(call.request)[0] ?? '')
 }
 
-/** Tells two requests of one caller apart. */
-export function requestText({ asked }: Call): string {
-  return JSON.stringify(asked)
+/** A text that identifies a request of a caller. */
+export function requestText({ request }: Call): string {
+  return JSON.stringify(request)
 }
 
-/** Notes whom a public key belongs to; true when it is another's. */
+/** Claims a public key for an agent; true if it belongs to another agent. */
 function keyTaken(world: World, seedHex: string | undefined, agent: string): boolean {
   if (seedHex === undefined) return false
   const publicKey = publicKeyOf(seedHex)
@@ -122,7 +131,7 @@ function keyTaken(world: World, seedHex: string | undefined, agent: string): boo
 
 function createVerdict(
   world: World,
-  { zone, seedHex }: Extract<Asked, { kind: 'createAgent' }>,
+  { zone, seedHex }: Extract<ModelRequest, { kind: 'createAgent' }>,
   agent: string,
 ): Verdict {
   if (world.chains.has(agent)) return refused('agent_exists')
@@ -146,13 +155,13 @@ function createVerdict(
   }
 }
 
-function badItems(asked: Asked): string[] {
-  if (asked.kind !== 'write' && asked.kind !== 'batch') return []
-  const items = asked.kind === 'write' ? [asked.item] : asked.items
+function badItems(request: ModelRequest): string[] {
+  if (request.kind !== 'write' && request.kind !== 'batch') return []
+  const items = request.kind === 'write' ? [request.item] : request.items
   return items.map(itemRefusal).filter((code) => code !== undefined)
 }
 
-/** One record, or a batch of them. */
+/** The verdict on a single record or a batch. */
 function appendVerdict(
   world: World,
   call: Call,
@@ -180,7 +189,7 @@ function appendVerdict(
           ? writeResponse(agent, chainOf(world, agent)[seq++])
           : { error: { code, detail: anything } },
       )
-      return call.asked.kind === 'batch' ? { results } : results[0]
+      return call.request.kind === 'batch' ? { results } : results[0]
     },
   }
 }
@@ -188,7 +197,7 @@ function appendVerdict(
 function edgeVerdict(
   world: World,
   call: Call,
-  { src, dst, edgeType, weight = 1 }: Extract<Asked, { kind: 'addEdge' }>,
+  { src, dst, edgeType, weight = 1 }: Extract<ModelRequest, { kind: 'addEdge' }>,
 ): Verdict {
   const refusals = placeRefusals(world, call, { agent: src, emerges: false })
   if (!world.chains.has(dst)) refusals.push('agent_not_found')
@@ -205,12 +214,12 @@ function edgeVerdict(
 function mutateVerdict(
   world: World,
   call: Call,
-  { agent, mutation, seedHex }: Extract<Asked, { kind: 'mutate' }>,
+  { agent, mutation, seedHex }: Extract<ModelRequest, { kind: 'mutate' }>,
 ): Verdict {
   const refusals = placeRefusals(world, call, { agent, emerges: false })
   const chain = world.chains.get(agent)
   if (chain === undefined) return refused(...refusals)
-  // A request that is refused for its place claims no key.
+  // A request that is refused because of the agent's state claims no key.
   if (refusals.length === 0 && keyTaken(world, seedHex, agent)) refusals.push('key_in_use')
   const target = 'target' in mutation ? chain.find(({ hash }) => hash === mutation.target) : undefined
   if ('target' in mutation && target === undefined) return refused('record_not_found', ...refusals)
@@ -257,7 +266,7 @@ function zoneOf(world: World, agent: string): string {
 function voteVerdict(
   world: World,
   { by }: Call,
-  { agent, seq, vote }: Extract<Asked, { kind: 'vote' }>,
+  { agent, seq, vote }: Extract<ModelRequest, { kind: 'vote' }>,
 ): Verdict {
   const proposal = world.proposals.find((one) => one.agent === agent && one.seq === seq)
   if (proposal === undefined) return refused('proposal_not_found')
@@ -272,10 +281,10 @@ function voteVerdict(
   if (refusals.length > 0) return refused(...refusals)
   const records = [voteRecord(world, proposal, voter)]
   const outcome = outcomeOf(proposal, vote)
-  let settled: Settlement | undefined
-  if (outcome === 'applies') settled = settlement(world, proposal, nextSeq(world, agent) + 1)
-  else if (outcome !== undefined) settled = ending(world, proposal, outcome)
-  records.push(...(settled?.records ?? []))
+  let ends: ProposalEnds | undefined
+  if (outcome === 'applies') ends = resolution(world, proposal, nextSeq(world, agent) + 1)
+  else if (outcome !== undefined) ends = ending(world, proposal, outcome)
+  records.push(...(ends?.records ?? []))
   return {
     kind: 'done',
     status: 200,
@@ -283,13 +292,13 @@ function voteVerdict(
     answer: () => proposalView(proposal),
     change() {
       proposal.votes.push({ principal: by.id, line: by.line, vote, at_ms: world.nowMs })
-      if (settled !== undefined) end(world, settled)
+      if (ends !== undefined) end(world, ends)
     },
   }
 }
 
-/** Notes how proposals have ended. */
-export function end(world: World, { ends }: Settlement): void {
+/** Updates the states of ended proposals. */
+export function end(world: World, { ends }: ProposalEnds): void {
   for (const { proposal, state, reason } of ends) {
     Object.assign(proposal, { state, reason, endedAtMs: world.nowMs })
   }

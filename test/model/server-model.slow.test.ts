@@ -10,28 +10,28 @@ import { Session } from './session.js'
 import { anyRun, type Run } from './steps.js'
 
 /*
- * Random calls go to a server and to a plain model of it; every answer, every record and every read is compared. The
- * clock of the server stands still but for the steps that move it, so the model knows all times.
- * STRANDFAST_SEED repeats the runs of a seed, STRANDFAST_PATH the one of them that failed.
+ * Random calls go to a server and to a simple model of it; all answers, records and reads are compared. The
+ * clock of the server moves only in steps of the test, so the model knows all times. STRANDFAST_SEED repeats
+ * the runs of a seed, STRANDFAST_PATH the failed one.
  */
 
 const path = process.env['STRANDFAST_PATH']
 const RUNS = 1
 
-/** How long a run that fails is made smaller; the seed and the path repeat it in any case. */
+/** How long a failed run is shrunk; the seed and the path repeat it in any case. */
 const shrinkMs = 120_000
 
-/** What has failed: when for the first time, and what the smallest run did. */
+/** The time of the first failure, and the log of the smallest failed run. */
 let failed: { firstAtMs: number; log: readonly string[] } | undefined
 
-/** How long all runs may take. */
-const patienceMs = 60_000 * RUNS + shrinkMs
+/** The maximum duration of all runs. */
+const runsMaxMs = 60_000 * RUNS + shrinkMs
 
-it('does what the plain model does, whatever comes', { timeout: patienceMs + shrinkMs }, async () => {
+it('agrees with the simple model for random calls', { timeout: runsMaxMs + shrinkMs }, async () => {
   const details = await fc.check(fc.asyncProperty(fc.noBias(anyRun), agreesInTime), {
     seed: runSeed('the model'),
     numRuns: RUNS,
-    interruptAfterTimeLimit: patienceMs,
+    interruptAfterTimeLimit: runsMaxMs,
     ...(path !== undefined && { path }),
   })
   count({ modelRuns: details.numRuns })
@@ -63,11 +63,11 @@ const found: [about: string, Run][] = [
   ],
 ]
 
-it.each(found)('does what the plain model does: %s', { timeout: patienceMs }, async (_about, run) => {
+it.each(found)('agrees with the simple model: %s', { timeout: runsMaxMs }, async (_about, run) => {
   await agrees(run)
 })
 
-/** Once something has failed for long enough, everything passes, and so nothing is made smaller any more. */
+/** Ends shrinking after `shrinkMs`: every later run passes. */
 async function agreesInTime(run: Run): Promise<void> {
   if (failed === undefined || performance.now() - failed.firstAtMs < shrinkMs) await agrees(run)
 }
@@ -91,13 +91,13 @@ async function agrees({ shards, signing, zones, steps }: Run): Promise<void> {
   }
 }
 
-/** The agents that there are from the beginning, with some records. */
+/** Creates the first agents, with some records. */
 async function makeAgents(session: Session, zones: Run['zones']): Promise<void> {
   const by = session.actor('root')
   for (const [index, agent] of firstAgents.entries()) {
     const zone = zones[index] ?? 'free'
-    await session.perform({ asked: { kind: 'createAgent', agent, zone }, by })
+    await session.perform({ request: { kind: 'createAgent', agent, zone }, by })
     const items = [1, 2, 3].map((v) => ({ data: { n: session.nextNumber(), tag: 'x', v } }))
-    await session.perform({ asked: { kind: 'batch', agent, via: 'agent', items, atomic: true }, by })
+    await session.perform({ request: { kind: 'batch', agent, via: 'agent', items, atomic: true }, by })
   }
 }

@@ -2,20 +2,20 @@ import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ask, keyMadeBy } from '../support/http/answers.js'
+import { checkedCall, createKeyAs } from '../support/http/answers.js'
 import { eventually } from '../support/eventually.js'
 import { MovedClock, movedClockOptions } from '../support/faults/moved-clock.js'
 import { call, startServer, testRootKey, type TestServer } from '../support/server/server.js'
 import { agree } from './matching.js'
-import { dueAtMs, ending, settlement } from './mutations.js'
+import { dueAtMs, ending, resolution } from './mutations.js'
 import { requestOf } from './requests.js'
 import { decide, end, endsOf, requestText } from './rules.js'
 import { isSystem, viewOf, type ChainRecord } from './strand.js'
 import { Subscriber } from './subscriber.js'
 import { genesisOf, type Growth, type Verdict } from './verdict.js'
-import { chainOf, keptPlace, nextSeq, readingsNow, type Actor, type Call, type World } from './world.js'
+import { chainOf, answerKey, nextSeq, readingsNow, type Actor, type Call, type World } from './world.js'
 
-/** What one run of the test is started with. */
+/** The options of a run. */
 export interface SessionOptions {
   shards: number
   signing: 'record' | 'group'
@@ -23,14 +23,14 @@ export interface SessionOptions {
 
 const startMs = Date.UTC(2026, 0, 1)
 
-/** A server and the model of it, side by side. */
+/** A server and its model. */
 export class Session {
   readonly world: World
   readonly actors = new Map<string, Actor>()
-  /** Calls that carried an idempotency key, for sending them again. */
+  /** Calls with an Idempotency-Key, to send again. */
   readonly keyed: Call[] = []
   readonly subscriber = new Subscriber()
-  /** What was done, a line each. */
+  /** A line for each action. */
   readonly log: string[] = []
   readonly #options: SessionOptions
   readonly #directory = mkdtempSync(join(tmpdir(), 'strandfast-model-'))
@@ -45,7 +45,7 @@ export class Session {
       latestMs: startMs,
       chains: new Map(),
       proposals: [],
-      kept: new Map(),
+      storedAnswers: new Map(),
       keyOwners: new Map(),
       governedSecs: 60,
     }
@@ -56,14 +56,14 @@ export class Session {
     return this.#server
   }
 
-  /** Who asks, by the name that steps use. */
+  /** An actor by the name that steps use. */
   actor(name: string): Actor {
     const actor = this.actors.get(name)
     if (actor === undefined) throw new Error(`Expected an actor, got ${name}`)
     return actor
   }
 
-  /** Each number once. */
+  /** A number that was not used before. */
   nextNumber(): number {
     return ++this.#number
   }
@@ -87,19 +87,20 @@ export class Session {
     await this.#addActor('decider', ['records:read', 'proposals:decide'])
     await this.#addActor('limited', all, { reach: 'a' })
     await this.#addActor('admin', ['admin:*'])
-    // Before there are two admin keys, of which each would have to ask the other.
+    // Created before there are two admin keys, because each of them would then need the approval of the
+    // other.
     await this.#addActor('deputy', all, { maker: 'admin' })
     await this.#addActor('second', ['admin:*'])
   }
 
   async #addActor(
     name: string,
-    scopes: Parameters<typeof keyMadeBy>[2]['scopes'],
+    scopes: Parameters<typeof createKeyAs>[2]['scopes'],
     { reach = '', maker = 'root' }: { reach?: string; maker?: string } = {},
   ): Promise<void> {
     const agents = reach === '' ? [] : [`${reach}*`]
     const by = this.actor(maker)
-    const { key, key_id: id } = await keyMadeBy(this.server, by.key, { scopes, agents })
+    const { key, key_id: id } = await createKeyAs(this.server, by.key, { scopes, agents })
     this.actors.set(name, {
       id,
       line: by.id === 'root' ? id : by.line,
@@ -124,15 +125,17 @@ export class Session {
     return [...this.actors].find(([, one]) => one.id === actor.id)?.[0] ?? actor.id
   }
 
-  /** A last record of every agent, by which the subscriber knows that it has been told of everything. */
+  /**
+   * Writes a last record of every agent, by which the subscriber recognizes that it has received everything.
+   */
   async finish(): Promise<void> {
     const agents = [...this.world.chains.keys()]
     const lines = agents.map((agent) => JSON.stringify({ agent, data: { n: this.nextNumber() } }))
-    await this.perform({ asked: { kind: 'ingestMany', lines, all: true }, by: this.actor('root') })
+    await this.perform({ request: { kind: 'ingestMany', lines, all: true }, by: this.actor('root') })
     await this.subscriber.agree(this.world)
   }
 
-  /** Ends the server whatever happened, and removes its data. */
+  /** Kills the server and removes its data. */
   async remove(): Promise<void> {
     await this.#server?.halt('SIGKILL')
     this.#clock.close()
@@ -140,19 +143,19 @@ export class Session {
   }
 
   /**
-   * One call: what the server answers and appends is what the model expects.
-   * @returns whether it was refused
+   * Carries out a call, and compares the answer and the appended records with the model.
+   * @returns whether the call was refused
    */
-  async perform(made: Call): Promise<boolean> {
+  async perform(original: Call): Promise<boolean> {
     const one: Call = {
-      ...made,
-      ...(this.#options.signing === 'group' && signs(made) && { signing: 'group' }),
+      ...original,
+      ...(this.#options.signing === 'group' && signs(original) && { signing: 'group' }),
     }
     const verdict = decide(this.world, one)
-    if (made.idempotencyKey !== undefined) this.keyed.push(made)
-    const { route, options } = requestOf(made)
-    const answer = await ask(this.server, route, options)
-    const about = `${this.#nameOf(made.by)}: ${route} ${JSON.stringify(options.body ?? options.raw ?? '')}`
+    if (original.idempotencyKey !== undefined) this.keyed.push(original)
+    const { route, options } = requestOf(original)
+    const answer = await checkedCall(this.server, route, options)
+    const about = `${this.#nameOf(original.by)}: ${route} ${JSON.stringify(options.body ?? options.raw ?? '')}`
     this.log.push(`${about} ${JSON.stringify(options.headers)}: ${answer.status} ${answer.body?.code ?? ''}`)
     if (verdict.kind === 'refused') {
       const code = String(answer.body?.code ?? answer.status)
@@ -161,72 +164,72 @@ export class Session {
       agree(`${about}, sent again`, verdict.answer, answer.text)
       agree(`${about}, sent again: Idempotency-Replayed`, 'true', answer.headers.get('idempotency-replayed'))
     } else await this.#done(one, verdict, { about, answer })
-    await this.agreeOnHeads(about, endsOf(one.asked))
+    await this.agreeOnHeads(about, endsOf(one.request))
     return verdict.kind === 'refused'
   }
 
   async #done(
     one: Call,
     verdict: Extract<Verdict, { kind: 'done' }>,
-    { about, answer }: { about: string; answer: Awaited<ReturnType<typeof ask>> },
+    { about, answer }: { about: string; answer: Awaited<ReturnType<typeof checkedCall>> },
   ): Promise<void> {
     if (answer.status !== verdict.status) agree(about, verdict.status, `${answer.status} ${answer.text}`)
     await this.#grow(verdict.grows)
     verdict.change?.()
     agree(`The answer to ${about}`, verdict.answer(), answer.body)
-    if (one.idempotencyKey === undefined || verdict.unkept === true) return
-    const realm = endsOf(one.asked)[0] ?? ''
-    const kept = { request: requestText(one), answer: answer.text, atMs: this.world.nowMs }
-    this.world.kept.set(keptPlace(one, realm), kept)
+    if (one.idempotencyKey === undefined || verdict.notStored === true) return
+    const realm = endsOf(one.request)[0] ?? ''
+    const stored = { request: requestText(one), answer: answer.text, atMs: this.world.nowMs }
+    this.world.storedAnswers.set(answerKey(one, realm), stored)
   }
 
-  /** A call that is under way when the server is killed, and is sent again: it is carried out once. */
-  async performKilled(made: Call): Promise<boolean> {
-    const { route, options } = requestOf(made)
+  /** Kills the server during a call and sends the call again, which is carried out once. */
+  async performKilled(original: Call): Promise<boolean> {
+    const { route, options } = requestOf(original)
     this.log.push(`The server is killed in ${route}`)
     const lost = call(this.server, route, options).catch(() => undefined)
-    // Sometimes before it has arrived, sometimes after it was answered.
+    // The server is killed sometimes before the call has arrived, sometimes after it was answered.
     await call(this.server, 'GET /healthz')
     await this.server.halt('SIGKILL')
     await lost
     await this.#serve()
-    return this.perform(made)
+    return this.perform(original)
   }
 
-  /** Single writes that are under way together: each is carried out, in an order that only the server knows. */
+  /** Carries out single writes concurrently; the server decides their order. */
   async performTogether(calls: readonly Call[]): Promise<void> {
     const { world } = this
     const grows = new Map<string, Growth>()
-    this.log.push(`Together: ${calls.map((one) => JSON.stringify(one.asked)).join(', ')}`)
+    this.log.push(`Together: ${calls.map((one) => JSON.stringify(one.request)).join(', ')}`)
     const answers = await Promise.all(
-      calls.map(async (made) => {
-        const { route, options } = requestOf(made)
-        return { made, answer: await ask(this.server, route, options) }
+      calls.map(async (original) => {
+        const { route, options } = requestOf(original)
+        return { original, answer: await checkedCall(this.server, route, options) }
       }),
     )
     answers.sort((left, right) => left.answer.body.seq - right.answer.body.seq)
-    for (const { made, answer } of answers) {
-      const verdict = decide(world, made)
+    for (const { original, answer } of answers) {
+      const verdict = decide(world, original)
       if (verdict.kind !== 'done') throw new Error('Expected only writes that are carried out')
-      agree('The status of a write among others', verdict.status, answer.status)
+      agree('The status of a concurrent write', verdict.status, answer.status)
       for (const { agent, records } of verdict.grows) {
         const own: Growth = grows.get(agent) ?? { agent, records: [], signed: 'some' }
-        // Only the first of them makes the agent.
+        // Only the first write creates the agent.
         own.records.push(...(own.records.length === 0 ? records : records.slice(-1)))
         grows.set(agent, own)
       }
     }
     await this.#grow([...grows.values()])
-    for (const { made, answer } of answers) {
+    for (const { original, answer } of answers) {
       const { hash, agent } = answer.body
       const record = chainOf(world, agent).find((one) => `sha256:${one.hash}` === hash)
-      const expected = made.asked.kind === 'write' ? made.asked.item.data : undefined
-      agree('The record that a write among others is answered with', expected, record?.body)
+      const expected = original.request.kind === 'write' ? original.request.item.data : undefined
+      agree('The record in the answer to a concurrent write', expected, record?.body)
     }
-    await this.agreeOnHeads('writes that were under way together', [...grows.keys()])
+    await this.agreeOnHeads('concurrent writes', [...grows.keys()])
   }
 
-  /** Lets time pass, forwards or a little back, while the server runs or while it does not. */
+  /** Moves the clock forward or a little back, while the server runs or is stopped. */
   async passTime(ms: number, server: 'runs' | 'stops' | 'killed'): Promise<void> {
     this.log.push(`${ms} ms pass, and the server ${server}`)
     if (server !== 'runs') await this.server.halt(server === 'stops' ? 'SIGTERM' : 'SIGKILL')
@@ -235,57 +238,59 @@ export class Session {
     world.latestMs = Math.max(world.latestMs, world.nowMs)
     this.#clock.set(world.nowMs)
     if (server !== 'runs') await this.#serve()
-    await this.#settleDue()
+    await this.#resolveDue()
     await this.agreeOnHeads(`${ms} ms`, [...world.chains.keys()])
   }
 
-  /** Has the proposals end whose time has come, once the server has looked. */
-  async #settleDue(): Promise<void> {
+  /** Ends the due proposals, once the server has ended them. */
+  async #resolveDue(): Promise<void> {
     const { world } = this
     const due = world.proposals.filter((one) => one.state === 'proposed' && dueAtMs(one) <= world.nowMs)
     if (due.length === 0) return
     const ids = new Set(due.map(({ seq, agent }) => `p_${seq}_${agent}`))
     await eventually(async () => {
-      const { body } = await ask(this.server, 'GET /v1/proposals?state=proposed&limit=1000')
+      const { body } = await checkedCall(this.server, 'GET /v1/proposals?state=proposed&limit=1000')
       return !body.proposals.some(({ proposal_id: id }: { proposal_id: string }) => ids.has(id))
     })
     due.sort((left, right) => dueAtMs(left) - dueAtMs(right) || left.seq - right.seq)
     for (const proposal of due) {
       if (proposal.state !== 'proposed') continue
-      const settled =
+      const ends =
         proposal.effectiveAtMs === null
           ? ending(world, proposal, 'expired')
-          : settlement(world, proposal, nextSeq(world, proposal.agent))
-      await this.#grow([{ agent: proposal.agent, records: settled.records, signed: 'each' }])
-      end(world, settled)
+          : resolution(world, proposal, nextSeq(world, proposal.agent))
+      await this.#grow([{ agent: proposal.agent, records: ends.records, signed: 'each' }])
+      end(world, ends)
     }
   }
 
-  /** Takes the records by which chains have grown from the server; that there are no others is seen by their heads. */
+  /**
+   * Reads the new records of chains from the server and compares them; `agreeOnHeads` finds unexpected ones.
+   */
   async #grow(grows: readonly Growth[]): Promise<void> {
     for (const growth of grows) {
       const { agent, records } = growth
       const from = nextSeq(this.world, agent)
-      const told = (await this.#recordsFrom(agent, from)).slice(0, records.length)
+      const found = (await this.#recordsFrom(agent, from)).slice(0, records.length)
       agree(
         `The records of ${agent} from ${from}`,
         records,
-        told.map(({ type, body }) => ({ type, body })),
+        found.map(({ type, body }) => ({ type, body })),
       )
-      for (const record of told) this.#take(agent, record)
-      agreeOnSeals(growth, told)
+      for (const record of found) this.#addRecord(agent, record)
+      agreeOnSeals(growth, found)
     }
   }
 
   async #recordsFrom(agent: string, from: number): Promise<ChainRecord[]> {
     const route = `GET /v1/strand/export?agent=${agent}&from_seq=${from}`
-    const { status, text } = await ask(this.server, route)
+    const { status, text } = await checkedCall(this.server, route)
     if (status !== 200) agree(`The records of ${agent} from ${from}`, 200, `${status} ${text}`)
     return recordsIn(text)
   }
 
-  /** Adds a record to its chain: it fits the one before it and the clock. */
-  #take(agent: string, record: ChainRecord): void {
+  /** Adds a record to its chain, and checks it against its predecessor and the clock. */
+  #addRecord(agent: string, record: ChainRecord): void {
     const chain = this.world.chains.get(agent) ?? []
     const last = chain.at(-1)
     const { from, to } = readingsNow(this.world)
@@ -298,13 +303,13 @@ export class Session {
     this.world.chains.set(agent, [...chain, record])
   }
 
-  /** Chains end where the model says: nothing else was appended. */
+  /** Checks that chains end as in the model, so that nothing else was appended. */
   async agreeOnHeads(about: string, agents: readonly string[]): Promise<void> {
     await Promise.all(
       agents.map(async (agent) => {
         const chain = this.world.chains.get(agent)
         if (chain === undefined) return
-        const { body } = await ask(this.server, `GET /v1/agents/${agent}/head`)
+        const { body } = await checkedCall(this.server, `GET /v1/agents/${agent}/head`)
         const expected = { seq: chain.length - 1, chain_head: chain.at(-1)?.hash }
         agree(`The head of ${agent} after: ${about}`, expected, {
           seq: body.seq,
@@ -315,16 +320,19 @@ export class Session {
   }
 }
 
-/** Whether the setting that signs groups is about the call. */
-function signs({ asked }: Call): boolean {
-  return ['write', 'batch', 'ingest', 'ingestMany'].includes(asked.kind)
+/** Whether the setting for group signing applies to a call. */
+function signs({ request }: Call): boolean {
+  return ['write', 'batch', 'ingest', 'ingestMany'].includes(request.kind)
 }
 
-/** Records of the server are signed each; of those of clients, which ones depends on how they were written. */
-function agreeOnSeals({ agent, signed }: Growth, told: readonly ChainRecord[]): void {
+/**
+ * Checks the seals: each record of the server is signed; which records of clients are signed depends on their
+ * writes.
+ */
+function agreeOnSeals({ agent, signed }: Growth, records: readonly ChainRecord[]): void {
   if (signed === 'some') return
-  const last = told.at(-1)?.seq
-  for (const { seq, type, sealedBy, signature } of told) {
+  const last = records.at(-1)?.seq
+  for (const { seq, type, sealedBy, signature } of records) {
     const seal = signed === 'last' && seq !== last && !isSystem(type) ? last : undefined
     const found = { sealedBy, signed: signature !== null }
     agree(`The seal of record ${seq} of ${agent}`, { sealedBy: seal, signed: seal === undefined }, found)

@@ -2,8 +2,8 @@ import { fc } from '../support/fast-check.js'
 import { anyRead, firstAgents, names as agent, otherAgents, plain } from './reads.js'
 
 /*
- * Steps as plain data, drawn by fast-check. They name agents by their names, and records, edges, proposals and moments
- * by numbers, which are looked up in what is there when the step is taken.
+ * Steps as plain data, drawn by fast-check. They contain names of agents, and numbers of records, edges,
+ * proposals and moments, which are resolved when the step is carried out.
  */
 
 const zone = fc.oneof(
@@ -14,7 +14,7 @@ const zone = fc.oneof(
 )
 const pick = fc.nat({ max: 30 })
 
-/** Mostly somebody who may. */
+/** The actor of a step, mostly one that has the permission. */
 const by = fc.oneof(
   { weight: 24, arbitrary: fc.constantFrom('root', 'writer', 'admin', 'second', 'deputy') },
   { weight: 3, arbitrary: fc.constant('appender') },
@@ -22,7 +22,7 @@ const by = fc.oneof(
   { weight: 1, arbitrary: fc.constant('decider') },
 )
 
-/** What a call carries beside its body; `killed` is under way when the server is killed. */
+/** The headers of a call; `killed` means that the server is killed during the call. */
 const carries = fc.oneof(
   { weight: 60, arbitrary: fc.constant('nothing') },
   { weight: 20, arbitrary: fc.constant('key') },
@@ -57,7 +57,7 @@ const item = fc.oneof(
   { weight: 1, arbitrary: plain({ data: fc.constantFrom<unknown>(null, 7, 'text', []) }) },
 )
 
-/** A line of an ingest stream: an item, or something that is none. */
+/** A line of an ingest stream: an item, or an invalid line. */
 const line = fc.oneof(
   { weight: 6, arbitrary: item },
   { weight: 1, arbitrary: fc.constantFrom('', '  ', '{"n":', '[]', '7') },
@@ -135,7 +135,7 @@ const addEdge = plain({
 
 const removeEdge = plain({
   do: fc.constant('removeEdge' as const),
-  /** Which of the edges that are there; undefined for the one that `src`, `dst` and `edgeType` name. */
+  /** The number of an existing edge; undefined for the edge that `src`, `dst` and `edgeType` name. */
   pick: fc.option(pick, { nil: undefined, freq: 8 }),
   src: agent,
   dst: agent,
@@ -168,12 +168,12 @@ const vote = plain({
   carries: carriesNoHead,
 })
 
-/** Everybody who may approves a proposal, one after the other, whether or not it is open any more. */
+/** All permitted actors approve a proposal one after another, even if it is no longer open. */
 const approvals = plain({ do: fc.constant('approvals' as const), pick })
 
 const again = plain({
   do: fc.constant('again' as const),
-  /** Counted from the latest call that had a key. */
+  /** Counted from the latest call with a key. */
   pick: fc.oneof(fc.nat({ max: 3 }), pick),
   request: fc.constantFrom('same', 'same', 'other'),
 })
@@ -187,7 +187,7 @@ const time = plain({
   do: fc.constant('time' as const),
   ms: fc.oneof(
     { weight: 4, arbitrary: fc.constantFrom(1, 0, 999, 30_000, 60_000) },
-    // Right before, or right at, the next end of a proposal.
+    // Right before or exactly at the next end of a proposal.
     { weight: 4, arbitrary: fc.constantFrom('due', 'nearly due') },
     { weight: 2, arbitrary: fc.constantFrom(-1, -20_000) },
     { weight: 2, arbitrary: fc.constantFrom(3_600_000, 86_400_000, 604_800_000) },
@@ -219,7 +219,7 @@ const anyStep = fc.oneof(
 export type Step = typeof anyStep extends fc.Arbitrary<infer T> ? T : never
 export type StepOf<K extends Step['do']> = Extract<Step, { do: K }>
 
-/** A whole run: what the server is started with, the zones of the first agents, and the steps. */
+/** A run: the settings of the server, the zones of the first agents, and the steps. */
 export const anyRun = plain({
   shards: fc.constantFrom(2, 3),
   signing: fc.constantFrom('record', 'record', 'group'),

@@ -1,31 +1,31 @@
 /*
- * The chain of one agent as the plain model keeps it, and all that follows from a chain. Nothing here is shared with
- * the server: it is written from the pages that describe the interface and the record format.
+ * The chain of an agent in the simple model, and the state that follows from a chain. It shares no code with
+ * the server; it is written from the documents of the interface and the record format.
  */
 
 /** Zones by their names on the wire. */
 export const zoneNames = ['free', 'governed', 'protected', 'immutable_core'] as const
 export type ZoneName = (typeof zoneNames)[number]
 
-/** One record of a chain. What the model cannot foretell (hash, clock, signature, salt) it has learned from the server. */
+/** A record of a chain. Unpredictable values (hash, clock, signature, salt) are read from the server. */
 export interface ChainRecord {
   seq: number
   hash: string
   prev: string
-  /** `<12 hex>-<4 hex>`: texts sort as the readings do. */
+  /** `<12 hex>-<4 hex>`; the texts sort like the readings. */
   hlc: string
   type: string
   /** The public key that its header names. */
   key: string
   signature: string | null
   sealedBy?: number
-  // Bodies of every shape.
+  // Bodies have every shape.
   // oxlint-disable-next-line no-explicit-any
   body: any
   bodyBytes: number
 }
 
-/** An edge as it stands on the strand of its source. */
+/** An edge as recorded on the strand of its source. */
 export interface Edge {
   src: string
   dst: string
@@ -33,7 +33,7 @@ export interface Edge {
   weight: number
 }
 
-/** What a chain says at its end. */
+/** The state at the end of a chain. */
 export interface View {
   zone: ZoneName
   /** The key for the next record. */
@@ -71,25 +71,25 @@ export function viewOf(chain: readonly ChainRecord[]): View {
   return view
 }
 
-/** The part of a chain that was there at a moment. */
+/** The part of a chain that existed at a moment. */
 export function chainAt(chain: readonly ChainRecord[], moment: string): ChainRecord[] {
   return chain.filter(({ hlc }) => hlc <= moment)
 }
 
-/** Whether a record is one of the server's own, which queries show only when they name its type. */
+/** Whether a record is one of the server, which queries return only if they name its type. */
 export function isSystem(type: string): boolean {
   return type.startsWith('sys/') || type.startsWith('edge/')
 }
 
-/** Records that clients wrote. */
+/** The records that clients wrote. */
 export function written(chain: readonly ChainRecord[]): ChainRecord[] {
   return chain.filter(({ type }) => !isSystem(type))
 }
 
-/** Edges in the order that pages show them: by type, then by the agent at the other end. */
+/** Edges in the order of pages: by type, then by the agent at the other end. */
 export function inOrder(edges: Iterable<Edge>, other: 'src' | 'dst'): Edge[] {
-  const place = (edge: Edge) => `${edge.edge_type} ${edge[other]}`
-  return [...edges].sort((left, right) => compareTexts(place(left), place(right)))
+  const sortKey = (edge: Edge) => `${edge.edge_type} ${edge[other]}`
+  return [...edges].sort((left, right) => compareTexts(sortKey(left), sortKey(right)))
 }
 
 /** The order of ASCII texts by their bytes. */

@@ -5,7 +5,7 @@ import { agree } from './matching.js'
 import { viewOf, written, type ChainRecord } from './strand.js'
 import type { World } from './world.js'
 
-/** The event that streams tell of a record. */
+/** The stream event of a record. */
 export function eventOf(agent: string, { hash, prev, seq, hlc, type, body }: ChainRecord): unknown {
   return {
     record_id: hash,
@@ -20,12 +20,15 @@ export function eventOf(agent: string, { hash, prev, seq, hlc, type, body }: Cha
   }
 }
 
-/** A stream over all agents from the first record on, that is opened again behind its last event at each start. */
+/**
+ * A stream of all agents from the first record on, which is opened again after its last event at each start
+ * of the server.
+ */
 export class Subscriber {
   readonly #seen: TestEvent[] = []
   #stream: TestStream | undefined
 
-  /** Goes on with a server that was started, when the one before has ended. */
+  /** Continues with a restarted server, once the stream of the previous one has ended. */
   async open(server: TestServer): Promise<void> {
     if (this.#stream !== undefined) {
       await this.#stream.ended
@@ -37,29 +40,29 @@ export class Subscriber {
   }
 
   /**
-   * Everything was told once, in order, when the last record of each chain has come, which nobody has changed since it
-   * was written. Of records that were erased meanwhile nothing need have been told.
+   * Checks that every record was received once and in order, once the last record of each chain has arrived.
+   * Records that have been erased need not have been received.
    */
   async agree(world: World): Promise<void> {
     const stream = this.#stream
     if (stream === undefined) throw new Error('Expected a stream')
     const lasts = [...world.chains.values()].map((chain) => chain.at(-1)?.hash)
-    const told = (events: readonly TestEvent[]) =>
+    const recordsOf = (events: readonly TestEvent[]) =>
       [...this.#seen, ...events].filter(({ event }) => event === 'record').map(({ data }) => data)
     await stream.until((events) => {
-      const ids = new Set(told(events).map(({ record_id: id }) => id))
+      const ids = new Set(recordsOf(events).map(({ record_id: id }) => id))
       return lasts.every((hash) => ids.has(hash))
     })
     stream.close()
     await stream.ended
-    const all = told(stream.events)
+    const all = recordsOf(stream.events)
     for (const [agent, chain] of world.chains) {
       const { erased } = viewOf(chain)
       const own = all.filter((one) => one.agent === agent)
       const ids = new Set(own.map(({ record_id: id }) => id))
       const expected = written(chain).filter(({ hash }) => !erased.has(hash) || ids.has(hash))
       agree(
-        `What the stream told of ${agent}`,
+        `The stream events of ${agent}`,
         expected.map((record) => eventOf(agent, record)),
         own,
       )

@@ -3,17 +3,19 @@ import type { Expected } from './mutations.js'
 import { publicKeyOf } from './public-key.js'
 import type { Call, World } from './world.js'
 
-/** Records that an agent's chain is expected to grow by. */
+/** The expected new records of an agent's chain. */
 export interface Growth {
   agent: string
   records: Expected[]
-  /** Which of the records that clients wrote are signed: each, the last one only, or as the server grouped them. */
+  /**
+   * The signed records of clients: each record, only the last one, or depending on the groups of the server.
+   */
   signed: 'each' | 'last' | 'some'
 }
 
-/** What is expected of a call. */
+/** The expected outcome of a call. */
 export type Verdict =
-  /** Any one of the codes: which of several reasons is told is not promised. */
+  /** Any one of the codes, because the order of checks is not defined. */
   | { kind: 'refused'; codes: string[] }
   | { kind: 'replayed'; answer: string }
   | {
@@ -24,16 +26,16 @@ export type Verdict =
       answer: () => unknown
       /** Changes the world beyond its chains. */
       change?: () => void
-      /** An answer without any record that could be kept for an idempotency key. */
-      unkept?: true
+      /** The answer is not stored for an Idempotency-Key, because no shard was involved. */
+      notStored?: true
     }
 
-/** What is expected of a call that is refused. */
+/** The verdict on a refused call. */
 export function refused(...codes: string[]): Verdict {
   return { kind: 'refused', codes }
 }
 
-/** The record that an agent begins with. */
+/** The genesis record of an agent. */
 export function genesisOf(
   world: World,
   agent: string,
@@ -43,7 +45,7 @@ export function genesisOf(
   return { type: 'sys/genesis', body: { agent, created_at_ms: world.nowMs, public_key: key, zone } }
 }
 
-/** Why a call to one agent is refused for where the agent stands. */
+/** The codes with which a call is refused because of the state of its agent. */
 export function placeRefusals(
   world: World,
   { ifMatch }: Call,

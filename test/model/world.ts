@@ -1,45 +1,45 @@
 import { hlcOf, type ChainRecord, type ZoneName } from './strand.js'
 
 /*
- * What the plain model knows, and what can be asked of it and of the server alike. All of it is in memory and plain
- * data; the rules are in rules.ts.
+ * The state of the simple model and the calls to it and to the server, all as plain data; the rules are in
+ * rules.ts.
  */
 
-/** Who asks. */
+/** A caller. */
 export interface Actor {
-  /** As strands name it: `root`, or the id of a scoped key. */
+  /** The principal on strands: `root`, or the id of a scoped key. */
   id: string
-  /** The first of the keys that made one another down to this one; itself for others. */
+  /** The lineage: the first of the keys that created one another down to this key; for others the id. */
   line: string
   key: string
-  /** When the key was made: one that is younger than a proposal does not approve it. */
+  /** The creation time of the key; a key that is younger than a proposal cannot approve it. */
   madeAtMs: number
   scopes: readonly string[]
-  /** The beginning of the names of the agents that it reaches; empty for all. */
+  /** The prefix of the names of the agents that it reaches; empty for all. */
   reach: string
 }
 
-/** What happens to something that was written before. */
+/** A change of something that was written earlier. */
 export type Mutation =
   | { action: 'delete' | 'restore' | 'erase'; target: string; target_seq: number }
   | { action: 'remove_edge'; edge_type: string; dst: string }
   | { action: 'zone'; zone: ZoneName }
   | { action: 'policies'; policies: unknown[] }
-  /** The key is not known before the server has drawn it. */
+  /** The key is undefined until the server has generated it. */
   | { action: 'rotate_key'; public_key: string | undefined }
 
 export type Vote = 'approve' | 'reject' | 'cancel'
 
-/** A proposal and what became of it. */
+/** A proposal and its state. */
 export interface Proposal {
   agent: string
-  /** Of its record. */
+  /** The seq of its record. */
   seq: number
   mutation: Mutation
   zone: ZoneName
   state: 'proposed' | 'applied' | 'rejected' | 'cancelled' | 'expired'
   proposer: string
-  /** The proposer's. */
+  /** The lineage of the proposer. */
   line: string
   votes: { principal: string; line: string; vote: Vote; at_ms: number }[]
   createdAtMs: number
@@ -49,14 +49,14 @@ export interface Proposal {
   reason: string | null
 }
 
-/** One record of a write. `data` and `type` are sent as they are, good or bad. */
+/** A record of a write. `data` and `type` are sent unchanged, valid or not. */
 export interface Item {
   data: unknown
   type?: unknown
 }
 
 /** A call that may write. */
-export type Asked =
+export type ModelRequest =
   | { kind: 'createAgent'; agent: string; zone: ZoneName; seedHex?: string }
   | { kind: 'write'; agent: string; via: 'agent' | 'collection' | 'ingest'; item: Item }
   | { kind: 'batch'; agent: string; via: 'agent' | 'collection'; items: Item[]; atomic: boolean }
@@ -66,74 +66,77 @@ export type Asked =
   | { kind: 'mutate'; agent: string; mutation: Mutation; seedHex?: string }
   | { kind: 'vote'; agent: string; seq: number; vote: Vote }
 
-/** A call with who makes it and what it carries beside its body. */
+/** A request with its caller and headers. */
 export interface Call {
-  asked: Asked
+  request: ModelRequest
   by: Actor
   idempotencyKey?: string
   ifMatch?: string
   signing?: 'group'
 }
 
-/** An answer that is kept under an idempotency key. */
-export interface Kept {
-  /** What was asked, by a text that tells two requests apart. */
+/** The stored answer to an Idempotency-Key. */
+export interface StoredAnswer {
+  /** A text that identifies the request. */
   request: string
-  /** The answer's text; undefined where only the request is tied to the key. */
+  /** The text of the answer; undefined if only the key was claimed. */
   answer: string | undefined
   atMs: number
 }
 
-/** Everything that the model knows. */
+/** The state of the model. */
 export interface World {
-  /** What the server's clock says. */
+  /** The current time of the server's clock. */
   nowMs: number
-  /** The latest that it has ever said. */
+  /** The latest time that the clock has shown. */
   latestMs: number
   /** Chains by agent. */
   chains: Map<string, ChainRecord[]>
-  /** In the order that they were made. */
+  /** In order of creation. */
   proposals: Proposal[]
   /** By caller, realm and key. */
-  kept: Map<string, Kept>
-  /** Agents by the public keys that were asked for, for them or by them first. */
+  storedAnswers: Map<string, StoredAnswer>
+  /** The first agents that claimed public keys, by key. */
   keyOwners: Map<string, string>
   governedSecs: number
 }
 
-/** The chain of an agent that is there. */
+/** The chain of an existing agent. */
 export function chainOf(world: World, agent: string): ChainRecord[] {
   const chain = world.chains.get(agent)
   if (chain === undefined) throw new Error(`Expected agent ${agent} to be there`)
   return chain
 }
 
-/** Seq that the next record of an agent gets. */
+/** The seq of the next record of an agent. */
 export function nextSeq(world: World, agent: string): number {
   return world.chains.get(agent)?.length ?? 0
 }
 
 export const dayMs = 86_400_000
 
-/** How long an answer is kept under an idempotency key. */
-const keptMs = dayMs
+/** How long the answer to an Idempotency-Key is stored. */
+const storedMs = dayMs
 
 /**
- * Where an answer is kept. Keys belong to their caller, and to the agent or whatever else `realm` names; those of ingest
- * streams, whose parts have keys of their own, are apart from others.
+ * The key of a stored answer. Idempotency-Keys belong to their caller and to the agent or other realm; those
+ * of ingest streams, which are stored per agent, are separate from others.
  */
-export function keptPlace({ asked, by, idempotencyKey }: Call, realm: string): string {
-  const ingests = asked.kind.startsWith('ingest') || (asked.kind === 'write' && asked.via === 'ingest')
+export function answerKey({ request, by, idempotencyKey }: Call, realm: string): string {
+  const ingests = request.kind.startsWith('ingest') || (request.kind === 'write' && request.via === 'ingest')
   return [by.id, realm, idempotencyKey, ...(ingests ? ['ingest'] : [])].join('\n')
 }
 
-/** What is kept there, unless its day is over. */
-export function keptAt(world: World, place: string): Kept | undefined {
-  const kept = world.kept.get(place)
-  return kept !== undefined && world.nowMs < kept.atMs + keptMs ? kept : undefined
+/** The stored answer, unless it has expired. */
+export function storedAnswer(world: World, key: string): StoredAnswer | undefined {
+  const stored = world.storedAnswers.get(key)
+  return stored !== undefined && world.nowMs < stored.atMs + storedMs ? stored : undefined
 }
 
-/** The readings that a record written now can have: behind a clock that was set back, one may be ahead of it. */
+/**
+ * The possible clock readings of a record that is written now; they can be ahead of a clock that was set
+ * back.
+ */
 export function readingsNow(world: World): { from: string; to: string } {
   return { from: hlcOf(world.nowMs, 'first'), to: hlcOf(world.latestMs, 'last') }
 }

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { seed } from '../support/run-seed.js'
 import { type Case, byClient, byCommandLine, byLines, byPython, python } from '../support/proof/verifiers.js'
 
-/* Files that are nearly right: whatever they are, every verifier says the same of them. */
+/* All verifiers must have the same result for each of many slightly damaged files. */
 
 const CASES = 150
 
@@ -18,7 +18,7 @@ const exports: ExportVector[] = JSON.parse(
 const [whole = { public_key: '', lines: [] }] = exports
 const text = whole.lines.map((line) => `${line}\n`).join('')
 
-/** What breaks a line, or reads in two ways. */
+/** Texts that break a line, or that parsers may read differently. */
 const pieces = [
   '"',
   '\\',
@@ -57,9 +57,9 @@ const pieces = [
   '"h":"x",',
 ]
 
-/** What every verifier takes: else it could be that they agree because they refuse everything. */
-const soundCases: Case[] = [text, `\ufeff${text}\n \t\r\n\n`].flatMap((sound) =>
-  [whole.public_key, undefined].map((publicKey) => ({ file: Buffer.from(sound), publicKey })),
+/** Valid cases, because verifiers that refuse everything would agree too. */
+const validCases: Case[] = [text, `\ufeff${text}\n \t\r\n\n`].flatMap((valid) =>
+  [whole.public_key, undefined].map((publicKey) => ({ file: Buffer.from(valid), publicKey })),
 )
 
 const odd = fc.oneof(fc.constantFrom(...pieces), fc.string({ unit: 'binary', maxLength: 3 }))
@@ -83,30 +83,30 @@ const cases: fc.Arbitrary<Case> = fc
     }
     let changed = lines.join('')
     for (const { at, removed, added } of edits) {
-      const place = at % changed.length
-      changed = changed.slice(0, place) + added + changed.slice(place + removed)
+      const position = at % changed.length
+      changed = changed.slice(0, position) + added + changed.slice(position + removed)
     }
     const file = Buffer.from(changed)
     for (const { at, byte } of flips) file[at % file.length] = byte
     return { file, publicKey: known ? whole.public_key : undefined }
   })
 
-describe(`files that are nearly right (seed ${seed})`, () => {
-  const drawn = [...soundCases, ...fc.sample(cases, { seed, numRuns: CASES })]
+describe(`slightly damaged files (seed ${seed})`, () => {
+  const drawn = [...validCases, ...fc.sample(cases, { seed, numRuns: CASES })]
 
-  it('have one verdict from all verifiers', async () => {
+  it('have the same result with all verifiers', async () => {
     const verdicts: { ok: boolean; reason?: string }[][] = []
     for (const one of drawn)
       verdicts.push([await byCommandLine(one), await byLines(one), await byClient(one)])
     const inPython = byPython(drawn)
     const different = drawn.flatMap((one, at) => {
       const all = [...(verdicts[at] ?? []), ...(python === undefined ? [] : [inPython[at] ?? { ok: false }])]
-      const isOne = all.every(({ ok }) => ok === all[0]?.ok)
-      return isOne ? [] : [{ file: Buffer.from(one.file).toString('base64'), all }]
+      const isEqual = all.every(({ ok }) => ok === all[0]?.ok)
+      return isEqual ? [] : [{ file: Buffer.from(one.file).toString('base64'), all }]
     })
     expect(different).toEqual([])
-    expect(verdicts.slice(0, soundCases.length).map(([first]) => first?.ok)).toEqual(
-      soundCases.map(() => true),
+    expect(verdicts.slice(0, validCases.length).map(([first]) => first?.ok)).toEqual(
+      validCases.map(() => true),
     )
   })
 })

@@ -1,14 +1,16 @@
 import { fc } from '../support/fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { seed } from '../support/run-seed.js'
-import { kinds, type Lie, lies } from '../support/proof/lying-prover.js'
+import { kinds, type ShownHistory, shownHistories } from '../support/proof/lying-prover.js'
 import { byClient, byCommandLine, byPython, python } from '../support/proof/verifiers.js'
 
 const OF_EACH = 13
-const drawn: Lie[] = kinds.flatMap((kind, at) => fc.sample(lies(kind), { seed: seed + at, numRuns: OF_EACH }))
+const drawn: ShownHistory[] = kinds.flatMap((kind, at) =>
+  fc.sample(shownHistories(kind), { seed: seed + at, numRuns: OF_EACH }),
+)
 
 describe(`an operator with every key (seed ${seed})`, () => {
-  it('is believed where the history is the one that was seen, and nowhere else', async () => {
+  it('is believed if and only if the history is unchanged', async () => {
     const wrong: unknown[] = []
     for (const lie of drawn) {
       for (const fast of [false, true]) {
@@ -28,7 +30,7 @@ describe(`an operator with every key (seed ${seed})`, () => {
     expect(drawn.filter((lie, at) => verdicts[at]?.ok !== lie.ok).map(({ name }) => name)).toEqual([])
   })
 
-  it('tells lies of every kind', () => {
+  it('shows histories of every kind', () => {
     expect(new Set(drawn.map(({ name }) => name)).size).toBe(16)
     expect(drawn.filter(({ ok }) => ok)).toHaveLength(4 * OF_EACH)
   })

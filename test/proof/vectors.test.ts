@@ -25,8 +25,8 @@ const strictCase = ({ public_key: publicKey, strand, text, base64 }: StrictVecto
   strand,
 })
 
-describe('an export that libraries and parsers differ on', () => {
-  it.each(strict)('has one verdict: $name', async (vector) => {
+describe('an export that libraries and parsers may read differently', () => {
+  it.each(strict)('has the same result with all verifiers: $name', async (vector) => {
     const one = strictCase(vector)
     for (const verdict of [await byCommandLine(one), await byLines(one), await byClient(one)]) {
       expect(verdict.ok, verdict.reason).toBe(vector.expected.ok)
@@ -34,7 +34,7 @@ describe('an export that libraries and parsers differ on', () => {
     }
   })
 
-  it.skipIf(python === undefined)('has the same verdict in Python', () => {
+  it.skipIf(python === undefined)('has the same result in Python', () => {
     const verdicts = byPython(strict.map(strictCase))
     const wrong = strict.filter(
       ({ expected, unexplained }, at) =>
@@ -63,8 +63,8 @@ const logCase = (vector: LogVector): Case => ({
   logKey: vector.log_key,
 })
 
-describe('a strand beside an export of the server log', () => {
-  it.each(logs.cases)('is what the vectors say: $name', async (vector) => {
+describe('the comparison of a strand with an export of the server log', () => {
+  it.each(logs.cases)('has the result of the vectors: $name', async (vector) => {
     const { expected } = vector
     for (const fast of [false, true]) {
       const verdict = await byCommandLine(logCase(vector), fast)
@@ -72,7 +72,7 @@ describe('a strand beside an export of the server log', () => {
     }
   })
 
-  it.skipIf(python === undefined)('is the same in Python', () => {
+  it.skipIf(python === undefined)('has the same result in Python', () => {
     const verdicts = byPython(logs.cases.map(logCase))
     const wrong = logs.cases.flatMap(({ name, expected }, at) => {
       const { ok, reason = '' } = verdicts[at] ?? { ok: !expected.ok }

@@ -5,12 +5,12 @@ import { verifyCheckpoint } from '../../src/proof/node/compare-checkpoint.js'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { zones } from '../../src/strand/zone.js'
 import {
-  ask,
+  checkedCall,
   headOf,
-  leavesUnchanged,
+  expectUnchanged,
   newAgent,
   scopedKey,
-  unseenSuccesses,
+  untestedSuccesses,
 } from '../support/http/answers.js'
 import { startServer, type TestAnswer, type TestCall, type TestServer } from '../support/server/server.js'
 
@@ -23,23 +23,24 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 const setZone = (agent: string, zone: string, call: TestCall = {}) =>
-  ask(server, `PUT /v1/agents/${agent}/zone`, { body: { zone }, ...call })
+  checkedCall(server, `PUT /v1/agents/${agent}/zone`, { body: { zone }, ...call })
 const rotate = (agent: string, call: TestCall = {}) =>
-  ask(server, `POST /v1/agents/${agent}/rotate-key`, call)
-const status = async (agent: string) => (await ask(server, `GET /v1/agents/${agent}/status`)).body
-const write = (agent: string) => ask(server, `POST /v1/agents/${agent}/records`, { body: { data: { n: 1 } } })
+  checkedCall(server, `POST /v1/agents/${agent}/rotate-key`, call)
+const status = async (agent: string) => (await checkedCall(server, `GET /v1/agents/${agent}/status`)).body
+const write = (agent: string) =>
+  checkedCall(server, `POST /v1/agents/${agent}/records`, { body: { data: { n: 1 } } })
 const seed = (digits: string) => digits.repeat(32)
 
 async function refusedUnchanged(action: () => Promise<TestAnswer>): Promise<[number, string]> {
-  const { status: code, body } = await leavesUnchanged(server, 'a', action)
+  const { status: code, body } = await expectUnchanged(server, 'a', action)
   return [code, body.code]
 }
 
-describe('a rotation because a key leaked', () => {
-  it('says so in its record, and in the proposal that leads to it', async () => {
+describe('a rotation because of a compromised key', () => {
+  it('states the reason in its record and in its proposal', async () => {
     const bodiesOf = async (agent: string, type: string) => {
       const body = { type: 'time_range', from_ts: 0, types: [type] }
-      const { records } = (await ask(server, `POST /v1/agents/${agent}/query`, { body })).body
+      const { records } = (await checkedCall(server, `POST /v1/agents/${agent}/query`, { body })).body
       return records.map(({ payload }: { payload: unknown }) => payload)
     }
     const reason = { body: { reason: 'compromise' } }
@@ -61,7 +62,7 @@ describe('a rotation because a key leaked', () => {
 })
 
 describe('the zone of an agent', () => {
-  it('changes at once where it is free, to each of them', async () => {
+  it('changes immediately from free to every zone', async () => {
     for (const zone of zones) {
       const agent = await newAgent(server, `to-${zone}`)
       const { status: code, body } = await setZone(agent, zone)
@@ -71,25 +72,22 @@ describe('the zone of an agent', () => {
     }
   })
 
-  it.each(['governed', 'protected', 'immutable_core'])(
-    'changes by a proposal where it is %s',
-    async (zone) => {
-      const agent = await newAgent(server, `from-${zone}`, zone)
-      const asked = await setZone(agent, 'free')
-      expect(asked.status).toBe(202)
-      expect(asked.body).toMatchObject({ proposal_id: `p_1_${agent}`, state: 'proposed' })
-      expect(asked.body.effective_at_ms === null).toBe(zone !== 'governed')
-      expect((await status(agent)).zone).toBe(zone)
-      const again = await leavesUnchanged(server, agent, () => setZone(agent, 'protected'))
-      expect([again.status, again.body.code, again.body.proposal_id]).toEqual([
-        409,
-        'proposal_open',
-        `p_1_${agent}`,
-      ])
-    },
-  )
+  it.each(['governed', 'protected', 'immutable_core'])('changes by a proposal from %s', async (zone) => {
+    const agent = await newAgent(server, `from-${zone}`, zone)
+    const proposed = await setZone(agent, 'free')
+    expect(proposed.status).toBe(202)
+    expect(proposed.body).toMatchObject({ proposal_id: `p_1_${agent}`, state: 'proposed' })
+    expect(proposed.body.effective_at_ms === null).toBe(zone !== 'governed')
+    expect((await status(agent)).zone).toBe(zone)
+    const again = await expectUnchanged(server, agent, () => setZone(agent, 'protected'))
+    expect([again.status, again.body.code, again.body.proposal_id]).toEqual([
+      409,
+      'proposal_open',
+      `p_1_${agent}`,
+    ])
+  })
 
-  it('is refused when it is none, and for who may not', async () => {
+  it('is refused if it is invalid or the caller may not change it', async () => {
     const bad = [{ zone: 'open' }, {}, { zone: 'free', more: 1 }, []]
     for (const body of bad) {
       expect(await refusedUnchanged(() => setZone('a', 'free', { body }))).toEqual([400, 'validation_failed'])
@@ -105,8 +103,8 @@ describe('the zone of an agent', () => {
     const raw = ' '.repeat(2_000)
     expect(await refusedUnchanged(() => setZone('a', 'free', { raw }))).toEqual([413, 'too_large'])
     expect(await refusedUnchanged(() => rotate('a', { raw }))).toEqual([413, 'too_large'])
-    for (const nobody of [await setZone('nobody', 'free'), await rotate('nobody')]) {
-      expect([nobody.status, nobody.body.code]).toEqual([404, 'agent_not_found'])
+    for (const absent of [await setZone('absent', 'free'), await rotate('absent')]) {
+      expect([absent.status, absent.body.code]).toEqual([404, 'agent_not_found'])
     }
   })
 
@@ -129,10 +127,13 @@ describe('the zone of an agent', () => {
     expect((await headOf(server, agent))?.seq).toBe(2)
   })
 
-  // The seed was looked at first: one of another agent's was called that, and any other stayed claimed.
-  it('says that an Idempotency-Key is used before it looks at a seed', async () => {
+  // Regression: the seed was checked first. The seed of another agent was reported, and any other stayed
+  // claimed.
+  it('reports a used Idempotency-Key before it checks the seed', async () => {
     const agent = await newAgent(server, 'seeded')
-    await ask(server, 'POST /v1/agents', { body: { name: 'owner', zone: 'free', seed_hex: seed('0e') } })
+    await checkedCall(server, 'POST /v1/agents', {
+      body: { name: 'owner', zone: 'free', seed_hex: seed('0e') },
+    })
     const once = { headers: { 'idempotency-key': 'seed-once' }, body: { seed_hex: seed('5e') } }
     const rotated = await rotate(agent, once)
     expect(rotated.status).toBe(200)
@@ -143,7 +144,7 @@ describe('the zone of an agent', () => {
         await refusedUnchanged(() => rotate(agent, { ...once, body: { seed_hex: seed(other) } })),
       ).toEqual([422, 'idempotency_key_reused'])
     }
-    const free = await ask(server, 'POST /v1/agents', {
+    const free = await checkedCall(server, 'POST /v1/agents', {
       body: { name: 'free', zone: 'free', seed_hex: seed('5f') },
     })
     expect(free.status).toBe(201)
@@ -152,7 +153,7 @@ describe('the zone of an agent', () => {
 })
 
 describe('rotating the key of an agent', () => {
-  it('leads from the old key to the new one, over which an export verifies by either', async () => {
+  it('changes the key, and an export verifies with either key', async () => {
     const agent = await newAgent(server, 'rotated')
     const before = (await status(agent)).public_key
     await write(agent)
@@ -162,7 +163,7 @@ describe('rotating the key of an agent', () => {
     const after = (await status(agent)).public_key
     expect(rotated.body).toMatchObject({ agent_id: agent, public_key: after, seq: 2 })
     expect(after).not.toBe(before)
-    const { text } = await ask(server, `GET /v1/strand/export?agent=${agent}`)
+    const { text } = await checkedCall(server, `GET /v1/strand/export?agent=${agent}`)
     for (const publicKey of [before, after]) {
       expect(await verifyExport(text.trimEnd().split('\n'), { publicKey })).toMatchObject({
         ok: true,
@@ -171,12 +172,12 @@ describe('rotating the key of an agent', () => {
       })
       expect(await verifyByClient(text, { publicKey })).toMatchObject({ ok: true, keys: 2 })
     }
-    const note = (await ask(server, `GET /v1/strand/checkpoint?agent=${agent}`)).text
+    const note = (await checkedCall(server, `GET /v1/strand/checkpoint?agent=${agent}`)).text
     expect(verifyCheckpoint(note, after)).toMatchObject({ size: 4 })
     expect(verifyCheckpoint(note, before)).toBeUndefined()
   })
 
-  it('is verified in parts too; the part before it has no checkpoint, since its key is held no more', async () => {
+  it('verifies in parts; the part before the rotation has no checkpoint, because the server no longer has its key', async () => {
     const agent = await newAgent(server, 'parts')
     const before = (await status(agent)).public_key
     await write(agent)
@@ -184,7 +185,10 @@ describe('rotating the key of an agent', () => {
     const after = (await status(agent)).public_key
     await write(agent)
     const part = async (from: number, to: number) => {
-      const { text } = await ask(server, `GET /v1/strand/export?agent=${agent}&from_seq=${from}&to_seq=${to}`)
+      const { text } = await checkedCall(
+        server,
+        `GET /v1/strand/export?agent=${agent}&from_seq=${from}&to_seq=${to}`,
+      )
       return text.trimEnd().split('\n')
     }
     const parts: [from: number, to: number, key: string, checkpoint: boolean][] = [
@@ -199,9 +203,11 @@ describe('rotating the key of an agent', () => {
     expect(JSON.parse((await part(3, 3))[0] ?? '').public_key).toBe(after)
   })
 
-  it('answers 409 for a key that another agent has claimed, and for one that this agent had', async () => {
+  it('answers 409 for the key of another agent, and for an earlier key of the agent', async () => {
     const body = { seed_hex: seed('cd') }
-    const other = await ask(server, 'POST /v1/agents', { body: { name: 'holder', zone: 'free', ...body } })
+    const other = await checkedCall(server, 'POST /v1/agents', {
+      body: { name: 'holder', zone: 'free', ...body },
+    })
     expect(other.status).toBe(201)
     expect(await refusedUnchanged(() => rotate('a', { body }))).toEqual([409, 'key_in_use'])
     expect((await rotate('a', { body: { seed_hex: seed('ef') } })).status).toBe(200)
@@ -213,19 +219,21 @@ describe('rotating the key of an agent', () => {
     }
   })
 
-  it('waits in a proposal where the zone says so, and never shows the seed', async () => {
+  it('becomes a proposal if the zone requires it, and never shows the seed', async () => {
     const { key } = await scopedKey(server, ['proposals:decide'])
     const agent = await newAgent(server, 'waiting', 'protected')
-    const asked = await rotate(agent, { body: { seed_hex: seed('12') } })
-    expect(asked.status).toBe(202)
-    const approved = await ask(server, `POST /v1/proposals/${asked.body.proposal_id}/approve`, { key })
+    const proposed = await rotate(agent, { body: { seed_hex: seed('12') } })
+    expect(proposed.status).toBe(202)
+    const approved = await checkedCall(server, `POST /v1/proposals/${proposed.body.proposal_id}/approve`, {
+      key,
+    })
     const { public_key: publicKey } = await status(agent)
     expect(approved.body).toMatchObject({
       action: 'rotate_key',
       state: 'applied',
       change: { public_key: publicKey },
     })
-    const { text } = await ask(server, `GET /v1/strand/export?agent=${agent}`)
+    const { text } = await checkedCall(server, `GET /v1/strand/export?agent=${agent}`)
     expect(await verifyExport(text.trimEnd().split('\n'), { publicKey })).toMatchObject({ ok: true, keys: 2 })
     expect(text + approved.text).not.toContain(seed('12'))
   })
@@ -233,5 +241,5 @@ describe('rotating the key of an agent', () => {
 
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
-  expect(unseenSuccesses(agentChangeRoutes)).toEqual([])
+  expect(untestedSuccesses(agentChangeRoutes)).toEqual([])
 })

@@ -1,7 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { apiKeyRoutes } from '../../src/front/routes/api-keys.js'
 import { scopes, type Scope } from '../../src/wire/api-keys.js'
-import { ask, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/http/answers.js'
+import {
+  checkedCall,
+  expectUnchanged,
+  newAgent,
+  scopedKey,
+  untestedSuccesses,
+} from '../support/http/answers.js'
 import { startServer, type TestCall, type TestServer } from '../support/server/server.js'
 
 let server: TestServer
@@ -13,20 +19,20 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-/** The keys that are there, but not when they were last used. */
-async function keysThere(): Promise<unknown> {
-  const { body } = await ask(server, 'GET /v1/admin/api-keys')
+/** The existing keys, without their last use. */
+async function existingKeys(): Promise<unknown> {
+  const { body } = await checkedCall(server, 'GET /v1/admin/api-keys')
   return body.api_keys.map((one: object) => ({ ...one, last_used_at_ms: undefined }))
 }
 
-describe('making a key', () => {
-  it('shows the key this once, and lists it without', async () => {
+describe('creating a key', () => {
+  it('shows the key once, and lists it without the key text', async () => {
     const body = { name: 'reader', scopes: ['records:read'], agents: ['team-*'] }
-    const created = await ask(server, 'POST /v1/admin/api-keys', { body })
+    const created = await checkedCall(server, 'POST /v1/admin/api-keys', { body })
     expect(created.status).toBe(201)
     expect(created.body).toMatchObject(body)
     expect(created.headers.get('cache-control')).toBe('no-store')
-    const list = await ask(server, 'GET /v1/admin/api-keys')
+    const list = await checkedCall(server, 'GET /v1/admin/api-keys')
     expect(list.text).not.toContain(created.body.key)
     const shown = list.body.api_keys.find((one: { key_id: string }) => one.key_id === created.body.key_id)
     expect(shown).toMatchObject({ name: 'reader', scopes: ['records:read'], agents: ['team-*'] })
@@ -45,13 +51,13 @@ describe('making a key', () => {
     ['an empty agent', { name: 'x', scopes: ['ingest'], agents: [''] }],
     ['a member that it does not have', { name: 'x', scopes: ['ingest'], root: true }],
   ])('answers 400 for %s', async (_what, body) => {
-    const before = await ask(server, 'GET /v1/admin/api-keys')
-    const refused = await ask(server, 'POST /v1/admin/api-keys', { body })
+    const before = await checkedCall(server, 'GET /v1/admin/api-keys')
+    const refused = await checkedCall(server, 'POST /v1/admin/api-keys', { body })
     expect([refused.status, refused.body.code]).toEqual([400, 'validation_failed'])
-    expect((await ask(server, 'GET /v1/admin/api-keys')).body).toEqual(before.body)
+    expect((await checkedCall(server, 'GET /v1/admin/api-keys')).body).toEqual(before.body)
   })
 
-  it('is not for keys without admin:*, nor for keys that are limited to agents', async () => {
+  it('is forbidden for keys without admin:*, and for keys that are limited to agents', async () => {
     const keys = [
       await scopedKey(
         server,
@@ -60,7 +66,7 @@ describe('making a key', () => {
       await scopedKey(server, ['admin:*'], ['team-*']),
     ]
     const { key_id } = await scopedKey(server, ['ingest'])
-    const before = await keysThere()
+    const before = await existingKeys()
     for (const { key } of keys) {
       for (const route of [
         'POST /v1/admin/api-keys',
@@ -68,12 +74,12 @@ describe('making a key', () => {
         `DELETE /v1/admin/api-keys/${key_id}`,
       ]) {
         const body = route.startsWith('POST') ? { name: 'more', scopes: ['admin:*'] } : undefined
-        const refused = await ask(server, route, { key, body })
+        const refused = await checkedCall(server, route, { key, body })
         expect([route, refused.status, refused.body.code]).toEqual([route, 403, 'forbidden'])
       }
     }
-    expect(await keysThere()).toEqual(before)
-    expect((await ask(server, 'GET /v1/admin/api-keys', { key: null })).status).toBe(401)
+    expect(await existingKeys()).toEqual(before)
+    expect((await checkedCall(server, 'GET /v1/admin/api-keys', { key: null })).status).toBe(401)
   })
 })
 
@@ -94,19 +100,19 @@ describe('a scope', () => {
     ['admin:*', 'GET /v1/admin/api-keys', {}],
   ]
 
-  it.each(cases)('%s alone opens %s, and every other is 403', async (scope, route, options) => {
+  it.each(cases)('%s alone allows %s, and every other scope is 403', async (scope, route, options) => {
     const { key } = await scopedKey(server, [scope])
-    expect((await ask(server, route, { ...options, key })).status).toBeLessThan(300)
+    expect((await checkedCall(server, route, { ...options, key })).status).toBeLessThan(300)
     const others = scopes.filter((one) => one !== scope && one !== 'admin:*')
     const { key: without } = await scopedKey(server, others)
-    const refused = await leavesUnchanged(server, 'team-a', () =>
-      ask(server, route, { ...options, key: without }),
+    const refused = await expectUnchanged(server, 'team-a', () =>
+      checkedCall(server, route, { ...options, key: without }),
     )
     expect([refused.status, refused.body.code]).toEqual([403, 'forbidden'])
-    const nobody = await leavesUnchanged(server, 'team-a', () =>
-      ask(server, route, { ...options, key: null }),
+    const absent = await expectUnchanged(server, 'team-a', () =>
+      checkedCall(server, route, { ...options, key: null }),
     )
-    expect([nobody.status, nobody.body.code]).toEqual([401, 'unauthorized'])
+    expect([absent.status, absent.body.code]).toEqual([401, 'unauthorized'])
   })
 })
 
@@ -131,14 +137,14 @@ describe('the agents of a key', () => {
   ]
 
   it.each(cases)('limit %s', async (route, options) => {
-    for (const agents of [['team-a'], ['te*', 'nobody']]) {
+    for (const agents of [['team-a'], ['te*', 'absent']]) {
       const { key } = await scopedKey(server, ['admin:*'], agents)
-      const reached = await ask(server, route.replace('NAME', 'team-a'), { ...options, key })
+      const reached = await checkedCall(server, route.replace('NAME', 'team-a'), { ...options, key })
       expect(reached.status === 404 ? reached.body.code : reached.status).not.toBe(403)
-      for (const name of ['other', 'team', 'team-', 'nobody-2', 'default']) {
+      for (const name of ['other', 'team', 'team-', 'absent-2', 'default']) {
         if (agents[0] === 'te*' && name.startsWith('te')) continue
-        const refused = await leavesUnchanged(server, name, () =>
-          ask(server, route.replace('NAME', name), { ...options, key }),
+        const refused = await expectUnchanged(server, name, () =>
+          checkedCall(server, route.replace('NAME', name), { ...options, key }),
         )
         expect([name, refused.status, refused.body.code]).toEqual([name, 403, 'forbidden'])
       }
@@ -149,42 +155,42 @@ describe('the agents of a key', () => {
     const { key } = await scopedKey(server, ['ingest'], ['team-*'])
     const raw = '{"agent":"team-a","data":{}}\n{"agent":"other","data":{}}\n'
     const headers = { 'content-type': 'application/x-ndjson' }
-    const { body } = await leavesUnchanged(server, 'other', () =>
-      ask(server, 'POST /v1/ingest', { key, raw, headers }),
+    const { body } = await expectUnchanged(server, 'other', () =>
+      checkedCall(server, 'POST /v1/ingest', { key, raw, headers }),
     )
     expect(body).toMatchObject({ accepted: 1, rejected: 1, errors: [{ line: 2, code: 'forbidden' }] })
   })
 
-  it('limit the global stream to those named', async () => {
+  it('limit the global stream to the named agents', async () => {
     const { key } = await scopedKey(server, ['records:read'], ['team-*'])
     for (const query of ['', '?agents=other', '?agents=team-a,other', '?agents=team']) {
-      const refused = await ask(server, `GET /v1/stream${query}`, { key })
+      const refused = await checkedCall(server, `GET /v1/stream${query}`, { key })
       expect([query, refused.status, refused.body.code]).toEqual([query, 403, 'forbidden'])
     }
-    expect((await ask(server, 'GET /v1/agents/other/stream', { key })).status).toBe(403)
+    expect((await checkedCall(server, 'GET /v1/agents/other/stream', { key })).status).toBe(403)
   })
 })
 
 describe('deleting a key', () => {
-  it('refuses it from then on, and answers 404 for one that is not there', async () => {
+  it('revokes it, and answers 404 for a missing key', async () => {
     const { key, key_id } = await scopedKey(server, ['records:read'])
-    expect((await ask(server, 'GET /v1/agents/team-a/head', { key })).status).toBe(200)
-    const deleted = await ask(server, `DELETE /v1/admin/api-keys/${key_id}`)
+    expect((await checkedCall(server, 'GET /v1/agents/team-a/head', { key })).status).toBe(200)
+    const deleted = await checkedCall(server, `DELETE /v1/admin/api-keys/${key_id}`)
     expect(deleted.body).toEqual({ deleted: true, key_id })
-    expect((await ask(server, 'GET /v1/agents/team-a/head', { key })).status).toBe(401)
+    expect((await checkedCall(server, 'GET /v1/agents/team-a/head', { key })).status).toBe(401)
     for (const gone of [key_id, 'key_none', 'x'.repeat(4_000), '%00']) {
-      const refused = await ask(server, `DELETE /v1/admin/api-keys/${gone}`)
+      const refused = await checkedCall(server, `DELETE /v1/admin/api-keys/${gone}`)
       expect([refused.status, refused.body.code]).toEqual([404, 'not_found'])
     }
   })
 })
 
 describe('an Idempotency-Key', () => {
-  const make = (options: TestCall) => ask(server, 'POST /v1/admin/api-keys', options)
+  const make = (options: TestCall) => checkedCall(server, 'POST /v1/admin/api-keys', options)
   const body = { name: 'once', scopes: ['records:read'], agents: ['team-a'] }
-  const countKeys = async () => (await ask(server, 'GET /v1/admin/api-keys')).body.api_keys.length
+  const countKeys = async () => (await checkedCall(server, 'GET /v1/admin/api-keys')).body.api_keys.length
 
-  it('makes one key, however often and at once it is sent', async () => {
+  it('creates one key for repeated and concurrent requests', async () => {
     const headers = { 'idempotency-key': 'make-once' }
     const before = await countKeys()
     const answers = await Promise.all(Array.from({ length: 8 }, () => make({ body, headers })))
@@ -195,10 +201,10 @@ describe('an Idempotency-Key', () => {
     expect(answers.map((one) => one.headers.get('cache-control'))).toEqual(Array(8).fill('no-store'))
     expect(await countKeys()).toBe(before + 1)
     const { key } = answers[0]?.body ?? {}
-    expect((await ask(server, 'GET /v1/agents/team-a/head', { key })).status).toBe(200)
+    expect((await checkedCall(server, 'GET /v1/agents/team-a/head', { key })).status).toBe(200)
   })
 
-  it('stands for what is asked, not for how it is written', async () => {
+  it('identifies the content of a request, not its spelling', async () => {
     const headers = { 'idempotency-key': 'meaning' }
     const first = await make({ body: { name: 'all', scopes: ['ingest'] }, headers })
     const again = await make({ raw: '{ "agents": [], "scopes": ["ingest"], "name": "all" }', headers })
@@ -210,7 +216,7 @@ describe('an Idempotency-Key', () => {
     ['another name', { ...body, name: 'twice' }],
     ['another scope', { ...body, scopes: ['records:write'] }],
     ['other agents', { ...body, agents: [] }],
-  ])('is refused after a creation when it is sent with %s', async (what, other) => {
+  ])('is refused with %s after a creation', async (what, other) => {
     const headers = { 'idempotency-key': `reused ${what}` }
     expect((await make({ body, headers })).status).toBe(201)
     const before = await countKeys()
@@ -230,45 +236,47 @@ describe('an Idempotency-Key', () => {
     expect((await make({ body, headers, key: reader })).status).toBe(403)
   })
 
-  it('answers a deletion again, and neither brings the key back nor takes another away', async () => {
+  it('repeats the answer to a deletion, without restoring or deleting a key', async () => {
     const headers = { 'idempotency-key': 'delete-once' }
     const made = await make({ body, headers: { 'idempotency-key': 'made to be deleted' } })
     const { key_id: kept } = await scopedKey(server, ['ingest'])
-    const remove = (keyId: string) => ask(server, `DELETE /v1/admin/api-keys/${keyId}`, { headers })
+    const remove = (keyId: string) => checkedCall(server, `DELETE /v1/admin/api-keys/${keyId}`, { headers })
     const answers = [await remove(made.body.key_id), await remove(made.body.key_id)]
     expect(answers.map(({ status }) => status)).toEqual([200, 200])
     expect(answers.map((one) => one.headers.get('idempotency-replayed'))).toEqual([null, 'true'])
     expect(answers[1]?.text).toBe(answers[0]?.text)
     const again = await make({ body, headers: { 'idempotency-key': 'made to be deleted' } })
     expect(again.text).toBe(made.text)
-    expect((await ask(server, 'GET /v1/agents/team-a/head', { key: made.body.key })).status).toBe(401)
+    expect((await checkedCall(server, 'GET /v1/agents/team-a/head', { key: made.body.key })).status).toBe(401)
     for (const refused of [await remove(kept), await make({ body, headers })]) {
       expect([refused.status, refused.body.code]).toEqual([422, 'idempotency_key_reused'])
     }
-    const { text } = await ask(server, 'GET /v1/admin/api-keys')
+    const { text } = await checkedCall(server, 'GET /v1/admin/api-keys')
     expect(text).toContain(kept)
     expect(text).not.toContain(made.body.key_id)
   })
 
-  it('stands for nothing after a refused call', async () => {
+  it('is not used up by a refused request', async () => {
     const headers = { 'idempotency-key': 'put right' }
     expect((await make({ body: { name: '', scopes: ['ingest'] }, headers })).status).toBe(400)
-    expect((await ask(server, 'DELETE /v1/admin/api-keys/key_none', { headers })).status).toBe(404)
+    expect((await checkedCall(server, 'DELETE /v1/admin/api-keys/key_none', { headers })).status).toBe(404)
     expect((await make({ body, headers })).status).toBe(201)
     const long = { 'idempotency-key': 'x'.repeat(256) }
     expect((await make({ body, headers: long })).status).toBe(400)
-    expect((await ask(server, 'DELETE /v1/admin/api-keys/key_none', { headers: long })).status).toBe(400)
+    expect((await checkedCall(server, 'DELETE /v1/admin/api-keys/key_none', { headers: long })).status).toBe(
+      400,
+    )
   })
 })
 
-it('answers 202 for a key that may decide where two admin keys are there', async () => {
+it('answers 202 for a key that can decide on proposals if two admin keys exist', async () => {
   for (let n = 0; n < 2; n++) await scopedKey(server, ['admin:*'])
   const body = { name: 'decider', scopes: ['proposals:decide'] }
-  const { status, body: proposed } = await ask(server, 'POST /v1/admin/api-keys', { body })
+  const { status, body: proposed } = await checkedCall(server, 'POST /v1/admin/api-keys', { body })
   expect([status, proposed.state]).toEqual([202, 'proposed'])
 })
 
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
-  expect(unseenSuccesses(apiKeyRoutes)).toEqual([])
+  expect(untestedSuccesses(apiKeyRoutes)).toEqual([])
 })

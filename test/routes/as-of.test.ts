@@ -3,7 +3,7 @@ import { verifyAsOf } from '../../src/client/index.js'
 import { asOfRoute } from '../../src/front/routes/as-of.js'
 import { verifyCheckpoint } from '../../src/proof/node/compare-checkpoint.js'
 import { TreeHasher } from '../../src/strand/merkle.js'
-import { ask, headOf, newAgent, scopedKey, unseenSuccesses } from '../support/http/answers.js'
+import { checkedCall, headOf, newAgent, scopedKey, untestedSuccesses } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import type { TestServer } from '../support/server/server.js'
 import { signUp, subjectOf } from '../support/auth/users.js'
@@ -15,28 +15,30 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-/** One page of a strand as it was. */
+/** One page of a strand at a past time. */
 async function asOf(agent: string, ts: string, more: Record<string, string> = {}) {
   const route = `GET /v1/strand/as-of?${new URLSearchParams({ agent, ts, ...more })}`
-  const { status, body, text } = await ask(server, route)
+  const { status, body, text } = await checkedCall(server, route)
   expect(status, text).toBe(200)
   return body
 }
 
 async function write(agent: string, n: number): Promise<{ id: string; timestamp_hlc: string }> {
-  const { status, body } = await ask(server, `POST /v1/agents/${agent}/records`, { body: { data: { n } } })
+  const { status, body } = await checkedCall(server, `POST /v1/agents/${agent}/records`, {
+    body: { data: { n } },
+  })
   expect(status).toBe(201)
   return body
 }
 
-/** The public key of an agent, in force now. */
+/** The current public key of an agent. */
 async function keyOf(agent: string): Promise<string> {
-  return (await ask(server, `GET /v1/agents/${agent}/status`)).body.public_key
+  return (await checkedCall(server, `GET /v1/agents/${agent}/status`)).body.public_key
 }
 
-/** The moment of the last record of an agent. */
-async function now(agent: string): Promise<string> {
-  const { body } = await ask(server, `GET /v1/agents/${agent}/head`)
+/** The clock of the last record of an agent. */
+async function lastClock(agent: string): Promise<string> {
+  const { body } = await checkedCall(server, `GET /v1/agents/${agent}/head`)
   return body.timestamp_hlc
 }
 
@@ -52,13 +54,13 @@ function rootOf(hashes: readonly string[]): string {
 /** The hashes of a strand, in order. */
 async function hashesOf(agent: string): Promise<string[]> {
   const body = { type: 'time_range', types: ['*'], limit: 1_000 }
-  const { body: found } = await ask(server, `POST /v1/agents/${agent}/query`, { body })
+  const { body: found } = await checkedCall(server, `POST /v1/agents/${agent}/query`, { body })
   return found.records.map(({ record_id: id }: { record_id: string }) => id)
 }
 
-describe('a strand as of a moment', () => {
-  it('shows the records of then, oldest first, with head and count', async () => {
-    const agent = await newAgent(server, 'told')
+describe('a strand as of a given time', () => {
+  it('shows the records of that time, oldest first, with head and count', async () => {
+    const agent = await newAgent(server, 'formats')
     const written = [await write(agent, 0), await write(agent, 1), await write(agent, 2)]
     for (const [n, { id, timestamp_hlc: ts }] of written.entries()) {
       const body = await asOf(agent, ts)
@@ -67,38 +69,40 @@ describe('a strand as of a moment', () => {
     }
   })
 
-  it('does not count tombstones and restores that came later, nor what was deleted then', async () => {
+  it('ignores later tombstones and restores, and leaves out records that were deleted then', async () => {
     const agent = await newAgent(server, 'changed')
     const { id } = await write(agent, 0)
     await write(agent, 1)
-    const moments = [await now(agent)]
-    await ask(server, `DELETE /v1/agents/${agent}/records/${id}`)
-    moments.push(await now(agent))
-    await ask(server, `POST /v1/agents/${agent}/records/${id}/restore`)
-    moments.push(await now(agent))
-    await ask(server, `DELETE /v1/agents/${agent}/records/${id}`)
-    moments.push(await now(agent))
+    const moments = [await lastClock(agent)]
+    await checkedCall(server, `DELETE /v1/agents/${agent}/records/${id}`)
+    moments.push(await lastClock(agent))
+    await checkedCall(server, `POST /v1/agents/${agent}/records/${id}/restore`)
+    moments.push(await lastClock(agent))
+    await checkedCall(server, `DELETE /v1/agents/${agent}/records/${id}`)
+    moments.push(await lastClock(agent))
     const seen = await Promise.all(moments.map(async (ts) => numbersOf(await asOf(agent, ts))))
     expect(seen).toEqual([[0, 1], [1], [0, 1], [1]])
     const counts = await Promise.all(moments.map(async (ts) => (await asOf(agent, ts)).record_count))
     expect(counts).toEqual([2, 3, 4, 5])
   })
 
-  it('leaves out what was erased since, and still counts it', async () => {
+  it('leaves out records erased since, but counts them', async () => {
     const agent = await newAgent(server, 'forgotten')
     const { id } = await write(agent, 0)
     const { timestamp_hlc: ts } = await write(agent, 1)
-    expect((await ask(server, `POST /v1/agents/${agent}/records/${id}/erase`)).status).toBe(200)
+    expect((await checkedCall(server, `POST /v1/agents/${agent}/records/${id}/erase`)).status).toBe(200)
     const then = await asOf(agent, ts)
     expect([numbersOf(then), then.record_count]).toEqual([[1], 2])
-    const { body } = await ask(server, `GET /v1/agents/${agent}/status`)
+    const { body } = await checkedCall(server, `GET /v1/agents/${agent}/status`)
     expect(verifyCheckpoint(then.checkpoint, body.public_key)).toMatchObject({ size: 3 })
   })
 
-  it('is told by ISO 8601 and Unix milliseconds, which mean the whole millisecond, and by an HLC', async () => {
+  it('accepts ISO 8601 and Unix milliseconds, which mean the whole millisecond, and an HLC', async () => {
     const agent = await newAgent(server, 'timed')
     const records = Array.from({ length: 20 }, (_none, n) => ({ data: { n } }))
-    const { body } = await ask(server, `POST /v1/agents/${agent}/records/batch`, { body: { records } })
+    const { body } = await checkedCall(server, `POST /v1/agents/${agent}/records/batch`, {
+      body: { records },
+    })
     const ms = Number.parseInt(body.results[0].timestamp_hlc.slice(0, 12), 16)
     const whole = body.results.filter(
       (one: { timestamp_hlc: string }) => Number.parseInt(one.timestamp_hlc.slice(0, 12), 16) === ms,
@@ -113,7 +117,7 @@ describe('a strand as of a moment', () => {
     expect(numbersOf(await asOf(agent, body.results[4].timestamp_hlc))).toEqual([0, 1, 2, 3, 4])
   })
 
-  it('is nothing before the genesis record, and the present in the future', async () => {
+  it('is empty before the genesis record, and current for a time in the future', async () => {
     const agent = await newAgent(server, 'young')
     await write(agent, 0)
     expect(await asOf(agent, '2001-09-09T01:46:40Z')).toEqual({
@@ -132,13 +136,13 @@ describe('a strand as of a moment', () => {
     })
   })
 
-  it('carries the checkpoint of then, which verifies over the tree of then', async () => {
+  it('has the checkpoint of that time, which verifies against its tree', async () => {
     const agent = await newAgent(server, 'proved')
-    const { body: status } = await ask(server, `GET /v1/agents/${agent}/status`)
-    // More than 256 leaves, and a group of which only the last is signed.
+    const { body: status } = await checkedCall(server, `GET /v1/agents/${agent}/status`)
+    // More than 256 leaves, and a group of which only the last record is signed.
     const records = Array.from({ length: 300 }, (_none, n) => ({ data: { n } }))
     const route = `POST /v1/agents/${agent}/records/batch?signing=group`
-    const { body } = await ask(server, route, { body: { records } })
+    const { body } = await checkedCall(server, route, { body: { records } })
     const hashes = await hashesOf(agent)
     for (const seq of [1, 2, 255, 256, 257, 300]) {
       const { timestamp_hlc: ts } = body.results[seq - 1]
@@ -151,14 +155,14 @@ describe('a strand as of a moment', () => {
     }
   })
 
-  it('carries the checkpoint of a moment before one and before two rotations, by the key of now', async () => {
+  it('has a checkpoint signed by the current key for a time before one or two rotations', async () => {
     const agent = await newAgent(server, 'rotated')
     const keys = [await keyOf(agent)]
     const moments = [(await write(agent, 0)).timestamp_hlc]
     for (let rotations = 1; rotations <= 2; rotations++) {
-      expect((await ask(server, `POST /v1/agents/${agent}/rotate-key`)).status).toBe(200)
+      expect((await checkedCall(server, `POST /v1/agents/${agent}/rotate-key`)).status).toBe(200)
       keys.push(await keyOf(agent))
-      moments.push(await now(agent), (await write(agent, rotations)).timestamp_hlc)
+      moments.push(await lastClock(agent), (await write(agent, rotations)).timestamp_hlc)
       const hashes = await hashesOf(agent)
       for (const [at, ts] of moments.entries()) {
         const size = at + 2
@@ -171,17 +175,17 @@ describe('a strand as of a moment', () => {
     }
   })
 
-  it('carries a checkpoint before a rotation that verifies with an export, by any key that the strand had', async () => {
+  it('has a checkpoint before a rotation that verifies with an export and any key of the strand', async () => {
     const agent = await newAgent(server, 'followed')
     const keys = [await keyOf(agent)]
     const { timestamp_hlc: ts } = await write(agent, 0)
     for (let rotations = 1; rotations <= 2; rotations++) {
-      await ask(server, `POST /v1/agents/${agent}/rotate-key`)
+      await checkedCall(server, `POST /v1/agents/${agent}/rotate-key`)
       keys.push(await keyOf(agent))
     }
     const then = await asOf(agent, ts)
     const exported = async (more = '') =>
-      (await ask(server, `GET /v1/strand/export?agent=${agent}${more}`)).text
+      (await checkedCall(server, `GET /v1/strand/export?agent=${agent}${more}`)).text
     const whole = await exported()
     for (const publicKey of keys) {
       expect(await verifyAsOf(then, { publicKey, strandExport: whole })).toMatchObject({ ok: true, size: 2 })
@@ -192,7 +196,7 @@ describe('a strand as of a moment', () => {
       ok: false,
       reason: 'The checkpoint of the answer is not signed by the key',
     })
-    // It ends before the second rotation, and can name the third key nowhere.
+    // It ends before the second rotation, so it cannot contain the third key.
     const cut = await verifyAsOf(then, { publicKey: first, strandExport: await exported('&to_seq=2') })
     expect(cut).toEqual({
       ok: false,
@@ -200,13 +204,13 @@ describe('a strand as of a moment', () => {
     })
   })
 
-  it('tells the zone of then', async () => {
+  it('shows the zone of that time', async () => {
     const agent = await newAgent(server, 'zoned')
-    const moments = [await now(agent)]
+    const moments = [await lastClock(agent)]
     for (const zone of ['free', 'governed']) {
-      const changed = await ask(server, `PUT /v1/agents/${agent}/zone`, { body: { zone } })
+      const changed = await checkedCall(server, `PUT /v1/agents/${agent}/zone`, { body: { zone } })
       expect(changed.status).toBe(200)
-      moments.push(await now(agent))
+      moments.push(await lastClock(agent))
       moments.push((await write(agent, 1)).timestamp_hlc)
     }
     const zones = await Promise.all(moments.map(async (ts) => (await asOf(agent, ts)).zone))
@@ -215,11 +219,11 @@ describe('a strand as of a moment', () => {
 })
 
 describe('its pages', () => {
-  it('all show the same moment, though the strand goes on, and one in the future too', async () => {
+  it('all show the same time while the strand grows, also for a time in the future', async () => {
     const agent = await newAgent(server, 'paged')
     for (let n = 0; n < 10; n++) await write(agent, n)
     const hashes = await hashesOf(agent)
-    for (const ts of [await now(agent), '2999-12-31T23:59:59.999Z']) {
+    for (const ts of [await lastClock(agent), '2999-12-31T23:59:59.999Z']) {
       const before = await headOf(server, agent)
       const seen: number[] = []
       const heads = new Set<string>()
@@ -233,8 +237,8 @@ describe('its pages', () => {
         heads.add(`${body.chain_head} ${body.record_count} ${body.zone}`)
         cursor = body.next_cursor
         await write(agent, 100)
-        // Its own tombstone comes behind the moment.
-        if (seen.length === 3) await ask(server, `DELETE /v1/agents/${agent}/records/${hashes[9]}`)
+        // Its tombstone is later.
+        if (seen.length === 3) await checkedCall(server, `DELETE /v1/agents/${agent}/records/${hashes[9]}`)
       } while (cursor !== null)
       expect(seen.filter((n) => n < 100)).toEqual(
         ts.startsWith('2999') ? [0, 1, 2, 3, 4, 5, 6, 7, 9] : [0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
@@ -245,8 +249,8 @@ describe('its pages', () => {
   })
 })
 
-describe('who may look', () => {
-  it('is a key with the scope that reaches the agent', async () => {
+describe('access to a past time', () => {
+  it('is allowed for a key with the scope that reaches the agent', async () => {
     const agent = await newAgent(server, 'guarded')
     const { timestamp_hlc: ts } = await write(agent, 0)
     const path = `GET /v1/strand/as-of?agent=${agent}&ts=${ts}`
@@ -254,38 +258,38 @@ describe('who may look', () => {
     const other = await scopedKey(server, ['records:read'], ['another'])
     const own = await scopedKey(server, ['records:read'], [agent])
     const statuses = [null, writer.key, other.key, own.key].map(
-      async (key) => (await ask(server, path, { key })).status,
+      async (key) => (await checkedCall(server, path, { key })).status,
     )
     expect(await Promise.all(statuses)).toEqual([401, 403, 403, 200])
   })
 
-  it('is a user by the row policies of now, for the rows that they show', async () => {
+  it('is allowed for a user by the current row policies, for the rows that they show', async () => {
     const agent = await newAgent(server, 'shared')
     const token = await signUp(server, 'as-of@example.org')
     const owner = subjectOf(token)
-    for (const [n, one] of [owner, 'somebody', owner].entries()) {
-      await ask(server, `POST /v1/agents/${agent}/records`, { body: { data: { n, owner: one } } })
+    for (const [n, one] of [owner, 'another', owner].entries()) {
+      await checkedCall(server, `POST /v1/agents/${agent}/records`, { body: { data: { n, owner: one } } })
     }
-    const ts = await now(agent)
+    const ts = await lastClock(agent)
     const path = `GET /v1/strand/as-of?agent=${agent}&ts=${ts}`
-    expect((await ask(server, path, { key: token })).status).toBe(403)
+    expect((await checkedCall(server, path, { key: token })).status).toBe(403)
     const conditions = [{ field: 'owner', op: 'eq', value: '$jwt.sub' }]
     const policies = [{ actions: ['read'], conditions }]
-    await ask(server, `PUT /v1/agents/${agent}/policies`, { body: { policies } })
-    const { status, body } = await ask(server, path, { key: token })
+    await checkedCall(server, `PUT /v1/agents/${agent}/policies`, { body: { policies } })
+    const { status, body } = await checkedCall(server, path, { key: token })
     expect([status, numbersOf(body), body.record_count]).toEqual([200, [0, 2], 3])
     expect(numbersOf(await asOf(agent, ts))).toEqual([0, 1, 2])
   })
 })
 
-it('answers 400 for a moment, limit or cursor that is none, and 404 for an agent that is not there', async () => {
+it('answers 400 for an invalid time, limit or cursor, and 404 for a missing agent', async () => {
   for (const query of [
     '',
     'ts=',
     'ts=yesterday',
     'ts=2026-02-30T00:00:00Z',
     'ts=-1',
-    // An audit was told that there was nothing.
+    // Regression: an audit got an empty answer.
     'ts=20270101',
     'ts=2027',
     'ts=1790000000',
@@ -295,19 +299,19 @@ it('answers 400 for a moment, limit or cursor that is none, and 404 for an agent
     `ts=0&cursor=${Buffer.from('[0,999999]').toString('base64url')}`,
     'ts=0&agent=../x',
   ]) {
-    const { status, body } = await ask(server, `GET /v1/strand/as-of?${query}`)
+    const { status, body } = await checkedCall(server, `GET /v1/strand/as-of?${query}`)
     expect([status, body.code], query).toEqual([400, 'validation_failed'])
   }
-  const { status, body } = await ask(server, 'GET /v1/strand/as-of?ts=0&agent=nobody')
+  const { status, body } = await checkedCall(server, 'GET /v1/strand/as-of?ts=0&agent=absent')
   expect([status, body.code]).toEqual([404, 'agent_not_found'])
 })
 
-it('is of the default agent when none is named', async () => {
-  const { body } = await ask(server, 'GET /v1/strand/as-of?ts=2999-01-01')
+it('uses the default agent if none is named', async () => {
+  const { body } = await checkedCall(server, 'GET /v1/strand/as-of?ts=2999-01-01')
   expect(body.chain_head).toBe((await headOf(server, 'default'))?.chain_head)
 })
 
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
-  expect(unseenSuccesses([asOfRoute('default')])).toEqual([])
+  expect(untestedSuccesses([asOfRoute('default')])).toEqual([])
 })

@@ -9,7 +9,7 @@ import { assert } from '../../src/base/assert.js'
 import { createLogger } from '../../src/base/log.js'
 import { consoleRoutes } from '../../src/front/routes/console.js'
 import { readPage } from '../../src/server/pages.js'
-import { ask, noteSuccess, unseenSuccesses } from '../support/http/answers.js'
+import { checkedCall, recordSuccess, untestedSuccesses } from '../support/http/answers.js'
 import { programWith, writeConsole, type ConsoleProgram } from '../support/server/console-program.js'
 import { startServer, type TestServer } from '../support/server/server.js'
 
@@ -38,8 +38,11 @@ afterAll(async () => {
   built.remove()
 })
 
-/** An answer as it came: `fetch` would mend the path and decode the body. Headers are pairs of names and values. */
-async function said(method: string, path: string, headers: readonly (readonly [string, string])[]) {
+/**
+ * An unchanged answer: `fetch` would normalize the path and decode the body. Headers are pairs of names and
+ * values.
+ */
+async function send(method: string, path: string, headers: readonly (readonly [string, string])[]) {
   const { hostname: host, port } = new URL(server.url)
   const sent = request({ host, port, method, path, headers: [['host', host], ...headers].flat() })
   const [answer]: IncomingMessage[] = await once(sent.end(), 'response')
@@ -53,10 +56,10 @@ async function said(method: string, path: string, headers: readonly (readonly [s
   return { status: answer.statusCode, headers: new Headers(fields), body: Buffer.concat(parts) }
 }
 
-const get = (path: string, ...headers: [string, string][]) => said('GET', path, headers)
+const get = (path: string, ...headers: [string, string][]) => send('GET', path, headers)
 
 describe('the console', () => {
-  it('is the page and its files, each with its type, without a credential and under the policy', async () => {
+  it('consists of the page and its files, each with its type, without a credential and with the policy', async () => {
     const types = {
       html: 'text/html; charset=utf-8',
       js: 'text/javascript; charset=utf-8',
@@ -83,21 +86,21 @@ describe('the console', () => {
     }
   })
 
-  it('answers each route as it is documented, and leads / there relatively', async () => {
+  it('answers each route as documented, and redirects / with a relative path', async () => {
     const leads = await fetch(`${server.url}/?utm=1`, { redirect: 'manual' })
-    noteSuccess('GET /', leads)
+    recordSuccess('GET /', leads)
     expect([leads.status, leads.headers.get('location')]).toEqual([302, 'console'])
     const etag = (answer: { headers: Headers }) => answer.headers.get('etag') ?? ''
     for (const path of ['/console', `/console/${script}`]) {
-      const whole = await ask(server, `GET ${path}`, { key: null })
+      const whole = await checkedCall(server, `GET ${path}`, { key: null })
       const headers = { 'if-none-match': etag(whole) }
-      expect((await ask(server, `GET ${path}`, { key: null, headers })).status).toBe(304)
+      expect((await checkedCall(server, `GET ${path}`, { key: null, headers })).status).toBe(304)
     }
-    const { status } = await ask(server, 'GET /console/none-00000000.js', { key: null })
+    const { status } = await checkedCall(server, 'GET /console/none-00000000.js', { key: null })
     expect(status).toBe(404)
   })
 
-  it('is sent in the coding that is asked for, each with a tag of its own', async () => {
+  it('is sent in the requested coding, each with its own tag', async () => {
     const path = `/console/${script}`
     const decoded = async (accept: string) => {
       const { status, headers, body } = await get(path, ['Accept-Encoding', accept])
@@ -115,7 +118,7 @@ describe('the console', () => {
     expect(await decoded('br;q=0, *')).toEqual(gzip)
   })
 
-  it('is sent as it is where Accept-Encoding refuses everything or says nothing', async () => {
+  it('is sent uncompressed if Accept-Encoding refuses everything or is absent', async () => {
     const absurd = [
       '*;q=0',
       'identity;q=0',
@@ -133,7 +136,7 @@ describe('the console', () => {
     }
   })
 
-  it('answers 304 for a tag that it would send, in a list and weakly too, and for no other', async () => {
+  it('answers 304 for the current tag, also in a list and weak, and for no other', async () => {
     const tag = (await get('/console')).headers.get('etag') ?? ''
     expect(tag).toMatch(/^"[\w-]{22}"$/)
     const matching = [tag, `W/${tag}`, '*', `"a", ${tag},"b"`, `"a",,${tag}`, `${'"x",'.repeat(1_000)}${tag}`]
@@ -145,7 +148,7 @@ describe('the console', () => {
         'no-cache',
         'Accept-Encoding, Origin',
       ])
-      // It would be that of the body that is left out (RFC 9110, 8.6).
+      // Its length would be that of the omitted body (RFC 9110, 8.6).
       expect(headers.get('content-length')).toBeNull()
       expect(headers.get('content-encoding')).toBeNull()
     }
@@ -153,14 +156,14 @@ describe('the console', () => {
     expect(twice.status).toBe(304)
     for (const list of ['"a"', tag.slice(1, -1), tag.toUpperCase().slice(0, -3), `"${tag}"`, '', 'W/*'])
       expect([list, (await get('/console', ['If-None-Match', list])).status]).toEqual([list, 200])
-    // The tag of another coding names other bytes.
+    // The tag of another coding identifies other bytes.
     expect((await get('/console', ['Accept-Encoding', 'br'], ['If-None-Match', tag])).status).toBe(200)
   })
 
-  it('answers HEAD as GET without the body, and takes no notice of Range', async () => {
+  it('answers HEAD like GET without the body, and ignores Range', async () => {
     for (const path of ['/', '/console', `/console/${script}`]) {
       const [head, got] = [
-        await said('HEAD', path, [['Accept-Encoding', 'br']]),
+        await send('HEAD', path, [['Accept-Encoding', 'br']]),
         await get(path, ['Accept-Encoding', 'br']),
       ]
       const shown = (answer: typeof got) => [
@@ -176,7 +179,7 @@ describe('the console', () => {
     expect([ranged.status, ranged.body.toString()]).toEqual([200, files[script]])
   })
 
-  it('has nothing at any other path', async () => {
+  it('answers 404 at any other path', async () => {
     const wrong = [
       '/console/',
       '/console/index.html',
@@ -211,21 +214,23 @@ describe('the console', () => {
       absent.headers.get('content-security-policy'),
       absent.headers.get('x-content-type-options'),
     ]).toEqual([policy, 'nosniff'])
-    expect((await ask(server, 'POST /console', { key: null })).body.code).toBe('method_not_allowed')
+    expect((await checkedCall(server, 'POST /console', { key: null })).body.code).toBe('method_not_allowed')
   })
 
   it('counts for the rate limit', async () => {
     const env = { SERVICE_RATE_LIMIT_RPS: '1', SERVICE_RATE_LIMIT_BURST: '2' }
     const slow = await startServer({ program: built.program, env })
-    const asked = Array.from({ length: 20 }, () => ask(slow, `GET /console/${script}`, { key: null }))
-    const statuses = (await Promise.all(asked)).map(({ status }) => status)
+    const pending = Array.from({ length: 20 }, () =>
+      checkedCall(slow, `GET /console/${script}`, { key: null }),
+    )
+    const statuses = (await Promise.all(pending)).map(({ status }) => status)
     await slow.stop()
     expect(new Set(statuses)).toEqual(new Set([200, 429]))
   })
 })
 
 describe('a server without a console', () => {
-  it('answers 404 at all its paths, with SERVICE_CONSOLE=false or a build that has none, and says the latter once', async () => {
+  it('answers 404 at all its paths with SERVICE_CONSOLE=false or a build without a console, and logs the latter once', async () => {
     const bare = programWith({})
     const env = { SERVICE_LOG_LEVEL: 'info' }
     const servers = [
@@ -237,14 +242,14 @@ describe('a server without a console', () => {
         const refused = await fetch(one.url + route.split(' ')[1], { method: route.split(' ')[0] ?? '' })
         expect([route, refused.status]).toEqual([route, 404])
       }
-      const { body } = await ask(one, 'GET /openapi.json', { key: null })
+      const { body } = await checkedCall(one, 'GET /openapi.json', { key: null })
       expect(Object.keys(body.paths).filter((path) => path.startsWith('/console'))).toEqual([])
       await one.stop()
     }
-    const said = servers.map(
+    const send = servers.map(
       (one) => one.stderr().match(/this build has no files of \/console/g)?.length ?? 0,
     )
-    expect(said).toEqual([0, 1])
+    expect(send).toEqual([0, 1])
     bare.remove()
   })
 
@@ -277,15 +282,15 @@ describe('a server without a console', () => {
       () => {},
     ],
     ['no page', { [script]: 'x' }, () => {}],
-  ])('is what %s leads to', async (_what, parts, spoil) => {
+  ])('is the result of %s', async (_what, parts, damage) => {
     const folder = mkdtempSync(join(tmpdir(), 'strandfast-console-'))
     writeConsole(folder, parts)
-    spoil(folder)
+    damage(folder)
     expect(await readPage('console', { log: createLogger('silent', 'test'), folder })).toBeUndefined()
     rmSync(folder, { recursive: true })
   })
 })
 
 it('the server answered every documented success', () => {
-  expect(unseenSuccesses(consoleRoutes)).toEqual([])
+  expect(untestedSuccesses(consoleRoutes)).toEqual([])
 })

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { limits } from '../../src/base/limits/limits.js'
-import { ask } from '../support/http/answers.js'
+import { checkedCall } from '../support/http/answers.js'
 import { startServer, type TestServer } from '../support/server/server.js'
 import { addEdge, edgesOf, inSlices, makeAgents } from '../support/shard/graph.js'
 
@@ -11,13 +11,13 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-it('a traversal is cut off, and says so, at its bound of nodes', async () => {
+it('truncates a traversal at the limit of nodes, and reports it', async () => {
   const others = Array.from({ length: limits.graphNodesMax + 29 }, (_none, n) => `node-${n}`)
   await makeAgents(server, ['hub', ...others])
   await inSlices(others, async (other) => {
     expect((await addEdge(server, ['hub', other])).status).toBe(201)
   })
-  const traverse = async () => (await ask(server, 'GET /v1/graph/traverse/hub?depth=3')).body
+  const traverse = async () => (await checkedCall(server, 'GET /v1/graph/traverse/hub?depth=3')).body
   const found = await traverse()
   expect([found.nodes.length, found.truncated]).toEqual([limits.graphNodesMax, true])
   expect(new Set(found.nodes).size).toBe(limits.graphNodesMax)

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { organismAuthRoutes } from '../../src/front/routes/auth/auth-routes.js'
 import { organismRoutes } from '../../src/front/routes/organisms.js'
 import { keyPairFromSeed } from '../../src/strand/keys.js'
-import { ask, headOf, newAgent, scopedKey, unseenSuccesses } from '../support/http/answers.js'
+import { checkedCall, headOf, newAgent, scopedKey, untestedSuccesses } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { newOrganism } from '../support/auth/organisms.js'
 import { type TestCall, type TestServer } from '../support/server/server.js'
@@ -15,14 +15,15 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 const seed = (byte: string) => byte.repeat(32)
-const create = (body: unknown, more: TestCall = {}) => ask(server, 'POST /v1/organisms', { body, ...more })
-const outcome = async (asked: ReturnType<typeof ask>) => {
-  const { status, body } = await asked
+const create = (body: unknown, more: TestCall = {}) =>
+  checkedCall(server, 'POST /v1/organisms', { body, ...more })
+const outcome = async (pending: ReturnType<typeof checkedCall>) => {
+  const { status, body } = await pending
   return status < 400 ? `${status}` : `${status} ${body.code}`
 }
 
 describe('creating an organism', () => {
-  it('answers 201 and makes its agents, each with a strand of its own', async () => {
+  it('answers 201 and creates its agents, each with its own strand', async () => {
     const agents = [
       { name: 'notes', zone: 'free' },
       { name: 'ledger', zone: 'immutable_core' },
@@ -39,12 +40,12 @@ describe('creating an organism', () => {
     })
     expect(Math.abs(body.created_at_ms - Date.now())).toBeLessThan(60_000)
     for (const { agent_id, zone } of body.agents) {
-      expect((await ask(server, `GET /v1/agents/${agent_id}/status`)).body).toMatchObject({ zone })
+      expect((await checkedCall(server, `GET /v1/agents/${agent_id}/status`)).body).toMatchObject({ zone })
     }
     expect(await headOf(server, 'acme::auth')).toBeUndefined()
   })
 
-  it('makes an id where none is given, another each time', async () => {
+  it('generates a new id if none is given', async () => {
     const ids = [await create({ name: 'One' }), await create({ name: 'Two' })].map(
       ({ body }) => body.organism_id,
     )
@@ -52,20 +53,20 @@ describe('creating an organism', () => {
     expect(ids[0]).not.toBe(ids[1])
   })
 
-  it('answers 409 for an id that is taken, and makes no agent', async () => {
+  it('answers 409 for an existing id, and creates no agent', async () => {
     await newOrganism(server, 'taken', { auth: false })
     const body = { organism_id: 'taken', name: 'Other', agents: [{ name: 'late', zone: 'free' }] }
     expect(await outcome(create(body))).toBe('409 organism_exists')
     expect(await headOf(server, 'taken::late')).toBeUndefined()
   })
 
-  it('lets one of many racing creators win', async () => {
+  it('creates the organism once for concurrent requests', async () => {
     const racing = Array.from({ length: 8 }, () => outcome(create({ organism_id: 'raced', name: 'R' })))
     const outcomes = (await Promise.all(racing)).toSorted()
     expect(outcomes).toEqual(['201', ...Array.from({ length: 7 }, () => '409 organism_exists')])
   })
 
-  it('answers 400 for what is no id, no name, no zone, a reserved name, and one that is there twice', async () => {
+  it('answers 400 for an invalid id, name or zone, a reserved name, and a repeated name', async () => {
     const one = (name: string, zone = 'free') => ({
       organism_id: 'bad',
       name: 'Bad',
@@ -105,10 +106,10 @@ describe('creating an organism', () => {
       agents: [one('b').agents[0], one('auth').agents[0]],
     })
     expect(reserved.body.errors).toMatchObject([{ pointer: '/agents/1/name' }])
-    expect(await outcome(ask(server, 'GET /v1/organisms/bad'))).toBe('404 organism_not_found')
+    expect(await outcome(checkedCall(server, 'GET /v1/organisms/bad'))).toBe('404 organism_not_found')
   })
 
-  it('answers 400 for an id that is a word of JavaScript or of ours', async () => {
+  it('answers 400 for an id that is a reserved word', async () => {
     const words = [
       ...Object.getOwnPropertyNames(Object.prototype),
       ...'prototype null undefined true NaN'.split(' '),
@@ -122,7 +123,7 @@ describe('creating an organism', () => {
     expect(await outcome(create({ organism_id: 'defaults', name: 'No word' }))).toBe('201')
   })
 
-  it('takes keys with admin:organisms, and limited ones only for organisms that they reach whole', async () => {
+  it('accepts keys with admin:organisms, limited ones only for organisms that they reach completely', async () => {
     const lesser = await scopedKey(server, ['agents:admin', 'records:write'])
     expect(await outcome(create({ name: 'No' }, { key: lesser.key }))).toBe('403 forbidden')
     expect(await outcome(create({ name: 'No' }, { key: null }))).toBe('401 unauthorized')
@@ -141,7 +142,7 @@ describe('creating an organism', () => {
     expect(await outcome(create({ name: 'N' }, { key: whole.key }))).toBe('201')
   })
 
-  it('answers the first answer again under one Idempotency-Key, and 422 for another body', async () => {
+  it('repeats the first answer with the same Idempotency-Key, and answers 422 for another body', async () => {
     const headers = { 'idempotency-key': 'organism-once' }
     const body = { name: 'Once', agents: [{ name: 'a', zone: 'free' }] }
     const first = await create(body, { headers })
@@ -159,35 +160,37 @@ describe('creating an organism', () => {
 
 describe('creating an agent of an organism', () => {
   const member = (id: string, body: unknown, more: TestCall = {}) =>
-    ask(server, `POST /v1/organisms/${id}/agents`, { body, ...more })
+    checkedCall(server, `POST /v1/organisms/${id}/agents`, { body, ...more })
 
   beforeAll(() => newOrganism(server, 'guild', { agents: ['first'], auth: false }))
 
-  it('answers 201 as for any agent, with its address, and derives the key pair from the seed', async () => {
+  it('answers 201 with its address, and derives the key pair from the seed', async () => {
     const seed_hex = seed('4d')
     const { status, body, text } = await member('guild', { name: 'second', zone: 'free', seed_hex })
     expect(status).toBe(201)
     expect(body).toMatchObject({ agent_id: 'guild::second', name: 'second', zone: 'free' })
     expect(body.public_key).toBe(keyPairFromSeed(Buffer.from(seed_hex, 'hex')).publicKey)
     expect(text).not.toContain(seed_hex)
-    const written = await ask(server, 'POST /v1/agents/guild::second/records', { body: { data: { n: 1 } } })
+    const written = await checkedCall(server, 'POST /v1/agents/guild::second/records', {
+      body: { data: { n: 1 } },
+    })
     expect(written.body).toMatchObject({ agent: 'guild::second', seq: 1 })
   })
 
-  it('answers 404 where there is no such organism, whatever its id looks like', async () => {
+  it('answers 404 for a missing organism and an invalid id', async () => {
     await newAgent(server, 'lonely')
-    for (const id of ['nobody', 'lonely', 'a::b', 'a%2fb', '..%2f', '%00', 'guild%00', 'guild%3A%3A']) {
-      const asked = member(id, { name: 'x', zone: 'free' })
-      expect(await outcome(asked), id).toBe('404 organism_not_found')
+    for (const id of ['absent', 'lonely', 'a::b', 'a%2fb', '..%2f', '%00', 'guild%00', 'guild%3A%3A']) {
+      const pending = member(id, { name: 'x', zone: 'free' })
+      expect(await outcome(pending), id).toBe('404 organism_not_found')
     }
-    expect((await ask(server, 'GET /v1/agents?prefix=lonely')).body.agents).toEqual(['lonely'])
+    expect((await checkedCall(server, 'GET /v1/agents?prefix=lonely')).body.agents).toEqual(['lonely'])
   })
 
-  it('answers 409 for a name or a key that is taken, by an agent outside too', async () => {
+  it('answers 409 for an existing name or key, also of an agent outside the organism', async () => {
     const again = member('guild', { name: 'first', zone: 'governed' })
     expect(await outcome(again)).toBe('409 agent_exists')
     const seed_hex = seed('4e')
-    const outside = await ask(server, 'POST /v1/agents', {
+    const outside = await checkedCall(server, 'POST /v1/agents', {
       body: { name: 'outside', zone: 'free', seed_hex },
     })
     expect(outside.status).toBe(201)
@@ -196,7 +199,7 @@ describe('creating an agent of an organism', () => {
     expect(await headOf(server, 'guild::thief')).toBeUndefined()
   })
 
-  it('answers 400 for the reserved name, and for what is no agent', async () => {
+  it('answers 400 for the reserved name, and for an invalid agent', async () => {
     for (const body of [
       { name: 'auth', zone: 'immutable_core' },
       { name: 'a::b', zone: 'free' },
@@ -209,7 +212,7 @@ describe('creating an agent of an organism', () => {
     expect(await headOf(server, 'guild::auth')).toBeUndefined()
   })
 
-  it('takes keys with admin:organisms that reach the new agent', async () => {
+  it('accepts keys with admin:organisms that reach the new agent', async () => {
     const body = { name: 'reached', zone: 'free' }
     const lesser = await scopedKey(server, ['agents:admin'])
     const elsewhere = await scopedKey(server, ['admin:organisms'], ['other::*', 'guild', 'reached'])
@@ -220,7 +223,7 @@ describe('creating an agent of an organism', () => {
     expect(await outcome(member('guild', body, { key }))).toBe('201')
   })
 
-  it('answers the first answer again under one Idempotency-Key, and 422 for another body', async () => {
+  it('repeats the first answer with the same Idempotency-Key, and answers 422 for another body', async () => {
     const headers = { 'idempotency-key': 'member-once' }
     const body = { name: 'once', zone: 'free' }
     const first = await member('guild', body, { headers })
@@ -232,27 +235,30 @@ describe('creating an agent of an organism', () => {
   })
 })
 
-describe('looking at organisms', () => {
+describe('reading organisms', () => {
   it('shows one with all its agents', async () => {
     await newOrganism(server, 'shown', { agents: ['b', 'a'] })
-    await ask(server, 'POST /v1/organisms/shown/agents', { body: { name: 'later', zone: 'free' } })
-    const { body } = await ask(server, 'GET /v1/organisms/shown')
+    await checkedCall(server, 'POST /v1/organisms/shown/agents', { body: { name: 'later', zone: 'free' } })
+    const { body } = await checkedCall(server, 'GET /v1/organisms/shown')
     expect(body).toMatchObject({ organism_id: 'shown', name: 'shown', auth: true, agent_count: 4 })
     expect(body.agents).toEqual(['shown::a', 'shown::auth', 'shown::b', 'shown::later'])
     await newOrganism(server, 'shown2', { auth: false })
-    expect((await ask(server, 'GET /v1/organisms/shown2')).body).toMatchObject({ auth: false, agents: [] })
-    expect(await outcome(ask(server, 'GET /v1/organisms/hidden'))).toBe('404 organism_not_found')
+    expect((await checkedCall(server, 'GET /v1/organisms/shown2')).body).toMatchObject({
+      auth: false,
+      agents: [],
+    })
+    expect(await outcome(checkedCall(server, 'GET /v1/organisms/hidden'))).toBe('404 organism_not_found')
   })
 
-  it('lists all in order, page after page', async () => {
-    const whole = (await ask(server, 'GET /v1/organisms?limit=1000')).body
+  it('lists all in order, page by page', async () => {
+    const whole = (await checkedCall(server, 'GET /v1/organisms?limit=1000')).body
     const ids = whole.organisms.map(({ organism_id: id }: { organism_id: string }) => id)
     expect(ids.length).toBeGreaterThan(5)
     expect(ids).toEqual(ids.toSorted())
     expect(whole).toMatchObject({ total: ids.length, next_cursor: null })
     const seen: string[] = []
     for (let cursor = ''; ;) {
-      const { body } = await ask(server, `GET /v1/organisms?limit=2${cursor}`)
+      const { body } = await checkedCall(server, `GET /v1/organisms?limit=2${cursor}`)
       seen.push(...body.organisms.map(({ organism_id: id }: { organism_id: string }) => id))
       expect(body.total).toBe(ids.length)
       if (body.next_cursor === null) break
@@ -260,38 +266,39 @@ describe('looking at organisms', () => {
     }
     expect(seen).toEqual(ids)
     for (const query of ['limit=0', 'cursor=x', `cursor=${Buffer.from('["../"]').toString('base64url')}`]) {
-      expect(await outcome(ask(server, `GET /v1/organisms?${query}`))).toBe('400 validation_failed')
+      expect(await outcome(checkedCall(server, `GET /v1/organisms?${query}`))).toBe('400 validation_failed')
     }
   })
 
-  it('takes keys with admin:organisms that reach what is shown', async () => {
+  it('accepts keys with admin:organisms that reach all that is shown', async () => {
     const lesser = await scopedKey(server, ['records:read', 'agents:admin'])
     const limited = await scopedKey(server, ['admin:organisms'], ['guild::*'])
     for (const path of ['/v1/organisms', '/v1/organisms/acme']) {
       for (const { key } of [lesser, limited]) {
-        expect(await outcome(ask(server, `GET ${path}`, { key })), path).toBe('403 forbidden')
+        expect(await outcome(checkedCall(server, `GET ${path}`, { key })), path).toBe('403 forbidden')
       }
     }
-    expect(await outcome(ask(server, 'GET /v1/organisms/guild', { key: limited.key }))).toBe('200')
+    expect(await outcome(checkedCall(server, 'GET /v1/organisms/guild', { key: limited.key }))).toBe('200')
   })
 })
 
-describe('giving an organism its auth namespace', () => {
-  const init = (id: string, more: TestCall = {}) => ask(server, `POST /v1/organisms/${id}/auth/init`, more)
+describe('creating the auth namespace of an organism', () => {
+  const init = (id: string, more: TestCall = {}) =>
+    checkedCall(server, `POST /v1/organisms/${id}/auth/init`, more)
 
-  it('answers 201, with an agent that nothing changes and the audit record of it', async () => {
+  it('answers 201, with an immutable agent and its audit record', async () => {
     await newOrganism(server, 'club', { auth: false })
     const { status, body } = await init('club')
     expect(status).toBe(201)
     expect(body).toMatchObject({ organism_id: 'club', agent_id: 'club::auth' })
-    const agent = (await ask(server, 'GET /v1/agents/club::auth/status')).body
+    const agent = (await checkedCall(server, 'GET /v1/agents/club::auth/status')).body
     expect(agent).toMatchObject({
       zone: 'immutable_core',
       record_count: 1,
       created_at_ms: body.created_at_ms,
     })
     const query = { type: 'latest', types: ['auth/*'] }
-    const { body: page } = await ask(server, 'POST /v1/agents/club::auth/query', { body: query })
+    const { body: page } = await checkedCall(server, 'POST /v1/agents/club::auth/query', { body: query })
     expect(page.records).toMatchObject([
       { type: 'auth/namespace_initialised', seq: 1, payload: { outcome: 'success' } },
     ])
@@ -304,7 +311,7 @@ describe('giving an organism its auth namespace', () => {
     expect(await headOf(server, 'club2::auth')).toEqual(before)
   })
 
-  it('lets one of many that race win', async () => {
+  it('creates the namespace once for concurrent requests', async () => {
     await newOrganism(server, 'club3', { auth: false })
     const outcomes = await Promise.all(Array.from({ length: 8 }, () => outcome(init('club3'))))
     expect(outcomes.filter((one) => one === '201')).toHaveLength(1)
@@ -312,14 +319,14 @@ describe('giving an organism its auth namespace', () => {
     expect(await headOf(server, 'club3::auth')).toMatchObject({ seq: 1 })
   })
 
-  it('answers 404 where there is no such organism', async () => {
-    for (const id of ['nobody', 'lonely', 'a::b', '..%2fclub', 'club%00']) {
+  it('answers 404 for a missing organism', async () => {
+    for (const id of ['absent', 'lonely', 'a::b', '..%2fclub', 'club%00']) {
       expect(await outcome(init(id)), id).toBe('404 organism_not_found')
     }
-    expect(await headOf(server, 'nobody::auth')).toBeUndefined()
+    expect(await headOf(server, 'absent::auth')).toBeUndefined()
   })
 
-  it('takes the root key and keys with admin:organisms that are not limited, and nobody else', async () => {
+  it('accepts only the root key and unlimited keys with admin:organisms', async () => {
     await newOrganism(server, 'club4', { auth: false })
     for (const key of [null, 'nonsense'])
       expect(await outcome(init('club4', { key }))).toBe('401 unauthorized')
@@ -334,7 +341,7 @@ describe('giving an organism its auth namespace', () => {
   })
 })
 
-it('has given every success that its routes document', () => {
+it('returned every documented success', () => {
   const init = organismAuthRoutes.filter(({ path }) => path.endsWith('/init'))
-  expect(unseenSuccesses([...organismRoutes, ...init])).toEqual([])
+  expect(untestedSuccesses([...organismRoutes, ...init])).toEqual([])
 })

@@ -3,12 +3,12 @@ import type { Policy } from '../../src/auth/row-policy.js'
 import { limits } from '../../src/base/limits/limits.js'
 import { policyRoutes } from '../../src/front/routes/policies.js'
 import {
-  ask,
+  checkedCall,
   headOf,
-  leavesUnchanged,
+  expectUnchanged,
   newAgent,
   scopedKey,
-  unseenSuccesses,
+  untestedSuccesses,
 } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { type TestAnswer, type TestServer } from '../support/server/server.js'
@@ -31,19 +31,19 @@ const ownRows: Policy = {
 }
 
 const put = (policies: unknown, more: { headers?: Record<string, string>; key?: string | null } = {}) =>
-  ask(server, 'PUT /v1/agents/a/policies', { body: { policies }, ...more })
+  checkedCall(server, 'PUT /v1/agents/a/policies', { body: { policies }, ...more })
 
-const shown = async (agent = 'a') => (await ask(server, `GET /v1/agents/${agent}/policies`)).body
+const shown = async (agent = 'a') => (await checkedCall(server, `GET /v1/agents/${agent}/policies`)).body
 
 async function refusedUnchanged(action: () => Promise<TestAnswer>): Promise<[number, string, unknown[]]> {
   const before = await shown()
-  const { status, body } = await leavesUnchanged(server, 'a', action)
+  const { status, body } = await expectUnchanged(server, 'a', action)
   expect(await shown()).toEqual(before)
   return [status, body.code, (body.errors ?? []).map(({ pointer }: { pointer: string }) => pointer)]
 }
 
 describe('replacing the policies of an agent', () => {
-  it('answers with what is in force and with the record that tells of it', async () => {
+  it('returns the current policies and the record of the change', async () => {
     expect(await shown()).toEqual({ agent_id: 'a', policies: [] })
     const { status, body } = await put([ownRows])
     expect(status).toBe(200)
@@ -56,13 +56,13 @@ describe('replacing the policies of an agent', () => {
       record_id: head?.chain_head,
     })
     expect(await shown()).toEqual({ agent_id: 'a', policies: [ownRows] })
-    const record = await ask(server, `GET /v1/agents/a/records/${body.record_id}`)
+    const record = await checkedCall(server, `GET /v1/agents/a/records/${body.record_id}`)
     expect(record.body).toMatchObject({ type: 'sys/policy', payload: { policies: [ownRows] } })
     expect((await put([])).body.policies).toEqual([])
     expect((await shown()).policies).toEqual([])
   })
 
-  it('warns of what users write themselves', async () => {
+  it('warns about metadata that users write themselves', async () => {
     const conditions = [{ field: 'team', op: 'eq', value: '$jwt.user_metadata.team' }]
     const { status, body } = await put([ownRows, { actions: ['read'], conditions }])
     expect(status).toBe(200)
@@ -70,7 +70,7 @@ describe('replacing the policies of an agent', () => {
     expect(body.warnings[0]).toContain('$jwt.user_metadata')
   })
 
-  it('warns of an e-mail that nobody proved, and not of one that is', async () => {
+  it('warns about an unproven e-mail, but not about a proven one', async () => {
     const conditions = [
       { field: 'owner', op: 'eq', value: '$jwt.email' },
       { field: 'owner', op: 'in', value: ['$jwt.verified_email', '$jwt.email', '$jwt.user_metadata.other'] },
@@ -86,18 +86,14 @@ describe('replacing the policies of an agent', () => {
 
   const condition = (one: object) => [{ actions: ['read'], conditions: [one] }]
   it.each([
-    ['no list', {}, '/policies'],
+    ['an object instead of a list', {}, '/policies'],
     ['a policy without actions', [{ actions: [], conditions: [] }], '/policies/0/actions'],
-    ['an action that is none', [{ actions: ['destroy'], conditions: [] }], '/policies/0/actions/0'],
-    ['a type that is none', [{ ...ownRows, types: ['A'] }], '/policies/0/types/0'],
+    ['an unknown action', [{ actions: ['destroy'], conditions: [] }], '/policies/0/actions/0'],
+    ['an invalid type', [{ ...ownRows, types: ['A'] }], '/policies/0/types/0'],
     ['no type', [{ ...ownRows, types: [] }], '/policies/0/types'],
     ['a policy without conditions', [{ actions: ['read'] }], '/policies/0/conditions'],
     ['another member', [{ ...ownRows, name: 'x' }], '/policies/0/name'],
-    [
-      'an operator that is none',
-      condition({ field: 'a', op: 'like', value: 1 }),
-      '/policies/0/conditions/0/op',
-    ],
+    ['an unknown operator', condition({ field: 'a', op: 'like', value: 1 }), '/policies/0/conditions/0/op'],
     ['no value', condition({ field: 'a', op: 'eq' }), '/policies/0/conditions/0/value'],
     [
       'a path through __proto__',
@@ -111,7 +107,7 @@ describe('replacing the policies of an agent', () => {
       '/policies/0/conditions/0/value',
     ],
     [
-      'a claim that is none',
+      'an unknown claim',
       condition({ field: 'a', op: 'eq', value: '$jwt.role' }),
       '/policies/0/conditions/0/value',
     ],
@@ -130,11 +126,11 @@ describe('replacing the policies of an agent', () => {
   it('is refused with a key named __proto__ in a value', async () => {
     const raw =
       '{"policies":[{"actions":["read"],"conditions":[{"field":"a","op":"eq","value":{"__proto__":1}}]}]}'
-    const [status] = await refusedUnchanged(() => ask(server, 'PUT /v1/agents/a/policies', { raw }))
+    const [status] = await refusedUnchanged(() => checkedCall(server, 'PUT /v1/agents/a/policies', { raw }))
     expect(status).toBe(400)
   })
 
-  it('takes as many policies and conditions as their bounds say, and no more', async () => {
+  it('accepts the maximum number of policies and conditions, and no more', async () => {
     const one = { actions: ['read'], conditions: [] }
     const conditions = Array.from({ length: limits.whereConditionsMax }, () => ({
       field: 'a',
@@ -158,8 +154,8 @@ describe('replacing the policies of an agent', () => {
     expect((await refusedUnchanged(() => put(big))).slice(0, 2)).toEqual([413, 'too_large'])
   })
 
-  // Claims of 4 KB, named 2,600 times: 460 streams of a user ended the process.
-  it('is refused where the claims of a user could make them too large', async () => {
+  // Regression: with claims of 4 KB that were used 2,600 times, 460 streams of a user ended the process.
+  it('is refused if the claims of a user could make the grant too large', async () => {
     const claim = (steps: number) => `$jwt.user_metadata${'.a'.repeat(steps)}`
     const list = (values: string[]) => condition({ field: 'a', op: 'in', value: values })
     const often = Array.from({ length: 3 }, () => list(Array.from({ length: 850 }, () => claim(1)))).flat()
@@ -172,42 +168,46 @@ describe('replacing the policies of an agent', () => {
       expect([status, code]).toEqual([400, 'validation_failed'])
       expect(pointers).toContain(pointer)
     }
-    // A claim counts once, however many policies name it.
+    // A claim counts once, however many policies use it.
     const tenants = Array.from({ length: limits.policiesMax }, () =>
       condition({ field: 'tenant', op: 'eq', value: '$jwt.app_metadata.tenant' }),
     )
     expect((await put(tenants.flat())).status).toBe(200)
   })
 
-  it('needs a key with the scope to administer agents that reaches the agent', async () => {
+  it('requires a key with the scope to administer agents that reaches the agent', async () => {
     const writer = await scopedKey(server, ['records:read', 'records:write', 'ingest'])
     const elsewhere = await scopedKey(server, ['agents:admin'], ['b*'])
     const admin = await scopedKey(server, ['agents:admin'], ['a'])
     for (const key of [writer.key, elsewhere.key, token]) {
       expect((await refusedUnchanged(() => put([ownRows], { key }))).slice(0, 2)).toEqual([403, 'forbidden'])
-      const read = await ask(server, 'GET /v1/agents/a/policies', { key })
+      const read = await checkedCall(server, 'GET /v1/agents/a/policies', { key })
       expect([read.status, read.body.code]).toEqual([403, 'forbidden'])
     }
     expect((await refusedUnchanged(() => put([ownRows], { key: null })))[0]).toBe(401)
     expect((await put([ownRows], { key: admin.key })).status).toBe(200)
   })
 
-  it('answers 404 for an agent that is not there', async () => {
+  it('answers 404 for a missing agent', async () => {
     for (const method of ['PUT', 'GET']) {
       const body = method === 'PUT' ? { body: { policies: [] } } : {}
-      const { status, body: problem } = await ask(server, `${method} /v1/agents/nobody/policies`, body)
+      const { status, body: problem } = await checkedCall(
+        server,
+        `${method} /v1/agents/absent/policies`,
+        body,
+      )
       expect([status, problem.code]).toEqual([404, 'agent_not_found'])
     }
-    expect(await headOf(server, 'nobody')).toBeUndefined()
+    expect(await headOf(server, 'absent')).toBeUndefined()
   })
 
-  it.each(['immutable_core', 'protected', 'governed'])('waits for approvals in zone %s', async (zone) => {
+  it.each(['immutable_core', 'protected', 'governed'])('needs approvals in zone %s', async (zone) => {
     const agent = await newAgent(server, `zone-${zone}`, zone)
     const call = { body: { policies: [ownRows] } }
-    const { status, body } = await ask(server, `PUT /v1/agents/${agent}/policies`, call)
+    const { status, body } = await checkedCall(server, `PUT /v1/agents/${agent}/policies`, call)
     expect([status, body.state]).toEqual([202, 'proposed'])
-    const again = await leavesUnchanged(server, agent, () =>
-      ask(server, `PUT /v1/agents/${agent}/policies`, call),
+    const again = await expectUnchanged(server, agent, () =>
+      checkedCall(server, `PUT /v1/agents/${agent}/policies`, call),
     )
     expect([again.status, again.body.code, again.body.proposal_id]).toEqual([
       409,
@@ -244,5 +244,5 @@ describe('replacing the policies of an agent', () => {
 
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
-  expect(unseenSuccesses(policyRoutes)).toEqual([])
+  expect(untestedSuccesses(policyRoutes)).toEqual([])
 })

@@ -3,7 +3,13 @@ import { proofRoutes } from '../../src/front/routes/proof.js'
 import { verifyCheckpoint } from '../../src/proof/node/compare-checkpoint.js'
 import { checkpointOrigin } from '../../src/strand/checkpoint.js'
 import { TreeHasher } from '../../src/strand/merkle.js'
-import { ask, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/http/answers.js'
+import {
+  checkedCall,
+  expectUnchanged,
+  newAgent,
+  scopedKey,
+  untestedSuccesses,
+} from '../support/http/answers.js'
 import { startServer, type TestServer } from '../support/server/server.js'
 import { verifyConsistency, verifyInclusion } from '../support/proof/tree-proofs.js'
 
@@ -15,20 +21,23 @@ const hashes: string[] = []
 beforeAll(async () => {
   server = await startServer()
   await newAgent(server, 'a')
-  const { body } = await ask(server, 'GET /v1/agents/a/status')
+  const { body } = await checkedCall(server, 'GET /v1/agents/a/status')
   strand = body.strand
   publicKey = body.public_key
   hashes.push(strand)
-  // More than 256 leaves, whose subtree is kept, and a group of which only the last is signed.
+  // More than 256 leaves, whose subtree is cached, and a group of which only the last record is signed.
   for (const query of ['', '?signing=group']) {
     const records = Array.from({ length: 180 }, (_none, n) => ({ data: { n } }))
-    const written = await ask(server, `POST /v1/agents/a/records/batch${query}`, { body: { records } })
+    const written = await checkedCall(server, `POST /v1/agents/a/records/batch${query}`, {
+      body: { records },
+    })
     hashes.push(...written.body.results.map(({ id }: { id: string }) => id))
   }
 })
 afterAll(() => server.stop())
 
-const prove = (hash: string, agent = 'a') => ask(server, `GET /v1/strand/proof?agent=${agent}&hash=${hash}`)
+const prove = (hash: string, agent = 'a') =>
+  checkedCall(server, `GET /v1/strand/proof?agent=${agent}&hash=${hash}`)
 
 function rootOf(leaves: readonly string[]): string {
   const tree = new TreeHasher()
@@ -38,7 +47,7 @@ function rootOf(leaves: readonly string[]): string {
 
 describe('a checkpoint', () => {
   it('is a signed note over the whole strand', async () => {
-    const { text, headers } = await ask(server, 'GET /v1/strand/checkpoint?agent=a')
+    const { text, headers } = await checkedCall(server, 'GET /v1/strand/checkpoint?agent=a')
     expect(headers.get('content-type')).toBe('text/plain; charset=utf-8')
     expect(verifyCheckpoint(text, publicKey)).toEqual({
       origin: checkpointOrigin(strand),
@@ -47,19 +56,21 @@ describe('a checkpoint', () => {
     })
   })
 
-  it('is of the default agent when none is named', async () => {
-    const { text } = await ask(server, 'GET /v1/strand/checkpoint')
-    const { body } = await ask(server, 'GET /v1/agents/default/status')
+  it('uses the default agent if none is named', async () => {
+    const { text } = await checkedCall(server, 'GET /v1/strand/checkpoint')
+    const { body } = await checkedCall(server, 'GET /v1/agents/default/status')
     expect(verifyCheckpoint(text, body.public_key)).toMatchObject({ size: body.record_count + 1 })
   })
 
-  it('holds while many write', async () => {
+  it('is valid while other clients write', async () => {
     const agent = await newAgent(server, 'busy')
-    const { body } = await ask(server, `GET /v1/agents/${agent}/status`)
+    const { body } = await checkedCall(server, `GET /v1/agents/${agent}/status`)
     const writing = Array.from({ length: 100 }, (_none, n) =>
-      ask(server, `POST /v1/agents/${agent}/records`, { body: { data: { n } } }),
+      checkedCall(server, `POST /v1/agents/${agent}/records`, { body: { data: { n } } }),
     )
-    const asking = Array.from({ length: 10 }, () => ask(server, `GET /v1/strand/checkpoint?agent=${agent}`))
+    const asking = Array.from({ length: 10 }, () =>
+      checkedCall(server, `GET /v1/strand/checkpoint?agent=${agent}`),
+    )
     const records = (await Promise.all(writing)).map((answer) => answer.body)
     const leaves = [body.strand, ...records.sort((left, right) => left.seq - right.seq).map(({ id }) => id)]
     for (const { text } of await Promise.all(asking)) {
@@ -70,7 +81,7 @@ describe('a checkpoint', () => {
 })
 
 describe('a proof', () => {
-  it('leads from any record, sealed ones too, to the root of the checkpoint', async () => {
+  it('leads from any record, also a sealed one, to the root of the checkpoint', async () => {
     for (const seq of [0, 1, 2, 127, 128, 180, 181, 255, 256, 300, 359, 360]) {
       const { body } = await prove(hashes[seq] ?? '')
       expect(body).toMatchObject({ agent: 'a', hash: hashes[seq], seq, tree_size: hashes.length })
@@ -89,13 +100,13 @@ describe('a proof', () => {
     }
   })
 
-  it('takes the hash with its prefix', async () => {
+  it('accepts the hash with its prefix', async () => {
     expect((await prove(`sha256:${hashes[5]}`)).body.seq).toBe(5)
   })
 
-  it('answers 400 without a hash, and 404 for a hash of nothing', async () => {
+  it('answers 400 without a hash, and 404 for an unknown hash', async () => {
     for (const query of ['agent=a', 'agent=a&hash=', 'agent=a&hash=x', `agent=.a&hash=${hashes[1]}`]) {
-      const refused = await ask(server, `GET /v1/strand/proof?${query}`)
+      const refused = await checkedCall(server, `GET /v1/strand/proof?${query}`)
       expect([query, refused.status, refused.body.code]).toEqual([query, 400, 'validation_failed'])
     }
     for (const [hash, agent] of [
@@ -109,9 +120,9 @@ describe('a proof', () => {
 })
 
 describe('a consistency proof', () => {
-  const between = (query: string) => ask(server, `GET /v1/strand/consistency?agent=a${query}`)
+  const between = (query: string) => checkedCall(server, `GET /v1/strand/consistency?agent=a${query}`)
 
-  it('leads from any older size to any newer one, and to the checkpoint of that', async () => {
+  it('leads from any older size to any newer one and its checkpoint', async () => {
     for (const [from, to] of [
       [1, 361],
       [2, 300],
@@ -133,16 +144,16 @@ describe('a consistency proof', () => {
     expect((await between('&from=5')).body.to).toBe(hashes.length)
   })
 
-  it('has a checkpoint of a size from before a key rotation too, by the key of now', async () => {
+  it('has a checkpoint signed by the current key, also for a size before a key rotation', async () => {
     const agent = await newAgent(server, 'rotated')
-    await ask(server, `POST /v1/agents/${agent}/records`, { body: { data: {} } })
-    await ask(server, `POST /v1/agents/${agent}/rotate-key`, { body: {} })
-    const { body: status } = await ask(server, `GET /v1/agents/${agent}/status`)
+    await checkedCall(server, `POST /v1/agents/${agent}/records`, { body: { data: {} } })
+    await checkedCall(server, `POST /v1/agents/${agent}/rotate-key`, { body: {} })
+    const { body: status } = await checkedCall(server, `GET /v1/agents/${agent}/status`)
     for (const [to, more] of [
       [2, '&to=2'],
       [3, ''],
     ] as const) {
-      const { body } = await ask(server, `GET /v1/strand/consistency?agent=${agent}&from=1${more}`)
+      const { body } = await checkedCall(server, `GET /v1/strand/consistency?agent=${agent}&from=1${more}`)
       expect(verifyCheckpoint(body.checkpoint, status.public_key)).toMatchObject({
         size: to,
         rootHex: body.to_root,
@@ -150,7 +161,7 @@ describe('a consistency proof', () => {
     }
   })
 
-  it('answers 400 for sizes that are none', async () => {
+  it('answers 400 for invalid sizes', async () => {
     for (const query of ['', '&from=0', '&from=362', '&from=3&to=2', '&from=1&to=362', '&from=a']) {
       const refused = await between(query)
       expect([query, refused.status, refused.body.code]).toEqual([query, 400, 'validation_failed'])
@@ -160,17 +171,17 @@ describe('a consistency proof', () => {
 
 it('checkpoint and proofs answer 401, 403 and 404, and write nothing', async () => {
   const { key } = await scopedKey(server, ['records:write'])
-  await leavesUnchanged(server, 'a', async () => {
+  await expectUnchanged(server, 'a', async () => {
     for (const what of ['checkpoint?', `proof?hash=${hashes[1]}&`, 'consistency?from=1&']) {
-      const nobody = await ask(server, `GET /v1/strand/${what}agent=nobody`)
-      expect([nobody.status, nobody.body.code]).toEqual([404, 'agent_not_found'])
-      expect((await ask(server, `GET /v1/strand/${what}agent=a`, { key })).status).toBe(403)
-      expect((await ask(server, `GET /v1/strand/${what}agent=a`, { key: null })).status).toBe(401)
+      const absent = await checkedCall(server, `GET /v1/strand/${what}agent=absent`)
+      expect([absent.status, absent.body.code]).toEqual([404, 'agent_not_found'])
+      expect((await checkedCall(server, `GET /v1/strand/${what}agent=a`, { key })).status).toBe(403)
+      expect((await checkedCall(server, `GET /v1/strand/${what}agent=a`, { key: null })).status).toBe(401)
     }
   })
 })
 
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
-  expect(unseenSuccesses(proofRoutes('default'))).toEqual([])
+  expect(untestedSuccesses(proofRoutes('default'))).toEqual([])
 })

@@ -7,17 +7,17 @@ import { verifyExport as verifyByClient } from '../../src/client/verify-export.j
 import { subjectOf, signUp } from '../support/auth/users.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import {
-  ask,
+  checkedCall,
   headOf,
-  leavesUnchanged,
+  expectUnchanged,
   newAgent,
   scopedKey,
-  unseenSuccesses,
+  untestedSuccesses,
 } from '../support/http/answers.js'
 import type { TestAnswer, TestServer } from '../support/server/server.js'
 
 let server: TestServer
-/** Two keys that decide about proposals, and one that proposes. */
+/** Two keys that decide on proposals, and one that proposes. */
 let decider: string
 let deciderId: string
 let writer: string
@@ -32,27 +32,27 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 async function write(agent: string, data: object = { n: 1 }): Promise<string> {
-  return (await ask(server, `POST /v1/agents/${agent}/records`, { body: { data } })).body.id
+  return (await checkedCall(server, `POST /v1/agents/${agent}/records`, { body: { data } })).body.id
 }
 
-/** Asks for the deletion of a fresh record, and gives the proposal's id. */
+/** Requests the deletion of a new record, and returns the id of the proposal. */
 async function propose(agent: string, key = writer): Promise<{ id: string; hash: string }> {
   const hash = await write(agent)
-  const { status, body } = await ask(server, `DELETE /v1/agents/${agent}/records/${hash}`, { key })
+  const { status, body } = await checkedCall(server, `DELETE /v1/agents/${agent}/records/${hash}`, { key })
   expect(status).toBe(202)
   return { id: body.proposal_id, hash }
 }
 
-const vote = (id: string, how: string, key?: string) =>
-  ask(server, `POST /v1/proposals/${id}/${how}`, key === undefined ? {} : { key })
+const vote = (id: string, decision: string, key?: string) =>
+  checkedCall(server, `POST /v1/proposals/${id}/${decision}`, key === undefined ? {} : { key })
 const list = (query: string, key?: string) =>
-  ask(server, `GET /v1/proposals${query}`, key === undefined ? {} : { key })
+  checkedCall(server, `GET /v1/proposals${query}`, key === undefined ? {} : { key })
 const isDeleted = async (agent: string, hash: string): Promise<boolean> =>
-  (await ask(server, `GET /v1/agents/${agent}/records/${hash}`)).body.deleted
+  (await checkedCall(server, `GET /v1/agents/${agent}/records/${hash}`)).body.deleted
 const codeOf = ({ status, body }: TestAnswer): [number, string] => [status, body.code]
 
 describe('a proposal', () => {
-  it('is applied by the approval of another, and its strand alone tells who asked, who approved and when', async () => {
+  it('is applied by an approval of another principal, and the strand alone shows who requested and approved it, and when', async () => {
     const agent = await newAgent(server, 'audited', 'protected')
     const { id, hash } = await propose(agent)
     const waiting = (await list(`?agent=${agent}`)).body.proposals
@@ -74,19 +74,19 @@ describe('a proposal', () => {
       votes: [{ principal: deciderId, vote: 'approve' }],
     })
     expect(await isDeleted(agent, hash)).toBe(true)
-    const { text } = await ask(server, `GET /v1/strand/export?agent=${agent}`)
-    const { public_key: publicKey } = (await ask(server, `GET /v1/agents/${agent}/status`)).body
+    const { text } = await checkedCall(server, `GET /v1/strand/export?agent=${agent}`)
+    const { public_key: publicKey } = (await checkedCall(server, `GET /v1/agents/${agent}/status`)).body
     expect(await verifyExport(text.trimEnd().split('\n'), { publicKey })).toMatchObject({
       ok: true,
       records: 6,
     })
-    const told = text
+    const records = text
       .trimEnd()
       .split('\n')
       .slice(1, -1)
       .map((line): { h: string; body: string } => JSON.parse(line))
       .map(({ h, body }) => ({ type: /^type (.*)$/m.exec(h)?.[1], ...JSON.parse(body) }))
-    expect(told.slice(2)).toMatchObject([
+    expect(records.slice(2)).toMatchObject([
       { type: 'sys/proposal', action: 'delete', target: hash, principal: writerId },
       { type: 'sys/vote', vote: 'approve', principal: deciderId, proposal_seq: 2 },
       { type: 'sys/tombstone', target: hash, principal: writerId, proposal_seq: 2 },
@@ -95,20 +95,20 @@ describe('a proposal', () => {
     expect(text).not.toContain(decider)
   })
 
-  it('is rejected by one vote, and not voted on any more', async () => {
+  it('is rejected by one vote, and then closed', async () => {
     const agent = await newAgent(server, 'rejected', 'governed')
     const { id, hash } = await propose(agent)
     expect((await vote(id, 'reject', decider)).body).toMatchObject({ state: 'rejected', reason: null })
-    const late = await leavesUnchanged(server, agent, () => vote(id, 'approve', decider))
+    const late = await expectUnchanged(server, agent, () => vote(id, 'approve', decider))
     expect([...codeOf(late), late.body.state]).toEqual([409, 'proposal_closed', 'rejected'])
     expect(await isDeleted(agent, hash)).toBe(false)
   })
 
-  it('is cancelled by its proposer or an admin key, and by nobody else', async () => {
+  it('is cancelled only by its proposer or an admin key', async () => {
     const agent = await newAgent(server, 'cancelled', 'protected')
     const [first, second] = [await propose(agent), await propose(agent)]
     const { key: other } = await scopedKey(server, ['records:delete', 'proposals:decide'])
-    expect(codeOf(await leavesUnchanged(server, agent, () => vote(first.id, 'cancel', other)))).toEqual([
+    expect(codeOf(await expectUnchanged(server, agent, () => vote(first.id, 'cancel', other)))).toEqual([
       403,
       'forbidden',
     ])
@@ -116,12 +116,14 @@ describe('a proposal', () => {
     expect((await vote(second.id, 'cancel')).body.state).toBe('cancelled')
   })
 
-  it('needs two admin keys that did not propose it where the agent is of zone immutable_core', async () => {
+  it('needs two other admin keys in zone immutable_core', async () => {
     const agent = await newAgent(server, 'ledger', 'immutable_core')
     const admins = [await scopedKey(server, ['admin:*']), await scopedKey(server, ['admin:*'])]
-    const asked = await ask(server, `PUT /v1/agents/${agent}/zone`, { body: { zone: 'protected' } })
-    expect(asked.status).toBe(202)
-    const id = asked.body.proposal_id
+    const proposed = await checkedCall(server, `PUT /v1/agents/${agent}/zone`, {
+      body: { zone: 'protected' },
+    })
+    expect(proposed.status).toBe(202)
+    const id = proposed.body.proposal_id
     const refusals = [await vote(id, 'approve'), await vote(id, 'approve', decider)]
     expect(refusals.map(codeOf)).toEqual([
       [403, 'forbidden'],
@@ -131,28 +133,30 @@ describe('a proposal', () => {
     expect((await vote(id, 'approve', one)).body.state).toBe('proposed')
     expect(codeOf(await vote(id, 'approve', one))).toEqual([409, 'already_voted'])
     expect((await vote(id, 'approve', two)).body.state).toBe('applied')
-    expect((await ask(server, `GET /v1/agents/${agent}/status`)).body.zone).toBe('protected')
+    expect((await checkedCall(server, `GET /v1/agents/${agent}/status`)).body.zone).toBe('protected')
   })
 
-  it('follows the row policies of its user, and that user alone can withdraw it', async () => {
+  it('follows the row policies of its user, and only that user can withdraw it', async () => {
     const agent = await newAgent(server, 'users')
     const conditions = [{ field: 'owner', op: 'eq', value: '$jwt.sub' }]
     const policies = [{ actions: ['read', 'write', 'delete'], conditions }]
-    expect((await ask(server, `PUT /v1/agents/${agent}/policies`, { body: { policies } })).status).toBe(200)
-    expect((await ask(server, `PUT /v1/agents/${agent}/zone`, { body: { zone: 'protected' } })).status).toBe(
-      200,
-    )
+    expect(
+      (await checkedCall(server, `PUT /v1/agents/${agent}/policies`, { body: { policies } })).status,
+    ).toBe(200)
+    expect(
+      (await checkedCall(server, `PUT /v1/agents/${agent}/zone`, { body: { zone: 'protected' } })).status,
+    ).toBe(200)
     const [ann, bob] = [await signUp(server, 'ann@example.org'), await signUp(server, 'bob@example.org')]
     const hash = await write(agent, { owner: subjectOf(ann) })
-    const refused = await leavesUnchanged(server, agent, () =>
-      ask(server, `DELETE /v1/agents/${agent}/records/${hash}`, { key: bob }),
+    const refused = await expectUnchanged(server, agent, () =>
+      checkedCall(server, `DELETE /v1/agents/${agent}/records/${hash}`, { key: bob }),
     )
     expect(refused.status).toBe(404)
-    const erase = ask(server, `POST /v1/agents/${agent}/records/${hash}/erase`, { key: ann })
+    const erase = checkedCall(server, `POST /v1/agents/${agent}/records/${hash}/erase`, { key: ann })
     expect(codeOf(await erase)).toEqual([403, 'forbidden'])
-    const asked = await ask(server, `DELETE /v1/agents/${agent}/records/${hash}`, { key: ann })
-    expect(asked.status).toBe(202)
-    const id = asked.body.proposal_id
+    const proposed = await checkedCall(server, `DELETE /v1/agents/${agent}/records/${hash}`, { key: ann })
+    expect(proposed.status).toBe(202)
+    const id = proposed.body.proposal_id
     const [proposal] = (await list(`?agent=${agent}&state=proposed`)).body.proposals
     expect(proposal.proposer).toBe(`user::${subjectOf(ann)}`)
     expect(codeOf(await vote(id, 'approve', ann))).toEqual([403, 'forbidden'])
@@ -160,80 +164,89 @@ describe('a proposal', () => {
     expect((await vote(id, 'cancel', ann)).body.state).toBe('cancelled')
   })
 
-  it('answers 404 for what is none, and 400 for what cannot be one', async () => {
+  it('answers 404 for a missing proposal, and 400 for an invalid id', async () => {
     const agent = await newAgent(server, 'empty', 'protected')
-    for (const how of ['approve', 'reject', 'cancel']) {
-      expect(codeOf(await vote(`p_7_${agent}`, how))).toEqual([404, 'proposal_not_found'])
-      expect(codeOf(await vote('p_7_nobody', how))).toEqual([404, 'proposal_not_found'])
-      expect(codeOf(await vote(`p_${'9'.repeat(14)}_${agent}`, how))).toEqual([404, 'proposal_not_found'])
-      expect(codeOf(await vote(`p_${'9'.repeat(15)}_${agent}`, how))).toEqual([400, 'validation_failed'])
-      expect(codeOf(await vote('p_07_empty', how))).toEqual([400, 'validation_failed'])
-      expect(codeOf(await vote('p_7_...', how))).toEqual([400, 'validation_failed'])
-      const big = ask(server, `POST /v1/proposals/p_7_${agent}/${how}`, { raw: ' '.repeat(2_000) })
+    for (const decision of ['approve', 'reject', 'cancel']) {
+      expect(codeOf(await vote(`p_7_${agent}`, decision))).toEqual([404, 'proposal_not_found'])
+      expect(codeOf(await vote('p_7_absent', decision))).toEqual([404, 'proposal_not_found'])
+      expect(codeOf(await vote(`p_${'9'.repeat(14)}_${agent}`, decision))).toEqual([
+        404,
+        'proposal_not_found',
+      ])
+      expect(codeOf(await vote(`p_${'9'.repeat(15)}_${agent}`, decision))).toEqual([400, 'validation_failed'])
+      expect(codeOf(await vote('p_07_empty', decision))).toEqual([400, 'validation_failed'])
+      expect(codeOf(await vote('p_7_...', decision))).toEqual([400, 'validation_failed'])
+      const big = checkedCall(server, `POST /v1/proposals/p_7_${agent}/${decision}`, {
+        raw: ' '.repeat(2_000),
+      })
       expect(codeOf(await big)).toEqual([413, 'too_large'])
     }
     expect((await headOf(server, agent))?.seq).toBe(0)
   })
 
-  it('is superseded by the erasure of its record, and supersedes none itself', async () => {
+  it('is superseded by the erasure of its record, and supersedes no other proposal', async () => {
     const agent = await newAgent(server, 'superseded', 'governed')
     const { key: eraser } = await scopedKey(server, ['records:erase'])
     const { id, hash } = await propose(agent)
     const path = `/v1/agents/${agent}/records/${hash}`
-    const asked = await ask(server, `POST ${path}/erase`, { key: eraser })
-    expect(asked.status).toBe(202)
+    const proposed = await checkedCall(server, `POST ${path}/erase`, { key: eraser })
+    expect(proposed.status).toBe(202)
     const { proposals } = (await list(`?agent=${agent}`)).body
     expect(proposals).toMatchObject([
       { proposal_id: id, action: 'delete', state: 'rejected', reason: 'superseded' },
-      { proposal_id: asked.body.proposal_id, action: 'erase', state: 'proposed' },
+      { proposal_id: proposed.body.proposal_id, action: 'erase', state: 'proposed' },
     ])
     for (const [route, key] of [
       [`DELETE ${path}`, writer],
       [`POST ${path}/erase`, eraser],
     ] as const) {
-      const open = await leavesUnchanged(server, agent, () => ask(server, route, { key }))
-      expect([...codeOf(open), open.body.proposal_id]).toEqual([409, 'proposal_open', asked.body.proposal_id])
+      const open = await expectUnchanged(server, agent, () => checkedCall(server, route, { key }))
+      expect([...codeOf(open), open.body.proposal_id]).toEqual([
+        409,
+        'proposal_open',
+        proposed.body.proposal_id,
+      ])
     }
-    expect((await vote(asked.body.proposal_id, 'approve', decider)).body.state).toBe('applied')
+    expect((await vote(proposed.body.proposal_id, 'approve', decider)).body.state).toBe('applied')
     const [restored, waiting] = [await propose(agent), await propose(agent)]
     expect((await vote(restored.id, 'approve', decider)).body.state).toBe('applied')
     const restore = `POST /v1/agents/${agent}/records/${restored.hash}`
-    expect((await ask(server, `${restore}/restore`, { key: writer })).status).toBe(202)
-    expect((await ask(server, `${restore}/erase`, { key: eraser })).status).toBe(202)
+    expect((await checkedCall(server, `${restore}/restore`, { key: writer })).status).toBe(202)
+    expect((await checkedCall(server, `${restore}/erase`, { key: eraser })).status).toBe(202)
     expect((await vote(waiting.id, 'cancel', writer)).body.state).toBe('cancelled')
   })
 
-  it('takes votes of keys with the scope, that reach its agent', async () => {
+  it('accepts votes of keys with the scope that reach its agent', async () => {
     const agent = await newAgent(server, 'scoped', 'protected')
     const { id } = await propose(agent)
     const { key: elsewhere } = await scopedKey(server, ['proposals:decide', 'records:delete'], ['other'])
-    for (const how of ['approve', 'reject']) {
+    for (const decision of ['approve', 'reject']) {
       for (const key of [writer, elsewhere]) {
-        const refused = await leavesUnchanged(server, agent, () => vote(id, how, key))
+        const refused = await expectUnchanged(server, agent, () => vote(id, decision, key))
         expect(codeOf(refused)).toEqual([403, 'forbidden'])
       }
-      const anonymous = ask(server, `POST /v1/proposals/${id}/${how}`, { key: null })
+      const anonymous = checkedCall(server, `POST /v1/proposals/${id}/${decision}`, { key: null })
       expect((await anonymous).status).toBe(401)
     }
     expect(codeOf(await vote(id, 'cancel', decider))).toEqual([403, 'forbidden'])
     expect((await vote(id, 'reject', decider)).status).toBe(200)
   })
 
-  it('counts a vote once under its Idempotency-Key', async () => {
+  it('counts a vote once with its Idempotency-Key', async () => {
     const agent = await newAgent(server, 'keyed', 'protected')
     const { id } = await propose(agent)
     const call = { key: decider, headers: { 'idempotency-key': 'vote-once' } }
-    const first = await ask(server, `POST /v1/proposals/${id}/approve`, call)
-    const second = await ask(server, `POST /v1/proposals/${id}/approve`, call)
+    const first = await checkedCall(server, `POST /v1/proposals/${id}/approve`, call)
+    const second = await checkedCall(server, `POST /v1/proposals/${id}/approve`, call)
     expect(second.text).toBe(first.text)
     expect(second.headers.get('idempotency-replayed')).toBe('true')
-    const other = ask(server, `POST /v1/proposals/${id}/reject`, call)
+    const other = checkedCall(server, `POST /v1/proposals/${id}/reject`, call)
     expect(codeOf(await other)).toEqual([422, 'idempotency_key_reused'])
   })
 })
 
 describe('the list of proposals', () => {
-  it('goes page by page through all shards, by state and by agent', async () => {
+  it('lists all shards page by page, by state and by agent', async () => {
     const ids = new Set<string>()
     for (const name of ['list-a', 'list-b', 'list-c', 'list-d']) {
       const agent = await newAgent(server, name, 'protected')
@@ -261,7 +274,7 @@ describe('the list of proposals', () => {
     expect((await list('?agent=list-b&state=applied')).body).toEqual({ proposals: [], next_cursor: null })
   })
 
-  it('refuses what it cannot answer', async () => {
+  it('refuses invalid parameters', async () => {
     for (const query of [
       '?state=gone',
       '?limit=0',
@@ -276,9 +289,9 @@ describe('the list of proposals', () => {
     ]) {
       expect(codeOf(await list(query))).toEqual([400, 'validation_failed'])
     }
-    expect(codeOf(await list('?agent=nobody'))).toEqual([404, 'agent_not_found'])
+    expect(codeOf(await list('?agent=absent'))).toEqual([404, 'agent_not_found'])
     expect(codeOf(await list('', writer))).toEqual([403, 'forbidden'])
-    expect((await ask(server, 'GET /v1/proposals', { key: null })).status).toBe(401)
+    expect((await checkedCall(server, 'GET /v1/proposals', { key: null })).status).toBe(401)
     const { key } = await scopedKey(server, ['proposals:decide'], ['list-*'])
     expect(codeOf(await list('', key))).toEqual([403, 'forbidden'])
     expect(codeOf(await list('?agent=default', key))).toEqual([403, 'forbidden'])
@@ -286,10 +299,10 @@ describe('the list of proposals', () => {
   })
 })
 
-it('leaves strands that both verifiers accept', async () => {
+it('produces strands that both verifiers accept', async () => {
   for (const agent of ['ledger', 'rejected', 'users']) {
-    const { text } = await ask(server, `GET /v1/strand/export?agent=${agent}`)
-    const { public_key: publicKey } = (await ask(server, `GET /v1/agents/${agent}/status`)).body
+    const { text } = await checkedCall(server, `GET /v1/strand/export?agent=${agent}`)
+    const { public_key: publicKey } = (await checkedCall(server, `GET /v1/agents/${agent}/status`)).body
     expect(await verifyExport(text.trimEnd().split('\n'), { publicKey })).toMatchObject({ ok: true })
     expect(await verifyByClient(text, { publicKey })).toMatchObject({ ok: true })
   }
@@ -297,5 +310,5 @@ it('leaves strands that both verifiers accept', async () => {
 
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
-  expect(unseenSuccesses(proposalRoutes)).toEqual([])
+  expect(untestedSuccesses(proposalRoutes)).toEqual([])
 })

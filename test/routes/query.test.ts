@@ -2,7 +2,13 @@ import { fc } from '../support/fast-check.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { queryRoutes } from '../../src/front/routes/query.js'
 import { formatHlc, parseHlc } from '../../src/strand/hlc.js'
-import { ask, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/http/answers.js'
+import {
+  checkedCall,
+  expectUnchanged,
+  newAgent,
+  scopedKey,
+  untestedSuccesses,
+} from '../support/http/answers.js'
 import { startServer, type TestServer } from '../support/server/server.js'
 
 let server: TestServer
@@ -21,12 +27,12 @@ beforeAll(async () => {
   for (let n = 0; n < 30; n++) {
     const type = n % 3 === 0 ? 'reading/temp' : 'record'
     const data = { n, even: n % 2 === 0, place: { room: `r${n % 5}` }, tags: ['x', n], text: String(n) }
-    written.push((await ask(server, 'POST /v1/agents/a/records', { body: { data, type } })).body)
+    written.push((await checkedCall(server, 'POST /v1/agents/a/records', { body: { data, type } })).body)
   }
 })
 afterAll(() => server.stop())
 
-const query = (body: unknown, agent = 'a') => ask(server, `POST /v1/agents/${agent}/query`, { body })
+const query = (body: unknown, agent = 'a') => checkedCall(server, `POST /v1/agents/${agent}/query`, { body })
 
 async function numbers(body: object, agent = 'a'): Promise<number[]> {
   const answer = await query(body, agent)
@@ -35,17 +41,17 @@ async function numbers(body: object, agent = 'a'): Promise<number[]> {
 }
 
 const upTo = (count: number) => Array.from({ length: count }, (_none, n) => n)
-const last = (count: number) => upTo(30).reverse().slice(0, count)
+const newest = (count: number) => upTo(30).reverse().slice(0, count)
 
 describe('latest', () => {
-  it('gives the last 20, newest first, and as many and in the order that it is asked for', async () => {
-    expect(await numbers({ type: 'latest' })).toEqual(last(20))
-    expect(await numbers({ type: 'latest', limit: 3 })).toEqual(last(3))
-    expect(await numbers({ type: 'latest', limit: 1_000 })).toEqual(last(30))
+  it('returns the last 20, newest first, or the requested number and order', async () => {
+    expect(await numbers({ type: 'latest' })).toEqual(newest(20))
+    expect(await numbers({ type: 'latest', limit: 3 })).toEqual(newest(3))
+    expect(await numbers({ type: 'latest', limit: 1_000 })).toEqual(newest(30))
     expect(await numbers({ type: 'latest', limit: 2, order: 'asc' })).toEqual([0, 1])
   })
 
-  it('leaves out what the server wrote, unless types name it', async () => {
+  it('leaves out records of the server, unless types include them', async () => {
     const types = async (wanted?: string[]) => {
       const { body } = await query({ type: 'latest', limit: 1_000, ...(wanted ? { types: wanted } : {}) })
       return new Set(body.records.map((record: { type: string }) => record.type))
@@ -79,7 +85,7 @@ describe('where', () => {
     expect(await where(['even', 'ne', 1])).toEqual([])
   })
 
-  it('follows dotted paths, takes all conditions together, and matches no missing field', async () => {
+  it('follows dotted paths, combines all conditions, and matches no missing field', async () => {
     expect(await where(['place.room', 'eq', 'r3'], ['n', 'gt', 20])).toEqual([23, 28])
     expect(await where(['place', 'eq', { room: 'r0' }], ['n', 'lt', 6])).toEqual([0, 5])
     expect(await where(['tags.1', 'eq', 4])).toEqual([4])
@@ -98,11 +104,11 @@ describe('where', () => {
     expect((await where()).length).toBe(30)
   })
 
-  it('follows JSON Pointers, and takes no path that is neither', async () => {
+  it('follows JSON Pointers, and refuses other paths', async () => {
     const agent = await newAgent(server, 'pointers')
     const labels = { 'app.kubernetes.io/name': 'web', 'a~b': 1 }
     const data = { n: 1, labels, '': { x: [5] } }
-    await ask(server, `POST /v1/agents/${agent}/records`, { body: { data } })
+    await checkedCall(server, `POST /v1/agents/${agent}/records`, { body: { data } })
     const found = (field: string, value: unknown) =>
       numbers({ type: 'latest', where: [{ field, op: 'eq', value }] }, agent)
     expect(await found('/labels/app.kubernetes.io~1name', 'web')).toEqual([1])
@@ -119,7 +125,7 @@ describe('where', () => {
     }
   })
 
-  it('warns where it compares a number with text, or text with a number, and nowhere else', async () => {
+  it('warns only if it compares a number with text, or text with a number', async () => {
     const warnings = async (conditions: [string, string, unknown][], agent = 'a') => {
       const where = conditions.map(([field, op, value]) => ({ field, op, value }))
       const { status, body } = await query({ type: 'time_range', limit: 1_000, where }, agent)
@@ -146,15 +152,15 @@ describe('where', () => {
     for (const condition of none) expect(await warnings([[...condition]])).toBeUndefined()
     const agent = await newAgent(server, 'gone')
     const path = `POST /v1/agents/${agent}/records`
-    const { id } = (await ask(server, path, { body: { data: { n: '7' } } })).body
+    const { id } = (await checkedCall(server, path, { body: { data: { n: '7' } } })).body
     expect(await warnings([['n', 'eq', 7]], agent)).toHaveLength(1)
-    await ask(server, `DELETE /v1/agents/${agent}/records/${id}`)
+    await checkedCall(server, `DELETE /v1/agents/${agent}/records/${id}`)
     expect(await warnings([['n', 'eq', 7]], agent)).toBeUndefined()
-    await ask(server, path, { body: { data: { n: 7 } } })
+    await checkedCall(server, path, { body: { data: { n: 7 } } })
     expect(await warnings([['n', 'eq', 7]], agent)).toBeUndefined()
   })
 
-  it('has 32 conditions at most', async () => {
+  it('has at most 32 conditions', async () => {
     const condition = { field: 'n', op: 'gte', value: 0 }
     const many = (count: number) => ({
       type: 'latest',
@@ -166,7 +172,7 @@ describe('where', () => {
 })
 
 describe('where with in', () => {
-  it('has 1,000 items at most', async () => {
+  it('has at most 1,000 items', async () => {
     const items = (length: number) => Array.from({ length }, (_, n) => n + 29)
     const where = (length: number) => [
       { field: 'n', op: 'exists', value: true },
@@ -182,7 +188,7 @@ describe('time_range', () => {
   const at = (n: number) => written[n]?.timestamp_hlc ?? ''
   const msAt = (n: number) => parseHlc(at(n))?.ms ?? 0
 
-  it('takes HLCs, milliseconds and ISO 8601, both ends included', async () => {
+  it('accepts HLCs, milliseconds and ISO 8601, with both ends inclusive', async () => {
     const range = { type: 'time_range', limit: 1_000 }
     expect(await numbers({ ...range, from_ts: 0 })).toEqual(upTo(30))
     expect(await numbers({ ...range })).toEqual(upTo(30))
@@ -199,22 +205,23 @@ describe('time_range', () => {
     expect(await numbers({ ...range, from_ts: at(28), order: 'desc' })).toEqual([29, 28])
   })
 
-  it('ends with the last record of the millisecond, counters of ffff included', async () => {
+  it('ends with the last record of the millisecond, including counters of ffff', async () => {
     const { ms = 0 } = parseHlc(at(5)) ?? {}
     const end = formatHlc({ ms, counter: 0xffff })
     const expected = upTo(30).filter((n) => msAt(n) <= ms)
     expect(await numbers({ type: 'time_range', limit: 1_000, to_ts: end })).toEqual(expected)
   })
 
-  it('shows the strand as it was: later tombstones and restores are not counted', async () => {
+  it('shows the strand as it was, without later tombstones and restores', async () => {
     const agent = await newAgent(server, 'past')
-    const record = (n: number) => ask(server, 'POST /v1/agents/past/records', { body: { data: { n } } })
+    const record = (n: number) =>
+      checkedCall(server, 'POST /v1/agents/past/records', { body: { data: { n } } })
     const zero = (await record(0)).body
     const one = (await record(1)).body
-    await ask(server, `DELETE /v1/agents/past/records/${zero.id}`)
+    await checkedCall(server, `DELETE /v1/agents/past/records/${zero.id}`)
     const two = (await record(2)).body
-    await ask(server, `POST /v1/agents/past/records/${zero.id}/restore`)
-    await ask(server, `DELETE /v1/agents/past/records/${one.id}`)
+    await checkedCall(server, `POST /v1/agents/past/records/${zero.id}/restore`)
+    await checkedCall(server, `DELETE /v1/agents/past/records/${one.id}`)
     const asOf = (to_ts: unknown) => numbers({ type: 'time_range', from_ts: 0, to_ts }, agent)
     expect(await asOf(zero.timestamp_hlc)).toEqual([0])
     expect(await asOf(one.timestamp_hlc)).toEqual([0, 1])
@@ -223,7 +230,7 @@ describe('time_range', () => {
     expect(await numbers({ type: 'latest' }, agent)).toEqual([2, 0])
   })
 
-  it('answers 400 for what is no moment', async () => {
+  it('answers 400 for an invalid time', async () => {
     for (const moment of [
       '',
       'yesterday',
@@ -254,51 +261,49 @@ describe('hash and chain_head', () => {
     const id = written[3]?.id
     for (const hash of [id, `sha256:${id}`]) expect(await numbers({ type: 'hash', hash })).toEqual([3])
     expect(await numbers({ type: 'hash', hash: '0'.repeat(64) })).toEqual([])
-    const gone = (await ask(server, 'POST /v1/agents/a/records', { body: { data: { n: 99 } } })).body.id
-    await ask(server, `DELETE /v1/agents/a/records/${gone}`)
+    const gone = (await checkedCall(server, 'POST /v1/agents/a/records', { body: { data: { n: 99 } } })).body
+      .id
+    await checkedCall(server, `DELETE /v1/agents/a/records/${gone}`)
     expect(await numbers({ type: 'hash', hash: gone })).toEqual([])
     expect((await query({ type: 'hash', hash: 'x' })).status).toBe(400)
-    expect((await query({ type: 'hash', hash: '0'.repeat(64) }, 'nobody')).status).toBe(404)
+    expect((await query({ type: 'hash', hash: '0'.repeat(64) }, 'absent')).status).toBe(404)
   })
 
   it('answers the head', async () => {
     const { status, body } = await query({ type: 'chain_head' })
-    expect([status, body]).toEqual([200, (await ask(server, 'GET /v1/agents/a/head')).body])
+    expect([status, body]).toEqual([200, (await checkedCall(server, 'GET /v1/agents/a/head')).body])
   })
 })
 
 describe('a cursor', () => {
-  it.each(['asc', 'desc'])(
-    'goes through everything once, whatever is written meanwhile: %s',
-    async (order) => {
-      const agent = await newAgent(server, `paged-${order}`)
-      const path = `POST /v1/agents/${agent}/records`
-      for (let n = 0; n < 20; n++) await ask(server, path, { body: { data: { n } } })
-      const seen: number[] = []
-      let cursor: string | undefined
-      for (let page = 0; page < 10; page++) {
-        const { body } = await query(
-          { type: 'latest', limit: 3, order, ...(cursor ? { cursor } : {}) },
-          agent,
-        )
-        seen.push(...body.records.map((record: { payload: { n: number } }) => record.payload.n))
-        await ask(server, path, { body: { data: { n: 100 + page } } })
-        // Deleted after the first page: the pages go on showing the strand as it was then.
-        if (page === 0) {
-          const ends = await query({ type: 'latest', limit: 1_000, order: 'asc' }, agent)
-          for (const place of [1, 18]) {
-            await ask(server, `DELETE /v1/agents/${agent}/records/${ends.body.records[place].record_id}`)
-          }
+  it.each(['asc', 'desc'])('lists every record once while others are written: %s', async (order) => {
+    const agent = await newAgent(server, `paged-${order}`)
+    const path = `POST /v1/agents/${agent}/records`
+    for (let n = 0; n < 20; n++) await checkedCall(server, path, { body: { data: { n } } })
+    const seen: number[] = []
+    let cursor: string | undefined
+    for (let page = 0; page < 10; page++) {
+      const { body } = await query({ type: 'latest', limit: 3, order, ...(cursor ? { cursor } : {}) }, agent)
+      seen.push(...body.records.map((record: { payload: { n: number } }) => record.payload.n))
+      await checkedCall(server, path, { body: { data: { n: 100 + page } } })
+      // Deleted after the first page: later pages still show the strand as it was.
+      if (page === 0) {
+        const ends = await query({ type: 'latest', limit: 1_000, order: 'asc' }, agent)
+        for (const place of [1, 18]) {
+          await checkedCall(
+            server,
+            `DELETE /v1/agents/${agent}/records/${ends.body.records[place].record_id}`,
+          )
         }
-        cursor = body.next_cursor ?? undefined
-        if (cursor === undefined) break
       }
-      expect(cursor).toBeUndefined()
-      expect(seen).toEqual(order === 'asc' ? upTo(20) : upTo(20).reverse())
-    },
-  )
+      cursor = body.next_cursor ?? undefined
+      if (cursor === undefined) break
+    }
+    expect(cursor).toBeUndefined()
+    expect(seen).toEqual(order === 'asc' ? upTo(20) : upTo(20).reverse())
+  })
 
-  it('leads through a sparse match without an end', async () => {
+  it('leads through sparse matches to the end', async () => {
     const seen: number[] = []
     let cursor: string | undefined
     do {
@@ -310,7 +315,7 @@ describe('a cursor', () => {
     expect(seen).toEqual([25, 20, 15, 10, 5, 0])
   })
 
-  it('is 400 or a page, and never more, when the server did not issue it', async () => {
+  it('results in 400 or a page if the server did not issue it', async () => {
     const { body } = await query({ type: 'latest', limit: 2 })
     const cursors = fc.oneof(
       fc.string({ maxLength: 512 }),
@@ -330,7 +335,7 @@ describe('a cursor', () => {
     for (const cursor of ['', 'x', 'bm9uZQ', 'WzFd', 'WyIxIiwyXQ', 'Wy0xLDJd', 'x'.repeat(513)]) {
       expect([cursor, (await query({ type: 'latest', cursor })).status]).toEqual([cursor, 400])
     }
-    expect((await ask(server, 'GET /readyz')).status).toBe(200)
+    expect((await checkedCall(server, 'GET /readyz')).status).toBe(200)
   })
 })
 
@@ -361,20 +366,20 @@ describe('a query', () => {
     const route = 'POST /v1/agents/a/query'
     const body = { type: 'latest' }
     const { key } = await scopedKey(server, ['records:write', 'ingest'])
-    await leavesUnchanged(server, 'a', async () => {
+    await expectUnchanged(server, 'a', async () => {
       for (const raw of ['', '{', '{"type":"latest","type":"latest"}', '{"type":"latest","__proto__":1}']) {
-        expect((await ask(server, route, { raw })).status).toBe(400)
+        expect((await checkedCall(server, route, { raw })).status).toBe(400)
       }
-      expect((await ask(server, route, { body, key: null })).status).toBe(401)
-      expect((await ask(server, route, { body, key })).status).toBe(403)
-      const nobody = await query(body, 'nobody')
-      expect([nobody.status, nobody.body.code]).toEqual([404, 'agent_not_found'])
-      expect((await ask(server, route, { raw: ' '.repeat(65_537) })).status).toBe(413)
+      expect((await checkedCall(server, route, { body, key: null })).status).toBe(401)
+      expect((await checkedCall(server, route, { body, key })).status).toBe(403)
+      const absent = await query(body, 'absent')
+      expect([absent.status, absent.body.code]).toEqual([404, 'agent_not_found'])
+      expect((await checkedCall(server, route, { raw: ' '.repeat(65_537) })).status).toBe(413)
     })
   })
 })
 
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
-  expect(unseenSuccesses(queryRoutes)).toEqual([])
+  expect(untestedSuccesses(queryRoutes)).toEqual([])
 })

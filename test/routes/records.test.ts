@@ -4,12 +4,12 @@ import { limits } from '../../src/base/limits/limits.js'
 import { recordRoutes } from '../../src/front/routes/records.js'
 import { canonicalJson } from '../../src/strand/json.js'
 import {
-  ask,
+  checkedCall,
   headOf,
-  leavesUnchanged,
+  expectUnchanged,
   newAgent,
   scopedKey,
-  unseenSuccesses,
+  untestedSuccesses,
 } from '../support/http/answers.js'
 import { startServer, type TestCall, type TestServer } from '../support/server/server.js'
 
@@ -26,7 +26,7 @@ const batch = 'POST /v1/agents/a/records/batch'
 
 /** A refused write on agent `a`, which must leave no trace. */
 async function refused(route: string, options: TestCall): Promise<[number, string]> {
-  const { status, body } = await leavesUnchanged(server, 'a', () => ask(server, route, options))
+  const { status, body } = await expectUnchanged(server, 'a', () => checkedCall(server, route, options))
   return [status, body.code]
 }
 
@@ -37,10 +37,10 @@ const nested = (depth: number) => `{"a":${'['.repeat(depth - 1)}${']'.repeat(dep
 const sized = (bytes: number) => ({ text: 'x'.repeat(bytes - '{"text":""}'.length) })
 
 describe('appending a record', () => {
-  it('chains it onto the head, and shows it under its hash', async () => {
+  it('chains it to the head, and returns it by its hash', async () => {
     const before = await headOf(server, 'a')
     const data = { z: 1, a: [true, null, 'é', { b: -0.5e-7 }] }
-    const written = await ask(server, append, { body: { data, type: 'reading/v1' } })
+    const written = await checkedCall(server, append, { body: { data, type: 'reading/v1' } })
     expect(written.status).toBe(201)
     const { record_id: id, hash, parent_hash: parent, seq } = written.body
     expect(parent).toBe(before?.chain_head)
@@ -48,45 +48,49 @@ describe('appending a record', () => {
     expect(hash).toBe(`sha256:${id}`)
     expect([written.body.id, written.body.content_hash]).toEqual([id, id])
     for (const name of [id, `sha256:${id}`, `sha256%3A${id}`]) {
-      const { body } = await ask(server, `GET /v1/agents/a/records/${name}`)
+      const { body } = await checkedCall(server, `GET /v1/agents/a/records/${name}`)
       expect(body).toMatchObject({ record_id: id, type: 'reading/v1', payload: data, deleted: false, seq })
     }
     expect((await headOf(server, 'a'))?.chain_head).toBe(id)
   })
 
-  it('keeps the canonical form and names the type record by itself', async () => {
+  it('stores the canonical form, with the default type record', async () => {
     const raw = '{"data": {"b": 1.0, "a": 1e3, "10": 0.1, "9": -0, "\\u0061b": 1e-400}}'
-    const { body } = await ask(server, append, { raw })
-    const { text } = await ask(server, `GET /v1/agents/a/records/${body.id}`)
+    const { body } = await checkedCall(server, append, { raw })
+    const { text } = await checkedCall(server, `GET /v1/agents/a/records/${body.id}`)
     expect(text).toContain('"payload":{"10":0.1,"9":0,"a":1000,"ab":0,"b":1}')
     expect(text).toContain('"type":"record"')
   })
 
-  it('makes a collection at its first write, in zone governed, and no agent', async () => {
-    const first = await ask(server, 'POST /v1/collections/fresh/records', { body: { data: { n: 1 } } })
+  it('creates a collection at its first write, in zone governed, but no agent', async () => {
+    const first = await checkedCall(server, 'POST /v1/collections/fresh/records', {
+      body: { data: { n: 1 } },
+    })
     expect([first.status, first.body.seq]).toEqual([201, 1])
-    expect((await ask(server, 'GET /v1/agents/fresh/status')).body.zone).toBe('governed')
-    const missing = await ask(server, 'POST /v1/agents/never/records', { body: { data: {} } })
+    expect((await checkedCall(server, 'GET /v1/agents/fresh/status')).body.zone).toBe('governed')
+    const missing = await checkedCall(server, 'POST /v1/agents/never/records', { body: { data: {} } })
     expect([missing.status, missing.body.code]).toEqual([404, 'agent_not_found'])
     expect(await headOf(server, 'never')).toBeUndefined()
-    const bad = await ask(server, 'POST /v1/collections/never/records', { body: { data: 1 } })
+    const bad = await checkedCall(server, 'POST /v1/collections/never/records', { body: { data: 1 } })
     expect(bad.status).toBe(400)
     expect(await headOf(server, 'never')).toBeUndefined()
   })
 
-  it('takes collection names that agents could have, and none of an organism', async () => {
+  it('accepts collection names that are valid agent names, but none of an organism', async () => {
     for (const name of ['a::b', '.x', 'x y', 'x'.repeat(129), 'a/b', '']) {
       const path = encodeURIComponent(name)
-      const { status } = await ask(server, `POST /v1/collections/${path}/records`, { body: { data: {} } })
+      const { status } = await checkedCall(server, `POST /v1/collections/${path}/records`, {
+        body: { data: {} },
+      })
       expect([name, status]).toEqual([name, name === '' ? 404 : 400])
     }
-    const organism = await ask(server, 'POST /v1/agents/a::b/records', { body: { data: {} } })
+    const organism = await checkedCall(server, 'POST /v1/agents/a::b/records', { body: { data: {} } })
     expect([organism.status, organism.body.code]).toEqual([404, 'agent_not_found'])
   })
 
   it.each([
     ['nothing', ''],
-    ['no object', '[]'],
+    ['a list', '[]'],
     ['no data', '{}'],
     ['data that is a list', '{"data":[]}'],
     ['data that is null', '{"data":null}'],
@@ -133,19 +137,19 @@ describe('appending a record', () => {
     ['POST /v1/ingest/default', '{\n"a": }', 'line 2, column 6'],
     ['POST /v1/agents/default/query', '{"type": latest}', 'line 1, column 10'],
     ['POST /v1/agents', '{"name": "a"', 'line 1, column 13'],
-  ])('%s says where the body %j is no JSON', async (route, raw, place) => {
-    const { status, body } = await ask(server, route, { raw })
+  ])('%s reports where the body %j is invalid JSON', async (route, raw, position) => {
+    const { status, body } = await checkedCall(server, route, { raw })
     expect([status, body.code]).toEqual([400, 'validation_failed'])
-    expect(body.detail).toContain(`at ${place} there should be `)
+    expect(body.detail).toContain(`at ${position} there should be `)
   })
 
-  it('names every fault of a record at once: unknown members, a missing one and a wrong one', async () => {
+  it('reports every error of a record: unknown members, a missing one and a wrong one', async () => {
     const one = { x: 1, 'y/z': 2, type: 'A B' }
-    const single = await ask(server, append, { body: one })
+    const single = await checkedCall(server, append, { body: one })
     const pointers = (faults: { pointer: string }[]) => faults.map(({ pointer }) => pointer)
     expect(pointers(single.body.errors)).toEqual(['/x', '/y~1z', '/type', '/data'])
     expect(single.body.errors[3].detail).toBe('Missing member "data"')
-    const batch = await ask(server, 'POST /v1/agents/default/records/batch', {
+    const batch = await checkedCall(server, 'POST /v1/agents/default/records/batch', {
       body: { records: [{ data: {} }, one, {}] },
     })
     expect(pointers(batch.body.errors)).toEqual([
@@ -154,10 +158,10 @@ describe('appending a record', () => {
     ])
   })
 
-  it('bounds the list of faults and the names in it, whatever was sent', async () => {
+  it('limits the list of errors and the length of names in it', async () => {
     const members = Array.from({ length: 50 }, (_none, at) => [`${'n'.repeat(1_000)}${at}`, 1])
     for (const route of [append, 'POST /v1/agents']) {
-      const { status, text, body } = await ask(server, route, { body: Object.fromEntries(members) })
+      const { status, text, body } = await checkedCall(server, route, { body: Object.fromEntries(members) })
       expect([status, body.code]).toEqual([400, 'validation_failed'])
       expect(body.errors.length).toBeLessThanOrEqual(limits.faultsMax + 1)
       expect(text.length).toBeLessThan(8_192)
@@ -171,7 +175,7 @@ describe('appending a record', () => {
     }
   })
 
-  it('takes what is just within: 64 levels, ±(2^53-1), surrogate pairs, NUL in a text, big doubles', async () => {
+  it('accepts values at the limits: 64 levels, ±(2^53-1), surrogate pairs, NUL in a text, large doubles', async () => {
     const bodies = [
       nested(64),
       '{"a":[9007199254740991,-9007199254740991,9007199254740993.0,1e308,5e-324]}',
@@ -179,55 +183,60 @@ describe('appending a record', () => {
       '{}',
     ]
     for (const data of bodies) {
-      const { status, body } = await ask(server, append, { raw: `{"data":${data}}` })
+      const { status, body } = await checkedCall(server, append, { raw: `{"data":${data}}` })
       expect([data.slice(0, 40), status]).toEqual([data.slice(0, 40), 201])
-      const { text } = await ask(server, `GET /v1/agents/a/records/${body.id}`)
+      const { text } = await checkedCall(server, `GET /v1/agents/a/records/${body.id}`)
       expect(text).toContain(`"payload":${canonicalJson(JSON.parse(data))},`)
     }
   })
 
-  it('answers 400 for the types of the server, and takes those that only look like them', async () => {
+  it('answers 400 for types of the server, and accepts similar ones', async () => {
     for (const type of ['sys/genesis', 'sys/', 'auth/login', 'edge/add']) {
       expect(await refused(append, { body: { data: {}, type } })).toEqual([400, 'reserved_type'])
     }
     for (const type of ['sys', 'system/x', 'authx/y', 't'.repeat(64), 'a.b_c-d/e']) {
-      expect((await ask(server, append, { body: { data: {}, type } })).status).toBe(201)
+      expect((await checkedCall(server, append, { body: { data: {}, type } })).status).toBe(201)
     }
   })
 
-  it('takes 262,144 bytes of canonical body and not one more', async () => {
-    expect((await ask(server, append, { body: { data: sized(262_144) } })).status).toBe(201)
+  it('accepts 262,144 bytes of canonical body, and no more', async () => {
+    expect((await checkedCall(server, append, { body: { data: sized(262_144) } })).status).toBe(201)
     expect(await refused(append, { body: { data: sized(262_145) } })).toEqual([413, 'too_large'])
     const spaced = `${' '.repeat(500_000)}{"data":${JSON.stringify(sized(262_144))}}`
-    expect((await ask(server, append, { raw: spaced })).status).toBe(201)
+    expect((await checkedCall(server, append, { raw: spaced })).status).toBe(201)
   })
 
-  it('answers 413 for a body that is longer than any record can be', async () => {
+  it('answers 413 for a body that is longer than any record', async () => {
     expect(await refused(append, { raw: ' '.repeat(3_000_000) })).toEqual([413, 'too_large'])
   })
 
   it('answers 415 for a compressed body', async () => {
     const headers = { 'content-encoding': 'gzip' }
     expect(await refused(append, { raw: '{"data":{}}', headers })).toEqual([415, 'unsupported_media_type'])
-    const other = await ask(server, 'POST /v1/agents', { raw: '{"name":"coded","zone":"free"}', headers })
+    const other = await checkedCall(server, 'POST /v1/agents', {
+      raw: '{"name":"coded","zone":"free"}',
+      headers,
+    })
     expect([other.status, other.headers.get('accept-encoding')]).toEqual([415, 'identity'])
     expect(await headOf(server, 'coded')).toBeUndefined()
   })
 
-  it('needs a key with the scope', async () => {
+  it('requires a key with the scope', async () => {
     const { key } = await scopedKey(server, ['records:read', 'ingest'])
     expect(await refused(append, { body: { data: {} }, key })).toEqual([403, 'forbidden'])
     expect(await refused(append, { body: { data: {} }, key: null })).toEqual([401, 'unauthorized'])
     expect(await refused(batch, { body: { records: [{ data: {} }] }, key })).toEqual([403, 'forbidden'])
   })
 
-  it('puts racing writes one behind the other', async () => {
+  it('orders concurrent writes', async () => {
     const before = (await headOf(server, 'a'))?.seq ?? 0
-    const racing = Array.from({ length: 64 }, (_none, n) => ask(server, append, { body: { data: { n } } }))
+    const racing = Array.from({ length: 64 }, (_none, n) =>
+      checkedCall(server, append, { body: { data: { n } } }),
+    )
     const written = (await Promise.all(racing)).map(({ body }) => body).sort((x, y) => x.seq - y.seq)
-    expect(written.map(({ seq }) => seq)).toEqual(written.map((_one, place) => before + 1 + place))
-    for (const [place, { parent_hash: parent }] of written.entries()) {
-      if (place > 0) expect(parent).toBe(written[place - 1].content_hash)
+    expect(written.map(({ seq }) => seq)).toEqual(written.map((_one, position) => before + 1 + position))
+    for (const [position, { parent_hash: parent }] of written.entries()) {
+      if (position > 0) expect(parent).toBe(written[position - 1].content_hash)
     }
     const clocks = written.map(({ timestamp_hlc: hlc }) => hlc)
     expect(new Set(clocks).size).toBe(64)
@@ -236,35 +245,35 @@ describe('appending a record', () => {
 })
 
 describe('If-Match', () => {
-  it('lets a write through at the head that it names, and answers 412 with the head in force', async () => {
+  it('accepts a write at the named head, and answers 412 with the current head otherwise', async () => {
     const head = (await headOf(server, 'a'))?.chain_head ?? ''
     const body = { data: { n: 1 } }
     const headers = { 'if-match': `"${head}"` }
-    const written = await ask(server, append, { body, headers })
+    const written = await checkedCall(server, append, { body, headers })
     expect(written.status).toBe(201)
-    const late = await leavesUnchanged(server, 'a', () => ask(server, append, { body, headers }))
+    const late = await expectUnchanged(server, 'a', () => checkedCall(server, append, { body, headers }))
     expect([late.status, late.body.code]).toEqual([412, 'head_mismatch'])
     expect(late.body.chain_head).toBe(written.body.content_hash)
     const prefixed = { 'if-match': `"${written.body.hash}"` }
-    expect((await ask(server, append, { body, headers: prefixed })).status).toBe(201)
+    expect((await checkedCall(server, append, { body, headers: prefixed })).status).toBe(201)
   })
 
-  it('lets one of many racing writers win', async () => {
+  it('lets one of many concurrent writers succeed', async () => {
     const headers = { 'if-match': `"${(await headOf(server, 'a'))?.chain_head}"` }
     const racing = Array.from({ length: 16 }, (_none, n) =>
-      ask(server, append, { body: { data: { n } }, headers }),
+      checkedCall(server, append, { body: { data: { n } }, headers }),
     )
     const statuses = (await Promise.all(racing)).map(({ status }) => status).sort()
     expect(statuses).toEqual([201, ...Array.from({ length: 15 }, () => 412)])
   })
 
-  it('guards a batch, and a collection that is not there', async () => {
+  it('applies to a batch, and to a missing collection', async () => {
     const stale = { 'if-match': `"${'0'.repeat(64)}"` }
     expect(await refused(batch, { body: { records: [{ data: {} }] }, headers: stale })).toEqual([
       412,
       'head_mismatch',
     ])
-    const missing = await ask(server, 'POST /v1/collections/unborn/records', {
+    const missing = await checkedCall(server, 'POST /v1/collections/unborn/records', {
       body: { data: {} },
       headers: stale,
     })
@@ -272,10 +281,10 @@ describe('If-Match', () => {
     expect(await headOf(server, 'unborn')).toBeUndefined()
   })
 
-  it('takes lists and *, and compares strongly: a weak tag, or one that is no hash, matches nothing', async () => {
+  it('accepts lists and *, and compares strongly: a weak tag or an invalid hash matches nothing', async () => {
     const head = async () => `"${(await headOf(server, 'a'))?.chain_head}"`
     const write = async (value: string) =>
-      (await ask(server, append, { body: { data: {} }, headers: { 'if-match': value } })).status
+      (await checkedCall(server, append, { body: { data: {} }, headers: { 'if-match': value } })).status
     const other = `"${'0'.repeat(64)}"`
     for (const value of [`${other}, ${await head()}`, '*']) expect(await write(value)).toBe(201)
     expect(await write(`W/"x" ,, ${await head()},"a,b"`)).toBe(201)
@@ -284,10 +293,10 @@ describe('If-Match', () => {
       expect(await refused(append, stale), value).toEqual([412, 'head_mismatch'])
     }
     const unborn = { body: { data: {} }, headers: { 'if-match': '*' } }
-    expect((await ask(server, 'POST /v1/collections/unborn/records', unborn)).status).toBe(412)
+    expect((await checkedCall(server, 'POST /v1/collections/unborn/records', unborn)).status).toBe(412)
   })
 
-  it('answers 400 for what is no head in quotes', async () => {
+  it('answers 400 for a head without quotes', async () => {
     for (const value of ['x', '0'.repeat(64), `"${'0'.repeat(64)}`, '"a" "b"', '"a b"', 'w/"a"', '"a",*']) {
       const headers = { 'if-match': value }
       expect(await refused(append, { body: { data: {} }, headers }), value).toEqual([
@@ -299,12 +308,12 @@ describe('If-Match', () => {
 })
 
 describe('Idempotency-Key', () => {
-  it('belongs to one agent: the same key and body for another agent is another write', async () => {
+  it('is scoped to an agent: the same key and body for another agent is another write', async () => {
     const headers = { 'idempotency-key': 'one-key-two-agents' }
     const first = await newAgent(server, 'first-of-two')
     const second = await newAgent(server, 'second-of-two')
     for (const agent of [first, second]) {
-      const written = await ask(server, `POST /v1/agents/${agent}/records`, {
+      const written = await checkedCall(server, `POST /v1/agents/${agent}/records`, {
         body: { data: { n: 1 } },
         headers,
       })
@@ -315,12 +324,12 @@ describe('Idempotency-Key', () => {
   })
 
   const once = (key: string, data: unknown) =>
-    ask(server, append, { body: { data }, headers: { 'idempotency-key': key } })
+    checkedCall(server, append, { body: { data }, headers: { 'idempotency-key': key } })
 
-  it('answers the first answer again, and writes once', async () => {
+  it('repeats the first answer, and writes once', async () => {
     const first = await once('k1', { n: 1 })
     expect(first.headers.get('idempotency-replayed')).toBeNull()
-    const again = await leavesUnchanged(server, 'a', () => once('k1', { n: 1 }))
+    const again = await expectUnchanged(server, 'a', () => once('k1', { n: 1 }))
     expect([again.status, again.text]).toEqual([201, first.text])
     expect(again.headers.get('idempotency-replayed')).toBe('true')
   })
@@ -338,10 +347,10 @@ describe('Idempotency-Key', () => {
     }
   })
 
-  // A client that was restarted, or another one, writes the same JSON in another order.
-  it('knows the same JSON whatever its white space and the order of its members', async () => {
+  // Another client, or the same one after a restart, may write the same JSON in another order.
+  it('recognizes the same JSON with other white space or order of members', async () => {
     const sent = (route: string, key: string, raw: string) =>
-      ask(server, route, { raw, headers: { 'idempotency-key': key } })
+      checkedCall(server, route, { raw, headers: { 'idempotency-key': key } })
     const pairs: [route: string, one: string, other: string, third: string][] = [
       [
         append,
@@ -366,15 +375,15 @@ describe('Idempotency-Key', () => {
     for (const [n, [route, one, other, third]] of pairs.entries()) {
       const first = await sent(route, `json-${n}`, one)
       expect([route, first.status]).toEqual([route, 201])
-      const again = await leavesUnchanged(server, 'a', () => sent(route, `json-${n}`, other))
+      const again = await expectUnchanged(server, 'a', () => sent(route, `json-${n}`, other))
       expect([again.status, again.text], route).toEqual([201, first.text])
       expect(again.headers.get('idempotency-replayed')).toBe('true')
-      const refusal = await leavesUnchanged(server, 'a', () => sent(route, `json-${n}`, third))
+      const refusal = await expectUnchanged(server, 'a', () => sent(route, `json-${n}`, third))
       expect([refusal.status, refusal.body.code], route).toEqual([422, 'idempotency_key_reused'])
     }
   })
 
-  it('writes once for many at the same time', async () => {
+  it('writes once for concurrent requests', async () => {
     const before = (await headOf(server, 'a'))?.seq ?? 0
     const answers = await Promise.all(Array.from({ length: 20 }, () => once('k3', { n: 1 })))
     expect(new Set(answers.map(({ text }) => text)).size).toBe(1)
@@ -382,29 +391,29 @@ describe('Idempotency-Key', () => {
     expect((await headOf(server, 'a'))?.seq).toBe(before + 1)
   })
 
-  it('writes a batch once, whoever else writes', async () => {
+  it('writes a batch once, while other clients write', async () => {
     const before = (await headOf(server, 'a'))?.seq ?? 0
     const body = { records: [{ data: { n: 1 } }, { data: { n: 2 } }] }
     const headers = { 'idempotency-key': 'k4' }
     const [answers] = await Promise.all([
-      Promise.all(Array.from({ length: 8 }, () => ask(server, batch, { body, headers }))),
+      Promise.all(Array.from({ length: 8 }, () => checkedCall(server, batch, { body, headers }))),
       Promise.all(Array.from({ length: 8 }, (_none, n) => once(`k4-${n}`, { n }))),
     ])
     expect(new Set(answers.map(({ text }) => text)).size).toBe(1)
     expect((await headOf(server, 'a'))?.seq).toBe(before + 10)
   })
 
-  it('belongs to the caller, and is not used up by a refusal', async () => {
+  it('is scoped to the caller, and is not used up by a refusal', async () => {
     const { key } = await scopedKey(server, ['records:write'])
     const headers = { 'idempotency-key': 'k5' }
-    expect((await ask(server, append, { body: { data: 1 }, headers })).status).toBe(400)
-    const mine = await ask(server, append, { body: { data: { n: 1 } }, headers })
-    const theirs = await ask(server, append, { body: { data: { n: 1 } }, headers, key })
+    expect((await checkedCall(server, append, { body: { data: 1 }, headers })).status).toBe(400)
+    const mine = await checkedCall(server, append, { body: { data: { n: 1 } }, headers })
+    const theirs = await checkedCall(server, append, { body: { data: { n: 1 } }, headers, key })
     expect(mine.status).toBe(201)
     expect(theirs.body.id).not.toBe(mine.body.id)
   })
 
-  it('has 255 characters at most', async () => {
+  it('has at most 255 characters', async () => {
     expect((await once('x'.repeat(255), {})).status).toBe(201)
     const headers = { 'idempotency-key': 'x'.repeat(256) }
     expect(await refused(append, { body: { data: {} }, headers })).toEqual([400, 'validation_failed'])
@@ -416,76 +425,82 @@ describe('a batch', () => {
 
   it('answers in order, each record chained to the one before', async () => {
     const records = [{ data: { n: 1 } }, { data: { n: 2 }, type: 'other' }, { data: { n: 3 } }]
-    const { status, body } = await ask(server, batch, { body: { records } })
+    const { status, body } = await checkedCall(server, batch, { body: { records } })
     expect(status).toBe(201)
     const [one, two, three] = body.results
     expect([two.parent_hash, three.parent_hash]).toEqual([one.content_hash, two.content_hash])
-    const shown = await ask(server, `GET /v1/agents/a/records/${two.id}`)
+    const shown = await checkedCall(server, `GET /v1/agents/a/records/${two.id}`)
     expect(shown.body).toMatchObject({ type: 'other', payload: { n: 2 } })
-    const emerged = await ask(server, 'POST /v1/collections/batched/records/batch', { body: { records } })
+    const emerged = await checkedCall(server, 'POST /v1/collections/batched/records/batch', {
+      body: { records },
+    })
     expect(emerged.body.results.map(({ seq }: { seq: number }) => seq)).toEqual([1, 2, 3])
   })
 
-  it('is all or none, and names every fault', async () => {
+  it('is written all or none, and reports every error', async () => {
     const records = [{ data: {} }, { data: 1 }, { data: {}, type: 'sys/x' }, { data: {} }]
-    const answer = await leavesUnchanged(server, 'a', () => ask(server, batch, { body: { records } }))
+    const answer = await expectUnchanged(server, 'a', () => checkedCall(server, batch, { body: { records } }))
     expect(answer.status).toBe(400)
     const pointers = answer.body.errors.map((fault: { pointer: string }) => fault.pointer)
     expect(pointers).toEqual(['/records/1/data', '/records/2/type'])
-    const emerging = await ask(server, 'POST /v1/collections/none/records/batch', { body: { records } })
+    const emerging = await checkedCall(server, 'POST /v1/collections/none/records/batch', {
+      body: { records },
+    })
     expect(emerging.status).toBe(400)
     expect(await headOf(server, 'none')).toBeUndefined()
   })
 
-  it('puts a fault in the place of each bad item when it need not be atomic', async () => {
+  it('reports an error for each invalid item if it is not atomic', async () => {
     const records = [{ data: { n: 1 } }, { data: 1 }, { data: {}, type: 'sys/x' }, { data: sized(262_145) }]
-    const { status, body } = await ask(server, batch, { body: { records, atomic: false } })
+    const { status, body } = await checkedCall(server, batch, { body: { records, atomic: false } })
     expect(status).toBe(201)
     expect(body.results[0].seq).toBe((await headOf(server, 'a'))?.seq)
     const codes = body.results.slice(1).map((one: { error: { code: string } }) => one.error.code)
     expect(codes).toEqual(['validation_failed', 'reserved_type', 'too_large'])
   })
 
-  it('has 1,000 records at most and one at least', async () => {
-    const full = await ask(server, batch, { body: { records: items(1_000) } })
+  it('has at least 1 and at most 1,000 records', async () => {
+    const full = await checkedCall(server, batch, { body: { records: items(1_000) } })
     expect([full.status, full.body.results.length]).toEqual([201, 1_000])
     expect(await refused(batch, { body: { records: items(1_001) } })).toEqual([413, 'too_large'])
     expect(await refused(batch, { body: { records: [] } })).toEqual([400, 'validation_failed'])
   })
 
-  it('has 8 MiB at most', async () => {
+  it('has at most 8 MiB', async () => {
     const bytes = 8_388_608
     const records = Array.from({ length: 30 }, () => ({ data: sized(262_144) }))
     const body = JSON.stringify({ records })
-    const full = await ask(server, batch, { raw: body.padEnd(bytes) })
+    const full = await checkedCall(server, batch, { raw: body.padEnd(bytes) })
     expect([full.status, full.body.results.length]).toEqual([201, 30])
     expect(await refused(batch, { raw: body.padEnd(bytes + 1) })).toEqual([413, 'too_large'])
   })
 
   it.each([
-    ['records that are no list', { records: {} }],
+    ['records that are not a list', { records: {} }],
     ['no records', { atomic: true }],
-    ['atomic that is no boolean', { records: [{ data: {} }], atomic: 1 }],
+    ['atomic that is not a boolean', { records: [{ data: {} }], atomic: 1 }],
     ['atomic that is null', { records: [{ data: {} }], atomic: null }],
     ['another member', { records: [{ data: {} }], all: true }],
-    ['an item that is no object', { records: [1] }],
+    ['an item that is not an object', { records: [1] }],
   ])('answers 400 for %s', async (_what, body) => {
     expect(await refused(batch, { body })).toEqual([400, 'validation_failed'])
   })
 
-  it('holds each body, not the whole, to 64 levels', async () => {
-    expect((await ask(server, batch, { raw: `{"records":[{"data":${nested(64)}}]}` })).status).toBe(201)
+  it('limits each body, not the whole, to 64 levels', async () => {
+    expect((await checkedCall(server, batch, { raw: `{"records":[{"data":${nested(64)}}]}` })).status).toBe(
+      201,
+    )
     const deep = `{"records":[{"data":${nested(65)}}]}`
     expect(await refused(batch, { raw: deep })).toEqual([400, 'validation_failed'])
   })
 
-  it('is signed as a group when it asks for that', async () => {
-    const { body } = await ask(server, `${batch}?signing=group`, { body: { records: items(3) } })
+  it('is signed as a group on request', async () => {
+    const { body } = await checkedCall(server, `${batch}?signing=group`, { body: { records: items(3) } })
     const [one, two, three] = body.results
     expect([one.signature, one.sealed_by]).toEqual([null, three.seq])
     expect([two.signature, two.sealed_by]).toEqual([null, three.seq])
     expect(three.signature).toMatch(/^[0-9a-f]{128}$/)
-    const shown = await ask(server, `GET /v1/agents/a/records/${one.id}`)
+    const shown = await checkedCall(server, `GET /v1/agents/a/records/${one.id}`)
     expect(shown.body).toMatchObject({ signature: null, sealed_by: three.seq })
     const other = await refused(`${batch}?signing=none`, { body: { records: items(1) } })
     expect(other).toEqual([400, 'validation_failed'])
@@ -493,16 +508,18 @@ describe('a batch', () => {
 })
 
 describe('reading a record', () => {
-  it('answers 404 for a hash of nothing and of another agent, and 400 for no hash', async () => {
-    const { body } = await ask(server, 'POST /v1/collections/elsewhere/records', { body: { data: {} } })
+  it('answers 404 for an unknown hash and that of another agent, and 400 for an invalid hash', async () => {
+    const { body } = await checkedCall(server, 'POST /v1/collections/elsewhere/records', {
+      body: { data: {} },
+    })
     for (const hash of ['0'.repeat(64), body.id]) {
-      const missing = await ask(server, `GET /v1/agents/a/records/${hash}`)
+      const missing = await checkedCall(server, `GET /v1/agents/a/records/${hash}`)
       expect([missing.status, missing.body.code]).toEqual([404, 'record_not_found'])
     }
-    const nobody = await ask(server, `GET /v1/agents/nobody/records/${body.id}`)
-    expect([nobody.status, nobody.body.code]).toEqual([404, 'agent_not_found'])
+    const absent = await checkedCall(server, `GET /v1/agents/absent/records/${body.id}`)
+    expect([absent.status, absent.body.code]).toEqual([404, 'agent_not_found'])
     for (const hash of ['x', body.id.slice(1), body.id.toUpperCase(), `sha1:${body.id}`, 'batch']) {
-      const bad = await ask(server, `GET /v1/agents/a/records/${hash}`)
+      const bad = await checkedCall(server, `GET /v1/agents/a/records/${hash}`)
       expect([bad.status, bad.body.code]).toEqual([400, 'validation_failed'])
     }
   })
@@ -510,5 +527,5 @@ describe('reading a record', () => {
 
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
-  expect(unseenSuccesses(recordRoutes)).toEqual([])
+  expect(untestedSuccesses(recordRoutes)).toEqual([])
 })

@@ -6,7 +6,13 @@ import { parseHeader } from '../../src/strand/header.js'
 import { verifyText } from '../support/proof/verify-text.js'
 import { readHeads } from '../../src/proof/heads.js'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
-import { ask, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/http/answers.js'
+import {
+  checkedCall,
+  expectUnchanged,
+  newAgent,
+  scopedKey,
+  untestedSuccesses,
+} from '../support/http/answers.js'
 import { headNow, logRecords, untilLogged } from '../support/server/server-log.js'
 import { startServer, type TestAnswer, type TestServer } from '../support/server/server.js'
 import { verifyConsistency, verifyInclusion } from '../support/proof/tree-proofs.js'
@@ -22,37 +28,37 @@ beforeAll(async () => {
   server = await startServer({ env: { SERVICE_SHARDS: '3', SERVICE_LOG_INTERVAL_SECS: '1' } })
   for (const agent of agents) await newAgent(server, agent)
   await untilLogged(server, agents)
-  const { body } = await ask(server, `GET /v1/agents/${log}/status`)
+  const { body } = await checkedCall(server, `GET /v1/agents/${log}/status`)
   logKey = body.public_key
   logStrand = body.strand
 })
 afterAll(() => server.stop())
 
 const write = (agent: string) =>
-  ask(server, `POST /v1/agents/${agent}/records`, { body: { data: { agent } } })
+  checkedCall(server, `POST /v1/agents/${agent}/records`, { body: { data: { agent } } })
 const sizeOfLog = async () =>
-  verifyCheckpoint((await ask(server, 'GET /v1/log/checkpoint')).text, logKey)?.size ?? 0
+  verifyCheckpoint((await checkedCall(server, 'GET /v1/log/checkpoint')).text, logKey)?.size ?? 0
 
 describe('the server log', () => {
-  it('is a strand whose records tell where others stand, and verifies as any other', async () => {
-    const exported = await ask(server, `GET /v1/strand/export?agent=${log}`)
+  it('is a strand whose records contain the heads of others, and verifies like any other', async () => {
+    const exported = await checkedCall(server, `GET /v1/strand/export?agent=${log}`)
     const verified = await verifyExport(exported.text.trimEnd().split('\n'), { publicKey: logKey })
     expect(verified).toMatchObject({ ok: true, agent: log, strand: logStrand, checkpoint: true, sealed: 0 })
-    const told = (await logRecords(server)).flatMap(({ heads }) => heads)
+    const loggedHeads = (await logRecords(server)).flatMap(({ heads }) => heads)
     for (const agent of [...agents, 'default']) {
       const { strand, size, hash } = await headNow(server, agent)
-      expect(told.findLast(([one]) => one === strand)).toEqual([strand, size, hash])
+      expect(loggedHeads.findLast(([logged]) => logged === strand)).toEqual([strand, size, hash])
     }
-    expect(told.some(([strand]) => strand === logStrand)).toBe(false)
+    expect(loggedHeads.some(([strand]) => strand === logStrand)).toBe(false)
   })
 
   it('is in no list of agents, and not counted', async () => {
     for (const query of ['', '?prefix=s', '?prefix=server::', '?prefix=server::log', '?limit=3']) {
-      const { body } = await ask(server, `GET /v1/agents${query}`)
+      const { body } = await checkedCall(server, `GET /v1/agents${query}`)
       expect(body.agents).not.toContain(log)
       expect(body.total).toBe(query.startsWith('?prefix') ? 0 : agents.length + 1)
     }
-    const metrics = await ask(server, 'GET /metrics', { key: null })
+    const metrics = await checkedCall(server, 'GET /metrics', { key: null })
     const counts = [...metrics.text.matchAll(/^strandfast_agents\{.*\} (\d+)$/gm)].map(([, count]) =>
       Number(count),
     )
@@ -62,10 +68,10 @@ describe('the server log', () => {
     expect(completeAt).toBeGreaterThan(Date.now() / 1_000 - 3_600)
   })
 
-  it('tells nothing while nothing moves, its own records being no movement', async () => {
+  it('appends nothing while no strand changes, except itself', async () => {
     await untilLogged(server, agents)
     const before = await sizeOfLog()
-    // A look that begins after the next write has looked at everything before it.
+    // A scan that starts after the next write has seen everything before it.
     for (let n = 0; n < 3; n++) {
       await write('a')
       await untilLogged(server, ['a'])
@@ -73,9 +79,9 @@ describe('the server log', () => {
     expect((await logRecords(server)).slice(before - 1).map(({ heads }) => heads.length)).toEqual([1, 1, 1])
   })
 
-  it('is written to by nobody', async () => {
-    const { body: head } = await ask(server, `GET /v1/agents/${log}/head`)
-    await leavesUnchanged(server, log, async () => {
+  it('accepts no writes of clients', async () => {
+    const { body: head } = await checkedCall(server, `GET /v1/agents/${log}/head`)
+    await expectUnchanged(server, log, async () => {
       const data = { body: { data: { n: 1 } } }
       for (const [route, call] of [
         [`POST /v1/agents/${log}/records`, data],
@@ -88,11 +94,11 @@ describe('the server log', () => {
         [`PUT /v1/agents/${log}/policies`, { body: { policies: [] } }],
         [`POST /v1/graph/edges`, { body: { src: log, dst: 'a', edge_type: 'knows' } }],
       ] as const) {
-        const refused = await ask(server, route, call)
+        const refused = await checkedCall(server, route, call)
         expect([route, refused.status, refused.body.code]).toEqual([route, 403, 'forbidden'])
       }
       const lines = `${JSON.stringify({ agent: log, data: {} })}\n`
-      const summary = await ask(server, 'POST /v1/ingest', {
+      const summary = await checkedCall(server, 'POST /v1/ingest', {
         raw: lines,
         headers: { 'content-type': 'application/x-ndjson' },
       })
@@ -100,19 +106,21 @@ describe('the server log', () => {
     })
   })
 
-  it('has a name that no organism can take', async () => {
-    const made = await ask(server, 'POST /v1/organisms', { body: { organism_id: 'server', name: 'x' } })
+  it('has a name that no organism can use', async () => {
+    const made = await checkedCall(server, 'POST /v1/organisms', {
+      body: { organism_id: 'server', name: 'x' },
+    })
     expect([made.status, made.body.code]).toEqual([400, 'validation_failed'])
-    const member = await ask(server, 'POST /v1/organisms/server/agents', {
+    const member = await checkedCall(server, 'POST /v1/organisms/server/agents', {
       body: { name: 'log', zone: 'free' },
     })
     expect(member.status).toBe(404)
-    const named = await ask(server, 'POST /v1/agents', { body: { name: log, zone: 'free' } })
+    const named = await checkedCall(server, 'POST /v1/agents', { body: { name: log, zone: 'free' } })
     expect(named.status).toBe(400)
   })
 })
 
-/** What a verifier that trusts nothing but the log's key makes of a proof. */
+/** Checks a proof as a verifier that trusts only the key of the log. */
 function checkProof(body: TestAnswer['body']): void {
   const { record, seq, tree_size: size, root, path, checkpoint } = body.log
   const header = parseHeader(record.h)
@@ -126,62 +134,64 @@ function checkProof(body: TestAnswer['body']): void {
     size,
     rootHex: root,
   })
-  const { strand, size: told, hash } = body
-  expect(readHeads(record.body)?.heads).toContainEqual({ strand, size: told, hash })
+  const { strand, size: strandSize, hash } = body
+  expect(readHeads(record.body)?.heads).toContainEqual({ strand, size: strandSize, hash })
 }
 
 describe('GET /v1/log/proof', () => {
-  it('shows where a strand stands, offline', async () => {
-    const { body } = await ask(server, 'GET /v1/log/proof?agent=b')
+  it('proves the head of a strand offline', async () => {
+    const { body } = await checkedCall(server, 'GET /v1/log/proof?agent=b')
     expect(body).toMatchObject({ agent: 'b', ...(await headNow(server, 'b')) })
     checkProof(body)
   })
 
-  it('shows where it stood by an older log, in the tree of then', async () => {
+  it('proves an older head in the tree of an older log', async () => {
     const then = await headNow(server, 'c')
     const at = await sizeOfLog()
     for (let n = 0; n < 2; n++) {
       await write('c')
       await untilLogged(server, ['c'])
     }
-    const { body } = await ask(server, `GET /v1/log/proof?agent=c&at=${at}`)
+    const { body } = await checkedCall(server, `GET /v1/log/proof?agent=c&at=${at}`)
     expect(body).toMatchObject(then)
     expect(body.log.tree_size).toBe(at)
     checkProof(body)
-    expect((await ask(server, 'GET /v1/log/proof?agent=c')).body).toMatchObject(await headNow(server, 'c'))
-    const early = await ask(server, 'GET /v1/log/proof?agent=c&at=1')
+    expect((await checkedCall(server, 'GET /v1/log/proof?agent=c')).body).toMatchObject(
+      await headNow(server, 'c'),
+    )
+    const early = await checkedCall(server, 'GET /v1/log/proof?agent=c&at=1')
     expect([early.status, early.body.code]).toEqual([404, 'head_not_logged'])
   })
 
-  it('answers 400 without an agent or for a log that is not that long, 404 for an agent that is not there', async () => {
+  it('answers 400 without an agent or for a size beyond the log, and 404 for a missing agent', async () => {
     for (const query of ['', '?agent=.x', '?agent=a&at=0', '?agent=a&at=1000000', '?agent=a&at=x']) {
-      const refused = await ask(server, `GET /v1/log/proof${query}`)
+      const refused = await checkedCall(server, `GET /v1/log/proof${query}`)
       expect([query, refused.status, refused.body.code]).toEqual([query, 400, 'validation_failed'])
     }
-    const nobody = await ask(server, 'GET /v1/log/proof?agent=nobody')
-    expect([nobody.status, nobody.body.code]).toEqual([404, 'agent_not_found'])
+    const absent = await checkedCall(server, 'GET /v1/log/proof?agent=absent')
+    expect([absent.status, absent.body.code]).toEqual([404, 'agent_not_found'])
   })
 
-  it('takes a key that reaches the agent, and no other', async () => {
+  it('requires a key that reaches the agent', async () => {
     const { key } = await scopedKey(server, ['records:read'], ['a'])
-    expect((await ask(server, 'GET /v1/log/proof?agent=a', { key })).status).toBe(200)
-    expect((await ask(server, 'GET /v1/log/checkpoint', { key })).status).toBe(200)
-    expect((await ask(server, 'GET /v1/log/consistency?from=1', { key })).status).toBe(200)
-    expect((await ask(server, 'GET /v1/log/proof?agent=b', { key })).status).toBe(403)
-    expect((await ask(server, `GET /v1/strand/export?agent=${log}`, { key })).status).toBe(403)
+    expect((await checkedCall(server, 'GET /v1/log/proof?agent=a', { key })).status).toBe(200)
+    expect((await checkedCall(server, 'GET /v1/log/checkpoint', { key })).status).toBe(200)
+    expect((await checkedCall(server, 'GET /v1/log/consistency?from=1', { key })).status).toBe(200)
+    expect((await checkedCall(server, 'GET /v1/log/proof?agent=b', { key })).status).toBe(403)
+    expect((await checkedCall(server, `GET /v1/strand/export?agent=${log}`, { key })).status).toBe(403)
     const { key: writer } = await scopedKey(server, ['records:write'])
     for (const path of ['proof?agent=a', 'checkpoint', 'consistency?from=1']) {
-      expect((await ask(server, `GET /v1/log/${path}`, { key: writer })).status).toBe(403)
-      expect((await ask(server, `GET /v1/log/${path}`, { key: null })).status).toBe(401)
+      expect((await checkedCall(server, `GET /v1/log/${path}`, { key: writer })).status).toBe(403)
+      expect((await checkedCall(server, `GET /v1/log/${path}`, { key: null })).status).toBe(401)
     }
   })
 })
 
 describe('GET /v1/log/consistency', () => {
-  it('leads from every older tree to the one of now', async () => {
+  it('leads from every older tree to the current one', async () => {
     const size = await sizeOfLog()
     for (let from = 1; from <= size; from++) {
-      const { body } = await ask(server, `GET /v1/log/consistency?from=${from}&to=${size}`)
+      const { body } = await checkedCall(server, `GET /v1/log/consistency?from=${from}&to=${size}`)
       const { path, from_root: fromRoot, to_root: toRoot, checkpoint } = body
       const proof = { from, to: size, fromRoot: hex(fromRoot), toRoot: hex(toRoot), path: path.map(hex) }
       expect(verifyConsistency(proof)).toBe(true)
@@ -189,9 +199,9 @@ describe('GET /v1/log/consistency', () => {
     }
   })
 
-  it('answers 400 for sizes that are none', async () => {
+  it('answers 400 for invalid sizes', async () => {
     for (const query of ['', '?from=0', '?from=3&to=2', '?from=1&to=1000000', '?from=1000000', '?from=x']) {
-      const refused = await ask(server, `GET /v1/log/consistency${query}`)
+      const refused = await checkedCall(server, `GET /v1/log/consistency${query}`)
       expect([query, refused.status, refused.body.code]).toEqual([query, 400, 'validation_failed'])
     }
   })
@@ -199,5 +209,5 @@ describe('GET /v1/log/consistency', () => {
 
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
-  expect(unseenSuccesses(serverLogRoutes)).toEqual([])
+  expect(untestedSuccesses(serverLogRoutes)).toEqual([])
 })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { settings } from '../../src/settings/config.js'
 import type { Setting } from '../../src/settings/setting.js'
-import { ask } from '../support/http/answers.js'
+import { checkedCall } from '../support/http/answers.js'
 import { makeClusterOfOne } from '../support/postgres/cluster-of-one.js'
 import { noPostgres } from '../support/postgres/postgres.js'
 import { startServer, testRootKey } from '../support/server/server.js'
@@ -13,11 +13,11 @@ const list: readonly Setting<unknown>[] = Object.values(settings)
 const settingOf = (body: { settings: { name: string }[] }, name: string) =>
   body.settings.find((one) => one.name === name)
 
-/** A valid value of each secret, with something in it that must never be shown. */
+/** A valid value of each secret, with a canary that must never appear. */
 const canaries: Record<string, { value: string; canary: string }> = {
   SERVICE_MASTER_SEED: { value: 'c0ffee01'.repeat(8), canary: 'c0ffee01' },
   SERVICE_ROOT_API_KEY: { value: testRootKey, canary: testRootKey },
-  // Of the database that the test starts.
+  // For the database that the test starts.
   SERVICE_CLUSTER_URL: { value: 'postgres://u:canary-cluster@127.0.0.1:1/x', canary: 'canary-cluster' },
   SERVICE_INGEST_POSTGRES_URL: { value: 'postgres://u:canary-pg@127.0.0.1:1/x', canary: 'canary-pg' },
   SERVICE_LICENSE_KEY: { value: 'canary.license.key', canary: 'canary.license' },
@@ -26,8 +26,8 @@ const canaries: Record<string, { value: string; canary: string }> = {
   SERVICE_OAUTH_GITHUB_CLIENT_SECRET: { value: 'canary-github', canary: 'canary-github' },
 }
 
-/** What secrets need beside them. */
-const beside = {
+/** Other settings that the secrets require. */
+const otherSettings = {
   SERVICE_AUTH_ENABLED: 'true',
   SERVICE_MAIL_ENABLED: 'true',
   SERVICE_MAIL_FROM: 'shown-from@example.com',
@@ -49,25 +49,25 @@ describe('a secret', () => {
     const given = cluster === undefined ? others : canaries
     const env: Record<string, string> = {
       ...Object.fromEntries(Object.entries(given).map(([name, { value }]) => [name, value])),
-      ...beside,
+      ...otherSettings,
     }
     if (cluster !== undefined) {
       const url = new URL(cluster.postgres.url)
-      // The database asks for no password.
+      // The database requires no password.
       url.password = 'canary-cluster'
       env['SERVICE_CLUSTER_URL'] = url.href
       expect(await cluster.run(['cluster', 'init', '--shards', '2'], env)).toMatchObject({ status: 0 })
     }
     const one = await startServer({ env })
-    const { text, body } = await ask(one, 'GET /v1/server')
+    const { text, body } = await checkedCall(one, 'GET /v1/server')
     for (const [name, { canary, value }] of Object.entries(given)) {
       expect(settingOf(body, name)).toMatchObject({ value: null, is_secret: true, is_set: true })
       for (const form of [canary, Buffer.from(value).toString('base64'), Buffer.from(value).toString('hex')])
         expect([name, text.includes(form)]).toEqual([name, false])
-      // The answer of another route to the same administrator does not have it either.
-      expect((await ask(one, 'GET /v1/whoami')).text).not.toContain(canary)
+      // Another route for the same administrator does not show it either.
+      expect((await checkedCall(one, 'GET /v1/whoami')).text).not.toContain(canary)
     }
-    for (const shown of Object.values(beside)) expect(text).toContain(shown)
+    for (const shown of Object.values(otherSettings)) expect(text).toContain(shown)
     expect(body.features).toMatchObject({
       mail: true,
       postgres: true,
@@ -79,7 +79,7 @@ describe('a secret', () => {
     await cluster?.remove()
   })
 
-  it('is not shown from a file, but the path of the file is, nor where it was put into a setting for another text', async () => {
+  it('is not shown from a file, whose path is shown, nor if it was put into another setting', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'strandfast-seed-'))
     const file = join(folder, 'seed')
     const seed = 'deadbe01'.repeat(8)
@@ -88,7 +88,7 @@ describe('a secret', () => {
     const one = await startServer({
       env: { SERVICE_MASTER_SEED_FILE: file, SERVICE_AGENT_ID: misplaced, SERVICE_AUTH_ISSUER: misplaced },
     })
-    const { text, body } = await ask(one, 'GET /v1/server')
+    const { text, body } = await checkedCall(one, 'GET /v1/server')
     expect(settingOf(body, 'SERVICE_MASTER_SEED_FILE')).toMatchObject({ value: file })
     for (const form of [seed, Buffer.from(seed, 'hex').toString('base64'), '"data":[222,173', misplaced])
       expect(text).not.toContain(form)

@@ -7,7 +7,7 @@ import { serverRoute } from '../../src/front/routes/server.js'
 import { settings } from '../../src/settings/config.js'
 import type { Setting } from '../../src/settings/setting.js'
 import { eventually } from '../support/eventually.js'
-import { ask, scopedKey, unseenSuccesses } from '../support/http/answers.js'
+import { checkedCall, scopedKey, untestedSuccesses } from '../support/http/answers.js'
 import { issueLicense, startAuthServer } from '../support/server/auth-server.js'
 import { backUp } from '../support/server/backup.js'
 import { type TestServer } from '../support/server/server.js'
@@ -23,9 +23,9 @@ const list: readonly Setting<unknown>[] = Object.values(settings)
 const settingOf = (body: { settings: { name: string }[] }, name: string) =>
   body.settings.find((one) => one.name === name)
 
-describe('what a server tells of itself', () => {
-  it('is its version, its shards, what is on, its license and its settings', async () => {
-    const { body, headers } = await ask(server, 'GET /v1/server')
+describe('the server information', () => {
+  it('contains version, shards, features, license and settings', async () => {
+    const { body, headers } = await checkedCall(server, 'GET /v1/server')
     expect(body).toMatchObject({ version, read_only: false, serving: true })
     expect(body.started_at_ms).toBeLessThanOrEqual(Date.now())
     expect(body.shards.length).toBeGreaterThan(0)
@@ -52,18 +52,18 @@ describe('what a server tells of itself', () => {
     expect(headers.get('cache-control')).toBe('no-store')
   })
 
-  it('counts the records that are written', async () => {
+  it('counts written records', async () => {
     const records = async () => {
-      const { body } = await ask(server, 'GET /v1/server')
+      const { body } = await checkedCall(server, 'GET /v1/server')
       return body.shards.reduce((sum: number, shard: { records: number }) => sum + shard.records, 0)
     }
     const before = await records()
-    await ask(server, 'POST /v1/collections/counted/records', { body: { data: { n: 1 } } })
+    await checkedCall(server, 'POST /v1/collections/counted/records', { body: { data: { n: 1 } } })
     await eventually(async () => (await records()) > before)
   })
 
-  it('tells when its stores were copied for a backup', async () => {
-    const copied = async () => (await ask(server, 'GET /v1/server')).body.last_backup_copy_at_ms
+  it('shows when its stores were copied for a backup', async () => {
+    const copied = async () => (await checkedCall(server, 'GET /v1/server')).body.last_backup_copy_at_ms
     expect(await copied()).toBeNull()
     const before = Date.now()
     const target = mkdtempSync(join(tmpdir(), 'strandfast-backup-'))
@@ -72,20 +72,20 @@ describe('what a server tells of itself', () => {
     rmSync(target, { recursive: true })
   })
 
-  it('is for keys of administrators alone, without a limit to agents', async () => {
-    expect((await ask(server, 'GET /v1/server', { key: null })).status).toBe(401)
+  it('requires an admin key that is not limited to agents', async () => {
+    expect((await checkedCall(server, 'GET /v1/server', { key: null })).status).toBe(401)
     const reader = await scopedKey(server, ['records:read', 'agents:admin', 'proposals:decide'])
-    expect((await ask(server, 'GET /v1/server', { key: reader.key })).status).toBe(403)
+    expect((await checkedCall(server, 'GET /v1/server', { key: reader.key })).status).toBe(403)
     const limited = await scopedKey(server, ['admin:*'], ['a*'])
-    expect((await ask(server, 'GET /v1/server', { key: limited.key })).status).toBe(403)
+    expect((await checkedCall(server, 'GET /v1/server', { key: limited.key })).status).toBe(403)
     const credentials = { email: 'ann@example.com', password: 'correct horse battery' }
-    const { body } = await ask(server, 'POST /v1/auth/register', { body: credentials, key: null })
-    expect((await ask(server, 'GET /v1/server', { key: body.token })).status).toBe(403)
-    expect((await ask(server, 'GET /v1/server?x=1')).status).toBe(400)
+    const { body } = await checkedCall(server, 'POST /v1/auth/register', { body: credentials, key: null })
+    expect((await checkedCall(server, 'GET /v1/server', { key: body.token })).status).toBe(403)
+    expect((await checkedCall(server, 'GET /v1/server?x=1')).status).toBe(400)
   })
 })
 
-/** Files of a data directory that nobody may see, each as text and as hex. */
+/** Secret files of a data directory, each as text and as hex. */
 function secretsIn(dataDir: string): string[] {
   const small = readdirSync(dataDir, { withFileTypes: true })
     .filter((entry) => entry.isFile() && /seed|key|authority|secret/.test(entry.name))
@@ -98,12 +98,12 @@ function secretsIn(dataDir: string): string[] {
   })
 }
 
-it('shows neither its license nor a secret of its data directory', async () => {
+it('shows neither the license key nor a secret of the data directory', async () => {
   const license = await issueLicense(server.dataDir)
-  const { text: own } = await ask(server, 'GET /v1/server')
+  const { text: own } = await checkedCall(server, 'GET /v1/server')
   for (const secret of [license, ...secretsIn(server.dataDir)]) expect(own).not.toContain(secret)
 })
 
 it('the server answered every documented success', () => {
-  expect(unseenSuccesses([serverRoute])).toEqual([])
+  expect(untestedSuccesses([serverRoute])).toEqual([])
 })

@@ -3,12 +3,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { importRoute } from '../../src/front/routes/strand-import.js'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
 import {
-  ask,
+  checkedCall,
   headOf,
-  leavesUnchanged,
+  expectUnchanged,
   newAgent,
   scopedKey,
-  unseenSuccesses,
+  untestedSuccesses,
 } from '../support/http/answers.js'
 import { exportOf, fill, importTo, linesOf, sharedSeed } from '../support/shard/imports.js'
 import { newOrganism } from '../support/auth/organisms.js'
@@ -43,19 +43,19 @@ async function verified(server: TestServer, agent: string): Promise<number> {
 }
 
 describe('an import', () => {
-  it('does nothing with what is there already, and says so', async () => {
+  it('skips existing records, and reports it', async () => {
     const agent = await numbers('twice')
     const exported = await exportOf(source, agent)
     expect((await importTo(target, exported)).body).toMatchObject({ imported: 11, open: true })
     await fill(target, agent, { from: 10, count: 1 })
-    await leavesUnchanged(target, agent, async () => {
+    await expectUnchanged(target, agent, async () => {
       const { status, body } = await importTo(target, exported)
       expect([status, body.imported, body.skipped]).toEqual([200, 0, 11])
       expect([body.first_seq, body.last_seq, body.record_count]).toEqual([null, null, 11])
     })
   })
 
-  it('goes on where an older export ended', async () => {
+  it('continues after an older export', async () => {
     const agent = await numbers('resumed')
     const older = await exportOf(source, agent)
     await fill(source, agent, { from: 10, count: 10, query: '?signing=group' })
@@ -74,7 +74,7 @@ describe('an import', () => {
     expect(await exportOf(target, agent)).toBe(await exportOf(source, agent))
   })
 
-  it('takes a partial export that overlaps, and refuses one that leaves a gap', async () => {
+  it('accepts a partial export that overlaps, and refuses one that leaves a gap', async () => {
     const agent = await numbers('gaps', 20)
     await importTo(target, await exportOf(source, agent, '&to_seq=5'))
     const gap = await importTo(target, await exportOf(source, agent, '&from_seq=7'))
@@ -87,42 +87,44 @@ describe('an import', () => {
     expect(await headOf(target, 'none')).toBeUndefined()
   })
 
-  it('takes gzip', async () => {
+  it('accepts gzip', async () => {
     const agent = await numbers('zipped', 500)
     const exported = await exportOf(source, agent)
     const headers = { 'content-encoding': 'gzip' }
     const cut = await importTo(target, gzipSync(exported).subarray(0, 1_000), { headers })
     expect([cut.status, cut.body.code]).toEqual([400, 'validation_failed'])
-    // As editors and PowerShell write a file: with a byte order mark.
+    // With a byte order mark, as editors and PowerShell write files.
     const marked = gzipSync(`\ufeff${exported}`)
     expect((await importTo(target, marked, { headers })).body.imported).toBe(501)
     expect(await exportOf(target, agent)).toBe(exported)
   })
 
-  it('destroys the body of a record that a later export tells to be erased', async () => {
+  it('erases the body of a record that a later export marks as erased', async () => {
     const agent = await numbers('erased')
     const older = await exportOf(source, agent)
-    const { records } = (await ask(source, `POST /v1/agents/${agent}/query`, { body: { type: 'latest' } }))
-      .body
-    await ask(source, `POST /v1/agents/${agent}/records/${records[0].record_id}/erase`)
+    const { records } = (
+      await checkedCall(source, `POST /v1/agents/${agent}/query`, { body: { type: 'latest' } })
+    ).body
+    await checkedCall(source, `POST /v1/agents/${agent}/records/${records[0].record_id}/erase`)
     await importTo(target, older)
     const shown = async () =>
-      (await ask(target, `GET /v1/agents/${agent}/records/${records[0].record_id}`)).body
+      (await checkedCall(target, `GET /v1/agents/${agent}/records/${records[0].record_id}`)).body
     expect(await shown()).toMatchObject({ erased: false, payload: { n: 9 } })
     const newer = await exportOf(source, agent)
     expect((await importTo(target, newer)).body.imported).toBe(1)
     expect(await shown()).toMatchObject({ erased: true, payload: null })
     expect(await exportOf(target, agent)).toBe(newer)
-    // What is erased stays so, whatever an older export has.
+    // Erased records stay erased, even if an older export has their body.
     expect((await importTo(target, older)).body.skipped).toBe(11)
     expect(await exportOf(target, agent)).toBe(newer)
   })
 
-  it('takes a record that the export has without its body before it takes the one that tells of that', async () => {
+  it('accepts a record without its body before the record of its erasure', async () => {
     const agent = await numbers('erased-before')
-    const { records } = (await ask(source, `POST /v1/agents/${agent}/query`, { body: { type: 'latest' } }))
-      .body
-    await ask(source, `POST /v1/agents/${agent}/records/${records[0].record_id}/erase`)
+    const { records } = (
+      await checkedCall(source, `POST /v1/agents/${agent}/query`, { body: { type: 'latest' } })
+    ).body
+    await checkedCall(source, `POST /v1/agents/${agent}/records/${records[0].record_id}/erase`)
     await importTo(target, await exportOf(source, agent, '&to_seq=10'))
     expect((await importTo(target, await exportOf(source, agent))).body.imported).toBe(1)
     expect(await exportOf(target, agent)).toBe(await exportOf(source, agent))
@@ -130,30 +132,33 @@ describe('an import', () => {
 })
 
 describe('an imported edge', () => {
-  it('can lead to an agent that is not there, and is walked and taken away all the same', async () => {
+  it('can lead to a missing agent, and can still be traversed and removed', async () => {
     const agent = await numbers('pointing')
     await newAgent(source, 'elsewhere')
     const edge = { src: agent, dst: 'elsewhere', edge_type: 'feeds' }
-    await ask(source, 'POST /v1/graph/edges', { body: edge })
+    await checkedCall(source, 'POST /v1/graph/edges', { body: edge })
     await importTo(target, await exportOf(source, agent))
-    const walked = await ask(target, `GET /v1/graph/traverse/${agent}?depth=3`)
+    const walked = await checkedCall(target, `GET /v1/graph/traverse/${agent}?depth=3`)
     expect([walked.status, walked.body]).toEqual([
       200,
       { nodes: [agent, 'elsewhere'], edges: [{ ...edge, weight: 1 }], truncated: false },
     ])
-    expect((await ask(target, 'GET /v1/graph/traverse/elsewhere?depth=1')).status).toBe(404)
-    const removed = await ask(target, `DELETE /v1/graph/edges?src=${agent}&edge_type=feeds&dst=elsewhere`)
+    expect((await checkedCall(target, 'GET /v1/graph/traverse/elsewhere?depth=1')).status).toBe(404)
+    const removed = await checkedCall(
+      target,
+      `DELETE /v1/graph/edges?src=${agent}&edge_type=feeds&dst=elsewhere`,
+    )
     expect(removed.status).toBe(200)
   })
 })
 
 describe('an import of a fork', () => {
-  it('is refused with the seq where it parts, and changes nothing', async () => {
+  it('is refused with the seq of the fork, and changes nothing', async () => {
     const agent = await numbers('forked')
     await importTo(target, await exportOf(source, agent))
     await fill(source, agent, { from: 10, count: 5 })
     await fill(target, agent, { from: 20, count: 2 })
-    await leavesUnchanged(target, agent, async () => {
+    await expectUnchanged(target, agent, async () => {
       for (const query of ['', '&from_seq=11', '&from_seq=12', '&from_seq=13']) {
         const { status, body } = await importTo(target, await exportOf(source, agent, query))
         const seq = query === '&from_seq=12' ? 12 : query === '&from_seq=13' ? 13 : 11
@@ -162,10 +167,10 @@ describe('an import of a fork', () => {
     })
   })
 
-  it('is refused for another strand under the name', async () => {
+  it('is refused for another strand with the same name', async () => {
     const agent = await numbers('taken')
     await newAgent(target, agent)
-    await leavesUnchanged(target, agent, async () => {
+    await expectUnchanged(target, agent, async () => {
       const { status, body } = await importTo(target, await exportOf(source, agent))
       expect([status, body.code]).toEqual([409, 'agent_exists'])
     })
@@ -173,19 +178,19 @@ describe('an import of a fork', () => {
 })
 
 describe('a key that the server cannot sign with', () => {
-  it('keeps the agent from writing until its seed is sent', async () => {
+  it('blocks writes of the agent until its seed is sent', async () => {
     const agent = await numbers('keyless')
-    await ask(source, `POST /v1/agents/${agent}/rotate-key`, { body: { seed_hex: '11'.repeat(32) } })
+    await checkedCall(source, `POST /v1/agents/${agent}/rotate-key`, { body: { seed_hex: '11'.repeat(32) } })
     const exported = await exportOf(source, agent)
     const refused = await importTo(target, exported)
     expect([refused.status, refused.body.code, refused.body.imported]).toEqual([422, 'import_rejected', 12])
-    const { body: status } = await ask(source, `GET /v1/agents/${agent}/status`)
+    const { body: status } = await checkedCall(source, `GET /v1/agents/${agent}/status`)
     expect(refused.body.public_key).toBe(status.public_key)
     const wrong = { headers: { 'strandfast-agent-seed': '22'.repeat(32) } }
     expect((await importTo(target, exported, wrong)).status).toBe(422)
-    await leavesUnchanged(target, agent, async () => {
+    await expectUnchanged(target, agent, async () => {
       const path = `/v1/agents/${agent}`
-      const { body } = await ask(target, `POST ${path}/query`, { body: { type: 'latest' } })
+      const { body } = await checkedCall(target, `POST ${path}/query`, { body: { type: 'latest' } })
       const hash = body.records[0].record_id
       for (const [route, given] of [
         [`POST ${path}/records`, { data: { n: 1 } }],
@@ -201,17 +206,17 @@ describe('a key that the server cannot sign with', () => {
         ['GET /v1/strand/checkpoint?agent=keyless', undefined],
         [`GET /v1/strand/proof?agent=keyless&hash=${hash}`, undefined],
       ] as const) {
-        const answer = await ask(target, route, given === undefined ? {} : { body: given })
+        const answer = await checkedCall(target, route, given === undefined ? {} : { body: given })
         expect([route, answer.status, answer.body.code]).toEqual([route, 409, 'import_open'])
       }
-      const lines = await ask(target, `POST /v1/ingest/${agent}`, {
+      const lines = await checkedCall(target, `POST /v1/ingest/${agent}`, {
         raw: '{"n":1}\n',
         headers: { 'content-type': 'application/x-ndjson' },
       })
       expect(lines.body).toMatchObject({ accepted: 0, errors: [{ line: 1, code: 'import_open' }] })
     })
     expect(await verified(target, agent)).toBe(12)
-    const asOf = await ask(target, `GET /v1/strand/as-of?agent=${agent}&ts=${Date.now()}`)
+    const asOf = await checkedCall(target, `GET /v1/strand/as-of?agent=${agent}&ts=${Date.now()}`)
     expect([asOf.status, asOf.body.checkpoint]).toEqual([200, null])
     const right = { headers: { 'strandfast-agent-seed': '11'.repeat(32) } }
     const opened = await importTo(target, exported, right)
@@ -220,17 +225,17 @@ describe('a key that the server cannot sign with', () => {
     expect(await verified(target, agent)).toBe(13)
   })
 
-  it('is refused when it is another agent’s', async () => {
+  it('is refused if it belongs to another agent', async () => {
     const seed = '33'.repeat(32)
-    await ask(source, 'POST /v1/agents', { body: { name: 'mine', zone: 'free', seed_hex: seed } })
-    await ask(target, 'POST /v1/agents', { body: { name: 'theirs', zone: 'free', seed_hex: seed } })
+    await checkedCall(source, 'POST /v1/agents', { body: { name: 'mine', zone: 'free', seed_hex: seed } })
+    await checkedCall(target, 'POST /v1/agents', { body: { name: 'theirs', zone: 'free', seed_hex: seed } })
     const headers = { 'strandfast-agent-seed': seed }
     const { status, body } = await importTo(target, await exportOf(source, 'mine'), { headers })
     expect([status, body.code]).toEqual([409, 'key_in_use'])
   })
 })
 
-describe('agents that the server makes by itself', () => {
+describe('agents that the server creates', () => {
   it('are imported on a server whose default agent has another name', async () => {
     await fill(source, 'default', { from: 0, count: 2 })
     const exported = await exportOf(source, 'default')
@@ -248,18 +253,18 @@ describe('agents that the server makes by itself', () => {
     expect((await importTo(target, notes)).status).toBe(200)
   })
 
-  it('are not, where they tell of an auth namespace that is not there or another one', async () => {
+  it('are refused if they belong to a missing or different auth namespace', async () => {
     const auth = await exportOf(source, 'acme::auth')
     const early = await importTo(target, auth)
     expect([early.status, early.body.code]).toEqual([404, 'namespace_not_found'])
-    expect((await ask(target, 'POST /v1/organisms/acme/auth/init')).status).toBe(201)
-    const other = await leavesUnchanged(target, 'acme::auth', () => importTo(target, auth))
+    expect((await checkedCall(target, 'POST /v1/organisms/acme/auth/init')).status).toBe(201)
+    const other = await expectUnchanged(target, 'acme::auth', () => importTo(target, auth))
     expect([other.status, other.body.code]).toEqual([409, 'agent_exists'])
   })
 })
 
-describe('who may import', () => {
-  it('is a key of agents:admin that reaches the agent, and for more an administrator', async () => {
+describe('permission to import', () => {
+  it('requires agents:admin and reach of the agent, and in some cases an admin key', async () => {
     const agent = await numbers('guarded')
     const exported = await exportOf(source, agent)
     expect((await importTo(target, exported, { key: null })).status).toBe(401)
@@ -274,7 +279,7 @@ describe('who may import', () => {
     expect((await importTo(target, exported, { key: admin.key })).body.imported).toBe(6)
     await fill(source, agent, { from: 10, count: 1 })
     const more = await exportOf(source, agent)
-    await leavesUnchanged(target, agent, async () => {
+    await expectUnchanged(target, agent, async () => {
       const refused = await importTo(target, more, { key: admin.key })
       expect([refused.status, refused.body.code]).toEqual([403, 'forbidden'])
     })
@@ -285,7 +290,7 @@ describe('who may import', () => {
     expect((await importTo(target, member, { key: both.key })).status).toBe(200)
   })
 
-  it('asks as the route wants to be asked', async () => {
+  it('requires a valid request', async () => {
     const exported = await exportOf(source, 'guarded')
     for (const [call, status] of [
       [{ headers: { 'content-type': 'application/json' } }, 415],
@@ -301,15 +306,15 @@ describe('who may import', () => {
 it('the server answered every documented success, and had nothing to log', () => {
   expect(target.stderr()).toBe('')
   expect(source.stderr()).toBe('')
-  expect(unseenSuccesses([importRoute])).toEqual([])
+  expect(untestedSuccesses([importRoute])).toEqual([])
 })
 
 describe('the log of strand heads', () => {
-  it('tells of a strand that was imported, whose clocks are of the past', async () => {
+  it('contains the head of an imported strand, whose clocks are in the past', async () => {
     const name = await numbers('logged')
     const answer = await importTo(target, await exportOf(source, name))
     expect(answer.status, answer.text).toBe(200)
-    const proof = await ask(target, `GET /v1/log/proof?agent=${name}`)
+    const proof = await checkedCall(target, `GET /v1/log/proof?agent=${name}`)
     expect(proof).toMatchObject({ status: 200, body: { size: 11, hash: answer.body.chain_head } })
   })
 })

@@ -3,7 +3,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { limits } from '../../src/base/limits/limits.js'
 import { Tickets } from '../../src/front/http/streams/tickets.js'
 import { streamRoutes } from '../../src/front/routes/stream.js'
-import { ask, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/http/answers.js'
+import {
+  checkedCall,
+  expectUnchanged,
+  newAgent,
+  scopedKey,
+  untestedSuccesses,
+} from '../support/http/answers.js'
 import { isCaughtUp, numbersOf, openStream, type TestEvent } from '../support/http/events.js'
 import { startServer, type TestServer } from '../support/server/server.js'
 
@@ -17,15 +23,16 @@ afterAll(() => server.stop())
 const upTo = (count: number) => Array.from({ length: count }, (_none, n) => n)
 
 const write = async (agent: string, n: number, more: object = {}) =>
-  (await ask(server, `POST /v1/collections/${agent}/records`, { body: { data: { n, ...more } } })).body
+  (await checkedCall(server, `POST /v1/collections/${agent}/records`, { body: { data: { n, ...more } } }))
+    .body
 
-/** Agents that lie on all shards, with `count` records each; the numbers of agent k begin at 1,000 k. */
+/** Agents on all shards, with `count` records each; the numbers of agent k start at 1,000 k. */
 async function filled(name: string, count: number): Promise<string[]> {
   const agents = upTo(6).map((k) => `${name}-${k}`)
   const records = (k: number) => upTo(count).map((n) => ({ data: { n: 1_000 * k + n } }))
   await Promise.all(
     agents.map((agent, k) =>
-      ask(server, `POST /v1/collections/${agent}/records/batch`, { body: { records: records(k) } }),
+      checkedCall(server, `POST /v1/collections/${agent}/records/batch`, { body: { records: records(k) } }),
     ),
   )
   return agents
@@ -35,7 +42,7 @@ const has = (count: number) => (events: readonly TestEvent[]) => numbersOf(event
 const numeric = (left: number, right: number) => left - right
 
 describe('the stream of one agent', () => {
-  it('tells what is written from now on, with all of a record', async () => {
+  it('sends new records, with all their members', async () => {
     await write('live', 0)
     const stream = await openStream(server, '/v1/agents/live/stream')
     await stream.until(isCaughtUp)
@@ -61,9 +68,10 @@ describe('the stream of one agent', () => {
     stream.close()
   })
 
-  it('replays and goes live with nothing missed and nothing twice, while many write', async () => {
+  it('replays and continues live without gaps or duplicates, while other clients write', async () => {
     const agent = await newAgent(server, 'busy')
-    const append = (n: number) => ask(server, `POST /v1/agents/${agent}/records`, { body: { data: { n } } })
+    const append = (n: number) =>
+      checkedCall(server, `POST /v1/agents/${agent}/records`, { body: { data: { n } } })
     for (const n of upTo(10)) await append(n)
     const writing = upTo(300)
       .slice(10)
@@ -74,7 +82,7 @@ describe('the stream of one agent', () => {
     await Promise.all(writing)
     for (const stream of streams) {
       await stream.until(has(300))
-      // The last record may have come with the replay, and the end of it behind.
+      // The last record may arrive with the replay, and its end after it.
       await stream.until(isCaughtUp)
       expect(numbersOf(stream.events).sort(numeric)).toEqual(upTo(300))
       const seqs = stream.events.filter(({ event }) => event === 'record').map(({ data }) => data.seq)
@@ -86,14 +94,14 @@ describe('the stream of one agent', () => {
 
   it('replays more than one page', async () => {
     const records = upTo(1_000).map((n) => ({ data: { n } }))
-    await ask(server, 'POST /v1/collections/long/records/batch', { body: { records } })
+    await checkedCall(server, 'POST /v1/collections/long/records/batch', { body: { records } })
     const stream = await openStream(server, '/v1/agents/long/stream?since=0')
     await stream.until(isCaughtUp)
     expect(numbersOf(stream.events)).toEqual(upTo(1_000))
     stream.close()
   })
 
-  it('begins at since, given as HLC, milliseconds or ISO 8601', async () => {
+  it('starts at since, as HLC, milliseconds or ISO 8601', async () => {
     for (const n of upTo(4)) await write('since', n)
     const { timestamp_hlc: hlc } = await write('since', 4)
     await write('since', 5)
@@ -112,7 +120,7 @@ describe('the stream of one agent', () => {
     expect(await from('ffffffffffff-ffff')).toEqual([])
   })
 
-  it('goes on behind Last-Event-ID, which beats since', async () => {
+  it('continues after Last-Event-ID, which takes precedence over since', async () => {
     for (const n of upTo(5)) await write('resumed', n)
     const headers = { 'last-event-id': '3' }
     const stream = await openStream(server, '/v1/agents/resumed/stream?since=0', { headers })
@@ -131,7 +139,7 @@ describe('the stream of one agent', () => {
     again.close()
   })
 
-  it('loses nothing over a restart of the reader at caught_up', async () => {
+  it('loses nothing if the client reconnects at caught_up', async () => {
     await write('idle', 0)
     const stream = await openStream(server, '/v1/agents/idle/stream')
     await stream.until(isCaughtUp)
@@ -173,7 +181,7 @@ describe('the stream of one agent', () => {
   it('shows no records of the server', async () => {
     const agent = await newAgent(server, 'mutated')
     const { id } = await write(agent, 0)
-    await ask(server, `DELETE /v1/agents/${agent}/records/${id}`)
+    await checkedCall(server, `DELETE /v1/agents/${agent}/records/${id}`)
     await write(agent, 1)
     const stream = await openStream(server, `/v1/agents/${agent}/stream?since=0`)
     await stream.until(isCaughtUp)
@@ -181,31 +189,31 @@ describe('the stream of one agent', () => {
     stream.close()
   })
 
-  it('answers 400, 401, 403 and 404 in place of a stream', async () => {
+  it('answers 400, 401, 403 and 404 instead of a stream', async () => {
     const path = 'GET /v1/agents/default/stream'
     for (const since of ['x', '', '2026-02-30', '-1', '20270101', '1790000000']) {
-      expect([since, (await ask(server, `${path}?since=${since}`)).status]).toEqual([since, 400])
+      expect([since, (await checkedCall(server, `${path}?since=${since}`)).status]).toEqual([since, 400])
     }
     for (const id of ['x', '-1', '1.5', '281474976710655', '999999999999999', '9'.repeat(40)]) {
-      const refused = await ask(server, path, { headers: { 'last-event-id': id } })
+      const refused = await checkedCall(server, path, { headers: { 'last-event-id': id } })
       expect([id, refused.status, refused.body.code]).toEqual([id, 400, 'validation_failed'])
     }
     for (const filter of ['/a~b', 'a..b', '.']) {
       for (const one of [path, 'GET /v1/stream']) {
-        const { status, body } = await ask(server, `${one}?filter=${filter}`)
+        const { status, body } = await checkedCall(server, `${one}?filter=${filter}`)
         expect([filter, status, body.errors[0].pointer]).toEqual([filter, 400, '?filter'])
       }
     }
-    expect((await ask(server, 'GET /v1/agents/nobody/stream')).status).toBe(404)
-    expect((await ask(server, path, { key: null })).status).toBe(401)
+    expect((await checkedCall(server, 'GET /v1/agents/absent/stream')).status).toBe(404)
+    expect((await checkedCall(server, path, { key: null })).status).toBe(401)
     const { key } = await scopedKey(server, ['records:write'])
-    expect((await ask(server, path, { key })).status).toBe(403)
-    expect((await ask(server, 'GET /readyz')).status).toBe(200)
+    expect((await checkedCall(server, path, { key })).status).toBe(403)
+    expect((await checkedCall(server, 'GET /readyz')).status).toBe(200)
   })
 })
 
 describe('the stream of all agents', () => {
-  it('tells nothing of what was before', async () => {
+  it('sends no earlier records', async () => {
     await filled('before', 20)
     const stream = await openStream(server, '/v1/stream')
     await stream.until(isCaughtUp)
@@ -215,7 +223,7 @@ describe('the stream of all agents', () => {
     stream.close()
   })
 
-  it('replays and goes live over all shards with nothing missed and nothing twice', async () => {
+  it('replays and continues live across all shards without gaps or duplicates', async () => {
     const { timestamp_hlc: since } = await write('global-start', -1)
     await filled('global', 40)
     const writing = upTo(120).map((n) => write(`global-${n % 6}`, 100_000 + n))
@@ -237,7 +245,7 @@ describe('the stream of all agents', () => {
     }
   })
 
-  it('goes on behind any event', async () => {
+  it('continues after any event', async () => {
     const { timestamp_hlc: since } = await write('resume-start', -1)
     const agents = await filled('resume', 5)
     const query = `agents=${agents.join(',')}`
@@ -269,10 +277,10 @@ describe('the stream of all agents', () => {
     stream.close()
   })
 
-  it('answers 400 for agents and cursors that are none', async () => {
+  it('answers 400 for invalid agents and cursors', async () => {
     const many = upTo(1_001).map((n) => `a${n}`)
     for (const agents of ['', ',', 'a,', 'a b', 'x'.repeat(129), many.join(',')]) {
-      const refused = await ask(server, `GET /v1/stream?agents=${encodeURIComponent(agents)}`)
+      const refused = await checkedCall(server, `GET /v1/stream?agents=${encodeURIComponent(agents)}`)
       expect([agents.slice(0, 20), refused.status]).toEqual([agents.slice(0, 20), 400])
     }
     const clock = '000000000000-0000'
@@ -285,26 +293,26 @@ describe('the stream of all agents', () => {
       `${clock}~`,
       tooMany,
     ]) {
-      const refused = await ask(server, 'GET /v1/stream', { headers: { 'last-event-id': id } })
+      const refused = await checkedCall(server, 'GET /v1/stream', { headers: { 'last-event-id': id } })
       expect([id, refused.status, refused.body.code]).toEqual([id, 400, 'validation_failed'])
     }
   })
 
-  it('waits for what comes when its cursor is ahead of everything', async () => {
+  it('waits for later records if its cursor is ahead of all records', async () => {
     const end = 'ffffffffffff-ffff'
     const headers = { 'last-event-id': `${end}.${end}.${end}` }
     const stream = await openStream(server, '/v1/stream', { headers })
     await stream.until(isCaughtUp)
     expect(numbersOf(stream.events)).toEqual([])
     stream.close()
-    expect((await ask(server, 'GET /readyz')).status).toBe(200)
+    expect((await checkedCall(server, 'GET /readyz')).status).toBe(200)
   })
 })
 
 describe('a ticket', () => {
-  const issue = (key = server.rootKey) => ask(server, 'POST /v1/stream/tickets', { key })
+  const issue = (key = server.rootKey) => checkedCall(server, 'POST /v1/stream/tickets', { key })
 
-  it('opens one stream without a header, and opens it again from the event that was seen last', async () => {
+  it('opens one stream without a header, and reopens it after the last received event', async () => {
     const { status, body } = await issue()
     expect([status, body.expires_in]).toEqual([201, 60])
     const path = `/v1/agents/default/stream?ticket=${body.ticket}&filter=n`
@@ -320,11 +328,11 @@ describe('a ticket', () => {
     await again.until(has(1))
     expect(numbersOf(again.events)).toEqual([71])
     again.close()
-    // The same by a parameter, for who can set no header of a new EventSource.
+    // The same with a parameter, for clients that cannot set headers of a new EventSource.
     const moved = await openStream(server, `${path}&last_event_id=${seen}`, { key: null })
     await moved.until(has(1))
     moved.close()
-    // A polyfill adds its own when it reconnects, so that one counts.
+    // A polyfill adds its own parameter when it reconnects, so that one takes precedence.
     const filled = await openStream(server, `${path}&last_event_id=0&lastEventId=${seen}`, { key: null })
     await filled.until(has(1))
     expect(numbersOf(filled.events)).toEqual([71])
@@ -332,36 +340,44 @@ describe('a ticket', () => {
     const other = `GET /v1/agents/live/stream?ticket=${body.ticket}&filter=n`
     const wider = `GET /v1/agents/default/stream?ticket=${body.ticket}`
     for (const route of [other, wider, 'GET /v1/stream?ticket=nothing', 'GET /v1/stream?ticket=']) {
-      const refused = await ask(server, route, { key: null })
+      const refused = await checkedCall(server, route, { key: null })
       expect([refused.status, refused.body.code]).toEqual([401, 'unauthorized'])
     }
   })
 
   it('opens nothing but streams', async () => {
     const { body } = await issue()
-    expect((await ask(server, `GET /v1/agents?ticket=${body.ticket}`, { key: null })).status).toBe(401)
+    expect((await checkedCall(server, `GET /v1/agents?ticket=${body.ticket}`, { key: null })).status).toBe(
+      401,
+    )
   })
 
-  it('reaches what its key reaches, and goes with it', async () => {
+  it('reaches the agents of its key, and is revoked with it', async () => {
     const { key, key_id } = await scopedKey(server, ['records:read'], ['live'])
     const limited = (await issue(key)).body.ticket
-    const refused = await ask(server, `GET /v1/agents/default/stream?ticket=${limited}`, { key: null })
+    const refused = await checkedCall(server, `GET /v1/agents/default/stream?ticket=${limited}`, {
+      key: null,
+    })
     expect(refused.status).toBe(403)
     const lost = (await issue(key)).body.ticket
-    await ask(server, `DELETE /v1/admin/api-keys/${key_id}`)
-    expect((await ask(server, `GET /v1/agents/live/stream?ticket=${lost}`, { key: null })).status).toBe(401)
+    await checkedCall(server, `DELETE /v1/admin/api-keys/${key_id}`)
+    expect(
+      (await checkedCall(server, `GET /v1/agents/live/stream?ticket=${lost}`, { key: null })).status,
+    ).toBe(401)
   })
 
-  it('needs the scope to read, and writes nothing', async () => {
+  it('requires the scope to read, and writes nothing', async () => {
     const { key } = await scopedKey(server, ['records:write'])
-    await leavesUnchanged(server, 'default', async () => {
+    await expectUnchanged(server, 'default', async () => {
       expect((await issue(key)).status).toBe(403)
-      expect((await ask(server, 'POST /v1/stream/tickets', { key: null })).status).toBe(401)
-      expect((await ask(server, 'POST /v1/stream/tickets', { raw: ' '.repeat(2_000) })).status).toBe(413)
+      expect((await checkedCall(server, 'POST /v1/stream/tickets', { key: null })).status).toBe(401)
+      expect((await checkedCall(server, 'POST /v1/stream/tickets', { raw: ' '.repeat(2_000) })).status).toBe(
+        413,
+      )
     })
   })
 
-  it('lives 60 s, and too many unused ones are 429 for their principal, 503 for all', () => {
+  it('is valid for 60 s; too many unused tickets are 429 for a principal, 503 for all', () => {
     let nowMs = 1_000
     const share = 1_000
     const use = { address: '192.0.2.1', stream: 'a' }
@@ -380,7 +396,7 @@ describe('a ticket', () => {
     expect(typeof tickets.issue(principal)).toBe('string')
     expect(typeof tickets.issue(principal)).toBe('string')
     expect(tickets.issue(principal)).toMatchObject({ code: 'too_many_streams' })
-    // Three wait for another use.
+    // Three tickets wait for another use.
     for (let n = share; n < limits.streamTicketsMax - 3; n++)
       tickets.issue(principalOf(1 + Math.floor(n / share)))
     expect(tickets.issue(principalOf(0))).toMatchObject({ code: 'overloaded', retryAfterSecs: 1 })
@@ -389,7 +405,7 @@ describe('a ticket', () => {
     expect(typeof tickets.issue(principal)).toBe('string')
   })
 
-  it('serves its address and its stream only, for as long as that is open and 60 s more', () => {
+  it('is valid only for its address and stream, while the stream is open and 60 s after it', () => {
     let nowMs = 1_000
     const tickets = new Tickets(() => nowMs, 2)
     const principal = { id: 'key_1', scopes: new Set<string>(), agents: [] }
@@ -414,7 +430,7 @@ describe('a ticket', () => {
     expect(tickets.redeem(ticket, use)).toBeUndefined()
   })
 
-  it('is gone with its key though its stream is open, and used ones are no more than its share', () => {
+  it('is revoked with its key while its stream is open; used tickets are limited per principal', () => {
     const tickets = new Tickets(() => 1_000, 2)
     const principal = { id: 'key_1', scopes: new Set<string>(), agents: [] }
     const use = { address: '192.0.2.1', stream: 'a' }
@@ -437,13 +453,13 @@ describe('a ticket', () => {
 })
 
 describe('the end of a stream', () => {
-  it('comes when its key is deleted, and not for others', async () => {
+  it('follows the deletion of its key, but not for other keys', async () => {
     const { key, key_id } = await scopedKey(server, ['records:read'])
     const own = await openStream(server, '/v1/agents/default/stream', { key })
     const global = await openStream(server, '/v1/stream', { key })
     const other = await openStream(server, '/v1/agents/default/stream')
     await Promise.all([own, global, other].map((stream) => stream.until(isCaughtUp)))
-    await ask(server, `DELETE /v1/admin/api-keys/${key_id}`)
+    await checkedCall(server, `DELETE /v1/admin/api-keys/${key_id}`)
     await Promise.all([own.ended, global.ended])
     expect(own.text().endsWith('retry: 2000\n\n')).toBe(true)
     await write('default', 1)
@@ -454,10 +470,10 @@ describe('the end of a stream', () => {
 
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
-  expect(unseenSuccesses(streamRoutes)).toEqual([])
+  expect(untestedSuccesses(streamRoutes)).toEqual([])
 })
 
-it('the end of a stream comes with retry when the server stops', async () => {
+it('a stream ends with retry when the server stops', async () => {
   const streams = await Promise.all(
     ['/v1/agents/default/stream', '/v1/stream'].map((path) => openStream(server, path)),
   )

@@ -6,7 +6,7 @@ import type { Plugin } from 'vite'
 const root = process.cwd()
 const program = join(root, 'dist/program')
 
-/** The names that a module declares at its top, exported or not. */
+/** The top-level names of a module, exported or not. */
 function declaredNames(code: string): string[] {
   return parseAst(code).body.flatMap((statement) => {
     const declared =
@@ -19,8 +19,9 @@ function declaredNames(code: string): string[] {
 }
 
 /**
- * Gives tests the functions of the program that ships (dist/program) where they import those of the sources. A bundler
- * may drop a check that the sources have (scripts/kept-calls.mjs). What the program is without is taken from the sources.
+ * Replaces the source functions that tests import by those of the shipped program (dist/program). A bundler
+ * may drop a check of the sources (scripts/kept-calls.mjs). Functions that the program does not contain are
+ * taken from the sources.
  */
 export function builtProgram(): Plugin {
   const prefix = '\0built:'
@@ -48,10 +49,10 @@ export function builtProgram(): Plugin {
       const path = id.slice(prefix.length)
       const compiled = path.replace(/\.ts$/, '.js')
       const { file = '', code = '' } = modules[compiled] ?? {}
-      // A thread's own file begins its work as soon as it is imported.
+      // The file of a thread starts its work on import.
       const shipped = new Set(file.startsWith('src/parts/') ? namesOf(join(program, file)) : [])
       const locals = declaredNames(code).filter((name) => shipped.has(name))
-      // Of two modules that declare one name, the bundler gives the second's a number.
+      // If two modules declare the same name, the bundler appends a number to the second.
       const built = new Map(locals.map((local) => [local.replace(/\$\d+$/, ''), local]))
       return namesOf(join(root, 'dist', compiled))
         .map((name) =>

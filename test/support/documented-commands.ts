@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 
 /*
- * Documents that are run as a reader runs them: the blocks of commands and of code of a page, and what each prints held
- * to what the page says it prints. In documented output, `…` stands for any text.
+ * Runs the commands and code blocks of a document like a reader, and compares their output with the
+ * documented output, in which `…` stands for any text.
  */
 
-/** One block that is run, and what it is said to print. */
+/** A block that is run, with its documented output. */
 export interface Step {
   heading: string
   language: 'sh' | 'js'
@@ -17,10 +17,10 @@ export interface Step {
   printed?: { language: 'json' | 'text'; text: string }
 }
 
-/** The most that all blocks of a page may take, milliseconds. */
+/** The time limit for all blocks of a page, milliseconds. */
 const PAGE_MS = 50_000
 
-/** The blocks of a page in order; a json or text block belongs to the commands before it. */
+/** The blocks of a page in order. A json or text block is the output of the block before it. */
 export function stepsOf(page: string): Step[] {
   const steps: Step[] = []
   let heading = ''
@@ -37,15 +37,15 @@ export function stepsOf(page: string): Step[] {
   return steps
 }
 
-/** How all blocks went: the exit code of their shell, and what they wrote to standard error. */
+/** The exit code of the shell, and its standard error. */
 export interface Outcome {
   code: number | null
   stderr: string
 }
 
 /**
- * Runs the blocks in one shell, from top to bottom, until a command fails.
- * @param place `directory` takes what each block prints; `env` is all that the shell knows; `cwd` this folder unless given
+ * Runs the blocks in order in one shell, until a command fails.
+ * @param place `directory` for the outputs; `env`, the whole environment; `cwd`, by default the current one
  */
 export async function runSteps(
   steps: readonly Step[],
@@ -65,7 +65,7 @@ export async function runSteps(
   return { code, stderr }
 }
 
-/** Holds what block `index` printed to what its page says that it prints. */
+/** Compares the output of block `index` with its documented output. */
 export function expectPrinted(
   directory: string,
   { index, printed }: Pick<Step, 'printed'> & { index: number },
@@ -78,16 +78,16 @@ export function expectPrinted(
   } else expect(foldedLines(text, documented)).toEqual(documented.split('\n'))
 }
 
-/** One script of all steps, which ends at the first command that fails; each step prints to a file of its own. */
+/** A script of all steps, which ends at the first failure. Each step prints to its own file. */
 function scriptOf(steps: readonly Step[], directory: string): string {
   const parts = steps.map(({ language, code }, index) => {
     const file = join(directory, `step-${index}`)
     if (language === 'sh') return `{\n${code}} > '${file}.out'\n`
     writeFileSync(`${file}.mjs`, code)
-    // By standard input, code is resolved as if it stood in this folder.
+    // Code from standard input resolves modules from the current folder.
     return `node --input-type=module < '${file}.mjs' > '${file}.out'\n`
   })
-  // Whatever stops the tour, its server goes with it.
+  // The server is always stopped at the end.
   return [
     'set -eu -o pipefail\n',
     `trap 'kill "\${server:-}" 2> /dev/null || true; wait' EXIT\n`,
@@ -95,15 +95,15 @@ function scriptOf(steps: readonly Step[], directory: string): string {
   ].join('')
 }
 
-/** Whether a printed text is the documented one. */
+/** Whether a printed text matches the documented one. */
 export function fits(documented: string, printed: string): boolean {
   const literal = documented.split('…').map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'))
   return new RegExp(`^${literal.join('.*')}$`, 's').test(printed)
 }
 
 /**
- * The printed value, with each text that fits its documented pattern put back to the pattern, and times, which differ
- * at every run, to those documented: so that the two compare as equal where they agree, and show where they do not.
+ * The printed value, in which matching texts and all times are replaced by the documented ones, so that a
+ * comparison shows only real differences.
  */
 export function folded(printed: unknown, documented: unknown): unknown {
   if (typeof printed === 'string' && typeof documented === 'string') {

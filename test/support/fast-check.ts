@@ -1,10 +1,11 @@
 import fc from 'fast-check'
 import { seed } from './run-seed.js'
 
-// fast-check by itself draws from the time of day. Test files import it from here (test/house/random-choices.test.ts).
+// By default, fast-check uses a random seed. Test files import it from this file
+// (test/house/random-choices.test.ts).
 fc.configureGlobal({
   seed,
-  // A failure is reported before the test runs out of its time, as small as it has become by then.
+  // A failure is reported before the time limit of the test, even if it is not fully shrunk.
   interruptAfterTimeLimit: 45_000,
   markInterruptAsFailure: true,
 })

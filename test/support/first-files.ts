@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /**
- * Begins with the files whose first line says `@run first`: the longest ones. A long file that began last would run alone,
- * with the other core idle.
+ * Runs the files whose first line contains `@run first` at the start: the longest ones. A long file at the
+ * end would run alone while the other core is idle.
  */
 export class FirstFilesFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -1,6 +1,6 @@
 import { afterAll, vi } from 'vitest'
 
-// Files share a process, and with it what a test has put in the place of globals and methods.
+// Files share a process, including globals and methods that a test has replaced.
 afterAll(() => {
   vi.unstubAllGlobals()
   vi.restoreAllMocks()

@@ -1,14 +1,14 @@
 /*
- * The one source of random choices in tests. `npm test` and CI make the same choices on every machine. A campaign sets
- * STRANDFAST_SEED anew for each pass (scripts/campaign.mjs); the same variable repeats one.
+ * The only source of random choices in tests. `npm test` and CI make the same choices on every machine. A
+ * campaign sets a new STRANDFAST_SEED for each pass (scripts/campaign.mjs); the same value repeats a pass.
  */
 
 const FIXED_SEED = 20_261_122
 
-/** The seed of this run: a whole number. */
+/** The seed of this run, an integer. */
 export const seed = checked(process.env['STRANDFAST_SEED'] ?? String(FIXED_SEED))
 
-/** The seed of this run, printed beside the name of the test that draws from it. */
+/** Returns the seed of this run and prints it with the name of the test that uses it. */
 export function runSeed(name: string): number {
   console.log(`${name}: STRANDFAST_SEED=${seed}`)
   return seed

@@ -30,8 +30,8 @@ function madeOf(outcome: Outcome | undefined): ApiKeyMadeOutcome {
 
 const rowOf = (key: string) => idempotencyRow('test', '', key)
 
-describe('making a key under one idempotency key', () => {
-  it('makes one in a group of many, and the same is kept', () => {
+describe('creating a key under one Idempotency-Key', () => {
+  it('creates one key in a group of many commands, and stores the same answer', () => {
     const outcomes = shard.run(create(keyed('k')), create(keyed('k')), create({})).map(madeOf)
     expect(outcomes.map(({ replayed }) => replayed === true)).toEqual([false, true, false])
     expect(outcomes[1]).toEqual({ ...outcomes[0], replayed: true })
@@ -40,7 +40,7 @@ describe('making a key under one idempotency key', () => {
     expect(madeOf(shard.ask(create(keyed('k'))))).toEqual(outcomes[1])
   })
 
-  it('tells of a key that was deleted since that it is not live, in the same group too', async () => {
+  it('reports a key that was deleted since then as not live, also in the same group', async () => {
     const made = madeOf(shard.ask(create(keyed('k'))))
     const { keyId } = made.row
     const [again] = shard.run(create(keyed('k')), {
@@ -59,18 +59,18 @@ describe('making a key under one idempotency key', () => {
   })
 })
 
-describe('the kept answer of a creation', () => {
-  it('is sealed in the store, and differently each time', () => {
+describe('the stored answer of a creation', () => {
+  it('is sealed in the store, differently each time', () => {
     const made = [create(keyed('one')), create(keyed('two'))].map((command) => madeOf(shard.ask(command)))
-    const kept = ['one', 'two'].map((key) => shard.store.idempotency.find(rowOf(key), shard.nowMs)?.outcome)
-    for (const [index, outcome] of kept.entries()) {
+    const stored = ['one', 'two'].map((key) => shard.store.idempotency.find(rowOf(key), shard.nowMs)?.outcome)
+    for (const [index, outcome] of stored.entries()) {
       expect(outcome).toEqual({ kind: 'sealed', box: expect.any(String) })
       expect(JSON.stringify(outcome)).not.toContain(made[index]?.key)
     }
-    expect(kept[0]).not.toEqual(kept[1])
+    expect(stored[0]).not.toEqual(stored[1])
   })
 
-  it('does not open for another idempotency key, nor changed', () => {
+  it('cannot be unsealed in the row of another Idempotency-Key or after a change', () => {
     shard.ask(create(keyed('one')))
     shard.ask(create(keyed('two')))
     const { idempotency, root } = shard.environment
@@ -88,7 +88,7 @@ describe('the kept answer of a creation', () => {
   })
 })
 
-it('takes keys from before makers were kept for keys of the root key, each a line of its own', async () => {
+it('treats keys from before creators were stored as keys of the root key, each with a separate lineage', async () => {
   const row = {
     keyId: 'key_old',
     name: 'old',
@@ -110,7 +110,7 @@ it('takes keys from before makers were kept for keys of the root key, each a lin
   expect(child.row).toMatchObject({ madeBy: 'key_old', line: 'key_old' })
 })
 
-it('lets keys from before deleting and erasing had scopes of their own do what they could, and says so', async () => {
+it('adds the later scopes for deleting and erasing to keys that had these permissions before, and lists them', async () => {
   const scopes = ['records:read', 'records:write', 'ingest']
   const old = {
     keyId: 'key_old',
@@ -135,7 +135,7 @@ it('lets keys from before deleting and erasing had scopes of their own do what t
     [made]: scopes,
   }
   expect(scopesOf()).toEqual(expected)
-  // A row that is written again stays as it is.
+  // A row that is written again keeps its scopes.
   const uses: [string, number][] = [
     ['key_old', 7],
     [made, 7],
@@ -145,7 +145,7 @@ it('lets keys from before deleting and erasing had scopes of their own do what t
   expect(scopesOf()).toEqual(expected)
 })
 
-it('keeps the uses of keys, and brings none back that was deleted', () => {
+it('stores the last use of keys, and does not restore a deleted key', () => {
   const { keyId } = madeOf(shard.ask(create({}))).row
   const uses = (ids: string[], atMs: number) =>
     ({ kind: 'apiKeysUsed', uses: ids.map((id): [string, number] => [id, atMs]), options: {} }) as const
@@ -156,12 +156,12 @@ it('keeps the uses of keys, and brings none back that was deleted', () => {
   expect(rows()).toEqual([])
 })
 
-it('tells the front thread of keys that are made and deleted, with the record of it in the same commit', () => {
+it('notifies the fronts of created and deleted keys, and audits them in the same commit', () => {
   const { row } = madeOf(shard.ask(create({})))
-  expect(shard.notices).toEqual([{ kind: 'apiKeysChanged', changes: { made: [row], gone: [] } }])
+  expect(shard.notices).toEqual([{ kind: 'apiKeysChanged', changes: { created: [row], removed: [] } }])
   const commits = shard.commits
   shard.ask({ kind: 'apiKeyDelete', keyId: row.keyId, maker: 'root', options: {} })
-  expect(shard.notices).toEqual([{ kind: 'apiKeysChanged', changes: { made: [], gone: [row.keyId] } }])
+  expect(shard.notices).toEqual([{ kind: 'apiKeysChanged', changes: { created: [], removed: [row.keyId] } }])
   expect(shard.commits).toBe(commits + 1)
   expect(shard.store.agents.find('server::audit')?.head.seq).toBe(2)
 })

@@ -13,12 +13,14 @@ beforeEach(() => {
 })
 afterEach(() => shard.remove())
 
-/** The strand as it was: seq of its last record, zone, and the numbers of the records that are shown. */
+/**
+ * The strand as of a moment: the seq of its last record, the zone, and the numbers of the visible records.
+ */
 function seen(moment: Hlc) {
-  const stood = shard.ask({ kind: 'strandThen', agent: 'a', at: { moment } })
-  if (stood.kind !== 'strandThen') throw new Error(JSON.stringify(stood))
-  if (stood.head === undefined) return undefined
-  const { seq, hash, zone } = stood.head
+  const outcome = shard.ask({ kind: 'strandThen', agent: 'a', at: { moment } })
+  if (outcome.kind !== 'strandThen') throw new Error(JSON.stringify(outcome))
+  if (outcome.head === undefined) return undefined
+  const { seq, hash, zone } = outcome.head
   const cursor = { nextSeq: 0, asOfSeq: seq }
   const page = shard.ask({ kind: 'recordQuery', agent: 'a', order: 'asc', limit: 1_000, cursor })
   if (page.kind !== 'rows') throw new Error(JSON.stringify(page))
@@ -32,37 +34,40 @@ function headNow(): { seq: number; hash: string; hlc: Hlc } {
   return { seq: body.seq, hash: body.chain_head, hlc }
 }
 
-/** The key of now signs the head of any size; where only the key of then may, a rotation since leaves it unsigned. */
+/**
+ * The current key signs the head of any size; if only the key of that time may sign, a later rotation leaves
+ * it unsigned.
+ */
 function expectSignedNow(size: number, key: string): void {
   const head = { agent: 'a', size, root: 'ab'.repeat(32) }
-  const [now, then] = shard.run(
+  const [byNow, byThen] = shard.run(
     { kind: 'checkpointSign', ...head, by: 'now' },
     { kind: 'checkpointSign', ...head, by: 'then' },
   )
-  const note = now?.kind === 'reply' ? now.body : ''
+  const note = byNow?.kind === 'reply' ? byNow.body : ''
   expect(verifyCheckpoint(note, key)).toMatchObject({ size, rootHex: head.root })
   const { retiredKeys } = shard.store.agents.find('a') ?? { retiredKeys: [] }
   const rotated = retiredKeys.some(({ lastSeq }) => size <= lastSeq)
-  expect(then).toEqual(rotated ? { kind: 'done' } : now)
+  expect(byThen).toEqual(rotated ? { kind: 'done' } : byNow)
 }
 
 const step = fc.record({
   action: fc.constantFrom('write', 'write', 'write', 'delete', 'restore', 'zone', 'rotate'),
-  /** Of the records so far, from the first one. */
+  /** The index of a record. */
   target: fc.nat({ max: 9 }),
   zone: fc.constantFrom(...zones),
   afterMs: fc.constantFrom(0, 0, 1, 1_000),
   restarts: fc.constantFrom(false, false, false, false, true),
 })
 
-it('is at every moment what a plain model of the strand was then', async () => {
+it('returns at every moment the state that a simple model of the strand had', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 30 }), async (steps) => {
-      const own = new TestShard()
+      const inner = new TestShard()
       const outer = shard
-      shard = own
+      shard = inner
       try {
-        replyOf(own.ask({ kind: 'agentCreate', agent: 'a', zone: 'free', options: {} }))
+        replyOf(inner.ask({ kind: 'agentCreate', agent: 'a', zone: 'free', options: {} }))
         const hashes: string[] = []
         const deleted = new Set<number>()
         let zone: Zone = 'free'
@@ -74,23 +79,22 @@ it('is at every moment what a plain model of the strand was then', async () => {
         }
         note()
         for (const { action, target, zone: next, afterMs, restarts } of steps) {
-          own.nowMs += afterMs
-          if (restarts) await own.reopen()
+          inner.nowMs += afterMs
+          if (restarts) await inner.reopen()
           const options = {}
-          if (action === 'write') hashes.push(replyOf(own.ask(appendNumber('a', hashes.length))).record_id)
+          if (action === 'write') hashes.push(replyOf(inner.ask(appendNumber('a', hashes.length))).record_id)
           else if (action === 'rotate') {
-            const asked = { kind: 'agentKeyRotate', agent: 'a', principal: 'root', options: {} } as const
-            own.ask(asked)
+            inner.ask({ kind: 'agentKeyRotate', agent: 'a', principal: 'root', options: {} })
           } else if (action === 'zone') {
-            // In zone free only does a change of zone, or of anything, happen at once.
-            const asked = own.ask({
+            // Changes happen immediately only in zone free.
+            const outcome = inner.ask({
               kind: 'agentZoneSet',
               agent: 'a',
               zone: next,
               principal: 'root',
               options,
             })
-            if (asked.kind === 'reply' && asked.status === 200) zone = next
+            if (outcome.kind === 'reply' && outcome.status === 200) zone = next
           } else {
             const hash = hashes[target]
             if (hash === undefined) continue
@@ -102,7 +106,7 @@ it('is at every moment what a plain model of the strand was then', async () => {
               principal: 'root',
               options,
             } as const
-            const outcome = own.ask(command)
+            const outcome = inner.ask(command)
             if (outcome.kind === 'reply' && outcome.status === 200) {
               if (action === 'delete') deleted.add(target)
               else deleted.delete(target)
@@ -110,7 +114,7 @@ it('is at every moment what a plain model of the strand was then', async () => {
           }
           note()
         }
-        const { public_key: key } = replyOf(own.ask({ kind: 'agentStatus', agent: 'a' }))
+        const { public_key: key } = replyOf(inner.ask({ kind: 'agentStatus', agent: 'a' }))
         for (const { hlc, was } of moments) {
           expect(seen(hlc)).toEqual(was)
           expectSignedNow((was?.seq ?? 0) + 1, key)
@@ -118,7 +122,7 @@ it('is at every moment what a plain model of the strand was then', async () => {
         const [first] = moments
         if (first !== undefined) expect(seen({ ms: first.hlc.ms - 1, counter: 0xffff })).toBeUndefined()
       } finally {
-        await own.remove()
+        await inner.remove()
         shard = outer
       }
     }),
@@ -126,13 +130,13 @@ it('is at every moment what a plain model of the strand was then', async () => {
   )
 })
 
-it('has no place behind its end, and none for an agent that is not there', () => {
+it('has no head after the end of a strand, and returns 404 for an agent that does not exist', () => {
   replyOf(shard.ask(appendNumber('a', 0)))
   const at = (seq: number) => shard.ask({ kind: 'strandThen', agent: 'a', at: { seq } })
   expect(at(1)).toMatchObject({ head: { seq: 1 } })
   expect(at(2)).not.toHaveProperty('head')
-  const nobody = { kind: 'strandThen', agent: 'nobody', at: { seq: 0 } } as const
-  expect(codeOf(shard.ask(nobody))).toBe('agent_not_found')
+  const missing = { kind: 'strandThen', agent: 'missing', at: { seq: 0 } } as const
+  expect(codeOf(shard.ask(missing))).toBe('agent_not_found')
   const access = { claims: { sub: 'usr_1', email: 'a@b.c', app_metadata: {}, user_metadata: {} } }
-  expect(codeOf(shard.ask({ ...nobody, agent: 'a', access }))).toBe('forbidden')
+  expect(codeOf(shard.ask({ ...missing, agent: 'a', access }))).toBe('forbidden')
 })

@@ -5,7 +5,7 @@ import type { LinkPurpose } from '../../src/protocol/auth-messages.js'
 import { AuthShard, codeOf } from '../support/shard/auth-shard.js'
 import { testAuthRules } from '../support/shard/shard.js'
 
-/* What anyone can do to the mailbox and the links of somebody else by asking for mails there. */
+/* Requests for mails to the mailbox of another user must not harm that user's links and mails. */
 
 let shard: AuthShard
 
@@ -18,7 +18,7 @@ const email = 'ada@example.com'
 const purposes: LinkPurpose[] = ['magicLink', 'verifyEmail', 'passwordReset']
 
 describe('links of one e-mail', () => {
-  it.each(purposes)('outlive any number of others for another purpose: %s', (purpose) => {
+  it.each(purposes)('outlive any number of links for another purpose: %s', (purpose) => {
     shard.register(email)
     const owned = shard.sendLink({ purpose, email, mailed: false })
     for (const other of purposes.filter((one) => one !== purpose)) {
@@ -27,7 +27,7 @@ describe('links of one e-mail', () => {
     expect(shard.isUsable(purpose, owned)).toBe(true)
   })
 
-  it.each(purposes)('are bounded for one purpose, of which the oldest goes: %s', (purpose) => {
+  it.each(purposes)('are bounded for one purpose, and a new link replaces the oldest: %s', (purpose) => {
     shard.register(email)
     const hashes: string[] = []
     for (let n = 0; n <= limits.linksPerPurposeMax; n++) {
@@ -43,43 +43,43 @@ describe('links of one e-mail', () => {
 
 describe('mails to one mailbox', () => {
   const { mailsPerKindMax, mailsPerKindEveryMs } = limits
-  const askedOften = (purpose: LinkPurpose, count = 40) =>
+  const requestLinks = (purpose: LinkPurpose, count = 40) =>
     Array.from({ length: count }, () => shard.sendLink({ purpose, email }))
   const kinds = () => shard.mails().map(({ kind }) => kind)
   const countOf = (kind: string) => kinds().filter((one) => one === kind).length
 
   it.each(purposes)('are few, however many are requested at the same time: %s', (purpose) => {
     shard.register(email)
-    askedOften(purpose)
+    requestLinks(purpose)
     expect(countOf(purpose)).toBe(mailsPerKindMax)
   })
 
   it.each(purposes)('cost as much once the quota is used up, with an account or without: %s', (purpose) => {
     shard.register(email)
-    const kept = ['link', 'email-link', 'unsent-mail', 'decoy', 'mail-room'] as const
-    const rows = () => kept.map((kind) => shard.store.auth.count(authKey('', kind, '')))
+    const rowKinds = ['link', 'email-link', 'unsent-mail', 'decoy', 'mail-room'] as const
+    const rows = () => rowKinds.map((kind) => shard.store.auth.count(authKey('', kind, '')))
     const added = (to: string) => {
       const before = rows()
       shard.sendLink({ purpose, email: to })
       return rows().map((count, at) => count - (before[at] ?? 0))
     }
-    askedOften(purpose, mailsPerKindMax)
-    // The first one makes the rows that the others change.
-    for (const to of [email, 'nobody@example.com']) added(to)
+    requestLinks(purpose, mailsPerKindMax)
+    // The first mail creates the rows that later mails change.
+    for (const to of [email, 'unknown@example.com']) added(to)
     expect(countOf(purpose)).toBeGreaterThanOrEqual(mailsPerKindMax)
-    const [known, unknown] = [added(email), added('nobody@example.com')]
+    const [known, unknown] = [added(email), added('unknown@example.com')]
     if (purpose !== 'magicLink') expect(known).toEqual(unknown)
     expect(known).toEqual([1, 1, 1, 0, 0])
   })
 
-  it.each(purposes)('leave other kinds their quota: %s', (purpose) => {
+  it.each(purposes)('do not use up the quota of other kinds: %s', (purpose) => {
     shard.register(email)
-    for (const other of purposes.filter((one) => one !== purpose)) askedOften(other, 10)
+    for (const other of purposes.filter((one) => one !== purpose)) requestLinks(other, 10)
     shard.sendLink({ purpose, email })
     expect(countOf(purpose)).toBe(1)
   })
 
-  it('change nothing in the answer when the quota is used up', () => {
+  it('get the same answer when the quota is used up', () => {
     const answers = Array.from({ length: 10 }, (_none, n) => {
       const link = {
         purpose: 'magicLink',
@@ -91,12 +91,12 @@ describe('mails to one mailbox', () => {
     expect(answers.every(({ kind }) => kind === 'done')).toBe(true)
   })
 
-  it('get their quota back one by one, so that an hour has at most ten and the owner is never without one', () => {
+  it('are limited to ten an hour by a quota that refills gradually, so that the owner always has a usable link', () => {
     shard.register(email)
     const hourEndsAtMs = shard.nowMs + 3_600_000
     const owned: string[] = []
     while (shard.nowMs < hourEndsAtMs) {
-      owned.push(...askedOften('magicLink', 5))
+      owned.push(...requestLinks('magicLink', 5))
       expect(owned.some((hash) => shard.isUsable('magicLink', hash))).toBe(true)
       shard.nowMs += mailsPerKindEveryMs / 4
     }
@@ -104,37 +104,37 @@ describe('mails to one mailbox', () => {
     expect(countOf('magicLink')).toBeGreaterThan(mailsPerKindMax)
   })
 
-  it('keep their links once they are sent, whatever is requested after them', () => {
+  it('contain links that stay usable, whatever is requested afterwards', () => {
     shard.register(email)
-    const [first = ''] = askedOften('passwordReset', 1)
-    askedOften('passwordReset')
+    const [first = ''] = requestLinks('passwordReset', 1)
+    requestLinks('passwordReset')
     expect(shard.isUsable('passwordReset', first)).toBe(true)
   })
 
-  it('are counted for each mailbox and each namespace by itself', () => {
-    askedOften('magicLink')
+  it('are counted separately for each mailbox and each namespace', () => {
+    requestLinks('magicLink')
     shard.sendLink({ purpose: 'magicLink', email: 'bob@example.com' })
     shard.sendLink({ purpose: 'magicLink', email }, 'acme')
     expect(countOf('magicLink')).toBe(mailsPerKindMax + 2)
   })
 
-  it('are not used up by who asks before there is an account that they could serve', () => {
-    for (const purpose of ['verifyEmail', 'passwordReset'] as const) askedOften(purpose)
+  it('are not counted if they are requested before there is an account that could use them', () => {
+    for (const purpose of ['verifyEmail', 'passwordReset'] as const) requestLinks(purpose)
     expect(kinds()).toEqual([])
     shard.register(email)
-    for (const purpose of ['verifyEmail', 'passwordReset'] as const) askedOften(purpose, 1)
+    for (const purpose of ['verifyEmail', 'passwordReset'] as const) requestLinks(purpose, 1)
     expect(kinds().toSorted()).toEqual(['passwordReset', 'verifyEmail'])
   })
 
   it('are bounded over a restart', async () => {
-    askedOften('magicLink')
+    requestLinks('magicLink')
     await shard.reopen()
-    askedOften('magicLink')
+    requestLinks('magicLink')
     expect(countOf('magicLink')).toBe(mailsPerKindMax)
   })
 })
 
-it('tells the owner of an address a few times only that somebody tries to register with it', async () => {
+it('mails the owner of an address only a few times about attempts to register with it', async () => {
   shard.register(email)
   const passwordHash = 'x'
   shard.auth = { ...testAuthRules, requireEmailVerify: true }

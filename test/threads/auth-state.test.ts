@@ -64,7 +64,7 @@ function sendLink(purpose: LinkPurpose, { mailed = true, address = email } = {})
   return hash
 }
 
-/** Types and bodies of the audit records, in order. */
+/** The types and bodies of the audit records, in order. */
 function audit(): { type: string; body: Record<string, unknown> }[] {
   const page = shard.ask({
     kind: 'recordQuery',
@@ -82,7 +82,7 @@ function audit(): { type: string; body: Record<string, unknown> }[] {
 
 const types = () => audit().map(({ type }) => type)
 
-it('ends a page of users at its bytes, and goes on behind the last', () => {
+it('ends a page of users at its limit of bytes, and continues after the last user', () => {
   const metadata = { text: 'x'.repeat(4_080) }
   for (let n = 0; n < 1_000; n++) {
     const address = `user${String(n).padStart(3, '0')}@example.com`
@@ -101,7 +101,7 @@ it('ends a page of users at its bytes, and goes on behind the last', () => {
   expect(counts.reduce((sum, count) => sum + count)).toBe(1_000)
 })
 
-it('makes an account once, and the user is there with its session after a restart', async () => {
+it('creates an account once, and has the user and its session after a restart', async () => {
   const { user, session } = register()
   expect(codeOf(change({ kind: 'register', email, passwordHash: 'other' }))).toBe('email_exists')
   await shard.reopen()
@@ -110,7 +110,7 @@ it('makes an account once, and the user is there with its session after a restar
   expect(types()).toEqual(['auth/register'])
 })
 
-it('lets one of a hundred uses of a magic link through that arrive together', () => {
+it('accepts one of a hundred concurrent uses of a magic link', () => {
   const hash = sendLink('magicLink')
   const uses = Array.from({ length: 100 }, () => command({ kind: 'magicLinkVerify', hash }))
   const codes = shard
@@ -121,7 +121,7 @@ it('lets one of a hundred uses of a magic link through that arrive together', ()
   expect(codes.filter((code) => code === 'invalid_token')).toHaveLength(99)
 })
 
-it('lets one of a hundred uses of a verify token through, and keeps what was set before', () => {
+it('accepts one of a hundred concurrent uses of a verify token, and keeps the password and sessions', () => {
   const { session } = register()
   const hash = sendLink('verifyEmail')
   const uses = Array.from({ length: 100 }, () => command({ kind: 'emailVerify', hash }))
@@ -137,7 +137,7 @@ it('lets one of a hundred uses of a verify token through, and keeps what was set
   expect(look({ kind: 'loginState', email })).toMatchObject({ passwordHash: `hash of ${email}` })
 })
 
-it('gives a hundred uses of one refresh token one successor', () => {
+it('exchanges a refresh token for the same successor in a hundred concurrent uses', () => {
   const { session } = register()
   const uses = Array.from({ length: 100 }, () =>
     command({ kind: 'refresh', sid: session.sid, generation: 0 }),
@@ -146,7 +146,7 @@ it('gives a hundred uses of one refresh token one successor', () => {
   expect(new Set(generations)).toEqual(new Set([1]))
 })
 
-it('ends the session when an old refresh token comes again, and tells of it', () => {
+it('ends the session when an old refresh token is reused, and notifies the fronts', () => {
   const { session } = register()
   const { sid } = session
   for (let generation = 0; generation < 2; generation++) {
@@ -162,7 +162,7 @@ it('ends the session when an old refresh token comes again, and tells of it', ()
   expect(types()).toEqual(['auth/register', 'auth/refresh_reused'])
 })
 
-it('answers the token before for ten seconds after its exchange, over a restart, and ends the session later', async () => {
+it('accepts the previous refresh token for ten seconds, also after a restart, and then ends the session', async () => {
   const { sid } = register().session
   expect(signedIn(change({ kind: 'refresh', sid, generation: 0 })).generation).toBe(1)
   shard.nowMs += 10_000
@@ -174,11 +174,12 @@ it('answers the token before for ten seconds after its exchange, over a restart,
   expect(types()).toEqual(['auth/register', 'auth/refresh_reused'])
 })
 
-it('lets two who hold one refresh token not take turns', () => {
+it('does not let two clients with one refresh token take turns', () => {
   const { sid } = register().session
   const turns = []
   for (let turn = 0; turn < 10; turn++) {
-    // The thief comes with the token that the owner has just exchanged, and the owner with the one of the thief.
+    // The thief sends the token that the owner has just exchanged, and then the owner sends that of the
+    // thief.
     turns.push(codeOf(change({ kind: 'refresh', sid, generation: turn })))
     shard.nowMs += 60_000
     turns.push(codeOf(change({ kind: 'refresh', sid, generation: turn })))
@@ -187,8 +188,8 @@ it('lets two who hold one refresh token not take turns', () => {
   expect(new Set(turns.slice(2))).toEqual(new Set(['refresh_invalid']))
 })
 
-it('locks after five failures, of unknown e-mails alike, over a restart, and no longer than told', async () => {
-  for (const address of ['nobody@example.com', email]) {
+it('locks known and unknown e-mails after five failures for the configured time, also after a restart', async () => {
+  for (const address of ['unknown@example.com', email]) {
     if (address === email) register()
     for (let failure = 0; failure < 5; failure++) {
       expect(codeOf(change({ kind: 'loginFailed', email: address }))).toBe('invalid_credentials')
@@ -202,7 +203,7 @@ it('locks after five failures, of unknown e-mails alike, over a restart, and no 
   expect(codeOf(change(right))).toBe('signedIn')
 })
 
-it('writes one record of failed logins for each e-mail and minute, which counts them all', () => {
+it('writes one record of failed logins for each e-mail and minute, with their count', () => {
   register()
   for (const wait of [0, 1_000, 1_000, 60_000]) {
     shard.nowMs += wait
@@ -212,7 +213,7 @@ it('writes one record of failed logins for each e-mail and minute, which counts 
   expect(failures.map(({ body }) => body['count'])).toEqual([1, 3])
 })
 
-it('records failed sign-ins by method and reason, one a minute for each account, and the rest with the next sign-in', () => {
+it('records failed sign-ins by method and reason, once a minute for each account, and the rest with the next sign-in', () => {
   register()
   const failure = { kind: 'signInFailed', email, method: 'passkey', reason: 'wrong_origin' } as const
   for (const wait of [0, 1_000, 60_000, 1_000]) {
@@ -228,7 +229,7 @@ it('records failed sign-ins by method and reason, one a minute for each account,
   ])
 })
 
-it('combines the failures that belong to no account, by method', () => {
+it('combines the failures without an account, by method', () => {
   register()
   for (const reason of ['unknown_link', 'unknown_link'] as const)
     change({ kind: 'signInFailed', method: 'magic_link', reason })
@@ -247,7 +248,7 @@ it('combines the failures that belong to no account, by method', () => {
   ])
 })
 
-it('drops what was set before when a mailbox is proven for the first time by a way in', () => {
+it('removes password, links and sessions at the first sign-in that proves the mailbox', () => {
   const attacker = register()
   const planted = sendLink('passwordReset', { mailed: false })
   const victim = signedIn(change({ kind: 'magicLinkVerify', hash: sendLink('magicLink') }))
@@ -261,7 +262,7 @@ it('drops what was set before when a mailbox is proven for the first time by a w
   expect(ended).toMatchObject({ rows: [{ namespace: '', what: 'sid', id: attacker.session.sid }] })
 })
 
-it('keeps a confirmed address from being taken for a proof of the mailbox, however often it is confirmed', () => {
+it('does not treat a confirmed address as a proof of the mailbox, however often it is confirmed', () => {
   const attacker = register()
   const { userId, sid } = attacker.session
   const metadata = { name: 'of the attacker' }
@@ -273,7 +274,7 @@ it('keeps a confirmed address from being taken for a proof of the mailbox, howev
   const owner = signedIn(change({ kind: 'magicLinkVerify', hash: sendLink('magicLink') }))
   expect(owner.user).toMatchObject({ userId, verified: true, mailboxProven: true, userMetadata: {} })
   expect(look({ kind: 'loginState', email })).not.toHaveProperty('passwordHash')
-  // The token was looked at before the session ended, and its request came late.
+  // The token of this request was checked before the session ended.
   expect(codeOf(change({ kind: 'userMetadata', userId, sid, metadata }))).toBe('token_revoked')
 })
 
@@ -289,18 +290,18 @@ it('keeps password, sessions and metadata at a later proof of the same mailbox',
   expect(again.user).toMatchObject({ userMetadata: metadata })
   expect(look({ kind: 'loginState', email })).toMatchObject({ passwordHash: 'of the owner' })
   expect(signedIn(change({ kind: 'refresh', sid, generation: 0 })).generation).toBe(1)
-  // The reset was a way in too, and ended what went before it.
+  // The reset also signed in, and ended the earlier sessions.
   expect(codeOf(change({ kind: 'refresh', sid: session.sid, generation: 0 }))).toBe('refresh_invalid')
 })
 
-it('lets a link that was not mailed sign in but prove nothing', () => {
+it('signs in by a link that was not mailed, but does not prove the mailbox', () => {
   const { user } = register()
   const seen = signedIn(change({ kind: 'magicLinkVerify', hash: sendLink('magicLink', { mailed: false }) }))
   expect(seen.user).toMatchObject({ userId: user.userId, verified: false, mailboxProven: false })
   expect(look({ kind: 'loginState', email })).toHaveProperty('passwordHash')
 })
 
-it('takes no link for another purpose, after its time, or twice', () => {
+it('refuses a link for another purpose or after its expiry', () => {
   register()
   const hash = sendLink('verifyEmail')
   expect(codeOf(change({ kind: 'magicLinkVerify', hash }))).toBe('invalid_token')
@@ -308,7 +309,7 @@ it('takes no link for another purpose, after its time, or twice', () => {
   expect(codeOf(change({ kind: 'emailVerify', hash }))).toBe('invalid_token')
 })
 
-it('removes a user with sessions, links and lockout, and its e-mail is free again', () => {
+it('removes a user with its sessions, links and lockout, so that its e-mail can register again', () => {
   const { user, session } = register()
   const link = sendLink('passwordReset')
   change({ kind: 'loginFailed', email })
@@ -330,7 +331,7 @@ it('refuses metadata over the limit and changes nothing', () => {
   expect(shard.commits).toBe(commits)
 })
 
-it('keeps the namespaces of one shard apart', () => {
+it('isolates the namespaces of one shard', () => {
   const { session } = register()
   const elsewhere = shard.ask(command({ kind: 'refresh', sid: session.sid, generation: 0 }, 'acme'))
   expect(codeOf(answerOf(elsewhere))).toBe('refresh_invalid')
@@ -338,7 +339,7 @@ it('keeps the namespaces of one shard apart', () => {
   expect(signedIn(answerOf(other)).user.userId).not.toBe(session.userId)
 })
 
-it('writes no secret and no e-mail into an audit record, and names one mailbox differently in two namespaces', () => {
+it('writes neither secrets nor e-mails into audit records, and uses different pseudonyms in two namespaces', () => {
   register()
   sendLink('magicLink')
   shard.ask(command({ kind: 'register', email, passwordHash: 'x' }, 'acme'))
@@ -353,7 +354,7 @@ it('writes no secret and no e-mail into an audit record, and names one mailbox d
   expect(there).not.toBe(here)
 })
 
-it('keeps a mail sealed in the outbox until it is sent, and puts it back for its next try', async () => {
+it('stores a mail sealed in the outbox until it is sent, and schedules its next try', async () => {
   sendLink('magicLink')
   await shard.reopen()
   const due = () => {
@@ -366,29 +367,29 @@ it('keeps a mail sealed in the outbox until it is sent, and puts it back for its
   const values = [...shard.environment.mails.getRange({})].map(({ value }) => value.toString('latin1'))
   expect(values.join('')).not.toContain('ada')
   const retryAtMs = shard.nowMs + 5_000
-  const settle = (key: string, result: Parameters<typeof settleOf>[1]) => shard.ask(settleOf(key, result))
-  expect(settle(first?.key ?? '', { kind: 'failed', attempts: 1, retryAtMs }).kind).toBe('done')
+  const report = (key: string, result: Parameters<typeof mailResult>[1]) => shard.ask(mailResult(key, result))
+  expect(report(first?.key ?? '', { kind: 'failed', attempts: 1, retryAtMs }).kind).toBe('done')
   expect(due()).toEqual([])
   shard.nowMs = retryAtMs
   const [second] = due()
   expect(second?.message).toEqual({ ...first?.message, attempts: 1 })
-  expect(settle(second?.key ?? '', { kind: 'done' }).kind).toBe('done')
+  expect(report(second?.key ?? '', { kind: 'done' }).kind).toBe('done')
   expect(due()).toEqual([])
 })
 
-function settleOf(
+function mailResult(
   key: string,
   result: { kind: 'done' } | { kind: 'failed'; attempts: number; retryAtMs?: number },
 ) {
   return { kind: 'mailSettle', key, result, options: {} } as const
 }
 
-it('forgets what has expired: sessions, links and what had ended', () => {
+it('removes expired sessions, links and revocations', () => {
   const { session } = register()
   sendLink('magicLink')
   change({ kind: 'logout', userId: session.userId, sid: session.sid, scope: 'local' })
   shard.nowMs += 2_592_000_001 + 86_400_000
-  // Two commits: the first one's sweep may be spent on earlier rows.
+  // The sweep of the first commit may be used up by earlier rows.
   change({ kind: 'loginFailed', email: 'other@example.com' })
   change({ kind: 'loginFailed', email: 'other@example.com' })
   const keys = [...shard.environment.auth.getKeys({})].map((key) => key.toString().split('\0')[1])
@@ -396,7 +397,7 @@ it('forgets what has expired: sessions, links and what had ended', () => {
   expect([...shard.environment.authEnded.getKeys({})]).toEqual([])
 })
 
-it('ends the session that was unused for longest when a user has too many', () => {
+it('ends the least recently used session when a user has too many', () => {
   const first = register()
   const login = { kind: 'loginSucceeded', email, passwordHash: `hash of ${email}` } as const
   for (let count = 0; count < 100; count++) {
@@ -409,7 +410,7 @@ it('ends the session that was unused for longest when a user has too many', () =
   expect(outcome.sessions.map(({ sid }) => sid)).not.toContain(first.session.sid)
 })
 
-it('rotates the signing key and lets the tokens of the one before run out', () => {
+it('rotates the signing key, and accepts tokens of the previous key until they expire', () => {
   expect(look({ kind: 'keyEpochs' })).toEqual({ kind: 'keyEpochs', epoch: 0, retired: [] })
   const untilMs = shard.nowMs + limits.clockAheadMsMax + 3_600_000
   const rotated = { kind: 'keyEpochs', epoch: 1, retired: [{ epoch: 0, untilMs }] }

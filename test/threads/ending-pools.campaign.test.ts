@@ -3,9 +3,9 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 
-it('threads that are ended while they start do the process no harm', async () => {
+it('threads that are terminated while they start do not harm the process', async () => {
   const script = fileURLToPath(new URL('../support/server/ending-pools.mjs', import.meta.url))
-  // Where threads are ended in the middle of a start, Node ends the process in each such run.
+  // If threads are terminated in the middle of a start, Node ends the process in every run.
   const { stdout } = await promisify(execFile)(process.execPath, [script, '40'])
   expect(stdout).toBe('fine\n')
 })

@@ -40,12 +40,12 @@ const mutate = (action: 'delete' | 'restore' | 'erase', hash: string): Command =
 const write = (data: unknown, key?: string): string => replyOf(shard.ask(append(data, key))).record_id
 const view = (hash: string) => replyOf(shard.ask({ kind: 'recordGet', agent, hash }))
 
-/** How often a text stands in the data file, in pages in use or not. */
+/** The number of occurrences of a text in the data file, in used and unused pages. */
 function timesInFile(text: string): number {
   return timesIn(readFileSync(join(shard.path, 'data.mdb')), text)
 }
 
-/** How often a text stands in the files of the log, in segments in use or not. */
+/** The number of occurrences of a text in the files of the log, in used and unused segments. */
 function timesInLog(text: string): number {
   const directory = join(shard.path, 'log')
   const files = readdirSync(directory).map((name) => readFileSync(join(directory, name)))
@@ -58,32 +58,34 @@ function timesIn(bytes: Buffer, text: string): number {
   return times
 }
 
-/** Bodies of every size that the store lays out differently: within a page, on a page of their own, on many. */
+/**
+ * Sizes of bodies that the store encodes differently: within a page, on a separate page, or on several pages.
+ */
 const sizes = [1, 40, 300, 1_500, 1_990, 2_500, 4_000, 5_000, 14_000, 40_000]
 
-/** A body of about `size` bytes with a text of its own at its beginning and its end. */
+/** A body of about `size` bytes with a unique text at its beginning and its end. */
 function secretBody(n: number, size: number): { data: object; texts: string[] } {
   const texts = [`secret-${n}-begins`, `secret-${n}-ends`]
   return { data: { a: texts[0], b: 'x'.repeat(size), c: texts[1] }, texts }
 }
 
 describe('an erased record', () => {
-  it('is shown without its body, and is in no page of records', () => {
+  it('is returned without its body, and is not in pages of records', () => {
     const hash = write({ name: 'Ada' })
-    const kept = write({ name: 'Bob' })
+    const other = write({ name: 'Bob' })
     const before = view(hash)
     expect(replyOf(shard.ask(mutate('erase', hash)))).toEqual({ record_id: hash, state: 'erased', seq: 3 })
     expect(view(hash)).toEqual({ ...before, payload: null, erased: true })
     const page = shard.ask({ kind: 'recordQuery', agent, order: 'asc', limit: 10 })
     const rows = page.kind === 'rows' ? page.rows.map(String) : []
-    expect(rows).toEqual([expect.stringContaining(kept)])
+    expect(rows).toEqual([expect.stringContaining(other)])
     const stream = shard.ask({ kind: 'streamPage', agent, fromSeq: 0, limit: 10 })
     expect(stream).toMatchObject({ kind: 'page', events: [{ seq: 2 }], end: true })
     const log = shard.ask({ kind: 'logPage', after: { ms: 0, counter: 0 }, limit: 10 })
     expect(log).toMatchObject({ kind: 'page', events: [{ seq: 2 }], end: true })
   })
 
-  it('keeps what its header, its hash and its signature are made of, and nothing that its body follows from', async () => {
+  it('keeps the inputs of its header, hash and signature, but nothing from which its body could be derived', async () => {
     const hash = write({ name: 'Ada' })
     const { no } = shard.store.agents.find(agent) ?? { no: -1 }
     const before = recordBySeq(shard.environment, no, 1)
@@ -100,7 +102,7 @@ describe('an erased record', () => {
     expect(recordHash(headerText({ strand, key, seq: 1, prev, hlc, type, body: commitment }))).toBe(hash)
   })
 
-  it('stays erased: no mutation finds it any more', () => {
+  it('stays erased: every later mutation is refused', () => {
     const hash = write({ name: 'Ada' })
     shard.ask(mutate('delete', hash))
     expect(replyOf(shard.ask(mutate('erase', hash))).state).toBe('erased')
@@ -110,7 +112,7 @@ describe('an erased record', () => {
     }
   })
 
-  it('is erased once, however many ask at the same time, and others of its block with it', () => {
+  it('is erased once by concurrent requests, also together with other records of its block', () => {
     const hashes = shard
       .run(...[1, 2, 3].map((n) => append({ n })))
       .map((one) => replyOf(one).record_id as string)
@@ -120,13 +122,13 @@ describe('an erased record', () => {
     expect([first, second, third].map((hash) => view(hash).payload)).toEqual([null, null, { n: 3 }])
   })
 
-  it('is told to the front thread, which forgets the latest events of its agent', () => {
+  it('is reported to the fronts, which drop the recent events of its agent', () => {
     const hash = write({ name: 'Ada' })
     shard.ask(mutate('erase', hash))
     expect(shard.notices).toContainEqual({ kind: 'erased', agents: [agent] })
   })
 
-  it('answers a repeated write under its key as at first: the answer never held the body', () => {
+  it('leaves the idempotent answer of its write unchanged, which never contained the body', () => {
     const hash = write({ name: 'Ada' }, 'once')
     shard.ask(mutate('erase', hash))
     expect(replyOf(shard.ask(append({ name: 'Ada' }, 'once'))).record_id).toBe(hash)
@@ -134,11 +136,11 @@ describe('an erased record', () => {
   })
 })
 
-describe('the data file after an erasure', () => {
-  it('holds the body nowhere, whatever its size, once an idle shard has written over what is free', () => {
-    // Between the bodies lie records of others, which fill and split the pages of the tree.
-    const secrets = sizes.flatMap((size, place) => {
-      return Array.from({ length: 12 }, (_none, n) => ({ ...secretBody(place * 100 + n, size), hash: '' }))
+describe('the files of a store after an erasure', () => {
+  it('do not contain the body, whatever its size, once an idle shard has overwritten the free pages', () => {
+    // Records of other agents lie between the bodies; they fill and split the pages of the tree.
+    const secrets = sizes.flatMap((size, index) => {
+      return Array.from({ length: 12 }, (_none, n) => ({ ...secretBody(index * 100 + n, size), hash: '' }))
     })
     for (const secret of secrets) {
       secret.hash = write(secret.data)
@@ -151,14 +153,14 @@ describe('the data file after an erasure', () => {
     shard.store.flush()
     for (const { texts } of secrets) for (const text of texts) expect(timesInFile(text)).toBeGreaterThan(0)
     for (const { hash } of secrets) shard.ask(mutate('erase', hash))
-    shard.settle()
+    shard.runBackgroundWork()
     for (const { texts } of secrets)
       for (const text of texts) expect([text, timesInFile(text)]).toEqual([text, 0])
   })
 
-  it('has it in no file of the log any more when the erasure is answered, flushed before or not', () => {
+  it('have no body in the log as soon as the erasure is answered, flushed before or not', () => {
     for (const flushed of [false, true]) {
-      const secrets = sizes.map((size, place) => secretBody(1_000 + place + (flushed ? 100 : 0), size))
+      const secrets = sizes.map((size, index) => secretBody(1_000 + index + (flushed ? 100 : 0), size))
       const hashes = secrets.map(({ data }) => write(data))
       if (flushed) shard.store.flush()
       for (const { texts } of secrets) for (const text of texts) expect(timesInLog(text)).toBe(1)
@@ -167,7 +169,7 @@ describe('the data file after an erasure', () => {
     }
   })
 
-  it('goes on with writing over after a restart in the middle', async () => {
+  it('continue to be overwritten after a restart', async () => {
     const { data, texts } = secretBody(1, 5_000)
     const hash = write(data)
     write({ n: 1 })
@@ -176,12 +178,12 @@ describe('the data file after an erasure', () => {
     const [begins = ''] = texts
     expect(timesInFile(begins)).toBe(1)
     await shard.reopen()
-    shard.settle()
+    shard.runBackgroundWork()
     expect(timesInFile(begins)).toBe(0)
     expect([...shard.environment.filling.getKeys({})]).toEqual([])
   })
 
-  it('waits for snapshots from before the erasure, which still read the body, and goes on behind them', async () => {
+  it('are overwritten only after all snapshots from before the erasure, which still read the body, have ended', async () => {
     const { data, texts } = secretBody(1, 5_000)
     const [begins = ''] = texts
     const hash = write(data)
@@ -190,24 +192,24 @@ describe('the data file after an erasure', () => {
     const { no } = shard.store.agents.find(agent) ?? { no: -1 }
     const snapshot = reader.root.useReadTransaction()
     shard.ask(mutate('erase', hash))
-    shard.settle()
+    shard.runBackgroundWork()
     expect(timesInFile(begins)).toBe(1)
     snapshot.done()
     reader.root.resetReadTxn()
-    shard.settle()
+    shard.runBackgroundWork()
     expect(timesInFile(begins)).toBe(0)
     expect(recordBySeq(reader, no, 1)?.erased).toBe(true)
     await reader.root.close()
   })
 
-  it('grows by no more than a little with each erasure', async () => {
+  it('grow only a little with each erasure', async () => {
     const hashes = Array.from({ length: 30 }, (_none, n) => write(secretBody(n, 5_000).data))
     const reader = openEnvironment(shard.path, 'read')
-    // Of the pages in use: behind them there is room for the next commits.
+    // Counts only the used pages; free space for the next commits follows them.
     const bytes = () => (reader.root.getStats() as { lastPageNumber: number }).lastPageNumber * 4_096
     const erase = (hash: string) => {
       shard.ask(mutate('erase', hash))
-      shard.settle()
+      shard.runBackgroundWork()
     }
     for (const hash of hashes.slice(0, 5)) erase(hash)
     const before = bytes()

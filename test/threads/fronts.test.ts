@@ -5,7 +5,7 @@ import { connectBoth, frontOf, FrontConnection } from '../support/server/fronts.
 import { attemptsMax, sharedByFronts } from '../support/server/shared-by-fronts.js'
 import { startServer, type TestServer } from '../support/server/server.js'
 
-/* What several fronts share: each test speaks to both, over connections of which it knows the front. */
+/* Several fronts share limits and state: each test calls both over connections whose front it knows. */
 
 let server: TestServer
 let fronts: [FrontConnection, FrontConnection]
@@ -26,7 +26,7 @@ afterAll(async () => {
 })
 
 describe('connections', () => {
-  it('are shared out in turn', async () => {
+  it('are distributed evenly', async () => {
     const connections = Array.from({ length: 8 }, () => new FrontConnection(server))
     const counts = new Map<string, number>()
     for (const connection of connections) {

@@ -36,8 +36,8 @@ function edges(agent: string, direction: 'out' | 'in', more: Partial<EdgeList> =
   return outcome.edges
 }
 
-/** Edges as `a -likes-> b 1`. */
-const told = (rows: readonly EdgeRow[]) =>
+/** Edges as `a likes b 1`. */
+const textsOf = (rows: readonly EdgeRow[]) =>
   rows.map(({ src, dst, edgeType, weight }) => `${src} ${edgeType} ${dst} ${weight}`)
 
 function hlcOf(reply: { timestamp_hlc: string }): Hlc {
@@ -47,7 +47,7 @@ function hlcOf(reply: { timestamp_hlc: string }): Hlc {
 }
 
 describe('an edge', () => {
-  it('is a signed record on the strand of its source, and stands in both indexes', () => {
+  it('is a signed record on the strand of its source, and is in both indexes', () => {
     make('a', 'b')
     const { seq, record_id: hash } = replyOf(shard.ask(adding('a', 'b', { weight: 2.5 })))
     const agent = shard.store.agents.find('a')
@@ -58,7 +58,7 @@ describe('an edge', () => {
     expect(Buffer.from(record?.body ?? []).toString()).toBe(
       '{"dst":"b","edge_type":"likes","src":"a","weight":2.5}',
     )
-    expect(told(edges('a', 'out'))).toEqual(['a likes b 2.5'])
+    expect(textsOf(edges('a', 'out'))).toEqual(['a likes b 2.5'])
     expect(edges('b', 'in')).toEqual(edges('a', 'out'))
     expect(edges('a', 'in')).toEqual([])
     expect(edges('b', 'out')).toEqual([])
@@ -68,19 +68,19 @@ describe('an edge', () => {
     make('a', 'b')
     const [first, second] = shard.run(adding('a', 'b'), adding('a', 'b', { weight: 7 })).map(replyOf)
     expect(second.seq).toBe(first.seq + 1)
-    expect(told(edges('a', 'out'))).toEqual(['a likes b 7'])
-    expect(told(edges('b', 'in'))).toEqual(['a likes b 7'])
-    expect(told(edges('a', 'out', { asOf: hlcOf(first) }))).toEqual(['a likes b 1'])
+    expect(textsOf(edges('a', 'out'))).toEqual(['a likes b 7'])
+    expect(textsOf(edges('b', 'in'))).toEqual(['a likes b 7'])
+    expect(textsOf(edges('a', 'out', { asOf: hlcOf(first) }))).toEqual(['a likes b 1'])
   })
 
-  it('can lead to its own source, and be one of several types between the same two', () => {
+  it('can point to its source, and can be one of several types between the same agents', () => {
     make('a')
     for (const edgeType of ['x', 'y']) replyOf(shard.ask(adding('a', 'a', { edgeType })))
-    expect(told(edges('a', 'in'))).toEqual(['a x a 1', 'a y a 1'])
-    expect(told(edges('a', 'out', { edgeType: 'y' }))).toEqual(['a y a 1'])
+    expect(textsOf(edges('a', 'in'))).toEqual(['a x a 1', 'a y a 1'])
+    expect(textsOf(edges('a', 'out', { edgeType: 'y' }))).toEqual(['a y a 1'])
   })
 
-  it('is added and removed again in one group, as often as is asked', () => {
+  it('can be added and removed repeatedly in one group', () => {
     make('a', 'b')
     const outcomes = shard.run(
       adding('a', 'b'),
@@ -89,13 +89,13 @@ describe('an edge', () => {
       adding('a', 'b', { weight: 3 }),
     )
     expect(outcomes.map(codeOf)).toEqual(['reply', 'reply', 'edge_not_found', 'reply'])
-    expect(told(edges('b', 'in'))).toEqual(['a likes b 3'])
+    expect(textsOf(edges('b', 'in'))).toEqual(['a likes b 3'])
     const [added, removed] = outcomes
-    expect(told(edges('b', 'in', { asOf: hlcOf(replyOf(added)) }))).toEqual(['a likes b 1'])
+    expect(textsOf(edges('b', 'in', { asOf: hlcOf(replyOf(added)) }))).toEqual(['a likes b 1'])
     expect(edges('b', 'in', { asOf: hlcOf(replyOf(removed)) })).toEqual([])
   })
 
-  it('belongs to its agent alone, though its name begins with that of another', () => {
+  it('belongs only to its agent, even if the name begins with that of another agent', () => {
     make('a', 'ab', 'b', 'bb')
     for (const [src, dst] of [
       ['a', 'b'],
@@ -105,12 +105,12 @@ describe('an edge', () => {
       replyOf(shard.ask(adding(src, dst, { edgeType: 'l' })))
       replyOf(shard.ask(adding(src, dst, { edgeType: 'll' })))
     }
-    expect(told(edges('a', 'out', { edgeType: 'l' }))).toEqual(['a l b 1', 'a l bb 1'])
-    expect(told(edges('b', 'in', { edgeType: 'll' }))).toEqual(['a ll b 1', 'ab ll b 1'])
+    expect(textsOf(edges('a', 'out', { edgeType: 'l' }))).toEqual(['a l b 1', 'a l bb 1'])
+    expect(textsOf(edges('b', 'in', { edgeType: 'll' }))).toEqual(['a ll b 1', 'ab ll b 1'])
     expect(edges('bb', 'in')).toHaveLength(2)
   })
 
-  it('is answered again, and written once, under its idempotency key', () => {
+  it('is written once under an Idempotency-Key, and a retry gets the same answer', () => {
     make('a', 'b')
     const command = { ...adding('a', 'b'), options: keyed('once') }
     const first = replyOf(shard.ask(command))
@@ -121,9 +121,9 @@ describe('an edge', () => {
     expect(codeOf(shard.ask({ ...command, weight: 2 }))).toBe('idempotency_key_reused')
   })
 
-  it('needs its source, and the head that If-Match names', () => {
+  it('requires an existing source whose head matches If-Match', () => {
     make('a', 'b')
-    expect(codeOf(shard.ask(adding('nobody', 'b')))).toBe('agent_not_found')
+    expect(codeOf(shard.ask(adding('missing', 'b')))).toBe('agent_not_found')
     const stale = { ...adding('a', 'b'), options: { ifMatch: '0'.repeat(64) } }
     expect(codeOf(shard.ask(stale))).toBe('head_mismatch')
     expect(codeOf(shard.ask({ ...stale, ...removing('a', 'b'), options: stale.options }))).toBe(
@@ -132,10 +132,10 @@ describe('an edge', () => {
     expect(edges('b', 'in')).toEqual([])
   })
 
-  it('is not there when nothing of it was ever added', () => {
+  it('is not found if it was never added', () => {
     make('a', 'b')
     expect(codeOf(shard.ask(removing('a', 'b')))).toBe('edge_not_found')
-    expect(codeOf(shard.ask({ kind: 'edgeList', agent: 'nobody', direction: 'out', ...whole }))).toBe(
+    expect(codeOf(shard.ask({ kind: 'edgeList', agent: 'missing', direction: 'out', ...whole }))).toBe(
       'agent_not_found',
     )
     expect(shard.store.agents.find('a')?.head.seq).toBe(0)
@@ -143,23 +143,23 @@ describe('an edge', () => {
 })
 
 describe('the removal of an edge', () => {
-  it('never happens in zone immutable_core, where edges can be added', () => {
+  it('is refused in zone immutable_core, where edges can be added', () => {
     zoned('a', 'immutable_core')
     make('b')
     replyOf(shard.ask(adding('a', 'b')))
     expect(codeOf(shard.ask(removing('a', 'b')))).toBe('zone_immutable')
-    expect(told(edges('a', 'out'))).toEqual(['a likes b 1'])
+    expect(textsOf(edges('a', 'out'))).toEqual(['a likes b 1'])
   })
 
-  it('waits for its time in zone governed, and is as whole then as any', () => {
+  it('waits for its due time in zone governed, and is then complete', () => {
     zoned('a', 'governed')
     make('b')
     replyOf(shard.ask(adding('a', 'b')))
-    const asked = shard.ask(removing('a', 'b'))
-    expect(asked).toMatchObject({ kind: 'reply', status: 202 })
+    const proposed = shard.ask(removing('a', 'b'))
+    expect(proposed).toMatchObject({ kind: 'reply', status: 202 })
     expect(codeOf(shard.ask(removing('a', 'b')))).toBe('proposal_open')
     expect(edges('b', 'in')).toHaveLength(1)
-    shard.nowMs = replyOf(asked).effective_at_ms
+    shard.nowMs = replyOf(proposed).effective_at_ms
     const before = shard.store.agents.find('a')?.head.hlc
     shard.ask({ kind: 'proposalsSweep', options: {} })
     expect(edges('b', 'in')).toEqual([])
@@ -167,7 +167,7 @@ describe('the removal of an edge', () => {
     expect(edges('a', 'out', before && { asOf: before })).toHaveLength(1)
   })
 
-  it('happens in zone protected when another approves', () => {
+  it('is applied in zone protected when another principal approves it', () => {
     zoned('a', 'protected')
     make('b')
     replyOf(shard.ask(adding('a', 'b')))
@@ -189,7 +189,7 @@ describe('a page of edges', () => {
     )
   })
 
-  it('goes on behind the place that the one before reached, to the end', () => {
+  it('continues after the previous page, up to the end', () => {
     const found: EdgeRow[] = []
     let after: EdgeList['after']
     do {
@@ -209,7 +209,7 @@ describe('a page of edges', () => {
     expect(found).toHaveLength(40)
   })
 
-  it('ends early, with a place, when it has looked at enough that is gone', () => {
+  it('ends early, with a cursor, after reading many removed edges', () => {
     shard.run(...edges('a', 'out', { edgeType: 'even' }).map(({ dst }) => removing('a', dst, 'even')))
     const outcome = shard.ask({ kind: 'edgeList', agent: 'a', direction: 'out', limit: 10, lookMax: 12 })
     expect(outcome).toEqual({
@@ -220,7 +220,7 @@ describe('a page of edges', () => {
     })
   })
 
-  it('shows what was there at a moment in the past, and nothing from before the first', () => {
+  it('returns the edges as of a moment in the past, and none before the first', () => {
     const first = findEdge(shard.environment, { agentNo: 0, edgeType: 'even', dst: 'b00' })
     const last = findEdge(shard.environment, { agentNo: 0, edgeType: 'odd', dst: 'b39' })
     if (first === undefined || last === undefined) throw new Error('Expected both edges')
@@ -232,7 +232,7 @@ describe('a page of edges', () => {
   })
 })
 
-describe('edges against a plain model', () => {
+describe('edges compared with a simple model', () => {
   const names = ['a', 'b', 'ab', 'b.a']
   const types = ['t', 'tt']
   const step = fc.record({
@@ -241,12 +241,12 @@ describe('edges against a plain model', () => {
     edgeType: fc.constantFrom(...types),
     weight: fc.oneof(fc.constant(undefined), fc.double({ noNaN: true, noDefaultInfinity: true })),
     afterMs: fc.constantFrom(0, 0, 0, 1, 5),
-    // Whether it is decided in one group with the step before.
+    // Whether the step is decided in one group with the previous step.
     joins: fc.boolean(),
     restarts: fc.constantFrom(false, false, false, false, false, false, true),
   })
 
-  it('are the same outbound, inbound and at every moment that there was', async () => {
+  it('are the same outbound, inbound and as of every moment', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40 }), async (steps) => {
         const own = new TestShard()
@@ -264,13 +264,13 @@ describe('edges against a plain model', () => {
                 weight === undefined ? removing(src, dst, edgeType) : adding(src, dst, { weight, edgeType }),
               ),
             )
-            // A shard puts the writes of one agent together: the clock says in which order they were decided.
-            const decided = group.map((one, place) => ({ one, outcome: outcomes[place] }))
+            // A shard groups the writes by agent, so their clock readings give the order of the decisions.
+            const decided = group.map((one, index) => ({ one, outcome: outcomes[index] }))
             const done = decided.filter(({ outcome }) => outcome?.kind === 'reply')
             done.sort((left, right) =>
               replyOf(left.outcome).timestamp_hlc < replyOf(right.outcome).timestamp_hlc ? -1 : 1,
             )
-            // Of one step by itself it is known what it found.
+            // The state before a single step is known.
             if (done.length === 0 && group.length === 1) {
               const [{ src, dst, edgeType }] = group
               expect(codeOf(outcomes[0])).toBe('edge_not_found')
@@ -286,7 +286,7 @@ describe('edges against a plain model', () => {
             }
           }
           const now = sorted([...model.values()])
-          for (const { hlc, edges: then } of moments) agree(then, { asOf: hlc })
+          for (const { hlc, edges: expected } of moments) agree(expected, { asOf: hlc })
           agree(now, {})
         } finally {
           await own.remove()
@@ -297,7 +297,7 @@ describe('edges against a plain model', () => {
     shard = new TestShard()
   })
 
-  const sorted = (rows: readonly EdgeRow[]) => told(rows).sort()
+  const sorted = (rows: readonly EdgeRow[]) => textsOf(rows).sort()
 
   function agree(wanted: readonly string[], more: Partial<EdgeList>): void {
     for (const direction of ['out', 'in'] as const) {
@@ -319,7 +319,7 @@ describe('edges against a plain model', () => {
   }
 })
 
-it('keeps nothing of an edge that was only added but its two rows', () => {
+it('stores only two rows of an edge that was added once', () => {
   make('a', 'b')
   replyOf(shard.ask(adding('a', 'b')))
   const { edges: out, edgesIn, edgeHistory } = shard.environment

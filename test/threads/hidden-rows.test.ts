@@ -21,7 +21,7 @@ function append(data: object): void {
   replyOf(shard.ask({ kind: 'recordAppend', agent: 'staff', emerge: false, body, options: {} }))
 }
 
-/** A query of Ann that tells how often what she looks for was looked at. */
+/** A query of Ann that records every access to its conditions and types. */
 function watchedQuery(): { query: RecordQuery; looks: string[] } {
   const looks: string[] = []
   const condition: Condition = { field: 'salary', op: 'eq', value: 7 }
@@ -45,14 +45,15 @@ function watchedQuery(): { query: RecordQuery; looks: string[] } {
   return { query, looks }
 }
 
-it('looks at nothing of a query for records that row policies hide', () => {
+it('does not evaluate a query for records that row policies hide', () => {
   const { query, looks } = watchedQuery()
   expect(shard.ask(query)).toEqual({ kind: 'rows', rows: [] })
-  // Time once told a salary: where a hidden record matched the first condition, the next ones were compared, too.
+  // Regression: if a hidden record matched the first condition, the next ones were compared too, and the time
+  // revealed it.
   expect(looks).toEqual([])
 })
 
-it('compares the records that they show', () => {
+it('compares the records that row policies show', () => {
   append({ owner: 'usr_ann', salary: 6 })
   append({ owner: 'usr_ann', salary: 7 })
   const { query, looks } = watchedQuery()

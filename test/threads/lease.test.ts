@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '../../dist/src/base/limits/limits.js'
 import { ReaderPool } from '../../dist/src/dispatch/pools/reader-pool.js'
-import type { ClusterOwner } from '../../dist/src/dispatch/threads/shard-port.js'
+import type { ClusterAccess } from '../../dist/src/dispatch/threads/shard-port.js'
 import { ShardThreads, type ShardsListener } from '../../dist/src/dispatch/threads/shard-threads.js'
 import type { Shards } from '../../dist/src/dispatch/links/shards.js'
 import { readsBy } from '../../dist/src/protocol/reader-tasks.js'
@@ -13,8 +13,8 @@ import type { Command, Outcome, StreamEvent } from '../../dist/src/protocol/mess
 import { appendNumber, testAuthRules } from '../support/shard/shard.js'
 
 /*
- * What leaves a node whose lease ends while it is at work: its own shards and readers, beside a lease by the clock of the
- * test. The shards have their logs in files: what is about the database is in test/cluster.
+ * The answers of a node whose lease ends while its shards and readers are working, with a lease by the clock
+ * of the test. The logs of the shards are files; tests with the database are in test/cluster.
  */
 
 const LEASE_MS = 1_000
@@ -40,11 +40,11 @@ beforeEach(async () => {
     auth: testAuthRules,
     proposals: { governedAutoApproveSecs: 60 },
   }
-  const linesOf = (() => undefined) as unknown as ClusterOwner['linesOf']
+  const linesOf = (() => undefined) as unknown as ClusterAccess['channelsOf']
   const options = {
     cacheBytesMax: 1_048_576,
-    silenceMaxMs: 0,
-    cluster: { lease, linesOf, abandon: async () => {} },
+    stallMaxMs: 0,
+    cluster: { lease, channelsOf: linesOf, abandon: async () => {} },
   }
   threads = new ShardThreads([settings], options)
   shards = threads.shards
@@ -62,7 +62,7 @@ afterEach(async () => {
 const listener: ShardsListener = {
   events: (_shard, some) => events.push(...some),
   notice: () => undefined,
-  learn: () => Promise.resolve(),
+  catchUp: () => Promise.resolve(),
   restarted: () => undefined,
   resumed: () => undefined,
   replaced: () => undefined,
@@ -71,11 +71,11 @@ const listener: ShardsListener = {
   lost: () => undefined,
 }
 
-/** Asks a shard, and has the lease end while it is at that. */
-function askAsItEnds(command: Command): Promise<Outcome> {
-  const asked = shards.ask('notes', command)
+/** Sends a command to a shard, and ends the lease before the answer. */
+function askAsLeaseEnds(command: Command): Promise<Outcome> {
+  const outcome = shards.request('notes', command)
   nowMs = LEASE_MS
-  return asked
+  return outcome
 }
 
 function replied(outcome: Outcome): { content_hash: string } {
@@ -85,68 +85,68 @@ function replied(outcome: Outcome): { content_hash: string } {
 
 const create: Command = { kind: 'agentCreate', agent: 'notes', zone: 'free', options: {} }
 const head: Command = { kind: 'agentHead', agent: 'notes' }
-const away = { code: 'unavailable', retryAfterSecs: 1 }
+const unavailable = { code: 'unavailable', retryAfterSecs: 1 }
 
-describe('a lease that ends while a shard is at work', () => {
-  it('has a read refused, which the shard may have carried out after that', async () => {
-    expect(await shards.ask('notes', create)).toMatchObject({ kind: 'reply' })
-    expect(await askAsItEnds(head)).toMatchObject(away)
-    expect(await shards.ask('notes', head)).toMatchObject(away)
+describe('a lease that ends while a shard is working', () => {
+  it('causes a read to be refused, which the shard may have carried out after the end', async () => {
+    expect(await shards.request('notes', create)).toMatchObject({ kind: 'reply' })
+    expect(await askAsLeaseEnds(head)).toMatchObject(unavailable)
+    expect(await shards.request('notes', head)).toMatchObject(unavailable)
   })
 
-  it('has a write told whose group the log has taken', async () => {
-    expect(await askAsItEnds(create)).toMatchObject({ kind: 'reply', status: 201 })
-    expect(await shards.ask('notes', create)).toMatchObject(away)
+  it('does not prevent the acknowledgement of a write that is in the log', async () => {
+    expect(await askAsLeaseEnds(create)).toMatchObject({ kind: 'reply', status: 201 })
+    expect(await shards.request('notes', create)).toMatchObject(unavailable)
   })
 
-  it('has a refusal of a write not told, nor an answer given again: nothing was appended with them', async () => {
+  it('withholds the refusal of a write and a replayed answer, because nothing was appended with them', async () => {
     const idempotency = { caller: 'test', key: 'once' }
     const once = appendNumber('notes', 1, { idempotency })
-    expect(await shards.ask('notes', once)).toMatchObject({ kind: 'reply' })
-    expect(await shards.ask('notes', once)).toMatchObject({ replayed: true })
-    const again = shards.ask('notes', once)
-    const refused = askAsItEnds(create)
+    expect(await shards.request('notes', once)).toMatchObject({ kind: 'reply' })
+    expect(await shards.request('notes', once)).toMatchObject({ replayed: true })
+    const again = shards.request('notes', once)
+    const refused = askAsLeaseEnds(create)
     expect(await again).toMatchObject({ code: 'outcome_unknown' })
     expect(await refused).toMatchObject({ code: 'outcome_unknown' })
   })
 
-  it('has a refusal told that was decided together with a group', async () => {
-    await shards.ask('notes', create)
-    const refused = shards.ask('notes', create)
-    const appended = askAsItEnds(appendNumber('notes', 1))
+  it('does not prevent a refusal that was decided in a group with an append', async () => {
+    await shards.request('notes', create)
+    const refused = shards.request('notes', create)
+    const appended = askAsLeaseEnds(appendNumber('notes', 1))
     expect(await refused).toMatchObject({ code: 'agent_exists' })
     expect(await appended).toMatchObject({ kind: 'reply' })
   })
 
-  it('has nothing given from the cache of records, nor kept there', async () => {
-    const { content_hash: hash } = replied(await shards.ask('notes', appendNumber('notes', 1)))
+  it('prevents answers from the cache of records, and new entries in the cache', async () => {
+    const { content_hash: hash } = replied(await shards.request('notes', appendNumber('notes', 1)))
     const get: Command = { kind: 'recordGet', agent: 'notes', hash }
-    expect(await askAsItEnds(get)).toMatchObject(away)
+    expect(await askAsLeaseEnds(get)).toMatchObject(unavailable)
     nowMs = 0
-    expect(await shards.ask('notes', get)).toMatchObject({ kind: 'reply' })
-    expect(await shards.ask('notes', get)).toMatchObject({ kind: 'reply' })
+    expect(await shards.request('notes', get)).toMatchObject({ kind: 'reply' })
+    expect(await shards.request('notes', get)).toMatchObject({ kind: 'reply' })
     expect(shards.cacheFigures()).toMatchObject({ hits: 1, misses: 2 })
     nowMs = LEASE_MS
-    expect(await shards.ask('notes', get)).toMatchObject(away)
+    expect(await shards.request('notes', get)).toMatchObject(unavailable)
   })
 
-  it('leaves no agent watched whose streams have ended, and has streams told of what is appended', async () => {
+  it('leaves no agent watched whose streams have ended, and still sends appended records to streams', async () => {
     const watch = (on: boolean): Command => ({ kind: 'watch', agent: 'notes', on, front: 0 })
-    expect(await askAsItEnds(watch(true))).toMatchObject(away)
+    expect(await askAsLeaseEnds(watch(true))).toMatchObject(unavailable)
     nowMs = 0
-    await askAsItEnds(appendNumber('notes', 1))
+    await askAsLeaseEnds(appendNumber('notes', 1))
     expect(events).toHaveLength(1)
-    await shards.ask('notes', watch(false))
+    await shards.request('notes', watch(false))
     nowMs = 0
-    await shards.ask('notes', appendNumber('notes', 2))
+    await shards.request('notes', appendNumber('notes', 2))
     expect(events).toHaveLength(1)
   })
 })
 
-describe('a lease that ends while a reader is at work', () => {
-  it('has its page and its tree refused', async () => {
-    for (const n of [1, 2, 3]) await shards.ask('notes', appendNumber('notes', n))
-    const located = await shards.ask('notes', { kind: 'strandLocate', agent: 'notes' })
+describe('a lease that ends while a reader is working', () => {
+  it('causes its page and its tree to be refused', async () => {
+    for (const n of [1, 2, 3]) await shards.request('notes', appendNumber('notes', n))
+    const located = await shards.request('notes', { kind: 'strandLocate', agent: 'notes' })
     if (located.kind !== 'located') throw new Error(`Expected a strand, got ${JSON.stringify(located)}`)
     const { shard, agentNo, strand, publicKey, headSeq } = located
     const view = { shard, agentNo, strand, publicKeys: [publicKey] }
@@ -157,12 +157,12 @@ describe('a lease that ends while a reader is at work', () => {
       () => read('treeRoot', { shard, agentNo, size: headSeq }),
       () => read('sealEnd', { shard, agentNo, seq: headSeq }),
     ]
-    for (const again of reads) {
+    for (const start of reads) {
       nowMs = 0
-      expect(await again()).toBeDefined()
-      const under = again()
+      expect(await start()).toBeDefined()
+      const inFlight = start()
       nowMs = LEASE_MS
-      await expect(under).rejects.toMatchObject({ refusal: away })
+      await expect(inFlight).rejects.toMatchObject({ refusal: unavailable })
     }
   })
 })

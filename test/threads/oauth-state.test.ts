@@ -75,7 +75,7 @@ function keys(kind: string): string[] {
     .filter((key) => key.includes(`auth:${kind}:`))
 }
 
-it('lets one of a hundred returns through that arrive together, and one after a restart', async () => {
+it('accepts one of a hundred concurrent returns, also after a restart', async () => {
   expect(change({ kind: 'oauthStart', stateHash, row: row() })).toEqual({ kind: 'done' })
   await shard.reopen()
   const codes = shard
@@ -86,7 +86,7 @@ it('lets one of a hundred returns through that arrive together, and one after a 
   expect(types()).toEqual([])
 })
 
-it('takes a return of another browser, provider or namespace for none, and ends nothing by it', () => {
+it('refuses a return of another browser, provider or namespace, which does not end the sign-in', () => {
   change({ kind: 'oauthStart', stateHash, row: row() })
   expect(codeOf(change({ ...back, browserHash: 'ef'.repeat(32) }))).toBe('oauth_failed')
   expect(codeOf(change({ ...back, provider: 'github' }))).toBe('oauth_failed')
@@ -99,7 +99,7 @@ it('takes a return of another browser, provider or namespace for none, and ends 
   })
 })
 
-it('takes no return after ten minutes, and forgets who never came back', () => {
+it('refuses a return after ten minutes, and removes the state', () => {
   change({ kind: 'oauthStart', stateHash, row: row() })
   shard.nowMs += 600_000
   expect(codeOf(change(back))).toBe('oauth_failed')
@@ -108,7 +108,7 @@ it('takes no return after ten minutes, and forgets who never came back', () => {
   expect(keys('oauth-state')).toEqual([])
 })
 
-it('makes a verified account of a new identity, and knows it by the subject from then on', async () => {
+it('creates a verified account for a new identity, and recognizes it by the subject', async () => {
   const { user, session } = signedIn(change(login('s-1', email)))
   expect(user).toMatchObject({ email, verified: true, mailboxProven: true })
   expect(session.amr).toEqual(['fed'])
@@ -119,7 +119,7 @@ it('makes a verified account of a new identity, and knows it by the subject from
   expect(types()).toEqual(['auth/register', 'auth/oauth_login', 'auth/oauth_login', 'auth/oauth_login'])
 })
 
-it('signs nobody in by a new identity without a verified e-mail, and only counts it', () => {
+it('refuses a new identity without a verified e-mail, and only counts the failure', () => {
   change({ kind: 'register', email, passwordHash: 'hash' })
   const before = types()
   expect(codeOf(change(login('s-1')))).toBe('email_not_verified')
@@ -127,7 +127,7 @@ it('signs nobody in by a new identity without a verified e-mail, and only counts
   expect(keys('identity')).toEqual([])
 })
 
-it('drops what an attacker had set for the e-mail before its owner came by a provider', () => {
+it('removes password, links and sessions of an attacker when the owner of the e-mail signs in by a provider', () => {
   const attacker = signedIn(change({ kind: 'register', email, passwordHash: 'of the attacker' }))
   const { token, hash } = makeOneTimeToken(pooledRandom())
   const expiresAtMs = shard.nowMs + 900_000
@@ -150,14 +150,14 @@ it('drops what an attacker had set for the e-mail before its owner came by a pro
   })
 })
 
-it('links no mailbox that comes with another subject of the same provider, and tells of it', () => {
+it('does not link a mailbox that comes with another subject of the same provider, and records the failure', () => {
   const first = signedIn(change(login('s-1', email)))
   const { userId } = first.user
   expect(codeOf(change(login('s-2', email)))).toBe('email_exists')
   expect(types()).toEqual(['auth/register', 'auth/oauth_login', 'auth/login_failed'])
   expect(keys('identity')).toEqual(['\0auth:identity:google:s-1'])
   expect(look({ kind: 'sessions', userId })).toMatchObject({ sessions: [{ sid: first.session.sid }] })
-  // Whom it links stays: the same subject, and another provider that vouches for the mailbox.
+  // The same subject, and another provider that has verified the mailbox, still sign in.
   expect(signedIn(change(login('s-1'))).user.userId).toBe(userId)
   expect(signedIn(change({ ...login('s-2', email), provider: 'github' })).user.userId).toBe(userId)
   expect(codeOf(change({ ...login('s-3', email), provider: 'github' }))).toBe('email_exists')
@@ -176,14 +176,14 @@ it('keeps the password of an account whose mailbox was proven before', () => {
   expect(look({ kind: 'loginState', email })).toMatchObject({ passwordHash: 'of the owner' })
 })
 
-it('keeps identities of two providers, two namespaces and two users apart', () => {
+it('distinguishes identities of two providers, two namespaces and two users', () => {
   const one = signedIn(change(login('1', email)))
   const other = signedIn(change({ ...login('1', 'bob@example.com'), provider: 'github' }))
   const elsewhere = signedIn(change(login('1', email), 'acme'))
   expect(new Set([one, other, elsewhere].map(({ user }) => user.userId)).size).toBe(3)
 })
 
-it('takes the identities away with the user, so that who comes back is somebody new', () => {
+it('removes the identities with the user, so that a later sign-in creates a new account', () => {
   const { user } = signedIn(change(login('1', email)))
   change({ ...login('2', email), provider: 'github' })
   change(login('3', 'bob@example.com'))

@@ -35,7 +35,7 @@ function look(organismId: string): AuthLookup {
 const storedRows = () => [...shard.environment.auth.getKeys({})].length
 
 describe('the row of an organism', () => {
-  it('is made once, of all that ask in one group, and is there after a restart', async () => {
+  it('is created once by several requests in one group, and exists after a restart', async () => {
     const outcomes = shard.run(create('acme'), create('acme'), create('other')).map(codeOf)
     expect(outcomes).toEqual(['reply', 'organism_exists', 'reply'])
     await shard.reopen()
@@ -51,7 +51,7 @@ describe('the row of an organism', () => {
     })
   })
 
-  it('is answered again under its idempotency key', async () => {
+  it('has the same answer for a retry under its Idempotency-Key', async () => {
     const first = replyOf(shard.ask(create('acme', keyed('k'))))
     shard.nowMs += 60_000
     await shard.reopen()
@@ -61,11 +61,11 @@ describe('the row of an organism', () => {
   })
 })
 
-describe('what a claimed request draws', () => {
+describe('the random value of a claimed request', () => {
   const claim = (key: string, body = 'x') =>
     shard.ask({ kind: 'requestClaim', agent: key, body: Buffer.from(body), options: keyed(key) })
 
-  it('is the same for the same request, over a restart, and another for another key', async () => {
+  it('is the same for the same request, also after a restart, and different for another key', async () => {
     const first = claim('k')
     expect(first).toMatchObject({ kind: 'claimed', drawn: expect.stringMatching(/^[0-9a-f]{24}$/) })
     await shard.reopen()
@@ -75,8 +75,8 @@ describe('what a claimed request draws', () => {
   })
 })
 
-describe('making a namespace', () => {
-  it('is one commit of agent, genesis and audit record', () => {
+describe('the creation of a namespace', () => {
+  it('is one commit of agent, genesis record and audit record', () => {
     shard.ask(create('acme'))
     const { commits } = shard
     expect(shard.ask(init('acme'))).toMatchObject({ kind: 'auth', answer: { createdAtMs: shard.nowMs } })
@@ -93,7 +93,7 @@ describe('making a namespace', () => {
     expect(types).toEqual(['sys/genesis', 'auth/namespace_initialised'])
   })
 
-  it('happens once, of all that ask in one group, and not before its organism', () => {
+  it('succeeds once for several requests in one group, and not before its organism exists', () => {
     expect(codeOf(shard.ask(init('acme')))).toBe('organism_not_found')
     const outcomes = shard.run(create('acme'), init('acme'), init('acme'), register('acme'))
     expect(outcomes.map(codeOf)).toEqual(['reply', 'auth', 'namespace_exists', 'auth'])
@@ -101,15 +101,15 @@ describe('making a namespace', () => {
   })
 })
 
-describe('a namespace that is not there', () => {
-  it('is refused to looks and to changes, which write nothing', () => {
+describe('a namespace that does not exist', () => {
+  it('causes lookups and changes to be refused, which write nothing', () => {
     shard.ask(create('acme'))
     const { commits } = shard
     expect(shard.run(look('acme'), register('acme')).map(codeOf)).toEqual([
       'namespace_not_found',
       'namespace_not_found',
     ])
-    expect(shard.run(look('nobody'), register('nobody')).map(codeOf)).toEqual([
+    expect(shard.run(look('missing'), register('missing')).map(codeOf)).toEqual([
       'organism_not_found',
       'organism_not_found',
     ])

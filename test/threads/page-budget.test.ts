@@ -18,8 +18,8 @@ function append(...records: object[]): void {
   replyOf(shard.ask({ kind: 'batchAppend', agent: 'a', emerge: false, body, options: {} }))
 }
 
-/** Calls until the end; gives how many there were, and the numbers of the records that were shown. */
-function through(command: Extract<Command, { kind: 'recordQuery' }>): { calls: number; shown: number[] } {
+/** Reads all pages. @returns the number of calls, and the numbers of the returned records */
+function readAll(command: Extract<Command, { kind: 'recordQuery' }>): { calls: number; shown: number[] } {
   const shown: number[] = []
   let next: typeof command | undefined = command
   let calls = 0
@@ -35,17 +35,17 @@ function through(command: Extract<Command, { kind: 'recordQuery' }>): { calls: n
 
 const all = { kind: 'recordQuery', agent: 'a', order: 'asc', limit: 10_000 } as const
 
-it('ends a page call at the bytes that it read, though nothing was found', () => {
+it('ends a page at the limit of bytes read, even if no record was found', () => {
   const text = 'x'.repeat(200_000)
   for (let n = 0; n < 60; n += 20) append(...Array.from({ length: 20 }, (_, more) => ({ n: n + more, text })))
-  const { calls, shown } = through({ ...all, types: ['nothing'] })
+  const { calls, shown } = readAll({ ...all, types: ['nothing'] })
   expect(shown).toEqual([])
   expect(calls).toBe(2)
 })
 
-it('ends it at what row policies compared, and at what where did', () => {
+it('ends a page at the limit of bytes that row policies or conditions compared', () => {
   append(...Array.from({ length: 200 }, (_, n) => ({ n })))
-  // Each record is compared with each condition; no policy but the last holds.
+  // Each record is compared with each condition; only the last policy matches.
   const many = (value: unknown): Policy => ({
     actions: ['read'],
     conditions: [
@@ -56,14 +56,14 @@ it('ends it at what row policies compared, and at what where did', () => {
   const policies = [...Array.from({ length: 49 }, () => many(1_000)), many(190)]
   shard.ask({ kind: 'policiesSet', agent: 'a', policies, principal: 'root', options: {} })
   const shown = Array.from({ length: 10 }, (_, n) => 190 + n)
-  expect(through({ ...all, access })).toEqual({ calls: 3, shown })
+  expect(readAll({ ...all, access })).toEqual({ calls: 3, shown })
   const value = [1, 'y'.repeat(60_000)]
   append(...Array.from({ length: 200 }, (_, n) => ({ n: 1_000 + n, text: 'x'.repeat(30_000) })))
-  const { calls } = through({ ...all, where: [{ field: 'text', op: 'in', value }] })
+  const { calls } = readAll({ ...all, where: [{ field: 'text', op: 'in', value }] })
   expect(calls).toBe(3)
 })
 
-it('ends pages of streams at the bytes that they read', () => {
+it('ends pages of streams at the limit of bytes read', () => {
   const body = Buffer.from(JSON.stringify({ data: { text: 'x'.repeat(200_000) } }))
   for (let n = 0; n < 60; n++) {
     shard.ask({ kind: 'recordAppend', agent: n === 59 ? 'a' : 'b', emerge: true, body, options: {} })

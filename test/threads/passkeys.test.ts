@@ -76,15 +76,15 @@ function newSession() {
   return { hash, challenge: randomBytes(32).toString('base64url'), expiresAtMs: shard.nowMs + 300_000 }
 }
 
-/** Begins an authentication, with an e-mail or for any passkey. */
+/** Begins an authentication with an e-mail, or for any passkey. */
 function begin(address?: string) {
   const session = newSession()
-  const asked = {
+  const request = {
     kind: 'passkeyAuthentication',
     session,
     ...(address !== undefined && { email: address }),
   } as const
-  const { allowed } = expectKind(change(asked), 'passkeyAuthentication')
+  const { allowed } = expectKind(change(request), 'passkeyAuthentication')
   return { session, allowed }
 }
 
@@ -104,14 +104,14 @@ const login = ({ id, publicKey }: NewPasskey, counter: number): ChangeOf<'passke
 
 function passkeysOf(userId: string) {
   const lookup = { kind: 'passkeys', userId } as const
-  const asked = shard.ask({ kind: 'authLookup', agent: 'default', namespace: '', lookup })
-  return expectKind(answerOf(asked), 'passkeys').passkeys
+  const outcome = shard.ask({ kind: 'authLookup', agent: 'default', namespace: '', lookup })
+  return expectKind(answerOf(outcome), 'passkeys').passkeys
 }
 
-/** Types and outcomes of the audit records about passkeys, in order. */
+/** The types and outcomes of the audit records about passkeys, in order. */
 function audit(): string[] {
-  const asked = { agent: 'default', order: 'asc', limit: 1_000, types: ['auth/*'] } as const
-  const page = shard.ask({ kind: 'recordQuery', ...asked, types: [...asked.types] })
+  const query = { agent: 'default', order: 'asc', limit: 1_000, types: ['auth/*'] } as const
+  const page = shard.ask({ kind: 'recordQuery', ...query, types: [...query.types] })
   if (page.kind !== 'rows') throw new Error(`Expected rows, got ${page.kind}`)
   return page.rows
     .map((row) => JSON.parse(String(row)))
@@ -120,7 +120,7 @@ function audit(): string[] {
 }
 
 describe('a passkey session', () => {
-  it('serves one of a hundred finishing attempts that arrive together', () => {
+  it('accepts one of a hundred concurrent attempts to finish it', () => {
     const { passkey } = withPasskey()
     const { session } = begin(email)
     const attempts = Array.from({ length: 100 }, () => command(take(session.hash, passkey.id)))
@@ -129,7 +129,7 @@ describe('a passkey session', () => {
     expect(codes.filter((code) => code === 'passkey_failed')).toHaveLength(99)
   })
 
-  it('gives its challenge and the passkey, also after a restart', async () => {
+  it('returns its challenge and the passkey, also after a restart', async () => {
     const { passkey, userId } = withPasskey()
     const named = begin(email).session
     const open = begin().session
@@ -153,7 +153,7 @@ describe('a passkey session', () => {
     expect(codeOf(change(take(late.hash, passkey.id)))).toBe('passkey_failed')
   })
 
-  it('is used up by an attempt at the other ceremony', () => {
+  it('is used up by an attempt to finish the other ceremony', () => {
     const { passkey, userId } = withPasskey()
     const { session } = begin(email)
     const other = { ...take(session.hash, passkey.id), ceremony: 'register', userId } as const
@@ -161,7 +161,7 @@ describe('a passkey session', () => {
     expect(codeOf(change(take(session.hash, passkey.id)))).toBe('passkey_failed')
   })
 
-  it('is used up by an attempt of another user to register', () => {
+  it('is used up by an attempt to register as another user', () => {
     const { userId, sid } = register()
     const eve = register('eve@example.org')
     const session = newSession()
@@ -178,30 +178,30 @@ describe('a passkey session', () => {
     expect(codeOf(change(take(session.hash, passkey.id)))).toBe('passkeySession')
   })
 
-  it('serves no passkey of another user, and none at all when its e-mail is unknown', () => {
+  it('accepts no passkey of another user, and none for an unknown e-mail', () => {
     const { passkey } = withPasskey()
     withPasskey('eve@example.org')
-    for (const address of ['eve@example.org', 'nobody@example.org']) {
+    for (const address of ['eve@example.org', 'unknown@example.org']) {
       const taken = change(take(begin(address).session.hash, passkey.id))
       expect(expectKind(taken, 'passkeySession')).not.toHaveProperty('passkey')
     }
   })
 
-  it('is swept when it has expired', () => {
+  it('is removed when it has expired', () => {
     begin(email)
     begin()
     shard.nowMs += 300_001
-    for (let count = 0; count < 2; count++) begin('nobody@example.org')
+    for (let count = 0; count < 2; count++) begin('unknown@example.org')
     const keys = [...shard.environment.auth.getKeys({})].map((key) => key.toString())
     expect(keys.filter((key) => key.includes('passkey-session'))).toHaveLength(2)
   })
 })
 
 describe('the list of an e-mail', () => {
-  it('is as long for an unknown e-mail, an account without passkeys and one with some, and stays', async () => {
+  it('has the same length for an unknown e-mail and for accounts with and without passkeys, and does not change', async () => {
     withPasskey()
     register('bare@example.org')
-    const addresses = [email, 'bare@example.org', 'nobody@example.org']
+    const addresses = [email, 'bare@example.org', 'unknown@example.org']
     const before = addresses.map((address) => begin(address).allowed)
     for (const list of before) {
       expect(list).toHaveLength(limits.passkeysPerUserMax)
@@ -211,7 +211,7 @@ describe('the list of an e-mail', () => {
     expect(addresses.map((address) => begin(address).allowed)).toEqual(before)
   })
 
-  it('holds the passkeys of the account first, and made-up ones that were there before', () => {
+  it('begins with the passkeys of the account, followed by the earlier decoys', () => {
     const unknown = begin(email).allowed ?? []
     const { userId, sid, passkey } = withPasskey()
     const second = newPasskey()
@@ -221,24 +221,24 @@ describe('the list of an e-mail', () => {
     expect(begin().allowed).toBeUndefined()
   })
 
-  it('is written down as little for a known e-mail as for an unknown one', () => {
+  it('is not audited, for neither a known nor an unknown e-mail', () => {
     withPasskey()
     const before = audit()
     begin(email)
-    begin('nobody@example.org')
+    begin('unknown@example.org')
     expect(audit()).toEqual(before)
   })
 })
 
 describe('registering a passkey', () => {
-  it('is written down, and the passkey is there after a restart', async () => {
+  it('is audited, and the passkey exists after a restart', async () => {
     const { userId, passkey } = withPasskey()
     await shard.reopen()
     expect(passkeysOf(userId)).toEqual([{ ...passkey, userId, createdAtMs: shard.nowMs }])
     expect(audit()).toEqual(['auth/passkey_registered success'])
   })
 
-  it('refuses an id that is registered, by whomever, and changes nothing', () => {
+  it('is refused for an id that any user has registered, and changes nothing', () => {
     const { userId, sid, passkey } = withPasskey()
     const eve = register('eve@example.org')
     for (const account of [eve, { userId, sid }]) {
@@ -251,23 +251,23 @@ describe('registering a passkey', () => {
     expect(passkeysOf(eve.userId)).toEqual([])
   })
 
-  it('takes the same id in another namespace', () => {
+  it('accepts the same id in another namespace', () => {
     const { passkey } = withPasskey()
     const there = register(email, 'acme')
     expect(codeOf(change({ kind: 'passkeyRegister', ...there, passkey, notify: false }, 'acme'))).toBe('done')
   })
 
-  it('refuses made-up ids like registered ones, so that trying tells not which of a list are real', () => {
+  it('is refused for decoys as for registered ids, so that it does not reveal the real ids of a list', () => {
     withPasskey()
     const eve = register('eve@example.org')
-    const ids = [...(begin(email).allowed ?? []), ...(begin('nobody@example.org').allowed ?? [])]
+    const ids = [...(begin(email).allowed ?? []), ...(begin('unknown@example.org').allowed ?? [])]
     const codes = ids.map((id) =>
       codeOf(change({ kind: 'passkeyRegister', ...eve, passkey: newPasskey({ id }), notify: false })),
     )
     expect(new Set(codes)).toEqual(new Set(['passkey_failed']))
   })
 
-  it('is refused to a user who has too many, at the beginning and at the end', () => {
+  it('is refused for a user with the maximum number of passkeys, at the beginning and at the end', () => {
     const account = register()
     const add = () =>
       codeOf(change({ kind: 'passkeyRegister', ...account, passkey: newPasskey(), notify: false }))
@@ -278,7 +278,7 @@ describe('registering a passkey', () => {
     )
   })
 
-  it('wants a sign-in of the last ten minutes when it begins, and five more to finish', () => {
+  it('requires a sign-in of the last ten minutes to begin, and of five more minutes to finish', () => {
     const { userId, sid } = register()
     const start = () => codeOf(change({ kind: 'passkeyRegistration', userId, sid, session: newSession() }))
     const add = () =>
@@ -288,20 +288,20 @@ describe('registering a passkey', () => {
     shard.nowMs += 1
     expect([start(), add()]).toEqual(['reauthentication_required', 'done'])
     shard.nowMs += 300_000
-    // A refresh is no sign-in.
+    // A refresh does not count as a sign-in.
     expect(codeOf(change({ kind: 'refresh', sid, generation: 0 }))).toBe('signedIn')
     expect([start(), add()]).toEqual(['reauthentication_required', 'reauthentication_required'])
     expect(passkeysOf(userId)).toHaveLength(2)
   })
 
-  it('begins for no session that has ended', () => {
+  it('cannot begin in a session that has ended', () => {
     const { userId, sid } = register()
     change({ kind: 'logout', userId, sid, scope: 'local' })
     const begun = change({ kind: 'passkeyRegistration', userId, sid, session: newSession() })
     expect(codeOf(begun)).toBe('token_revoked')
   })
 
-  it('is mailed to the owner where mail is on', () => {
+  it('is mailed to the owner if mail is on', () => {
     const { userId, sid } = register()
     const mails = () => shard.ask({ kind: 'mailDue', limit: 10 })
     change({ kind: 'passkeyRegister', userId, sid, passkey: newPasskey(), notify: false })
@@ -312,7 +312,7 @@ describe('registering a passkey', () => {
     })
   })
 
-  it('is refused when the session of the caller has ended meanwhile', () => {
+  it('is refused if the session of the caller has ended since it began', () => {
     const { userId, sid } = register()
     change({ kind: 'logout', userId, sid, scope: 'local' })
     const late = { kind: 'passkeyRegister', userId, sid, passkey: newPasskey(), notify: false } as const
@@ -322,7 +322,7 @@ describe('registering a passkey', () => {
 })
 
 describe('signing in by a passkey', () => {
-  it('opens a session, keeps the counter and leaves the lockout of passwords alone', () => {
+  it('opens a session, stores the counter and does not change the lockout of passwords', () => {
     const { userId, passkey } = withPasskey()
     for (let failure = 0; failure < 5; failure++) change({ kind: 'loginFailed', email })
     shard.nowMs += 1_000
@@ -335,25 +335,25 @@ describe('signing in by a passkey', () => {
     expect(audit().at(-1)).toBe('auth/passkey_login success')
   })
 
-  it('is refused for a counter that does not grow, which is written down and changes nothing', () => {
+  it('is refused for a counter that does not grow, which is audited and changes nothing', () => {
     const { userId, passkey } = withPasskey(email, { counter: 5 })
     const before = passkeysOf(userId)
     for (const counter of [5, 4, 0]) expect(codeOf(change(login(passkey, counter)))).toBe('passkey_failed')
     expect(passkeysOf(userId)).toEqual(before)
-    // One a minute, which counts the others.
+    // One record a minute counts the other failures.
     expect(audit().slice(1)).toEqual(['auth/login_failed failure'])
     const lookup = { kind: 'sessions', userId } as const
-    const asked = shard.ask({ kind: 'authLookup', agent: 'default', namespace: '', lookup })
-    expect(expectKind(answerOf(asked), 'sessions').sessions).toHaveLength(1)
+    const outcome = shard.ask({ kind: 'authLookup', agent: 'default', namespace: '', lookup })
+    expect(expectKind(answerOf(outcome), 'sessions').sessions).toHaveLength(1)
   })
 
-  it('takes authenticators that count nothing', () => {
+  it('accepts authenticators without a counter', () => {
     const { passkey } = withPasskey()
     expect(codeOf(change(login(passkey, 0)))).toBe('signedIn')
     expect(codeOf(change(login(passkey, 0)))).toBe('signedIn')
   })
 
-  it('takes one of many assertions of one counter that arrive together', () => {
+  it('accepts one of many concurrent assertions with the same counter', () => {
     const { passkey } = withPasskey()
     const attempts = Array.from({ length: 20 }, () => command(login(passkey, 1)))
     const codes = shard.run(...attempts).map((outcome) => codeOf(answerOf(outcome)))
@@ -361,7 +361,7 @@ describe('signing in by a passkey', () => {
     expect(codes.filter((code) => code === 'passkey_failed')).toHaveLength(19)
   })
 
-  it('is refused for a passkey that was taken out, put in anew, or is of another kind meanwhile', () => {
+  it('is refused for a passkey that has since been removed, replaced, or changed its kind', () => {
     const { userId, sid, passkey } = withPasskey()
     const synced = { ...login(passkey, 1), assertion: { counter: 1, backupEligible: true } }
     expect(codeOf(change(synced))).toBe('passkey_failed')
@@ -378,8 +378,8 @@ describe('signing in by a passkey', () => {
   })
 })
 
-describe('the end of a passkey', () => {
-  it('comes by its own user and nobody else', () => {
+describe('the removal of a passkey', () => {
+  it('is allowed only to its user', () => {
     const { userId, sid, passkey } = withPasskey()
     const eve = register('eve@example.org')
     const remove = (account: typeof eve) =>
@@ -391,7 +391,7 @@ describe('the end of a passkey', () => {
     expect(audit()).toEqual(['auth/passkey_registered success', 'auth/passkey_removed success'])
   })
 
-  it('comes with the first proof of the mailbox, and not with later ones', () => {
+  it('happens at the first proof of the mailbox, but not at later ones', () => {
     const { userId, passkey } = withPasskey()
     const prove = () => {
       const { token, hash } = makeOneTimeToken(pooledRandom())
@@ -407,7 +407,7 @@ describe('the end of a passkey', () => {
     expect(passkeysOf(userId)).toHaveLength(1)
   })
 
-  it('comes with its user, and the id is free again', () => {
+  it('happens with the deletion of its user, and the id can be registered again', () => {
     const { passkey } = withPasskey()
     change({ kind: 'userDelete', email })
     expect(codeOf(change(login(passkey, 1)))).toBe('passkey_failed')

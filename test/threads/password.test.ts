@@ -4,7 +4,7 @@ import { passwordPepper } from '../../src/auth/password-policy.js'
 import type { Refusal } from '../../src/base/errors.js'
 import type { PasswordPool } from '../../src/dispatch/pools/password-pool.js'
 
-// A thread loads no TypeScript: what starts threads is taken from the build.
+// A thread cannot load TypeScript, so modules that start threads are imported from the build.
 const built = (path: string) => import(new URL(`../../dist/${path}`, import.meta.url).href)
 const pooling: typeof import('../../src/dispatch/pools/password-pool.js') = await built(
   'src/dispatch/pools/password-pool.js',
@@ -16,9 +16,9 @@ const pepper = passwordPepper(Buffer.alloc(32, 1))
 const pools: PasswordPool[] = []
 
 function open(secret: Uint8Array = pepper, size = { threads: 1, queueMax: 16 }): PasswordPool {
-  const opened = new pooling.PasswordPool({ pepper: secret }, size)
-  pools.push(opened)
-  return opened
+  const pool = new pooling.PasswordPool({ pepper: secret }, size)
+  pools.push(pool)
+  return pool
 }
 
 afterEach(async () => {
@@ -33,20 +33,20 @@ function valueOf<T extends string | object>(answer: T | Refusal): T {
 const isRefused = (answer: string | object): answer is Refusal =>
   typeof answer === 'object' && 'code' in answer
 
-/** A hash as an older version could have made it. */
+/** A hash with the parameters of an older version. */
 function weakHash(password: string): string {
   return hashSync(password, { algorithm: 2, memoryCost: 8192, timeCost: 1, parallelism: 1, secret: pepper })
 }
 
 describe('PasswordPool', () => {
-  it('hashes by argon2id with 19456 KiB, two passes, one lane and a salt of its own', async () => {
+  it('hashes by argon2id with 19456 KiB, two passes, one lane and a random salt', async () => {
     const pool = open()
     const [one, other] = [await pool.hash({ password: 'sesame' }), await pool.hash({ password: 'sesame' })]
     expect(valueOf(one)).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/)
     expect(valueOf(one)).not.toBe(valueOf(other))
   })
 
-  it('knows the right password from a wrong one', async () => {
+  it('distinguishes the correct password from a wrong one', async () => {
     const pool = open()
     const encoded = valueOf(await pool.hash({ password: 'sesame' }))
     expect(valueOf(await pool.verify({ password: 'sesame', encoded }))).toEqual({ matches: true })
@@ -54,30 +54,30 @@ describe('PasswordPool', () => {
     expect(valueOf(await pool.verify({ password: '', encoded }))).toEqual({ matches: false })
   })
 
-  it('matches nothing where there is no hash', async () => {
+  it('does not match if there is no hash', async () => {
     expect(valueOf(await open().verify({ password: 'sesame' }))).toEqual({ matches: false })
   })
 
-  it('compares with a dummy of the parameters in force where there is no hash', async () => {
-    const made = valueOf(await open().hash({ password: 'sesame' }))
+  it('compares with a dummy hash of the current parameters if there is no hash', async () => {
+    const real = valueOf(await open().hash({ password: 'sesame' }))
     const shape = (encoded: string) =>
       encoded.split('$').map((part, index) => (index > 3 ? part.length : part))
-    expect(shape(dummyHash())).toEqual(shape(made))
+    expect(shape(dummyHash())).toEqual(shape(real))
   })
 
-  it('matches no hash that was made with another pepper', async () => {
+  it('does not match a hash with another pepper', async () => {
     const encoded = valueOf(await open().hash({ password: 'sesame' }))
     const other = open(passwordPepper(Buffer.alloc(32, 2)))
     expect(valueOf(await other.verify({ password: 'sesame', encoded }))).toEqual({ matches: false })
   })
 
-  it('takes the composed and the decomposed form of a letter for the same password', async () => {
+  it('treats the composed and the decomposed form of a letter as equal', async () => {
     const pool = open()
     const encoded = valueOf(await pool.hash({ password: 'caf\u00e9 au lait' }))
     expect(valueOf(await pool.verify({ password: 'cafe\u0301 au lait', encoded }))).toEqual({ matches: true })
   })
 
-  it('tells passwords apart that differ in their last byte only', async () => {
+  it('distinguishes passwords that differ only in their last byte', async () => {
     const pool = open()
     const password = 'x'.repeat(1024)
     const encoded = valueOf(await pool.hash({ password }))
@@ -87,7 +87,7 @@ describe('PasswordPool', () => {
     expect(valueOf(await pool.verify({ password, encoded }))).toEqual({ matches: true })
   })
 
-  it('hashes anew when the right password meets a hash of weaker parameters', async () => {
+  it('hashes a correct password again if the hash has weaker parameters', async () => {
     const pool = open()
     const encoded = weakHash('sesame')
     const { matches, rehashed } = valueOf(await pool.verify({ password: 'sesame', encoded }))
@@ -98,9 +98,9 @@ describe('PasswordPool', () => {
     expect(valueOf(await pool.verify({ password: 'wrong', encoded }))).toEqual({ matches: false })
   })
 
-  it('refuses at once what its queue has no room for, and serves what it took', async () => {
+  it('refuses requests immediately while its queue is full, and answers the queued ones', async () => {
     const pool = open(pepper, { threads: 1, queueMax: 2 })
-    // No thread runs yet, so that the first one waits in the queue too.
+    // No thread runs yet, so the first request waits in the queue too.
     const answers = await Promise.all([1, 2, 3, 4, 5].map(() => pool.verify({ password: 'sesame' })))
     const refused = answers.filter(isRefused)
     expect(refused.length).toBeGreaterThanOrEqual(2)
@@ -111,7 +111,7 @@ describe('PasswordPool', () => {
     expect(valueOf(await pool.verify({ password: 'sesame' }))).toEqual({ matches: false })
   })
 
-  it('refuses what still waits when it closes, and what comes after', async () => {
+  it('refuses waiting and later requests when it closes', async () => {
     const pool = open()
     const waiting = Array.from({ length: 5 }, () => pool.verify({ password: 'sesame' }))
     await pool.close()
@@ -120,7 +120,7 @@ describe('PasswordPool', () => {
     }
   })
 
-  it('throws at a stored text that is no hash', async () => {
+  it('throws for a stored text that is not a hash', async () => {
     await expect(open().verify({ password: 'sesame', encoded: 'plain text' })).rejects.toThrow()
   })
 })
@@ -136,7 +136,7 @@ describe('needsRehash', () => {
     ['argon2id$v=16$m=19456,t=2,p=1', true],
     ['argon2i$v=19$m=19456,t=2,p=1', true],
     ['argon2d$v=19$m=19456,t=2,p=1', true],
-  ])('answers of %s: %s', (parameters, expected) => {
+  ])('returns for %s: %s', (parameters, expected) => {
     expect(needsRehash(salted(parameters))).toBe(expected)
   })
 })

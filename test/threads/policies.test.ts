@@ -80,7 +80,7 @@ function headSeq(agent = 'notes'): number {
   return replyOf(shard.ask({ kind: 'agentHead', agent })).seq
 }
 
-/** What an ingest chunk led to: accepted, rejected, and the lines at fault by their codes. */
+/** The result of an ingest chunk: accepted and rejected lines, and the codes of the rejected ones. */
 function ingested(command: Command): unknown {
   const outcome = shard.ask(command)
   if (outcome.kind !== 'ingested') return codeOf(outcome)
@@ -93,7 +93,7 @@ function lines(...bodies: object[]): Uint8Array {
 }
 
 describe('a change of policies', () => {
-  it('is a signed record of its own with all the policies that hold from there on', () => {
+  it('is a signed record with all policies that apply from then on', () => {
     shard.ask(setPolicies())
     const { seq, record_id: hash, policies } = replyOf(shard.ask(setPolicies(own)))
     expect(policies).toEqual([own])
@@ -107,21 +107,21 @@ describe('a change of policies', () => {
     })
   })
 
-  it('outlives a restart', async () => {
+  it('survives a restart', async () => {
     shard.ask(setPolicies(own))
     await shard.reopen()
     expect(replyOf(shard.ask({ kind: 'policiesGet', agent: 'notes' })).policies).toEqual([own])
     expect(codeOf(shard.ask(append({ owner: 'usr_bob' }, ann)))).toBe('forbidden')
   })
 
-  it('holds for what is decided after it in the same commit group, and not for what is decided before', () => {
+  it('applies to later decisions in the same commit group, but not to earlier ones', () => {
     const write = append({ owner: 'usr_ann' }, ann)
     const outcomes = shard.run(write, setPolicies(own), write, setPolicies(), write)
     expect(outcomes.map(codeOf)).toEqual(['forbidden', 'reply', 'reply', 'reply', 'forbidden'])
     expect(headSeq()).toBe(3)
   })
 
-  it('can come in the commit group that makes the agent', () => {
+  it('can be in the commit group that creates the agent', () => {
     const outcomes = shard.run(
       { kind: 'agentCreate', agent: 'fresh', zone: 'free', options: {} },
       { kind: 'policiesSet', agent: 'fresh', policies: [own], principal: 'root', options: {} },
@@ -130,7 +130,7 @@ describe('a change of policies', () => {
     expect(shard.store.agents.row('fresh')?.policies).toEqual([own])
   })
 
-  it('is told to the front thread with the commit, by the names of its agents', () => {
+  it('is reported to the fronts with the commit, by agent name', () => {
     shard.run(setPolicies(own), append({ owner: 'x' }))
     expect(shard.notices).toEqual([{ kind: 'policiesChanged', agents: ['notes'] }])
     shard.run(append({ owner: 'x' }))
@@ -139,19 +139,19 @@ describe('a change of policies', () => {
 
   it.each(['immutable_core', 'protected', 'governed'] as const)('is a proposal in zone %s', (zone) => {
     shard.ask({ kind: 'agentCreate', agent: zone, zone, options: {} })
-    const asked = {
+    const command = {
       kind: 'policiesSet' as const,
       agent: zone,
       policies: [own],
       principal: 'root',
       options: {},
     }
-    expect(shard.ask(asked)).toMatchObject({ kind: 'reply', status: 202 })
+    expect(shard.ask(command)).toMatchObject({ kind: 'reply', status: 202 })
     expect(headSeq(zone)).toBe(1)
     expect(replyOf(shard.ask({ kind: 'policiesGet', agent: zone })).policies).toEqual([])
   })
 
-  it('is refused when the agent is not there', () => {
+  it('is refused if the agent does not exist', () => {
     expect(codeOf(shard.ask({ ...setPolicies(own), agent: 'none' } as Command))).toBe('agent_not_found')
     expect(codeOf(shard.ask({ kind: 'policiesGet', agent: 'none' }))).toBe('agent_not_found')
   })
@@ -160,7 +160,7 @@ describe('a change of policies', () => {
 describe('a user’s write', () => {
   beforeEach(() => void shard.ask(setPolicies(own)))
 
-  it('is taken when a policy allows the new body, else refused with nothing appended', () => {
+  it('is accepted if a policy allows the new body, and otherwise appends nothing', () => {
     expect(codeOf(shard.ask(append({ owner: 'usr_ann', n: 1 }, ann)))).toBe('reply')
     const before = headSeq()
     expect(codeOf(shard.ask(append({ owner: 'usr_bob', n: 2 }, ann)))).toBe('forbidden')
@@ -176,7 +176,7 @@ describe('a user’s write', () => {
     expect(headSeq()).toBe(before)
   })
 
-  it('makes no agent, and says the same of one that is not there as of one without policies', () => {
+  it('creates no agent, and gets the same answer for a missing agent as for one without policies', () => {
     for (const agent of ['none', 'bare']) {
       const access = ann
       const body = Buffer.from('{"data":{"owner":"usr_ann"}}')
@@ -194,7 +194,7 @@ describe('a user’s write', () => {
       for (const outcome of refused) {
         expect(outcome).toEqual({
           code: 'forbidden',
-          detail: 'Expected a row policy of the agent to allow this',
+          detail: 'No row policy of the agent allows this',
         })
       }
     }
@@ -202,7 +202,7 @@ describe('a user’s write', () => {
     expect(headSeq('bare')).toBe(0)
   })
 
-  it('is refused as a whole batch for one record, named by its place', () => {
+  it('is refused as a whole atomic batch for one record, with its pointer', () => {
     const before = headSeq()
     const mixed = [{ owner: 'usr_ann' }, { owner: 'usr_bob' }, { owner: 'usr_ann' }]
     const outcome = shard.ask(batch(mixed, { atomic: true, access: ann }))
@@ -219,7 +219,7 @@ describe('a user’s write', () => {
     expect(headSeq()).toBe(before + 2)
   })
 
-  it('is taken line by line when it is sent as lines', () => {
+  it('is judged line by line if it is sent as lines', () => {
     const chunk = lines({ owner: 'usr_ann' }, { owner: 'usr_bob' }, { owner: 'usr_ann' })
     const command: Command = {
       kind: 'ingestChunk',
@@ -264,7 +264,7 @@ describe('a user’s write', () => {
     expect(shard.store.agents.find('none')).toBeUndefined()
   })
 
-  it('learns the head by a stale If-Match only where the user has a read policy', () => {
+  it('reveals the head for a stale If-Match only if the user has a read policy', () => {
     const stale: Command = {
       ...append({ owner: 'usr_ann' }, ann),
       options: { ifMatch: '0'.repeat(64) },
@@ -279,7 +279,7 @@ describe('a user’s write', () => {
     expect(codeOf(shard.ask(stale))).toBe('forbidden')
   })
 
-  it('is the same write under its Idempotency-Key with claims that have changed since', () => {
+  it('is replayed under its Idempotency-Key even if the claims have changed', () => {
     const write = { ...append({ owner: 'usr_ann' }, ann), options: keyed('k') } as Command
     const first = replyOf(shard.ask(write))
     const newer = user('usr_ann', { app_metadata: { role: 'x' } })
@@ -300,7 +300,7 @@ describe('a user’s read', () => {
     hashOf(append({ n: 3 }))
   })
 
-  it('finds what a policy shows, and nothing else', () => {
+  it('finds only records that a policy shows', () => {
     expect(replyOf(shard.ask(get(ofAnn, ann))).payload.n).toBe(1)
     expect(shard.ask(get(ofBob, ann))).toEqual(shard.ask(get(ofBob, user('usr_eve'))))
     expect(codeOf(shard.ask(get(ofBob, ann)))).toBe('record_not_found')
@@ -310,7 +310,7 @@ describe('a user’s read', () => {
     expect(shown(user('usr_eve'))).toEqual([])
   })
 
-  it('sees records of the server only where a policy names their types', () => {
+  it('returns records of the server only if a policy names their types', () => {
     const everything: Policy = { actions: ['read'], conditions: [] }
     const genesis = shard.store.agents.find('notes')?.strand ?? ''
     for (const policy of [own, everything, { ...everything, types: ['*'] }]) {
@@ -328,7 +328,7 @@ describe('a user’s read', () => {
     expect(shown(ann)).toEqual([1, 2, 3])
   })
 
-  it('writes records only of the types that a policy names', () => {
+  it('differs from a write, which needs a policy that names the type of the record', () => {
     shard.ask(setPolicies({ actions: ['write'], conditions: [], types: ['note/*'] }))
     const typed = (type: string): Command => {
       const body = Buffer.from(JSON.stringify({ data: {}, type }))
@@ -338,13 +338,13 @@ describe('a user’s read', () => {
     expect(written).toEqual(['reply', 'forbidden', 'reserved_type'])
   })
 
-  it('finds only hits of its where that a policy shows', () => {
+  it('finds only matches of its conditions that a policy shows', () => {
     const where = [{ field: 'n', op: 'gt', value: 0 }]
     expect(shown(ann, { where })).toEqual([1])
     expect(shown(ann, { where: [{ field: 'owner', op: 'eq', value: 'usr_bob' }] })).toEqual([])
   })
 
-  it('does not see deleted records in pages, as of then it does', () => {
+  it('excludes deleted records from pages, but not as of a moment before the deletion', () => {
     const head = replyOf(shard.ask({ kind: 'agentHead', agent: 'notes' }))
     const [ms = '', counter = ''] = head.timestamp_hlc.split('-')
     const to = { ms: Number.parseInt(ms, 16), counter: Number.parseInt(counter, 16) }
@@ -356,7 +356,7 @@ describe('a user’s read', () => {
     expect(replyOf(shard.ask(get(ofAnn, ann))).deleted).toBe(true)
   })
 
-  it('needs some read policy for the head, the status or a place in the strand', () => {
+  it('requires a read policy for the head, the status or the location of a strand', () => {
     for (const kind of ['agentHead', 'agentStatus', 'strandLocate'] as const) {
       expect(codeOf(shard.ask({ kind, agent: 'notes', access: bob }))).not.toBe('forbidden')
       expect(codeOf(shard.ask({ kind, agent: 'bare', access: bob }))).toBe('forbidden')
@@ -371,12 +371,12 @@ describe('a user’s read', () => {
     expect(codeOf(shard.ask(query))).toBe('forbidden')
   })
 
-  it('is refused on an agent without policies as on one that is not there', () => {
+  it('gets the same refusal for an agent without policies as for a missing one', () => {
     expect(shard.ask(get(ofAnn, ann, 'bare'))).toEqual(shard.ask(get(ofAnn, ann, 'none')))
     expect(codeOf(shard.ask(get(ofAnn, ann, 'bare')))).toBe('forbidden')
   })
 
-  it('locates the records that a policy shows, and says what may be read', () => {
+  it('locates the records that a policy shows, and returns the grant', () => {
     const locate: Command = { kind: 'strandLocate', agent: 'notes', access: ann }
     const located = shard.ask(locate)
     if (located.kind !== 'located' || located.readable === undefined) throw new Error('Expected a grant')
@@ -398,7 +398,7 @@ describe('a user’s delete and restore', () => {
     ofBob = hashOf(append({ owner: 'usr_bob', team: 'a', n: 2 }))
   })
 
-  it('takes a delete policy that allows the record', () => {
+  it('requires a delete policy that allows the record', () => {
     shard.ask(setPolicies(own))
     expect(codeOf(shard.ask(mutate('restore', ofAnn, ann)))).toBe('not_deleted')
     expect(codeOf(shard.ask(mutate('delete', ofAnn, ann)))).toBe('reply')
@@ -406,7 +406,7 @@ describe('a user’s delete and restore', () => {
     expect(codeOf(shard.ask(mutate('restore', ofAnn, ann)))).toBe('reply')
   })
 
-  it('takes no other policy than one to delete', () => {
+  it('is not allowed by other policies', () => {
     shard.ask(setPolicies({ ...own, actions: ['write'] }))
     expect(codeOf(shard.ask(mutate('delete', ofAnn, ann)))).toBe('forbidden')
     expect(codeOf(shard.ask(mutate('delete', '0'.repeat(64), ann)))).toBe('forbidden')
@@ -416,7 +416,7 @@ describe('a user’s delete and restore', () => {
     expect(codeOf(shard.ask(mutate('delete', ofAnn, ann)))).toBe('reply')
   })
 
-  it('is refused for a record that the user reads, and finds none that it does not', () => {
+  it('returns 403 for a record that the user can read, and 404 for one that it cannot', () => {
     const team: Policy = { actions: ['read'], conditions: [{ field: 'team', op: 'eq', value: 'a' }] }
     shard.ask(setPolicies(own, team))
     const before = headSeq()
@@ -440,7 +440,7 @@ describe('policies that are large with the claims of a user', () => {
   }
   const large = user('usr_ann', { user_metadata: deep(20) as PolicyClaims['user_metadata'] })
 
-  it('are not set where the claims of any user could make them too large, and change nothing', () => {
+  it('are refused if the claims of a user could make them too large, and change nothing', () => {
     const before = headSeq()
     const faults = [{ pointer: '/policies', code: 'validation_failed' }]
     expect(shard.ask(setPolicies(nested))).toMatchObject({ code: 'validation_failed', faults })
@@ -456,7 +456,7 @@ describe('policies that are large with the claims of a user', () => {
 
   it('give no access: 403 grant_too_large to reads, writes, deletions, streams and exports', async () => {
     const hash = hashOf(append({ a: 1 }))
-    // Such as were set before there was a bound, or while users could have less metadata.
+    // Such policies can exist from before the bound, or from a time with a lower limit of metadata.
     shard.auth = { ...testAuthRules, metadataBytesMax: 16 }
     await shard.reopen()
     expect(codeOf(shard.ask(setPolicies(nested)))).toBe('reply')
@@ -490,7 +490,7 @@ describe('policies that are large with the claims of a user', () => {
     expect(codeOf(shard.ask(append({ a: 1 }, ann)))).toBe('forbidden')
   })
 
-  it('are sent with each claim once, however often they name it', async () => {
+  it('contain each claim once when they are sent, however often they name it', async () => {
     const long = user('usr_ann', { user_metadata: { a: 'x'.repeat(4_000) } })
     const many = Array.from({ length: 3 }, (): Policy => {
       return {
@@ -502,7 +502,7 @@ describe('policies that are large with the claims of a user', () => {
     })
     expect(codeOf(shard.ask(setPolicies(...many)))).toBe('reply')
     const located = shard.ask({ kind: 'strandLocate', agent: 'notes', access: long })
-    if (located.kind !== 'located') throw new Error('Expected a place')
+    if (located.kind !== 'located') throw new Error('Expected a location')
     expect(located.readable?.text.length).toBeLessThan(limits.grantBytesMax)
     expect(located.readable?.text.split('x'.repeat(4_000))).toHaveLength(2)
   })
@@ -516,7 +516,7 @@ describe('claims in conditions', () => {
   const inTeam = (team: unknown) => user('usr_ann', { app_metadata: { team } })
   const outcomeOf = (access: UserAccess, team: unknown) => codeOf(shard.ask(append({ team }, access)))
 
-  it('match within one JSON type, objects by their members', () => {
+  it('match only within one JSON type, and objects by their members', () => {
     shard.ask(setPolicies(policy('$jwt.app_metadata.team')))
     expect(outcomeOf(inTeam({ id: 1, of: ['x'] }), { of: ['x'], id: 1 })).toBe('reply')
     expect(outcomeOf(inTeam({ id: 1 }), { id: 1, of: ['x'] })).toBe('forbidden')
@@ -525,17 +525,17 @@ describe('claims in conditions', () => {
     expect(outcomeOf(inTeam(null), null)).toBe('reply')
   })
 
-  it('never match where they are missing, under ne no more than under eq', () => {
+  it('never match if they are missing, for ne as for eq', () => {
     shard.ask(setPolicies(policy('$jwt.app_metadata.team', 'ne')))
     expect(outcomeOf(inTeam('b'), 'a')).toBe('reply')
     expect(outcomeOf(inTeam('b'), 1)).toBe('forbidden')
     expect(outcomeOf(inTeam('b'), undefined)).toBe('forbidden')
     expect(outcomeOf(ann, 'a')).toBe('forbidden')
-    // The agent has a read policy all the same: its records are hidden, not the agent.
+    // The agent has a read policy, so only its records are hidden, not the agent.
     expect(codeOf(shard.ask(get('0'.repeat(64), ann)))).toBe('record_not_found')
   })
 
-  it('match in lists of their own', () => {
+  it('match as lists', () => {
     shard.ask(setPolicies(policy('$jwt.app_metadata.team', 'in')))
     expect(outcomeOf(inTeam(['a', 'b']), 'b')).toBe('reply')
     expect(outcomeOf(inTeam(['a', 'b']), 'c')).toBe('forbidden')
@@ -549,7 +549,7 @@ describe('claims in conditions', () => {
     expect(outcomeOf(inTeam([2]), 3)).toBe('forbidden')
   })
 
-  it('are own members only', () => {
+  it('do not include inherited members', () => {
     shard.ask(setPolicies(policy('$jwt.app_metadata.constructor')))
     expect(outcomeOf(ann, 'x')).toBe('forbidden')
     shard.ask(

@@ -22,7 +22,7 @@ beforeEach(() => {
 
 afterEach(() => shard.remove())
 
-/** Makes an agent of a zone, and gives its name. */
+/** Creates an agent in a zone. @returns its name */
 function agentIn(zone: Zone, name: string = zone): string {
   replyOf(shard.ask({ kind: 'agentCreate', agent: name, zone, options: {} }))
   return name
@@ -62,9 +62,9 @@ function vote(
   return { kind: 'proposalDecide', agent, seq: Number(seq), vote: how, principal, admin: false, options: {} }
 }
 
-/** The same by a key with `admin:*`. */
-function adminVote(...asked: Parameters<typeof vote>): Command {
-  return { ...vote(...asked), admin: true }
+/** A vote by a key with `admin:*`. */
+function adminVote(...options: Parameters<typeof vote>): Command {
+  return { ...vote(...options), admin: true }
 }
 
 const sweep: CommandOf<'proposalsSweep'> = { kind: 'proposalsSweep', options: {} }
@@ -80,7 +80,7 @@ function proposals(state?: 'proposed' | 'applied'): { proposal_id: string; state
   return listed.rows.map((row) => JSON.parse(row))
 }
 
-/** Types and bodies of the records of a strand, the genesis record left out. */
+/** The types and bodies of the records of a strand, without the genesis record. */
 function story(agent: string): [type: string, body: Record<string, unknown>][] {
   const { no } = shard.store.agents.find(agent) ?? { no: -1 }
   const records = [...recordsFrom(shard.environment, no, { fromSeq: 1, order: 'asc' })]
@@ -93,7 +93,7 @@ const isDeleted = (agent: string, hash: string) =>
 const headSeq = (agent: string) => replyOf(shard.ask({ kind: 'agentHead', agent })).seq
 
 describe('a page of proposals', () => {
-  it('ends at its bytes, and goes on behind the last', () => {
+  it('ends at its limit of bytes, and the next page continues after the last proposal', () => {
     const condition = (n: number) => ({ field: `f${n}`, op: 'eq' as const, value: 'x'.repeat(1_900) })
     const conditions = Array.from({ length: 30 }, (_, n) => condition(n))
     for (let n = 0; n < 80; n++) {
@@ -113,7 +113,7 @@ describe('a page of proposals', () => {
 })
 
 describe('zone free', () => {
-  it('lets mutations happen at once, and their records say who asked', () => {
+  it('applies mutations immediately, and their records name the principal', () => {
     const agent = agentIn('free')
     const hash = write(agent)
     expect(replyOf(shard.ask(mutate('delete', [agent, hash])))).toEqual({
@@ -130,11 +130,11 @@ describe('zone free', () => {
 })
 
 describe('zone governed', () => {
-  it('applies a proposal when its time has come, and not a millisecond before', () => {
+  it('applies a proposal when it is due, and not a millisecond earlier', () => {
     const agent = agentIn('governed')
     const hash = write(agent)
-    const asked = replyOf(shard.ask(mutate('delete', [agent, hash])))
-    expect(asked).toEqual({
+    const answer = replyOf(shard.ask(mutate('delete', [agent, hash])))
+    expect(answer).toEqual({
       proposal_id: `p_2_${agent}`,
       state: 'proposed',
       effective_at_ms: shard.nowMs + MINUTE_MS,
@@ -151,10 +151,10 @@ describe('zone governed', () => {
     expect(shard.commits).toBe(commits)
   })
 
-  it('tells every step on the strand: who asked, under which rule, and what came of it', () => {
+  it('records every step on the strand: the principal, the zone and the result', () => {
     const agent = agentIn('governed')
     const hash = write(agent)
-    const madeAtMs = shard.nowMs
+    const createdAtMs = shard.nowMs
     shard.ask(mutate('delete', [agent, hash], 'user::usr_1'))
     shard.nowMs += MINUTE_MS
     shard.ask({ ...sweep, standings: [{ principal: 'user::usr_1', valid: true }] })
@@ -166,26 +166,26 @@ describe('zone governed', () => {
       target_seq: 1,
       principal: 'user::usr_1',
       in_zone: 'governed',
-      effective_at_ms: madeAtMs + MINUTE_MS,
-      expires_at_ms: madeAtMs + WEEK_MS,
+      effective_at_ms: createdAtMs + MINUTE_MS,
+      expires_at_ms: createdAtMs + WEEK_MS,
     })
     expect(tombstone).toMatchObject({ target: hash, principal: 'user::usr_1', proposal_seq: 2 })
     expect(applied).toMatchObject({ proposal_seq: 2, state: 'applied', effect_seq: 3 })
   })
 
-  it('is stopped by one rejection, and applied early by the approval of another', () => {
+  it('ends a proposal after one rejection, and applies it early after an approval by another principal', () => {
     const agent = agentIn('governed')
-    const [kept, gone] = [write(agent), write(agent, 2)]
-    const first = replyOf(shard.ask(mutate('delete', [agent, kept]))).proposal_id
-    const second = replyOf(shard.ask(mutate('delete', [agent, gone]))).proposal_id
+    const [rejected, approved] = [write(agent), write(agent, 2)]
+    const first = replyOf(shard.ask(mutate('delete', [agent, rejected]))).proposal_id
+    const second = replyOf(shard.ask(mutate('delete', [agent, approved]))).proposal_id
     expect(replyOf(shard.ask(vote(first, 'reject')))).toMatchObject({ state: 'rejected', reason: null })
     expect(replyOf(shard.ask(vote(second, 'approve')))).toMatchObject({ state: 'applied' })
     shard.nowMs += MINUTE_MS
     shard.ask(sweep)
-    expect([isDeleted(agent, kept), isDeleted(agent, gone)]).toEqual([false, true])
+    expect([isDeleted(agent, rejected), isDeleted(agent, approved)]).toEqual([false, true])
   })
 
-  it('has one open proposal about a record, and takes another once that has ended', () => {
+  it('allows one open proposal about a record, and another once that has ended', () => {
     const agent = agentIn('governed')
     const hash = write(agent)
     const [first, second] = shard.run(mutate('delete', [agent, hash]), mutate('delete', [agent, hash]))
@@ -198,16 +198,16 @@ describe('zone governed', () => {
     expect(codeOf(shard.ask(mutate('delete', [agent, hash])))).toBe('proposal_open')
   })
 
-  it('answers a repeated request under its key with the first proposal', () => {
+  it('answers a retry under its Idempotency-Key with the first proposal', () => {
     const agent = agentIn('governed')
     const hash = write(agent)
-    const asked = { ...mutate('delete', [agent, hash]), options: keyed('once') }
-    const [first, second] = shard.run(asked, asked)
+    const command = { ...mutate('delete', [agent, hash]), options: keyed('once') }
+    const [first, second] = shard.run(command, command)
     expect(replyOf(second)).toEqual(replyOf(first))
     expect(types(agent)).toEqual(['record', 'sys/proposal'])
   })
 
-  it('refuses what there is nothing to do about, and appends nothing', () => {
+  it('refuses mutations that would change nothing, and appends nothing', () => {
     const agent = agentIn('governed')
     const hash = write(agent)
     expect(codeOf(shard.ask(mutate('restore', [agent, hash])))).toBe('not_deleted')
@@ -216,7 +216,7 @@ describe('zone governed', () => {
   })
 })
 
-describe('a proposal whose target has changed meanwhile', () => {
+describe('a proposal whose target has changed', () => {
   it('ends as rejected, with the reason on the strand', () => {
     const agent = agentIn('governed')
     const hash = write(agent)
@@ -237,7 +237,7 @@ describe('a proposal whose target has changed meanwhile', () => {
 })
 
 describe('zone protected', () => {
-  it('waits for another than the proposer', () => {
+  it('requires an approval by another principal than the proposer', () => {
     const agent = agentIn('protected')
     const hash = write(agent)
     const { proposal_id: id, effective_at_ms: effective } = replyOf(
@@ -264,7 +264,7 @@ describe('zone protected', () => {
     expect(shard.commits).toBe(commits + 1)
   })
 
-  it('lets a proposal expire after 7 days, and no vote revive it', () => {
+  it('lets a proposal expire after 7 days, and refuses later votes', () => {
     const agent = agentIn('protected')
     const hash = write(agent)
     const id = replyOf(shard.ask(mutate('delete', [agent, hash]))).proposal_id
@@ -277,7 +277,7 @@ describe('zone protected', () => {
     expect(isDeleted(agent, hash)).toBe(false)
   })
 
-  it('lets the proposer and an admin cancel, and nobody else', () => {
+  it('lets only the proposer and an admin cancel', () => {
     const agent = agentIn('protected')
     const [first, second] = [write(agent), write(agent, 2)].map(
       (hash) => replyOf(shard.ask(mutate('delete', [agent, hash]))).proposal_id,
@@ -288,10 +288,10 @@ describe('zone protected', () => {
     expect(replyOf(shard.ask(adminVote(second, 'cancel', 'root'))).state).toBe('cancelled')
     expect(codeOf(shard.ask(vote(first, 'approve')))).toBe('proposal_closed')
     expect(codeOf(shard.ask(vote('p_99_protected', 'approve')))).toBe('proposal_not_found')
-    expect(codeOf(shard.ask(vote('p_99_nobody', 'approve')))).toBe('proposal_not_found')
+    expect(codeOf(shard.ask(vote('p_99_missing', 'approve')))).toBe('proposal_not_found')
   })
 
-  it('lets one of many racing approvals apply it', () => {
+  it('applies a proposal once for concurrent approvals', () => {
     const agent = agentIn('protected')
     const id = replyOf(shard.ask(mutate('delete', [agent, write(agent)]))).proposal_id
     const outcomes = shard.run(...['b', 'c', 'd'].map((name) => vote(id, 'approve', name)))
@@ -301,7 +301,7 @@ describe('zone protected', () => {
 })
 
 describe('zone immutable_core', () => {
-  it('refuses mutations of records, always', () => {
+  it('always refuses mutations of records', () => {
     const agent = agentIn('immutable_core')
     const hash = write(agent)
     for (const action of ['delete', 'restore', 'erase'] as const) {
@@ -310,7 +310,7 @@ describe('zone immutable_core', () => {
     expect(headSeq(agent)).toBe(1)
   })
 
-  it('changes its zone by approvals of two different admins, neither of them the proposer', () => {
+  it('changes its zone after approvals by two different admins, neither of them the proposer', () => {
     const agent = agentIn('immutable_core')
     const id = replyOf(shard.ask(setZone(agent, 'protected', 'root'))).proposal_id
     expect(codeOf(shard.ask(vote(id, 'approve', 'bob')))).toBe('forbidden')
@@ -324,8 +324,8 @@ describe('zone immutable_core', () => {
   })
 })
 
-describe('timers of proposals', () => {
-  it('survive a restart, and what came due meanwhile is applied at the first look', async () => {
+describe('due times of proposals', () => {
+  it('survive a restart, and the first sweep applies proposals that became due in the meantime', async () => {
     const agent = agentIn('governed')
     const hash = write(agent)
     shard.ask(mutate('delete', [agent, hash]))
@@ -339,7 +339,7 @@ describe('timers of proposals', () => {
     expect(proposals('applied')).toHaveLength(1)
   })
 
-  it('neither apply early nor are forgotten when the clock is set back, over a restart too', async () => {
+  it('are neither early nor lost if the clock is set back, also after a restart', async () => {
     const agent = agentIn('governed')
     const hash = write(agent)
     shard.ask(mutate('delete', [agent, hash]))
@@ -354,7 +354,7 @@ describe('timers of proposals', () => {
     expect(isDeleted(agent, hash)).toBe(true)
   })
 
-  it('wait while the clock is so far behind its records that nothing can be written', () => {
+  it('are postponed while the clock is so far behind its records that nothing can be written', () => {
     const agent = agentIn('governed')
     const hash = write(agent)
     shard.ask(mutate('delete', [agent, hash]))
@@ -369,7 +369,7 @@ describe('timers of proposals', () => {
     expect(isDeleted(agent, hash)).toBe(true)
   })
 
-  it('end many in a row of looks, each of a bounded size', () => {
+  it('are processed by several sweeps of bounded size', () => {
     const agent = agentIn('governed')
     const count = 100
     const hashes = Array.from({ length: count }, (_none, n) => write(agent, n))
@@ -383,7 +383,7 @@ describe('timers of proposals', () => {
 })
 
 describe('rotating the key of an agent', () => {
-  it('is signed by the old key, proves the new one, and is followed by records of the new one', async () => {
+  it('is signed by the old key with a proof of the new key, which signs the later records', async () => {
     const agent = agentIn('free')
     const hash = write(agent)
     const before = replyOf(shard.ask({ kind: 'agentStatus', agent }))
@@ -404,7 +404,7 @@ describe('rotating the key of an agent', () => {
     expect(shown).toEqual([before.public_key, before.public_key, rotated.public_key])
   })
 
-  it('keeps the seed that the shard drew, over restarts', async () => {
+  it('stores a random seed, which survives restarts', async () => {
     const agent = agentIn('free')
     const { public_key: publicKey } = replyOf(shard.ask(rotate(agent)))
     await shard.reopen()
@@ -412,7 +412,7 @@ describe('rotating the key of an agent', () => {
     write(agent)
   })
 
-  it('takes no key that the agent had before', () => {
+  it('is refused for a key that the agent had before', () => {
     const agent = agentIn('free')
     const seed = Buffer.alloc(32, 5)
     replyOf(shard.ask(rotate(agent, seed)))
@@ -421,7 +421,7 @@ describe('rotating the key of an agent', () => {
     expect(codeOf(shard.ask(rotate(agent, seed)))).toBe('key_in_use')
   })
 
-  it('signs each record of one commit by the key in force for it', async () => {
+  it('signs each record of a commit by the key in force for it', async () => {
     const agent = agentIn('free')
     const grouped = { signing: 'group' } as const
     shard.run(
@@ -436,7 +436,7 @@ describe('rotating the key of an agent', () => {
     expect(types(agent)).toEqual(['record', 'record', 'sys/key_rotate', 'record', 'record'])
   })
 
-  it('waits sealed in a proposal, whose row holds no seed any more once it has ended', () => {
+  it('stores the sealed seed in the row of its proposal until that ends', () => {
     const agent = agentIn('protected')
     const first = replyOf(shard.ask(rotate(agent))).proposal_id
     const row = () =>
@@ -466,8 +466,8 @@ describe('the open proposals about records of one agent', () => {
     next = 0
   })
 
-  /** Proposes by a principal, in one group; gives how many were taken. */
-  function taken(
+  /** Makes proposals by a principal, in one group. @returns the number of accepted ones */
+  function accepted(
     count: number,
     by: { principal: string; line?: string },
     action: 'delete' | 'erase' = 'delete',
@@ -484,30 +484,30 @@ describe('the open proposals about records of one agent', () => {
 
   const users = (n: number) => ({ principal: `user::${n}` })
 
-  it('are shared out: no user, and not all of them, keep keys from proposing', () => {
-    expect(taken(40, users(0))).toBe(32)
-    // In groups of their own, too.
-    expect(taken(1, users(0))).toBe(0)
-    for (let n = 1; n < 12; n++) expect(taken(32, users(n))).toBe(32)
-    expect(taken(32, users(12))).toBe(16)
-    expect(taken(1, users(13))).toBe(0)
-    expect(taken(501, { principal: 'key_a' })).toBe(500)
-    expect(taken(1, { principal: 'key_child', line: 'key_a' })).toBe(0)
-    expect(taken(1, { principal: 'key_b' })).toBe(0)
-    expect(taken(101, { principal: 'key_b' }, 'erase')).toBe(100)
+  it('have quotas, so that neither one user nor all users can block keys', () => {
+    expect(accepted(40, users(0))).toBe(32)
+    // In a separate group, too.
+    expect(accepted(1, users(0))).toBe(0)
+    for (let n = 1; n < 12; n++) expect(accepted(32, users(n))).toBe(32)
+    expect(accepted(32, users(12))).toBe(16)
+    expect(accepted(1, users(13))).toBe(0)
+    expect(accepted(501, { principal: 'key_a' })).toBe(500)
+    expect(accepted(1, { principal: 'key_child', line: 'key_a' })).toBe(0)
+    expect(accepted(1, { principal: 'key_b' })).toBe(0)
+    expect(accepted(101, { principal: 'key_b' }, 'erase')).toBe(100)
   })
 
-  it('give room again when they end', () => {
-    expect(taken(33, users(0))).toBe(32)
+  it('free their quota when they end', () => {
+    expect(accepted(33, users(0))).toBe(32)
     const [first] = proposals('proposed')
     expect(replyOf(shard.ask(vote(first?.proposal_id ?? '', 'reject'))).state).toBe('rejected')
-    expect(taken(2, users(0))).toBe(1)
+    expect(accepted(2, users(0))).toBe(1)
   })
 
-  it('are bounded, and keep no change of its zone out', () => {
-    expect(taken(500, { principal: 'key_a' }, 'erase')).toBe(500)
-    expect(taken(501, { principal: 'key_b' }, 'erase')).toBe(500)
-    expect(taken(1, { principal: 'key_c' }, 'erase')).toBe(0)
+  it('are bounded, and do not block a change of its zone', () => {
+    expect(accepted(500, { principal: 'key_a' }, 'erase')).toBe(500)
+    expect(accepted(501, { principal: 'key_b' }, 'erase')).toBe(500)
+    expect(accepted(1, { principal: 'key_c' }, 'erase')).toBe(0)
     const zone = replyOf(shard.ask(setZone(agent, 'free'))).proposal_id
     expect(replyOf(shard.ask(vote(zone, 'approve'))).state).toBe('applied')
     expect(proposals('proposed')).toEqual([])
@@ -526,10 +526,10 @@ describe('the proposer of a proposal that is due or approved', () => {
   }
 
   it.each([
-    ['a key that is there', key, { valid: true }, 'applied'],
-    ['a key that is gone', key, { valid: false }, 'cancelled'],
-    ['a user without a policy any more', user, { valid: true, claims }, 'rejected'],
-    ['a user who is gone', user, { valid: false }, 'cancelled'],
+    ['an existing key', key, { valid: true }, 'applied'],
+    ['a deleted key', key, { valid: false }, 'cancelled'],
+    ['a user that no longer has a policy', user, { valid: true, claims }, 'rejected'],
+    ['a deleted user', user, { valid: false }, 'cancelled'],
   ] as const)('is looked up before it is applied: %s', (...[, principal, standing, state]) => {
     const standings = [{ principal, ...standing }]
     const due = proposed('governed', principal)
@@ -561,12 +561,12 @@ describe('the proposer of a proposal that is due or approved', () => {
     expect(proposals('applied')).toHaveLength(3)
   })
 
-  it('is not approved by the lines that could have had a user propose, the root key where it is the only admin', () => {
+  it('is protected from approvals by a lineage that could control it, and by the root key unless it is the only admin', () => {
     const agent = agentIn('protected')
     const policies = { kind: 'policiesSet', agent, policies: everything, options: {} } as const
-    const { proposal_id: asked } = replyOf(shard.ask({ ...policies, principal: 'root' }))
-    expect(replyOf(shard.ask(vote(asked, 'approve'))).state).toBe('applied')
-    const standings = [{ principal: user, valid: true, claims, lines: ['key_maker'] }]
+    const { proposal_id: policyProposal } = replyOf(shard.ask({ ...policies, principal: 'root' }))
+    expect(replyOf(shard.ask(vote(policyProposal, 'approve'))).state).toBe('applied')
+    const standings = [{ principal: user, valid: true, claims, lineages: ['key_maker'] }]
     const id = replyOf(shard.ask(mutate('delete', [agent, write(agent)], user))).proposal_id
     const approve = (principal: string, more: object) =>
       codeOf(shard.ask({ ...vote(id, 'approve', principal), standings, ...more }))
@@ -576,7 +576,7 @@ describe('the proposer of a proposal that is due or approved', () => {
     expect(approve('root', { otherAdmins: false })).toBe('reply')
   })
 
-  it('ends its proposals and its approvals with it, page by page', () => {
+  it('loses its proposals and approvals when it is deleted, page by page', () => {
     const agent = agentIn('protected')
     for (let n = 0; n < 70; n++) replyOf(shard.ask(mutate('delete', [agent, write(agent, n)], key)))
     replyOf(shard.ask(mutate('delete', [agent, write(agent)], 'key_b')))
@@ -593,7 +593,7 @@ describe('the proposer of a proposal that is due or approved', () => {
   })
 })
 
-describe('a proposal about a record that one is open about', () => {
+describe('a proposal about a record with an open proposal', () => {
   const user = 'user::usr_1'
 
   it.each([
@@ -648,12 +648,12 @@ describe('the row of a proposal that has ended', () => {
     admin: true,
     options: {},
   })
-  /** How many rows are there, and how many only tell where the records are. */
+  /** The number of rows, and of those that contain only the locations of the records. */
   const rows = () => {
     const all = [...shard.environment.proposals.getRange({})].map(({ value }) => value.toString())
     return { all: all.length, past: all.filter((row) => row.startsWith('{"past"')).length }
   }
-  /** What the check of a backup finds in the store as it is now. */
+  /** The faults that the check of a backup finds in the current store. */
   const storeFaults = async () => {
     const path = mkdtempSync(join(tmpdir(), 'strandfast-past-'))
     const { environment } = shard
@@ -670,7 +670,7 @@ describe('the row of a proposal that has ended', () => {
     return Number(/^p_(\d+)_/.exec(id)?.[1])
   }
 
-  it('goes after thirty days; lists and votes are answered from the strand, in the same words', async () => {
+  it('is replaced after thirty days; lists and votes then get the same answers from the strand', async () => {
     const agent = agentIn('protected')
     const [first, second] = [write(agent), write(agent, 2)]
     const approved = proposed(mutate('delete', [agent, first]))
@@ -703,7 +703,7 @@ describe('the row of a proposal that has ended', () => {
     expect(await storeFaults()).toEqual([])
   })
 
-  it('is looked for a few rows at a time, and again an hour after the last', () => {
+  it('is replaced with a bounded number of others in each sweep', () => {
     const agent = agentIn('protected')
     for (let n = 0; n < 300; n++) {
       const seq = proposed(mutate('delete', [agent, write(agent, n)]))
@@ -716,7 +716,7 @@ describe('the row of a proposal that has ended', () => {
     expect(rows()).toEqual({ all: 300, past: 300 })
   })
 
-  it('stays where it was written before the places of its records were kept', () => {
+  it('stays if it was written before the locations of its records were stored', () => {
     const agent = agentIn('protected')
     const seq = proposed(mutate('delete', [agent, write(agent)]))
     shard.ask(vote([agent, seq], 'reject', 'bob'))

@@ -29,14 +29,17 @@ afterEach(async () => {
   rmSync(dataDir, { recursive: true, force: true })
 })
 
-/** The number of the first agent of a store. */
+/** The agent number of the first agent of a store. */
 const agentNo = 0
 
 function agentNoOf(outcome: Outcome): number {
   return outcome.kind === 'located' ? outcome.agentNo : Number.NaN
 }
 
-/** Asks for the roots of trees of many sizes of one shard, more than its threads can have done before the next step. */
+/**
+ * Requests the roots of trees of many sizes of one shard, more than the threads can compute before the next
+ * step.
+ */
 function rootsOf(shard: number): Promise<string[]> {
   const sizes = Array.from({ length: 100 }, (_none, index) => RECORDS - index)
   return Promise.all(sizes.map((size) => readsBy(pool)('treeRoot', { shard, agentNo, size })))
@@ -48,31 +51,31 @@ function isOpen(shard: number): boolean {
     try {
       return readlinkSync(`/proc/self/fd/${fd}`)
     } catch {
-      // That of the listing itself.
+      // The file descriptor of the listing itself is closed.
       return ''
     }
   })
   return links.some((link) => link.startsWith(join(dataDir, `shard-${shard}`)))
 }
 
-describe('the readers, when the thread of a shard has ended', () => {
-  it('go on with what they read of other shards', async () => {
+describe('the readers, after the thread of a shard has ended', () => {
+  it('continue their reads of other shards', async () => {
     const before = await rootsOf(1)
     const reading = rootsOf(1)
-    await pool.letGo(0)
-    await pool.letGo(0)
+    await pool.release(0)
+    await pool.release(0)
     expect(await reading).toEqual(before)
   })
 
-  it('begin what they read of that shard anew once it serves again, and do not open its store before', async () => {
+  it('restart their reads of that shard once it serves again, and do not open its store before', async () => {
     const before = await rootsOf(0)
     const reading = rootsOf(0)
     let settled = 0
-    const settle = () => settled++
-    void reading.then(settle, settle)
-    await pool.letGo(0)
+    const countSettled = () => settled++
+    void reading.then(countSettled, countSettled)
+    await pool.release(0)
     const later = readsBy(pool)('treeRoot', { shard: 0, agentNo, size: 1 })
-    void later.then(settle, settle)
+    void later.then(countSettled, countSettled)
     await rootsOf(1)
     expect(settled).toBe(0)
     if (process.platform === 'linux') {
@@ -85,19 +88,19 @@ describe('the readers, when the thread of a shard has ended', () => {
     expect(process.platform !== 'linux' || isOpen(0)).toBe(true)
   })
 
-  it('come to the end of what they are at, and of nothing else', async () => {
+  it('finish only the reads that have started', async () => {
     const sizes = Array.from({ length: 200 }, (_none, index) => RECORDS - index)
     let settled = 0
     const trees = sizes.map(async (size) => {
       await readsBy(pool)('treeRoot', { shard: 0, agentNo, size })
       settled++
     })
-    // Not the first one: its thread may be so late to start that another has done all others.
+    // Not the first tree: its thread may start so late that another thread computes all others first.
     await Promise.race(trees)
-    // What the threads have begun by then is all that they end.
+    // The threads finish only the trees that they have started by now.
     await setImmediate()
     const before = settled
-    await pool.letGo(0)
+    await pool.release(0)
     const after = settled
     expect(after).toBeGreaterThan(before)
     await rootsOf(1)
@@ -106,7 +109,7 @@ describe('the readers, when the thread of a shard has ended', () => {
     await Promise.all(trees)
   })
 
-  it('refuse what is wrong with a task itself', async () => {
+  it('reject an invalid task', async () => {
     await expect(readsBy(pool)('treeRoot', { shard: 1, agentNo, size: RECORDS * 2 })).rejects.toThrow(
       'a strand has no gaps',
     )

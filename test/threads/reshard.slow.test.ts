@@ -8,13 +8,13 @@ import { shardOf } from '../../src/strand/placement.js'
 import {
   formatClockCursor,
   parseClockCursor,
-  unpassed,
+  notYetPassed,
   type ClockCursor,
 } from '../../src/front/http/streams/cursor.js'
 import { storeName } from '../../src/data/format.js'
 import { parseHlc, zeroHlc } from '../../src/strand/hlc.js'
-import type { LogPlace } from '../../src/strand/log-place.js'
-import { reshard, strayUsers } from '../../workers/reshard/reshard.js'
+import type { RecordPosition } from '../../src/strand/record-position.js'
+import { reshard, hasStrayUsers } from '../../workers/reshard/reshard.js'
 import { SinkLog } from '../../workers/sink/log.js'
 import { authKey } from '../../workers/store/tables/auth-table.js'
 import { commitDurably, openEnvironment } from '../../workers/store/environment.js'
@@ -24,7 +24,7 @@ import { appendNumber, codeOf, keyed, replyOf, TestShard } from '../support/shar
 
 let folder = mkdtempSync(join(tmpdir(), 'strandfast-reshard-'))
 let open: TestShard[] = []
-let made = 0
+let generations = 0
 
 afterEach(async () => {
   for (const shard of open.splice(0)) await shard.close()
@@ -32,19 +32,19 @@ afterEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'strandfast-reshard-'))
 })
 
-/** Shards of a directory, in the process of the test. */
+/** Creates the shards of a directory, in the process of the test. */
 function makeShards(count: number): TestShard[] {
-  const generation = join(folder, String(made++))
+  const generation = join(folder, String(generations++))
   open = Array.from({ length: count }, (_none, shard) => new TestShard(join(generation, `shard-${shard}`)))
   return open
 }
 
-/** Closes the shards, moves what they hold to `count` others and opens those. */
+/** Closes the shards, moves their contents to `count` new shards and opens those. */
 async function move(count: number): Promise<TestShard[]> {
   const from = open
   for (const shard of from) await shard.close()
   open = []
-  const generation = join(folder, String(made++))
+  const generation = join(folder, String(generations++))
   const to = Array.from({ length: count }, (_none, shard) => join(generation, `shard-${shard}`))
   await reshard({ from: from.map(({ path }) => path), to, rootAgent: 'default', onProgress: () => {} })
   open = to.map((path) => new TestShard(path))
@@ -58,7 +58,7 @@ const ownerOf = (agent: string): TestShard => {
 }
 const append = (agent: string, n: number) => replyOf(ownerOf(agent).ask(appendNumber(agent, n)))
 
-/** Reads a global stream as a server does, each shard in pages, until its end or until `most` records. */
+/** Reads a global stream as a server does, each shard in pages, until its end or `most` records. */
 function read(
   cursor: string | undefined,
   { most = Infinity, limit = 2 } = {},
@@ -70,33 +70,33 @@ function read(
   if (begin === undefined) throw new Error(`Expected a cursor, got ${cursor}`)
   const state = begin
   const names: string[] = []
-  const toldAll = () =>
-    formatClockCursor({ reached: state.reached, seen: unpassed(state.seen, state.reached) })
+  const cursorNow = () =>
+    formatClockCursor({ reached: state.reached, seen: notYetPassed(state.seen, state.reached) })
   for (const [number, shard] of open.entries()) {
     for (let end = false; !end;) {
-      const after: LogPlace = state.reached[number] ?? zeroHlc
+      const after: RecordPosition = state.reached[number] ?? zeroHlc
       const page = shard.ask({ kind: 'logPage', after, limit, seen: state.seen })
       if (page.kind !== 'page') throw new Error(`Expected a page, got ${page.kind}`)
       for (const { agent, seq, hlc, tie } of page.events) {
-        const place = parseHlc(hlc) ?? zeroHlc
-        state.reached[number] = tie === undefined ? place : { ...place, tie }
-        if (names.push(`${agent} ${seq}`) >= most) return { names, cursor: toldAll() }
+        const reading = parseHlc(hlc) ?? zeroHlc
+        state.reached[number] = tie === undefined ? reading : { ...reading, tie }
+        if (names.push(`${agent} ${seq}`) >= most) return { names, cursor: cursorNow() }
       }
       state.reached[number] = page.reached
       end = page.end
     }
   }
-  return { names, cursor: toldAll() }
+  return { names, cursor: cursorNow() }
 }
 
 describe('a global stream', () => {
-  it('shows each record once, of those too that had one reading in different shards, wherever it is cut off', async () => {
+  it('returns each record once, also records with the same reading from different shards, wherever it is interrupted', async () => {
     makeShards(3)
     const agents = Array.from({ length: 12 }, (_none, n) => `agent-${n}`)
     for (const n of [1, 2, 3]) {
       for (const shard of open) shard.nowMs++
       for (const agent of agents) {
-        // Large ones have a block each: those of one reading then begin several blocks.
+        // A large record has a separate block, so records with the same reading begin several blocks.
         const data = n === 2 ? { large: 'x'.repeat(12_000) } : { n }
         const body = Buffer.from(JSON.stringify({ data }))
         replyOf(ownerOf(agent).ask({ ...appendNumber(agent, n), body }))
@@ -114,7 +114,7 @@ describe('a global stream', () => {
     }
   })
 
-  it('goes on behind a cursor from any number of shards, over any moves, with nothing twice and nothing missed', async () => {
+  it('continues after a cursor from any number of shards and moves, without duplicates or gaps', async () => {
     const step = fc.record({
       shards: fc.integer({ min: 1, max: 4 }),
       writes: fc.array(
@@ -130,7 +130,7 @@ describe('a global stream', () => {
       steps: { shards: number; writes: { agent: number; pauseMs: number }[]; most: number; limit: number }[],
     ) => {
       makeShards(steps[0]?.shards ?? 1)
-      const told: string[] = []
+      const shown: string[] = []
       let cursor: string | undefined
       let nowMs = open[0]?.nowMs ?? 0
       for (const { shards, writes, most, limit } of steps) {
@@ -141,21 +141,21 @@ describe('a global stream', () => {
           append(`agent-${agent}`, n)
         }
         const part = read(cursor, { most, limit })
-        told.push(...part.names)
+        shown.push(...part.names)
         ;({ cursor } = part)
       }
       const rest = read(cursor)
-      expect([...told, ...rest.names].toSorted()).toEqual(read(undefined).names.toSorted())
+      expect([...shown, ...rest.names].toSorted()).toEqual(read(undefined).names.toSorted())
       for (const shard of open.splice(0)) await shard.close()
     }
     await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 4 }), run), { numRuns: 20 })
   })
 
-  it('hides no record that is written after a move behind a cursor of a shard whose clock was ahead', async () => {
+  it('misses no record that is written after a move, even if the clock of a shard was ahead', async () => {
     makeShards(2)
     const [behind = '', ahead = ''] = ['agent-0', 'agent-1', 'agent-2', 'agent-3']
       .toSorted((left, right) => shardOf(left, 2) - shardOf(right, 2))
-      .filter((_name, place) => place === 0 || place === 3)
+      .filter((_name, index) => index === 0 || index === 3)
     expect([shardOf(behind, 2), shardOf(ahead, 2)]).toEqual([0, 1])
     append(behind, 1)
     const fast = ownerOf(ahead)
@@ -169,14 +169,14 @@ describe('a global stream', () => {
   })
 })
 
-describe('what waits', () => {
-  it('applies a proposal whose time comes after a move', async () => {
+describe('pending state', () => {
+  it('includes proposals, which are applied when they are due after a move', async () => {
     makeShards(1)
     const names = ['governed-1', 'governed-2', 'governed-3']
     const hashes = names.map((agent) => {
       ownerOf(agent).ask({ kind: 'agentCreate', agent, zone: 'governed', options: {} })
       const { id: hash } = append(agent, 1)
-      const asked = ownerOf(agent).ask({
+      const proposed = ownerOf(agent).ask({
         kind: 'recordMutate',
         agent,
         hash,
@@ -184,7 +184,7 @@ describe('what waits', () => {
         principal: 'test',
         options: {},
       })
-      expect(replyOf(asked)).toMatchObject({ state: 'proposed' })
+      expect(replyOf(proposed)).toMatchObject({ state: 'proposed' })
       return String(hash)
     })
     await move(3)
@@ -205,16 +205,16 @@ describe('what waits', () => {
     expect(deleted()).toEqual([true, true, true])
   })
 
-  it('answers under keys whose answers do not tell their place, and takes their expiry along', async () => {
+  it('includes idempotent answers and their expiry, also of rows without a placement', async () => {
     makeShards(1)
     const names = ['a', 'b', 'c', 'd']
     const first = names.map((agent) => replyOf(ownerOf(agent).ask(appendNumber(agent, 1, keyed('k')))))
     for (const { environment } of open) {
       const rows = [...environment.idempotency.getRange({})]
       for (const { key, value } of rows) {
-        const { place, ...kept } = JSON.parse(value.toString())
+        const { place, ...row } = JSON.parse(value.toString())
         expect(place).toBeTypeOf('number')
-        await environment.idempotency.put(Buffer.from(key), Buffer.from(JSON.stringify(kept)))
+        await environment.idempotency.put(Buffer.from(key), Buffer.from(JSON.stringify(row)))
       }
     }
     await move(4)
@@ -223,7 +223,7 @@ describe('what waits', () => {
     for (const shard of open) expect(shard.environment.expiries.getKeysCount({})).toBe(4)
   })
 
-  it('keeps an answer in the one shard that is asked for it', async () => {
+  it('includes each idempotent answer only in the shard of its agent', async () => {
     makeShards(2)
     const names = ['a', 'b', 'c', 'd', 'e', 'f']
     for (const agent of names) ownerOf(agent).ask(appendNumber(agent, 1, keyed('k')))
@@ -244,8 +244,10 @@ describe('the PostgreSQL sink', () => {
     const take = () =>
       open.flatMap((shard, number) => {
         const log = new SinkLog(number, () => shard.environment)
-        log.goTo(undefined)
-        return log.take()?.rows.map(({ agent, seq, contentHash }) => `${agent} ${seq} ${contentHash}`) ?? []
+        log.seek(undefined)
+        return (
+          log.nextBatch()?.rows.map(({ agent, seq, contentHash }) => `${agent} ${seq} ${contentHash}`) ?? []
+        )
       })
     const before = take()
     expect(before).toHaveLength(15)
@@ -262,12 +264,12 @@ describe('the PostgreSQL sink', () => {
     }
     const names = [0, 1, 2].map((layout) => storeName({ ...format, layout }))
     expect(new Set(names).size).toBe(3)
-    // As it was before directories could be moved, so that no cursor is lost that is in a database.
+    // The name from before directories could be moved must not change, or cursors in databases would be lost.
     expect(names[0]).toBe('d3de43c80d2bd0d7aa812b0f6ef728fe')
   })
 })
 
-describe('what is refused', () => {
+describe('a move', () => {
   /** Changes a byte of the last record's body. */
   function damage(checksum: boolean): void {
     const [shard] = open
@@ -281,15 +283,15 @@ describe('what is refused', () => {
     blocks.putSync(key, block)
   }
 
-  it('is a record that is there twice, imported once more', async () => {
+  it('is refused for a record that exists twice', async () => {
     const [shard] = makeShards(1)
     append('agent', 1)
     const { blocks, importedBlocks } = shard?.environment ?? {}
     importedBlocks?.putSync(blockKey(importedBlocksFrom), Buffer.from(blocks?.get(blockKey(0)) ?? ''))
-    await expect(move(2)).rejects.toThrow('each record of agent number 0 once')
+    await expect(move(2)).rejects.toThrow('No run begins at record 0 of agent number 0')
   })
 
-  it('is a record that does not match its checksum', async () => {
+  it('is refused for a record that does not match its checksum', async () => {
     makeShards(1)
     append('agent', 1)
     append('agent', 2)
@@ -297,7 +299,7 @@ describe('what is refused', () => {
     await expect(move(2)).rejects.toThrow('damaged at shard 0, block 1, record 0')
   })
 
-  it('is a record that does not match its hash', async () => {
+  it('is refused for a record that does not match its hash', async () => {
     makeShards(1)
     append('agent', 1)
     append('agent', 2)
@@ -305,12 +307,12 @@ describe('what is refused', () => {
     await expect(move(2)).rejects.toThrow('Record 2 of agent number 0 does not have the hash of its header')
   })
 
-  it('is a strand whose agent ends otherwise', async () => {
+  it('is refused for a strand whose end differs from the row of its agent', async () => {
     makeShards(1)
     append('agent', 1)
     append('agent', 2)
     const path = open[0]?.path ?? ''
-    // Closed, a store has all runs in their table.
+    // A closed store has all runs in their table.
     await open[0]?.close()
     const environment = openEnvironment(path, 'write')
     commitDurably(environment, () => {
@@ -321,12 +323,12 @@ describe('what is refused', () => {
     const to = [0, 1].map((shard) => join(folder, 'moved', `shard-${shard}`))
     open = []
     const moving = reshard({ from: [path], to, rootAgent: 'default', onProgress: () => {} })
-    await expect(moving).rejects.toThrow('to end as before')
+    await expect(moving).rejects.toThrow('has another end after the move')
   })
 
-  it('is a directory with users of another default agent', async () => {
+  it('is refused for a directory with users of another default agent', async () => {
     makeShards(2)
-    const users = (agent: string) => strayUsers({ from: open.map(({ path }) => path), rootAgent: agent })
+    const users = (agent: string) => hasStrayUsers({ from: open.map(({ path }) => path), rootAgent: agent })
     const [zero = '', one = ''] = [0, 1].map((shard) =>
       ['a', 'b', 'c', 'd'].find((name) => shardOf(name, 2) === shard),
     )
@@ -338,7 +340,7 @@ describe('what is refused', () => {
   })
 })
 
-it('takes no part of another record for one whose numbers were given anew', async () => {
+it('assigns new agent numbers, and finds every agent and record by them', async () => {
   makeShards(2)
   for (const agent of ['a', 'b', 'c', 'd', 'e']) append(agent, 1)
   await move(1)

@@ -8,7 +8,7 @@ import { ServerLog } from '../../dist/src/dispatch/duties/server-log.js'
 import { ShardThreads } from '../../dist/src/dispatch/threads/shard-threads.js'
 import type { Shards } from '../../dist/src/dispatch/links/shards.js'
 import type { Command, Outcome } from '../../dist/src/protocol/messages.js'
-import { readHeads, type ToldRecord } from '../../src/proof/heads.js'
+import { readHeads, type ParsedHeads } from '../../src/proof/heads.js'
 import { openEnvironment } from '../../workers/store/environment.js'
 import { recordsFrom } from '../../workers/store/tables/records.js'
 import { testAuthRules } from '../support/shard/shard.js'
@@ -25,7 +25,7 @@ let forked: string[]
 let failures: string[]
 let restarted: () => void
 
-/** Opens the shards of the directory, and a log over them that looks when it is told to. */
+/** Opens the shards of the directory and a server log that is updated only on request. */
 async function open(count = 2): Promise<void> {
   const settings = Array.from({ length: count }, (_none, shard) => ({
     shard,
@@ -36,13 +36,13 @@ async function open(count = 2): Promise<void> {
     auth: testAuthRules,
     proposals: { governedAutoApproveSecs: 60 },
   }))
-  threads = new ShardThreads(settings, { cacheBytesMax: 0, silenceMaxMs: 0 })
+  threads = new ShardThreads(settings, { cacheBytesMax: 0, stallMaxMs: 0 })
   shards = threads.shards
   await threads.start({
     events: () => {},
     died: () => Promise.resolve(),
     notice: () => {},
-    learn: () => Promise.resolve(),
+    catchUp: () => Promise.resolve(),
     replaced: () => undefined,
     restarted: () => undefined,
     resumed(shard) {
@@ -89,11 +89,11 @@ afterEach(async () => {
 function write(agent: string, n = 0): Promise<Outcome> {
   const body = Buffer.from(JSON.stringify({ data: { n } }))
   const command: Command = { kind: 'recordAppend', agent, emerge: true, body, options: {} }
-  return shards.ask(agent, command)
+  return shards.request(agent, command)
 }
 
 async function located(agent: string) {
-  const outcome = await shards.ask(agent, { kind: 'strandLocate', agent })
+  const outcome = await shards.request(agent, { kind: 'strandLocate', agent })
   if (outcome.kind !== 'located') throw new Error(JSON.stringify(outcome))
   return outcome
 }
@@ -103,16 +103,16 @@ async function headOf(agent: string) {
   return { strand, size: headSeq + 1, hash: headHash }
 }
 
-/** What the log says of an agent's strand, by its index. */
-async function told(agent: string) {
+/** The newest logged head of an agent's strand, by the index. */
+async function loggedHead(agent: string) {
   const { strand } = await located(agent)
   const size = 2 ** 40
-  const outcome = await shards.ask(log, { kind: 'logFind', agent: log, strand, size })
+  const outcome = await shards.request(log, { kind: 'logFind', agent: log, strand, size })
   return outcome.kind === 'headLogged' ? outcome.head : undefined
 }
 
-/** Every record of the log but genesis, read past the server. */
-async function records(): Promise<ToldRecord[]> {
+/** All records of the log except genesis, read directly from the store. */
+async function records(): Promise<ParsedHeads[]> {
   const { shard, agentNo } = await located(log)
   const environment = openEnvironment(join(directory, `shard-${shard}`), 'read')
   try {
@@ -131,12 +131,12 @@ const sizeOfLog = () => serverLog.figures.size
 const names = (count: number, prefix = 'agent') =>
   Array.from({ length: count }, (_none, n) => `${prefix}-${n}`)
 
-describe('a look of the server log', { timeout: 180_000 }, () => {
-  it('tells of every head in records of at most 256, with one clock a shard', async () => {
+describe('an update of the server log', { timeout: 180_000 }, () => {
+  it('logs every head in records of at most 256 heads, with one clock per shard', async () => {
     const agents = names(700)
     await Promise.all(agents.map((agent) => write(agent)))
-    expect(await serverLog.look()).toBe(true)
-    for (const agent of agents) expect(await told(agent)).toEqual(await headOf(agent))
+    expect(await serverLog.update()).toBe(true)
+    for (const agent of agents) expect(await loggedHead(agent)).toEqual(await headOf(agent))
     const all = await records()
     expect(all.map(({ heads }) => heads.length)).toEqual([256, 256, 188])
     expect(new Set(all.flatMap(({ heads }) => heads.map(({ strand }) => strand))).size).toBe(700)
@@ -144,49 +144,49 @@ describe('a look of the server log', { timeout: 180_000 }, () => {
     expect(sizeOfLog()).toBe(4)
   })
 
-  it('takes more heads than it holds at once in several commits', async () => {
-    await serverLog.look()
+  it('logs more heads than fit into memory in several commits', async () => {
+    await serverLog.update()
     const agents = names(3 * limits.logHeadsMax)
     await Promise.all(agents.map((agent) => write(agent)))
     const shard = shards.shardOf(log)
-    await serverLog.look()
+    await serverLog.update()
     const before = threads.figures()[shard]?.commits ?? 0
     await Promise.all(agents.map((agent) => write(agent, 1)))
     const written = threads.figures()[shard]?.commits ?? 0
-    await serverLog.look()
+    await serverLog.update()
     expect((threads.figures()[shard]?.commits ?? 0) - written).toBeGreaterThan(2)
     expect(written).toBeGreaterThan(before)
-    for (const agent of agents) expect(await told(agent)).toEqual(await headOf(agent))
+    for (const agent of agents) expect(await loggedHead(agent)).toEqual(await headOf(agent))
   })
 
-  it('tells of a strand once however much was written to it, and of nothing when nothing was', async () => {
+  it('logs a strand once however much was written to it, and nothing if nothing was written', async () => {
     for (let n = 0; n < 5_000; n += 100) {
       await Promise.all(Array.from({ length: 100 }, (_none, index) => write('busy', n + index)))
     }
-    await serverLog.look()
+    await serverLog.update()
     expect((await records()).map(({ heads }) => heads)).toEqual([[await headOf('busy')]])
-    for (let look = 0; look < 3; look++) expect(await serverLog.look()).toBe(true)
+    for (let update = 0; update < 3; update++) expect(await serverLog.update()).toBe(true)
     expect(sizeOfLog()).toBe(2)
   })
 
-  it('goes on from where the log says after a restart, and writes nothing twice', async () => {
+  it('continues from the log after a restart, and logs nothing twice', async () => {
     await write('a')
-    await serverLog.look()
+    await serverLog.update()
     await write('b')
     await close()
     await open()
     await write('c')
-    await serverLog.look()
+    await serverLog.update()
     const heads = (await records()).map((one) => one.heads.map(({ strand }) => strand))
     const [a, b, c] = await Promise.all(['a', 'b', 'c'].map(async (agent) => (await headOf(agent)).strand))
     expect(heads[0]).toEqual([a])
     expect(heads.slice(1).flat().sort()).toEqual([b, c].sort())
   })
 
-  it('tells what moved last before it stops, for as long as it is given', async () => {
+  it('logs the latest heads before it stops, within a time limit', async () => {
     await write('a')
     await serverLog.finish(60_000)
-    expect(await told('a')).toEqual(await headOf('a'))
+    expect(await loggedHead('a')).toEqual(await headOf('a'))
     await write('b')
     await serverLog.stop()
     await serverLog.finish(60_000)
@@ -194,41 +194,41 @@ describe('a look of the server log', { timeout: 180_000 }, () => {
     expect(failures).toEqual([])
   })
 
-  it('takes in strands that were there before it was switched on', async () => {
+  it('logs strands that existed before the log was switched on', async () => {
     const agents = names(600, 'old')
     await Promise.all(agents.map((agent) => write(agent)))
     await close()
     await open()
-    await serverLog.look()
-    for (const agent of agents) expect(await told(agent)).toEqual(await headOf(agent))
+    await serverLog.update()
+    for (const agent of agents) expect(await loggedHead(agent)).toEqual(await headOf(agent))
   })
 
-  it('tells of every head anew that moved, when there are other shards than before', async () => {
+  it('logs every head that moved, after the number of shards has changed', async () => {
     await close()
     rmSync(directory, { recursive: true })
     await open(1)
     await write('a')
-    await serverLog.look()
+    await serverLog.update()
     const size = sizeOfLog()
     await write('b')
     const b = await headOf('b')
     await close()
-    // The log lies in shard 0 of three too.
+    // The log is in shard 0 of three shards, too.
     await open(3)
-    await serverLog.look()
+    await serverLog.update()
     const last = (await records()).at(-1)
     expect(last?.heads).toEqual([b])
     expect(last?.clocks).toHaveLength(3)
     expect(sizeOfLog()).toBe(size + 1)
-    await serverLog.look()
+    await serverLog.update()
     expect(sizeOfLog()).toBe(size + 1)
   })
 
-  it('is found by its index again after that was lost', async () => {
+  it('restores the index of the log after it was lost', async () => {
     const agents = names(30)
     for (const agent of agents) {
       await write(agent)
-      await serverLog.look()
+      await serverLog.update()
     }
     const { shard } = await located(log)
     await close()
@@ -237,46 +237,46 @@ describe('a look of the server log', { timeout: 180_000 }, () => {
     environment.toldStrands.clearSync()
     await environment.root.close()
     await open()
-    expect(await told('agent-3')).toBeUndefined()
-    await serverLog.look()
-    for (const agent of agents) expect(await told(agent)).toEqual(await headOf(agent))
+    expect(await loggedHead('agent-3')).toBeUndefined()
+    await serverLog.update()
+    for (const agent of agents) expect(await loggedHead(agent)).toEqual(await headOf(agent))
     expect(sizeOfLog()).toBe(31)
   })
 
-  it('tells of a head that it is told of', async () => {
+  it('can be requested for a single head', async () => {
     await write('a', 1)
     const before = { agent: 'a', ...(await headOf('a')) }
     await write('a', 2)
     const { agent, ...head } = { agent: 'a', ...(await headOf('a')) }
-    expect(await serverLog.tell({ agent, ...head })).toBe(true)
+    expect(await serverLog.logHead({ agent, ...head })).toBe(true)
     expect((await records()).at(-1)?.heads).toEqual([head])
-    // What goes no further is not told again.
-    expect(await serverLog.tell(before)).toBe(true)
+    // An older head is not logged again.
+    expect(await serverLog.logHead(before)).toBe(true)
     expect((await records()).at(-1)?.heads).toEqual([head])
     expect(forked).toEqual([])
   })
 
-  it('fails while a shard does not serve, and misses nothing once it does', async () => {
+  it('fails while a shard does not serve, and misses no head once it serves', async () => {
     await write('a')
     await write('b')
-    await serverLog.look()
+    await serverLog.update()
     for (const agent of ['a', 'b']) {
       const again = new Promise<void>((resolve) => (restarted = resolve))
       await write(agent, 1)
       capture.fail(capture.latest(`shard-${shards.shardOf(agent)}`))
-      while (await serverLog.look()) await write(agent, 2).catch(() => {})
+      while (await serverLog.update()) await write(agent, 2).catch(() => {})
       await again
-      expect(await serverLog.look()).toBe(true)
-      for (const one of ['a', 'b']) expect(await told(one)).toEqual(await headOf(one))
+      expect(await serverLog.update()).toBe(true)
+      for (const one of ['a', 'b']) expect(await loggedHead(one)).toEqual(await headOf(one))
     }
     expect(failures.length).toBeGreaterThan(1)
   })
 
-  it('says so when a shard comes back with another history', async () => {
-    // One that lies elsewhere than the log, which stays as it is.
+  it('reports a fork if a shard returns with another history', async () => {
+    // An agent in another shard than the log, which must not change.
     const agent = names(20).find((name) => shards.shardOf(name) !== shards.shardOf(log)) ?? ''
     await write(agent, 1)
-    await serverLog.look()
+    await serverLog.update()
     const shard = shards.shardOf(agent)
     const path = join(directory, `shard-${shard}`)
     const copy = join(directory, 'copy')
@@ -284,57 +284,57 @@ describe('a look of the server log', { timeout: 180_000 }, () => {
     cpSync(path, copy, { recursive: true })
     await open()
     await write(agent, 2)
-    await serverLog.look()
+    await serverLog.update()
     const before = await headOf(agent)
     await close()
     rmSync(path, { recursive: true })
     renameSync(copy, path)
     await open()
     await write(agent, 3)
-    expect(await serverLog.look()).toBe(true)
+    expect(await serverLog.update()).toBe(true)
     expect(forked).toEqual([before.strand])
-    expect(await told(agent)).toEqual(before)
-    // Told on, the log would speak for both histories; of others it goes on to tell.
+    expect(await loggedHead(agent)).toEqual(before)
+    // If the strand were logged again, the log would confirm both histories; other strands are still logged.
     await write(agent, 4)
     await write('another')
-    expect(await serverLog.look()).toBe(true)
+    expect(await serverLog.update()).toBe(true)
     expect(forked).toEqual([before.strand, before.strand])
-    expect(await told(agent)).toEqual(before)
-    expect(await told('another')).toEqual(await headOf('another'))
+    expect(await loggedHead(agent)).toEqual(before)
+    expect(await loggedHead('another')).toEqual(await headOf('another'))
   })
 
-  it('says so when a strand comes back shorter and grows past what was told', async () => {
+  it('reports a fork if a strand returns shorter and grows beyond the logged size', async () => {
     const agent = names(20).find((name) => shards.shardOf(name) !== shards.shardOf(log)) ?? ''
     await write(agent, 1)
-    await serverLog.look()
+    await serverLog.update()
     const path = join(directory, `shard-${shards.shardOf(agent)}`)
     await close()
     cpSync(path, join(directory, 'copy'), { recursive: true })
     await open()
     await write(agent, 2)
     await write(agent, 3)
-    await serverLog.look()
+    await serverLog.update()
     const before = await headOf(agent)
     await close()
     rmSync(path, { recursive: true })
     renameSync(join(directory, 'copy'), path)
     await open()
     await write(agent, 4)
-    await serverLog.look()
+    await serverLog.update()
     expect(forked).toEqual([before.strand])
     for (const n of [5, 6, 7]) await write(agent, n)
-    await serverLog.look()
+    await serverLog.update()
     expect(forked).toEqual([before.strand, before.strand])
-    expect(await told(agent)).toEqual(before)
+    expect(await loggedHead(agent)).toEqual(before)
   })
 
-  it('is not complete while a record does not match its checksum, after a start too', async () => {
+  it('is not complete while a record does not match its checksum, also after a restart', async () => {
     const agent = names(20).find((name) => shards.shardOf(name) !== shards.shardOf(log)) ?? ''
     await write('whole')
-    expect(await serverLog.look()).toBe(true)
+    expect(await serverLog.update()).toBe(true)
     await write(agent, 1)
     const { shard } = await located(agent)
-    // The last block is read at each start, this one is not.
+    // Only the last block is read at each start, so the damage is in the block before it.
     const sibling = names(40).findLast((name) => shards.shardOf(name) === shard) ?? ''
     await write(sibling)
     await close()
@@ -351,8 +351,8 @@ describe('a look of the server log', { timeout: 180_000 }, () => {
     for (let start = 0; start < 2; start++) {
       await open()
       await write('whole', start)
-      expect(await serverLog.look()).toBe(true)
-      expect(await told('whole')).toEqual(await headOf('whole'))
+      expect(await serverLog.update()).toBe(true)
+      expect(await loggedHead('whole')).toEqual(await headOf('whole'))
       expect(serverLog.figures.completeAtMs).toBe(0)
       expect(failures.splice(0)).toEqual([
         expect.stringContaining(`A record of shard ${shard} does not match`),
@@ -361,9 +361,9 @@ describe('a look of the server log', { timeout: 180_000 }, () => {
     }
     await flip()
     await open()
-    expect(await serverLog.look()).toBe(true)
+    expect(await serverLog.update()).toBe(true)
     expect(serverLog.figures.completeAtMs).toBeGreaterThan(0)
-    expect(await told(agent)).toEqual(await headOf(agent))
+    expect(await loggedHead(agent)).toEqual(await headOf(agent))
   })
 })
 
@@ -375,7 +375,7 @@ const step = fc.oneof(
 )
 
 it(
-  'has the newest head of every strand after any look, and sizes only rise in it',
+  'the server log has the newest head of every strand after every update, and logged sizes only grow',
   { timeout: 180_000 },
   async () => {
     await fc.assert(
@@ -393,8 +393,8 @@ it(
             capture.fail(capture.latest(`shard-${shards.shardOf(`agent-${one.agent}`)}`))
             await again
           } else {
-            expect(await serverLog.look()).toBe(true)
-            for (const agent of wrote) expect(await told(agent)).toEqual(await headOf(agent))
+            expect(await serverLog.update()).toBe(true)
+            for (const agent of wrote) expect(await loggedHead(agent)).toEqual(await headOf(agent))
           }
         }
         const sizes = new Map<string, number>()

@@ -19,11 +19,11 @@ afterEach(async () => {
   capture.release()
 })
 
-/** Writes number `n` until it is answered, with one idempotency key. Gives the statuses that it took. */
-async function writeSurely(n: number): Promise<number[]> {
+/** Writes number `n` under an Idempotency-Key until that succeeds. @returns the statuses */
+async function writeWithRetry(n: number): Promise<number[]> {
   const statuses: number[] = []
   for (;;) {
-    const { status, headers } = await call(server, 'POST /v1/collections/told/records', {
+    const { status, headers } = await call(server, 'POST /v1/collections/notes/records', {
       body: { data: { n } },
       headers: { 'idempotency-key': `write-${n}` },
     })
@@ -38,20 +38,20 @@ function upTo(count: number): number[] {
 }
 
 describe('the death of a shard thread under a running server', () => {
-  it('is 503 to callers for a while, and streams go on with nothing missed and nothing twice', async () => {
-    await writeSurely(0)
+  it('answers callers with 503 for a while, and streams continue without gaps or duplicates', async () => {
+    await writeWithRetry(0)
     const streams = await Promise.all([
-      openStream(server, '/v1/agents/told/stream?since=0'),
+      openStream(server, '/v1/agents/notes/stream?since=0'),
       openStream(server, '/v1/stream?since=0'),
-      openStream(server, '/v1/stream?agents=told,other&since=0'),
+      openStream(server, '/v1/stream?agents=notes,other&since=0'),
     ])
     for (const stream of streams) await stream.until(isCaughtUp)
     const total = 300
     const statuses = new Set<number>()
     for (let n = 1; n < total; n++) {
-      // Both shards: the one that owns the agent, and one that global streams listen to all the same.
+      // Both shards: the owner of the agent, and one that global streams also read.
       if (n % 60 === 0) for (const shard of ['shard-0', 'shard-1']) capture.fail(capture.latest(shard))
-      for (const status of await writeSurely(n)) statuses.add(status)
+      for (const status of await writeWithRetry(n)) statuses.add(status)
     }
     expect([...statuses].sort()).toEqual([201, 503])
     for (const stream of streams) {
@@ -59,13 +59,13 @@ describe('the death of a shard thread under a running server', () => {
       expect(numbersOf(stream.events)).toEqual(upTo(total))
       stream.close()
     }
-    const exported = await call(server, 'GET /v1/strand/export?agent=told')
+    const exported = await call(server, 'GET /v1/strand/export?agent=notes')
     const verified = await verifyExport(exported.text.trimEnd().split('\n'))
     expect(verified).toMatchObject({ ok: true, records: total + 1 })
   })
 
-  it('breaks off no export of another shard', async () => {
-    // Of shard 1, and several pages.
+  it('does not interrupt an export of another shard', async () => {
+    // An agent of shard 1 whose export has several pages.
     const agent = 'pear'
     const line = `${JSON.stringify({ text: 'x'.repeat(500) })}\n`
     const headers = { 'content-type': 'application/x-ndjson' }
@@ -88,7 +88,7 @@ describe('the death of a shard thread under a running server', () => {
     await failures
   })
 
-  it('shows at readyz until the thread serves again', async () => {
+  it('is visible at /readyz until the thread serves again', async () => {
     capture.fail(capture.latest('shard-0'))
     let seen = 200
     while (seen === 200) seen = (await call(server, 'GET /readyz', { key: null })).status

@@ -38,27 +38,27 @@ describe('commands that arrive together', () => {
     expect(headOf('agent').seq).toBe(count)
   })
 
-  it('commit nothing when every one of them is refused or only reads', () => {
+  it('commit nothing if all of them are refused or only read', () => {
     const bad: Command = { ...appendNumber('agent', 0), body: Buffer.from('{') }
     const outcomes = shard.run(bad, { kind: 'agentHead', agent: 'agent' })
     expect(outcomes.map(codeOf)).toEqual(['validation_failed', 'agent_not_found'])
     expect(shard.commits).toBe(0)
   })
 
-  it('each show that the shard comes further, so that much to do is not taken for a thread that hangs', () => {
+  it('each send a heartbeat, so that a busy thread is not considered hung', () => {
     shard.run(...Array.from({ length: 100 }, (_none, n) => appendNumber('agent', n)))
-    expect(shard.beats).toBeGreaterThan(100)
-    const before = shard.beats
+    expect(shard.heartbeats).toBeGreaterThan(100)
+    const before = shard.heartbeats
     shard.run(...Array.from({ length: 100 }, (): Command => ({ kind: 'agentHead', agent: 'agent' })))
-    expect(shard.beats - before).toBeGreaterThanOrEqual(100)
+    expect(shard.heartbeats - before).toBeGreaterThanOrEqual(100)
   })
 
-  it('are read only after what was written beside them', () => {
+  it('are read only after the writes that arrived with them', () => {
     const [head, written] = shard.run({ kind: 'agentHead', agent: 'agent' }, appendNumber('agent', 0))
     expect(replyOf(head).chain_head).toBe(replyOf(written).content_hash)
   })
 
-  it('have exactly one winner with If-Match for one head, and the others learn the head that it made', () => {
+  it('have exactly one winner with If-Match for one head, and the others get the new head', () => {
     const first = replyOf(shard.ask(appendNumber('agent', 0)))
     const race = Array.from({ length: 20 }, (_none, n) =>
       appendNumber('agent', n, { ifMatch: first.content_hash }),
@@ -71,7 +71,7 @@ describe('commands that arrive together', () => {
     }
   })
 
-  it('write once under one idempotency key, and all get the same answer', () => {
+  it('write once under one Idempotency-Key, and all get the same answer', () => {
     const outcomes = shard.run(...Array.from({ length: 5 }, () => appendNumber('agent', 1, keyed('same'))))
     const hashes = new Set(outcomes.map((outcome) => replyOf(outcome).content_hash))
     expect(hashes.size).toBe(1)
@@ -85,7 +85,7 @@ describe('commands that arrive together', () => {
     expect(headOf('agent').seq).toBe(1)
   })
 
-  it('have the first of two bodies under one idempotency key written, and the second refused', () => {
+  it('write the first of two bodies under one Idempotency-Key, and refuse the second', () => {
     const outcomes = shard.run(
       appendNumber('agent', 1, keyed('same')),
       appendNumber('agent', 2, keyed('same')),
@@ -96,7 +96,7 @@ describe('commands that arrive together', () => {
 })
 
 describe('signing by group', () => {
-  it('signs the last record of each agent, and the others name it', () => {
+  it('signs the last record of each agent, and the other records name its seq', () => {
     const group = [0, 1, 2].flatMap((n) => [
       appendNumber('one', n, signed('group')),
       appendNumber('two', n, signed('group')),
@@ -109,7 +109,7 @@ describe('signing by group', () => {
     }
   })
 
-  it('leaves a record that asks for its own signature signed, and it seals those before it', () => {
+  it('signs a record that requests a signature, which then seals the earlier records', () => {
     const replies = shard
       .run(
         appendNumber('agent', 0, signed('group')),
@@ -121,7 +121,7 @@ describe('signing by group', () => {
     expect(replies.map((reply) => reply.sealed_by)).toEqual([2, undefined, 4, undefined])
   })
 
-  it('signs the genesis record by itself', () => {
+  it('signs the genesis record separately', () => {
     shard.run(appendNumber('agent', 0, signed('group')), appendNumber('agent', 1, signed('group')))
     const { no } = shard.store.agents.find('agent') ?? { no: -1 }
     expect(recordBySeq(shard.environment, no, 0)?.signature).toHaveLength(64)
@@ -129,7 +129,7 @@ describe('signing by group', () => {
 })
 
 describe('the clock of a shard', () => {
-  it('never goes back, though the clock of the machine does', async () => {
+  it('never goes back, even if the clock of the machine does', async () => {
     const first = replyOf(shard.ask(appendNumber('agent', 0)))
     shard.nowMs -= 30_000
     const second = replyOf(shard.ask(appendNumber('agent', 1)))
@@ -140,7 +140,7 @@ describe('the clock of a shard', () => {
     expect(third.timestamp_hlc > second.timestamp_hlc).toBe(true)
   })
 
-  it('refuses writes with clock_skew when it is more than 60 s behind, and takes them again later', async () => {
+  it('refuses writes with clock_skew if it is more than 60 s behind, and accepts them again later', async () => {
     replyOf(shard.ask(appendNumber('agent', 0)))
     const head = headOf('agent')
     shard.nowMs -= limits.clockAheadMsMax + 1
@@ -152,13 +152,14 @@ describe('the clock of a shard', () => {
     shard.nowMs += 1
     expect(replyOf(shard.ask(appendNumber('agent', 1))).seq).toBe(2)
     expect(codeOf(shard.ask({ kind: 'agentHead', agent: 'unborn' }))).toBe('agent_not_found')
-    // The number that was taken for it went to nobody.
+    // The number that was reserved for the agent was released.
     replyOf(shard.ask(appendNumber('unborn', 1)))
     expect(shard.store.agents.find('unborn')?.no).toBe(1)
   })
 
-  // Known: the records before the one that the clock refuses are committed, though the batch is answered 503.
-  it('writes nothing of an atomic batch that it would have to stop in the middle of', () => {
+  // Regression: the records before the one that the clock refuses were committed, although the batch was
+  // answered with 503.
+  it('writes nothing of an atomic batch that it cannot write completely', () => {
     const records = Array.from({ length: 1_000 }, () => ({ data: {} }))
     const batch: Command = {
       kind: 'batchAppend',
@@ -169,15 +170,15 @@ describe('the clock of a shard', () => {
     }
     for (let count = 0; count < 65; count++) replyOf(shard.ask(batch))
     const head = headOf('agent')
-    // The rest of this counter's readings are within the bound, the next millisecond is not.
+    // The remaining readings of this counter are within the bound, the next millisecond is not.
     shard.nowMs -= limits.clockAheadMsMax
     expect(codeOf(shard.ask(batch))).toBe('clock_skew')
     expect(headOf('agent')).toEqual(head)
   })
 })
 
-describe('an idempotency key', () => {
-  it('is kept for a day, over restarts, and then stands for a new write', async () => {
+describe('an Idempotency-Key', () => {
+  it('is stored for a day, also after restarts, and can then be used for a new write', async () => {
     const first = replyOf(shard.ask(appendNumber('agent', 1, keyed('day'))))
     shard.nowMs += limits.idempotencyHours * HOUR_MS - 1
     await shard.reopen()
@@ -197,7 +198,7 @@ describe('an idempotency key', () => {
     expect([...shard.environment.expiries.getKeys({})]).toHaveLength(1)
   })
 
-  it('is stored for another day when it was used again after its day', () => {
+  it('is stored for another day if it is used again after its day', () => {
     shard.ask(appendNumber('agent', 0, keyed('reused')))
     shard.nowMs += limits.idempotencyHours * HOUR_MS
     shard.ask(appendNumber('agent', 1, keyed('reused')))
@@ -206,7 +207,7 @@ describe('an idempotency key', () => {
     expect(shard.ask(appendNumber('agent', 1, keyed('reused')))).toMatchObject({ replayed: true })
   })
 
-  it('stands for nothing after a refused write', () => {
+  it('is not stored for a refused write', () => {
     const bad = { ...appendNumber('agent', 0, keyed('bad')), body: Buffer.from('[]') }
     expect(codeOf(shard.ask(bad))).toBe('validation_failed')
     expect(replyOf(shard.ask(appendNumber('agent', 0, keyed('bad')))).seq).toBe(1)
@@ -220,8 +221,8 @@ describe('an idempotency key', () => {
   })
 })
 
-describe('more agents than a shard keeps in memory', () => {
-  it('go on from where they were, in one group and over several', async () => {
+describe('more agents than fit into the memory of a shard', () => {
+  it('continue their strands, in one group and in several', async () => {
     const few = new TestShard(undefined, { openAgentsMax: 1_000 })
     const count = limits.commitRecordsMax + 500
     const all = (n: number) => Array.from({ length: count }, (_none, agent) => appendNumber(`a${agent}`, n))
@@ -232,20 +233,20 @@ describe('more agents than a shard keeps in memory', () => {
     await few.remove()
   })
 
-  it('leave it when they are not used, and go on from where they were', async () => {
+  it('are evicted if they are not used, and continue their strands', async () => {
     const one = new TestShard()
     one.run(appendNumber('a', 0))
     const before = one.store.agents.find('a')
-    one.store.agents.rest()
+    one.store.agents.evictIdle()
     expect(one.store.agents.find('a')).toBe(before)
-    one.store.agents.rest()
-    one.store.agents.rest()
+    one.store.agents.evictIdle()
+    one.store.agents.evictIdle()
     expect(replyOf(one.run(appendNumber('a', 1))[0]).seq).toBe(2)
     expect(one.store.agents.find('a')).not.toBe(before)
     await one.remove()
   })
 
-  it('are told of in the server log as those in memory are', async () => {
+  it('are logged in the server log like those in memory', async () => {
     const few = new TestShard(undefined, { openAgentsMax: 2 })
     const names = ['a', 'b', 'c', 'd', 'e']
     few.run(...names.map((name) => appendNumber(name, 0)))

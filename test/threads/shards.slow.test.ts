@@ -18,13 +18,13 @@ let capture: WorkerCapture
 let threads: ShardThreads
 let shards: Shards
 let events: StreamEvent[]
-/** Events and changes of policies, in the order that they were told. */
-let told: string[]
+/** Events and notices, in the order in which they arrived. */
+let observed: string[]
 let died: Error[]
-/** What new threads were asked, and whether they served meanwhile. */
+/** The answers of new threads to queries, and whether the shard served at that time. */
 let learnt: string[]
 let restarted: () => void
-/** What broke and was told for the log. */
+/** The failures that were reported for the log. */
 let failures: string[]
 
 const CACHE_BYTES = 1_048_576
@@ -39,45 +39,45 @@ function makeShards(count: number): ShardThreads {
     auth: testAuthRules,
     proposals: { governedAutoApproveSecs: 60 },
   }))
-  return new ShardThreads(settings, { cacheBytesMax: CACHE_BYTES, silenceMaxMs: 0 })
+  return new ShardThreads(settings, { cacheBytesMax: CACHE_BYTES, stallMaxMs: 0 })
 }
 
 const listener: ShardsListener = {
   events(_shard, some) {
     events.push(...some)
-    told.push(...some.map(({ agent, seq }) => `${agent} ${seq}`))
+    observed.push(...some.map(({ agent, seq }) => `${agent} ${seq}`))
   },
   died(_shard, error) {
     died.push(error)
     return Promise.resolve()
   },
   notice: (_shard, notice) => noticed(notice),
-  async learn(shard, ask) {
-    told.push(`learn ${shard}`)
-    learnt.push(codeOf(await ask({ kind: 'agentHead', agent: 'nobody' })))
+  async catchUp(shard, ask) {
+    observed.push(`learn ${shard}`)
+    learnt.push(codeOf(await ask({ kind: 'agentHead', agent: 'missing' })))
     learnt.push(shards.serving ? 'serves' : 'does not serve yet')
   },
   replaced: () => undefined,
   restarted: () => undefined,
   resumed: () => restarted(),
   hung: () => undefined,
-  lost: (shard, reason) => told.push(`lost ${shard}: ${reason}`),
+  lost: (shard, reason) => observed.push(`lost ${shard}: ${reason}`),
 }
 
 function noticed(notice: FrontNotice): void {
   if (notice.kind === 'storeBuilt') return
   if (notice.kind === 'failed') failures.push(...notice.failures)
   else if (notice.kind === 'apiKeysChanged')
-    told.push(`keys ${notice.changes.made.length} ${notice.changes.gone.length}`)
-  else if ('agents' in notice) told.push(`${notice.kind} of ${notice.agents.join(' ')}`)
-  else told.push(notice.kind)
+    observed.push(`keys ${notice.changes.created.length} ${notice.changes.removed.length}`)
+  else if ('agents' in notice) observed.push(`${notice.kind} of ${notice.agents.join(' ')}`)
+  else observed.push(notice.kind)
 }
 
 beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), 'strandfast-'))
   capture = captureWorkers()
   events = []
-  told = []
+  observed = []
   died = []
   learnt = []
   restarted = () => {}
@@ -85,7 +85,7 @@ beforeEach(async () => {
   threads = makeShards(2)
   shards = threads.shards
   await threads.start(listener)
-  told = []
+  observed = []
   learnt = []
 })
 
@@ -102,10 +102,10 @@ function append(agent: string, n: number): Command {
 }
 
 function ask(agent: string, n: number): Promise<Outcome> {
-  return shards.ask(agent, append(agent, n))
+  return shards.request(agent, append(agent, n))
 }
 
-/** Has the thread that owns `agent` fail; resolves when another one serves in its place. */
+/** Makes the thread that owns `agent` fail; resolves when its replacement serves. */
 function failShardOf(agent: string): Promise<void> {
   const again = new Promise<void>((resolve) => (restarted = resolve))
   capture.fail(capture.latest(`shard-${shards.shardOf(agent)}`))
@@ -122,24 +122,24 @@ function codeOf(outcome: Outcome): string {
 }
 
 describe('the shards', () => {
-  it('carry out the commands of one agent in the order that they were sent', async () => {
+  it('carry out the commands of one agent in the order in which they were sent', async () => {
     const outcomes = await Promise.all(Array.from({ length: 500 }, (_none, n) => ask('ordered', n)))
     expect(outcomes.map(seqOf)).toEqual(outcomes.map((_outcome, index) => index + 1))
   })
 
-  it('answer each command once, whichever shard it is for', async () => {
+  it('answer each command once in every shard', async () => {
     const agents = Array.from({ length: 200 }, (_none, index) => `agent-${index}`)
     const outcomes = await Promise.all(agents.map((agent) => ask(agent, 0)))
     expect(outcomes.map(seqOf)).toEqual(agents.map(() => 1))
-    const lists = await shards.askAll({ kind: 'agentList', prefix: '', after: '', limit: 1_000 })
+    const lists = await shards.requestAll({ kind: 'agentList', prefix: '', after: '', limit: 1_000 })
     const names = lists.flatMap((list) => (list.kind === 'names' ? list.names : []))
     expect(names.sort()).toEqual([...agents].sort())
   })
 
-  it('refuse with overloaded what would make a queue longer than its bound, and carry out the rest', async () => {
-    const command: Command = { kind: 'agentHead', agent: 'nobody' }
-    const asked = Array.from({ length: limits.shardQueueMax + 3 }, () => shards.askOne(0, command))
-    const outcomes = await Promise.all(asked)
+  it('refuse commands beyond the bound of a queue with overloaded, and carry out the others', async () => {
+    const command: Command = { kind: 'agentHead', agent: 'missing' }
+    const requests = Array.from({ length: limits.shardQueueMax + 3 }, () => shards.requestShard(0, command))
+    const outcomes = await Promise.all(requests)
     const refused = outcomes.filter((outcome) => codeOf(outcome) === 'overloaded')
     expect(refused).toHaveLength(3)
     for (const outcome of refused) {
@@ -148,7 +148,7 @@ describe('the shards', () => {
     expect(outcomes.filter((outcome) => codeOf(outcome) === 'agent_not_found')).toHaveLength(
       limits.shardQueueMax,
     )
-    expect(codeOf(await shards.askOne(0, command))).toBe('agent_not_found')
+    expect(codeOf(await shards.requestShard(0, command))).toBe('agent_not_found')
   })
 })
 
@@ -156,15 +156,23 @@ describe('a record that was read by its hash', () => {
   let hash: string
 
   function read(agent = 'kept', access?: UserAccess): Promise<Outcome> {
-    return shards.ask(agent, { kind: 'recordGet', agent, hash, ...(access !== undefined && { access }) })
+    return shards.request(agent, { kind: 'recordGet', agent, hash, ...(access !== undefined && { access }) })
   }
 
-  /** Lets users read the records whose `n` is this, or stands in their `app_metadata` where it is undefined. */
+  /**
+   * Lets users read the records with this `n`, or with the `n` of their `app_metadata` if it is undefined.
+   */
   function allowReading(n: number | undefined): Promise<Outcome> {
     const condition = { field: 'n', op: 'eq' as const, value: n ?? '$jwt.app_metadata.n' }
     const policies = [{ actions: ['read' as const], conditions: [condition] }]
     const options = {}
-    return shards.ask('kept', { kind: 'policiesSet', agent: 'kept', policies, principal: 'root', options })
+    return shards.request('kept', {
+      kind: 'policiesSet',
+      agent: 'kept',
+      policies,
+      principal: 'root',
+      options,
+    })
   }
 
   function user(sub: string, n: number): UserAccess {
@@ -175,7 +183,14 @@ describe('a record that was read by its hash', () => {
 
   function mutate(action: 'delete' | 'restore' | 'erase'): Promise<Outcome> {
     const principal = 'root'
-    return shards.ask('kept', { kind: 'recordMutate', agent: 'kept', action, hash, principal, options: {} })
+    return shards.request('kept', {
+      kind: 'recordMutate',
+      agent: 'kept',
+      action,
+      hash,
+      principal,
+      options: {},
+    })
   }
 
   async function shown(): Promise<Record<string, unknown>> {
@@ -184,7 +199,7 @@ describe('a record that was read by its hash', () => {
   }
 
   beforeEach(async () => {
-    await shards.ask('kept', { kind: 'agentCreate', agent: 'kept', zone: 'free', options: {} })
+    await shards.request('kept', { kind: 'agentCreate', agent: 'kept', zone: 'free', options: {} })
     const outcome = await ask('kept', 1)
     hash = outcome.kind === 'reply' ? JSON.parse(outcome.body).record_id : ''
   })
@@ -196,7 +211,7 @@ describe('a record that was read by its hash', () => {
     expect(shards.cacheFigures()).toMatchObject({ hits: 1, misses: 1 })
   })
 
-  it('is read from memory by a user whom its shard has shown it, and by no other', async () => {
+  it('is read from memory only by users to whom its shard has shown it', async () => {
     await allowReading(undefined)
     const [ann, bob] = [user('usr_ann', 1), user('usr_bob', 2)]
     const first = await read('kept', ann)
@@ -209,7 +224,7 @@ describe('a record that was read by its hash', () => {
     expect(shards.cacheFigures()).toMatchObject({ hits: 2, misses: 3 })
   })
 
-  it('is not shown from memory to a user from the answer on to a change of policies', async () => {
+  it('is not read from memory by a user once a change of policies is acknowledged', async () => {
     await allowReading(1)
     const ann = user('usr_ann', 2)
     await read()
@@ -221,7 +236,7 @@ describe('a record that was read by its hash', () => {
     expect(await read('kept', ann)).toMatchObject({ status: 200 })
   })
 
-  it('is never shown to a user by policies that are over, while reads and changes come at once', async () => {
+  it('is never shown to a user by replaced policies, even with concurrent reads and changes', async () => {
     const ann = user('usr_ann', 2)
     for (let round = 0; round < 50; round++) {
       const change = allowReading(round % 2)
@@ -237,17 +252,17 @@ describe('a record that was read by its hash', () => {
     for (const one of [...users, ...users]) await read('kept', one)
     expect(shards.cacheFigures()).toMatchObject({ hits: 8, misses: 8 })
     await read('kept', user('usr_more', 1))
-    // The first of them was forgotten for one more.
+    // The first user was evicted for one more.
     for (const one of users.slice(1)) await read('kept', one)
     expect(shards.cacheFigures()).toMatchObject({ hits: 15, misses: 9 })
   })
 
-  it('is not shown as a record of another agent', async () => {
+  it('is not returned as a record of another agent', async () => {
     await read()
     expect(codeOf(await read('other'))).toBe('agent_not_found')
   })
 
-  it('is shown as it is by whoever reads after a change of it was answered', async () => {
+  it('is returned with its new state once a change of it is acknowledged', async () => {
     expect(await shown()).toMatchObject({ deleted: false, erased: false })
     await mutate('delete')
     expect(await shown()).toMatchObject({ deleted: true })
@@ -257,7 +272,7 @@ describe('a record that was read by its hash', () => {
     expect(await shown()).toMatchObject({ erased: true, payload: null })
   })
 
-  it('is never kept as it was, while reads and changes come at once', async () => {
+  it('is never cached with an old state, even with concurrent reads and changes', async () => {
     for (let round = 0; round < 50; round++) {
       const change = mutate(round % 2 === 0 ? 'delete' : 'restore')
       const reads = Promise.all([read(), read(), read()])
@@ -281,13 +296,13 @@ describe('a record that was read by its hash', () => {
     expect(await shown()).toMatchObject({ record_id: hash })
   })
 
-  it('is read from its shard again when others have filled the memory', async () => {
+  it('is read from its shard again after other records have filled the memory', async () => {
     const large = 'x'.repeat(Math.floor(CACHE_BYTES / 5))
     const hashes: string[] = []
     for (let n = 0; n < 6; n++) {
       const body = Buffer.from(JSON.stringify({ data: { n, large } }))
       const command: Command = { kind: 'recordAppend', agent: 'kept', emerge: false, body, options: {} }
-      const outcome = await shards.ask('kept', command)
+      const outcome = await shards.request('kept', command)
       hashes.push(outcome.kind === 'reply' ? JSON.parse(outcome.body).record_id : '')
     }
     for (hash of [...hashes, ...hashes]) expect(await shown()).toMatchObject({ record_id: hash })
@@ -297,23 +312,23 @@ describe('a record that was read by its hash', () => {
 })
 
 describe('a change of row policies', () => {
-  it('is told before the events of its commit, which may hold records decided after it', async () => {
+  it('is reported before the events of its commit, which may include records decided after it', async () => {
     const agent = 'ruled'
-    await shards.ask(agent, { kind: 'agentCreate', agent, zone: 'free', options: {} })
-    await shards.ask(agent, { kind: 'watch', agent, on: true, front: 0 })
+    await shards.request(agent, { kind: 'agentCreate', agent, zone: 'free', options: {} })
+    await shards.request(agent, { kind: 'watch', agent, on: true, front: 0 })
     const change: Command = { kind: 'policiesSet', agent, policies: [], principal: 'root', options: {} }
-    // Sent in one tick, so that they make up one commit.
-    await Promise.all([ask(agent, 1), shards.ask(agent, change), ask(agent, 2)])
-    expect(told).toEqual(['policiesChanged of ruled', 'ruled 1', 'ruled 3'])
+    // The commands are sent in one tick, so that they are one commit.
+    await Promise.all([ask(agent, 1), shards.request(agent, change), ask(agent, 2)])
+    expect(observed).toEqual(['policiesChanged of ruled', 'ruled 1', 'ruled 3'])
   })
 })
 
 describe('a shard thread that dies', () => {
-  it('tells callers that the outcome of a write is unknown, and a read that it is unavailable', async () => {
+  it('causes outcome_unknown for writes and unavailable for reads', async () => {
     await ask('agent', 0)
     const again = failShardOf('agent')
     const writes = Promise.all(Array.from({ length: 20 }, (_none, n) => ask('agent', n + 1)))
-    const read = shards.ask('agent', { kind: 'agentHead', agent: 'agent' })
+    const read = shards.request('agent', { kind: 'agentHead', agent: 'agent' })
     expect(new Set((await writes).map(codeOf))).toEqual(new Set(['outcome_unknown']))
     expect(await read).toMatchObject({ code: 'unavailable', retryAfterSecs: 1 })
     expect(shards.serving).toBe(false)
@@ -323,14 +338,14 @@ describe('a shard thread that dies', () => {
     expect(shards.serving).toBe(true)
   })
 
-  it('is asked what the last one may not have told, before it serves', async () => {
-    await failShardOf('asked')
-    expect(told.filter((one) => one.startsWith('learn'))).toEqual([`learn ${shards.shardOf('asked')}`])
+  it('is replaced by a thread that is queried for missed changes before it serves', async () => {
+    await failShardOf('queried')
+    expect(observed.filter((one) => one.startsWith('learn'))).toEqual([`learn ${shards.shardOf('queried')}`])
     expect(learnt).toEqual(['agent_not_found', 'does not serve yet'])
-    expect(seqOf(await ask('asked', 1))).toBe(1)
+    expect(seqOf(await ask('queried', 1))).toBe(1)
   })
 
-  it('leaves the other shards serving', async () => {
+  it('does not affect the other shards', async () => {
     const [mine = '', other = ''] = [0, 1].map(
       (shard) => ['a', 'b', 'c', 'd', 'e', 'f'].find((name) => shards.shardOf(name) === shard) ?? '',
     )
@@ -340,7 +355,7 @@ describe('a shard thread that dies', () => {
     await again
   })
 
-  it('is started again, over and over, and what was sent again under its key is there once', async () => {
+  it('is replaced repeatedly, and writes that are retried under an Idempotency-Key exist once', async () => {
     const sent: Promise<Outcome>[] = []
     const waves = 5
     for (let wave = 0; wave < waves; wave++) {
@@ -360,7 +375,7 @@ describe('a shard thread that dies', () => {
     expect(died).toHaveLength(waves)
   })
 
-  it('is followed by one that does not wait for a front which left before the store was open', async () => {
+  it('is replaced by a thread that does not wait for a front which left before the store was open', async () => {
     const [shard, front] = [shards.shardOf('left'), limits.frontsMax]
     const { port1, port2 } = new MessageChannel()
     threads.join(shard, front, port2)
@@ -384,8 +399,8 @@ describe('a shard thread that dies', () => {
   })
 })
 
-// It ended the process: a summary that was too long for a string was made in such a callback.
-it('goes on when what is done with an outcome throws, and tells the others theirs', async () => {
+// Regression: a callback that made a summary too long for a string ended the process.
+it('continues if the callback of an outcome throws, and answers the other commands', async () => {
   const broken = Array.from({ length: 3 }, (_none, n) => append('a', n))
   for (const command of broken) {
     shards.send('a', command, () => {
@@ -405,33 +420,33 @@ it('goes on when what is done with an outcome throws, and tells the others their
   expect(died).toHaveLength(1)
 })
 
-describe('a frame of a shard that cannot be read', () => {
-  it('loses the shard for this process, and callers are told that the outcome is not known', async () => {
+describe('an invalid frame of a shard', () => {
+  it('loses the shard for this process, and callers get outcome_unknown', async () => {
     await ask('read', 1)
     const shard = shards.shardOf('read')
-    const asked = ask('read', 2)
-    // 0xc1 is the one byte that no MessagePack value begins with.
+    const pending = ask('read', 2)
+    // 0xc1 is the only byte with which no MessagePack value begins.
     capture.latest(`shard-${shard}`).emit('message', new Uint8Array([0, 0, 0, 0, 0xc1]).buffer)
-    expect(await asked).toMatchObject({ code: 'outcome_unknown' })
-    expect(told.filter((one) => one.startsWith('lost'))).toEqual([
-      expect.stringMatching(new RegExp(`^lost ${shard}: what its thread told cannot be read`)),
+    expect(await pending).toMatchObject({ code: 'outcome_unknown' })
+    expect(observed.filter((one) => one.startsWith('lost'))).toEqual([
+      expect.stringMatching(new RegExp(`^lost ${shard}: a message of its thread is unreadable`)),
     ])
     expect(await ask('read', 3)).toMatchObject({ code: 'unavailable' })
     await threads.abandon()
   })
 
-  it('is one that answers a command which nobody sent, too', async () => {
+  it('can also be an outcome of a command that was not sent', async () => {
     const shard = shards.shardOf('read')
-    const frame = { outcomes: [[4_711, { kind: 'done' }]], events: [], notices: [], told: 0 }
+    const frame = { outcomes: [[4_711, { kind: 'done' }]], events: [], notices: [], noticeNo: 0 }
     capture.latest(`shard-${shard}`).emit('message', encodeOutcomes(frame as never))
-    expect(told.at(-1)).toContain('an outcome belongs to a command that is under way')
+    expect(observed.at(-1)).toContain('an outcome belongs to a pending command')
     await threads.abandon()
   })
 })
 
 describe('the end of the process', () => {
-  it('has each thread end by itself, not in the midst of a call of LMDB', async () => {
-    // Who is ended from outside has ended with 1.
+  it('lets each thread exit by itself, not in the middle of an LMDB call', async () => {
+    // A terminated thread would exit with 1.
     const codes: unknown[] = []
     for (const { name, worker } of capture.started)
       if (name?.startsWith('shard-') === true) worker.on('exit', (code) => codes.push(code))
@@ -440,7 +455,7 @@ describe('the end of the process', () => {
     expect(codes).toEqual(Array.from({ length: shards.count }, () => 0))
   })
 
-  it('has those end by themselves that have only begun, and wait for a shard', async () => {
+  it('lets spare threads, which are waiting for a shard, exit by themselves', async () => {
     const before = capture.started.length
     threads.keepSpares()
     const spares = capture.started.slice(before)

@@ -16,7 +16,7 @@ beforeEach(() => {
 
 afterEach(() => shard.remove())
 
-/** Ingests so many numbers from `from` in one commit. */
+/** Ingests `count` numbers from `from` on in one commit. */
 function ingest(from: number, count: number): void {
   const lines = Array.from({ length: count }, (_none, index) => JSON.stringify({ n: from + index }))
   shard.ask({
@@ -32,12 +32,12 @@ function ingest(from: number, count: number): void {
 const numbersOf = (rows: SinkBatch['rows']) =>
   rows.map(({ body }) => JSON.parse(Buffer.from(body ?? []).toString()).n)
 
-/** PostgreSQL as the sink sees it: rows by their hash and a cursor, changed together. */
+/** A model of PostgreSQL: rows by hash and a cursor, which change together. */
 class Database implements SinkConnection {
   open = true
   readonly numbers = new Map<string, number>()
   cursor: SinkCursor | undefined
-  /** What happens to the next batches: it is stored, it is not, or it is and the answer is lost. */
+  /** The fates of the next batches: stored, failed, or stored with the answer lost. */
   readonly fates: ('stored' | 'failed' | 'answer lost')[] = []
   batches = 0
 
@@ -59,7 +59,7 @@ class Database implements SinkConnection {
   close(): void {}
 }
 
-/** Runs a sink until it has slept so many times; gives it and how long it meant to sleep each time. */
+/** Runs a sink until it has slept `naps` times. @returns the sink and the durations of its sleeps */
 async function runUntilAsleep(database: Database, naps: number): Promise<{ run: SinkRun; slept: number[] }> {
   const slept: number[] = []
   const run: SinkRun = new SinkRun({
@@ -79,13 +79,13 @@ async function runUntilAsleep(database: Database, naps: number): Promise<{ run: 
 }
 
 describe('the log that the sink reads', () => {
-  it('has the records that came by ingest, in commit order, and no others', () => {
+  it('has only the records that arrived over ingest, in commit order', () => {
     ingest(0, 3)
     shard.run(appendNumber('feed', 100), appendNumber('other', 101))
     shard.ask({ kind: 'ingestOne', agent: 'single', body: Buffer.from('{"n":3}'), options: {} })
-    const taken = log.take()
-    expect(numbersOf(taken?.rows ?? [])).toEqual([0, 1, 2, 3])
-    expect(taken?.rows.map(({ agent, seq }) => `${agent} ${seq}`)).toEqual([
+    const batch = log.nextBatch()
+    expect(numbersOf(batch?.rows ?? [])).toEqual([0, 1, 2, 3])
+    expect(batch?.rows.map(({ agent, seq }) => `${agent} ${seq}`)).toEqual([
       'feed 1',
       'feed 2',
       'feed 3',
@@ -93,10 +93,10 @@ describe('the log that the sink reads', () => {
     ])
   })
 
-  it('gives no body of a record that was erased, and tells of the erasure', () => {
+  it('returns an erased record without its body, and reports the erasure', () => {
     shard.ask({ kind: 'agentCreate', agent: 'feed', zone: 'free', options: {} })
     ingest(0, 3)
-    const [, second] = log.take()?.rows ?? []
+    const [, second] = log.nextBatch()?.rows ?? []
     const hash = second?.contentHash ?? ''
     const erased = shard.ask({
       kind: 'recordMutate',
@@ -107,58 +107,58 @@ describe('the log that the sink reads', () => {
       options: {},
     })
     expect(erased.kind).toBe('reply')
-    const taken = log.take()
-    expect(taken?.erased).toEqual([hash])
-    expect(taken?.rows.map(({ body }) => body?.toString())).toEqual(['{"n":0}', undefined, '{"n":2}'])
+    const batch = log.nextBatch()
+    expect(batch?.erased).toEqual([hash])
+    expect(batch?.rows.map(({ body }) => body?.toString())).toEqual(['{"n":0}', undefined, '{"n":2}'])
   })
 
-  it('gives the same rows again until they are done', () => {
+  it('returns the same rows until they are confirmed', () => {
     ingest(0, 10)
-    const first = log.take()
-    expect(log.take()).toEqual(first)
-    if (first !== undefined) log.done(first)
-    expect(log.take()).toBeUndefined()
+    const first = log.nextBatch()
+    expect(log.nextBatch()).toEqual(first)
+    if (first !== undefined) log.confirm(first)
+    expect(log.nextBatch()).toBeUndefined()
   })
 
-  it('gives a bounded number of rows at once, and all of them in the end', () => {
+  it('returns all rows in batches of bounded size', () => {
     for (let part = 0; part < 5; part++) ingest(part * 2_000, 2_000)
     const found: number[] = []
-    for (let taken = log.take(); taken !== undefined; taken = log.take()) {
-      expect(taken.rows.length).toBeLessThan(limits.sinkBatchRows + 1_024)
-      found.push(...numbersOf(taken.rows))
-      log.done(taken)
+    for (let batch = log.nextBatch(); batch !== undefined; batch = log.nextBatch()) {
+      expect(batch.rows.length).toBeLessThan(limits.sinkBatchRows + 1_024)
+      found.push(...numbersOf(batch.rows))
+      log.confirm(batch)
     }
     expect(found).toEqual(Array.from({ length: 10_000 }, (_none, n) => n))
   })
 
-  it('counts what is not delivered', () => {
+  it('counts the undelivered records', () => {
     ingest(0, 700)
     shard.ask(appendNumber('feed', 1))
-    expect(log.look()).toBe(false)
+    expect(log.countNew()).toBe(false)
     expect(log.lagRecords).toBe(700)
     expect(log.ageMs(shard.nowMs + 5_000)).toBe(5_000)
-    const taken = log.take()
+    const batch = log.nextBatch()
     ingest(700, 50)
-    log.look()
-    if (taken !== undefined) log.done(taken)
+    log.countNew()
+    if (batch !== undefined) log.confirm(batch)
     expect(log.lagRecords).toBe(50)
-    const rest = log.take()
-    if (rest !== undefined) log.done(rest)
+    const rest = log.nextBatch()
+    if (rest !== undefined) log.confirm(rest)
     expect(log.lagRecords).toBe(0)
     expect(log.ageMs(shard.nowMs + 5_000)).toBe(0)
   })
 
-  it('tells PostgreSQL of its place now and then where there is nothing to deliver', () => {
+  it('occasionally stores its cursor in PostgreSQL even if there is nothing to deliver', () => {
     ingest(0, 1)
-    const first = log.take()
-    if (first !== undefined) log.done(first)
+    const first = log.nextBatch()
+    if (first !== undefined) log.confirm(first)
     for (let n = 0; n < limits.sinkScanBlocks - 1; n++) shard.ask(appendNumber('other', n))
-    expect(log.take()).toBeUndefined()
+    expect(log.nextBatch()).toBeUndefined()
     shard.ask(appendNumber('other', -1))
-    expect(log.take()).toMatchObject({ rows: [] })
+    expect(log.nextBatch()).toMatchObject({ rows: [] })
   })
 
-  it('keeps away from the store while its shard is being started again', async () => {
+  it('does not open the store while its shard is restarting', async () => {
     ingest(0, 5)
     let opened = 0
     const other = new SinkLog(0, () => {
@@ -169,32 +169,32 @@ describe('the log that the sink reads', () => {
       }
     })
     await other.pause()
-    expect([other.look(), other.take(), other.ageMs(shard.nowMs)]).toEqual([false, undefined, 0])
-    expect(() => other.goTo(undefined)).toThrow('does not serve')
+    expect([other.countNew(), other.nextBatch(), other.ageMs(shard.nowMs)]).toEqual([false, undefined, 0])
+    expect(() => other.seek(undefined)).toThrow('has paused')
     expect(opened).toBe(0)
     other.resume()
-    expect(numbersOf(other.take()?.rows ?? [])).toEqual([0, 1, 2, 3, 4])
+    expect(numbersOf(other.nextBatch()?.rows ?? [])).toEqual([0, 1, 2, 3, 4])
     await other.pause()
     other.resume()
-    other.look()
+    other.countNew()
     expect(opened).toBe(2)
   })
 
-  it('knows a place again by its hash, and starts anew at one that it does not have', () => {
+  it('recognizes a cursor by its hash, and starts from the beginning for an unknown cursor', () => {
     ingest(0, 5)
-    const taken = log.take()
-    const cursor = taken?.cursor ?? { blockNo: -1, contentHash: '' }
+    const batch = log.nextBatch()
+    const cursor = batch?.cursor ?? { blockNo: -1, contentHash: '' }
     const other = new SinkLog(0, () => shard.environment)
-    expect(other.goTo(cursor)).toBe(true)
-    expect(other.take()).toBeUndefined()
-    expect(other.goTo({ ...cursor, contentHash: '00'.repeat(32) })).toBe(false)
-    expect(numbersOf(other.take()?.rows ?? [])).toEqual([0, 1, 2, 3, 4])
-    expect(other.goTo({ blockNo: 1_000, contentHash: cursor.contentHash })).toBe(false)
+    expect(other.seek(cursor)).toBe(true)
+    expect(other.nextBatch()).toBeUndefined()
+    expect(other.seek({ ...cursor, contentHash: '00'.repeat(32) })).toBe(false)
+    expect(numbersOf(other.nextBatch()?.rows ?? [])).toEqual([0, 1, 2, 3, 4])
+    expect(other.seek({ blockNo: 1_000, contentHash: cursor.contentHash })).toBe(false)
   })
 })
 
 describe('the run of the sink', () => {
-  it('delivers everything, and sleeps when there is no more', async () => {
+  it('delivers everything, and sleeps if there is nothing more', async () => {
     ingest(0, 5_000)
     const database = new Database()
     const { run, slept } = await runUntilAsleep(database, 1)
@@ -203,18 +203,18 @@ describe('the run of the sink', () => {
     expect(run.figures()).toMatchObject({ rows: 5_000, failures: 0, lagRecords: 0 })
   })
 
-  it('delivers a batch again whose answer was lost, without storing a row twice', async () => {
+  it('does not store a row twice if the answer to a batch was lost', async () => {
     ingest(0, 1_000)
     const database = new Database()
     database.fates.push('answer lost')
     const { run } = await runUntilAsleep(database, 2)
     expect(database.numbers.size).toBe(1_000)
-    // The cursor that it asked for after the break told that the batch was there.
+    // The cursor that it read after the failure showed that the batch was stored.
     expect(database.batches).toBe(1)
     expect(run.figures().failures).toBe(1)
   })
 
-  it('pauses longer after each failure, up to a bound, and not any more once it went well', async () => {
+  it('pauses longer after each failure, up to a bound, until a batch succeeds', async () => {
     ingest(0, 10)
     const database = new Database()
     database.fates.push(...Array.from({ length: 10 }, () => 'failed' as const))
@@ -225,7 +225,7 @@ describe('the run of the sink', () => {
     expect(database.numbers.size).toBe(10)
   })
 
-  it('goes back to where PostgreSQL is when it came back with less, as after a failover', async () => {
+  it('returns to the cursor of PostgreSQL if PostgreSQL lost rows, as after a failover', async () => {
     ingest(0, 100)
     const database = new Database()
     await runUntilAsleep(database, 1)

@@ -34,7 +34,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true })
 })
 
-/** What a check finds in a copy of the store in which something was changed. */
+/** The faults that a check finds in a copy of the store after `tamper`. */
 async function faultsAfter(tamper: (environment: Environment) => void): Promise<string[]> {
   const path = mkdtempSync(join(directory, 'copy-'))
   const { environment } = shard
@@ -48,14 +48,14 @@ async function faultsAfter(tamper: (environment: Environment) => void): Promise<
   return (await checkStore({ path, shard: 3 }, () => {})).faults
 }
 
-/** The row of an agent, changed. */
+/** Changes the row of an agent. */
 function changeAgent({ agents }: Environment, name: string, change: Partial<AgentRow>): void {
   const key = Buffer.from(name)
   const row: AgentRow = JSON.parse(String(agents.get(key)))
   agents.put(key, Buffer.from(JSON.stringify({ ...row, ...change })))
 }
 
-/** Lays the block anew that holds the record of this hash, with something else in its place. */
+/** Encodes the block with the record of this hash again, with a changed record. */
 function changeRecord(environment: Environment, hash: string, change: Partial<StoredRecord>): void {
   let found = 0
   for (const { key, value } of Array.from(environment.blocks.getRange({}))) {
@@ -71,7 +71,7 @@ function changeRecord(environment: Environment, hash: string, change: Partial<St
   expect(found).toBe(1)
 }
 
-/** The hash of the first record that a later one seals. */
+/** The hash of the first record that is sealed by a later record. */
 function sealedHash({ blocks }: Environment): string {
   for (const { value } of blocks.getRange({})) {
     for (let position = 0; position < blockCount(value); position++) {
@@ -90,7 +90,7 @@ const removeFirst = (table: CheckedTable) => table.remove(firstKey(table))
 const changeFirst = (table: CheckedTable, value: Buffer) => table.put(firstKey(table), value)
 const zeroed = (table: CheckedTable) => Buffer.alloc(table.get(firstKey(table))?.length ?? 0)
 
-it('finds nothing wrong with a store of everything, and counts it', async () => {
+it('finds no fault in a store with every kind of record, and counts the records', async () => {
   expect(await faultsAfter(() => {})).toEqual([])
   const steps: number[] = []
   const check = await checkStore({ path: shard.path, shard: 0 }, (count) => steps.push(count))
@@ -111,7 +111,7 @@ const cases: [string, (environment: Environment) => void, RegExp][] = [
   [
     'another body of a sealed record',
     (one) => changeRecord(one, sealedHash(one), { body: Buffer.from('{"n":9}') }),
-    /agent feed: record 1: The hash is not that of the header/,
+    /agent feed: record 1: The stored hash does not match the header/,
   ],
   [
     'another signature',
@@ -125,9 +125,9 @@ const cases: [string, (environment: Environment) => void, RegExp][] = [
       value[60] = (value[60] ?? 0) ^ 4
       blocks.putSync(firstKey(blocks), value)
     },
-    /blocks: It does not hold that a stored record matches its checksum/,
+    /blocks: It is not true that a stored record matches its checksum/,
   ],
-  ['a block that is gone', ({ blocks }) => void blocks.removeSync(firstKey(blocks)), /shard 3, /],
+  ['a missing block', ({ blocks }) => void blocks.removeSync(firstKey(blocks)), /shard 3, /],
   [
     'an agent that names another strand',
     (one) => changeAgent(one, 'feed', { strand: '0'.repeat(64) }),
@@ -146,37 +146,45 @@ const cases: [string, (environment: Environment) => void, RegExp][] = [
       const retiredKeys = (row.retiredKeys ?? []).map((key) => ({ ...key, lastSeq: 2 }))
       changeAgent(one, 'notes', { retiredKeys })
     },
-    /agent notes: The keys of the agent are not those/,
+    /agent notes: The keys of the agent do not match its records/,
   ],
   [
     'another zone',
     (one) => changeAgent(one, 'notes', { zone: 'protected' }),
-    /agent notes: The zone is protected, not the one/,
+    /agent notes: The zone is protected, which does not match the records/,
   ],
-  ['other policies', (one) => changeAgent(one, 'feed', { policies: [] }), /agent feed: The policies are not/],
-  ['another time of making', (one) => changeAgent(one, 'feed', { createdAtMs: 1 }), /made at another time/],
+  [
+    'other policies',
+    (one) => changeAgent(one, 'feed', { policies: [] }),
+    /agent feed: The policies do not match/,
+  ],
+  [
+    'another creation time',
+    (one) => changeAgent(one, 'feed', { createdAtMs: 1 }),
+    /The creation time of the agent does not match/,
+  ],
   [
     'an agent without a row',
     ({ agents }) => agents.remove(Buffer.from('feed')),
     /agent feed: The agent has no row/,
   ],
-  ['an agent without a name', ({ names }) => removeFirst(names), /is not the next one/],
+  ['an agent without a name', ({ names }) => removeFirst(names), /The agent number 1 is out of sequence/],
   [
     'a deletion that reads as a restoring',
     ({ mutations }) => changeFirst(mutations, Buffer.of(0)),
-    /The mutation is not kept as it happened/,
+    /The row of the mutation does not match the record/,
   ],
   [
     'a deletion that is forgotten',
     ({ mutations }) => removeFirst(mutations),
-    /The tables have 2 mutations, the records 3/,
+    /The tables have 2 mutations, but the records have 3/,
   ],
   [
-    'a deletion that no record tells of',
+    'a deletion without a record',
     ({ mutations }) => mutations.put(Buffer.alloc(16), Buffer.of(1)),
-    /The tables have 4 mutations, the records 3/,
+    /The tables have 4 mutations, but the records have 3/,
   ],
-  ['the commitment of an erased record that is gone', ({ erasures }) => removeFirst(erasures), /commitment/],
+  ['a missing commitment of an erased record', ({ erasures }) => removeFirst(erasures), /commitment/],
   [
     'another commitment of an erased record',
     ({ erasures }) => changeFirst(erasures, Buffer.alloc(32, 1)),
@@ -185,14 +193,18 @@ const cases: [string, (environment: Environment) => void, RegExp][] = [
   [
     'a change of the zone that is forgotten',
     ({ zoneChanges }) => removeFirst(zoneChanges),
-    /change of the zone is not kept/,
+    /The row of the zone change does not match the record/,
   ],
   [
     'an edge of another weight',
     ({ edges }) => changeFirst(edges, zeroed(edges)),
-    /The edge is not kept as it was/,
+    /The row of the edge does not match the record/,
   ],
-  ['an edge that is forgotten', ({ edges }) => removeFirst(edges), /The edge is not kept as it was/],
+  [
+    'an edge that is forgotten',
+    ({ edges }) => removeFirst(edges),
+    /The row of the edge does not match the record/,
+  ],
   [
     'an edge that is not found by its end',
     ({ edgesIn }) => removeFirst(edgesIn),
@@ -201,10 +213,18 @@ const cases: [string, (environment: Environment) => void, RegExp][] = [
   [
     'the past of an edge that is forgotten',
     ({ edgeHistory }) => removeFirst(edgeHistory),
-    /The edge is not kept as it was/,
+    /The row of the edge does not match the record/,
   ],
-  ['a proposal that is forgotten', ({ proposals }) => removeFirst(proposals), /The proposal is not kept/],
-  ['an open proposal that nobody finds', ({ proposalsOpen }) => removeFirst(proposalsOpen), /open proposals/],
+  [
+    'a proposal that is forgotten',
+    ({ proposals }) => removeFirst(proposals),
+    /The row of the proposal is missing/,
+  ],
+  [
+    'an open proposal that is not in the index',
+    ({ proposalsOpen }) => removeFirst(proposalsOpen),
+    /open proposals/,
+  ],
   [
     'an open proposal that is never due',
     ({ proposalDues }) => removeFirst(proposalDues),
@@ -233,14 +253,14 @@ it.each(cases)('finds %s', async (_what, tamper, expected) => {
   expect(faults.every((fault) => fault.startsWith('shard 3, '))).toBe(true)
 })
 
-it('finds a record that the index of hashes does not lead to', async () => {
+it('finds a record that is not in the hash index', async () => {
   const full = new TestShard()
   try {
-    // More than the index keeps in memory, so that the oldest part is on disk.
+    // More records than the index holds in memory, so that its oldest part is on disk.
     for (let round = 0; round < 5; round++) {
       full.run(...Array.from({ length: 3_500 }, (_none, n) => appendNumber('a', n, signed('group'))))
     }
-    full.settle()
+    full.runBackgroundWork()
     expect((await checkStore({ path: full.path, shard: 0 }, () => {})).faults).toEqual([])
     const { hashes: index } = full.environment
     const chunk = [...index.getRange({})].find(({ key }) => key[0] === 1)
@@ -250,22 +270,22 @@ it('finds a record that the index of hashes does not lead to', async () => {
     value.writeDoubleLE(1, value.length / 2)
     putPart(index, chunk.key, value)
     const { faults } = await checkStore({ path: full.path, shard: 0 }, () => {})
-    expect(faults).toEqual([expect.stringMatching(/Record [0-9a-f]{64} is not in the index of hashes/)])
+    expect(faults).toEqual([expect.stringMatching(/Record [0-9a-f]{64} is not in the hash index/)])
   } finally {
     await full.remove()
   }
 })
 
-it('names a bounded number of faults', async () => {
+it('reports a bounded number of faults', async () => {
   const faults = await faultsAfter((one) => {
-    for (const key of Array.from(one.names.getKeys({}))) one.names.put(key, Buffer.from('nobody'))
+    for (const key of Array.from(one.names.getKeys({}))) one.names.put(key, Buffer.from('unknown'))
     for (const key of Array.from(one.auth.getKeys({}))) one.auth.put(key, Buffer.from('{'))
     for (let row = 0; row < 50; row++) one.organisms.put(Buffer.from(`o${row}`), Buffer.from('{'))
   })
   expect(faults).toHaveLength(20)
 })
 
-it('leaves a store as it was, which opens and goes on', async () => {
+it('leaves a store unchanged, which can still be opened', async () => {
   const path = mkdtempSync(join(directory, 'copy-'))
   const { environment } = shard
   const transaction = environment.root.useReadTransaction()

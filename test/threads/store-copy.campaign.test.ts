@@ -28,7 +28,7 @@ afterEach(async () => {
   rmSync(directory, { recursive: true, force: true })
 })
 
-/** Copies the store of the test's shard as it is now. */
+/** Copies the current store of the test's shard. */
 async function copied(): Promise<string> {
   const path = mkdtempSync(join(directory, 'copy-'))
   shard.store.flush()
@@ -64,12 +64,14 @@ function timesInFile(path: string, text: string): number {
   return times
 }
 
-/** Bodies of every size that the store lays out differently, records of others between them. */
+/**
+ * Writes bodies of all sizes that the store encodes differently, with records of other agents between them.
+ */
 function writeSecrets(): { texts: string[]; hash: string }[] {
   replyOf(shard.ask({ kind: 'agentCreate', agent: 'notes', zone: 'free', options: {} }))
-  return [1, 300, 1_500, 1_990, 2_500, 5_000, 14_000, 40_000].flatMap((size, place) =>
+  return [1, 300, 1_500, 1_990, 2_500, 5_000, 14_000, 40_000].flatMap((size, sizeIndex) =>
     Array.from({ length: 12 }, (_none, n) => {
-      const texts = [`secret-${place}-${n}-begins`, `secret-${place}-${n}-ends`]
+      const texts = [`secret-${sizeIndex}-${n}-begins`, `secret-${sizeIndex}-${n}-ends`]
       const data = { a: texts[0], b: 'x'.repeat(size), c: texts[1] }
       const hash: string = replyOf(shard.ask(append(data))).record_id
       shard.run(...Array.from({ length: 5 }, (_one, other) => appendNumber(`other-${other}`, n)))
@@ -79,7 +81,7 @@ function writeSecrets(): { texts: string[]; hash: string }[] {
 }
 
 describe('the copy of a store', () => {
-  it('holds every row, is sound and takes new records', async () => {
+  it('has every row, has no faults and accepts new records', async () => {
     writeSecrets()
     const path = await copied()
     const { faults, ...counts } = await checkStore({ path, shard: 0 }, () => {})
@@ -98,10 +100,10 @@ describe('the copy of a store', () => {
     expect((await checkStore({ path, shard: 0 }, () => {})).faults).toEqual([])
   })
 
-  it('is what the snapshot shows, and nothing that came behind it', async () => {
+  it('has the contents of the snapshot, and nothing that was written later', async () => {
     shard.ask(appendNumber('a', 1))
-    shard.settle()
-    // As another thread sees it, without the rows that only the log has.
+    shard.runBackgroundWork()
+    // Opened as in another thread, without the rows that are only in the log.
     const environment = openEnvironment(shard.path, 'read')
     environment.root.resetReadTxn()
     const transaction = environment.root.useReadTransaction()
@@ -113,10 +115,10 @@ describe('the copy of a store', () => {
     expect(copy).toEqual({ agents: 1, records: 2 })
   })
 
-  it('holds no body that was erased before it, though the file that it is of still does', async () => {
+  it('has no body that was erased earlier, even if the original file still contains it', async () => {
     const secrets = writeSecrets()
     for (const { hash } of secrets) shard.ask(erase(hash))
-    // Nothing has written over the free pages yet.
+    // The free pages are not overwritten yet.
     const left = secrets.filter(({ texts }) => texts.some((text) => timesInFile(shard.path, text) > 0))
     expect(left.length).toBeGreaterThan(0)
     const path = await copied()
@@ -125,7 +127,7 @@ describe('the copy of a store', () => {
     }
   })
 
-  it('holds each body in places only that erasing reaches', async () => {
+  it('has each body only where an erasure overwrites it', async () => {
     const secrets = writeSecrets()
     const path = await copied()
     for (const { texts } of secrets)
@@ -149,7 +151,7 @@ describe('the copy of a store', () => {
     }
   })
 
-  it('ends where it is told to', async () => {
+  it('can be interrupted', async () => {
     shard.run(...Array.from({ length: 100 }, (_none, n) => appendNumber('a', n)))
     const { environment } = shard
     const transaction = environment.root.useReadTransaction()
@@ -165,7 +167,7 @@ describe('the copy of a store', () => {
 describe('snapshots of several stores', () => {
   const scratch = () => mkdtempSync(join(directory, 'scratch-'))
 
-  it('show them as they were at one moment, while each is written after the one before', async () => {
+  it('are of one moment, while the stores are written one after another', async () => {
     const paths = Array.from({ length: 8 }, (_none, number) => join(directory, `shard-${number}`))
     for (const path of paths) mkdirSync(path)
     const writer = new Worker(join(import.meta.dirname, '../support/faults/chained-writer.mjs'), {
@@ -188,7 +190,7 @@ describe('snapshots of several stores', () => {
     await exited
   })
 
-  it('are none where the stores are never seen at rest', async () => {
+  it('are not taken if the stores are never idle', async () => {
     const path = join(directory, 'shard-0')
     mkdirSync(path)
     await openEnvironment(path, 'write').root.close()
@@ -196,6 +198,6 @@ describe('snapshots of several stores', () => {
   })
 })
 
-it('leaves nothing beside the data file and the lock file of LMDB', async () => {
+it('creates only the data file and the lock file of LMDB', async () => {
   expect(readdirSync(await copied()).sort()).toEqual(['data.mdb', 'lock.mdb'])
 })

@@ -16,7 +16,7 @@ beforeEach(() => {
 })
 afterEach(() => shard.remove())
 
-/** The commands that import a strand: its records as they were checked, and the end. */
+/** The commands that import a strand: one with its checked records, and one that ends the import. */
 function importCommands(
   strand: SignedStrand,
   { fromSeq = 0, byte = 1 }: { fromSeq?: number; byte?: number } = {},
@@ -36,7 +36,7 @@ function importCommands(
       ...checked.records,
       agents: [],
       admin: true,
-      told: true,
+      audited: true,
       options: {},
     },
     {
@@ -46,13 +46,13 @@ function importCommands(
       lastSeq: toSeq,
       seed,
       hold: false,
-      told: true,
+      audited: true,
       options: {},
     },
   ]
 }
 
-function take(strand: SignedStrand, options: { fromSeq?: number; byte?: number } = {}): void {
+function importAll(strand: SignedStrand, options: { fromSeq?: number; byte?: number } = {}): void {
   const [records, end] = importCommands(strand, options)
   for (const command of [records, end]) {
     const outcome = shard.ask(command)
@@ -68,11 +68,11 @@ const long = (agent: string, count: number) => {
 const hex = (bytes: Uint8Array | undefined) => Buffer.from(bytes ?? []).toString('hex')
 
 describe('imported records', () => {
-  it('lie in blocks of their own, which the log does not have, and are found again by their hash', async () => {
+  it('are stored in separate blocks, which are not in the log, and are found by their hash', async () => {
     shard.ask(appendNumber('log', 1))
     const blocksBefore = shard.environment.blocks.getKeysCount()
     const strand = long('history', 120)
-    take(strand)
+    importAll(strand)
     expect(shard.environment.blocks.getKeysCount()).toBe(blocksBefore)
     const keys = [...shard.environment.importedBlocks.getKeys({})].map((key) => key.readUIntBE(0, 6))
     expect(keys[0]).toBe(importedBlocksFrom)
@@ -82,20 +82,20 @@ describe('imported records', () => {
     for (const n of [0, 60, 119]) expect(found(n)).toBe(n)
     await shard.reopen()
     for (const n of [0, 60, 119]) expect(found(n)).toBe(n)
-    // What is imported and written later comes behind, in both.
-    take(long('more', 3), { byte: 1 })
+    // Later imports and writes are appended, both to the blocks and to the log.
+    importAll(long('more', 3), { byte: 1 })
     expect(replyOf(shard.ask(appendNumber('log', 2))).seq).toBe(2)
     await shard.reopen()
     expect(found(119)).toBe(119)
     expect(replyOf(shard.ask(appendNumber('history', 120))).seq).toBe(121)
   })
 
-  it('are found when the index has long written them down, with records of the log between them', async () => {
+  it('are found after the index has flushed them, with records of the log between them', async () => {
     const strand = long('history', 600)
     const logged: string[] = []
     const lines = strand.exportLines()
     for (let part = 0; part < 6; part++) {
-      // A part of the strand, then so many records of the log that the index has to write.
+      // A part of the strand, then so many records of the log that the index must be flushed.
       const upTo = lines.slice(0, 1 + (part + 1) * 100)
       const manifest = parseManifest(JSON.stringify(lines[0]))
       if (manifest === undefined) throw new Error('Expected a manifest')
@@ -111,7 +111,7 @@ describe('imported records', () => {
           ...records,
           agents: [],
           admin: true,
-          told: true,
+          audited: true,
           options: {},
         }).kind,
       ).toBe('imported')
@@ -135,28 +135,28 @@ describe('imported records', () => {
     check()
     await shard.reopen()
     check()
-    shard.settle()
+    shard.runBackgroundWork()
     await shard.reopen()
     check()
   })
 
-  it('are no ingested ones, so that no sink delivers them, and one that delivers goes on', () => {
+  it('are not delivered by a sink, which continues with ingested records', () => {
     const log = new SinkLog(0, () => shard.environment)
     const ingest = (n: number) =>
       shard.ask({ kind: 'ingestOne', agent: 'feed', body: Buffer.from(`{"n":${n}}`), options: {} })
     ingest(1)
-    const first = log.take()
+    const first = log.nextBatch()
     expect(first?.rows).toHaveLength(1)
-    if (first !== undefined) log.done(first)
-    take(long('history', 50))
-    expect(log.take()).toBeUndefined()
+    if (first !== undefined) log.confirm(first)
+    importAll(long('history', 50))
+    expect(log.nextBatch()).toBeUndefined()
     ingest(2)
-    while (log.look());
+    while (log.countNew());
     expect(log.lagRecords).toBe(1)
-    expect(log.take()?.rows.map(({ body }) => Buffer.from(body ?? []).toString())).toEqual(['{"n":2}'])
+    expect(log.nextBatch()?.rows.map(({ body }) => Buffer.from(body ?? []).toString())).toEqual(['{"n":2}'])
   })
 
-  it('leave pages of the log as they are: none is of them, and each record of the log comes once', () => {
+  it('do not appear in pages of the log, which contain each record of the log once', () => {
     shard.ask(appendNumber('log', 1))
     const page = (after: { ms: number; counter: number }) => {
       const outcome = shard.ask({ kind: 'logPage', after, limit: 100 })
@@ -167,24 +167,24 @@ describe('imported records', () => {
       }
     }
     const { reached } = page({ ms: 0, counter: 0 })
-    take(long('history', 10))
+    importAll(long('history', 10))
     shard.ask(appendNumber('log', 2))
     expect(page(reached).numbers).toEqual([2])
     expect(page({ ms: 0, counter: 0 }).numbers).toEqual([1, 2])
   })
 
-  it('keep the bytes of a record that is erased later nowhere', async () => {
-    const secret = 'a-secret-that-must-be-gone'
+  it('leave no bytes of a record that is erased later', async () => {
+    const secret = 'a-secret-that-must-be-erased'
     const strand = new SignedStrand('history').append({ body: { secret } }).append()
-    take(strand)
+    importAll(strand)
     const [key = Buffer.alloc(0)] = shard.environment.importedBlocks.getKeys({})
     const block = () => Buffer.from(shard.environment.importedBlocks.get(key) ?? [])
     expect(block().includes(secret)).toBe(true)
     expect(blockCount(block())).toBe(3)
     const target = { target: hex(strand.hashes[1]), target_seq: 1 }
-    take(strand.append({ type: 'sys/erase', body: target }), { fromSeq: 3 })
+    importAll(strand.append({ type: 'sys/erase', body: target }), { fromSeq: 3 })
     expect(block().includes(secret)).toBe(false)
-    shard.settle()
+    shard.runBackgroundWork()
     await shard.reopen()
     const { erased, payload } = replyOf(
       shard.ask({ kind: 'recordGet', agent: 'history', hash: hex(strand.hashes[1]) }),
@@ -194,7 +194,7 @@ describe('imported records', () => {
 })
 
 describe('an open proposal of a strand that is imported', () => {
-  it('has no due time until the import is at its end, so that no look at what is due passes it by', () => {
+  it('has no due time until the import has ended, so that no sweep skips it', () => {
     const strand = long('history', 2)
     const target = { target: hex(strand.hashes[1]), target_seq: 1 }
     const terms = { principal: 'root', in_zone: 'governed', effective_at_ms: 5, expires_at_ms: 9 }
@@ -214,7 +214,7 @@ describe('an open proposal of a strand that is imported', () => {
 })
 
 describe('an import in a commit group with other commands', () => {
-  it('is decided on what those before it leave', () => {
+  it('sees the changes of earlier commands', () => {
     const strand = long('history', 3)
     const [records, end] = importCommands(strand)
     const outcomes = shard.run(records, appendNumber('history', 9), end, appendNumber('history', 3), records)
@@ -226,7 +226,7 @@ describe('an import in a commit group with other commands', () => {
     expect(codeOf(shard.run(importCommands(fork)[0])[0])).toBe('import_conflict')
   })
 
-  it('has records that were reserved before it come behind it', () => {
+  it('precedes records whose clock readings were reserved earlier', () => {
     const strand = new SignedStrand('history').append({ ms: shard.nowMs + 900 })
     const [records, end] = importCommands(strand)
     const batch = {
@@ -245,7 +245,7 @@ describe('an import in a commit group with other commands', () => {
     expect(written.timestamp_hlc > before).toBe(true)
   })
 
-  it('opens no agent without its key, and signs nothing by a key that is not there', async () => {
+  it('does not end without the seed of the agent, which then takes no writes', async () => {
     const [records, end] = importCommands(long('history', 3))
     shard.ask(records)
     expect(codeOf(shard.ask({ ...end, seed: Buffer.alloc(32, 99) }))).toBe('import_rejected')
@@ -257,7 +257,7 @@ describe('an import in a commit group with other commands', () => {
   })
 })
 
-it('brings no more open proposals than an agent can have', () => {
+it('refuses an import with more open proposals than an agent can have', () => {
   const strand = new SignedStrand('history', 1, 'protected')
   const about = { action: 'delete', principal: 'root', in_zone: 'protected', effective_at_ms: null }
   for (let n = 0; n < 1_004; n++) {
@@ -288,7 +288,7 @@ describe('an export that would grow without bound', () => {
     return strand
   }
 
-  it('is refused past the votes that a proposal may have', () => {
+  it('is refused beyond the maximum number of votes of a proposal', () => {
     const strand = proposing('voted', 1)
     const vote = (n: number) => ({ proposal, proposal_seq: 2, vote: 'approve', principal: `key_${n}` })
     const proposal = strand.head

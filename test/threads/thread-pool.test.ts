@@ -6,13 +6,13 @@ import { RefusedError } from '../../dist/src/base/errors.js'
 import { ThreadPool } from '../../dist/src/dispatch/pools/thread-pool.js'
 import { eventually } from '../support/eventually.js'
 
-/** Long enough that nothing here can be late by it. */
+/** Longer than any test takes. */
 const AGES_MS = 600_000
 
 let directory: string
 let noStart: string
 let pool: ThreadPool
-let told: string[]
+let events: string[]
 
 function open(settings: { threads: number; waitMs?: number }): ThreadPool {
   return new ThreadPool({
@@ -21,10 +21,10 @@ function open(settings: { threads: number; waitMs?: number }): ThreadPool {
     workerData: { noStart },
     niced: false,
     idleMs: AGES_MS,
-    told: {
-      failed: (name, error) => told.push(`${name} failed: ${error.message}`),
-      serves: (name) => told.push(`${name} serves`),
-      ended: (name, error) => told.push(`${name} ended: ${error.message}`),
+    listener: {
+      failed: (name, error) => events.push(`${name} failed: ${error.message}`),
+      serves: (name) => events.push(`${name} serves`),
+      ended: (name, error) => events.push(`${name} ended: ${error.message}`),
     },
     ...settings,
   })
@@ -43,7 +43,7 @@ interface Run {
   steps(): number
 }
 
-/** What a task was refused with. */
+/** The code with which a task was refused. */
 async function refusalOf(task: Promise<unknown>): Promise<unknown> {
   const error = await task.catch((error: unknown) => error)
   return error instanceof RefusedError ? error.refusal.code : error
@@ -52,7 +52,7 @@ async function refusalOf(task: Promise<unknown>): Promise<unknown> {
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'strandfast-pool-'))
   noStart = join(directory, 'no-start')
-  told = []
+  events = []
 })
 
 afterEach(async () => {
@@ -61,7 +61,7 @@ afterEach(async () => {
 })
 
 describe('a pool whose threads do not start', () => {
-  it('carries out what waits once they do, loses no place, and tells of it', async () => {
+  it('carries out waiting tasks once threads start, with all threads, and reports it', async () => {
     pool = open({ threads: 2 })
     writeFileSync(noStart, '')
     const waiting = Array.from({ length: 8 }, () => run('which'))
@@ -70,8 +70,8 @@ describe('a pool whose threads do not start', () => {
     rmSync(noStart)
     expect(new Set(await Promise.all(waiting)).size).toBeLessThanOrEqual(2)
     expect(pool.serving).toBe(true)
-    expect(told).toEqual(['tests failed: No file descriptors', 'tests serves'])
-    // Two at once: both places are there again.
+    expect(events).toEqual(['tests failed: No file descriptors', 'tests serves'])
+    // Two concurrent tasks: both threads are available again.
     const memory = new SharedArrayBuffer(8)
     const both = [run('work', { task: { memory } }), run('work', { task: { memory } })]
     const words = new Int32Array(memory)
@@ -80,19 +80,19 @@ describe('a pool whose threads do not start', () => {
     await Promise.all(both)
   })
 
-  it('serves again though nobody asks it for anything any more', async () => {
+  it('serves again even if there are no more tasks', async () => {
     pool = open({ threads: 1, waitMs: 1 })
     writeFileSync(noStart, '')
     expect(await refusalOf(run('which'))).toBe('unavailable')
     expect(pool.serving).toBe(false)
     rmSync(noStart)
-    // It serves once a thread has started, and says so once that has done something.
-    await eventually(() => told.length > 1)
+    // The pool serves once a thread has started, and reports it once that thread has done something.
+    await eventually(() => events.length > 1)
     expect(pool.serving).toBe(true)
-    expect(told).toEqual(['tests failed: No file descriptors', 'tests serves'])
+    expect(events).toEqual(['tests failed: No file descriptors', 'tests serves'])
   })
 
-  it('can be closed meanwhile', async () => {
+  it('can be closed while no thread starts', async () => {
     pool = open({ threads: 1 })
     writeFileSync(noStart, '')
     const waiting = refusalOf(run('which'))
@@ -109,9 +109,7 @@ describe('a task of a pool', () => {
     expect(await refusalOf(run('hang', { deadlineMs: 500 }))).toBe('unavailable')
     expect(await run('which')).not.toBe(before)
     expect(pool.figures).toMatchObject({ hangs: 1, deaths: 0, failedStarts: 0, serving: true })
-    expect(told).toEqual([
-      'tests ended: The thread did not come to the end of its task in time and was ended',
-    ])
+    expect(events).toEqual(['tests ended: The thread did not finish its task in time and was ended'])
   })
 
   it('takes as long as it needs while it makes progress', async () => {
@@ -120,13 +118,13 @@ describe('a task of a pool', () => {
     const words = new Int32Array(memory)
     const steps = () => Atomics.load(words, 1)
     const working = run('work', { task: { memory }, deadlineMs: 500, steps })
-    // Fifty of its steps are five times as long as it may come no step further.
+    // Fifty steps take five times as long as the task may take without progress.
     await eventually(() => steps() >= 50)
     Atomics.store(words, 0, 1)
     expect(await working).toBeGreaterThanOrEqual(50)
   })
 
-  it('is refused when it ends its thread, and others get another thread', async () => {
+  it('is refused when it ends its thread, and other tasks get another thread', async () => {
     pool = open({ threads: 1 })
     const [died, next] = [refusalOf(run('die')), run('which')]
     expect(await died).toBe('unavailable')
@@ -134,15 +132,15 @@ describe('a task of a pool', () => {
     expect(pool.figures).toMatchObject({ deaths: 1, hangs: 0, serving: true })
   })
 
-  it('leaves its thread to the next one when it throws', async () => {
+  it('does not end its thread when it throws', async () => {
     pool = open({ threads: 1 })
     const before = await run('which')
     await expect(run('fail')).rejects.toThrow('The task failed')
     expect(await run('which')).toBe(before)
-    expect(told).toEqual([])
+    expect(events).toEqual([])
   })
 
-  it('waits for a thread no longer than it should', async () => {
+  it('is refused after it has waited for a thread for the maximum time', async () => {
     pool = open({ threads: 1, waitMs: 1 })
     const memory = new SharedArrayBuffer(8)
     const working = run('work', { task: { memory } })
@@ -151,7 +149,7 @@ describe('a task of a pool', () => {
     await working
   })
 
-  it('comes to its end before its thread is ended, and the next one gets another thread', async () => {
+  it('finishes before its thread is renewed, and the next task gets another thread', async () => {
     pool = open({ threads: 1 })
     const before = await run('which')
     const memory = new SharedArrayBuffer(8)
@@ -171,18 +169,18 @@ describe('a task of a pool', () => {
     expect(pool.figures).toMatchObject({ deaths: 0, hangs: 0 })
   })
 
-  it('is not begun by a thread that is about to end', async () => {
+  it('is not started by a thread that is about to end', async () => {
     pool = open({ threads: 1 })
     const before = await run('which')
     const next = run('which')
-    // It has its thread, but has not reached it.
+    // The task is assigned to the thread, but has not arrived there.
     const renewed = pool.renew()
     expect(await next).not.toBe(before)
     await renewed
     expect(pool.figures).toMatchObject({ deaths: 0, hangs: 0, failedStarts: 0 })
   })
 
-  it('holds up a pool that is renewed or closed only until its time is over when it hangs', async () => {
+  it('delays the renewal or closing of its pool at most until its deadline if it hangs', async () => {
     pool = open({ threads: 1 })
     const hanging = () => refusalOf(run('hang', { deadlineMs: 500 }))
     const first = hanging()

@@ -5,7 +5,7 @@ import { limits } from '../../src/base/limits/limits.js'
 import { ThreadWatch, type ThreadHealth } from '../../src/dispatch/threads/thread-watch.js'
 import { Heartbeat } from '../../src/protocol/heartbeat.js'
 
-const silenceMaxMs = 30_000
+const stallMaxMs = 30_000
 
 let worker: Worker
 let heartbeat: Heartbeat
@@ -21,48 +21,51 @@ beforeEach(() => {
 
 afterEach(() => worker.terminate())
 
-/** Looks as often as it is looked within that time, until the verdict is another one; gives when that was. */
-function lookFor(forMs: number, waiting: boolean): { verdict: ThreadHealth; afterMs: number } {
+/**
+ * Checks the thread at the usual interval for `forMs`, or until the verdict changes.
+ * @returns the verdict and its time
+ */
+function checkFor(forMs: number, waiting: boolean): { verdict: ThreadHealth; afterMs: number } {
   const fromMs = nowMs
   let verdict: ThreadHealth = 'well'
   while (verdict === 'well' && nowMs - fromMs < forMs) {
-    nowMs += limits.shardLookMs
-    verdict = watch.look(nowMs, { waiting, silenceMaxMs })
+    nowMs += limits.shardCheckMs
+    verdict = watch.check(nowMs, { waiting, stallMaxMs })
   }
   return { verdict, afterMs: nowMs - fromMs }
 }
 
 describe('the watch of a thread', () => {
-  it('ends one that does not come further with what it has to do', async () => {
+  it('terminates a thread that makes no progress with waiting work', async () => {
     watch.opened()
     const ended = once(worker, 'exit')
-    expect(lookFor(silenceMaxMs, true).verdict).toBe('well')
-    expect(lookFor(limits.shardLookMs, true).verdict).toBe('hung')
+    expect(checkFor(stallMaxMs, true).verdict).toBe('well')
+    expect(checkFor(limits.shardCheckMs, true).verdict).toBe('hung')
     expect(watch.ending).toBe(true)
     await ended
   })
 
-  it('lets one be that comes further, however long it takes, and one with nothing to do', () => {
+  it('does not terminate a thread that makes progress or has no work', () => {
     watch.opened()
     for (let part = 0; part < 100; part++) {
-      expect(lookFor(silenceMaxMs - limits.shardLookMs, true).verdict).toBe('well')
-      heartbeat.beat()
+      expect(checkFor(stallMaxMs - limits.shardCheckMs, true).verdict).toBe('well')
+      heartbeat.step()
     }
-    expect(lookFor(100 * silenceMaxMs, false).verdict).toBe('well')
+    expect(checkFor(100 * stallMaxMs, false).verdict).toBe('well')
   })
 
-  it('gives one that opens its store longer', () => {
-    const { verdict, afterMs } = lookFor(Infinity, false)
+  it('allows more time for a thread that is opening its store', () => {
+    const { verdict, afterMs } = checkFor(Infinity, false)
     expect(verdict).toBe('hung')
-    expect(afterMs).toBe(limits.shardOpenMs + limits.shardLookMs)
+    expect(afterMs).toBe(limits.shardOpenMs + limits.shardCheckMs)
   })
 
-  it('tells of one that does not end by that', () => {
+  it('reports a thread that cannot be terminated', () => {
     watch.opened()
-    expect(lookFor(Infinity, true).verdict).toBe('hung')
-    expect(lookFor(Infinity, true)).toEqual({
+    expect(checkFor(Infinity, true).verdict).toBe('hung')
+    expect(checkFor(Infinity, true)).toEqual({
       verdict: 'stuck',
-      afterMs: limits.shardEndMs + limits.shardLookMs,
+      afterMs: limits.shardEndMs + limits.shardCheckMs,
     })
   })
 })

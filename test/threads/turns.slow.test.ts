@@ -5,15 +5,16 @@ import { blocksAfter, recordsFrom } from '../../workers/store/tables/records.js'
 import { appendNumber, codeOf, keyed, TestShard } from '../support/shard/shard.js'
 
 /*
- * A shard carries a long write out in turns, between which others get on. All or none stays true, and so does the order
- * of the log.
+ * A shard carries out a long write in turns, with other commands between them. Atomicity and the order of the
+ * log are preserved.
  */
 
 let shard: TestShard
 
 beforeEach(() => {
   shard = new TestShard()
-  // A millisecond at each reading: how many turns a command takes is not for the processor to decide.
+  // Each reading advances the clock by a millisecond, so that the number of turns does not depend on the
+  // processor.
   let readings = 0
   shard.steadyClock = () => readings++
   shard.run(appendNumber('a', -1))
@@ -34,26 +35,29 @@ const chunk = (lines: string, more: Partial<Extract<Command, { kind: 'ingestChun
 })
 const numbered = (count: number) => Array.from({ length: count }, (_none, n) => `{"n":${n}}\n`).join('')
 
-/** Carries out a long command with a short write beside each turn. Gives its outcome and how many got on meanwhile. */
-function crowded(command: Command, beside: (n: number) => Command): { outcome: Outcome; meanwhile: number } {
+/**
+ * Carries out a long command with a short write in each turn.
+ * @returns its outcome and the number of earlier outcomes
+ */
+function crowded(command: Command, beside: (n: number) => Command): { outcome: Outcome; overtaking: number } {
   let n = 1
   shard.frames.length = 0
   let busy = shard.turn([[LONG, command]])
   const outcomes = () => shard.frames.flatMap((frame) => frame.outcomes)
-  const longIsOut = () => outcomes().some(([id]) => id === LONG)
-  while (busy && !longIsOut()) {
+  const isLongAnswered = () => outcomes().some(([id]) => id === LONG)
+  while (busy && !isLongAnswered()) {
     busy = shard.turn([[n, beside(n)]])
     n++
   }
   while (busy) busy = shard.turn()
   const all = outcomes()
-  const place = all.findIndex(([id]) => id === LONG)
-  const outcome = all[place]?.[1]
+  const position = all.findIndex(([id]) => id === LONG)
+  const outcome = all[position]?.[1]
   if (outcome === undefined) throw new Error('Expected an outcome of the long command')
-  return { outcome, meanwhile: place }
+  return { outcome, overtaking: position }
 }
 
-/** The numbers of an agent's records in their order; the strand and the log of the shard are held to their rules. */
+/** The numbers of an agent's records in order; checks the strand and the order of the shard's log. */
 function numbersOf(agent: string): number[] {
   const { no } = shard.store.agents.find(agent) ?? { no: -1 }
   const records = [...recordsFrom(shard.environment, no, { fromSeq: 1, order: 'asc' })]
@@ -76,28 +80,28 @@ describe('lines that are written all or none', () => {
     ['another agent', 'b'],
     ['the same agent', 'a'],
   ])('are written together while %s is written to', (_which, name) => {
-    const { outcome, meanwhile } = crowded(chunk(numbered(LINES)), (n) => appendNumber(name, -1 - n))
+    const { outcome, overtaking } = crowded(chunk(numbered(LINES)), (n) => appendNumber(name, -1 - n))
     expect(outcome).toMatchObject({ kind: 'ingested', accepted: LINES, rejected: 0 })
-    expect(meanwhile).toBeGreaterThan(1)
+    expect(overtaking).toBeGreaterThan(1)
     const numbers = numbersOf('a')
     const from = numbers.indexOf(0)
     expect(numbers.slice(from, from + LINES)).toEqual(upTo(LINES))
   })
 
-  it('keep those waiting who write to the same agents, once they were overtaken', () => {
-    const { meanwhile } = crowded(chunk(numbered(LINES)), (n) => appendNumber('a', -1 - n))
-    const { meanwhile: others } = crowded(chunk(numbered(LINES)), (n) => appendNumber('b', n))
-    expect(meanwhile).toBeLessThan(others)
+  it('delay writes to the same agents once they were overtaken', () => {
+    const { overtaking } = crowded(chunk(numbered(LINES)), (n) => appendNumber('a', -1 - n))
+    const { overtaking: others } = crowded(chunk(numbered(LINES)), (n) => appendNumber('b', n))
+    expect(overtaking).toBeLessThan(others)
     expect(numbersOf('a').filter((n) => n >= 0)).toEqual([...upTo(LINES), ...upTo(LINES)])
   })
 
-  it('are none when one of them is bad', () => {
+  it('are not written if one of them is invalid', () => {
     const { outcome } = crowded(chunk(`${numbered(LINES)}bad`), (n) => appendNumber('b', n))
     expect(outcome).toMatchObject({ kind: 'ingested', accepted: LINES, rejected: 1 })
     expect(numbersOf('a')).toEqual([-1])
   })
 
-  it('make their agents with them', () => {
+  it('create their agents together with the lines', () => {
     const lines = upTo(2_000).map((n) => `{"agent":"new-${n % 20}","data":{"n":${n}}}\n`)
     const numbers = { agent: '', lineNumbers: lines.map((_line, index) => index + 1) }
     const { outcome } = crowded(chunk(lines.join(''), numbers), (n) => appendNumber('b', n))
@@ -105,7 +109,7 @@ describe('lines that are written all or none', () => {
     for (const k of upTo(20)) expect(numbersOf(`new-${k}`)).toEqual(upTo(100).map((n) => n * 20 + k))
   })
 
-  it('are written behind an agent that another write created in the meantime', () => {
+  it('are written after the records of an agent that another write has created since', () => {
     const { outcome } = crowded(chunk(numbered(LINES), { agent: 'late' }), (n) => appendNumber('late', -n))
     expect(outcome).toMatchObject({ kind: 'ingested', accepted: LINES })
     expect(numbersOf('late').filter((n) => n >= 0)).toEqual(upTo(LINES))
@@ -113,7 +117,7 @@ describe('lines that are written all or none', () => {
 })
 
 describe('a long write under an Idempotency-Key', () => {
-  it('finds that its key was used for another meanwhile', () => {
+  it('is refused if its key was used for another write since it started', () => {
     const options = keyed('one')
     const long = chunk(numbered(LINES), { mode: 'skip', options })
     const { outcome } = crowded(long, (n) => appendNumber('a', -1 - n, n === 1 ? options : {}))
@@ -130,7 +134,7 @@ describe('a long write under an Idempotency-Key', () => {
   })
 })
 
-it('writes the chunks of an upload in their order, however long they are', () => {
+it('writes the chunks of an upload in order, however long they are', () => {
   const many = upTo(6).map((k) => chunk(`{"n":${k}}\n`.repeat(k % 2 === 0 ? 1_500 : 1), { mode: 'skip' }))
   const outcomes = shard.run(...many)
   expect(outcomes.every(({ kind }) => kind === 'ingested')).toBe(true)

@@ -24,7 +24,7 @@ import { treeRoot } from '../../src/strand/merkle.js'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { laterKeys, longExportKeys, longExportLines } from '../unit/strand/long-export.js'
 
-// The threads run from the build.
+// Threads cannot load TypeScript, so they run from the build.
 const dist = new URL('../../dist/', import.meta.url)
 const { verifySegments }: typeof VerifySegments = await import(
   new URL('src/cli/verify-segments.js', dist).href
@@ -45,7 +45,7 @@ beforeAll(async () => {
 })
 afterAll(() => rmSync(directory, { recursive: true }))
 
-/** Runs the command. `peak` is the most memory that it had resident, bytes. */
+/** Runs the command. `peak` is its maximum resident memory, bytes. */
 async function verify(
   args: string[],
   input?: string,
@@ -66,7 +66,7 @@ async function verify(
 }
 
 describe('verifying an export of several segments', () => {
-  it('exits 0 for a file, a gzipped one and standard input alike, and shows progress', async () => {
+  it('exits with 0 for a file, a gzipped file and standard input, with the same output', async () => {
     const zipped = join(directory, 'export.ndjson.gz')
     writeFileSync(zipped, gzipSync(readFileSync(file), { level: 1 }))
     const whole = await verify([file, '--key', trustedKey])
@@ -79,14 +79,14 @@ describe('verifying an export of several segments', () => {
     expect(await verify(['-', '--key', trustedKey], file)).toMatchObject({ code: 0, out: whole.out })
   })
 
-  it('says of --fast what it has not checked', async () => {
+  it('reports for --fast what it has not checked', async () => {
     const { code, out } = await verify([file, '--key', trustedKey, '--fast'])
     expect(code).toBe(0)
     expect(out).toContain('signatures  2 checked, 19 not; 11979 records sealed by them')
     expect(out).toContain('FAST: ')
   })
 
-  it('names the lowest line that is wrong, though a later one is found by another thread', async () => {
+  it('names the first invalid line, even if another thread finds a later one', async () => {
     const damaged = [...lines]
     for (const line of [9_000, 11_000, 2_500])
       damaged[line] = (lines[line] ?? '').replace(/"body":"\d+"/, '"body":"7"')
@@ -98,7 +98,7 @@ describe('verifying an export of several segments', () => {
     })
   })
 
-  it('names a fault before what cannot be read, and what cannot be read otherwise', async () => {
+  it('names a fault that precedes unreadable data, and otherwise the unreadable data', async () => {
     const text = readFileSync(file)
     const cut = gzipSync(text, { level: 1 }).subarray(0, -20_000)
     const unreadable = join(directory, 'cut.ndjson.gz')
@@ -144,9 +144,9 @@ describe('verifying an export of several segments', () => {
     })
     const run = fc.asyncProperty(tampering, fc.boolean(), async ({ line, kind, at }, fast) => {
       const text = lines[line] ?? ''
-      const place = at % text.length
+      const index = at % text.length
       const changed =
-        text.slice(0, place) + String.fromCharCode(text.charCodeAt(place) ^ 1) + text.slice(place + 1)
+        text.slice(0, index) + String.fromCharCode(text.charCodeAt(index) ^ 1) + text.slice(index + 1)
       const put =
         { 'leave out': [], repeat: [text, text], change: [changed], insert: ['{}', text] }[kind] ?? []
       const damaged = lines.toSpliced(line, 1, ...put)
@@ -160,7 +160,7 @@ describe('verifying an export of several segments', () => {
     await fc.assert(run, { numRuns: 4 })
   })
 
-  it('takes no more memory for four times the records', async () => {
+  it('needs no more memory for four times the records', async () => {
     const peaks: number[] = []
     for (const count of [30_000, 120_000]) {
       const long = join(directory, `long-${count}.ndjson`)
@@ -178,7 +178,7 @@ describe('verifying an export of several segments', () => {
 })
 
 describe('comparing an export of several segments with a checkpoint', () => {
-  // Each in another segment.
+  // Each rotation is in another segment.
   const rotations = [4_000, 8_000]
   const hashes: string[] = []
   let rotated = ''
@@ -199,7 +199,7 @@ describe('comparing an export of several segments with a checkpoint', () => {
     return note
   }
 
-  it('finds one from before two rotations, by each key since, --fast too', async () => {
+  it('accepts a checkpoint from before two rotations by each later key, also with --fast', async () => {
     for (const keys of [longExportKeys, laterKeys(0), laterKeys(1)]) {
       for (const more of [[], ['--fast']]) {
         const note = noteFile(3_000, keys)
@@ -213,7 +213,7 @@ describe('comparing an export of several segments with a checkpoint', () => {
     }
   })
 
-  it('refuses one by a key that was rotated away in another segment', async () => {
+  it('refuses a checkpoint by a key that was rotated away in another segment', async () => {
     const note = noteFile(7_000, longExportKeys)
     expect(await verify([rotated, '--key', trustedKey, '--checkpoint', note])).toMatchObject({
       code: 1,

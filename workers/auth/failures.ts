@@ -1,34 +1,37 @@
 import { type SignInFailure, signInMethods } from '../../src/auth/sign-in-failure.js'
 import type { UserRow } from '../../src/auth/user.js'
 import type { NamespaceState } from './namespace-state.js'
-import { countTogether, nobodysId } from './strangers.js'
+import { countAnonymous, placeholderUserId } from './anonymous-events.js'
 
-/** One audit record stands for the failures of one account and method within this time (docs/OPERATIONS.md). */
+/** One audit record counts the failures of an account and method within this time (docs/OPERATIONS.md). */
 export const REPORT_INTERVAL_MS = 60_000
-/** How long failures are kept that no audit record counts yet, for the next one or the next sign-in. */
+/**
+ * How long failures that no audit record counts yet are stored, for the next audit record or the next
+ * sign-in.
+ */
 const KEPT_MS = 3_600_000
 
-/** Whose sign-in failed. */
-export interface Failing {
-  /** What the caller named, an e-mail or the id of a passkey; absent where it named nothing that this server knows. */
+/** The account of a failed sign-in. */
+export interface FailedSignIn {
+  /** The e-mail or the id of a passkey that the client sent; absent if it sent neither. */
   key?: string | undefined
   user?: Pick<UserRow, 'userId' | 'email'> | undefined
 }
 
 /**
- * Records a failed sign-in by anything but a password (workers/auth/lockouts.ts). An account has records of its own, about
- * one a minute and method; failures without an account are counted together. Whatever the caller named, as much is read and
- * written, so time does not reveal whether it has an account.
+ * Records a failed sign-in by any method except a password (workers/auth/lockouts.ts). An account gets about
+ * one audit record per minute and method; failures without an account share one record. Both cases read and
+ * write as much, so that the response time does not reveal whether there is an account.
  */
 export function recordFailure(
   namespace: NamespaceState,
-  { key, user }: Failing,
+  { key, user }: FailedSignIn,
   failure: SignInFailure,
 ): void {
   const { nowMs } = namespace
   const counted = user === undefined
-  countTogether(namespace, { type: 'auth/login_failed', counted, failure })
-  namespace.failed({ ...failure, ...(user !== undefined && { userId: user.userId }) })
+  countAnonymous(namespace, { type: 'auth/login_failed', counted, failure })
+  namespace.reportFailure({ ...failure, ...(user !== undefined && { userId: user.userId }) })
   const email = user?.email ?? key
   if (email === undefined) return
   const rows = namespace.find('sign-in-failures', email) ?? {}
@@ -36,15 +39,21 @@ export function recordFailure(
   const count = before.unreported + 1
   const due = nowMs - before.reportedAtMs >= REPORT_INTERVAL_MS
   const row = due ? { reportedAtMs: nowMs, unreported: 0 } : { ...before, unreported: count }
-  const kept = { ...rows, [failure.method]: { ...row, reason: failure.reason } }
-  namespace.put(['sign-in-failures', email], kept, nowMs + KEPT_MS)
+  const newRows = { ...rows, [failure.method]: { ...row, reason: failure.reason } }
+  namespace.put(['sign-in-failures', email], newRows, nowMs + KEPT_MS)
   if (!due) return
-  const who = { userId: user?.userId ?? nobodysId, email, outcome: 'failure', count, failure } as const
-  if (counted) namespace.auditNothing('auth/login_failed', who)
+  const who = {
+    userId: user?.userId ?? placeholderUserId,
+    email,
+    outcome: 'failure',
+    count,
+    failure,
+  } as const
+  if (counted) namespace.auditDecoy('auth/login_failed', who)
   else namespace.audit('auth/login_failed', who)
 }
 
-/** Records the failures of an account that no audit record counts yet: it has signed in. */
+/** Records those failures of an account that no audit record counts yet, after a successful sign-in. */
 export function clearSignInFailures(namespace: NamespaceState, { userId, email }: UserRow): void {
   const rows = namespace.find('sign-in-failures', email)
   if (rows === undefined) return

@@ -1,91 +1,92 @@
 import { type DeviceClaim, isDeviceOf } from '../../src/auth/device-token.js'
-import { afterFailure, keptUntilMs, lockedForMs, noFailures } from '../../src/auth/lockout.js'
+import { afterFailure, lockoutExpiryMs, lockedForMs, noFailures } from '../../src/auth/lockout.js'
 import type { UserRow } from '../../src/auth/user.js'
 import type { LockoutRow } from '../store/tables/auth-rows.js'
 import type { NamespaceState } from './namespace-state.js'
 import { REPORT_INTERVAL_MS } from './failures.js'
-import { countTogether, nobodysId } from './strangers.js'
+import { countAnonymous, placeholderUserId } from './anonymous-events.js'
 
 const noRow: LockoutRow = { ...noFailures, reportedAtMs: 0, unreported: 0 }
 
-/** Who guesses at the password of an e-mail: a stranger, or a device of the account. */
+/** A client that guesses the password of an e-mail: an unknown client, or a device of the account. */
 export interface Guesser {
   email: string
   /** The account of the e-mail. */
   user?: UserRow | undefined
-  /** The device of the account; absent for strangers, who are counted together. */
+  /** The device of the account; absent for unknown clients, which share one counter. */
   deviceId?: string
 }
 
 /**
- * Who guesses, by the device token that came with the guess. With a token of another account it counts as a stranger.
+ * The guesser by the device token of the request; a client with a token of another account is an unknown
+ * client.
  */
 export function guesserOf(
   namespace: NamespaceState,
-  given: Guesser & { device?: DeviceClaim | undefined },
+  request: Guesser & { device?: DeviceClaim | undefined },
 ): Guesser {
-  const { email, user, device } = given
-  const known = device !== undefined && user !== undefined && isDeviceOf(device, user, namespace.nowMs)
-  return { email, user, ...(known && { deviceId: device.deviceId }) }
+  const { email, user, device } = request
+  const isKnown = device !== undefined && user !== undefined && isDeviceOf(device, user, namespace.nowMs)
+  return { email, user, ...(isKnown && { deviceId: device.deviceId }) }
 }
 
-/** The lockout state of the guesser; known and unknown e-mails are treated alike. */
+/** The lockout state of the guesser; e-mails with and without an account are treated alike. */
 export function lockoutOf(
   namespace: NamespaceState,
   guesser: Guesser,
 ): { lockedForMs: number; failures: number } {
-  const row = namespace.find(...placeOf(guesser)) ?? noRow
+  const row = namespace.find(...rowOf(guesser)) ?? noRow
   return { lockedForMs: lockedForMs(row, namespace.nowMs), failures: row.failures }
 }
 
-/** Until when the e-mail is locked for strangers, Unix milliseconds; 0 when it is not. */
+/** The end of the lockout of unknown clients for an e-mail, Unix milliseconds; 0 if it is not locked. */
 export function lockedUntilMs(namespace: NamespaceState, email: string): number {
   const row = namespace.find('lockout', email) ?? noRow
   return lockedForMs(row, namespace.nowMs) > 0 ? row.lockedUntilMs : 0
 }
 
-/** Counts one more failure and records it; the one that reaches the limit locks. */
+/** Counts and records a failure; the failure that reaches the limit locks the e-mail. */
 export function countFailure(namespace: NamespaceState, guesser: Guesser): void {
   const { nowMs } = namespace
-  const place = placeOf(guesser)
-  const before = namespace.find(...place) ?? noRow
+  const rowKey = rowOf(guesser)
+  const before = namespace.find(...rowKey) ?? noRow
   const { state, locked } = afterFailure(before, namespace.state.auth.lockout, nowMs)
   const unreported = before.unreported + 1
   const due = locked || nowMs - before.reportedAtMs >= REPORT_INTERVAL_MS
   const row: LockoutRow = due
     ? { ...state, reportedAtMs: nowMs, unreported: 0 }
     : { ...state, reportedAtMs: before.reportedAtMs, unreported }
-  tell(namespace, guesser, { due, locked, count: unreported })
-  namespace.put(place, row, keptUntilMs(row, nowMs))
+  record(namespace, guesser, { due, locked, count: unreported })
+  namespace.put(rowKey, row, lockoutExpiryMs(row, nowMs))
 }
 
-/** What is recorded about a failure. */
+/** A failure to record. */
 interface LoginFailure {
-  /** Whether an audit record is due, of `count` failures. */
+  /** Whether an audit record of `count` failures is due. */
   due: boolean
   locked: boolean
   count: number
 }
 
 /**
- * Records a failure. An e-mail with an account gets records of its own, about one a minute; failures of e-mails without
- * one are counted together. Either way as much is computed and written.
+ * Records a failure. An e-mail with an account gets about one audit record per minute; e-mails without an
+ * account share one record. Both cases compute and write as much.
  */
-function tell(
+function record(
   namespace: NamespaceState,
   { email, user }: Guesser,
   { due, locked, count }: LoginFailure,
 ): void {
   const counted = user === undefined
-  const who = { userId: user?.userId ?? nobodysId, email, outcome: 'failure' } as const
+  const who = { userId: user?.userId ?? placeholderUserId, email, outcome: 'failure' } as const
   const failure = { method: 'password', reason: reasonOf(user) } as const
-  countTogether(namespace, { type: 'auth/login_failed', counted, failure })
-  namespace.failed({ ...failure, ...(user !== undefined && { userId: user.userId }) })
-  if (due && counted) namespace.auditNothing('auth/login_failed', { ...who, count, failure })
+  countAnonymous(namespace, { type: 'auth/login_failed', counted, failure })
+  namespace.reportFailure({ ...failure, ...(user !== undefined && { userId: user.userId }) })
+  if (due && counted) namespace.auditDecoy('auth/login_failed', { ...who, count, failure })
   else if (due) namespace.audit('auth/login_failed', { ...who, count, failure })
   if (!locked) return
-  countTogether(namespace, { type: 'auth/locked', counted })
-  if (counted) namespace.auditNothing('auth/locked', who)
+  countAnonymous(namespace, { type: 'auth/locked', counted })
+  if (counted) namespace.auditDecoy('auth/locked', who)
   else namespace.audit('auth/locked', who)
 }
 
@@ -95,12 +96,12 @@ function reasonOf(user: UserRow | undefined): 'unknown_account' | 'no_password' 
 }
 
 /**
- * Clears the failures of a guesser who has signed in, and records those that no audit record counts yet. A device
- * clears only its own failures; those of strangers stay counted.
+ * Clears the failures of a guesser that has signed in, and records those that no audit record counts yet. A
+ * device clears only its own failures, not those of unknown clients.
  */
 export function clearFailures(namespace: NamespaceState, guesser: Guesser): void {
-  const place = placeOf(guesser)
-  const row = namespace.find(...place)
+  const rowKey = rowOf(guesser)
+  const row = namespace.find(...rowKey)
   if (row === undefined) return
   if (row.unreported > 0) {
     const { email, user } = guesser
@@ -112,12 +113,12 @@ export function clearFailures(namespace: NamespaceState, guesser: Guesser): void
       failure: { method: 'password', reason: 'wrong_password' },
     })
   }
-  namespace.remove(...place)
+  namespace.remove(...rowKey)
 }
 
 /**
- * Clears the failures of all who guessed at the password of an account, and records those that no audit record counts
- * yet. @returns whether there were any
+ * Clears the failures of all guessers of an account, and records those that no audit record counts yet.
+ * @returns whether there were any failures
  */
 export function unlock(namespace: NamespaceState, user: UserRow): boolean {
   const { email, userId } = user
@@ -133,7 +134,7 @@ export function unlock(namespace: NamespaceState, user: UserRow): boolean {
   return rows.some((row) => row !== undefined)
 }
 
-/** Removes all counts of an e-mail whose account is deleted, those of strangers and of its devices. */
+/** Removes the counters of a deleted account, of unknown clients and of its devices. */
 export function dropLockouts(
   namespace: NamespaceState,
   { email, userId }: Pick<UserRow, 'email' | 'userId'>,
@@ -142,8 +143,8 @@ export function dropLockouts(
   for (const id of namespace.ids('device-lockout', `${userId}:`)) namespace.remove('device-lockout', id)
 }
 
-/** The row in which the failures of a guesser are counted. */
-function placeOf({ email, user, deviceId }: Guesser): ['lockout' | 'device-lockout', string] {
+/** The key of the row that counts the failures of a guesser. */
+function rowOf({ email, user, deviceId }: Guesser): ['lockout' | 'device-lockout', string] {
   if (user === undefined || deviceId === undefined) return ['lockout', email]
   return ['device-lockout', `${user.userId}:${deviceId}`]
 }

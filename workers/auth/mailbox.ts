@@ -5,10 +5,11 @@ import { endSessions } from './sessions.js'
 import type { NamespaceState } from './namespace-state.js'
 
 /**
- * The user after a sign-in that proved the mailbox: by a magic link or a password reset by mail, or by a provider's
- * verified e-mail. On the first such proof everything that was set before is removed, because somebody else may have
- * set it: password, passkeys, links, sessions, devices and user_metadata. What the root key wrote, app_metadata, stays.
- * @returns the user to be put, verified
+ * The user after a sign-in that proved the mailbox: by a magic link, a password reset by mail, or a
+ * provider's verified e-mail. The first proof removes everything that an attacker may have set before:
+ * password, passkeys, links, sessions, devices and user_metadata. app_metadata stays, because only the root
+ * key writes it.
+ * @returns the verified user, for `putUser`
  */
 export function proveMailbox(namespace: NamespaceState, user: UserRow): UserRow {
   if (user.mailboxProven) return { ...user, verified: true }

@@ -3,12 +3,12 @@ import type { PasskeySessionDraft } from '../../src/protocol/auth-messages.js'
 import type { PasskeySessionRow } from '../store/tables/auth-rows.js'
 import type { NamespaceState } from './namespace-state.js'
 
-/** A passkey by its credential id, base64url. */
+/** A passkey by its credential id (base64url). */
 export function passkeyById(namespace: NamespaceState, id: string): PasskeyRow | undefined {
   return namespace.find('passkey', id)
 }
 
-/** The passkeys of a user, the oldest first. */
+/** The passkeys of a user, oldest first. */
 export function passkeysOf(namespace: NamespaceState, userId: string): PasskeyRow[] {
   return namespace
     .ids('user-passkey', `${userId}:`)
@@ -17,7 +17,7 @@ export function passkeysOf(namespace: NamespaceState, userId: string): PasskeyRo
     .toSorted((one, other) => one.createdAtMs - other.createdAtMs)
 }
 
-/** How many passkeys a user has. */
+/** The number of a user's passkeys. */
 export function countPasskeys(namespace: NamespaceState, userId: string): number {
   return namespace.count('user-passkey', `${userId}:`)
 }
@@ -37,14 +37,14 @@ export function dropPasskey(
   namespace.remove('user-passkey', `${userId}:${id}`)
 }
 
-/** Removes every passkey of a user. @returns how many */
+/** Removes all passkeys of a user. @returns their number */
 export function dropPasskeys(namespace: NamespaceState, userId: string): number {
   const ids = namespace.ids('user-passkey', `${userId}:`)
   for (const id of ids) dropPasskey(namespace, { userId, id: id.slice(userId.length + 1) })
   return ids.length
 }
 
-/** Keeps a ceremony until it ends. */
+/** Stores a ceremony until it ends or expires. */
 export function putPasskeySession(
   namespace: NamespaceState,
   { hash, challenge, expiresAtMs }: PasskeySessionDraft,
@@ -54,7 +54,7 @@ export function putPasskeySession(
   namespace.put(['passkey-session', hash], row, expiresAtMs)
 }
 
-/** Removes a ceremony and returns it: the first attempt to finish it ends it, successful or not. */
+/** Removes and returns a ceremony: the first attempt to finish it ends it, successful or not. */
 export function takePasskeySession(namespace: NamespaceState, hash: string): PasskeySessionRow | undefined {
   const row = namespace.find('passkey-session', hash)
   if (row === undefined) return undefined

@@ -6,11 +6,11 @@ import { clearSignInFailures } from './failures.js'
 import type { NamespaceState } from './namespace-state.js'
 import { putUser, withoutPassword } from './users.js'
 
-/** Opens a session of a user who has just signed in. @param amr how (RFC 8176) */
+/** Opens a session for a user that has just signed in. @param amr the authentication methods (RFC 8176) */
 export function signIn(namespace: NamespaceState, user: UserRow, amr: string[]): SignedIn {
   const { refreshExpirySecs } = namespace.state.auth
   clearSignInFailures(namespace, user)
-  makeRoom(namespace, user.userId)
+  evictOldest(namespace, user.userId)
   const session = openSession(
     { userId: user.userId, amr, refreshExpirySecs },
     namespace.nowMs,
@@ -22,18 +22,18 @@ export function signIn(namespace: NamespaceState, user: UserRow, amr: string[]):
   return { kind: 'signedIn', user: withoutPassword(signedIn), session, generation: session.generation }
 }
 
-/** Keeps a session until its refresh token expires. */
+/** Stores a session until its refresh token expires. */
 export function putSession(namespace: NamespaceState, session: SessionRow): void {
   namespace.put(['session', session.sid], session, session.expiresAtMs)
   namespace.put(['user-session', `${session.userId}:${session.sid}`], true, session.expiresAtMs)
 }
 
-/** A session that has not expired. */
+/** A session by its id. */
 export function sessionById(namespace: NamespaceState, sid: string): SessionRow | undefined {
   return namespace.find('session', sid)
 }
 
-/** The sessions of a user that have not expired. */
+/** The unexpired sessions of a user. */
 export function sessionsOf(namespace: NamespaceState, userId: string): SessionRow[] {
   return namespace
     .ids('user-session', `${userId}:`)
@@ -42,29 +42,27 @@ export function sessionsOf(namespace: NamespaceState, userId: string): SessionRo
     .filter((session) => session.expiresAtMs > namespace.nowMs)
 }
 
-/** Ends one session: its refresh token, and its other tokens until they expire, are refused. */
+/** Ends a session and revokes its tokens. */
 export function endSession(namespace: NamespaceState, userId: string, sid: string): void {
   namespace.remove('session', sid)
   namespace.remove('user-session', `${userId}:${sid}`)
-  namespace.end({ what: 'sid', id: sid, untilMs: tokensEndAtMs(namespace) })
+  namespace.revoke({ what: 'sid', id: sid, untilMs: tokensEndAtMs(namespace) })
 }
 
-/** Ends the sessions of a user, all but `kept`. @returns how many */
-export function endSessions(namespace: NamespaceState, userId: string, kept?: string): number {
-  const ending = sessionsOf(namespace, userId).filter(({ sid }) => sid !== kept)
+/** Ends all sessions of a user except `exceptSid`. @returns their number */
+export function endSessions(namespace: NamespaceState, userId: string, exceptSid?: string): number {
+  const ending = sessionsOf(namespace, userId).filter(({ sid }) => sid !== exceptSid)
   for (const { sid } of ending) endSession(namespace, userId, sid)
   return ending.length
 }
 
-/**
- * When every token that can have been issued by now has expired, even by a clock that was as far ahead as it may be.
- */
+/** The time at which all tokens issued until now have expired, with the maximum clock skew. */
 export function tokensEndAtMs(namespace: NamespaceState): number {
   return namespace.nowMs + limits.clockAheadMsMax + namespace.state.auth.jwtExpirySecs * 1_000
 }
 
-/** A user has a bounded number of sessions: a new one replaces the one that was unused for longest. */
-function makeRoom(namespace: NamespaceState, userId: string): void {
+/** Ends the least recently used session of a user that has `limits.sessionsPerUserMax`. */
+function evictOldest(namespace: NamespaceState, userId: string): void {
   const ids = namespace.ids('user-session', `${userId}:`)
   if (ids.length < limits.sessionsPerUserMax) return
   const [oldest] = sessionsOf(namespace, userId).toSorted(

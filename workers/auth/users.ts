@@ -4,7 +4,7 @@ import { limits } from '../../src/base/limits/limits.js'
 import type { NamespaceState } from './namespace-state.js'
 import type { OauthProviderName, ProviderIdentity } from '../../src/auth/oauth.js'
 
-/** The account of an e-mail as `normalizeEmail` gives it. */
+/** The account of an e-mail, normalized by `normalizeEmail`. */
 export function userByEmail(namespace: NamespaceState, email: string): UserRow | undefined {
   const userId = namespace.find('email', email)
   return userId === undefined ? undefined : userById(namespace, userId)
@@ -14,12 +14,12 @@ export function userById(namespace: NamespaceState, userId: string): UserRow | u
   return namespace.find('user', userId)
 }
 
-/** Writes a user that exists already. */
+/** Writes a user that exists. */
 export function putUser(namespace: NamespaceState, user: UserRow): void {
   namespace.put(['user', user.userId], user)
 }
 
-/** Makes an account. */
+/** Creates an account. */
 export function createUser(
   namespace: NamespaceState,
   about: Pick<UserRow, 'email' | 'verified' | 'mailboxProven'> & { passwordHash?: string },
@@ -37,21 +37,21 @@ export function createUser(
   return user
 }
 
-/** The member of a user whose account a line of keys made, or can sign in to. @param others lines that could before */
+/** The `reachedBy` member with one more key lineage that created the account or can sign in to it. */
 export function reachedBy(
-  line: string | undefined,
+  lineage: string | undefined,
   others: readonly string[] = [],
 ): Pick<UserRow, 'reachedBy'> {
-  if (line === undefined || others.includes(line)) return {}
-  return { reachedBy: [...others, line].slice(-limits.reachingLinesMax) }
+  if (lineage === undefined || others.includes(lineage)) return {}
+  return { reachedBy: [...others, lineage].slice(-limits.reachingLineagesMax) }
 }
 
-/** A user without what only its shard may see. */
+/** A user without the password hash, which only the shard may see. */
 export function withoutPassword({ passwordHash: _passwordHash, ...user }: UserRow): AuthUser {
   return user
 }
 
-/** Identifies a person at a provider for good, unlike an e-mail, which can change or be given to somebody else. */
+/** The permanent id of an account at a provider; an e-mail can change or be reassigned. */
 interface IdentityRef extends Pick<ProviderIdentity, 'subject'> {
   provider: OauthProviderName
 }
@@ -67,13 +67,13 @@ export function hasIdentity(namespace: NamespaceState, userId: string, provider:
   return namespace.ids('user-identity', `${userId}:${provider}:`).length > 0
 }
 
-/** Links an identity to a user, who can sign in by it from now on. */
+/** Links an identity to a user, so that the user can sign in by it. */
 export function linkIdentity(namespace: NamespaceState, identity: IdentityRef, userId: string): void {
   namespace.put(['identity', idOf(identity)], userId)
   namespace.put(['user-identity', `${userId}:${idOf(identity)}`], true)
 }
 
-/** Removes a user's identities: whoever signs in with one of them later gets a new account. */
+/** Removes the identities of a user; a later sign-in by one of them creates a new account. */
 export function dropIdentities(namespace: NamespaceState, userId: string): void {
   for (const id of namespace.ids('user-identity', `${userId}:`)) {
     namespace.remove('identity', id.slice(userId.length + 1))

@@ -7,10 +7,10 @@ import type { CommitGroup } from '../shard/commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
 import { requestMutation } from '../mutations/request.js'
 import type { Decision, ShardState } from '../shard/state.js'
-import { seedPlace } from '../store/tables/agents.js'
+import { seedContext } from '../store/tables/agents.js'
 import { targetAgent } from './records.js'
 
-/** Changes the zone of an agent, at once or by a proposal; 404 agent_not_found, 412 head_mismatch. */
+/** Changes the zone of an agent, immediately or by a proposal; 404 agent_not_found, 412 head_mismatch. */
 export function agentZoneSet(
   state: ShardState,
   command: CommandOf<'agentZoneSet'>,
@@ -25,7 +25,7 @@ export function agentZoneSet(
 }
 
 /**
- * Gives an agent another key pair, at once or by a proposal. A key that the caller chose was claimed before.
+ * Rotates the key of an agent, immediately or by a proposal. The caller has claimed the key of a given seed.
  * 404 agent_not_found, 409 key_in_use, 412 head_mismatch.
  */
 export function agentKeyRotate(
@@ -38,13 +38,13 @@ export function agentKeyRotate(
   if (command.check === true) return () => ({ kind: 'done' })
   const seed = command.seed ?? state.random(seedBytes)
   const { publicKey } = keyPairFromSeed(seed)
-  const sealed = seal(state.masterSeed, { ...seedPlace(agent.name), secret: seed }, state.random)
-  const told = command.reason === undefined ? {} : { reason: command.reason }
+  const sealed = seal(state.masterSeed, { ...seedContext(agent.name), secret: seed }, state.random)
+  const reason = command.reason === undefined ? {} : { reason: command.reason }
   const mutation = {
     action: 'rotate_key' as const,
     publicKey,
     sealedSeed: sealed.toString('hex'),
-    ...told,
+    ...reason,
   }
   const done = ({ seq, hash }: PendingRecord) => keyRotated(agent.name, publicKey, { seq, hash })
   return requestMutation(state, { agent, mutation, ...authorOf(command), done }, group)

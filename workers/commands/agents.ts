@@ -11,24 +11,30 @@ import type { CommitGroup, Draft } from '../shard/commit-group.js'
 import { agentToRead } from '../shard/row-access.js'
 import { findAgent, type Decision, type ShardState } from '../shard/state.js'
 import type { AgentAhead } from '../shard/sign-ahead.js'
-import { seedPlace } from '../store/tables/agents.js'
+import { seedContext } from '../store/tables/agents.js'
 import type { Agent, AgentRow } from '../store/tables/agent.js'
 
-/** Makes an agent with its genesis record; 409 agent_exists. The public key of a given seed was claimed before. */
+/**
+ * Creates an agent with its genesis record; 409 agent_exists. The caller has claimed the public key of a
+ * given seed.
+ */
 export function agentCreate(
   state: ShardState,
   command: CommandOf<'agentCreate'>,
   group: CommitGroup,
 ): Decision {
   if (findAgent(state, group, command.agent) !== undefined) {
-    return refuse('agent_exists', `Expected a name that no agent has, got "${command.agent}"`)
+    return refuse('agent_exists', `Agent "${command.agent}" already exists`)
   }
   const agent = makeAgent(state, command, group)
   if ('code' in agent) return agent
   return () => ({ kind: 'reply', status: 201, body: agentCreated(agent) })
 }
 
-/** Adds a new agent and its genesis record, which may already be signed, to the group; 503 clock_skew. */
+/**
+ * Adds a new agent and its genesis record to the group; 503 clock_skew.
+ * @param ahead the genesis record if it is already signed
+ */
 export function makeAgent(
   state: ShardState,
   { agent: name, zone, seed, ahead }: { agent: string; zone: Zone; seed?: Uint8Array; ahead?: AgentAhead },
@@ -38,7 +44,7 @@ export function makeAgent(
   const createdAtMs = ahead?.createdAtMs ?? state.clock()
   const agent: Agent = {
     name,
-    no: state.store.agents.takeNo(),
+    no: state.store.agents.allocateNo(),
     zone,
     createdAtMs,
     publicKey: keyPair.publicKey,
@@ -59,7 +65,7 @@ export function makeAgent(
   const genesis =
     ahead === undefined ? group.append(agent, draft) : group.appendChained(agent, draft, ahead.genesis)
   if ('code' in genesis) {
-    state.store.agents.giveBackNo()
+    state.store.agents.releaseNo()
     return genesis
   }
   agent.strand = genesis.hash
@@ -71,7 +77,7 @@ export function makeAgent(
     strand: agent.strand,
   }
   if (seed !== undefined) {
-    const sealed = seal(state.masterSeed, { ...seedPlace(name), secret: seed }, state.random)
+    const sealed = seal(state.masterSeed, { ...seedContext(name), secret: seed }, state.random)
     row.sealedSeed = sealed.toString('hex')
   }
   group.newAgents.set(name, row)
@@ -79,17 +85,20 @@ export function makeAgent(
   return agent
 }
 
-/** Claims a public key for one agent; 409 key_in_use when it belongs to another. */
+/** Claims a public key for an agent; 409 key_in_use if it belongs to another agent. */
 export function keyClaim(state: ShardState, command: CommandOf<'keyClaim'>, group: CommitGroup): Decision {
   const owner = group.publicKeys.get(command.publicKey) ?? state.store.publicKeyOwner(command.publicKey)
   if (owner !== undefined && owner !== command.agent) {
-    return refuse('key_in_use', 'Expected a seed whose public key no other agent has')
+    return refuse('key_in_use', 'The public key of this seed belongs to another agent')
   }
   group.publicKeys.set(command.publicKey, command.agent)
   return () => ({ kind: 'done' })
 }
 
-/** Names of agents, and their status where that is asked for; fewer than asked for where that reads too much. */
+/**
+ * A page of agents' names, and their statuses if requested; the page ends early at `pageWorkBytesMax` bytes
+ * read.
+ */
 export function agentList(state: ShardState, command: CommandOf<'agentList'>): Outcome {
   const { names, total } = state.store.agents.names(command)
   if (command.statuses !== true) return { kind: 'names', names, total }
@@ -97,9 +106,9 @@ export function agentList(state: ShardState, command: CommandOf<'agentList'>): O
   let readBytes = 0
   for (const name of names) {
     if (readBytes >= limits.pageWorkBytesMax) break
-    const looked = state.store.agents.look(name)
-    readBytes += looked.readBytes
-    statuses.push(renderStatus(looked.agent, looked.head, looked.strandBytes))
+    const found = state.store.agents.summary(name)
+    readBytes += found.readBytes
+    statuses.push(renderStatus(found.agent, found.head, found.strandBytes))
   }
   const cut = statuses.length < names.length ? ({ cut: true } as const) : {}
   return {

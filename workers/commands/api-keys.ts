@@ -4,7 +4,7 @@ import { limits } from '../../src/base/limits/limits.js'
 import type { ApiKeyRow } from '../../src/protocol/api-key-messages.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import type { ApiKeyDeleted } from '../../src/wire/api-keys.js'
-import { apiKeyTold, auditStrand, keyAt, putApiKey, tellAudit } from '../shard/audit.js'
+import { apiKeyAuditEntry, auditStrand, keyAt, putApiKey, appendAudit } from '../shard/audit.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import { makeProposal, proposedAs, recordsToPropose } from '../mutations/propose.js'
 import type { Decision, ShardState } from '../shard/state.js'
@@ -14,13 +14,13 @@ const KEY_BYTES = 32
 const KEY_ID_BYTES = 12
 const KEY_ID_PREFIX = 'key_'
 
-/** With this many admin keys, nobody alone makes a key that may decide about proposals. */
+/** From this number of admin keys on, no single admin can create a key that may decide proposals. */
 const ADMINS_TO_DECIDE = 2
 
 /**
- * Makes a scoped key, of which only the SHA-256 is stored, and records it on the audit strand. One that may decide
- * about proposals is itself a proposal once there are two admin keys (docs/adr/0033-lines-of-keys.md). 413 past
- * `apiKeysMax` keys, 503 clock_skew, overloaded.
+ * Creates an API key, of which only the SHA-256 is stored, and records it on the audit strand. If there are
+ * two admin keys, a key that may decide proposals is itself a proposal (docs/adr/0033-lines-of-keys.md). 413
+ * beyond `apiKeysMax` keys, 503 clock_skew, overloaded.
  */
 export function apiKeyCreate(
   state: ShardState,
@@ -28,37 +28,40 @@ export function apiKeyCreate(
   group: CommitGroup,
 ): Decision {
   if (state.store.apiKeys.count + group.apiKeys.size >= limits.apiKeysMax) {
-    return refuse('too_large', `Expected at most ${limits.apiKeysMax} API keys`)
+    return refuse(
+      'too_large',
+      `The server has ${limits.apiKeysMax} API keys, which is the maximum: delete one first`,
+    )
   }
-  const maker = makerOf(state, command.maker, group)
-  if (maker !== undefined && 'code' in maker) return maker
-  const { row, key } = newKey(state, command, maker)
+  const creator = creatorOf(state, command.maker, group)
+  if (creator !== undefined && 'code' in creator) return creator
+  const { row, key } = newKey(state, command, creator)
   if (mayDecide(row) && adminCount(state, group) >= ADMINS_TO_DECIDE) {
-    return proposeKey(state, { row, key, line: maker?.line }, group)
+    return proposeKey(state, { row, key, line: creator?.line }, group)
   }
-  const told = tellAudit(state, apiKeyTold('made', row, { principal: command.maker }), group)
-  if ('code' in told) return told
+  const record = appendAudit(state, apiKeyAuditEntry('made', row, { principal: command.maker }), group)
+  if ('code' in record) return record
   putApiKey(group, row)
   return () => ({ kind: 'apiKeyMade', row, key, live: true })
 }
 
-/** The key that makes another; undefined for the root key, 401 if it was deleted meanwhile. */
-function makerOf(state: ShardState, maker: string, group: CommitGroup): ApiKeyRow | undefined | Refusal {
-  if (!maker.startsWith(KEY_ID_PREFIX)) return undefined
-  return keyAt(state, maker, group) ?? refuse('unauthorized', 'Expected a key that this server knows')
+/** The API key that creates another; undefined for the root key, 401 if it was deleted. */
+function creatorOf(state: ShardState, keyId: string, group: CommitGroup): ApiKeyRow | undefined | Refusal {
+  if (!keyId.startsWith(KEY_ID_PREFIX)) return undefined
+  return keyAt(state, keyId, group) ?? refuse('unauthorized', 'The key was deleted')
 }
 
 function newKey(
   state: ShardState,
   { name, scopes, agents, expiresInSecs, maker: madeBy }: CommandOf<'apiKeyCreate'>,
-  maker: ApiKeyRow | undefined,
+  creator: ApiKeyRow | undefined,
 ): { row: ApiKeyRow; key: string } {
   const createdAtMs = state.clock()
   const key = `sf_key_${Buffer.from(state.random(KEY_BYTES)).toString('base64url')}`
   const keyId = `${KEY_ID_PREFIX}${Buffer.from(state.random(KEY_ID_BYTES)).toString('hex')}`
-  const asked = expiresInSecs === undefined ? Infinity : createdAtMs + expiresInSecs * 1_000
-  // A key cannot make one that expires later than itself.
-  const expiresAtMs = Math.min(asked, maker?.expiresAtMs ?? Infinity)
+  const requestedMs = expiresInSecs === undefined ? Infinity : createdAtMs + expiresInSecs * 1_000
+  // A key cannot create a key that expires later than itself.
+  const expiresAtMs = Math.min(requestedMs, creator?.expiresAtMs ?? Infinity)
   const digest = createHash('sha256').update(key).digest('hex')
   const row: ApiKeyRow = {
     keyId,
@@ -68,7 +71,7 @@ function newKey(
     digest,
     createdAtMs,
     madeBy,
-    line: maker?.line ?? keyId,
+    line: creator?.line ?? keyId,
     ...(expiresAtMs !== Infinity && { expiresAtMs }),
   }
   return { row, key }
@@ -78,7 +81,7 @@ function mayDecide({ scopes }: ApiKeyRow): boolean {
   return scopes.includes('admin:*') || scopes.includes('proposals:decide')
 }
 
-/** How many admin keys there are that have not expired, as this group leaves them. */
+/** The number of unexpired admin keys as of a commit group. */
 function adminCount(state: ShardState, group: CommitGroup): number {
   const admins = new Map(state.store.apiKeys.admins)
   for (const [keyId, row] of group.apiKeys) {
@@ -89,13 +92,13 @@ function adminCount(state: ShardState, group: CommitGroup): number {
   return [...admins.values()].filter(({ expiresAtMs = Infinity }) => expiresAtMs > nowMs).length
 }
 
-/** The proposer is shown the key; it works once the proposal is applied. */
+/** Proposes a key and shows it to the proposer; it works once the proposal is applied. */
 function proposeKey(
   state: ShardState,
   { row, key, line }: { row: ApiKeyRow; key: string; line: string | undefined },
   group: CommitGroup,
 ): Decision {
-  // One more for the genesis record of the strand.
+  // One more reading for the genesis record of the audit strand.
   const skew = group.reserve(1 + recordsToPropose)
   if (skew !== undefined) return skew
   const agent = auditStrand(state, group)
@@ -108,23 +111,23 @@ function proposeKey(
   return () => ({ kind: 'apiKeyMade', row, key, live: false, proposed: proposedAs(proposal) })
 }
 
-/** Removes a key and records it on the audit strand: 404 not_found, 503 clock_skew. */
+/** Deletes an API key and records it on the audit strand; 404 not_found, 503 clock_skew. */
 export function apiKeyDelete(
   state: ShardState,
   { keyId, maker }: CommandOf<'apiKeyDelete'>,
   group: CommitGroup,
 ): Decision {
   const row = keyAt(state, keyId, group)
-  if (row === undefined) return refuse('not_found', 'Expected the key_id of an API key')
-  const told = tellAudit(state, apiKeyTold('deleted', row, { principal: maker }), group)
-  if ('code' in told) return told
+  if (row === undefined) return refuse('not_found', `API key "${keyId}" not found`)
+  const record = appendAudit(state, apiKeyAuditEntry('deleted', row, { principal: maker }), group)
+  if ('code' in record) return record
   group.apiKeys.set(keyId, undefined)
-  group.apiKeyChanges.gone.push(keyId)
+  group.apiKeyChanges.removed.push(keyId)
   const answer: ApiKeyDeleted = { deleted: true, key_id: keyId }
   return () => ({ kind: 'reply', status: 200, body: JSON.stringify(answer) })
 }
 
-/** Stores when keys were last used; deleted ones are ignored. */
+/** Stores when API keys were last used; deleted keys are ignored. */
 export function apiKeysUsed(
   state: ShardState,
   { uses }: CommandOf<'apiKeysUsed'>,
@@ -137,7 +140,7 @@ export function apiKeysUsed(
   return () => ({ kind: 'done' })
 }
 
-/** A page of keys, in the order of their ids; it ends early at `pageBytesMax` bytes. */
+/** A page of API keys by id; it ends early at `pageBytesMax` bytes. */
 export function apiKeyList(
   { store: { apiKeys } }: ShardState,
   { after, limit, keyId }: CommandOf<'apiKeyList'>,

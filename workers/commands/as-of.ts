@@ -7,8 +7,8 @@ import { zoneAt } from '../store/tables/zone-changes.js'
 import { lastSeqAt } from './query.js'
 
 /**
- * A strand at a moment: its last record then, and the zone of its agent. Before the genesis record there was no strand.
- * 404 agent_not_found, for users 403 without a read policy.
+ * The head of a strand and the zone of its agent as of a moment; no head before the genesis record. 404
+ * agent_not_found, for users 403 without a read policy.
  */
 export function strandThen(state: ShardState, command: CommandOf<'strandThen'>): Outcome {
   const agent = agentToRead(state, command)

@@ -1,4 +1,4 @@
-import type { EdgePlace, EdgeRow } from '../../src/protocol/graph-messages.js'
+import type { EdgeCursor, EdgeRow } from '../../src/protocol/graph-messages.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { authorOf } from '../../src/protocol/proposal-messages.js'
 import { formatHlc, type Hlc } from '../../src/strand/hlc.js'
@@ -12,9 +12,9 @@ import { edgesOf, type EdgeRange } from '../store/tables/edges.js'
 import { targetAgent } from './records.js'
 
 /**
- * Adds an edge by a record on the strand of its source; an edge that exists gets the new weight
- * (docs/adr/0018-graph.md). It appends, so every zone allows it. 404 agent_not_found, 412 head_mismatch,
- * 503 clock_skew.
+ * Adds an edge by a record on the strand of its source; an existing edge gets the new weight
+ * (docs/adr/0018-graph.md). Every zone allows this, because it only appends. 404 agent_not_found, 412
+ * head_mismatch, 503 clock_skew.
  */
 export function edgeAdd(state: ShardState, command: CommandOf<'edgeAdd'>, group: CommitGroup): Decision {
   const agent = targetAgent(state, { ...command, emerge: false }, group)
@@ -31,8 +31,8 @@ export function edgeAdd(state: ShardState, command: CommandOf<'edgeAdd'>, group:
 }
 
 /**
- * Removes an edge, which is a mutation: at once, by a proposal, or not at all, as the zone of its source says. 404
- * agent_not_found, edge_not_found; 412 head_mismatch.
+ * Removes an edge, which is a mutation: the zone of its source decides whether it happens immediately, by a
+ * proposal, or not at all. 404 agent_not_found, edge_not_found; 412 head_mismatch.
  */
 export function edgeRemove(
   state: ShardState,
@@ -61,13 +61,13 @@ function clockOf(hlc: Hlc): Pick<EdgeAdded, 'timestamp_hlc' | 'timestamp_ms'> {
   return { timestamp_hlc: formatHlc(hlc), timestamp_ms: hlc.ms }
 }
 
-/** A page of the edges of an agent; for outbound ones 404 agent_not_found. */
+/** A page of the edges of an agent; 404 agent_not_found for outbound edges. */
 export function edgeList(state: ShardState, command: CommandOf<'edgeList'>): Outcome {
   const of = ownerOf(state, command)
   if (of === undefined) return noSuchAgent(command.agent)
   const { environment } = state.store
   const edges: EdgeRow[] = []
-  let reached: EdgePlace | undefined
+  let reached: EdgeCursor | undefined
   let looked = 0
   for (const { edgeType, other, state: edge } of edgesOf(environment, { ...command, of })) {
     if (edges.length >= command.limit || looked >= command.lookMax) {
@@ -87,7 +87,7 @@ function ownerOf(
   { agent: name, direction }: CommandOf<'edgeList'>,
 ): EdgeRange['of'] | undefined {
   if (direction === 'in') return { name }
-  // The row is enough: a traversal visits many agents, whose keys it does not need.
+  // A traversal visits many agents and needs only their rows, not their keys.
   const row = state.store.agents.row(name)
   return row === undefined ? undefined : { agentNo: row.no }
 }

@@ -1,7 +1,7 @@
 import { assert } from '../../src/base/assert.js'
 import type { ErrorCode, Refusal } from '../../src/base/errors.js'
 import type { CommandOf, IngestedOutcome } from '../../src/protocol/messages.js'
-import { sayWhere } from '../../src/strand/json-fault.js'
+import { locateFault } from '../../src/strand/json-fault.js'
 import type { CommitGroup, Draft } from '../shard/commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
 import {
@@ -16,35 +16,35 @@ import { rawLines, readLine, type IngestLines } from '../shard/ingest-reader.js'
 import { Tally } from '../shard/ingest-tally.js'
 import { notAllowed } from '../shard/row-access.js'
 import { type Decision, type ShardState, findAgent, type Steps, type Turn } from '../shard/state.js'
-import { isGood, signAhead, signedAtOnceMax, type Ahead } from '../shard/sign-ahead.js'
-import { eventReused, keepWritten, onceKey } from '../shard/written-once.js'
+import { isStillValid, signAhead, signedInOneGroupMax, type SignedAhead } from '../shard/sign-ahead.js'
+import { eventReused, storeWritten, onceKey } from '../shard/written-once.js'
 import { makeAgent } from './agents.js'
 import { readBareDraft, readEvent, type DraftRules } from './drafts.js'
 import { appendOne, targetAgent } from './records.js'
 
-/** The draft of a record whose body is the request's body. */
+/** The draft of a record whose data is the request body. */
 export function readOne(state: ShardState, command: CommandOf<'ingestOne'>): Draft | Refusal {
   const rules = ingestRules(state, command)
   const { body, event, refusal } = command
   return refusal ?? (event === undefined ? bodyDraft(body, rules) : readEvent(body, event, rules))
 }
 
-/** Appends one record whose body is the request's body (POST /v1/ingest/:agent), which was read. */
+/** Appends a record whose data is the request body (POST /v1/ingest/:agent). */
 export function ingestOne(
   state: ShardState,
   { command, draft }: { command: CommandOf<'ingestOne'>; draft: Draft | Refusal },
   group: CommitGroup,
 ): Decision {
   const decision = 'code' in draft ? draft : writeOne(state, { command, draft }, group)
-  if (typeof decision === 'function' || command.keep !== true || !ofTheBody.has(decision.code))
+  if (typeof decision === 'function' || command.keep !== true || !bodyCodes.has(decision.code))
     return decision
   return keepOne(state, { command, refusal: decision }, group)
 }
 
-/** The draft of a body that is one record: where it is no JSON, the refusal says where. */
+/** The draft of a body that is one record; the refusal of invalid JSON contains the position. */
 function bodyDraft(body: Uint8Array, rules: DraftRules): Draft | Refusal {
   const draft = readBareDraft(body, rules)
-  return 'code' in draft ? sayWhere(body, draft) : draft
+  return 'code' in draft ? locateFault(body, draft) : draft
 }
 
 function writeOne(
@@ -58,7 +58,7 @@ function writeOne(
   const before = key && answeredBefore(state, group, key)
   if (before !== undefined) return typeof before === 'function' ? () => onDiskBefore : eventReused
   const decision = appendOne(state, { ...command, emerge: true, draft }, group)
-  if (key !== undefined && typeof decision === 'function') keepWritten(state, group, key)
+  if (key !== undefined && typeof decision === 'function') storeWritten(state, group, key)
   return decision
 }
 
@@ -71,15 +71,17 @@ const onDiskBefore: IngestedOutcome = {
   agents: [],
 }
 
-/** The codes of faults of the record itself, and not of its agent or of the moment. */
-const ofTheBody = new Set<ErrorCode>([
+/** The codes of faults in the record itself, which a retry cannot fix. */
+const bodyCodes = new Set<ErrorCode>([
   'validation_failed',
   'too_large',
   'forbidden',
   'idempotency_key_reused',
 ])
 
-/** Keeps a refused record, as a refused line is kept; if that is not allowed, the answer is the refusal. */
+/**
+ * Keeps a refused record in the same way as a refused line; if that is not allowed, answers with the refusal.
+ */
 function keepOne(
   state: ShardState,
   { command, refusal }: { command: CommandOf<'ingestOne'>; refusal: Refusal },
@@ -105,24 +107,24 @@ function keepOne(
   return fault ?? (tally.kept === 0 ? refusal : () => tally.outcome())
 }
 
-/** The lines of a chunk after reading. */
+/** A chunk and its parsed lines. */
 export interface ReadLines {
   command: IngestLines
   lines: readonly ReadLine[]
 }
 
-/** Lines that are decided between two checks of how long the turn has lasted. */
+/** The maximum number of lines between two writes, and so between two checks of the time of the turn. */
 const PIECE_LINES = 64
 
 /**
- * Appends the lines of one chunk, piece by piece and turn by turn (docs/adr/0027-turns-of-a-shard.md). The first line
- * of an agent makes it.
+ * Appends the lines of a chunk over several turns (docs/adr/0027-turns-of-a-shard.md). The first line of an
+ * agent creates it.
  */
 export function* ingestPieces(state: ShardState, command: IngestLines, turn: Turn): Steps<Decision> {
   const tally = new Tally()
   const rules = ingestRules(state, command)
-  const begun = targetRefusal(state, command, turn.group)
-  if (begun !== undefined) return begun
+  const targetFault = targetRefusal(state, command, turn.group)
+  if (targetFault !== undefined) return targetFault
   let lines: ReadLine[] = []
   for (const raw of rawLines(command)) {
     lines.push(readLine(command, raw, rules))
@@ -135,7 +137,10 @@ export function* ingestPieces(state: ShardState, command: IngestLines, turn: Tur
   return writeLines(state, { command, lines, tally }, turn.group) ?? (() => tally.outcome())
 }
 
-/** Reads the lines of a chunk turn by turn, and judges them as far as that is possible before they are written. */
+/**
+ * Parses and judges the lines of a chunk over several turns; the verdicts are checked again when the lines
+ * are written.
+ */
 export function* readLines(state: ShardState, command: IngestLines, turn: Turn): Steps<ReadLines | Refusal> {
   const refusal = targetRefusal(state, command, turn.group)
   if (refusal !== undefined) return refusal
@@ -154,80 +159,81 @@ export function* readLines(state: ShardState, command: IngestLines, turn: Turn):
 }
 
 /**
- * Chains and signs lines that will be written in one group, if they are many. Undefined if their group has to do that:
- * there are few, or one is bad and none is written.
+ * Chains and signs lines that will be written in one group.
+ * @returns undefined if there are few lines, which the group then signs, or if one is invalid, so that none
+ * is written
  */
 export function* signLines(
   state: ShardState,
   reads: readonly ReadLines[],
   turn: Turn,
-): Steps<Ahead | undefined> {
-  const good: { agent: string; draft: Draft }[] = []
+): Steps<SignedAhead | undefined> {
+  const drafts: { agent: string; draft: Draft }[] = []
   for (const { command, lines } of reads) {
     const judge = new LineJudge(state, command, turn.group)
     for (const line of lines) {
       const draft = judge.verdict(line)
       const { agent, kept } = line
       if (isDraft(draft)) {
-        good.push({ agent, draft })
-        if (draft === kept?.draft) for (const part of kept.rest) good.push({ agent, draft: part })
+        drafts.push({ agent, draft })
+        if (draft === kept?.draft) for (const part of kept.rest) drafts.push({ agent, draft: part })
       } else if ('code' in draft && isAllOrNone(command)) return undefined
     }
   }
-  return good.length > signedAtOnceMax ? yield* signAhead(state, good, turn) : undefined
+  return drafts.length > signedInOneGroupMax ? yield* signAhead(state, drafts, turn) : undefined
 }
 
-/** The records that were signed ahead, if they can still be written next. */
+/** The records that were signed ahead; undefined if they can no longer be written as they are. */
 export function stillSigned(
   state: ShardState,
-  { reads, ahead }: { reads: readonly ReadLines[]; ahead: Ahead | undefined },
+  { reads, ahead }: { reads: readonly ReadLines[]; ahead: SignedAhead | undefined },
   group: CommitGroup,
-): Ahead | undefined {
-  if (ahead === undefined || !isGood(state, ahead, group)) return undefined
-  const same = reads.every(({ command, lines }) => {
+): SignedAhead | undefined {
+  if (ahead === undefined || !isStillValid(state, ahead, group)) return undefined
+  const isUnchanged = reads.every(({ command, lines }) => {
     const judge = new LineJudge(state, command, group)
     return lines.every((line) => {
       const verdict = judge.verdict(line)
       return isDraft(verdict) ? ahead.records.has(verdict) : !isSigned(ahead, line)
     })
   })
-  return same ? ahead : undefined
+  return isUnchanged ? ahead : undefined
 }
 
 function isDraft(verdict: LineDecision): verdict is Draft {
   return 'body' in verdict
 }
 
-function isGoodLine(verdict: LineDecision): boolean {
+function isValid(verdict: LineDecision): boolean {
   return !('code' in verdict)
 }
 
-function isSigned(ahead: Ahead, { draft, kept }: ReadLine): boolean {
+function isSigned(ahead: SignedAhead, { draft, kept }: ReadLine): boolean {
   return [draft, kept?.draft].some((one) => one !== undefined && isDraft(one) && ahead.records.has(one))
 }
 
-/** Whether one bad line keeps all of a chunk from being written. */
+/** Whether one invalid line prevents the whole chunk from being written. */
 export function isAllOrNone({ mode }: IngestLines): boolean {
   return mode === 'reject' || mode === 'check'
 }
 
-/** Whether a group finds that every line may be written. */
-export function areAllGood(state: ShardState, { command, lines }: ReadLines, group: CommitGroup): boolean {
+/** Whether every line may be written in a commit group. */
+export function areAllValid(state: ShardState, { command, lines }: ReadLines, group: CommitGroup): boolean {
   const judge = new LineJudge(state, command, group)
-  return lines.every((line) => isGoodLine(judge.verdict(line)))
+  return lines.every((line) => isValid(judge.verdict(line)))
 }
 
-/** Writes lines that were read, in one group; `ahead`: the records as they were signed, which must still be valid. */
+/** Writes parsed lines in one group. @param ahead the records that were signed ahead and are still valid */
 export function writeRead(
   state: ShardState,
   read: ReadLines,
-  { group, ahead }: { group: CommitGroup; ahead: Ahead | undefined },
+  { group, ahead }: { group: CommitGroup; ahead: SignedAhead | undefined },
 ): Decision {
   const tally = new Tally()
   return writeLines(state, { ...read, tally, ahead }, group) ?? (() => tally.outcome())
 }
 
-/** Why none of the lines may be written. */
+/** The refusal of a whole chunk, because of its agent. */
 function targetRefusal(state: ShardState, command: IngestLines, group: CommitGroup): Refusal | undefined {
   const { access, options, agent } = command
   if (options.ifMatch === undefined && (access === undefined || agent === '')) return undefined
@@ -235,23 +241,23 @@ function targetRefusal(state: ShardState, command: IngestLines, group: CommitGro
   return 'code' in target ? target : undefined
 }
 
-/** Writes lines, or counts them where the mode says so. @returns a refusal that is for all of them */
+/** Writes lines, or counts them in mode `check`. @returns a refusal of all lines */
 function writeLines(
   state: ShardState,
-  { command, lines, tally, ahead }: ReadLines & { tally: Tally; ahead?: Ahead | undefined },
+  { command, lines, tally, ahead }: ReadLines & { tally: Tally; ahead?: SignedAhead | undefined },
   group: CommitGroup,
 ): Refusal | undefined {
   const refusal = tally.written > 0 ? undefined : targetRefusal(state, command, group)
   if (refusal !== undefined) return refusal
   const judge = new LineJudge(state, command, group)
   const verdicts = lines.map((line) => judge.verdict(line))
-  const writes = !isAllOrNone(command) || (command.mode === 'reject' && verdicts.every(isGoodLine))
-  // All or none: reserves a reading for every line, and one for the genesis record of an agent that it makes.
+  const writes = !isAllOrNone(command) || (command.mode === 'reject' && verdicts.every(isValid))
+  // All or none: reserve a reading for every line and one for the genesis record of its agent.
   const reserves = command.mode === 'reject' && writes && ahead === undefined
   const skew = reserves ? group.reserve(2 * lines.length) : undefined
   if (skew !== undefined) return skew
-  for (const [place, line] of lines.entries()) {
-    const verdict = verdicts[place] ?? notAllowed
+  for (const [index, line] of lines.entries()) {
+    const verdict = verdicts[index] ?? notAllowed
     if ('code' in verdict) tally.reject(line, verdict)
     else if (!writes) tally.count(line.agent)
     else writeLine(state, { line, verdict, tally, ahead }, group)
@@ -266,7 +272,7 @@ function writeLine(
     verdict,
     tally,
     ahead,
-  }: { line: ReadLine; verdict: Draft | Duplicate; tally: Tally; ahead: Ahead | undefined },
+  }: { line: ReadLine; verdict: Draft | Duplicate; tally: Tally; ahead: SignedAhead | undefined },
   group: CommitGroup,
 ): void {
   const { kept } = line
@@ -274,26 +280,26 @@ function writeLine(
   const once = isKept ? kept?.once : line.once
   const draft = isKept ? kept?.draft : line.draft
   if (draft === undefined || 'code' in draft) return
-  // A line that repeats an earlier one is only on disk if that one could be written.
+  // A line that repeats an earlier one is on disk only if the earlier one was written.
   const isOnDisk = !isDraft(verdict) && once !== undefined && answeredBefore(state, group, once) !== undefined
   if (isOnDisk) {
     tally.duplicate(line, isKept ? kept?.refusal : undefined)
     return
   }
   const parts = isKept && kept !== undefined ? kept.rest : noParts
-  // Parts of a line are written together or not at all; an agent that they make has a record, too.
+  // The parts of a line are written together or not at all; a new agent needs one more record.
   const skew = parts.length > 0 && ahead === undefined ? group.reserve(parts.length + 2) : undefined
   const record = skew ?? appendLine(state, line.agent, { draft, group, ahead })
   if ('code' in record) {
     tally.reject(line, record)
     return
   }
-  if (once !== undefined) keepWritten(state, group, once)
+  if (once !== undefined) storeWritten(state, group, once)
   if (isKept && kept !== undefined) tally.keep(line, kept.refusal, record)
   else tally.accept(line.agent, record)
   for (const part of parts) {
     const more = appendLine(state, line.agent, { draft: part, group, ahead })
-    assert(!('code' in more), 'the parts of a line follow its first one')
+    assert(!('code' in more), 'every part of a line can be appended')
     tally.reach(line.agent, more)
   }
 }
@@ -303,7 +309,7 @@ const noParts: readonly Draft[] = []
 function appendLine(
   state: ShardState,
   name: string,
-  { draft, group, ahead }: { draft: Draft; group: CommitGroup; ahead: Ahead | undefined },
+  { draft, group, ahead }: { draft: Draft; group: CommitGroup; ahead: SignedAhead | undefined },
 ): PendingRecord | Refusal {
   const chained = ahead?.records.get(draft)
   const newAgent = ahead?.newAgents.get(name)

@@ -15,8 +15,8 @@ import { noSuchRecord, targetAgent } from './records.js'
 const statesAfter = { delete: 'deleted', restore: 'active', erase: 'erased' } as const
 
 /**
- * Deletes, restores or erases a record by a record of its own, at once or by a proposal
- * (docs/adr/0014-proposals.md). 409 already_deleted, not_deleted, already_erased.
+ * Deletes, restores or erases a record, immediately or by a proposal (docs/adr/0014-proposals.md). 409
+ * already_deleted, not_deleted, already_erased.
  */
 export function recordMutate(
   state: ShardState,
@@ -31,7 +31,8 @@ export function recordMutate(
   if (record === undefined) return noSuchRecord(hash)
   const forbidden = policyRefusal(agent, record, { access, needs })
   if (forbidden !== undefined) return forbidden
-  if (isReservedType(record.type)) return refuse('forbidden', 'Expected a user record, got one of the server')
+  if (isReservedType(record.type))
+    return refuse('forbidden', 'Records of the server cannot be deleted, restored or erased')
   const mutation = { action, target: record.hash, targetSeq: record.seq }
   return requestMutation(
     state,
@@ -45,7 +46,10 @@ export function recordMutate(
   )
 }
 
-/** A user needs a policy that allows this of the record; a record that it may not read is answered with 404. */
+/**
+ * A user needs a policy that allows the change of the record; a record that the user may not read is answered
+ * with 404.
+ */
 function policyRefusal(
   agent: Agent,
   record: Pick<StoredRecord, 'hash' | 'type' | 'body'>,

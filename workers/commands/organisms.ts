@@ -10,14 +10,14 @@ import { findAgent, noSuchOrganism, type Decision, type ShardState } from '../sh
 import { findOrganism, listOrganisms } from '../store/tables/organisms.js'
 import { makeAgent } from './agents.js'
 
-/** Makes the row of an organism; 409 organism_exists. The front thread asks for its agents afterwards. */
+/** Creates the row of an organism; 409 organism_exists. The front creates its agents afterwards. */
 export function organismCreate(
   state: ShardState,
   { organismId, name, members }: CommandOf<'organismCreate'>,
   group: CommitGroup,
 ): Decision {
   if (organismOf(state, group, organismId) !== undefined) {
-    return refuse('organism_exists', `Expected an organism_id that is free, got "${organismId}"`)
+    return refuse('organism_exists', `Organism "${organismId}" already exists`)
   }
   const row: OrganismRow = { organismId, name, members, createdAtMs: state.clock() }
   group.organisms.set(organismId, row)
@@ -34,7 +34,7 @@ export function organismCreate(
   return () => ({ kind: 'reply', status: 201, body: JSON.stringify(answer) })
 }
 
-/** One organism; 404 organism_not_found. */
+/** An organism by its id; 404 organism_not_found. */
 export function organismGet(state: ShardState, command: CommandOf<'organismGet'>): Outcome {
   const { organismId, agent } = command
   const row = findOrganism(state.store.environment, organismId)
@@ -48,8 +48,8 @@ export function organismList(state: ShardState, command: CommandOf<'organismList
 }
 
 /**
- * Makes the auth namespace of an organism: its agent, the agent's genesis and the audit record are one transaction
- * (docs/adr/0017-organisms.md). 404 organism_not_found, 409 namespace_exists, 503 clock_skew.
+ * Creates the auth namespace of an organism: its agent, the genesis record and the audit record, in one
+ * transaction (docs/adr/0017-organisms.md). 404 organism_not_found, 409 namespace_exists, 503 clock_skew.
  */
 export function namespaceInit(
   state: ShardState,
@@ -58,21 +58,21 @@ export function namespaceInit(
 ): AuthAnswer | Refusal {
   if (organismOf(state, group, namespace) === undefined) return noSuchOrganism(namespace)
   if (findAgent(state, group, name) !== undefined) {
-    return refuse('namespace_exists', `Expected an organism without an auth namespace, got "${namespace}"`)
+    return refuse('namespace_exists', `Organism "${namespace}" already has an auth namespace`)
   }
   const skew = group.reserve(INIT_RECORDS)
   if (skew !== undefined) return skew
   const agent = makeAgent(state, { agent: name, zone: 'immutable_core' }, group)
   if ('code' in agent) return agent
-  const made = new NamespaceState(state, namespace, { group, agent, origin })
-  made.audit('auth/namespace_initialised', {})
+  const created = new NamespaceState(state, namespace, { group, agent, origin })
+  created.audit('auth/namespace_initialised', {})
   return { kind: 'initialised', createdAtMs: agent.createdAtMs }
 }
 
 /** The genesis record and the audit record. */
 const INIT_RECORDS = 2
 
-/** The organism as this group sees it. */
+/** An organism as of a commit group. */
 function organismOf(state: ShardState, group: CommitGroup, organismId: string): OrganismRow | undefined {
   return group.organisms.get(organismId) ?? findOrganism(state.store.environment, organismId)
 }

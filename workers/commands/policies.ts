@@ -10,9 +10,9 @@ import { faulty } from './drafts.js'
 import { targetAgent } from './records.js'
 
 /**
- * Replaces the row policies of an agent by a signed record (docs/adr/0012-row-policies.md), at once or by a proposal.
- * They hold for whatever is decided after it, in the same commit group too. 400 where the claims of a user could make
- * them too large, 404 agent_not_found, 412 head_mismatch.
+ * Replaces the row policies of an agent by a signed record (docs/adr/0012-row-policies.md), immediately or by
+ * a proposal. They apply to all later decisions, also in the same commit group. 400 if the claims of a user
+ * could make them too large, 404 agent_not_found, 412 head_mismatch.
  */
 export function policiesSet(
   state: ShardState,
@@ -39,7 +39,7 @@ export function policiesSet(
 
 function sizeDetail(bytes: number): string {
   const most = limits.grantBytesMax
-  return `Expected policies that take at most ${most} bytes whatever the claims of a user, these could take ${bytes}`
+  return `Expected policies of at most ${most} bytes with the largest claims of a user, got up to ${bytes}`
 }
 
 /** The row policies of an agent. */

@@ -5,8 +5,8 @@ import { importOpen, noSuchAgent, type ShardState } from '../shard/state.js'
 import { noSuchRecord } from './records.js'
 
 /**
- * The head and place of a strand for the readers of the pool that walk it, and what of it a user may read; 404 for its
- * agent or the record asked for, for users 403 without a read policy.
+ * The head and location of a strand for the readers of the pool, and the read policies of a user; 404 for the
+ * agent or the requested record, for users 403 without a read policy.
  */
 export function strandLocate(state: ShardState, command: CommandOf<'strandLocate'>): Outcome {
   const agent = agentToRead(state, command)
@@ -31,15 +31,16 @@ export function strandLocate(state: ShardState, command: CommandOf<'strandLocate
 }
 
 /**
- * The signed note of a tree head that a reader of the pool computed from this shard's store. The key of a head from
- * before a rotation is gone: the current key signs if it may, otherwise the outcome is `done` without a note.
+ * The signed note of a tree head that a reader of the pool computed from this shard's store. The key of a
+ * head before a rotation no longer exists: the current key signs if that is allowed, otherwise the outcome is
+ * `done` without a note.
  */
 export function checkpointSign(state: ShardState, command: CommandOf<'checkpointSign'>): Outcome {
   const agent = state.store.agents.find(command.agent)
   if (agent === undefined) return noSuchAgent(command.agent)
   const last = agent.retiredKeys.at(-1)
   if (command.by === 'then' && last !== undefined && command.size <= last.lastSeq) return { kind: 'done' }
-  // An agent that is being imported does not sign either: its key may not be here.
+  // An agent that is being imported cannot sign, because its key may be missing.
   if (agent.importing) return importOpen(agent.name)
   const checkpoint = { origin: checkpointOrigin(agent.strand), size: command.size, rootHex: command.root }
   return { kind: 'reply', status: 200, body: signCheckpoint(checkpoint, agent.keyPair) }

@@ -7,10 +7,10 @@ import {
   authorOf,
   authorsOf,
   canEnd,
-  lineOf,
+  lineageOf,
   type Author,
   type Mutation,
-  type ProposalPlace,
+  type ProposalCursor,
   type ProposalRow,
   type Standing,
   type Vote,
@@ -19,24 +19,24 @@ import { canonicalJson } from '../../src/strand/json.js'
 import { proposalId } from '../../src/strand/proposal.js'
 import type { ProposalView } from '../../src/wire/proposals.js'
 import type { CommitGroup } from '../shard/commit-group.js'
-import { keepProposal, proposalAt } from '../mutations/pending.js'
+import { putProposal, proposalAt } from '../mutations/pending.js'
 import {
   approvalsNeeded,
-  end,
+  endProposal,
   proposerEnded,
   recordsToResolve,
   resolve,
-  type Open,
+  type OpenProposal,
 } from '../mutations/resolve.js'
 import { findAgent, importOpen, noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
 import { dueProposals, findProposal, proposalPlaces } from '../store/tables/proposals.js'
 
-/** The most proposals that one sweep ends, so that nobody waits for a thousand of them. */
+/** The maximum number of proposals that a sweep ends, so that other commands do not wait long. */
 const SWEEP_MAX = 64
 
 /**
- * Takes a vote, and applies or ends the proposal if the vote decides it, in one transaction. 404 proposal_not_found,
- * 409 proposal_closed, 409 already_voted, 403 forbidden, 503 clock_skew.
+ * Records a vote, and applies or ends the proposal if the vote decides it, in one transaction. 404
+ * proposal_not_found, 409 proposal_closed, 409 already_voted, 403 forbidden, 503 clock_skew.
  */
 export function proposalDecide(
   state: ShardState,
@@ -46,10 +46,10 @@ export function proposalDecide(
   const agent = findAgent(state, group, command.agent)
   const row =
     agent === undefined ? undefined : proposalAt(state, group, { agentNo: agent.no, seq: command.seq })
-  // A user must not learn what others propose.
+  // A user must not learn about proposals of others.
   const hidden = command.principal.startsWith('user:') && row?.proposer !== command.principal
   if (agent === undefined || row === undefined || hidden) {
-    return refuse('proposal_not_found', 'Expected the proposal_id of a proposal')
+    return refuse('proposal_not_found', 'Proposal not found')
   }
   const refusal =
     (agent.importing ? importOpen(agent.name) : undefined) ??
@@ -58,60 +58,64 @@ export function proposalDecide(
     standingRefusal({ agent, row }, command) ??
     group.reserve(recordsToResolve(state, { agent, row }, group))
   if (refusal !== undefined) return refusal
-  const voted = { agent, row: takeVote(state, { agent, row }, { command, group }) }
-  const after = decided(state, voted, { standings: command.standings ?? [], group })
+  const voted = { agent, row: castVote(state, { agent, row }, { command, group }) }
+  const after = applyLastVote(state, voted, { standings: command.standings ?? [], group })
   return () => ({ kind: 'reply', status: 200, body: JSON.stringify(viewOf(after)) })
 }
 
 function closedRefusal(state: ShardState, row: ProposalRow): Refusal | undefined {
   const expired = state.clock() >= row.expiresAtMs
   if (row.state === 'proposed' && !expired) return undefined
-  return refuse('proposal_closed', 'Expected a proposal that is open', {
+  return refuse('proposal_closed', 'The proposal is no longer open', {
     extra: { state: row.state === 'proposed' ? 'expired' : row.state },
   })
 }
 
 function voterRefusal(row: ProposalRow, command: CommandOf<'proposalDecide'>): Refusal | undefined {
   const { vote, principal, admin } = command
-  const own = principal === row.proposer
   if (vote === 'cancel') {
-    return own || admin ? undefined : refuse('forbidden', 'Expected the proposer, or a key with admin:*')
+    const canCancel = principal === row.proposer || admin
+    return canCancel
+      ? undefined
+      : refuse('forbidden', 'Only the proposer or a key with admin:* can cancel a proposal')
   }
-  const voted = row.votes.some((one) => one.principal === principal && one.vote === vote)
-  const approves = vote === 'approve' ? approverRefusal(row, command) : undefined
-  if (approves !== undefined && !voted) return approves
-  return voted ? refuse('already_voted', 'Expected one vote of each principal') : undefined
+  const hasVoted = row.votes.some((one) => one.principal === principal && one.vote === vote)
+  const refusal = vote === 'approve' ? approverRefusal(row, command) : undefined
+  if (refusal !== undefined && !hasVoted) return refusal
+  return hasVoted ? refuse('already_voted', 'You have already voted') : undefined
 }
 
 /**
- * Nobody can approve their own proposal: not with keys that the proposer made, that made the proposer or that have the
- * same maker, nor with a key that is younger than the proposal (docs/adr/0033-lines-of-keys.md).
+ * A proposal cannot be approved by its proposer, by a key of the proposer's lineage, or by a key that is
+ * younger than the proposal (docs/adr/0033-lines-of-keys.md).
  */
 function approverRefusal(row: ProposalRow, command: CommandOf<'proposalDecide'>): Refusal | undefined {
   const { principal, admin, keyMadeAtMs = 0 } = command
-  if (principal === row.proposer) return refuse('forbidden', 'Expected another principal than the proposer')
-  const line = lineOf(command)
-  if (line === lineOf({ ...row, principal: row.proposer })) {
-    return refuse(
-      'forbidden',
-      'Expected a key of another line than the proposer, which comes from the same key',
-    )
+  if (principal === row.proposer) return refuse('forbidden', 'The proposer cannot approve the proposal')
+  const lineage = lineageOf(command)
+  if (lineage === lineageOf({ ...row, principal: row.proposer })) {
+    return refuse('forbidden', 'A key of the same lineage as the proposer cannot approve the proposal')
   }
   if (keyMadeAtMs > (row.importedAtMs ?? row.createdAtMs))
-    return refuse('forbidden', 'Expected a key that is older than the proposal')
+    return refuse('forbidden', 'A key that is younger than the proposal cannot approve it')
   if (row.mutation.action === 'make_api_key' || row.zone === 'immutable_core') {
-    if (!admin) return refuse('forbidden', 'Expected a key with admin:*')
+    if (!admin) return refuse('forbidden', 'Approving this proposal requires a key with admin:*')
   }
-  const sameLine = approvalsOf(row.votes).some((one) => lineOf(one) === line)
-  return sameLine ? refuse('forbidden', 'Expected approvals by keys of different lines') : undefined
+  const hasApproved = approvalsOf(row.votes).some((one) => lineageOf(one) === lineage)
+  return hasApproved
+    ? refuse('forbidden', 'A key of the same lineage has already approved the proposal')
+    : undefined
 }
 
 /**
- * An approval counts once it is known whether the proposer may still do it. What a user proposes is not approved by a
- * line of keys that could have had the user propose it (docs/adr/0033-lines-of-keys.md): by the root key only where
- * there is no other admin.
+ * An approval requires the standing of the proposer. A user's proposal cannot be approved by a key lineage
+ * that could have made the user propose it (docs/adr/0033-lines-of-keys.md), or by the root key if there is
+ * another admin.
  */
-function standingRefusal({ agent, row }: Open, command: CommandOf<'proposalDecide'>): Refusal | undefined {
+function standingRefusal(
+  { agent, row }: OpenProposal,
+  command: CommandOf<'proposalDecide'>,
+): Refusal | undefined {
   const { vote, principal, standings = [], otherAdmins = false } = command
   if (vote !== 'approve' || !needsStanding(row)) return undefined
   const standing = standings.find((one) => one.principal === row.proposer)
@@ -119,12 +123,12 @@ function standingRefusal({ agent, row }: Open, command: CommandOf<'proposalDecid
     return refuse('unavailable', 'The server could not look up the proposer, try again')
   if (!row.proposer.startsWith('user:') || principal === 'open' || (principal === 'root' && !otherAdmins))
     return undefined
-  const line = lineOf(command)
-  if (agent.policiesBy !== line && standing.lines?.includes(line) !== true) return undefined
+  const lineage = lineageOf(command)
+  if (agent.policiesBy !== lineage && standing.lineages?.includes(lineage) !== true) return undefined
   return refuse(
     'forbidden',
-    'Expected a key of another line than those that made the account of the proposer, last wrote its app_metadata, or ' +
-      'wrote the policies of the agent',
+    'A key of this lineage cannot approve the proposal: the lineage created the account of the proposer, last wrote its ' +
+      'app_metadata, or wrote the policies of the agent',
   )
 }
 
@@ -132,43 +136,43 @@ function needsStanding({ proposer, importedAtMs }: ProposalRow): boolean {
   return importedAtMs === undefined && canEnd(proposer)
 }
 
-/** The standing of the proposer, where one is needed and known. */
+/** The standing of the proposer; undefined if it is not needed or not known. */
 function standingOf(row: ProposalRow, standings: readonly Standing[]): Standing | undefined {
   return needsStanding(row) ? standings.find(({ principal }) => principal === row.proposer) : undefined
 }
 
-function takeVote(
+function castVote(
   state: ShardState,
-  { agent, row }: Open,
+  { agent, row }: OpenProposal,
   { command, group }: { command: CommandOf<'proposalDecide'>; group: CommitGroup },
 ): ProposalRow {
   return appendVote(state, { agent, row }, { vote: command.vote, author: authorOf(command), group })
 }
 
-/** Adds a vote by a record of its own, whose clock reading was reserved. */
+/** Appends the record of a vote; the caller has reserved the clock reading. */
 function appendVote(
   state: ShardState,
-  { agent, row }: Open,
+  { agent, row }: OpenProposal,
   { vote, author, group }: { vote: Vote['vote']; author: Author; group: CommitGroup },
 ): ProposalRow {
   const body = canonicalJson({ ...author, proposal: row.hash, proposal_seq: row.seq, vote })
   const record = group.append(agent, { type: 'sys/vote', body: Buffer.from(body), signing: 'record' })
-  assert(!('code' in record), 'the place of a vote was reserved')
-  const one: Vote = { ...author, vote, atMs: state.clock(), seq: record.seq }
-  const after = { ...row, votes: [...row.votes, one] }
-  keepProposal(group, agent.no, after)
+  assert(!('code' in record), 'the clock reading of a vote was reserved')
+  const added: Vote = { ...author, vote, atMs: state.clock(), seq: record.seq }
+  const after = { ...row, votes: [...row.votes, added] }
+  putProposal(group, agent.no, after)
   return after
 }
 
-/** What the last vote does to a proposal. */
-function decided(
+/** Applies or ends a proposal if its last vote decides it. */
+function applyLastVote(
   state: ShardState,
-  { agent, row }: Open,
+  { agent, row }: OpenProposal,
   { standings, group }: { standings: readonly Standing[]; group: CommitGroup },
 ): ProposalRow {
   const vote = row.votes.at(-1)?.vote
-  if (vote === 'cancel') return end(state, { agent, row }, { state: 'cancelled', group })
-  if (vote === 'reject') return end(state, { agent, row }, { state: 'rejected', group })
+  if (vote === 'cancel') return endProposal(state, { agent, row }, { state: 'cancelled', group })
+  if (vote === 'reject') return endProposal(state, { agent, row }, { state: 'rejected', group })
   const ended = new Set(standings.filter(({ valid }) => !valid).map(({ principal }) => principal))
   const approvals = approvalsOf(row.votes).filter(({ principal }) => !ended.has(principal)).length
   if (approvals < approvalsNeeded(row)) return row
@@ -176,9 +180,8 @@ function decided(
 }
 
 /**
- * Applies the proposals whose time has come, and ends those that nobody decided about. The wall clock decides what is
- * due: if it is set back, proposals wait longer; if it is set forward, they are due when it says so. Rows of those that
- * ended long ago are replaced (docs/adr/0014-proposals.md).
+ * Applies the proposals that are due, ends the expired ones, and replaces the rows of those that ended long
+ * ago (docs/adr/0014-proposals.md). Due times follow the wall clock, also if it is set back or forward.
  */
 export function proposalsSweep(
   state: ShardState,
@@ -201,18 +204,18 @@ export function proposalsSweep(
       waiting.add(place.agentNo)
       continue
     }
-    // If the clock is behind its records, they wait for the next sweep.
+    // If the clock is behind the latest records, the proposals wait for the next sweep.
     const skew = group.reserve(recordsToResolve(state, { agent, row }, group))
     if (skew !== undefined) return () => ({ kind: 'swept', left: false })
-    if (row.effectiveAtMs === undefined) end(state, { agent, row }, { state: 'expired', group })
+    if (row.effectiveAtMs === undefined) endProposal(state, { agent, row }, { state: 'expired', group })
     else resolve(state, { agent, row }, { proposer, group })
   }
-  group.pastProposals.push(...state.store.proposalAging.look(environment, state.clock()))
-  const asked = authors.size === 0 ? {} : { authors: [...authors] }
-  return () => ({ kind: 'swept', left: due.length > SWEEP_MAX, ...asked })
+  group.pastProposals.push(...state.store.proposalAging.scan(environment, state.clock()))
+  const unknownAuthors = authors.size === 0 ? {} : { authors: [...authors] }
+  return () => ({ kind: 'swept', left: due.length > SWEEP_MAX, ...unknownAuthors })
 }
 
-/** The authors of one proposal, none where it does not exist; or those of open ones, some at a time. */
+/** The authors of a proposal, none if it does not exist; or a page of the authors of open proposals. */
 export function proposalAuthors(
   { store: { environment, agents } }: ShardState,
   { of, after }: CommandOf<'proposalAuthors'>,
@@ -224,10 +227,10 @@ export function proposalAuthors(
     return { kind: 'authors', principals: row === undefined ? [] : authorsOf(row) }
   }
   const principals = new Set<string>()
-  let looked = 0
+  let scanned = 0
   let last = after
   for (const place of proposalPlaces(environment, { open: true, ...(after !== undefined && { after }) })) {
-    if (looked++ >= AUTHORS_ROWS && last !== undefined)
+    if (scanned++ >= AUTHORS_ROWS && last !== undefined)
       return { kind: 'authors', principals: [...principals], next: last }
     last = place
     const row = findProposal(environment, place)
@@ -236,12 +239,12 @@ export function proposalAuthors(
   return { kind: 'authors', principals: [...principals] }
 }
 
-/** Open proposals that one command looks through for their authors. */
+/** The maximum number of open proposals that a command reads for their authors. */
 const AUTHORS_ROWS = 1_024
 
 /**
- * Cancels open proposals of principals that have ended and withdraws their approvals, each by a record, some at a time.
- * 503 clock_skew.
+ * Cancels the open proposals of deleted or expired principals and withdraws their approvals, each by a
+ * record. The work is split into pages. 503 clock_skew.
  */
 export function authorsEnd(
   state: ShardState,
@@ -250,11 +253,11 @@ export function authorsEnd(
 ): Decision {
   const { environment, agents } = state.store
   const ended = new Set(principals)
-  let looked = 0
+  let scanned = 0
   let changed = 0
   let last = after
   for (const place of proposalPlaces(environment, { open: true, ...(after !== undefined && { after }) })) {
-    if ((looked++ >= AUTHORS_ROWS || changed >= SWEEP_MAX) && last !== undefined) {
+    if ((scanned++ >= AUTHORS_ROWS || changed >= SWEEP_MAX) && last !== undefined) {
       const next = last
       return () => ({ kind: 'authors', principals: [], next })
     }
@@ -273,11 +276,11 @@ export function authorsEnd(
 
 function endAuthors(
   state: ShardState,
-  { agent, row }: Open,
+  { agent, row }: OpenProposal,
   { ended, group }: { ended: ReadonlySet<string>; group: CommitGroup },
 ): void {
   if (row.importedAtMs === undefined && ended.has(row.proposer)) {
-    end(state, { agent, row }, { state: 'cancelled', reason: proposerEnded, group })
+    endProposal(state, { agent, row }, { state: 'cancelled', reason: proposerEnded, group })
     return
   }
   let after = row
@@ -288,13 +291,13 @@ function endAuthors(
   }
 }
 
-/** A page of proposals, by agent and seq; 404 agent_not_found. */
+/** A page of proposals by agent and seq; 404 agent_not_found. */
 export function proposalList(state: ShardState, command: CommandOf<'proposalList'>): Outcome {
   const agent = command.agent === undefined ? undefined : state.store.agents.find(command.agent)
   if (command.agent !== undefined && agent === undefined) return noSuchAgent(command.agent)
   const rows: string[] = []
-  let last: ProposalPlace | undefined
-  let looked = 0
+  let last: ProposalCursor | undefined
+  let scanned = 0
   let bytes = 0
   const places = proposalPlaces(state.store.environment, {
     open: command.state === 'proposed',
@@ -303,13 +306,13 @@ export function proposalList(state: ShardState, command: CommandOf<'proposalList
   })
   for (const place of places) {
     const enough = rows.length >= command.limit || bytes >= limits.pageBytesMax
-    if (last !== undefined && (enough || looked >= limits.pageScanRecordsMax)) {
+    if (last !== undefined && (enough || scanned >= limits.pageScanRecordsMax)) {
       return { kind: 'proposals', rows, next: last }
     }
-    looked++
+    scanned++
     last = place
     const row = findProposal(state.store.environment, place)
-    if (row?.ofStrand === true) looked += limits.proposalOfStrandRows - 1
+    if (row?.ofStrand === true) scanned += limits.proposalOfStrandRows - 1
     if (row?.mutation.action === 'make_api_key' && !command.keys) continue
     if (row === undefined || (command.state !== undefined && row.state !== command.state)) continue
     const text = JSON.stringify(viewOf(row))
@@ -319,7 +322,7 @@ export function proposalList(state: ShardState, command: CommandOf<'proposalList
   return { kind: 'proposals', rows }
 }
 
-/** A proposal as the HTTP interface shows it. */
+/** The view of a proposal in the HTTP interface. */
 function viewOf(row: ProposalRow): ProposalView {
   const { mutation } = row
   return {
@@ -334,7 +337,7 @@ function viewOf(row: ProposalRow): ProposalView {
     line: row.line ?? row.proposer,
     votes: row.votes.map((one) => ({
       principal: one.principal,
-      line: lineOf(one),
+      line: lineageOf(one),
       vote: one.vote,
       at_ms: one.atMs,
     })),

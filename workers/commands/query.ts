@@ -12,7 +12,7 @@ import type { Agent } from '../store/tables/agent.js'
 import type { StoredRecord } from '../store/tables/record-codec.js'
 import { recordsFrom, seqAtOrAfter } from '../store/tables/records.js'
 
-/** The seqs that a query looks at, both ends included, and the seq as of which it sees the strand. */
+/** The inclusive range of seqs of a query, and the seq as of which it reads the strand. */
 interface SeqBounds {
   lowSeq: number
   highSeq: number
@@ -20,8 +20,8 @@ interface SeqBounds {
 }
 
 /**
- * One page of a query; it ends early, with a cursor, when its budget is used up. Row policies come before anything that
- * the query looks for.
+ * A page of a query; it ends early, with a cursor, when its budget is used up. Row policies are checked
+ * before the conditions of the query.
  */
 export function recordQuery(state: ShardState, command: CommandOf<'recordQuery'>): Outcome {
   const agent = agentToRead(state, command)
@@ -39,10 +39,10 @@ export function recordQuery(state: ShardState, command: CommandOf<'recordQuery'>
     const enough = rows.length >= command.limit || bytes >= bytesMax
     if (enough || budget.spent) {
       const cursor = { nextSeq: record.seq, asOfSeq: bounds.asOfSeq }
-      return { kind: 'rows', rows, cursor, ...placesOf(mismatched) }
+      return { kind: 'rows', rows, cursor, ...mismatchedOf(mismatched) }
     }
     budget.read(record.body.length)
-    // An erased record has nothing to show; by its hash it is still found.
+    // An erased record has no content; it can still be read by its hash.
     if (record.erased === true || !covers(grant, record, budget.effort)) continue
     const found = selects(command, record, budget.effort)
     if (found === false || (found !== true && mismatched.has(found))) continue
@@ -55,10 +55,10 @@ export function recordQuery(state: ShardState, command: CommandOf<'recordQuery'>
     rows.push(row)
     bytes += row.length
   }
-  return { kind: 'rows', rows, ...placesOf(mismatched) }
+  return { kind: 'rows', rows, ...mismatchedOf(mismatched) }
 }
 
-function placesOf(mismatched: ReadonlySet<number>): Pick<RowsOutcome, 'mismatched'> {
+function mismatchedOf(mismatched: ReadonlySet<number>): Pick<RowsOutcome, 'mismatched'> {
   return mismatched.size === 0 ? {} : { mismatched: [...mismatched] }
 }
 
@@ -81,7 +81,7 @@ function boundsOf(state: ShardState, agent: Agent, command: CommandOf<'recordQue
   return { lowSeq, highSeq: asOfSeq, asOfSeq }
 }
 
-/** Has a later page see the strand as the first page did, whatever was written since. */
+/** The seq as of which a page reads the strand; later pages use that of the first page. */
 function asOf(
   state: ShardState,
   agent: Agent,
@@ -91,7 +91,7 @@ function asOf(
   return command.to === undefined ? agent.head.seq : lastSeqAt(state, agent, command.to)
 }
 
-/** Seq of the last record at or before `moment`; -1 when all are later. */
+/** The seq of the last record at or before `moment`; -1 if all records are later. */
 export function lastSeqAt(state: ShardState, agent: Agent, moment: Hlc): number {
   if (compareHlc(agent.head.hlc, moment) <= 0) return agent.head.seq
   const { ms, counter } = moment
@@ -99,8 +99,8 @@ export function lastSeqAt(state: ShardState, agent: Agent, moment: Hlc): number 
 }
 
 /**
- * Whether a record that the caller may read matches the query; or the place of the condition that it does not match
- * because one of them has a number and the other text.
+ * Whether a record that the caller may read matches the query; or the index of a condition that compares a
+ * number with a text, and so cannot match.
  */
 function selects(
   { types, where }: RecordQuery,

@@ -8,7 +8,7 @@ import { limits } from '../../src/base/limits/limits.js'
 import { isServerAgent } from '../../src/strand/organism-id.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import type { UserAccess, WriteOptions } from '../../src/protocol/command-options.js'
-import { sayWhere } from '../../src/strand/json-fault.js'
+import { locateFault } from '../../src/strand/json-fault.js'
 import { readJson } from '../../src/strand/json.js'
 import { batchDone, recordView, writeResponse } from '../../src/wire/render.js'
 import type { CommitGroup, Draft } from '../shard/commit-group.js'
@@ -22,7 +22,7 @@ import {
   noSuchAgent,
   type Decision,
   type ShardState,
-  type Ready,
+  type PreparedWrite,
   type Steps,
   type Turn,
 } from '../shard/state.js'
@@ -31,7 +31,7 @@ import type { Agent } from '../store/tables/agent.js'
 import { makeAgent } from './agents.js'
 import { draftOf, faulty, isObject, readDraft, type DraftRules } from './drafts.js'
 
-/** Appends one record (POST …/records), which was read. */
+/** Appends a record whose body was parsed (POST …/records). */
 export function recordAppend(
   state: ShardState,
   { command, draft }: { command: CommandOf<'recordAppend'>; draft: Draft | Refusal },
@@ -40,7 +40,7 @@ export function recordAppend(
   return 'code' in draft ? draft : appendOne(state, { ...command, draft }, group)
 }
 
-/** The draft of one record. */
+/** The draft of a record. */
 export function readRecord(
   state: ShardState,
   { body, options }: Pick<CommandOf<'recordAppend'>, 'body' | 'options'>,
@@ -48,7 +48,10 @@ export function readRecord(
   return readDraft(body, draftRules(state, options))
 }
 
-/** Appends a draft to its agent, which is made if it may emerge; for users 403 unless a policy allows it. */
+/**
+ * Appends a draft to its agent, which is created if `emerge` allows it; for users 403 unless a policy allows
+ * it.
+ */
 export function appendOne(
   state: ShardState,
   write: WriteTarget & { draft: Draft },
@@ -65,14 +68,15 @@ export function appendOne(
 }
 
 /**
- * Appends a batch: all or none, or each by itself, in one group (POST …/records/batch). `content`: a digest of its records,
- * where it has an Idempotency-Key.
+ * Parses a batch over several turns (POST …/records/batch). `ready` then writes all or none of its records,
+ * or each by itself, in one group.
+ * @returns `content`: a digest of the records if the batch has an Idempotency-Key
  */
 export function* batchAppend(
   state: ShardState,
   command: CommandOf<'batchAppend'>,
   turn: Turn,
-): Steps<{ ready: Ready; content: string } | Refusal> {
+): Steps<{ ready: PreparedWrite; content: string } | Refusal> {
   const { access } = command
   if (access !== undefined && !hasPolicy(findAgent(state, turn.group, command.agent), 'write')) {
     return notAllowed
@@ -87,7 +91,7 @@ function writeBatch(
   { command, read }: { command: CommandOf<'batchAppend'>; read: Batch },
   group: CommitGroup,
 ): Decision {
-  // One more for the genesis record of a new agent.
+  // One more reading for the genesis record of a new agent.
   const skew = group.reserve(read.drafts.length + 1)
   if (skew !== undefined) return skew
   const agent = targetAgent(state, command, group)
@@ -111,7 +115,7 @@ function writeBatch(
   })
 }
 
-/** One record by its hash; a deleted or erased one is shown as such. */
+/** A record by its hash, with its state if it is deleted or erased. */
 export function recordGet(state: ShardState, command: CommandOf<'recordGet'>): Outcome {
   const agent = agentToRead(state, command)
   if ('code' in agent) return agent
@@ -128,9 +132,9 @@ export function recordGet(state: ShardState, command: CommandOf<'recordGet'>): O
   }
 }
 
-/** 404 for a record that the agent's strand does not have. */
+/** 404 for a hash that is not on the strand of the agent. */
 export function noSuchRecord(hash: string): Refusal {
-  return refuse('record_not_found', `Expected the hash of a record of this agent, got ${hash}`)
+  return refuse('record_not_found', `Record ${hash} not found on the strand of this agent`)
 }
 
 /** The rules for the drafts of a write. */
@@ -138,80 +142,79 @@ export function draftRules(state: ShardState, options: WriteOptions): DraftRules
   return { recordBytesMax: state.recordBytesMax, signing: options.signing ?? state.signing }
 }
 
-/** The agent that a write is for. */
+/** The target of a write. */
 interface WriteTarget {
   agent: string
   emerge: boolean
   options: WriteOptions
   access?: UserAccess
-  /** The policy that a user needs; `write` when absent. */
+  /** The policy that a user needs; `write` if absent. */
   needs?: PolicyAction
 }
 
 /**
- * The agent that a write is for: an existing one, or one made by this write; 404, 412. For users it must have a policy
- * for the action, otherwise 403: users make no agents.
+ * The agent of a write, which exists or is created by the write; 404, 412. A user gets 403 unless the agent
+ * exists and has a policy for the action.
  */
 export function targetAgent(state: ShardState, write: WriteTarget, group: CommitGroup): Agent | Refusal {
-  if (isServerAgent(write.agent)) return ownWritesOnly
+  if (isServerAgent(write.agent)) return serverOnly
   const agent = findAgent(state, group, write.agent)
   const isUser = write.access !== undefined
   if (isUser && !hasPolicy(agent, write.needs ?? 'write')) return notAllowed
   const ifMatch = write.options.ifMatch
-  if (ifMatch !== undefined && !isNamed(agent, ifMatch)) {
+  if (ifMatch !== undefined && !matchesHead(agent, ifMatch)) {
     const mayRead = !isUser || hasPolicy(agent, 'read')
-    return refuse('head_mismatch', 'Expected the chain head named by If-Match', {
+    return refuse('head_mismatch', 'The chain head does not match If-Match: read it again', {
       ...(mayRead && { extra: { chain_head: agent?.head.hash ?? null } }),
     })
   }
   if (agent !== undefined) return agent.importing ? importOpen(agent.name) : agent
   if (!write.emerge || !mayEmerge(write.agent)) return noSuchAgent(write.agent)
-  // The agent is made together with its first record.
+  // The agent is created together with its first record.
   return group.reserve(2) ?? makeAgent(state, { agent: write.agent, zone: 'governed' }, group)
 }
 
-/** Whether `If-Match` names the head of an agent. */
-function isNamed(agent: Agent | undefined, ifMatch: string): boolean {
+/** Whether `If-Match` matches the head of an agent. */
+function matchesHead(agent: Agent | undefined, ifMatch: string): boolean {
   if (agent === undefined) return false
   return ifMatch === agent.head.hash || ifMatch === '*' || ifMatch.split(',').includes(agent.head.hash)
 }
 
-/** Why no key may write to an existing agent, or make it; 403, 404, 409. */
+/** The refusal if no API key may write to the agent or create it; 403, 404, 409. */
 export function emergeRefusal(state: ShardState, name: string, group: CommitGroup): Refusal | undefined {
-  if (isServerAgent(name)) return ownWritesOnly
+  if (isServerAgent(name)) return serverOnly
   const agent = findAgent(state, group, name)
   if (agent === undefined) return mayEmerge(name) ? undefined : noSuchAgent(name)
   return agent.importing ? importOpen(name) : undefined
 }
 
-/** Agents of organisms are made by their organism only. */
+/** Whether a write may create the agent; agents of organisms are created only by their organism. */
 function mayEmerge(name: string): boolean {
   return !name.includes('::')
 }
 
-/** 403 for writes to the server log and the audit strand, which only the server writes. */
-const ownWritesOnly = refuse(
-  'forbidden',
-  'Expected another agent: only the server writes to its log and its audit strand',
-)
+/** 403 for writes to the server log and the audit strand. */
+const serverOnly = refuse('forbidden', 'Only the server can write to the server log and the audit strand')
 
 interface Batch {
   atomic: boolean
   drafts: (Draft | Refusal)[]
-  /** The policies by which each draft was judged, and the verdicts; policies may change before the write. */
+  /**
+   * The policies by which the drafts were judged, and the verdicts; the policies may change before the write.
+   */
   judged?: { policies: readonly Policy[]; allowed: boolean[] }
-  /** Digest of what the records say, where the batch has an Idempotency-Key. */
+  /** A digest of the records if the batch has an Idempotency-Key. */
   content?: string
 }
 
-/** The records of a batch, read turn by turn. */
+/** Parses the records of a batch over several turns. */
 function* readBatch(
   state: ShardState,
   { agent, body, options, access }: CommandOf<'batchAppend'>,
   turn: Turn,
 ): Steps<Batch | Refusal> {
   const split = yield* splitBatch(asBuffer(body), turn)
-  if ('code' in split) return sayWhere(body, split)
+  if ('code' in split) return locateFault(body, split)
   const { frame, items } = split
   const atomic = atomicOf(frame, items.length)
   if (typeof atomic !== 'boolean') return atomic
@@ -225,7 +228,7 @@ function* readBatch(
   const content = options.idempotency && createHash('sha256').update(`${atomic}\n`)
   for (const [index, item] of items.entries()) {
     const draft = batchDraft(item, `/records/${index}`, rules)
-    if ('fault' in draft) return sayWhere(body, draft.fault)
+    if ('fault' in draft) return locateFault(body, draft.fault)
     drafts.push(draft.draft)
     if (content !== undefined) addContent(content, draft.draft, item)
     allowed.push('code' in draft.draft || covers(grant, draft.draft))
@@ -240,7 +243,7 @@ function* readBatch(
   return 'code' in whole ? whole : { ...whole, ...more }
 }
 
-/** Whether a batch is all or none, by its other members. */
+/** Whether a batch is all or none; checks its members. */
 function atomicOf(frame: unknown, count: number): boolean | Refusal {
   if (!isObject(frame)) return faulty('', 'Expected an object with the member records')
   const { atomic = true } = frame
@@ -248,20 +251,20 @@ function atomicOf(frame: unknown, count: number): boolean | Refusal {
   const records = frame['records']
   if (records === undefined) return refuseAll(missingMember('', 'records'), [])
   if (!Array.isArray(records) || records.length === 0) return faulty('/records', 'Expected a list of records')
-  assert(records.length === count, 'the records were cut apart where they are')
+  assert(records.length === count, 'the batch was split into all of its records')
   for (const member of Object.keys(frame)) {
     if (member !== 'records' && member !== 'atomic') return faulty('', 'Expected only records and atomic')
   }
   return atomic
 }
 
-/** The draft of one record of a batch, or what is wrong with the whole request. */
+/** The draft of a record of a batch, or the fault of the whole request. */
 function batchDraft(
   item: Uint8Array,
   pointer: string,
   rules: DraftRules,
 ): { draft: Draft | Refusal } | { fault: Refusal } {
-  // The text of a record can be longer than its canonical form, which is what the limit is for.
+  // The limit applies to the canonical form of a record, which can be shorter than its text.
   if (item.length > rules.recordBytesMax * 2 + limits.requestBytesMax) {
     return { draft: refuse('too_large', `Expected a record of at most ${rules.recordBytesMax} bytes`) }
   }
@@ -269,7 +272,7 @@ function batchDraft(
   return 'code' in parsed ? { fault: parsed } : { draft: draftOf(parsed.value, pointer, rules) }
 }
 
-/** The batch, with each record refused that a user's policies do not allow; 403 if it is all or none. */
+/** The batch without the records that the policies of a user do not allow; 403 if it is all or none. */
 function allowedBatch(batch: Batch, agent: Agent, access: UserAccess | undefined): Batch | Refusal {
   if (access === undefined) return batch
   const { policies, allowed } = batch.judged ?? { policies: undefined, allowed: [] }
@@ -289,7 +292,7 @@ function notAllowedAt(pointer: string): Refusal {
   return { code, detail, faults: [{ pointer, code, detail }] }
 }
 
-/** A batch that is all or none, or of which nothing is good, is refused for every fault in it at once. */
+/** Refuses a batch with all of its faults, if it has any. */
 function wholeBatch(drafts: (Draft | Refusal)[]): Batch | Refusal {
   const refusals = drafts.filter((draft) => 'code' in draft)
   const [first] = refusals

@@ -12,17 +12,18 @@ import type { CommitGroup } from '../shard/commit-group.js'
 import { ImportJudge } from '../import/judge.js'
 import { CheckedPart, rejectedAt } from '../import/part.js'
 import { effectFault, applyEffect } from '../import/apply.js'
-import { holdProposal, keepProposal, openOf } from '../mutations/pending.js'
+import { holdProposal, putProposal, openProposals } from '../mutations/pending.js'
 import { findAgent, type Decision, type ShardState, type Steps, type Turn } from '../shard/state.js'
-import { keptSeed, noKeyPair, seedPlace } from '../store/tables/agents.js'
+import { readAgentSeed, noKeyPair, seedContext } from '../store/tables/agents.js'
 import type { Agent } from '../store/tables/agent.js'
 import { openProposalCount } from '../store/tables/proposals.js'
 import { recordBySeq } from '../store/tables/records.js'
 
 /**
- * Imports a checked part of an export (docs/adr/0022-import.md). Of records that exist already, only the hashes are
- * compared. 409 agent_exists for another strand of that name, import_conflict if it does not continue the strand; 403
- * for a strand that takes writes, unless the caller is an administrator; 422 import_rejected, 503 clock_skew.
+ * Imports a checked part of an export (docs/adr/0022-import.md). Records that exist are compared only by
+ * their hashes. 409 agent_exists for another strand of that name, import_conflict if it does not continue the
+ * strand; 403 for a strand that takes writes, unless the caller is an administrator; 422 import_rejected, 503
+ * clock_skew.
  */
 export function strandImport(
   state: ShardState,
@@ -32,12 +33,12 @@ export function strandImport(
   return applyPart(state, { command, part: CheckedPart.of(command) }, group)
 }
 
-/** Whether a part is to be read in turns. */
+/** Whether a part is so large that it is read over several turns. */
 export function isLargePart({ chunk, firstSeq, lastSeq }: CommandOf<'strandImport'>): boolean {
   return lastSeq - firstSeq >= limits.importChunkLines || chunk.length > limits.ingestAtomicBytesMax
 }
 
-/** The same for a part that is read in turns. */
+/** Imports a large part as `strandImport` does, but reads it over several turns. */
 export function* strandImportSteps(
   state: ShardState,
   command: CommandOf<'strandImport'>,
@@ -47,7 +48,7 @@ export function* strandImportSteps(
   return applyPart(state, { command, part }, turn.group)
 }
 
-/** Applies all of a part, or nothing of it. */
+/** Applies a whole part, or nothing. */
 function applyPart(
   state: ShardState,
   { command, part }: { command: CommandOf<'strandImport'>; part: CheckedPart },
@@ -63,32 +64,34 @@ function applyPart(
       : connectionRefusal(state, { agent: found, part, strand: command.strand }, group)
   if (refusal !== undefined) return refusal
   part.dropUntil(found?.head.seq ?? -1)
-  if (part.empty) return told(found, 0)
+  if (part.empty) return importedOutcome(found, 0)
   const judge = judgeOf(state, found, group)
   const { admin, agents } = command
-  const inTheWay = edgeRefusal(part, agents) ?? partRefusal(state, { found, part, admin, judge }, group)
-  if (inTheWay !== undefined) return inTheWay
-  if (!command.told) return untold
+  const partFault = edgeRefusal(part, agents) ?? partRefusal(state, { found, part, admin, judge }, group)
+  if (partFault !== undefined) return partFault
+  if (!command.audited) return notAudited
   const agent = found ?? newAgent(state, { command, part }, group)
-  if (!agent.importing) beginOn(state, agent, group)
+  if (!agent.importing) stopWrites(state, agent, group)
   for (const record of part.records) {
     const keyIndex = agent.retiredKeys.length
     const strandBytes = agent.strandBytes + (record.erased === true ? 0 : record.body.length)
     const commitment = part.commitmentOf(record.seq)
     const own = { agentNo: agent.no, keyIndex, agent, strandBytes }
-    group.takeIn(Object.assign(record, { imported: true as const, ...own }, commitment && { commitment }))
+    group.appendImported(
+      Object.assign(record, { imported: true as const, ...own }, commitment && { commitment }),
+    )
     const effect = part.effectOf(record.seq)
-    const unsure = judge?.unsure.has(record.seq) === true
+    const unsure = judge?.unverified.has(record.seq) === true
     if (effect !== undefined) applyEffect(state, { agent, record, effect, unsure }, group)
   }
-  if (judge !== undefined) oweErasures(agent, part, group)
+  if (judge !== undefined) updateOwedErasures(agent, part, group)
   assert(agent.head.signature !== '', 'a part ends with a signed record')
-  return told(agent, part.records.length)
+  return importedOutcome(agent, part.records.length)
 }
 
 /**
- * Ends an import: the agent takes writes from now on, unless more is to come or the strand already has more records.
- * 422 import_rejected if the seed of its key is not known.
+ * Ends an import, so that the agent takes writes, unless more parts will follow or the strand already has
+ * more records. 422 import_rejected if the seed of its key is unknown.
  */
 export function strandImportEnd(
   state: ShardState,
@@ -97,59 +100,63 @@ export function strandImportEnd(
 ): Decision {
   const agent = findAgent(state, group, command.agent)
   if (agent === undefined || agent.strand !== command.strand) return otherStrand(command.agent)
-  if (!agent.importing || command.hold || agent.head.seq > command.lastSeq) return told(agent, 0)
+  if (!agent.importing || command.hold || agent.head.seq > command.lastSeq) return importedOutcome(agent, 0)
   const { masterSeed, random } = state
-  const kept = state.store.agents.row(agent.name)?.sealedSeed
+  const sealedSeed = state.store.agents.row(agent.name)?.sealedSeed
   const derived = agentSeed(masterSeed, agent.name)
-  const seeds = [command.seed, keptSeed(masterSeed, agent.name, kept), derived]
+  const seeds = [command.seed, readAgentSeed(masterSeed, agent.name, sealedSeed), derived]
   const seed = seeds.find((one) => one !== undefined && keyPairFromSeed(one).publicKey === agent.publicKey)
   if (seed === undefined) {
     return refuse(
       'import_rejected',
-      `Expected the seed of the key ${agent.publicKey}, which is not one of this server: until it is sent along, the agent takes no writes`,
+      `The seed of the key ${agent.publicKey} is not on this server: the agent takes no writes until an import sends the seed`,
       { extra: { public_key: agent.publicKey } },
     )
   }
   const [owed] = agent.owedErasures
   if (owed !== undefined) {
-    return rejectedAt(owed, 'The record is erased, and no record tells of that')
+    return rejectedAt(owed, 'The record is erased, but the strand has no record of the erasure')
   }
-  if (!command.told) return untold
+  if (!command.audited) return notAudited
   agent.importing = false
   agent.fresh = false
   agent.keyPair = keyPairFromSeed(seed)
-  const isDerived = kept === undefined && derived.equals(seed)
-  const sealed = seal(masterSeed, { ...seedPlace(agent.name), secret: seed }, random).toString('hex')
+  const isDerived = sealedSeed === undefined && derived.equals(seed)
+  const sealed = seal(masterSeed, { ...seedContext(agent.name), secret: seed }, random).toString('hex')
   group.changeAgent(agent.name, {
     importing: false,
     fresh: false,
     ...(!isDerived && { sealedSeed: sealed }),
   })
-  for (const row of openOf(state, group, agent)) keepProposal(group, agent.no, row)
-  return told(agent, 0)
+  for (const row of openProposals(state, group, agent)) putProposal(group, agent.no, row)
+  return importedOutcome(agent, 0)
 }
 
-function told(agent: Agent | undefined, imported: number): Decision {
-  assert(agent !== undefined, 'what is there has an agent')
+function importedOutcome(agent: Agent | undefined, imported: number): Decision {
+  assert(agent !== undefined, 'a part without new records belongs to an existing agent')
   const { importing } = agent
   const { seq: headSeq, hash: headHash } = agent.head
   return (): Outcome => ({ kind: 'imported', imported, headSeq, headHash, open: !importing })
 }
 
-/** Imports change nothing before the audit strand, which may be in another shard, has a record of them. */
-const untold: Decision = () => ({ kind: 'importUntold' })
+/**
+ * The outcome of an import that is not audited yet; the audit strand may be in another shard, and must have a
+ * record first.
+ */
+const notAudited: Decision = () => ({ kind: 'auditRequired' })
 
 function otherStrand(name: string): Refusal {
-  return refuse('agent_exists', `Expected no other strand under the name "${name}"`)
+  return refuse('agent_exists', `Agent "${name}" already exists with another strand`)
 }
 
 function gapRefusal(nextSeq: number, firstSeq: number): Refusal {
-  const detail = `Expected an export that begins at seq ${nextSeq} or before, got one from seq ${firstSeq}`
+  const detail = `The export begins at seq ${firstSeq}, but the strand continues at seq ${nextSeq}`
   return refuse('import_conflict', detail, { extra: { seq: nextSeq } })
 }
 
 /**
- * Why the part does not continue the existing strand: records that both have must be equal, and there must be no gap.
+ * The refusal if a part does not continue the existing strand: common records must be equal, without a gap
+ * after them.
  */
 function connectionRefusal(
   state: ShardState,
@@ -163,7 +170,7 @@ function connectionRefusal(
     const next = part.at(agent.head.seq + 1)
     return next === undefined || next.prev === agent.head.hash ? undefined : forkRefusal(next.seq)
   }
-  // The hash of each record covers that of the one before: after the first that differs, all do.
+  // The hash of each record covers its predecessor, so all records after the first difference differ.
   let low = part.firstSeq
   let high = last
   while (low < high) {
@@ -175,16 +182,12 @@ function connectionRefusal(
 }
 
 function forkRefusal(seq: number): Refusal {
-  return refuse(
-    'import_conflict',
-    `Expected the strand that is here, got one that parts from it at seq ${seq}`,
-    {
-      extra: { seq },
-    },
-  )
+  return refuse('import_conflict', `The export differs from the existing strand from seq ${seq} on`, {
+    extra: { seq },
+  })
 }
 
-/** The hash of a record that the strand has, as this group leaves it. */
+/** The hash of a record of the strand as of a commit group. */
 function hashAt(
   state: ShardState,
   group: CommitGroup,
@@ -196,30 +199,33 @@ function hashAt(
   return record.hash
 }
 
-/** A part that is being imported. */
-interface Judged {
+/** A part to check before it is imported. */
+interface PartContext {
   found: Agent | undefined
   part: CheckedPart
   admin: boolean
-  /** Absent for a strand that has never taken writes here. */
+  /** Absent for a strand that has never taken writes on this server. */
   judge: ImportJudge | undefined
 }
 
-/** The judge of an import onto an existing strand. */
+/** The judge of an import into a strand that has taken writes; undefined for other strands. */
 function judgeOf(state: ShardState, found: Agent | undefined, group: CommitGroup): ImportJudge | undefined {
   if (found === undefined || found.fresh) return undefined
   return new ImportJudge(state, { agent: found, zoneStays: isNamespaceAgent(found.name) }, group)
 }
 
-/** Whether a strand is that of an auth namespace, which its init makes. */
+/** Whether an agent is that of an auth namespace, which only the creation of the namespace creates. */
 function isNamespaceAgent(name: string): boolean {
   const organismId = memberOrganism(name)
   return organismId !== undefined && name === memberAddress(organismId, authMember)
 }
 
-const noNamespace = refuse('namespace_not_found', 'Expected an organism whose auth namespace is there')
+const noNamespace = refuse('namespace_not_found', 'The organism has no auth namespace: create it first')
 
-/** How many proposals are open after a part: a change of the zone ends them all, in one commit. */
+/**
+ * The number of open proposals after a part; it is bounded, because a change of zone ends them all in one
+ * commit.
+ */
 function openAfter(state: ShardState, found: Agent | undefined, part: CheckedPart): number {
   const before = found === undefined ? 0 : openProposalCount(state.store.environment, found.no)
   return part.effects.reduce(
@@ -228,7 +234,7 @@ function openAfter(state: ShardState, found: Agent | undefined, part: CheckedPar
   )
 }
 
-/** Records without their bodies whose `sys/erase` has not come yet, after a part. */
+/** The seqs of erased records whose `sys/erase` record has not been imported, after a part. */
 function owedAfter({ owedErasures }: Agent, part: CheckedPart): Set<number> {
   const owed = new Set(owedErasures)
   for (const { seq, erased } of part.records) {
@@ -239,37 +245,37 @@ function owedAfter({ owedErasures }: Agent, part: CheckedPart): Set<number> {
   return owed
 }
 
-function oweErasures(agent: Agent, part: CheckedPart, group: CommitGroup): void {
+function updateOwedErasures(agent: Agent, part: CheckedPart, group: CommitGroup): void {
   const owed = owedAfter(agent, part)
   if (owed.size + agent.owedErasures.length === 0) return
   agent.owedErasures = [...owed]
   group.changeAgent(agent.name, { owedErasures: agent.owedErasures })
 }
 
-/** 403 for a new edge to an agent that the caller's key does not reach, as where it is made by its route. */
+/** 403 for a new edge to an agent that the caller's key does not reach, as on the route for edges. */
 function edgeRefusal(part: CheckedPart, agents: readonly string[]): Refusal | undefined {
   for (const { seq } of agents.length === 0 ? [] : part.records) {
     const effect = part.effectOf(seq)
     if (effect?.kind !== 'edge' || !effect.live || reaches(agents, effect.dst)) continue
     return refuse(
       'forbidden',
-      `Expected a key that reaches agent "${effect.dst}", to which record ${seq} leads`,
+      `Record ${seq} adds an edge to agent "${effect.dst}", which this key does not reach`,
     )
   }
   return undefined
 }
 
-/** Why the new records of a part cannot be imported. */
+/** The refusal if the new records of a part cannot be imported. */
 function partRefusal(
   state: ShardState,
-  { found, part, admin, judge }: Judged,
+  { found, part, admin, judge }: PartContext,
   group: CommitGroup,
 ): Refusal | undefined {
   const [first] = part.records
   const last = part.records.at(-1)
   assert(first !== undefined && last !== undefined, 'there are new records')
   if (found !== undefined && !found.importing && !admin) {
-    return refuse('forbidden', 'Expected a key with admin:* to go on with a strand that takes writes')
+    return refuse('forbidden', 'Importing into a strand that takes writes requires a key with admin:*')
   }
   if (found !== undefined && part.key !== found.publicKey) {
     return rejectedAt(first.seq, 'The record names a key that is not in force')
@@ -291,8 +297,8 @@ function partRefusal(
     return rejectedAt(last.seq, `More than ${limits.proposalsOpenMax} proposals are open`)
   }
   const owed = found === undefined || judge === undefined ? 0 : owedAfter(found, part).size
-  if (owed > limits.importOwedErasuresMax) {
-    return rejectedAt(last.seq, 'Too many records are erased before a record tells of it')
+  if (owed > limits.importPendingErasuresMax) {
+    return rejectedAt(last.seq, 'Too many records are erased without a record of the erasure so far')
   }
   return judge === undefined
     ? firstFault(part.effects, (effect) => effectFault(state, { agent: found, part, effect }, group))
@@ -314,7 +320,9 @@ function firstFault<T extends { seq: number }>(
   return undefined
 }
 
-/** The agent of a strand that begins with this part. Its secret key is looked up at the end of the import. */
+/**
+ * The agent of a strand that begins with this part; its secret key is determined at the end of the import.
+ */
 function newAgent(
   state: ShardState,
   { command, part }: { command: CommandOf<'strandImport'>; part: CheckedPart },
@@ -326,7 +334,7 @@ function newAgent(
   const { agent: name, strand } = command
   const agent: Agent = {
     name,
-    no: state.store.agents.takeNo(),
+    no: state.store.agents.allocateNo(),
     zone,
     createdAtMs,
     publicKey: part.key,
@@ -348,10 +356,10 @@ function newAgent(
   return agent
 }
 
-/** Closes a strand that took writes: it takes none from now on, and none of its proposals applies itself. */
-function beginOn(state: ShardState, agent: Agent, group: CommitGroup): void {
+/** Stops the writes to a strand during an import, and the due times of its proposals. */
+function stopWrites(state: ShardState, agent: Agent, group: CommitGroup): void {
   agent.importing = true
   agent.keyPair = noKeyPair(agent.publicKey)
   group.changeAgent(agent.name, { importing: true })
-  for (const row of openOf(state, group, agent)) holdProposal(group, agent.no, row)
+  for (const row of openProposals(state, group, agent)) holdProposal(group, agent.no, row)
 }

@@ -2,7 +2,7 @@ import { limits } from '../../src/base/limits/limits.js'
 import type { CommandOf, Outcome, StreamEvent } from '../../src/protocol/messages.js'
 import { shardOf } from '../../src/strand/placement.js'
 import { compareHlc, formatHlc, laterHlc, type Hlc } from '../../src/strand/hlc.js'
-import { isBehind, tieOf } from '../../src/strand/log-place.js'
+import { isAfterPosition, tieOf } from '../../src/strand/record-position.js'
 import { isSystemType } from '../../src/strand/record-type.js'
 import { streamEventData } from '../../src/wire/render.js'
 import { PageBudget } from '../shard/row-access.js'
@@ -10,17 +10,17 @@ import { noSuchAgent, type ShardState } from '../shard/state.js'
 import type { StoredRecord } from '../store/tables/record-codec.js'
 import { blocksAfter, recordsFrom, seqAtOrAfter } from '../store/tables/records.js'
 
-/** The event of a record in streams. */
+/** The stream event of a record. */
 export function streamEvent(agent: string, record: StoredRecord): StreamEvent {
   return { agent, seq: record.seq, hlc: formatHlc(record.hlc), data: streamEventData(agent, record) }
 }
 
-/** Whether streams show a record: not system records, and none whose body is erased. */
+/** Whether a record is sent to streams: system records and erased records are not. */
 export function isStreamed(record: StoredRecord): boolean {
   return !isSystemType(record.type) && record.erased !== true
 }
 
-/** One page of a strand for a stream that catches up. */
+/** A page of a strand for a stream that is catching up. */
 export function streamPage(state: ShardState, command: CommandOf<'streamPage'>): Outcome {
   const agent = state.store.agents.find(command.agent)
   if (agent === undefined) return noSuchAgent(command.agent)
@@ -38,8 +38,8 @@ export function streamPage(state: ShardState, command: CommandOf<'streamPage'>):
 }
 
 /**
- * One page of the whole shard in the order of its log, for a global stream that catches up. It ends between two clock
- * readings, never among records with the same one.
+ * A page of the whole shard in log order, for a global stream that is catching up. It never ends between two
+ * records with the same clock reading.
  */
 export function logPage(state: ShardState, command: CommandOf<'logPage'>): Outcome {
   const only = command.agents === undefined ? undefined : new Set(command.agents)
@@ -56,29 +56,29 @@ export function logPage(state: ShardState, command: CommandOf<'logPage'>): Outco
   return page.outcome({ nextSeq: 0, end: true })
 }
 
-/** Whether the stream had sent a record when the directory had another number of shards. */
+/** Whether a stream had sent a record before the number of shards changed. */
 function wasSeen(agent: string, record: StoredRecord, { seen = [] }: CommandOf<'logPage'>): boolean {
   return seen.some((places) => {
     const place = places[shardOf(agent, places.length)]
-    return place !== undefined && !isBehind(record, place)
+    return place !== undefined && !isAfterPosition(record, place)
   })
 }
 
-/** Begins or stops sending the commits of an agent as events. */
+/** Starts or stops sending the commits of an agent as events. */
 export function watch(state: ShardState, command: CommandOf<'watch'>): Outcome {
   const { agent, on, front } = command
   state.watched.watch(front, agent, on)
   return { kind: 'watching', reached: state.store.lastHlc }
 }
 
-/** Events of one page, bounded in rows, bytes and cost. */
+/** The events of a page, bounded in number, bytes and cost. */
 class Page {
   readonly #limit: number
   readonly #events: StreamEvent[] = []
   readonly #budget = new PageBudget()
   #bytes = 0
   #reached: Hlc = { ms: 0, counter: 0 }
-  /** The record that was looked at last, and its event if it has one. */
+  /** The last record that was read, and its event if it has one. */
   #last: { record: StoredRecord; event?: StreamEvent } | undefined
 
   constructor(limit: number) {
@@ -107,12 +107,12 @@ class Page {
     this.passTo(record.hlc)
   }
 
-  /** No other record has a reading up to this one. */
+  /** Advances the reading up to which the page is complete. */
   passTo(hlc: Hlc): void {
     this.#reached = laterHlc(this.#reached, hlc)
   }
 
-  /** Whether a record has the same reading as the one before it, as after a move from two shards. */
+  /** Whether a record has the same clock reading as the previous one, as after a move from two shards. */
   endsAmong({ hlc }: StoredRecord): boolean {
     return this.#last !== undefined && compareHlc(this.#last.record.hlc, hlc) === 0
   }

@@ -13,36 +13,35 @@ import { proposalSeqOf } from './judge.js'
 import type { CheckedPart } from './part.js'
 
 /*
- * Applies the effects of imported system records to the tables beside the strand, as the commands did that wrote the
- * records.
+ * Applies the effects of imported system records to the tables, as the commands did that wrote these records.
  */
 
-/** An effect with its record, before anything of the record's part is applied. */
-interface Telling {
-  /** Absent when the part makes the agent. */
+/** An effect to check, before any effect of its part is applied. */
+interface UncheckedEffect {
+  /** Absent if the part creates the agent. */
   agent: Agent | undefined
   part: CheckedPart
   effect: EffectAt
 }
 
-/** What is wrong with an effect, given the strand before it. */
+/** Checks an effect against the strand before it. @returns what is wrong with it, or undefined */
 export function effectFault(
   state: ShardState,
-  { agent, part, effect }: Telling,
+  { agent, part, effect }: UncheckedEffect,
   group: CommitGroup,
 ): string | undefined {
   const { seq } = effect
   if (effect.kind === 'record') {
     const target =
       effect.targetSeq < seq ? find(state, { agent, part, seq: effect.targetSeq }, group) : undefined
-    if (target?.hash !== effect.target) return 'The record names another that is not on the strand'
-    if (isReservedType(target.type)) return 'The record deletes or erases one of the server'
+    if (target?.hash !== effect.target) return 'The target of the record is not on the strand'
+    if (isReservedType(target.type)) return 'The record deletes or erases a system record'
   }
   if (effect.kind === 'vote' || effect.kind === 'applied') {
     const { proposal, proposalSeq } = effect
     const target = proposalSeq < seq ? find(state, { agent, part, seq: proposalSeq }, group) : undefined
     if (target?.hash !== proposal || target.type !== 'sys/proposal') {
-      return 'The record names a proposal that is not on the strand'
+      return 'The proposal of the record is not on the strand'
     }
     const row = agent === undefined ? undefined : rowOf(state, { agent, seq: proposalSeq }, group)
     const votes = effect.kind === 'vote' ? (row?.votes.length ?? 0) : 0
@@ -61,7 +60,10 @@ function find(
   return group.recordAt(agent.no, seq) ?? recordBySeq(state.store.environment, agent.no, seq)
 }
 
-/** Applies an effect. */
+/**
+ * Applies an effect.
+ * @param unsure whether the proposal may have been signed outside a server with this master seed
+ */
 export function applyEffect(
   state: ShardState,
   {
@@ -73,7 +75,7 @@ export function applyEffect(
   group: CommitGroup,
 ): void {
   const { seq, hlc } = record
-  applyEdgeEffect(state, { agent, seq, effect }, group)
+  markProposalApplied(state, { agent, seq, effect }, group)
   switch (effect.kind) {
     case 'genesis':
       return
@@ -118,8 +120,8 @@ export function applyEffect(
   }
 }
 
-/** The mutation of an applied proposal is not applied again. */
-function applyEdgeEffect(
+/** Records the mutation of a proposal in its row, so that the proposal is not applied again. */
+function markProposalApplied(
   state: ShardState,
   { agent, seq, effect }: { agent: Agent; seq: number; effect: EffectAt },
   group: CommitGroup,
@@ -145,7 +147,7 @@ function applyMutationEffect(
   }
   const target =
     group.recordAt(agentNo, targetSeq) ?? recordBySeq(state.store.environment, agentNo, targetSeq)
-  // Mostly it was imported erased.
+  // Usually the target was imported erased.
   const erasure = { agentNo, seq: targetSeq }
   if (target?.erased !== true && !group.erases(erasure)) group.erase(erasure)
 }
@@ -179,7 +181,7 @@ function applyProposalEffect(
 ): void {
   const { mutation, zone, proposer, line, effectiveAtMs, expiresAtMs } = effect
   const importedAtMs = state.clock()
-  // Whoever signed it, it can be rejected here for as long as one that is made here.
+  // An unverified proposal can be rejected here for as long as one that is created here.
   const earliestMs = unsure ? importedAtMs + state.proposals.governedAutoApproveSecs * 1_000 : 0
   holdProposal(group, agent.no, {
     agent: agent.name,
@@ -192,7 +194,7 @@ function applyProposalEffect(
     ...(line !== undefined && { line }),
     votes: [],
     createdAtMs: record.hlc.ms,
-    // A proposal that was made elsewhere counts here from this import.
+    // The delay of an imported proposal starts with this import.
     importedAtMs,
     expiresAtMs,
     ...(effectiveAtMs !== undefined && { effectiveAtMs: Math.max(effectiveAtMs, earliestMs) }),

@@ -8,7 +8,7 @@ import type { ImportChecked, ImportCheckTask } from '../../src/protocol/reader-t
 import { ChainCheck, placeOf } from '../../src/proof/chain-check.js'
 import { endFault, trailerFault, type ExportPosition } from '../../src/proof/export-check.js'
 import { isBlankLine, parseLine } from '../../src/proof/export-lines.js'
-import { runNow } from '../../src/proof/job.js'
+import { runSync } from '../../src/proof/job.js'
 import { jobs } from '../../src/proof/node/jobs.js'
 import { readRecord } from '../../src/proof/record.js'
 import { TreeHasher } from '../../src/proof/tree.js'
@@ -22,23 +22,23 @@ import { encodeBlock, type StoredRecord } from '../store/tables/record-codec.js'
 import { effectOf } from './system-record-effects.js'
 
 /*
- * The checks of an import, part by part: all that a verifier checks (docs/FORMAT.md, Checking an export), and what the
- * store needs besides. Pure functions.
+ * The checks of an import, part by part: everything that a verifier checks (docs/FORMAT.md, Checking an
+ * export), and the requirements of the store. Pure functions.
  */
 
 /**
- * Checks lines of an export from the position where the last part ended. Records are taken up to the last signed one:
- * those after it wait for their seal, and their lines must come again with the next part.
+ * Checks lines of an export, starting at the position where the last part ended. Records are accepted up to
+ * the last signed one; the lines after it must be sent again with the next part, which has their seal.
  */
 export function checkLines(task: ImportCheckTask): ImportChecked {
   const { lines, fault } = parsed(asBuffer(task.lines))
-  const until = lines.findLastIndex(({ record }) => record?.sig !== undefined || record === undefined)
-  const taken = lines.slice(0, until + 1)
+  const last = lines.findLastIndex(({ record }) => record?.sig !== undefined || record === undefined)
+  const taken = lines.slice(0, last + 1)
   const part = new PartCheck(task)
-  for (const [place, { record, trailer, blank }] of taken.entries()) {
+  for (const [line, { record, trailer, blank }] of taken.entries()) {
     if (part.ended && blank === true) continue
     const reason = part.ended ? 'A line follows the trailer' : part.take(record, trailer)
-    if (reason !== undefined) return { fault: { line: place, reason, seq: part.seq } }
+    if (reason !== undefined) return { fault: { line, reason, seq: part.seq } }
   }
   if (fault !== undefined) return { fault: { line: lines.length, reason: fault, seq: part.seq } }
   return {
@@ -55,7 +55,7 @@ interface ParsedLine {
   record?: RecordLine
   trailer?: Trailer
   blank?: true
-  /** Where the next line begins. */
+  /** Offset of the next line. */
   end: number
 }
 
@@ -75,16 +75,15 @@ function parsed(bytes: Buffer): { lines: ParsedLine[]; fault?: string } {
   return { lines }
 }
 
-/** The records of one part. */
 class PartCheck {
-  /** The trailer came, and the export is complete. */
+  /** Whether the trailer was read, which ends the export. */
   ended = false
   readonly #manifest: Manifest
   readonly #chain: ChainCheck
-  /** Over the records so far, including those of earlier parts. */
+  /** The tree over all records so far, including those of earlier parts. */
   readonly #tree = new TreeHasher()
   readonly #before: number
-  /** The record that a fault is about, if the chain has taken it already. */
+  /** The seq of a faulty record that the chain has already accepted. */
   #refusedSeq: number | undefined
   readonly #records: StoredRecord[] = []
   readonly #effects: EffectAt[] = []
@@ -95,10 +94,10 @@ class PartCheck {
     this.#manifest = manifest
     this.#chain = new ChainCheck(manifest, position?.place ?? placeOf(manifest), {})
     this.#before = position?.records ?? 0
-    for (const subtree of position?.subtrees ?? []) runNow(this.#tree.join(subtree), jobs)
+    for (const subtree of position?.subtrees ?? []) runSync(this.#tree.join(subtree), jobs)
   }
 
-  /** The seq of the record that is expected next, or of the faulty one. */
+  /** The seq of the faulty record or, if there is none, of the next one. */
   get seq(): number {
     return this.#refusedSeq ?? this.#chain.place.seq
   }
@@ -106,7 +105,7 @@ class PartCheck {
   /** The position at which the next part begins. */
   position(): ExportPosition {
     const { place } = this.#chain
-    assert(place.sealAwaited === undefined, 'a part ends behind a signed record')
+    assert(place.sealAwaited === undefined, 'a part ends with a signed record')
     return { place: { ...place }, records: this.#taken, subtrees: this.#tree.subtrees() }
   }
 
@@ -118,51 +117,51 @@ class PartCheck {
     return this.#records.length
   }
 
-  /** Takes a line. @returns what is wrong with it, or undefined */
+  /** Checks the next line. @returns what is wrong with it, or undefined */
   take(record: RecordLine | undefined, trailer: Trailer | undefined): string | undefined {
     if (record === undefined) {
       if (trailer === undefined) return 'The line is neither a record nor the trailer'
       this.ended = true
       const { place } = this.#chain
       const end = { place, records: this.#taken, trusted: true, tree: this.#tree }
-      return endFault(this.#manifest, end) ?? runNow(trailerFault(this.#manifest, trailer, end), jobs)
+      return endFault(this.#manifest, end) ?? runSync(trailerFault(this.#manifest, trailer, end), jobs)
     }
     const { key } = this.#chain.place
     const read = readRecord(record)
-    const fault = this.#chain.take(read, runNow(this.#chain.examine(read), jobs))
+    const fault = this.#chain.take(read, runSync(this.#chain.examine(read), jobs))
     if (fault !== undefined) return fault
-    this.#grow()
+    this.#addToTree()
     if (this.count === 0) this.#key = key
     const header = parseHeader(record.h)
     assert(header !== undefined, 'a record that was checked has a header')
-    const refused = this.count >= limits.importRecordsMax ? 'Too many records wait for one seal' : undefined
-    // The chain has taken the record already: a fault names the last one taken.
-    const reason = refused ?? this.#keep(header, record)
+    const excess =
+      this.count >= limits.importRecordsMax ? 'Too many records have no signature yet' : undefined
+    const reason = excess ?? this.#add(header, record)
     if (reason !== undefined) this.#refusedSeq = header.seq
     return reason
   }
 
-  #grow(): void {
+  #addToTree(): void {
     const { head } = this.#chain.place
     if (head !== undefined && this.#manifest.fromSeq === 0)
-      runNow(this.#tree.join({ level: 0, rootHex: head }), jobs)
+      runSync(this.#tree.join({ level: 0, rootHex: head }), jobs)
   }
 
-  #keep(header: RecordHeader, record: RecordLine): string | undefined {
+  #add(header: RecordHeader, record: RecordLine): string | undefined {
     const { seq, type } = header
     if (record.withheld === true) return 'The body of the record is withheld'
-    const kept = storedRecord(header, record)
+    const stored = storedRecord(header, record)
     if (record.body === undefined) {
-      if (isReservedType(type)) return 'A record of the server is erased'
+      if (isReservedType(type)) return 'A system record is erased'
       this.#commitments.push([seq, header.body])
     } else {
       const body = readBody(record.body)
       if ('fault' in body) return body.fault
-      const told = effectOf(this.#manifest.agent, type, body.value)
-      if ('fault' in told) return told.fault
-      if (told.effect !== undefined) this.#effects.push({ seq, ...told.effect })
+      const read = effectOf(this.#manifest.agent, type, body.value)
+      if ('fault' in read) return read.fault
+      if (read.effect !== undefined) this.#effects.push({ seq, ...read.effect })
     }
-    this.#records.push(kept)
+    this.#records.push(stored)
     return undefined
   }
 
@@ -182,7 +181,7 @@ class PartCheck {
   }
 }
 
-/** The value of a body, which must be one that a server could have written. */
+/** Parses a body, which must be valid for a record of a server. */
 function readBody(text: string): { value: unknown } | { fault: string } {
   const bytes = Buffer.from(text)
   if (bytes.length > limits.recordBytesMax) {
@@ -197,7 +196,7 @@ function readBody(text: string): { value: unknown } | { fault: string } {
   return canonicalJson(value) === text ? { value } : { fault: 'The body is not in canonical form' }
 }
 
-/** The record as it is stored; the shard fills in the number of its agent and the index of its key. */
+/** The record in its stored form. The shard sets the number of its agent and the index of its key. */
 function storedRecord(header: RecordHeader, { h, sig, sealedBy, salt, body }: RecordLine): StoredRecord {
   const { seq, type, prev } = header
   const record: StoredRecord = {

@@ -1,5 +1,5 @@
 import type { EffectAt } from '../../src/protocol/import-messages.js'
-import { lineOf, type Mutation, type ProposalRow } from '../../src/protocol/proposal-messages.js'
+import { lineageOf, type Mutation, type ProposalRow } from '../../src/protocol/proposal-messages.js'
 import { agentSeed, keyPairFromSeed } from '../../src/strand/keys.js'
 import { canonicalJson } from '../../src/strand/json.js'
 import type { Zone } from '../../src/strand/zone.js'
@@ -11,44 +11,47 @@ import type { ShardState } from '../shard/state.js'
 import type { Agent } from '../store/tables/agent.js'
 import type { StoredRecord } from '../store/tables/record-codec.js'
 
-/** What a judge decides by. */
-interface Case {
+/** The strand that an import continues. */
+interface ImportTarget {
   agent: Agent
-  /** No import may change the zone: it is the strand of an auth namespace. */
+  /** Whether the import must not change the zone, because the strand belongs to an auth namespace. */
   zoneStays: boolean
 }
 
 /**
- * Judges by the rules of its zone what an import does to a strand that has taken writes here, record by record, before
- * anything is applied (docs/adr/0022-import.md, A strand that is here). If the key of the agent is derived from the
- * master seed, only a server can have signed. Any other key may be known to somebody, who can sign approvals in
- * anybody's name: then none counts, and nothing that needs them is imported.
+ * Checks an import into a strand that has accepted writes here against the rules of its zone, record by
+ * record, before anything is applied (docs/adr/0022-import.md, A strand that is here). Only a server with
+ * this master seed can sign with a key that is derived from it. The holder of any other key could forge
+ * approvals, so records that need approvals are rejected.
  */
 export class ImportJudge {
   readonly #state: ShardState
-  readonly #case: Case
+  readonly #target: ImportTarget
   readonly #group: CommitGroup
-  /** The key that only a server with this master seed has. */
-  readonly #ownKey: string
+  /** The agent's key that is derived from the master seed. */
+  readonly #derivedKey: string
   readonly #rows = new Map<number, ProposalRow>()
   #zone: Zone
   #key: string
-  /** Proposals that a server may not have signed: they wait here as long as any other. */
-  readonly unsure = new Set<number>()
+  /**
+   * Seqs of proposals that may have been signed outside a server with this master seed. Their delay starts
+   * with the import.
+   */
+  readonly unverified = new Set<number>()
 
-  constructor(state: ShardState, one: Case, group: CommitGroup) {
+  constructor(state: ShardState, target: ImportTarget, group: CommitGroup) {
     this.#state = state
-    this.#case = one
+    this.#target = target
     this.#group = group
-    this.#zone = one.agent.zone
-    this.#key = one.agent.publicKey
-    this.#ownKey = keyPairFromSeed(agentSeed(state.masterSeed, one.agent.name)).publicKey
+    this.#zone = target.agent.zone
+    this.#key = target.agent.publicKey
+    this.#derivedKey = keyPairFromSeed(agentSeed(state.masterSeed, target.agent.name)).publicKey
   }
 
-  /** Judges the next record. @returns what is wrong with it, or undefined */
+  /** Checks the next record. @returns what is wrong with it, or undefined */
   take(record: StoredRecord, effect: EffectAt | undefined): string | undefined {
     if (record.erased === true && this.#zone === 'immutable_core') {
-      return 'The record is erased, which the zone of the agent never allows'
+      return 'The record is erased, but the zone of the agent does not allow erased records'
     }
     if (effect === undefined) return undefined
     switch (effect.kind) {
@@ -65,27 +68,27 @@ export class ImportJudge {
     }
   }
 
-  get #isSure(): boolean {
-    return this.#key === this.#ownKey
+  get #isServerKey(): boolean {
+    return this.#key === this.#derivedKey
   }
 
   #open(seq: number): ProposalRow | undefined {
-    const place = { agentNo: this.#case.agent.no, seq }
+    const place = { agentNo: this.#target.agent.no, seq }
     const row = this.#rows.get(seq) ?? proposalAt(this.#state, this.#group, place)
     return row?.state === 'proposed' ? row : undefined
   }
 
   #propose(record: StoredRecord, effect: Extract<EffectAt, { kind: 'proposal' }>): string | undefined {
     const { mutation, zone, proposer, line, effectiveAtMs, expiresAtMs } = effect
-    if (zone !== this.#zone || zone === 'free') return 'The proposal is not one of the zone of the agent'
+    if (zone !== this.#zone || zone === 'free') return 'The zone of the proposal is not that of the agent'
     if (zone === 'immutable_core' && !isOfAgent(mutation))
-      return 'The zone of the agent allows no such mutation'
+      return 'The zone of the agent does not allow this mutation'
     if ((effectiveAtMs === undefined) === (zone === 'governed')) {
-      return 'The proposal does not wait as the zone of the agent asks'
+      return 'The delay of the proposal does not match the zone of the agent'
     }
-    if (!this.#isSure) this.unsure.add(record.seq)
+    if (!this.#isServerKey) this.unverified.add(record.seq)
     this.#rows.set(record.seq, {
-      agent: this.#case.agent.name,
+      agent: this.#target.agent.name,
       seq: record.seq,
       hash: record.hash,
       mutation,
@@ -104,28 +107,33 @@ export class ImportJudge {
 
   #vote(effect: Extract<EffectAt, { kind: 'vote' }>): string | undefined {
     const row = this.#open(effect.proposalSeq)
-    if (row === undefined) return 'The vote is on a proposal that is not open'
+    if (row === undefined) return 'The proposal of the vote is not open'
     if (effect.vote === 'withdrawn') {
       const votes = row.votes.filter(({ principal }) => principal !== effect.principal)
       this.#rows.set(row.seq, { ...row, votes })
       return undefined
     }
     if (effect.vote !== 'approve') return undefined
-    if (!this.#isSure) return 'The approval may be signed by anyone who has the seed of the agent'
-    const line = lineOf(effect)
-    const own = line === lineOf({ ...row, principal: row.proposer })
-    if (own || row.votes.some((one) => one.vote === 'approve' && lineOf(one) === line)) {
-      return 'The approval is not one of another line of keys'
+    if (!this.#isServerKey)
+      return 'The approval does not count, because the key of the agent is not derived from the master seed'
+    const line = lineageOf(effect)
+    const isProposer = line === lineageOf({ ...row, principal: row.proposer })
+    if (isProposer || row.votes.some((one) => one.vote === 'approve' && lineageOf(one) === line)) {
+      return 'The key lineage of the approval has proposed or approved this already'
     }
-    const vote = { principal: effect.principal, vote: effect.vote, atMs: 0 }
-    const told = effect.line === undefined ? vote : { ...vote, line: effect.line }
-    this.#rows.set(row.seq, { ...row, votes: [...row.votes, told] })
+    const vote = {
+      principal: effect.principal,
+      vote: effect.vote,
+      atMs: 0,
+      ...(effect.line !== undefined && { line: effect.line }),
+    }
+    this.#rows.set(row.seq, { ...row, votes: [...row.votes, vote] })
     return undefined
   }
 
   #end({ proposalSeq, state }: Extract<EffectAt, { kind: 'applied' }>): string | undefined {
     const row = this.#open(proposalSeq)
-    if (row === undefined) return 'The proposal has ended before'
+    if (row === undefined) return 'The proposal is not open'
     if (state === 'applied' && row.effectSeq === undefined) return 'The proposal was not applied'
     this.#rows.set(row.seq, { ...row, state })
     return undefined
@@ -137,7 +145,7 @@ export class ImportJudge {
     if (fault !== undefined) return fault
     if (effect.kind === 'key') this.#key = effect.publicKey
     if (effect.kind !== 'zone') return undefined
-    if (this.#case.zoneStays) return 'The strand of an auth namespace stays in its zone'
+    if (this.#target.zoneStays) return 'The zone of an auth namespace cannot be changed'
     this.#zone = effect.zone
     return undefined
   }
@@ -146,33 +154,38 @@ export class ImportJudge {
     const mutation = mutationOf(effect)
     if (mutation === undefined) return undefined
     if (this.#zone === 'immutable_core' && !isOfAgent(mutation)) {
-      return 'The zone of the agent allows no such mutation'
+      return 'The zone of the agent does not allow this mutation'
     }
     const seq = proposalSeqOf(effect)
     const row = seq === undefined ? undefined : this.#open(seq)
-    if (row === undefined || row.effectSeq !== undefined || aboutOf(row.mutation) !== aboutOf(mutation)) {
-      return 'The zone of the agent asks for a proposal of this, which is not open'
+    if (
+      row === undefined ||
+      row.effectSeq !== undefined ||
+      comparedText(row.mutation) !== comparedText(mutation)
+    ) {
+      return 'The zone of the agent requires an open proposal for this mutation'
     }
     const approvals = row.votes.filter(({ vote }) => vote === 'approve').length
-    if (approvals < approvalsNeeded(row) && !this.#waitedFor(row, record)) {
-      return 'The zone of the agent asks for more approvals of this, or more time'
+    if (approvals < approvalsNeeded(row) && !this.#hasWaited(row, record)) {
+      return 'The zone of the agent requires more approvals or a longer delay for this mutation'
     }
     this.#rows.set(row.seq, { ...row, effectSeq: record.seq })
     return undefined
   }
 
   /**
-   * Whether a proposal that applies itself has waited long enough; the time counts here if it is unsure who signed it.
+   * Whether the delay of a proposal is over. For unverified signatures, the delay is measured by the clock of
+   * this server.
    */
-  #waitedFor({ effectiveAtMs, createdAtMs, importedAtMs }: ProposalRow, { hlc }: StoredRecord): boolean {
+  #hasWaited({ effectiveAtMs, createdAtMs, importedAtMs }: ProposalRow, { hlc }: StoredRecord): boolean {
     if (effectiveAtMs === undefined || effectiveAtMs > hlc.ms) return false
     const { clock, proposals } = this.#state
     const knownSinceMs = importedAtMs ?? createdAtMs
-    return this.#isSure || clock() >= knownSinceMs + proposals.governedAutoApproveSecs * 1_000
+    return this.#isServerKey || clock() >= knownSinceMs + proposals.governedAutoApproveSecs * 1_000
   }
 }
 
-/** The mutation that an effect is; undefined if it is none. */
+/** The mutation of an effect; undefined if the effect is not a mutation. */
 function mutationOf(effect: EffectAt): Mutation | undefined {
   switch (effect.kind) {
     case 'record':
@@ -190,13 +203,13 @@ function mutationOf(effect: EffectAt): Mutation | undefined {
   }
 }
 
-/** Seq of the proposal that a record says it came from. */
+/** The seq of the proposal that a record applies; undefined if there is none. */
 export function proposalSeqOf(effect: EffectAt): number | undefined {
   return 'mutatedBy' in effect ? effect.mutatedBy : undefined
 }
 
 /** The text by which two mutations are compared: without the sealed seed, which only a row has. */
-function aboutOf(mutation: Mutation): string {
+function comparedText(mutation: Mutation): string {
   const { action } = mutation
   return canonicalJson(action === 'rotate_key' ? { action, publicKey: mutation.publicKey } : mutation)
 }

@@ -4,19 +4,19 @@ import type { CheckedRecords, EffectAt } from '../../src/protocol/import-message
 import type { Steps, Turn } from '../shard/state.js'
 import { blockCount, recordAt, type StoredRecord } from '../store/tables/record-codec.js'
 import { appendFileSync } from 'node:fs'
-import { isLackOfSpace } from '../../src/base/durable-file.js'
+import { isDiskFull } from '../../src/base/durable-file.js'
 import { partHead } from '../../src/protocol/import-parts.js'
 
-/** Records that are read between two checks of the time. */
-const RECORDS_AT_ONCE = 128
+/** Records that are decoded between two checks of the time. */
+const RECORDS_PER_CHECK = 128
 
-/** Checked records of an export, as the reader of the pool returned them, by their seq. */
+/** Records of an export that a reader of the pool has checked, by seq. */
 export class CheckedPart {
   readonly firstSeq: number
   readonly lastSeq: number
-  /** The new records; all of them before `dropUntil`. */
+  /** The new records; before `dropUntil`, all records. */
   records: readonly StoredRecord[]
-  /** The key in force at the first of the new ones. */
+  /** The current key at the first new record. */
   key: string
   readonly #all: readonly StoredRecord[]
   readonly #effects: ReadonlyMap<number, EffectAt>
@@ -36,21 +36,21 @@ export class CheckedPart {
     this.#commitments = new Map(commitments)
   }
 
-  /** Reads a part at once. */
+  /** Decodes a part in one step. */
   static of(records: CheckedRecords): CheckedPart {
     const count = blockCount(records.chunk)
-    const all = Array.from({ length: count }, (_none, place) => recordAt(records.chunk, place))
+    const all = Array.from({ length: count }, (_none, position) => recordAt(records.chunk, position))
     return new CheckedPart(all, records)
   }
 
-  /** Reads a part turn by turn. */
+  /** Decodes a part over several turns. */
   static *read(records: CheckedRecords, turn: Turn): Steps<CheckedPart> {
     const { chunk } = records
     const count = blockCount(chunk)
     const all: StoredRecord[] = []
-    for (let place = 0; place < count; place++) {
-      all.push(recordAt(chunk, place))
-      if (place % RECORDS_AT_ONCE === RECORDS_AT_ONCE - 1 && turn.spent()) yield
+    for (let position = 0; position < count; position++) {
+      all.push(recordAt(chunk, position))
+      if (position % RECORDS_PER_CHECK === RECORDS_PER_CHECK - 1 && turn.spent()) yield
     }
     return new CheckedPart(all, records)
   }
@@ -59,13 +59,13 @@ export class CheckedPart {
     return this.records.length === 0
   }
 
-  /** The effects of the new records, in their order. */
+  /** The effects of the new records, in order. */
   get effects(): EffectAt[] {
     const [first] = this.records
     return first === undefined ? [] : [...this.#effects.values()].filter(({ seq }) => seq >= first.seq)
   }
 
-  /** Drops the records up to a seq: they exist already. */
+  /** Drops the records up to a seq, which exist already. */
   dropUntil(seq: number): void {
     this.records = this.#all.filter((one) => one.seq > seq)
     for (const effect of this.#effects.values()) {
@@ -73,7 +73,7 @@ export class CheckedPart {
     }
   }
 
-  /** The record of that seq, new or not. */
+  /** The record with this seq, new or not. */
   at(seq: number): StoredRecord | undefined {
     return this.#all[seq - this.firstSeq]
   }
@@ -87,14 +87,14 @@ export class CheckedPart {
   }
 }
 
-/** 422 for a record of an export; the front thread, which reads the lines, adds the line. */
+/** 422 for a record of an export. The front thread, which reads the lines, adds the line number. */
 export function rejectedAt(seq: number, reason: string): Refusal {
   return refuse('import_rejected', reason, { extra: { seq } })
 }
 
 /**
- * Appends a part to the stage file. It is not synced: after a crash the export has to be sent again.
- * @returns false when the disk has no room for it
+ * Appends a part to the stage file, without a sync: after a crash the export must be sent again.
+ * @returns false if the disk is full
  */
 export function stagePart(path: string, records: CheckedRecords): boolean {
   try {
@@ -102,7 +102,7 @@ export function stagePart(path: string, records: CheckedRecords): boolean {
     appendFileSync(path, records.chunk)
     return true
   } catch (error) {
-    if (isLackOfSpace(error)) return false
+    if (isDiskFull(error)) return false
     throw error
   }
 }

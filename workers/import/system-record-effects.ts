@@ -6,16 +6,19 @@ import { eraseType, genesisType, keyRotateType } from '../../src/strand/record-t
 import { isSystemType } from '../../src/strand/record-type.js'
 import { systemBodies } from '../../src/wire/system-records.js'
 
-/** The effect of a record on the tables of the store; none for a user's record; or what is wrong with the record. */
+/**
+ * The effect of a record on the tables of the store, which user records do not have; or what is wrong with
+ * the record.
+ */
 export type ReadEffect = { effect?: Effect } | { fault: string }
 
-const badBody: ReadEffect = { fault: 'The body of a record of the server is not of its form' }
+const badBody: ReadEffect = { fault: 'The body of the system record is invalid' }
 
 /** Reads the effect of a record, whose body is JSON and whose signature was verified. */
 export function effectOf(agent: string, type: string, body: unknown): ReadEffect {
   const read = readers[type]
   if (read !== undefined) return read(body, agent)
-  return isSystemType(type) ? { fault: `The server knows no records of the type ${type}` } : {}
+  return isSystemType(type) ? { fault: `The system record has the unknown type ${type}` } : {}
 }
 
 const readers: Readonly<Record<string, (body: unknown, agent: string) => ReadEffect>> = {

@@ -2,7 +2,7 @@ import { assert, unreachable } from '../../src/base/assert.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits/limits.js'
 import {
-  lineOf,
+  lineageOf,
   type AgentMutation,
   type Author,
   type EdgeMutation,
@@ -16,15 +16,15 @@ import { keyPairFromSeed, signText } from '../../src/strand/keys.js'
 import { eraseType, keyRotateType } from '../../src/strand/record-type.js'
 import { rotationProofText } from '../../src/strand/header.js'
 import { unseal } from '../../src/strand/seal.js'
-import { apiKeyTold, keyAt, putApiKey } from '../shard/audit.js'
+import { apiKeyAuditEntry, keyAt, putApiKey } from '../shard/audit.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
 import type { ShardState } from '../shard/state.js'
-import { seedPlace } from '../store/tables/agents.js'
+import { seedContext } from '../store/tables/agents.js'
 import type { Agent } from '../store/tables/agent.js'
 import { findEdge } from '../store/tables/edges.js'
 
-/** A mutation of one agent, and who asked for it. */
+/** A mutation of one agent and its author. */
 export interface MutationRequest<M extends Mutation = Mutation> extends Author {
   agent: Agent
   mutation: M
@@ -32,12 +32,12 @@ export interface MutationRequest<M extends Mutation = Mutation> extends Author {
   proposalSeq?: number
 }
 
-/** Whether a mutation changes the agent itself, and not a record or an edge of it. */
+/** Whether a mutation changes the agent itself, not a record, an edge or an API key. */
 export function isOfAgent(mutation: Mutation): mutation is AgentMutation {
   return !('target' in mutation) && mutation.action !== 'remove_edge' && mutation.action !== 'make_api_key'
 }
 
-/** Why a mutation cannot be applied now; undefined when it can. */
+/** The reason why a mutation cannot be applied now; undefined if it can be. */
 export function obstacle(
   state: ShardState,
   group: CommitGroup,
@@ -47,25 +47,30 @@ export function obstacle(
   if ('target' in mutation) return recordObstacle(recordState(state, group, { agent, mutation }), mutation)
   if (mutation.action === 'make_api_key') return keyObstacle(state, group, mutation)
   if (mutation.action !== 'rotate_key') return undefined
-  // Seeds are on no strand: that of an imported proposal is only on the server where it was made.
+  // Strands do not contain seeds, so the seed of an imported proposal exists only on the server of origin.
   if (mutation.sealedSeed === undefined) {
-    return refuse('seed_unknown', 'Expected the seed of the key, which an imported proposal does not bring')
+    return refuse(
+      'seed_unknown',
+      'The seed of the proposed key is not on this server, because an import does not contain it',
+    )
   }
-  const had = agent.retiredKeys.some(({ publicKey }) => publicKey === mutation.publicKey)
-  if (had || agent.publicKey === mutation.publicKey) {
-    return refuse('key_in_use', 'Expected a key that the agent never had')
+  const isRetired = agent.retiredKeys.some(({ publicKey }) => publicKey === mutation.publicKey)
+  if (isRetired || agent.publicKey === mutation.publicKey) {
+    return refuse('key_in_use', 'The agent has or had this key already: rotate to a new one')
   }
   return agent.retiredKeys.length < limits.keyRotationsMax
     ? undefined
-    : refuse('too_large', `Expected at most ${limits.keyRotationsMax} rotations of one agent's key`)
+    : refuse(
+        'too_large',
+        `The key of this agent was rotated ${limits.keyRotationsMax} times, which is the maximum`,
+      )
 }
 
 function recordObstacle(now: RecordState, { action }: RecordMutation): Refusal | undefined {
-  if (now === 'erased') return refuse('already_erased', 'Expected a record that is not erased')
+  if (now === 'erased') return refuse('already_erased', 'The record is already erased')
   if (now === 'deleted' && action === 'delete')
-    return refuse('already_deleted', 'Expected a record that is not deleted')
-  if (now === 'active' && action === 'restore')
-    return refuse('not_deleted', 'Expected a record that is deleted')
+    return refuse('already_deleted', 'The record is already deleted')
+  if (now === 'active' && action === 'restore') return refuse('not_deleted', 'The record is not deleted')
   return undefined
 }
 
@@ -77,23 +82,26 @@ function edgeObstacle(
   const name = { agentNo: agent.no, edgeType, dst }
   const edge = group.edgeChange(name) ?? findEdge(state.store.environment, name)
   if (edge?.live === true) return undefined
-  return refuse('edge_not_found', `Expected an edge of type "${edgeType}" from "${agent.name}" to "${dst}"`)
+  return refuse('edge_not_found', `No edge of type "${edgeType}" from "${agent.name}" to "${dst}"`)
 }
 
-/** A proposed API key is made only while the key that proposed it still exists. */
+/** A proposed API key is created only while the key that proposed it exists. */
 function keyObstacle(state: ShardState, group: CommitGroup, { madeBy }: KeyMutation): Refusal | undefined {
   if (madeBy.startsWith('key_') && keyAt(state, madeBy, group) === undefined) {
-    return refuse('not_found', 'Expected the key that proposed another one to be there still')
+    return refuse('not_found', 'The API key that proposed this key was deleted')
   }
   return state.store.apiKeys.count + group.apiKeys.size < limits.apiKeysMax
     ? undefined
-    : refuse('too_large', `Expected at most ${limits.apiKeysMax} API keys`)
+    : refuse(
+        'too_large',
+        `The server has ${limits.apiKeysMax} API keys, which is the maximum: delete one first`,
+      )
 }
 
 /** The state of a record. */
 export type RecordState = 'active' | 'deleted' | 'erased'
 
-/** The state of a record as this group leaves it. */
+/** The state of a record as of a commit group. */
 function recordState(
   state: ShardState,
   group: CommitGroup,
@@ -108,16 +116,20 @@ function recordState(
 }
 
 /**
- * Applies a mutation by a record of its own, which says who asked for it. The caller has checked that nothing prevents
- * it and has reserved the clock reading of its record.
+ * Applies a mutation and appends a record with its author. The caller has checked `obstacle` and has reserved
+ * the clock reading of the record.
  */
-export function applyMutation(state: ShardState, asked: MutationRequest, group: CommitGroup): PendingRecord {
-  const { agent, mutation } = asked
-  if ('target' in mutation) return applyToRecord({ ...asked, mutation }, group)
+export function applyMutation(
+  state: ShardState,
+  request: MutationRequest,
+  group: CommitGroup,
+): PendingRecord {
+  const { agent, mutation } = request
+  if ('target' in mutation) return applyToRecord({ ...request, mutation }, group)
   switch (mutation.action) {
     case 'zone': {
       const { zone } = mutation
-      const record = append(group, asked, { type: 'sys/zone', members: { zone, from: agent.zone } })
+      const record = append(group, request, { type: 'sys/zone', members: { zone, from: agent.zone } })
       agent.zone = zone
       group.zoneChanges.push({ agentNo: agent.no, seq: record.seq, zone })
       group.changeAgent(agent.name, { zone })
@@ -125,55 +137,55 @@ export function applyMutation(state: ShardState, asked: MutationRequest, group: 
     }
     case 'policies': {
       const { policies } = mutation
-      const record = append(group, asked, { type: 'sys/policy', members: { policies } })
+      const record = append(group, request, { type: 'sys/policy', members: { policies } })
       agent.policies = policies
-      agent.policiesBy = lineOf(asked)
+      agent.policiesBy = lineageOf(request)
       group.changeAgent(agent.name, { policies, policiesBy: agent.policiesBy })
       return record
     }
     case 'remove_edge': {
       const { dst, edgeType } = mutation
       const members = { src: agent.name, dst, edge_type: edgeType }
-      const record = append(group, asked, { type: 'edge/remove', members })
+      const record = append(group, request, { type: 'edge/remove', members })
       const { seq, hlc } = record
-      const place = { agentNo: agent.no, src: agent.name, dst, edgeType, seq, hlc }
-      group.changeEdge({ ...place, live: false, weight: 0 })
+      const change = { agentNo: agent.no, src: agent.name, dst, edgeType, seq, hlc }
+      group.changeEdge({ ...change, live: false, weight: 0 })
       return record
     }
     case 'rotate_key':
-      return rotateKey(state, { ...asked, mutation }, group)
+      return rotateKey(state, { ...request, mutation }, group)
     case 'make_api_key':
-      return makeApiKey(state, { ...asked, mutation }, group)
+      return makeApiKey(state, { ...request, mutation }, group)
     default:
       return unreachable(mutation)
   }
 }
 
-/** The key works from now on, and its age counts from now. */
+/** Creates the API key; its age counts from now, not from the proposal. */
 function makeApiKey(
   state: ShardState,
-  asked: MutationRequest<KeyMutation>,
+  request: MutationRequest<KeyMutation>,
   group: CommitGroup,
 ): PendingRecord {
-  const { action: _action, digest, ...about } = asked.mutation
-  assert(digest !== undefined, 'the digest of a key is kept until the key is made')
-  const { type, body } = apiKeyTold('made', about, authorOf(asked))
-  const record = group.append(asked.agent, {
+  const { action: _action, digest, ...about } = request.mutation
+  assert(digest !== undefined, 'the digest of a key is stored until the key is created')
+  const { type, body } = apiKeyAuditEntry('made', about, authorOf(request))
+  const record = group.append(request.agent, {
     type,
     body: Buffer.from(canonicalJson(body)),
     signing: 'record',
   })
-  assert(!('code' in record), 'the place of a record of a key was reserved')
+  assert(!('code' in record), 'the clock reading of an API key record was reserved')
   putApiKey(group, { ...about, digest, createdAtMs: state.clock() })
   return record
 }
 
 const recordTypes = { delete: 'sys/tombstone', restore: 'sys/restore', erase: eraseType } as const
 
-function applyToRecord(asked: MutationRequest<RecordMutation>, group: CommitGroup): PendingRecord {
-  const { agent, mutation } = asked
+function applyToRecord(request: MutationRequest<RecordMutation>, group: CommitGroup): PendingRecord {
+  const { agent, mutation } = request
   const { action, target, targetSeq } = mutation
-  const record = append(group, asked, {
+  const record = append(group, request, {
     type: recordTypes[action],
     members: { target, target_seq: targetSeq },
   })
@@ -189,26 +201,26 @@ function applyToRecord(asked: MutationRequest<RecordMutation>, group: CommitGrou
 }
 
 /**
- * The old key signs the record that names the new one; the proof in it is signed by the new one (docs/FORMAT.md, Key
- * rotation).
+ * Appends a record that names the new key, signed by the old key, with a proof signed by the new key
+ * (docs/FORMAT.md, Key rotation).
  */
 function rotateKey(
   state: ShardState,
-  asked: MutationRequest<Extract<AgentMutation, { action: 'rotate_key' }>>,
+  request: MutationRequest<Extract<AgentMutation, { action: 'rotate_key' }>>,
   group: CommitGroup,
 ): PendingRecord {
-  const { agent, mutation } = asked
+  const { agent, mutation } = request
   const { publicKey, sealedSeed, reason } = mutation
-  assert(sealedSeed !== undefined, 'the seed of a new key is kept until it is in force')
-  const seed = unseal(state.masterSeed, seedPlace(agent.name), Buffer.from(sealedSeed, 'hex'))
+  assert(sealedSeed !== undefined, 'the seed of a new key is stored until the key is in force')
+  const seed = unseal(state.masterSeed, seedContext(agent.name), Buffer.from(sealedSeed, 'hex'))
   const keyPair = keyPairFromSeed(seed)
   assert(keyPair.publicKey === publicKey, 'the new key is the one of its seed')
   const proof = signText(keyPair.secretKey, rotationProofText(agent.strand, publicKey)).toString('hex')
   const body = Buffer.from(
-    keyRotateBody(publicKey, proof, { ...authorOf(asked), ...(reason !== undefined && { reason }) }),
+    keyRotateBody(publicKey, proof, { ...authorOf(request), ...(reason !== undefined && { reason }) }),
   )
   const record = group.append(agent, { type: keyRotateType, body, signing: 'record' })
-  assert(!('code' in record), 'the place of a rotation was reserved')
+  assert(!('code' in record), 'the clock reading of a rotation was reserved')
   agent.retiredKeys = [...agent.retiredKeys, { publicKey: agent.publicKey, lastSeq: record.seq }]
   agent.publicKey = publicKey
   agent.keyPair = keyPair
@@ -219,16 +231,16 @@ function rotateKey(
 
 function append(
   group: CommitGroup,
-  asked: MutationRequest,
+  request: MutationRequest,
   { type, members }: { type: string; members: Record<string, unknown> },
 ): PendingRecord {
-  const body = Buffer.from(canonicalJson({ ...members, ...authorOf(asked) }))
-  const record = group.append(asked.agent, { type, body, signing: 'record' })
-  assert(!('code' in record), 'the place of a mutation was reserved')
+  const body = Buffer.from(canonicalJson({ ...members, ...authorOf(request) }))
+  const record = group.append(request.agent, { type, body, signing: 'record' })
+  assert(!('code' in record), 'the clock reading of a mutation was reserved')
   return record
 }
 
-/** Who asked, and by which proposal, as the record of a mutation states it. */
+/** The author and the proposal of a mutation, as members of its record. */
 function authorOf({ principal, proposalSeq }: MutationRequest): Record<string, unknown> {
   return { principal, ...(proposalSeq !== undefined && { proposal_seq: proposalSeq }) }
 }

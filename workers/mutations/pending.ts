@@ -1,4 +1,4 @@
-import type { ProposalRow, ProposalPlace } from '../../src/protocol/proposal-messages.js'
+import type { ProposalRow, ProposalCursor } from '../../src/protocol/proposal-messages.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { ShardState } from '../shard/state.js'
 import type { Agent } from '../store/tables/agent.js'
@@ -11,14 +11,14 @@ import {
   type OpenShare,
 } from '../store/tables/proposals.js'
 
-/* Proposals as a commit group sees them: those on disk, with the changes of earlier commands in the same group. */
+/* Proposals as of a commit group: those on disk with the changes of earlier commands in the group. */
 
 /** Writes the new state of a proposal. */
-export function keepProposal(group: CommitGroup, agentNo: number, row: ProposalRow): void {
+export function putProposal(group: CommitGroup, agentNo: number, row: ProposalRow): void {
   group.proposals.set(placeName({ agentNo, seq: row.seq }), { agentNo, row })
 }
 
-/** Writes an open proposal of an agent that is being imported: it has no due time until the import ends. */
+/** Writes an open proposal of an agent that is being imported; it gets its due time when the import ends. */
 export function holdProposal(group: CommitGroup, agentNo: number, row: ProposalRow): void {
   group.proposals.set(placeName({ agentNo, seq: row.seq }), { agentNo, row, held: true })
 }
@@ -29,14 +29,14 @@ export function endHeldProposal(
   { agentNo, row, endedAtMs }: { agentNo: number; row: ProposalRow; endedAtMs: number },
   { state, reason }: { state: ProposalRow['state']; reason?: string },
 ): void {
-  keepProposal(group, agentNo, { ...row, state, endedAtMs, ...(reason !== undefined && { reason }) })
+  putProposal(group, agentNo, { ...row, state, endedAtMs, ...(reason !== undefined && { reason }) })
 }
 
-/** One proposal. */
+/** A proposal, by agent number and seq. */
 export function proposalAt(
   state: ShardState,
   group: CommitGroup,
-  place: ProposalPlace,
+  place: ProposalCursor,
 ): ProposalRow | undefined {
   return group.proposals.get(placeName(place))?.row ?? findProposal(state.store.environment, place)
 }
@@ -55,8 +55,8 @@ export function openAbout(
   return row?.state === 'proposed' ? row : undefined
 }
 
-/** Every open proposal of an agent. */
-export function openOf(state: ShardState, group: CommitGroup, agent: Agent): ProposalRow[] {
+/** All open proposals of an agent. */
+export function openProposals(state: ShardState, group: CommitGroup, agent: Agent): ProposalRow[] {
   const seqs = new Set(pendingOf(group, agent).map(({ row }) => row.seq))
   for (const { seq } of proposalPlaces(state.store.environment, { agentNo: agent.no, open: true }))
     seqs.add(seq)
@@ -66,14 +66,17 @@ export function openOf(state: ShardState, group: CommitGroup, agent: Agent): Pro
   })
 }
 
-/** An upper bound of an agent's open proposals, without a look at each: those that this group has ended count. */
+/**
+ * An upper bound of an agent's open proposals, without reading them: proposals that this group has ended
+ * count as open.
+ */
 export function openCount(state: ShardState, group: CommitGroup, agent: Agent): number {
   return openProposalCount(state.store.environment, agent.no) + pendingOf(group, agent).length
 }
 
 /**
- * Whom the open proposals of an agent count for, those included that this group has ended. Stored ones are read once a
- * group.
+ * The shares of an agent's open proposals, including proposals that this group has ended. Stored proposals
+ * are read once per group.
  */
 export function openShares(state: ShardState, group: CommitGroup, agent: Agent): OpenShare[] {
   let stored = group.openShares.get(agent.no)
@@ -96,6 +99,6 @@ function pendingOf(group: CommitGroup, agent: Agent): { row: ProposalRow }[] {
   return [...group.proposals.values()].filter(({ agentNo }) => agentNo === agent.no)
 }
 
-function placeName({ agentNo, seq }: ProposalPlace): string {
+function placeName({ agentNo, seq }: ProposalCursor): string {
   return `${agentNo}/${seq}`
 }

@@ -9,27 +9,28 @@ import { applyMutation, isOfAgent, obstacle, type MutationRequest } from './appl
 import { propose, recordsToPropose } from './propose.js'
 
 /**
- * The one door of mutations (docs/adr/0014-proposals.md): as the zone of the agent says, applies the mutation at once,
- * makes a proposal of it (202), or refuses it. 403 zone_immutable, 409 proposal_open, and the refusals of the mutation.
+ * The entry point of all mutations (docs/adr/0014-proposals.md): depending on the zone of the agent, applies
+ * the mutation, makes a proposal (202), or refuses it: 403 zone_immutable, 409 proposal_open, or the refusals
+ * of the mutation.
  * @param done makes the answer to an applied mutation, once its record is sealed
  */
 export function requestMutation(
   state: ShardState,
-  { done, ...asked }: MutationRequest & { done: (record: PendingRecord) => string },
+  { done, ...request }: MutationRequest & { done: (record: PendingRecord) => string },
   group: CommitGroup,
 ): Decision {
-  const { agent, mutation } = asked
+  const { agent, mutation } = request
   const refusal =
-    zoneRefusal(agent.zone, mutation) ?? obstacle(state, group, asked) ?? group.reserve(recordsToPropose)
+    zoneRefusal(agent.zone, mutation) ?? obstacle(state, group, request) ?? group.reserve(recordsToPropose)
   if (refusal !== undefined) return refusal
-  if (agent.zone !== 'free') return propose(state, asked, group)
-  const record = applyMutation(state, asked, group)
+  if (agent.zone !== 'free') return propose(state, request, group)
+  const record = applyMutation(state, request, group)
   return (): Outcome => ({ kind: 'reply', status: 200, body: done(record) })
 }
 
-/** Records and edges of an immutable agent never change; the agent itself may, with two approvals. */
+/** Records and edges of an immutable agent never change; the agent itself can change, with two approvals. */
 function zoneRefusal(zone: Zone, mutation: Mutation): Refusal | undefined {
   const ofAgent = isOfAgent(mutation)
   if (zone !== 'immutable_core' || ofAgent) return undefined
-  return refuse('zone_immutable', 'Expected an agent whose zone allows mutations, got zone immutable_core')
+  return refuse('zone_immutable', 'The zone immutable_core of this agent allows no mutation')
 }

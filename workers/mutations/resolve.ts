@@ -6,11 +6,11 @@ import type { CommitGroup } from '../shard/commit-group.js'
 import { covers, grantOf, isRefused, notAllowed, policyActionOf } from '../shard/row-access.js'
 import type { ShardState } from '../shard/state.js'
 import type { Agent } from '../store/tables/agent.js'
-import { keepProposal, openOf } from './pending.js'
+import { putProposal, openProposals } from './pending.js'
 import { applyMutation, obstacle } from './apply.js'
 
 /** An open proposal and its agent. */
-export interface Open {
+export interface OpenProposal {
   agent: Agent
   row: ProposalRow
 }
@@ -23,54 +23,59 @@ interface Ending {
   reason?: string
 }
 
-/** The most records that the end of a proposal writes, beside those of a change of zone. */
+/** The maximum number of records at the end of a proposal, apart from those of a change of zone. */
 const END_RECORDS = 2
 
-/** The most clock readings that `resolve` and a vote before it take: as many have to be reserved. */
-export function recordsToResolve(state: ShardState, { agent, row }: Open, group: CommitGroup): number {
-  const ended = row.mutation.action === 'zone' ? openOf(state, group, agent).length : 0
+/** The maximum number of clock readings for `resolve` and a vote before it, which the caller must reserve. */
+export function recordsToResolve(
+  state: ShardState,
+  { agent, row }: OpenProposal,
+  group: CommitGroup,
+): number {
+  const ended = row.mutation.action === 'zone' ? openProposals(state, group, agent).length : 0
   return 1 + END_RECORDS + ended
 }
 
-/** Approvals by different lines that a change of an immutable agent needs. */
+/** The number of approvals, by different key lineages, that a change of an immutable agent needs. */
 const DUAL_APPROVALS = 2
 
-/** Approvals after which a proposal is applied. */
+/** The number of approvals after which a proposal is applied. */
 export function approvalsNeeded({ zone }: Pick<ProposalRow, 'zone'>): number {
   return zone === 'immutable_core' ? DUAL_APPROVALS : 1
 }
 
 /**
- * Applies a proposal, or ends it if it can no longer be applied, or its proposer may no longer do it.
- * @param proposer its standing; absent for one that cannot end
+ * Applies a proposal, or ends it if it can no longer be applied or its proposer is no longer allowed to make
+ * the change.
+ * @param proposer the standing of the proposer; undefined for a proposer that cannot be deleted or expire
  */
 export function resolve(
   state: ShardState,
-  { agent, row }: Open,
+  { agent, row }: OpenProposal,
   { group, proposer }: { group: CommitGroup; proposer: Standing | undefined },
 ): ProposalRow {
   const { mutation, line } = row
   if (proposer?.valid === false)
-    return end(state, { agent, row }, { state: 'cancelled', reason: proposerEnded, group })
-  const inTheWay =
+    return endProposal(state, { agent, row }, { state: 'cancelled', reason: proposerEnded, group })
+  const refusal =
     obstacle(state, group, { agent, mutation }) ?? policyRefusal(state, { agent, row }, proposer)
-  if (inTheWay !== undefined)
-    return end(state, { agent, row }, { state: 'rejected', reason: inTheWay.code, group })
+  if (refusal !== undefined)
+    return endProposal(state, { agent, row }, { state: 'rejected', reason: refusal.code, group })
   const author = { principal: row.proposer, ...(line !== undefined && { line }) }
-  const asked = { agent, mutation, ...author, proposalSeq: row.seq }
-  const effect = applyMutation(state, asked, group)
-  const applied = end(state, { agent, row }, { state: 'applied', effectSeq: effect.seq, group })
+  const request = { agent, mutation, ...author, proposalSeq: row.seq }
+  const effect = applyMutation(state, request, group)
+  const applied = endProposal(state, { agent, row }, { state: 'applied', effectSeq: effect.seq, group })
   if (mutation.action === 'zone') endOthers(state, agent, group)
   return applied
 }
 
-/** Why a proposal was cancelled whose proposer was deleted or has expired. */
+/** The reason for cancelling a proposal whose proposer was deleted or has expired. */
 export const proposerEnded = 'proposer_ended'
 
-/** A user needs a policy that allows it now, by the claims that its tokens carry now. */
+/** A user needs a policy that allows the change now, by the claims that its tokens have now. */
 function policyRefusal(
   state: ShardState,
-  { agent, row: { mutation } }: Open,
+  { agent, row: { mutation } }: OpenProposal,
   proposer: Standing | undefined,
 ): Refusal | undefined {
   if (proposer?.claims === undefined || !('target' in mutation)) return undefined
@@ -80,17 +85,17 @@ function policyRefusal(
   return record !== undefined && covers(grant, record) ? undefined : notAllowed
 }
 
-/** The others were made under the rule of another zone. */
+/** Ends the other open proposals, which were made under the rules of the previous zone. */
 function endOthers(state: ShardState, agent: Agent, group: CommitGroup): void {
-  for (const row of openOf(state, group, agent)) {
-    end(state, { agent, row }, { state: 'rejected', reason: 'zone_changed', group })
+  for (const row of openProposals(state, group, agent)) {
+    endProposal(state, { agent, row }, { state: 'rejected', reason: 'zone_changed', group })
   }
 }
 
-/** Ends a proposal by a record of its own, whose clock reading was reserved. */
-export function end(
+/** Ends a proposal and appends a record of it; the caller has reserved the clock reading. */
+export function endProposal(
   state: ShardState,
-  { agent, row }: Open,
+  { agent, row }: OpenProposal,
   { group, state: ending, effectSeq, reason }: Ending & { group: CommitGroup },
 ): ProposalRow {
   const body = {
@@ -105,7 +110,7 @@ export function end(
     body: Buffer.from(canonicalJson(body)),
     signing: 'record',
   })
-  assert(!('code' in record), 'the place of the end of a proposal was reserved')
+  assert(!('code' in record), 'the clock reading for the end of a proposal was reserved')
   const ended: ProposalRow = {
     ...row,
     mutation: withoutSecret(row.mutation),
@@ -114,11 +119,14 @@ export function end(
     endSeq: record.seq,
     ...(reason !== undefined && { reason }),
   }
-  keepProposal(group, agent.no, ended)
+  putProposal(group, agent.no, ended)
   return ended
 }
 
-/** Once a proposal has ended, the seed of a key and the digest of an API key are kept only where they are in force. */
+/**
+ * Removes the seed of a key or the digest of an API key, which are stored elsewhere if the proposal was
+ * applied.
+ */
 function withoutSecret(mutation: ProposalRow['mutation']): ProposalRow['mutation'] {
   if (mutation.action === 'rotate_key') return { action: mutation.action, publicKey: mutation.publicKey }
   if (mutation.action !== 'make_api_key') return mutation

@@ -7,22 +7,22 @@ export interface AgentNumber {
   no: number
 }
 
-/** The agents of one old shard, in five bytes each: a million of them fit into memory. */
+/** The agents of one old shard, in five bytes each, so that millions of agents fit into memory. */
 interface Column {
   shards: Uint8Array
   numbers: Uint32Array
 }
 
 /**
- * To which shards the agents of the old ones move. Numbers are given in the order in which agents are added, without
- * gaps.
+ * Maps agents of the old shards to their new shards and numbers. Numbers are assigned in the order of `add`,
+ * without gaps.
  */
 export class AgentMap {
   readonly #columns: Column[]
-  /** How many agents moved to each new shard. */
+  /** The number of agents in each new shard. */
   readonly counts: number[]
 
-  /** @param agents how many each old shard has */
+  /** @param agents the number of agents in each old shard */
   constructor(agents: readonly number[], shards: number) {
     this.#columns = agents.map((count) => ({
       shards: new Uint8Array(count),
@@ -31,7 +31,7 @@ export class AgentMap {
     this.counts = Array.from({ length: shards }, () => 0)
   }
 
-  /** Gives an agent its number in a new shard. */
+  /** Assigns an agent its new shard and number. */
   add(name: string, from: AgentNumber): void {
     const column = this.#column(from)
     const shard = shardOf(name, this.counts.length)
@@ -41,13 +41,13 @@ export class AgentMap {
     column.numbers[from.no] = no
   }
 
-  /** Where an agent is now. */
+  /** The new shard and number of an agent. */
   find(from: AgentNumber): AgentNumber {
     const { shards, numbers } = this.#column(from)
     return { shard: shards[from.no] ?? 0, no: numbers[from.no] ?? 0 }
   }
 
-  /** All agents by where they were. */
+  /** All agents, by their old shard and number. */
   *all(): Generator<AgentNumber> {
     for (const [shard, { shards }] of this.#columns.entries())
       for (let no = 0; no < shards.length; no++) yield { shard, no }

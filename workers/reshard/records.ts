@@ -14,31 +14,33 @@ import {
   writeRenumbered,
   type RawRecord,
 } from '../store/tables/record-codec.js'
-import { addPlace } from '../store/tables/strand-runs.js'
+import { addPosition } from '../store/tables/strand-runs.js'
 import type { Table } from '../store/tables/checked-table.js'
 import { blockKey, encodeRun, importedBlocksFrom, runKey, type FoundRun } from '../store/tables/tables.js'
 import type { AgentMap, AgentNumber } from './agent-map.js'
 
-/** From where records move, and to where. */
+/** The old and new shards of a move of records. */
 export interface RecordMove {
   from: readonly Environment[]
-  /** One for each new shard. */
+  /** One writer for each new shard. */
   to: readonly RowWriter[]
   agents: AgentMap
   onRecord(): void
 }
 
-/** A record of an old shard. */
 interface OldRecord {
   shard: number
   blockNo: number
   record: RawRecord
 }
 
-/** Moves records as bytes. The runs and the index of those of the logs follow from their blocks. */
+/**
+ * Moves records as bytes. Runs and index entries of records that were not imported are rebuilt from the new
+ * blocks.
+ */
 export class RecordMover {
   readonly #move: RecordMove
-  /** The latest clock reading of all shards, as far as records were moved. */
+  /** The latest clock reading of the records moved so far, and of the old shards' clock floors. */
   lastHlc: Hlc
 
   constructor(move: RecordMove) {
@@ -46,7 +48,7 @@ export class RecordMover {
     this.lastHlc = move.from.map(readClockFloor).reduce(laterHlc)
   }
 
-  /** Moves the logs of the shards as one: by clock, and where two shards had the same reading, by hash. */
+  /** Merges the logs of all shards, in the order of clocks and, for equal readings, of hashes. */
   moveLogs(): void {
     const { from, to } = this.#move
     const packers = to.map((rows) => new BlockPacker(rows, 'blocks'))
@@ -55,18 +57,24 @@ export class RecordMover {
     for (const packer of packers) packer.end()
   }
 
-  /** Moves imported records: of a block, those of each new shard become one there, with the same runs. */
+  /**
+   * Moves imported records. The records of an old block that move to the same new shard become a block there,
+   * with their runs.
+   */
   moveImported(): void {
     const packers = this.#move.to.map((rows) => new BlockPacker(rows, 'importedBlocks'))
     for (const [shard, environment] of this.#move.from.entries()) {
       for (const block of environment.importedBlocks.getRange({})) {
-        /** By the numbers that agents had. */
+        /** By old agent number. */
         const runs = new Map<number, { to: AgentNumber; run: FoundRun }>()
         for (const old of recordsIn(block, shard)) {
           const { agentNo } = old.record
           const { to, blockNo, position } = this.#append(packers, old)
-          const moved = runs.get(agentNo) ?? { to, run: { ...runAt(environment, old), blockNo, places: [] } }
-          addPlace(moved.run, position)
+          const moved = runs.get(agentNo) ?? {
+            to,
+            run: { ...runAt(environment, old), blockNo, positionRanges: [] },
+          }
+          addPosition(moved.run, position)
           runs.set(agentNo, moved)
         }
         for (const packer of packers) packer.end()
@@ -90,15 +98,15 @@ export class RecordMover {
   }
 }
 
-/** Packs records into the blocks of a new shard, in the order in which they come. */
+/** Packs records into the blocks of a new shard, in the order of `append`. */
 class BlockPacker {
   readonly #rows: RowWriter
   readonly #table: 'blocks' | 'importedBlocks'
   #blockNo: number
-  /** The records of the block that is being filled, and where each ends. */
+  /** The records of the current block, and the offset at which each ends. */
   #bytes = Buffer.alloc(blockBytes)
   #ends: number[] = []
-  /** The seq behind the last record of each agent in it. */
+  /** The seq after the last record of each agent in it. */
   readonly #nextSeqs = new Map<number, number>()
 
   constructor(rows: RowWriter, table: 'blocks' | 'importedBlocks') {
@@ -107,24 +115,25 @@ class BlockPacker {
     this.#blockNo = table === 'blocks' ? 0 : importedBlocksFrom
   }
 
-  /** Appends a record of the agent that has the number `agentNo` here. @returns where it lies */
+  /** Appends a record. @param agentNo its agent's number in the new shard; @returns its new location */
   append(record: RawRecord, agentNo: number): { blockNo: number; position: number } {
     const from = this.#ends.at(-1) ?? 0
     const position = this.#ends.length
     const bytes = blockOverhead(position + 1) + from + record.bytes.length
-    // A run has no gaps, but between records of the log there can be imported ones, which lie elsewhere.
+    // A run has no gaps, but imported records, which are in other blocks, can be between two records of the
+    // log.
     const isApart = (this.#nextSeqs.get(agentNo) ?? record.seq) !== record.seq
     if (position > 0 && (bytes > blockBytes || position >= blockRecordsMax || isApart)) {
       this.end()
       return this.append(record, agentNo)
     }
-    this.#makeRoom(from + record.bytes.length)
+    this.#grow(from + record.bytes.length)
     this.#ends.push(writeRenumbered(record, agentNo, { target: this.#bytes, at: from }))
     this.#nextSeqs.set(agentNo, record.seq + 1)
     return { blockNo: this.#blockNo, position }
   }
 
-  /** Ends the block that is being filled. */
+  /** Completes the current block. */
   end(): void {
     const end = this.#ends.at(-1)
     if (end === undefined) return
@@ -135,7 +144,7 @@ class BlockPacker {
     this.#nextSeqs.clear()
   }
 
-  #makeRoom(bytes: number): void {
+  #grow(bytes: number): void {
     if (bytes <= this.#bytes.length) return
     const larger = Buffer.alloc(bytes)
     this.#bytes.copy(larger)
@@ -151,26 +160,28 @@ function* recordsIn({ key, value }: { key: Buffer; value: Buffer }, shard: numbe
   const blockNo = key.readUIntBE(0, 6)
   const count = blockCount(value)
   for (let position = 0; position < count; position++) {
-    yield { shard, blockNo, record: whole(value, { shard, blockNo, position }) }
+    yield { shard, blockNo, record: checkedRecord(value, { shard, blockNo, position }) }
   }
 }
 
-function whole(block: Buffer, place: { shard: number; blockNo: number; position: number }): RawRecord {
+function checkedRecord(
+  block: Buffer,
+  { shard, blockNo, position }: { shard: number; blockNo: number; position: number },
+): RawRecord {
   try {
-    return rawRecordAt(block, place.position)
+    return rawRecordAt(block, position)
   } catch (error) {
-    const { shard, blockNo, position } = place
     throw new Error(`The stored data is damaged at shard ${shard}, block ${blockNo}, record ${position}`, {
       cause: error,
     })
   }
 }
 
-/** The run of an imported record that is the first of its agent in its block. */
+/** The run that begins with an imported record. */
 function runAt({ runs }: Environment, { blockNo, record: { agentNo, seq } }: OldRecord): FoundRun {
   const run = runs.before(agentNo, seq)
   if (run === undefined || run.firstSeq !== seq || run.blockNo !== blockNo)
-    throw new Error(`Expected each record of agent number ${agentNo} once, where its run leads to`)
+    throw new Error(`No run begins at record ${seq} of agent number ${agentNo} in block ${blockNo}`)
   return run
 }
 

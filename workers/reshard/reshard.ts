@@ -14,37 +14,37 @@ import { RecordMover } from './records.js'
 import { rowMovers, type Move, type MovedTable } from './row-movers.js'
 import { checkStrands } from './strand-check.js'
 
-/** From what to build the shards, and where. */
+/** The old and new shards, and the settings of a reshard. */
 export interface ReshardTask {
-  /** Folders of the old shards, by their numbers. */
+  /** Folders of the old shards, by shard number. */
   from: readonly string[]
   /** Folders of the new shards, which do not exist yet. */
   to: readonly string[]
-  /** The agent whose shard keeps the root namespace of auth: SERVICE_AGENT_ID. */
+  /** The agent in whose shard the root namespace of auth is stored: SERVICE_AGENT_ID. */
   rootAgent: string
-  /** Called now and then with the progress. */
+  /** Called with the progress. */
   onProgress(progress: ReshardProgress): void
 }
 
-/** How far a reshard is. */
+/** The progress of a reshard. */
 export interface ReshardProgress {
   step: 'moved' | 'checked'
   records: number
-  /** Records that there are. */
+  /** All records. */
   total: number
 }
 
-/** What was built. */
+/** The size of the new shards. */
 export interface Resharded {
   agents: number
   records: number
 }
 
 /**
- * Builds shards with the content of the old ones, each strand in the shard where its agent is placed among the new
- * number, and checks them. The old ones do not change. The new ones are on disk, but not in use
- * (docs/adr/0021-resharding.md).
- * @throws Error when what is stored is damaged or cannot be written; what was built is then useless
+ * Builds new shards with the content of the old ones, each strand in the shard to which the new number of
+ * shards assigns its agent, and checks them. The old shards do not change. The new shards are on disk, but
+ * not in use (docs/adr/0021-resharding.md).
+ * @throws Error if the old shards are damaged or the new ones cannot be written; discard the new shards then
  */
 export async function reshard(task: ReshardTask): Promise<Resharded> {
   const from: Environment[] = []
@@ -58,10 +58,10 @@ export async function reshard(task: ReshardTask): Promise<Resharded> {
     const built = new Reshard(task, { from, to })
     const records = built.build()
     for (const environment of to.splice(0)) await environment.root.close()
-    // Opened again, so that the check reads what is on disk and not what this process has in memory.
+    // Opened again, so that the check reads from disk and not from the memory of this process.
     for (const path of task.to) to.push(openEnvironment(path, 'read'))
     const checked = built.check(to, records)
-    if (checked !== records) throw new Error(`Expected ${records} records, found ${checked}`)
+    if (checked !== records) throw new Error(`The new shards have ${checked} records instead of ${records}`)
     return { agents: built.agents, records }
   } finally {
     for (const environment of [...from, ...to]) await environment.root.close()
@@ -69,10 +69,10 @@ export async function reshard(task: ReshardTask): Promise<Resharded> {
 }
 
 /**
- * An old shard that has users of the root namespace without being the shard of `rootAgent`. Nothing says whose users
- * they are, so they would be lost.
+ * Whether any old shard but that of `rootAgent` has users of the root namespace. A reshard would lose these
+ * users, because their shard cannot be determined.
  */
-export async function strayUsers({
+export async function hasStrayUsers({
   from,
   rootAgent,
 }: Pick<ReshardTask, 'from' | 'rootAgent'>): Promise<boolean> {
@@ -114,7 +114,7 @@ class Reshard {
     return this.#move.agents.counts.reduce((sum, count) => sum + count, 0)
   }
 
-  /** @returns the records that were moved */
+  /** @returns the number of moved records */
   build(): number {
     for (const environment of this.#from) endScrubbing(environment)
     this.#numberAgents()
@@ -135,7 +135,11 @@ class Reshard {
     return records
   }
 
-  /** Checks what was built of so many records. @returns the records that are there */
+  /**
+   * Checks the new shards.
+   * @param total expected records, for the progress;
+   * @returns the number of records found
+   */
   check(built: readonly Environment[], total: number): number {
     let records = 0
     const onRecord = () => this.#task.onProgress({ step: 'checked', records: ++records, total })
@@ -146,7 +150,9 @@ class Reshard {
     for (const from of this.#move.agents.all()) {
       const to = this.#move.agents.find(from)
       if (!isDeepStrictEqual(endOf(this.#from[from.shard], from.no), endOf(built[to.shard], to.no)))
-        throw new Error(`Expected agent number ${from.no} of shard ${from.shard} to end as before`)
+        throw new Error(
+          `The strand of agent number ${from.no} of shard ${from.shard} has another end after the move`,
+        )
     }
     return records
   }
@@ -156,13 +162,13 @@ class Reshard {
       let next = 0
       for (const { key, value } of names.getRange({})) {
         const no = key.readUInt32BE(0)
-        if (no !== next++) throw new Error(`Expected agent number ${next - 1} of shard ${shard}, found ${no}`)
+        if (no !== next++) throw new Error(`Shard ${shard} has no agent number ${next - 1}, but number ${no}`)
         this.#move.agents.add(value.toString(), { shard, no })
       }
     }
   }
 
-  /** Records of all strands, by the end of each. */
+  /** The number of records of all strands, from the last run of each. */
   #recordCount(): number {
     let count = 0
     for (const { shard, no } of this.#move.agents.all()) {
@@ -181,23 +187,22 @@ class Reshard {
     }
   }
 
-  /** Checks that no row has replaced another. */
+  /** Checks the number of rows, so that no row has replaced another. */
   #checkRows(environment: Environment, shard: number): void {
     for (const [table, written] of this.#rows[shard]?.written ?? []) {
       const found = rowCount(environment[table])
       if (found === written || uncounted.has(table)) continue
-      throw new Error(`Expected ${written} rows in ${table} of the new shard ${shard}, found ${found}`)
+      throw new Error(`Table ${table} of the new shard ${shard} has ${found} rows instead of ${written}`)
     }
   }
 }
 
 /**
- * Tables that have other rows, too, and answers that do not name their shard, which may replace each other: their keys are then
- * refused.
+ * Tables whose rows cannot be counted: `meta` and `strands` also have other rows, and answers of old
+ * versions, which do not have their shard, are written to all shards and may replace each other.
  */
 const uncounted: ReadonlySet<string> = new Set(['meta', 'strands', 'idempotency', 'expiries'])
 
-/** How a strand ends. */
 function endOf(environment: Environment | undefined, agentNo: number) {
   const end = environment && strandEnd(environment, agentNo)
   return end && { hash: end.record.hash, seq: end.record.seq, strandBytes: end.strandBytes }
@@ -207,7 +212,7 @@ function isMoved(table: string): table is MovedTable {
   return Object.hasOwn(rowMovers, table)
 }
 
-/** Overwrites what an erasure has left in the old file, which is about to be removed. */
+/** Overwrites erased bodies in an old file, which is about to be removed. */
 function endScrubbing(environment: Environment): void {
   const scrubber = new Scrubber(environment)
   while (scrubber.ready) scrubber.step()

@@ -5,7 +5,7 @@ import { shardOf } from '../../src/strand/placement.js'
 import type { LoggedTableName } from '../store/log/table-ids.js'
 import { agentRowOf, type AgentRow } from '../store/tables/agent.js'
 import { namespaceOfKey } from '../store/tables/auth-table.js'
-import { keptAnswerOf, type KeptAnswer } from '../store/tables/idempotency.js'
+import { decodeAnswer, type IdempotentAnswer } from '../store/tables/idempotency.js'
 import { isLastReported } from '../store/tables/meta.js'
 import { expiryKey } from '../store/tables/tables.js'
 import type { AgentMap } from './agent-map.js'
@@ -17,30 +17,36 @@ export interface ShardRow {
   value: Buffer
 }
 
-/** A row of a new shard; of the same table where none is named. */
+/** A row of a new shard; in the same table if `table` is absent. */
 export interface NewRow extends ShardRow {
   table?: 'expiries'
 }
 
-/** What decides where rows go. */
+/** Determines the new shards of rows. */
 export interface Move {
   agents: AgentMap
   shards: number
-  /** The agent whose shard keeps the root namespace of auth. */
+  /** The agent in whose shard the root namespace of auth is stored. */
   rootAgent: string
 }
 
-/** Tables that are not moved row by row: records.ts moves the first three, and the others follow from what is moved. */
+/**
+ * Tables that are not moved row by row: records.ts moves the first three, and the others are derived from
+ * moved rows.
+ */
 type OtherTable = 'blocks' | 'importedBlocks' | 'strands' | 'toldHeads' | 'expiries'
 
 /** Tables that are moved row by row. */
 export type MovedTable = Exclude<LoggedTableName, OtherTable>
 
-/** What the new shards have of a row of each table. When a later version adds a table, the compiler demands an entry here. */
+/**
+ * For each table, the rows of the new shards for one old row. The compiler requires an entry for every new
+ * table.
+ */
 export const rowMovers: Record<MovedTable, (row: ShardRow, move: Move) => NewRow[]> = {
   agents: withNumber,
   names: byAgentInKey,
-  // Of the audit strand, which is in the first shard, however many there are.
+  // Belongs to the audit strand, which is always in the first shard.
   meta: (row) => (isLastReported(row.key) ? [{ ...row, shard: 0 }] : []),
   mutations: byAgentInKey,
   erasures: byAgentInKey,
@@ -50,23 +56,23 @@ export const rowMovers: Record<MovedTable, (row: ShardRow, move: Move) => NewRow
   // The number comes after the due time in the key.
   proposalDues: (row, move) => byAgentAt(row, move, { key: 6 }),
   zoneChanges: byAgentInKey,
-  // The state of an edge names its source, whose shard keeps it.
+  // Edges are in the shard of their source, whose number is also in the value.
   edges: (row, move) => byAgentAt(row, move, { key: 0, value: 0 }),
   edgesIn: (row, move) => byAgentAt(row, move, { value: 0 }),
   edgeHistory: (row, move) => byAgentAt(row, move, { key: 0, value: 0 }),
   idempotency: withExpiry,
   publicKeys: (row, { shards }) => [{ ...row, shard: shardOf(row.key.toString('hex'), shards) }],
-  // The first shard has them all.
+  // All API keys are in the first shard.
   apiKeys: (row) => [{ ...row, shard: 0 }],
   organisms: (row, move) => [{ ...row, shard: shardOfNamespace(row.key.toString(), move) }],
   auth: (row, move) => byNamespace(row, move, 0),
   authExpiries: (row, move) => byNamespace(row, move, 6),
   authEnded: (row, move) => byNamespace(row, move, 6),
-  // Any shard sends a mail.
+  // A mail can be in any shard.
   mails: (row, { shards }) => [{ ...row, shard: shardOf(row.key.toString('hex'), shards) }],
 }
 
-/** The row of an agent under the number that it has now. */
+/** The row of an agent with its new number. */
 function withNumber({ shard: old, key, value }: ShardRow, { agents }: Move): NewRow[] {
   const row = agentRowOf(value)
   const { shard, no } = agents.find({ shard: old, no: row.no })
@@ -74,9 +80,13 @@ function withNumber({ shard: old, key, value }: ShardRow, { agents }: Move): New
   return [{ shard, key, value: Buffer.from(JSON.stringify(moved)) }]
 }
 
-/** An answer by Idempotency-Key with its current expiry and no other; in every shard one from before answers named their place. */
+/**
+ * An idempotent answer with its current expiry and no earlier one. Answers from before answers had a
+ * placement are written to all shards.
+ */
 function withExpiry({ key, value }: ShardRow, { shards }: Move): NewRow[] {
-  const { place, expiresAtMs }: Partial<KeptAnswer> & Pick<KeptAnswer, 'expiresAtMs'> = keptAnswerOf(value)
+  const { place, expiresAtMs }: Partial<IdempotentAnswer> & Pick<IdempotentAnswer, 'expiresAtMs'> =
+    decodeAnswer(value)
   const to = place === undefined ? Array.from({ length: shards }, (_none, shard) => shard) : [place % shards]
   const expiry = { table: 'expiries', key: expiryKey(expiresAtMs, key), value: Buffer.alloc(0) } as const
   return to.flatMap((shard) => [
@@ -85,7 +95,7 @@ function withExpiry({ key, value }: ShardRow, { shards }: Move): NewRow[] {
   ])
 }
 
-/** The new shard of a namespace of auth; the root one's id is empty. */
+/** The new shard of a namespace of auth. The id of the root namespace is empty. */
 function shardOfNamespace(namespace: string, { shards, rootAgent }: Move): number {
   return shardOf(namespace === '' ? rootAgent : memberAddress(namespace, authMember), shards)
 }
@@ -98,7 +108,10 @@ function byAgentInKey(row: ShardRow, move: Move): NewRow[] {
   return byAgentAt(row, move, { key: 0 })
 }
 
-/** Moves a row to the shard of the agent whose number it carries, under the agent's number there. */
+/**
+ * Moves a row to the new shard of its agent, and replaces the agent number in it.
+ * @param at offsets of the number
+ */
 function byAgentAt(
   { shard: old, key: oldKey, value: oldValue }: ShardRow,
   { agents }: Move,

@@ -7,19 +7,19 @@ import { RecordCheck } from '../store/log/record-check.js'
 import { rowFinder } from '../store/row-mover.js'
 import { agentRowOf } from '../store/tables/agent.js'
 import { erasedCommitment } from '../store/tables/erasures.js'
-import { blockCount, placedAt, recordAt, type StoredRecord } from '../store/tables/record-codec.js'
+import { blockCount, recordInfoAt, recordAt, type StoredRecord } from '../store/tables/record-codec.js'
 import { recordBySeq, strandEnd } from '../store/tables/records.js'
-import { addPlace, runsCoveredUpTo } from '../store/tables/strand-runs.js'
+import { addPosition, runsCoveredUpTo } from '../store/tables/strand-runs.js'
 import { encodeRun, isImportedBlock, packLocation, runKey, type FoundRun } from '../store/tables/tables.js'
 
 const HASH_BYTES = 32
 
 /**
- * Checks each strand of a shard, in the order in which its records lie: every record's hash is made again from what is
- * stored, and it names the record before it in seq; clocks of the log do not go back; runs and index lead to each
- * block. Memory grows with the agents, 60 bytes each, and not with the records.
- * @param onRecord called once a record
- * @throws Error that names what does not hold
+ * Checks all strands of a shard in the order of its blocks: each record matches its hash and links to the
+ * previous record of its strand, the clocks of the log do not go back, and the runs and the hash index find
+ * each block. Memory does not grow with the records, only with the agents (60 bytes each).
+ * @param onRecord called once for each record
+ * @throws Error that describes the first fault
  */
 export function checkStrands(
   environment: Environment,
@@ -33,16 +33,19 @@ export function checkStrands(
   check.end()
 }
 
-/** Each agent has a number, without gaps, and a row. */
+/** Checks that agent numbers have no gaps, and that each agent has a row with its number. */
 function checkAgents(environment: Environment, agents: number): void {
   let no = 0
   for (const { key, value } of environment.names.getRange({})) {
-    must(key.readUInt32BE(0) === no, `agent numbers have no gaps, at ${no}`)
+    if (key.readUInt32BE(0) !== no) throw new Error(`Agent number ${no} is missing`)
     const row = environment.agents.get(value)
-    must(row !== undefined && agentRowOf(row).no === no, `the row of agent number ${no} has that number`)
+    if (row === undefined || agentRowOf(row).no !== no)
+      throw new Error(`The row of agent number ${no} is missing or has another number`)
     no++
   }
-  must(no === agents && rowCount(environment.agents) === agents, `there are ${agents} agents`)
+  const rows = rowCount(environment.agents)
+  if (no !== agents || rows !== agents)
+    throw new Error(`There are ${no} agent numbers and ${rows} agents instead of ${agents}`)
 }
 
 class StrandCheck {
@@ -51,11 +54,11 @@ class StrandCheck {
   readonly #hashes: RecordCheck
   readonly #runsCovered: number
   readonly #agents: number
-  /** Of each strand, of the record that came last: its hash, the seq behind it, and body bytes up to it. */
+  /** For each strand: the hash of its last record so far, the seq after it, and the body bytes up to it. */
   readonly #lastHashes: Buffer
   readonly #nextSeqs: Float64Array
   readonly #bytes: Float64Array
-  /** How many records of each strand came. */
+  /** The number of records of each strand so far. */
   readonly #counts: Float64Array
   #lastHlc = zeroHlc
 
@@ -72,7 +75,7 @@ class StrandCheck {
   }
 
   block(blockNo: number, block: Buffer, onRecord: () => void): void {
-    this.#hashes.segment([])
+    this.#hashes.startSegment([])
     const runs = new Map<number, FoundRun>()
     const count = blockCount(block)
     for (let position = 0; position < count; position++) {
@@ -80,23 +83,23 @@ class StrandCheck {
       const { agentNo, seq, hlc } = record
       const fault = this.#faultOf(record, isImportedBlock(blockNo))
       if (fault !== undefined) throw new Error(`Record ${seq} of agent number ${agentNo} ${fault}`)
-      const strandBytes = this.#take(record, placedAt(block, position).bodyBytes)
+      const strandBytes = this.#take(record, recordInfoAt(block, position).bodyBytes)
       let run = runs.get(agentNo)
       if (run === undefined) {
-        run = { firstSeq: seq, blockNo, ms: hlc.ms, counter: hlc.counter, strandBytes, places: [] }
+        run = { firstSeq: seq, blockNo, ms: hlc.ms, counter: hlc.counter, strandBytes, positionRanges: [] }
         runs.set(agentNo, run)
       }
-      addPlace(run, position)
+      addPosition(run, position)
       run.strandBytes = strandBytes
-      if (position === 0) this.#findable(record, packLocation(blockNo, position))
+      if (position === 0) this.#checkIndex(record, packLocation(blockNo, position))
       onRecord()
     }
-    // Runs of later blocks are made from the blocks when the store opens.
+    // The runs of later blocks are rebuilt when the store opens.
     if (blockNo > this.#runsCovered && !isImportedBlock(blockNo)) return
     for (const [agentNo, run] of runs) {
-      const kept = this.#environment.strands.get(runKey(agentNo, run.firstSeq))
-      const leads = kept !== undefined && encodeRun(run).equals(kept)
-      if (!leads) throw new Error(`Expected each run of block ${blockNo} to lead there`)
+      const stored = this.#environment.strands.get(runKey(agentNo, run.firstSeq))
+      if (stored === undefined || !encodeRun(run).equals(stored))
+        throw new Error(`The run of agent number ${agentNo} in block ${blockNo} is missing or wrong`)
     }
   }
 
@@ -104,36 +107,36 @@ class StrandCheck {
     for (let no = 0; no < this.#agents; no++) {
       const end = strandEnd(this.#environment, no)
       if (end === undefined || this.#counts[no] !== end.record.seq + 1)
-        throw new Error(`Expected each record of agent number ${no} once`)
+        throw new Error(`The strand of agent number ${no} does not have each of its records once`)
     }
   }
 
-  /** What is wrong with a record. */
+  /** @returns a predicate that says what is wrong with a record; undefined if it is valid */
   #faultOf(record: StoredRecord, imported: boolean): string | undefined {
     const { agentNo, prev, hlc } = record
     if (agentNo >= this.#agents) return 'has no agent'
     const before = this.#hashBefore(record)
-    if (before === undefined) return 'does not follow the one before it'
-    if (prev !== before) return 'does not name the one before it'
+    if (before === undefined) return 'has no previous record'
+    if (prev !== before) return 'does not have the hash of the previous record'
     const isErased = record.erased === true
     const commitment = isErased
       ? erasedCommitment(this.#environment, record)
       : bodyCommitment(record.salt, record.body)
     const fault = this.#hashes.faultOf(record, commitment)
     if (fault !== undefined || imported) return fault
-    if (compareHlc(hlc, this.#lastHlc) < 0) return 'is out of the order of clocks'
+    if (compareHlc(hlc, this.#lastHlc) < 0) return 'has an earlier clock than the record before it in the log'
     this.#lastHlc = hlc
     return undefined
   }
 
-  /** The hash of the record before this one: the one that came last, except where a piece of the strand begins. */
+  /** The hash of the previous record: the last one so far, unless imported records are between them. */
   #hashBefore({ agentNo, seq }: StoredRecord): string | undefined {
     if (seq === 0) return zeroHash
     if (seq !== this.#nextSeqs[agentNo]) return recordBySeq(this.#environment, agentNo, seq - 1)?.hash
     return this.#lastHashes.toString('hex', agentNo * HASH_BYTES, (agentNo + 1) * HASH_BYTES)
   }
 
-  /** Takes the next record. @returns body bytes of its strand up to it */
+  /** Updates the state of the strand with the next record. @returns body bytes of the strand up to it */
   #take({ agentNo, seq, hash }: StoredRecord, bodyBytes: number): number {
     const strandBytes = this.#bytesBefore(agentNo, seq) + bodyBytes
     this.#lastHashes.write(hash, agentNo * HASH_BYTES, 'hex')
@@ -146,17 +149,13 @@ class StrandCheck {
   #bytesBefore(agentNo: number, seq: number): number {
     if (seq === 0) return 0
     if (seq === this.#nextSeqs[agentNo]) return this.#bytes[agentNo] ?? 0
-    // Where a piece of the strand begins, the run before it says.
+    // The previous record is in another part of the strand, so read the count from its run.
     return this.#environment.runs.before(agentNo, seq - 1)?.strandBytes ?? 0
   }
 
-  /** What the index has not written yet is added to it again when the store opens. */
-  #findable({ hash }: StoredRecord, location: number): void {
-    if (!this.#index.covers(location)) return
-    must(this.#index.find(prefixOf(hash)).includes(location), `the record ${hash} is found by its hash`)
+  /** Entries that are not in the index yet are added when the store opens, so they are not checked. */
+  #checkIndex({ hash }: StoredRecord, location: number): void {
+    if (this.#index.covers(location) && !this.#index.find(prefixOf(hash)).includes(location))
+      throw new Error(`Record ${hash} is not in the hash index`)
   }
-}
-
-function must(condition: boolean, holds: string): asserts condition {
-  if (!condition) throw new Error(`Expected that ${holds}`)
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits/limits.js'
-import type { Command, CommandOf, Outcome, StoreFlush, StoreGoOn } from '../../src/protocol/messages.js'
+import type { Command, CommandOf, Outcome, StoreFlush, StoreResume } from '../../src/protocol/messages.js'
 import type { WriteOptions } from '../../src/protocol/command-options.js'
 import { canonicalJson, readJson } from '../../src/strand/json.js'
 import { agentKeyRotate, agentZoneSet } from '../commands/agent-changes.js'
@@ -27,12 +27,12 @@ import { recordQuery } from '../commands/query.js'
 import { batchAppend, readRecord, recordAppend, recordGet } from '../commands/records.js'
 import {
   headsAll,
-  headsHold,
+  headsCheck,
   headsMoved,
   logAppend,
   logFind,
   logOpen,
-  logTold,
+  logHeads,
 } from '../commands/server-log.js'
 import { isLargePart, strandImport, strandImportEnd, strandImportSteps } from '../commands/strand-import.js'
 import { logPage, streamPage, watch } from '../commands/stream.js'
@@ -43,10 +43,10 @@ import {
   answeredBefore,
   contentDigest,
   isCheck,
-  keepAnswer,
+  storeAnswer,
   keyedRequest,
 } from './idempotent-answers.js'
-import { ingestAtOnce, ingestKeyed, keptOf } from './idempotent-ingest.js'
+import { ingestInOneGroup, ingestKeyed, ingestIdempotent } from './idempotent-ingest.js'
 import { isOneLine } from './ingest-reader.js'
 import type { Decision, ShardState, Steps, Turn } from './state.js'
 import type { CommandFrame } from '../../src/protocol/frame.js'
@@ -55,16 +55,19 @@ import type { CommandFrame } from '../../src/protocol/frame.js'
 export type Write = Extract<Command, { options: WriteOptions } | { kind: 'keyClaim' }>
 
 /** A command that only reads. */
-export type Read = Exclude<Command, Write | StoreFlush | StoreGoOn>
+export type Read = Exclude<Command, Write | StoreFlush | StoreResume>
 
-/** A write that is decided in one go. So are parts of an import, except for those that a late seal makes large. */
+/**
+ * A write that is decided in a single step. Parts of an import are short too, unless a late seal makes them
+ * large.
+ */
 export type ShortWrite = Exclude<Write, { kind: 'ingestChunk' | 'batchAppend' }>
 
 export function isWrite(command: Command): command is Write {
   return 'options' in command || command.kind === 'keyClaim'
 }
 
-/** Whether others need not wait for a write: neither it nor those that come with it take long. */
+/** Whether a write takes so little time that other commands can wait for it. */
 export function isShortWrite(command: Write): command is ShortWrite {
   switch (command.kind) {
     case 'ingestChunk':
@@ -79,12 +82,12 @@ export function isShortWrite(command: Write): command is ShortWrite {
   }
 }
 
-/** The agent that a write is for; empty where it is for many, or none. */
+/** The agent that a write is for; empty if it is for many agents or for none. */
 export function agentOf(command: Write): string {
   return 'agent' in command ? command.agent : ''
 }
 
-/** Decides a write turn by turn, or finds the answer that was given before under its Idempotency-Key. */
+/** Decides a write over several turns, or finds the earlier answer to its Idempotency-Key. */
 export function* longSteps(state: ShardState, command: Write, turn: Turn): Steps<Decision> {
   switch (command.kind) {
     case 'ingestChunk':
@@ -102,12 +105,12 @@ function ingestSteps(state: ShardState, command: CommandOf<'ingestChunk'>, turn:
   const { idempotency } = command.options
   if (idempotency === undefined) {
     return isAllOrNone(command) || isOneLine(command)
-      ? ingestAtOnce(state, command, turn)
+      ? ingestInOneGroup(state, command, turn)
       : ingestPieces(state, command, turn)
   }
   if (command.agent === '') return ingestKeyed(state, { command, ...idempotency }, turn)
   const request = keyedRequest(command, { ...idempotency, agent: command.agent })
-  return keptOf(state, { chunk: command, request }, turn)
+  return ingestIdempotent(state, { chunk: command, request }, turn)
 }
 
 function* batchSteps(state: ShardState, command: CommandOf<'batchAppend'>, turn: Turn): Steps<Decision> {
@@ -121,35 +124,36 @@ function* batchSteps(state: ShardState, command: CommandOf<'batchAppend'>, turn:
   const { ready, content } = read
   if (request !== undefined) request.content = contentDigest(command, content)
   const { group } = turn
-  // The same batch, written otherwise; or another request has written the same while this one was read.
-  const meanwhile = request && answeredBefore(state, group, request)
-  if (meanwhile !== undefined) return meanwhile
+  // The same batch may have been sent in another notation, or written by another request while this one was
+  // parsed.
+  const earlier = request && answeredBefore(state, group, request)
+  if (earlier !== undefined) return earlier
   const decision = ready(group)
   if (typeof decision === 'function' && request !== undefined) {
-    keepAnswer(state, group, { ...request, outcome: decision })
+    storeAnswer(state, group, { ...request, outcome: decision })
   }
   return decision
 }
 
-/** Decides a write, or finds the answer that was given before under its Idempotency-Key. */
+/** Decides a write, or finds the earlier answer to its Idempotency-Key. */
 export function decide(state: ShardState, command: ShortWrite, group: CommitGroup): Decision {
   const idempotency = 'options' in command ? command.options.idempotency : undefined
   if (idempotency === undefined) return write(state, command, group)
   const request = keyedRequest(command, { ...idempotency, agent: agentOf(command) })
   const before = answeredBefore(state, group, request)
   if (typeof before === 'function') return before
-  const { content, run } = prepared(state, command)
+  const { content, run } = prepare(state, command)
   if (content !== undefined) request.content = contentDigest(command, content)
   const same = before && answeredBefore(state, group, request)
   if (same !== undefined) return same
   const decision = run(group)
   if (typeof decision === 'function' && !isCheck(command))
-    keepAnswer(state, group, { ...request, outcome: decision })
+    storeAnswer(state, group, { ...request, outcome: decision })
   return decision
 }
 
-/** A write under an Idempotency-Key: what its body says, and how it is carried out. A body is read once for both. */
-function prepared(
+/** Parses the body of a write once: its content identifies the request, and `run` carries the write out. */
+function prepare(
   state: ShardState,
   command: ShortWrite,
 ): { content?: string | undefined; run: (group: CommitGroup) => Decision } {
@@ -172,7 +176,7 @@ function prepared(
   }
 }
 
-/** What a record says; undefined for one that is refused. */
+/** A digest of a record's type and body; undefined for a refused record. */
 function contentOf(draft: Draft | Refusal): string | undefined {
   if ('code' in draft) return undefined
   const content = createHash('sha256')
@@ -180,7 +184,7 @@ function contentOf(draft: Draft | Refusal): string | undefined {
   return content.digest('base64')
 }
 
-/** The decision of each kind of write; a new kind that has none does not compile. */
+/** The function that decides each kind of write; a kind without one does not compile. */
 const writers: { [Kind in ShortWrite['kind']]: WriteDecision<Extract<ShortWrite, { kind: Kind }>> } = {
   recordAppend: (state, command, group) =>
     recordAppend(state, { command, draft: readRecord(state, command) }, group),
@@ -223,7 +227,10 @@ function writerOf<Kind extends ShortWrite['kind']>(
   return writers[kind]
 }
 
-/** Claims an Idempotency-Key: only the digest of the request counts. What is drawn is kept with the answer. */
+/**
+ * Claims an Idempotency-Key: only the digest of the request counts. The random value is stored with the
+ * answer.
+ */
 function requestClaim(state: ShardState): Decision {
   const drawn = Buffer.from(state.random(DRAWN_BYTES)).toString('hex')
   return () => ({ kind: 'claimed', drawn })
@@ -231,7 +238,7 @@ function requestClaim(state: ShardState): Decision {
 
 const DRAWN_BYTES = 12
 
-/** The answer of each kind of read. */
+/** The function that answers each kind of read. */
 const readers: { [Kind in Read['kind']]: ReadAnswer<Extract<Read, { kind: Kind }>> } = {
   recordGet,
   recordQuery,
@@ -256,8 +263,8 @@ const readers: { [Kind in Read['kind']]: ReadAnswer<Extract<Read, { kind: Kind }
   mailDue,
   headsMoved,
   headsAll,
-  headsHold,
-  logTold,
+  headsCheck,
+  logHeads,
   logFind,
 }
 
@@ -272,31 +279,31 @@ function readerOf<Kind extends Read['kind']>(kind: Kind): ReadAnswer<Extract<Rea
   return readers[kind]
 }
 
-/** A command with the number that its outcome carries. */
+/** A command and the number that its outcome will carry. */
 export type Numbered<C> = [id: number, command: C]
 
 /**
- * Separates writes from reads, and puts the writes of one agent together in the order they came, so that they lie
- * together in a block. Commands of one frame come from requests that were under way at the same time, so no order
- * between agents was promised to anyone.
+ * Separates writes from reads and groups the writes by agent, in order of arrival, so that the records of an
+ * agent are adjacent in a block. The requests of one frame are concurrent, so their order between agents does
+ * not matter.
  */
 export function partition(commands: CommandFrame): {
   writes: Numbered<Write>[]
   reads: Numbered<Read>[]
   flushes: Numbered<StoreFlush>[]
-  goOns: number[]
+  resumes: number[]
 } {
   const reads: Numbered<Read>[] = []
   const flushes: Numbered<StoreFlush>[] = []
-  const goOns: number[] = []
+  const resumes: number[] = []
   const byAgent = new Map<string, Numbered<Write>[]>()
   for (const [id, command] of commands) {
     if (command.kind === 'storeFlush') {
       flushes.push([id, command])
       continue
     }
-    if (command.kind === 'storeGoOn') {
-      goOns.push(id)
+    if (command.kind === 'storeResume') {
+      resumes.push(id)
       continue
     }
     if (!isWrite(command)) {
@@ -308,5 +315,5 @@ export function partition(commands: CommandFrame): {
     if (others === undefined) byAgent.set(agent, [[id, command]])
     else others.push([id, command])
   }
-  return { writes: [...byAgent.values()].flat(), reads, flushes, goOns }
+  return { writes: [...byAgent.values()].flat(), reads, flushes, resumes }
 }

@@ -9,25 +9,25 @@ import { makeAgent } from '../commands/agents.js'
 import { findAgent, type ShardState } from './state.js'
 import type { Agent } from '../store/tables/agent.js'
 
-/** The record of one key: made or deleted by `principal`. */
-export interface ApiKeyTold {
+/** An audit record that an API key was created or deleted. */
+export interface ApiKeyAuditEntry {
   type: 'sys/api_key'
   body: Record<string, unknown>
 }
 
-/** The agent of the server's audit strand, made if it does not exist; 503 clock_skew. */
+/** The agent of the server's audit strand, created if it does not exist; 503 clock_skew. */
 export function auditStrand(state: ShardState, group: CommitGroup): Agent | Refusal {
   const found = findAgent(state, group, auditAgent)
   return found ?? makeAgent(state, { agent: auditAgent, zone: 'immutable_core' }, group)
 }
 
-/** Appends a record to the server's audit strand; or nothing, 503 clock_skew. */
-export function tellAudit(
+/** Appends a record to the server's audit strand; 503 clock_skew. */
+export function appendAudit(
   state: ShardState,
-  { type, body }: AuditEntry | ApiKeyTold,
+  { type, body }: AuditEntry | ApiKeyAuditEntry,
   group: CommitGroup,
 ): PendingRecord | Refusal {
-  // One of them for the genesis record, if this is the first record.
+  // The second reading is for the genesis record, if the strand does not exist yet.
   const skew = group.reserve(2)
   if (skew !== undefined) return skew
   const agent = auditStrand(state, group)
@@ -36,21 +36,20 @@ export function tellAudit(
 }
 
 /**
- * What the audit strand says of a key (docs/FORMAT.md, The audit strand): what it may do and whose it is. Never the
- * key, its hash or its name, which is free text and could not be erased.
+ * The audit record of an API key (docs/FORMAT.md, The audit strand): its permissions and its owner. It never
+ * contains the key, its hash or its name, which is free text and could not be erased.
  */
-export function apiKeyTold(
+export function apiKeyAuditEntry(
   change: 'made' | 'deleted',
   row: KeyFacts,
   author: Record<string, unknown>,
-): ApiKeyTold {
+): ApiKeyAuditEntry {
   return { type: 'sys/api_key', body: { change, ...keyFacts(row), ...author } }
 }
 
-/** What a strand says of a key. */
 type KeyFacts = Pick<ApiKeyRow, 'keyId' | 'scopes' | 'agents' | 'madeBy' | 'line' | 'expiresAtMs'>
 
-/** What a strand says of a key, under the names that it uses. */
+/** The members of a record about an API key, by their names in the record. */
 export function keyFacts({
   keyId,
   scopes,
@@ -62,13 +61,13 @@ export function keyFacts({
   return { key_id: keyId, scopes, agents, made_by: madeBy, line, expires_at_ms: expiresAtMs ?? null }
 }
 
-/** Adds a key to the group, and to the changes that are sent to the front thread. */
+/** Adds an API key to the group and to the changes that are sent to the fronts. */
 export function putApiKey(group: CommitGroup, row: ApiKeyRow): void {
   group.apiKeys.set(row.keyId, row)
-  group.apiKeyChanges.made.push(row)
+  group.apiKeyChanges.created.push(row)
 }
 
-/** A key as this group leaves it. */
+/** An API key as of this group; undefined if it does not exist or the group deletes it. */
 export function keyAt(state: ShardState, keyId: string, group: CommitGroup): ApiKeyRow | undefined {
   return group.apiKeys.has(keyId) ? group.apiKeys.get(keyId) : state.store.apiKeys.find(keyId)
 }

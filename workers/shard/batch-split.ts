@@ -12,7 +12,7 @@ import {
 } from '../../src/strand/json-scanner.js'
 import type { Steps, Turn } from './state.js'
 
-/** A batch whose records are not parsed yet. */
+/** A batch whose records are not yet parsed. */
 export interface SplitBatch {
   /** The batch with each record replaced by 0. */
   frame: unknown
@@ -20,8 +20,8 @@ export interface SplitBatch {
 }
 
 /**
- * Splits a batch `{records, atomic?}` into its records without parsing them: JSON.parse takes a text in one go, which
- * takes long for a whole batch. Invalid JSON is found when the pieces are parsed.
+ * Splits a batch `{records, atomic?}` into its records without parsing them, because JSON.parse cannot be
+ * interrupted and takes long for a whole batch. Invalid JSON is found when the records are parsed.
  */
 export function* splitBatch(bytes: Buffer, turn: Turn): Steps<SplitBatch | Refusal> {
   const list = memberStart(bytes, 'records')
@@ -51,16 +51,16 @@ function framed(around: Buffer, items: Uint8Array[]): SplitBatch | Refusal {
   return 'code' in parsed ? parsed : { frame: parsed.value, items }
 }
 
-/** JSON without the white space between its tokens, as far as it is not too long. */
+/** JSON without the white space between its tokens; stops once the result is too long. */
 function withoutSpace(text: Buffer): Buffer {
-  const kept: Buffer[] = []
+  const pieces: Buffer[] = []
   let length = 0
   for (let at = spaceEnd(text, 0); at < text.length && length <= limits.requestBytesMax;) {
     const from = at
     while (at < text.length && !isJsonSpace(text[at])) at = text[at] === QUOTE ? stringEnd(text, at) : at + 1
-    kept.push(text.subarray(from, at))
+    pieces.push(text.subarray(from, at))
     length += at - from
     at = spaceEnd(text, at)
   }
-  return Buffer.concat(kept)
+  return Buffer.concat(pieces)
 }

@@ -1,25 +1,25 @@
-/** A list, so that a long queue does not keep what was taken from it. */
+/** An entry of a linked list, so that a long queue does not retain the items that were taken. */
 interface QueueEntry<T> {
   item: T
   next: QueueEntry<T> | undefined
 }
 
-/** What waits of one caller. */
+/** The waiting items of one caller. */
 interface Queue<T> {
   first: QueueEntry<T>
   last: QueueEntry<T>
 }
 
 /**
- * Commands that wait, by their callers: one of each caller is taken in turn, those of one caller in the order in which
- * they came. So a caller waits for one command of each other caller, however many these have sent.
+ * Waiting commands, taken round-robin by caller and in order of arrival for each caller. A caller therefore
+ * waits for at most one command of every other caller, however many they have sent.
  */
 export class CallerTurns<T> {
-  /** The caller whose turn is next comes first. */
+  /** The next caller comes first. */
   readonly #queues = new Map<string, Queue<T>>()
   #length = 0
 
-  /** How many wait. */
+  /** The number of waiting items. */
   get length(): number {
     return this.#length
   }
@@ -33,27 +33,27 @@ export class CallerTurns<T> {
     this.#length += 1
   }
 
-  /** The next one, which stays; undefined when none waits. */
+  /** The next item, which stays in the queue; undefined if the queue is empty. */
   peek(): T | undefined {
     for (const { first } of this.#queues.values()) return first.item
     return undefined
   }
 
-  /** Takes the next one; undefined when none waits. */
+  /** Takes the next item; undefined if the queue is empty. */
   take(): T | undefined {
     for (const [caller, queue] of this.#queues) {
       const { item, next } = queue.first
       this.#length -= 1
       if (next !== undefined) queue.first = next
       if (next === undefined || this.#queues.size > 1) this.#queues.delete(caller)
-      // To the end: others have their turn first.
+      // The caller moves to the end.
       if (next !== undefined) this.#queues.set(caller, queue)
       return item
     }
     return undefined
   }
 
-  /** Takes all that wait. */
+  /** Takes all items. */
   takeAll(): T[] {
     const all: T[] = []
     for (let item = this.take(); item !== undefined; item = this.take()) all.push(item)

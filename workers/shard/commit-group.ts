@@ -28,30 +28,36 @@ import type {
 } from '../store/write-set.js'
 import type { ZoneChange } from '../store/tables/zone-changes.js'
 
-const clockSkew = refuse('clock_skew', 'The clock of the server is behind its last records, try again later')
+const clockSkew = refuse(
+  'clock_skew',
+  'The clock of the server is behind its latest records, try again later',
+)
 
-/** A record before it has its place in the chain. */
+/** A record that is not yet chained. */
 export interface Draft {
   type: string
   body: Uint8Array
   signing: Signing
-  /** It came by an ingest route. */
+  /** The record arrived over an ingest route. */
   ingested?: boolean
 }
 
-/** A record with its place in the chain. */
+/** A record that is chained to its predecessor. */
 export interface ChainedRecord {
   seq: number
   hlc: Hlc
   hash: string
   prev: string
   salt: Uint8Array
-  /** Absent where it waits for the seal of its group. */
+  /** Absent if the record is sealed with its group. */
   signature?: Uint8Array
   header: string
 }
 
-/** Chains a draft to the head of its strand and signs it, unless a later record of its group may seal it. */
+/**
+ * Chains a draft to the head of its strand and signs it, unless the signature of a later record in its group
+ * may cover it.
+ */
 export function chainRecord(
   agent: Pick<Agent, 'publicKey' | 'strand' | 'keyPair'> & { head: { seq: number; hash: string } },
   { draft, hlc, salt }: { draft: Draft; hlc: Hlc; salt: Uint8Array },
@@ -70,19 +76,19 @@ export function chainRecord(
   })
   const { leaf, text } = headerBytes(header)
   const chained: ChainedRecord = { seq, hlc, hash: hashOf(leaf), prev, salt, header }
-  if (!mayWait(draft)) chained.signature = signBytes(agent.keyPair.secretKey, text)
+  if (!isGroupSigned(draft)) chained.signature = signBytes(agent.keyPair.secretKey, text)
   return chained
 }
 
-function mayWait({ signing, type }: Draft): boolean {
+function isGroupSigned({ signing, type }: Draft): boolean {
   return signing === 'group' && !isReservedType(type)
 }
 
 const noSignature = Buffer.alloc(0)
 
 /**
- * The writes of one transaction. Records are chained and signed as they are decided, except those that one signature
- * may cover: they are sealed with the group. Until the commit nobody outside sees any of it.
+ * The writes of one transaction. Records are chained and signed as they are decided; records with group
+ * signing are signed when the group is sealed. Nothing is visible outside the group before the commit.
  */
 export class CommitGroup implements WriteSet {
   readonly records: PendingRecord[] = []
@@ -90,51 +96,52 @@ export class CommitGroup implements WriteSet {
   readonly newAgents = new Map<string, AgentRow>()
   /** Changes of existing agents, by name. */
   readonly agentChanges = new Map<string, AgentChange>()
-  /** Proposals as this group leaves them, by agent number and seq. */
+  /** New states of proposals, by agent number and seq. */
   readonly proposals = new Map<string, PendingProposal>()
-  /** Proposals whose rows are replaced by the places of their records. */
+  /** Proposals whose rows are replaced by the locations of their records. */
   readonly pastProposals: PastProposal[] = []
   /**
-   * Whom the open proposals of agents counted for before this group, by agent number and seq, as far as it was read.
+   * The shares of the open proposals that were stored before this group, by agent number and seq, as far as
+   * they were read.
    */
   readonly openShares = new Map<number, Map<number, OpenShare>>()
   readonly erasures: PendingErasure[] = []
   readonly zoneChanges: ZoneChange[] = []
   /** Changes of each edge, in order. */
   readonly edges = new Map<string, EdgeChange[]>()
-  /** Agents that this group has changed: their state is ahead of the store's. */
+  /** Agents that this group has changed; the store does not have these changes yet. */
   readonly touched = new Map<string, Agent>()
   readonly mutations: PendingMutation[] = []
-  /** Hashes of the records that are deleted, restored or erased. */
+  /** Hashes of the records that this group deletes, restores or erases. */
   readonly changedRecords: string[] = []
   readonly answers = new Map<string, PendingAnswer>()
   readonly publicKeys = new Map<string, string>()
   readonly apiKeys = new Map<string, ApiKeyRow | undefined>()
-  /** Changes of keys for the front thread; that a key was used is not among them. */
-  readonly apiKeyChanges: ApiKeyChanges = { made: [], gone: [] }
-  /** The content of audit records that are written only when it changes, by their type. */
+  /** Created and deleted API keys, for the fronts; uses of keys are not included. */
+  readonly apiKeyChanges: ApiKeyChanges = { created: [], removed: [] }
+  /** The content of those audit records that are written only when it changes, by type. */
   readonly lastReported = new Map<string, string>()
   readonly organisms = new Map<string, OrganismRow>()
   readonly authRows = new Map<string, PendingAuthRow>()
   readonly revocations: PendingRevocation[] = []
   /** Namespaces whose signing keys were rotated, for the fronts. */
   readonly rotated: string[] = []
-  /** The heads that records of the server log name, by the seq of the record. */
+  /** The heads that records of the server log contain, by the seq of the record. */
   readonly loggedHeads = new Map<number, readonly LoggedHead[]>()
-  /** Mails, sealed, by their key; undefined for those that leave the outbox. */
+  /** Sealed mails by their key; undefined removes a mail from the outbox. */
   readonly mails = new Map<string, Buffer | undefined>()
   readonly #hlc: HlcClock
   readonly #random: RandomBytes
   /**
-   * By agent number, the last record that waits for the seal: its header, and the key in force for it. Other headers are
-   * not kept, since the garbage collector would carry them along until the commit.
+   * The header and the signing key of each agent's last unsigned record, by agent number. Other headers are
+   * dropped, because the garbage collector would copy them until the commit.
    */
-  readonly #lastWaiting = new Map<number, { header: string; secretKey: Buffer }>()
-  /** By agent number, its records of either kind, which follow each other. */
+  readonly #lastUnsigned = new Map<number, { header: string; secretKey: Buffer }>()
+  /** The new and imported records of each agent, by agent number; their seqs are consecutive. */
   readonly #byAgent = new Map<number, StoredRecord[]>()
-  /** Records that this group erases, as agent number and seq. */
+  /** Records that this group erases, as `agentNo/seq`. */
   readonly #erased = new Set<string>()
-  /** Clock readings that were reserved; the first `#used` of them are used. */
+  /** Reserved clock readings; the first `#used` of them are used. */
   readonly #reserved: Hlc[] = []
   #used = 0
 
@@ -163,17 +170,16 @@ export class CommitGroup implements WriteSet {
     )
   }
 
-  /** How many records it has, of either kind. */
+  /** The number of new and imported records. */
   get size(): number {
     return this.records.length + this.imported.length
   }
 
-  /** Changes the row of an agent; the caller changes the agent in memory. */
+  /** Changes the row of an agent; the caller also changes the agent in memory. */
   changeAgent(name: string, change: AgentChange): void {
     this.agentChanges.set(name, { ...this.agentChanges.get(name), ...change })
   }
 
-  /** Adds a change of an edge. */
   changeEdge(change: EdgeChange): void {
     const key = edgeNameKey(change)
     const before = this.edges.get(key)
@@ -187,8 +193,8 @@ export class CommitGroup implements WriteSet {
   }
 
   /**
-   * Reserves the clock readings of records that are appended together or not at all, before the first of them.
-   * @returns 503 clock_skew when so many would run too far ahead of the clock
+   * Reserves the clock readings of records that are appended together or not at all.
+   * @returns 503 clock_skew if the readings would run too far ahead of the clock
    */
   reserve(count: number): Refusal | undefined {
     while (this.#reserved.length - this.#used < count) {
@@ -200,8 +206,8 @@ export class CommitGroup implements WriteSet {
   }
 
   /**
-   * Chains one record onto its agent's strand.
-   * @returns the record, or 503 clock_skew when the strand would run too far ahead of the clock
+   * Appends a record to the strand of its agent.
+   * @returns the record, or 503 clock_skew if the strand would run too far ahead of the clock
    */
   append(agent: Agent, draft: Draft): PendingRecord | Refusal {
     const hlc = this.#takeReading()
@@ -209,22 +215,25 @@ export class CommitGroup implements WriteSet {
     return this.#add(agent, draft, chainRecord(agent, { draft, hlc, salt: this.#random(16) }))
   }
 
-  /** Appends a record that was chained before, to the head of its strand and behind every reading of the clock. */
+  /** Appends a record that was chained earlier; later clock readings come after the record's. */
   appendChained(agent: Agent, draft: Draft, chained: ChainedRecord): PendingRecord {
     assert(agent.head.hash === '' || chained.prev === agent.head.hash, 'a record is chained to the head')
-    this.#passTo(chained.hlc)
+    this.#advanceTo(chained.hlc)
     return this.#add(agent, draft, chained)
   }
 
-  /** The latest reading of the clock that was given out. */
+  /** The latest clock reading that was issued. */
   get lastReading(): Hlc {
     return this.#hlc.last
   }
 
-  /** Each member is named: spreading an object takes several times as long, and this runs once a record. */
+  /**
+   * Lists each member, because spreading an object takes several times as long and this runs for every
+   * record.
+   */
   #add(agent: Agent, draft: Draft, chained: ChainedRecord): PendingRecord {
     const { seq, hlc, hash, prev, salt, signature, header } = chained
-    const waits = signature === undefined
+    const isUnsigned = signature === undefined
     agent.strandBytes += draft.body.length
     agent.head = { seq, hash, hlc, signature: '' }
     this.touched.set(agent.name, agent)
@@ -239,20 +248,20 @@ export class CommitGroup implements WriteSet {
       keyIndex: agent.keyIndex,
       body: draft.body,
       agent,
-      waits,
+      awaitsSeal: isUnsigned,
       strandBytes: agent.strandBytes,
       ingested: draft.ingested === true,
     }
     if (signature !== undefined) record.signature = signature
-    if (waits) this.#lastWaiting.set(agent.no, { header, secretKey: agent.keyPair.secretKey })
+    if (isUnsigned) this.#lastUnsigned.set(agent.no, { header, secretKey: agent.keyPair.secretKey })
     this.records.push(record)
     this.#index(record)
     return record
   }
 
   /**
-   * Computes all that appending the record would need, and appends nothing.
-   * @returns as many bytes as the record would take, to be written in its place
+   * Does the same work as appending a record, so that the response time is the same, but appends nothing.
+   * @returns as many bytes as the record would take, to be written instead of it
    */
   decoy(agent: Agent, { type, body }: Pick<Draft, 'type' | 'body'>): Buffer {
     const { strand, publicKey: key, keyPair, head } = agent
@@ -263,15 +272,15 @@ export class CommitGroup implements WriteSet {
     return Buffer.concat([Buffer.from(hashOf(leaf), 'hex'), salt, signBytes(keyPair.secretKey, text), body])
   }
 
-  /** Appends an imported record as it is; clock readings from now on are later than its own. */
-  takeIn(record: ImportedRecord): void {
+  /** Appends an imported record unchanged; later clock readings come after the record's. */
+  appendImported(record: ImportedRecord): void {
     const { agent, seq, hash, hlc, signature = noSignature } = record
     agent.strandBytes = record.strandBytes
     agent.head = { seq, hash, hlc, signature: Buffer.from(signature).toString('hex') }
     this.touched.set(agent.name, agent)
     this.imported.push(record)
     this.#index(record)
-    this.#passTo(hlc)
+    this.#advanceTo(hlc)
   }
 
   #index(record: StoredRecord): void {
@@ -280,27 +289,25 @@ export class CommitGroup implements WriteSet {
     else others.push(record)
   }
 
-  /** The record of an agent that this group writes at a seq. */
+  /** The record that this group writes at a seq of an agent. */
   recordAt(agentNo: number, seq: number): StoredRecord | undefined {
-    const own = this.#byAgent.get(agentNo)
-    return own?.[seq - (own[0]?.seq ?? 0)]
+    const ownRecords = this.#byAgent.get(agentNo)
+    return ownRecords?.[seq - (ownRecords[0]?.seq ?? 0)]
   }
 
-  /** Erases a record. */
   erase(erasure: PendingErasure): void {
     this.erasures.push(erasure)
     this.#erased.add(`${erasure.agentNo}/${erasure.seq}`)
   }
 
-  /** Whether this group erases a record. */
   erases({ agentNo, seq }: PendingErasure): boolean {
     return this.#erased.has(`${agentNo}/${seq}`)
   }
 
-  /** Makes later readings come after this one; those reserved before do not change. */
-  #passTo(hlc: Hlc): void {
+  /** Makes later readings come after this one and drops the unused reserved readings. */
+  #advanceTo(hlc: Hlc): void {
     this.#reserved.length = this.#used
-    this.#hlc.pass(hlc)
+    this.#hlc.advanceTo(hlc)
   }
 
   #takeReading(): Hlc | undefined {
@@ -308,25 +315,26 @@ export class CommitGroup implements WriteSet {
   }
 
   /**
-   * Signs what must be signed (docs/FORMAT.md, Signed and sealed): every record; but of those that asked for group
-   * signing only the agent's last in this group, which then covers the others through `prev`.
+   * Signs the records that have no signature yet (docs/FORMAT.md, Signed and sealed). Of an agent's records
+   * with group signing only the last one in this group is signed; its signature covers the earlier ones
+   * through `prev`.
    */
   seal(): void {
     const nextSigned = new Map<number, number>()
     for (let index = this.records.length - 1; index >= 0; index--) {
       const record = this.records[index]
       assert(record !== undefined, 'the index is within the group')
-      if (record.waits) {
+      if (record.awaitsSeal) {
         const sealedBy = nextSigned.get(record.agentNo)
         if (sealedBy !== undefined) {
           record.sealedBy = sealedBy
           continue
         }
-        const last = this.#lastWaiting.get(record.agentNo)
-        assert(last !== undefined, 'the last record that waits is known')
+        const last = this.#lastUnsigned.get(record.agentNo)
+        assert(last !== undefined, 'the last unsigned record of the agent is known')
         record.signature = signText(last.secretKey, last.header)
       }
-      assert(record.signature !== undefined, 'what does not wait for the seal is signed')
+      assert(record.signature !== undefined, 'a record without group signing is signed')
       nextSigned.set(record.agentNo, record.seq)
       if (record.agent.head.seq === record.seq)
         record.agent.head.signature = asBuffer(record.signature).toString('hex')

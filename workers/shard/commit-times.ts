@@ -1,13 +1,16 @@
 import { countInBucket, appendBoundsSecs, type ShardFigures } from '../../src/protocol/shard-figures.js'
 import type { Clock } from '../../src/base/clock.js'
 
-/** Counts how long commits take from their decision until they are on disk. */
+/** Measures how long commits take until they are on disk. */
 export class CommitTimes {
   readonly #clock: Clock
   readonly #figures: ShardFigures
-  /** Commits that may not be on disk yet: number of the segment, and when it was begun. */
-  #underWay: { segment: number; sinceMs: number }[] = []
-  /** Since when any was, without a break. */
+  /**
+   * Commits that may not be on disk yet: the number of the segment and the start of the commit, by the steady
+   * clock.
+   */
+  #inFlight: { segment: number; sinceMs: number }[] = []
+  /** The start of the current period in which a commit was always in flight. */
   #busySinceMs = 0
 
   constructor(steadyClock: Clock, figures: ShardFigures) {
@@ -15,19 +18,20 @@ export class CommitTimes {
     this.#figures = figures
   }
 
-  /** A commit that was begun at a moment is written. */
+  /** Adds a commit that was written to a segment. */
   written(segment: number, sinceMs: number): void {
-    if (this.#underWay.length === 0) this.#busySinceMs = sinceMs
-    this.#underWay.push({ segment, sinceMs })
+    if (this.#inFlight.length === 0) this.#busySinceMs = sinceMs
+    this.#inFlight.push({ segment, sinceMs })
   }
 
-  /** All commits up to one are on disk. */
+  /** Counts the commits up to a segment, which are on disk now. */
   durable(segment: number): void {
-    if (this.#underWay.length === 0) return
+    if (this.#inFlight.length === 0) return
     const nowMs = this.#clock()
-    for (const one of this.#underWay) if (one.segment <= segment) this.#count((nowMs - one.sinceMs) / 1_000)
-    this.#underWay = this.#underWay.filter((one) => one.segment > segment)
-    if (this.#underWay.length === 0) this.#figures.commitSecs += (nowMs - this.#busySinceMs) / 1_000
+    for (const commit of this.#inFlight)
+      if (commit.segment <= segment) this.#count((nowMs - commit.sinceMs) / 1_000)
+    this.#inFlight = this.#inFlight.filter((commit) => commit.segment > segment)
+    if (this.#inFlight.length === 0) this.#figures.commitSecs += (nowMs - this.#busySinceMs) / 1_000
   }
 
   #count(tookSecs: number): void {

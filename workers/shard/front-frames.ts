@@ -2,44 +2,49 @@ import { limits } from '../../src/base/limits/limits.js'
 import { frontOf, type FrontFrame, type LateFrame, type OutcomeFrame } from '../../src/protocol/frame.js'
 import type { ShardMemory } from '../../src/protocol/shard-memory.js'
 
-/** Sends a frame to one front. @param late of a large read: which one it is */
+/**
+ * Sends a frame to one front.
+ * @param late the id and caller of a large read's outcome, which travels separately
+ */
 export type SendFrame = (frame: FrontFrame, late?: Pick<LateFrame, 'id' | 'caller'>) => void
 
 /**
- * What a shard tells, cut up for the fronts: each gets the outcomes of its own commands, the events that it watches and
- * every notice. Who is to be answered waits until all fronts have processed the notices, which they show in the memory
- * that they share (docs/adr/0045-fronts.md).
+ * Splits the frames of a shard by front: each front gets the outcomes of its commands, the events that it
+ * watches and every notice. Clients are answered once all fronts have processed the notices, as the shared
+ * memory shows (docs/adr/0045-fronts.md).
  */
 export class FrontFrames {
   readonly #memory: ShardMemory
   readonly #watched: Watched
   readonly #fronts = new Map<number, SendFrame>()
-  /** Frames with notices so far. */
-  #told = 0
+  /** The number of frames with notices so far. */
+  #noticesSent = 0
 
-  /** @param watched which of them is sent which events */
+  /** @param watched the agents that each front watches */
   constructor(memory: ShardMemory, watched: Watched) {
     this.#memory = memory
     this.#watched = watched
   }
 
   /**
-   * Talks to one more front from now on. What was told before, the front learns by asking; a frame says up to where that is,
-   * or else everybody would wait for it to process what it was never sent.
+   * Adds a front. The front queries the current state itself, so its first frame carries the present count of
+   * notices; otherwise all fronts would wait until it has processed notices that were sent before.
    */
   add(front: number, send: SendFrame): void {
     this.#fronts.set(front, send)
-    if (this.#told !== 0) send({ outcomes: [], events: [], notices: [], appended: false, told: this.#told })
+    if (this.#noticesSent !== 0)
+      send({ outcomes: [], events: [], notices: [], appended: false, noticeNo: this.#noticesSent })
   }
 
-  /** A front has gone: what is still told to it is dropped. */
+  /** Removes a front that has ended. */
   remove(front: number): void {
     this.#fronts.delete(front)
   }
 
-  tell(frame: OutcomeFrame): void {
+  /** Sends a frame of the shard to the fronts. */
+  send(frame: OutcomeFrame): void {
     this.#memory.figures = frame.figures
-    if (frame.notices.length > 0) this.#told = (this.#told + 1) | 0
+    if (frame.notices.length > 0) this.#noticesSent = (this.#noticesSent + 1) | 0
     const { notices } = frame
     if (this.#fronts.size === 1) {
       for (const send of this.#fronts.values()) send(this.#whole(frame))
@@ -52,14 +57,24 @@ export class FrontFrames {
       const own = large === undefined ? all : all.filter(([id]) => !large.has(id))
       const events = this.#eventsFor(front, frame.events)
       if (own.length + events.length + notices.length > 0)
-        send({ outcomes: own, events, notices, appended: frame.appended, told: this.#told })
+        send({ outcomes: own, events, notices, appended: frame.appended, noticeNo: this.#noticesSent })
       if (large !== undefined) this.#sendLate(send, all, large)
     }
   }
 
-  /** Large outcomes for a front of another node each go by themselves: the link to that has others overtake them. */
+  /**
+   * Sends each large outcome to the front of another node in a frame by itself, so that other frames can
+   * overtake it.
+   */
   #sendLate(send: SendFrame, outcomes: OutcomeFrame['outcomes'], large: ReadonlyMap<number, string>): void {
-    const frame = { events: [], notices: [], appended: false, told: this.#told, isLate: true as const }
+    const frame: FrontFrame = {
+      outcomes: [],
+      events: [],
+      notices: [],
+      appended: false,
+      noticeNo: this.#noticesSent,
+      isLate: true,
+    }
     for (const one of outcomes) {
       const [id] = one
       const caller = large.get(id)
@@ -68,7 +83,7 @@ export class FrontFrames {
   }
 
   #whole({ outcomes, events, notices, appended }: OutcomeFrame): FrontFrame {
-    return { outcomes, events, notices, appended, told: this.#told }
+    return { outcomes, events, notices, appended, noticeNo: this.#noticesSent }
   }
 
   #byFront(outcomes: OutcomeFrame['outcomes']): Map<number, OutcomeFrame['outcomes']> {
@@ -89,26 +104,29 @@ export class FrontFrames {
   }
 }
 
-/** Which fronts watch which agents: they are sent what these commit as events. The empty name stands for all agents. */
+/**
+ * The agents that each front watches: the front is sent their commits as events. The empty name means all
+ * agents.
+ */
 export class Watched {
   readonly #fronts = new Map<string, Set<number>>()
 
-  /** Whether nobody watches anything. */
+  /** Whether no front watches an agent. */
   get isEmpty(): boolean {
     return this.#fronts.size === 0
   }
 
-  /** Whether any front watches an agent by its name. */
+  /** Whether any front watches an agent. */
   has(agent: string): boolean {
     return this.#fronts.has(agent)
   }
 
-  /** Whether a front watches an agent by its name. */
+  /** Whether a front watches an agent. */
   isWatchedBy(front: number, agent: string): boolean {
     return this.#fronts.get(agent)?.has(front) === true
   }
 
-  /** A front begins to watch an agent, or stops. */
+  /** Starts or stops watching an agent for a front. */
   watch(front: number, agent: string, on: boolean): void {
     const fronts = this.#fronts.get(agent) ?? new Set()
     if (on) fronts.add(front)
@@ -117,21 +135,21 @@ export class Watched {
     else this.#fronts.delete(agent)
   }
 
-  /** A front has gone. */
-  leave(front: number): void {
+  /** Removes a front that has ended. */
+  remove(front: number): void {
     for (const agent of this.#fronts.keys()) this.watch(front, agent, false)
   }
 }
 
-/** Sends a frame to the front thread. */
+/** Sends a frame to the fronts. */
 export type SendReplies = (frame: OutcomeFrame) => void
 
-/** How far the log is: the last segment that was written, and the last one that is on disk for sure. */
+/** The last segment that was written and the last segment that is known to be on disk. */
 type LogState = () => { written: number; durable: number }
 
 /**
- * Replies that a shard has decided and not sent. A frame leaves once all segments are on disk that were written when it was made:
- * its outcomes and reads may be of any of them. Frames leave in the order in which they were made.
+ * Replies that a shard has decided and not yet sent. A frame is sent in order, once every segment that was
+ * written before it is on disk, because its outcomes and reads may depend on any of them.
  */
 export class PendingReplies {
   readonly #log: LogState
@@ -143,13 +161,13 @@ export class PendingReplies {
     this.#send = send
   }
 
-  /** Sends a frame, as soon as that may be. */
+  /** Sends a frame as soon as the segments before it are on disk. */
   add(frame: OutcomeFrame): void {
     this.#frames.push({ segment: this.#log().written, frame })
     this.releaseDurable()
   }
 
-  /** Sends what waited for the disk, as far as it is there now. */
+  /** Sends the frames whose segments are on disk. */
   releaseDurable(): void {
     const { durable } = this.#log()
     let sent = 0

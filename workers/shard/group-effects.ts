@@ -5,9 +5,7 @@ import type { ShardStore } from '../store/shard-store.js'
 import type { CommitGroup } from './commit-group.js'
 import type { Watched } from './front-frames.js'
 
-/* What fronts are sent of a commit group, beside the outcomes of its commands. */
-
-/** What the group changes that fronts keep. */
+/** The changes of a commit group to data that fronts cache. */
 export function noticesOf(group: CommitGroup, store: ShardStore): Notice[] {
   const notices: Notice[] = []
   const policiesOf = [...group.agentChanges].flatMap(([name, { policies }]) =>
@@ -19,7 +17,7 @@ export function noticesOf(group: CommitGroup, store: ShardStore): Notice[] {
     notices.push({ kind: 'erased', agents: [...new Set(agents)] })
   }
   if (group.changedRecords.length > 0) notices.push({ kind: 'recordsChanged', hashes: group.changedRecords })
-  const { made, gone } = group.apiKeyChanges
+  const { created: made, removed: gone } = group.apiKeyChanges
   if (made.length + gone.length > 0) notices.push({ kind: 'apiKeysChanged', changes: group.apiKeyChanges })
   if (group.revocations.length > 0) notices.push({ kind: 'ended', revocations: group.revocations })
   if (group.rotated.length > 0) notices.push({ kind: 'rotated', namespaces: group.rotated })
@@ -30,7 +28,7 @@ export function noticesOf(group: CommitGroup, store: ShardStore): Notice[] {
   return notices
 }
 
-/** Events of the group's records that fronts watch, in the order of the commit. */
+/** The events of a commit group's records that fronts watch, in commit order. */
 export function eventsOf(group: CommitGroup, watched: Watched): StreamEvent[] {
   if (watched.isEmpty) return []
   const all = watched.has('')

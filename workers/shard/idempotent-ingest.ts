@@ -1,10 +1,10 @@
 import type { Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits/limits.js'
-import { isKept, type IngestedOutcome, type Outcome } from '../../src/protocol/messages.js'
+import { isStoredOutcome, type IngestedOutcome, type Outcome } from '../../src/protocol/messages.js'
 import type { CommitGroup } from './commit-group.js'
-import type { Ahead } from './sign-ahead.js'
+import type { SignedAhead } from './sign-ahead.js'
 import {
-  areAllGood,
+  areAllValid,
   ingestPieces,
   isAllOrNone,
   readLines,
@@ -14,7 +14,13 @@ import {
   type ReadLines,
 } from '../commands/ingest.js'
 import { linesByAgent, type IngestLines } from './ingest-reader.js'
-import { answeredBefore, isCheck, keepAnswer, keyedRequest, type KeyedRequest } from './idempotent-answers.js'
+import {
+  answeredBefore,
+  isCheck,
+  storeAnswer,
+  keyedRequest,
+  type KeyedRequest,
+} from './idempotent-answers.js'
 import type { Decision, ShardState, Steps, Turn } from './state.js'
 
 /** The lines of one agent, and their request under the Idempotency-Key. */
@@ -24,9 +30,10 @@ interface AgentPart {
 }
 
 /**
- * Appends the lines of many agents under an Idempotency-Key. Each agent has an idempotent answer of its own, as in an
- * upload for it alone, so the same upload is recognised after its agents were moved to another number of shards
- * (docs/adr/0021-resharding.md). 422 idempotency_key_reused, and then nothing is written. Of a check nothing is kept.
+ * Appends the lines of many agents under an Idempotency-Key. The answer is stored per agent, so the upload is
+ * recognised even if its agents were moved to other shards (docs/adr/0021-resharding.md). The answer to a
+ * check is not stored. If the key was used for another upload, nothing is written: 422
+ * idempotency_key_reused.
  */
 export function* ingestKeyed(
   state: ShardState,
@@ -44,23 +51,23 @@ export function* ingestKeyed(
     if (turn.spent()) yield
   }
   if (isAllOrNone(command)) {
-    // All or none: every line is checked before the first agent's lines are written.
-    const check = yield* ingestAtOnce(state, { ...command, mode: 'check' }, turn)
+    // Check every line before the lines of the first agent are written.
+    const check = yield* ingestInOneGroup(state, { ...command, mode: 'check' }, turn)
     if (isCheck(command) || !isClean(check)) return check
     return yield* allOrNone(state, parts, turn)
   }
   const decisions: Decision[] = []
   for (const part of parts) {
-    decisions.push(yield* keptOf(state, part, turn))
+    decisions.push(yield* ingestIdempotent(state, part, turn))
     if (turn.spent()) yield
   }
-  // Lines that name no agent are refused each time, so their answer is not kept.
+  // Lines without an agent are always refused, so their answer is not stored.
   if (nameless !== undefined) decisions.push(yield* ingestPieces(state, { ...command, ...nameless }, turn))
   return sumDecision(decisions)
 }
 
-/** Appends the lines of one chunk in one group, or counts them: all that are good, or all or none, as its mode says. */
-export function* ingestAtOnce(state: ShardState, command: IngestLines, turn: Turn): Steps<Decision> {
+/** Appends the lines of a chunk in one group, or counts them in mode `check`. */
+export function* ingestInOneGroup(state: ShardState, command: IngestLines, turn: Turn): Steps<Decision> {
   const read = yield* readLines(state, command, turn)
   if ('code' in read) return read
   const reads = [read]
@@ -69,8 +76,12 @@ export function* ingestAtOnce(state: ShardState, command: IngestLines, turn: Tur
   return writeRead(state, read, { group, ahead: stillSigned(state, { reads, ahead }, group) })
 }
 
-/** Appends lines and keeps their answer, or finds the answer that was given before. */
-export function* keptOf(state: ShardState, { chunk, request }: AgentPart, turn: Turn): Steps<Decision> {
+/** Appends lines and stores the answer, or returns the earlier answer. */
+export function* ingestIdempotent(
+  state: ShardState,
+  { chunk, request }: AgentPart,
+  turn: Turn,
+): Steps<Decision> {
   const before = answeredBefore(state, turn.group, request)
   if (before !== undefined) return before
   const read = yield* readLines(state, chunk, turn)
@@ -78,12 +89,12 @@ export function* keptOf(state: ShardState, { chunk, request }: AgentPart, turn: 
   const reads = [read]
   const ahead = isCheck(chunk) ? undefined : yield* signLines(state, reads, turn)
   const signed = stillSigned(state, { reads, ahead }, turn.group)
-  return appendKept(state, { request, read, ahead: signed }, turn.group)
+  return appendAndStore(state, { request, read, ahead: signed }, turn.group)
 }
 
-/** Writes an upload all or none, in one group. */
+/** Writes all lines of an upload in one group, or none of them. */
 function* allOrNone(state: ShardState, parts: readonly AgentPart[], turn: Turn): Steps<Decision> {
-  const kept: { request: KeyedRequest; read: ReadLines }[] = []
+  const newParts: { request: KeyedRequest; read: ReadLines }[] = []
   const decisions: Decision[] = []
   for (const { chunk, request } of parts) {
     const before = answeredBefore(state, turn.group, request)
@@ -93,13 +104,13 @@ function* allOrNone(state: ShardState, parts: readonly AgentPart[], turn: Turn):
     }
     const read = yield* readLines(state, chunk, turn)
     if ('code' in read) return read
-    kept.push({ request, read })
+    newParts.push({ request, read })
   }
-  const reads = kept.map(({ read }) => read)
+  const reads = newParts.map(({ read }) => read)
   const ahead = yield* signLines(state, reads, turn)
   const { group } = turn
   const signed = stillSigned(state, { reads, ahead }, group)
-  if (!reads.every((read) => areAllGood(state, read, group))) {
+  if (!reads.every((read) => areAllValid(state, read, group))) {
     const checks = reads.map(({ command, lines }): ReadLines => {
       return { command: { ...command, mode: 'check' }, lines }
     })
@@ -108,28 +119,28 @@ function* allOrNone(state: ShardState, parts: readonly AgentPart[], turn: Turn):
   const lines = reads.reduce((sum, one) => sum + one.lines.length, 0)
   const skew = signed === undefined ? group.reserve(2 * lines) : undefined
   if (skew !== undefined) return skew
-  for (const part of kept) decisions.push(appendKept(state, { ...part, ahead: signed }, group))
+  for (const part of newParts) decisions.push(appendAndStore(state, { ...part, ahead: signed }, group))
   return sumDecision(decisions)
 }
 
-function appendKept(
+function appendAndStore(
   state: ShardState,
-  { request, read, ahead }: { request: KeyedRequest; read: ReadLines; ahead: Ahead | undefined },
+  { request, read, ahead }: { request: KeyedRequest; read: ReadLines; ahead: SignedAhead | undefined },
   group: CommitGroup,
 ): Decision {
-  // Another request may have written the same while this one was read.
+  // Another request may have written the same lines while this one was parsed.
   const before = answeredBefore(state, group, request)
   if (before !== undefined) return before
   const decision = writeRead(state, read, { group, ahead })
-  if (typeof decision === 'function' && !isCheck(read.command) && keeps(decision)) {
-    keepAnswer(state, group, { ...request, outcome: decision })
+  if (typeof decision === 'function' && !isCheck(read.command) && isStored(decision)) {
+    storeAnswer(state, group, { ...request, outcome: decision })
   }
   return decision
 }
 
-function keeps(decision: () => Outcome): boolean {
+function isStored(decision: () => Outcome): boolean {
   const outcome = decision()
-  return outcome.kind === 'ingested' && isKept(outcome)
+  return outcome.kind === 'ingested' && isStoredOutcome(outcome)
 }
 
 function isClean(check: Decision): boolean {
@@ -163,6 +174,6 @@ function sumOf(outcomes: readonly IngestedOutcome[]): IngestedOutcome {
   }
   if (sum.rejected > 0) sum.rejectedByCode = byCode
   sum.faults.sort((left, right) => left.line - right.line).splice(limits.ingestFaultsMax)
-  const replayed = outcomes.every((outcome) => outcome.replayed === true || !isKept(outcome))
-  return replayed && isKept(sum) ? { ...sum, replayed: true } : sum
+  const replayed = outcomes.every((outcome) => outcome.replayed === true || !isStoredOutcome(outcome))
+  return replayed && isStoredOutcome(sum) ? { ...sum, replayed: true } : sum
 }

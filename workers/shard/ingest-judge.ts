@@ -12,24 +12,30 @@ import { covers, grantOf, isRefused, notAllowed } from './row-access.js'
 import type { ShardState } from './state.js'
 import { eventReused, rejectedKey, type OnceKey } from './written-once.js'
 
-/** One line that was read: what to append, or why not. */
+/** A parsed line: the record to append, or the refusal. */
 export interface ReadLine {
   line: number
   agent: string
-  /** As they came. */
+  /** The bytes as received. */
   bytes: Uint8Array
   draft: Draft | Refusal
-  /** The attributes of the CloudEvent of binary mode whose data it is. */
+  /** The attributes of the CloudEvent in binary mode whose data is the line. */
   event?: Readonly<Record<string, string>>
-  /** For a refused line that is kept: the record that keeps it, those with its further parts, and why it was refused. */
+  /**
+   * For a refused line that is kept: the refusal, the record with the line, and the records with its further
+   * parts.
+   */
   kept?: { refusal: Refusal; draft: Draft; rest: readonly Draft[]; once?: OnceKey }
-  /** Its key, where each line is written once. */
+  /** The key of the line, if each line is written once. */
   once?: OnceKey
-  /** The verdict of its agent's policies, which holds until they change. */
+  /** The verdict of the agent's policies, which is valid until they change. */
   judged?: { policies: readonly Policy[]; allowed: boolean }
 }
 
-/** Drafts of ingest are always marked, since a sink may be set up later (docs/adr/0013-postgres-sink.md). */
+/**
+ * The rules of ingest drafts, which are always marked because a sink may be set up later
+ * (docs/adr/0013-postgres-sink.md).
+ */
 export function ingestRules(
   state: ShardState,
   { options, integers }: { options: WriteOptions; integers?: 'text' },
@@ -37,26 +43,26 @@ export function ingestRules(
   return { ...draftRules(state, options), ingested: true, largeAsText: integers === 'text' }
 }
 
-/** A line that is on disk already; with `refusal`, as a refused line that was kept. */
+/** A line that is already on disk; with `refusal`, as a kept refused line. */
 export interface Duplicate {
   onDisk: true
   refusal?: Refusal
 }
 
-/** What to do with a line: a draft to append, a refusal, or nothing because it was written before. */
+/** The decision for a line: a draft to append, a refusal, or nothing because it was already written. */
 export type LineDecision = Draft | Refusal | Duplicate
 
-/** What lines of one agent are judged by: what a user's policies grant, or a refusal of all of them. */
+/** The rules for the lines of one agent: the user's grant, or a refusal of all lines. */
 type AgentRules = Refusal | { grant: Grant | undefined; policies: readonly Policy[] }
 
-/** Judges lines by the policies of their agents as one group sees them; a key may write every line. */
+/** Judges lines by the policies of their agents as of one commit group; an API key may write every line. */
 export class LineJudge {
   readonly #state: ShardState
   readonly #command: CommandOf<'ingestChunk'>
   readonly #access: UserAccess | undefined
   readonly #group: CommitGroup
   readonly #found = new Map<string, AgentRules>()
-  /** Digests of the earlier lines, where each line is written once. */
+  /** Digests of earlier lines by their key, if each line is written once. */
   readonly #seen = new Map<string, string>()
 
   constructor(state: ShardState, command: CommandOf<'ingestChunk'>, group: CommitGroup) {
@@ -66,26 +72,26 @@ export class LineJudge {
     this.#group = group
   }
 
-  /** What to append, or why not. Where refused lines are kept, the record that keeps the line. */
+  /** Decides a line. If refused lines are kept, the draft of a refused line contains that line. */
   verdict(line: ReadLine): LineDecision {
-    const judged = this.#ownVerdict(line)
-    const first = 'code' in judged || line.once === undefined ? 'new' : this.#knows(line.once)
+    const judged = this.#verdictOnDraft(line)
+    const first = 'code' in judged || line.once === undefined ? 'new' : this.#onceState(line.once)
     if (first === 'written') return { onDisk: true }
     const own = first === 'other' ? eventReused : judged
     if (!('code' in own) || this.#command.mode !== 'keep' || line.agent === '') return own
-    const found = this.#found.get(line.agent) ?? this.#find(line.agent)
+    const found = this.#found.get(line.agent) ?? this.#rulesOf(line.agent)
     if ('code' in found) return own
     const kept = this.#keptDrafts(line, own)
-    // A caller who may not write such a record cannot have one written by sending a bad line.
+    // A caller that may not write such a record must not cause one by sending an invalid line.
     if (kept === undefined || ![kept.draft, ...kept.rest].every((draft) => covers(found.grant, draft)))
       return own
     const { once } = kept
-    if (once !== undefined && this.#knows(once) === 'written') return { onDisk: true, refusal: own }
+    if (once !== undefined && this.#onceState(once) === 'written') return { onDisk: true, refusal: own }
     return kept.draft
   }
 
-  /** Whether a line that is written once is new, was written before, or its key was used for something else. */
-  #knows(once: OnceKey): 'new' | 'written' | 'other' {
+  /** Whether a line that is written once is new, was already written, or has the key of another line. */
+  #onceState(once: OnceKey): 'new' | 'written' | 'other' {
     const name = once.row.toString('latin1')
     const seen = this.#seen.get(name)
     if (seen !== undefined) return seen === once.digest ? 'written' : 'other'
@@ -113,9 +119,9 @@ export class LineJudge {
     return line.kept
   }
 
-  #ownVerdict(line: ReadLine): Draft | Refusal {
+  #verdictOnDraft(line: ReadLine): Draft | Refusal {
     if ('code' in line.draft) return line.draft
-    const found = this.#found.get(line.agent) ?? this.#find(line.agent)
+    const found = this.#found.get(line.agent) ?? this.#rulesOf(line.agent)
     if ('code' in found) return found
     const { grant, policies } = found
     if (line.judged?.policies !== policies) {
@@ -124,13 +130,13 @@ export class LineJudge {
     return line.judged.allowed ? line.draft : notAllowed
   }
 
-  #find(name: string): AgentRules {
-    const found = this.#standing(name)
+  #rulesOf(name: string): AgentRules {
+    const found = this.#loadRules(name)
     this.#found.set(name, found)
     return found
   }
 
-  #standing(name: string): AgentRules {
+  #loadRules(name: string): AgentRules {
     const access = this.#access
     if (access === undefined) return emergeRefusal(this.#state, name, this.#group) ?? everything
     const agent = targetAgent(this.#state, { agent: name, emerge: false, options: {}, access }, this.#group)

@@ -10,13 +10,13 @@ import type { ReadLine } from './ingest-judge.js'
 import { onceKey } from './written-once.js'
 import type { Steps, Turn } from './state.js'
 
-/** A chunk of lines that are to be appended. */
+/** A chunk of lines to append. */
 export type IngestLines = CommandOf<'ingestChunk'>
 
-/** Some lines of a chunk, as a chunk of their own. */
+/** A part of the lines of a chunk, as a chunk. */
 type AgentLines = Required<Pick<IngestLines, 'chunk' | 'lineNumbers'>>
 
-/** The lines of a chunk by the agent that they name, and those in which the strict rules find none. */
+/** The lines of a chunk by the agent that they name, and the lines without a valid agent. */
 export function* linesByAgent(
   command: IngestLines,
   turn: Turn,
@@ -49,47 +49,49 @@ export function* linesByAgent(
 function nameOf(command: IngestLines, bytes: Uint8Array): string {
   const largeAsText = command.integers === 'text'
   const parsed = readJson(bytes, limits.nestingDepthMax + 1, { largeAsText })
-  if ('code' in parsed || !isObject(parsed.value)) return keptWith(command, bytes)
+  if ('code' in parsed || !isObject(parsed.value)) return invalidLineAgent(command, bytes)
   const agent = parsed.value['agent']
   return typeof agent === 'string' ? agent : ''
 }
 
-/** The agent that keeps a line which the strict rules refuse: the one that the front thread found in it. */
-function keptWith({ mode }: IngestLines, bytes: Uint8Array): string {
+/** The agent that keeps an invalid line: the front thread found its name by a lenient scan. */
+function invalidLineAgent({ mode }: IngestLines, bytes: Uint8Array): string {
   return mode === 'keep' ? (memberText(asBuffer(bytes), 'agent') ?? '') : ''
 }
 
-/** The bytes of a line and its number. */
 interface RawLine {
   line: number
   bytes: Uint8Array
-  /** Why the front thread refused it. */
+  /** The refusal of the front thread. */
   refusal?: Refusal | undefined
 }
 
-/** Whether a chunk is one line that the front thread has refused, whatever is in it. */
+/** Whether a chunk is a single line that the front thread has refused. */
 export function isOneLine({ refusals, lineNumbers }: IngestLines): boolean {
   return refusals !== undefined && lineNumbers === undefined
 }
 
-/** The lines of a chunk. Blank ones, which only a chunk for one agent has, are skipped but counted. */
+/** The lines of a chunk. Blank lines, which only occur in a chunk for one agent, are skipped but numbered. */
 export function* rawLines(command: IngestLines): Generator<RawLine> {
   const { chunk, firstLine, lineNumbers, refusals } = command
   if (isOneLine(command)) {
     yield { line: firstLine, bytes: chunk, refusal: refusals?.[0] }
     return
   }
-  let place = 0
-  for (let from = 0; from < chunk.length; place++) {
+  let index = 0
+  for (let from = 0; from < chunk.length; index++) {
     const to = lineEnd(chunk, from)
     const bytes = chunk.subarray(from, to)
     from = to + 1
     if (lineNumbers === undefined && isBlank(bytes)) continue
-    yield { line: lineNumbers?.[place] ?? firstLine + place, bytes, refusal: refusals?.[place] }
+    yield { line: lineNumbers?.[index] ?? firstLine + index, bytes, refusal: refusals?.[index] }
   }
 }
 
-/** Reads a line of one agent, or `{agent, data, type?}` that the front thread sent to the shard of its agent. */
+/**
+ * Parses a line of one agent, or a line `{agent, data, type?}` that the front thread sent to the shard of its
+ * agent.
+ */
 export function readLine(
   command: IngestLines,
   { line, bytes, refusal }: RawLine,
@@ -99,19 +101,19 @@ export function readLine(
   if (refusal !== undefined) return { line, agent: named, bytes, draft: refusal }
   if (lineNumbers === undefined || command.once?.by === 'event') {
     const agent = lineNumbers === undefined ? named : (memberText(asBuffer(bytes), 'agent') ?? '')
-    return onceOf(command, { line, agent, bytes, draft: readBareDraft(bytes, rules) })
+    return withOnceKey(command, { line, agent, bytes, draft: readBareDraft(bytes, rules) })
   }
   const parsed = readJson(bytes, limits.nestingDepthMax + 1, { largeAsText: rules.largeAsText === true })
-  const none = { line, agent: keptWith(command, bytes), bytes }
+  const none = { line, agent: invalidLineAgent(command, bytes), bytes }
   if ('code' in parsed) return { ...none, draft: parsed }
   if (!isObject(parsed.value)) return { ...none, draft: faulty('', 'Expected an object') }
   const { agent, ...record } = parsed.value
   if (typeof agent !== 'string') return { ...none, draft: faulty('/agent', 'Expected the name of an agent') }
-  return onceOf(command, { line, agent, bytes, draft: draftOf(record, '', rules) })
+  return withOnceKey(command, { line, agent, bytes, draft: draftOf(record, '', rules) })
 }
 
-/** The line with its key, where each line is written once. */
-function onceOf({ once }: IngestLines, read: ReadLine): ReadLine {
+/** Adds the key of the line, if each line is written once. */
+function withOnceKey({ once }: IngestLines, read: ReadLine): ReadLine {
   if (once === undefined || 'code' in read.draft) return read
   const key = onceKey(once, read.agent, read.draft)
   return 'code' in key ? { ...read, draft: key } : { ...read, once: key }

@@ -3,13 +3,13 @@ import { limits } from '../../src/base/limits/limits.js'
 import type { AgentIngested, IngestedOutcome, LineFault } from '../../src/protocol/messages.js'
 import type { PendingRecord } from '../store/write-set.js'
 
-/** A line as faults name it. */
+/** A line as reported in faults. */
 interface NamedLine {
   line: number
   agent: string
 }
 
-/** Counts what became of the lines, by agent. */
+/** Counts the results of lines, by agent. */
 export class Tally {
   readonly #agents = new Map<string, AgentIngested>()
   readonly #faults: LineFault[] = []
@@ -20,7 +20,7 @@ export class Tally {
   #duplicates = 0
   #written = 0
 
-  /** Lines that were written, or that could be. */
+  /** Valid lines, whether they were written or only checked. */
   get accepted(): number {
     return this.#accepted
   }
@@ -30,7 +30,7 @@ export class Tally {
     return this.#written
   }
 
-  /** Counts a line that was written before; with a refusal, one that was kept before. */
+  /** Counts a line that was written earlier; with a refusal, a refused line that was kept earlier. */
   duplicate(line: NamedLine, refusal?: Refusal): void {
     if (refusal === undefined) {
       this.count(line.agent)
@@ -51,14 +51,14 @@ export class Tally {
     this.count(agent)
   }
 
-  /** Counts a line that is refused, and kept as a record. */
+  /** Counts a refused line that is kept as a record. */
   keep(line: NamedLine, refusal: Refusal, record: PendingRecord): void {
     this.reach(line.agent, record)
     this.#kept++
     this.reject(line, refusal)
   }
 
-  /** Counts a record that was written: of an accepted line, or a part of a kept one. */
+  /** Counts a written record: of an accepted line, or a part of a kept line. */
   reach(agent: string, record: PendingRecord): void {
     this.#written++
     const row = this.#row(agent)
@@ -67,7 +67,7 @@ export class Tally {
     row.chainHead = record.hash
   }
 
-  /** Counts a line that is good but not written. */
+  /** Counts a valid line that is not written. */
   count(agent: string): void {
     this.#row(agent).accepted++
     this.#accepted++

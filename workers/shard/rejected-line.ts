@@ -8,25 +8,25 @@ import { rejectedType } from '../../src/strand/record-type.js'
 import type { DraftRules } from '../commands/drafts.js'
 import type { Draft } from './commit-group.js'
 
-/** What is kept of a refused line. */
 interface RefusedLine {
   line: number
   bytes: Uint8Array
-  /** The attributes of the CloudEvent of binary mode whose data it is. */
+  /** The attributes of the CloudEvent in binary mode whose data is the line. */
   event?: Readonly<Record<string, string>> | undefined
 }
 
-/** The fewest bytes of a line that one part holds: a line that needs smaller parts is not kept. */
+/** The fewest bytes of a line that a part may hold: a line that would need smaller parts is not kept. */
 const PART_BYTES_MIN = 256
 
-/** As many times the records that base64 takes are too many for a text, of which every character is escaped. */
+/** A line is kept as base64 if texts would take more than this many times the records. */
 const TEXT_FACTOR = 2
 
 /**
- * The records that a refused line is kept as (docs/PIPELINES.md): one `{line, code, detail, text}`, with `base64` in place
- * of `text` where the line is not UTF-8. A line that does not fit into one is cut into parts, each with `part`, `parts`, and
- * the `bytes` and `sha256` of the whole line.
- * @returns none where records are too small, or the line takes more than `limits.ingestRejectedPartsMax`
+ * The records in which a refused line is kept (docs/PIPELINES.md): one `{line, code, detail, text}`, with
+ * `base64` instead of `text` if the line is not UTF-8. A longer line is split into parts, each with `part`,
+ * `parts`, and the `bytes` and `sha256` of the whole line.
+ * @returns no records if records are too small for a part, or the line needs more than
+ * `limits.ingestRejectedPartsMax`
  */
 export function rejectedDrafts(
   { line, bytes, event }: RefusedLine,
@@ -34,22 +34,22 @@ export function rejectedDrafts(
   rules: DraftRules,
 ): Draft[] {
   const raw = asBuffer(bytes)
-  const told = { line, code, detail, ...(event !== undefined && { event }) }
+  const common = { line, code, detail, ...(event !== undefined && { event }) }
   const { recordBytesMax, ingested = false } = rules
-  const whole = raw.length > recordBytesMax ? undefined : bodyOf({ ...told, ...wholeOf(raw) })
+  const whole = raw.length > recordBytesMax ? undefined : bodyOf({ ...common, ...wholeOf(raw) })
   if (whole !== undefined && whole.length <= recordBytesMax) {
     return [{ type: rejectedType, body: whole, signing: rules.signing, ingested }]
   }
   const sha256 = createHash('sha256').update(raw).digest('hex')
-  const common = { ...told, bytes: raw.length, sha256 }
+  const ofPart = { ...common, bytes: raw.length, sha256 }
   const most = limits.ingestRejectedPartsMax
-  const room = recordBytesMax - bodyOf({ ...common, part: most, parts: most, base64: '' }).length
-  const pieces = room < PART_BYTES_MIN ? [] : piecesOf(raw, { room, most })
+  const bytesMax = recordBytesMax - bodyOf({ ...ofPart, part: most, parts: most, base64: '' }).length
+  const pieces = bytesMax < PART_BYTES_MIN ? [] : piecesOf(raw, { bytesMax, most })
   if (pieces.length > most) return []
   return pieces.map((piece, index) => ({
     type: rejectedType,
-    body: bodyOf({ ...common, part: index + 1, parts: pieces.length, ...piece }),
-    // Each is signed: together they are more than one signature may cover in an export.
+    body: bodyOf({ ...ofPart, part: index + 1, parts: pieces.length, ...piece }),
+    // Each part is signed, because together they exceed what one signature may cover in an export.
     signing: 'record',
     ingested,
   }))
@@ -65,32 +65,38 @@ function wholeOf(raw: Buffer): KeptText {
   return isUtf8(raw) ? { text: raw.toString('utf8') } : { base64: raw.toString('base64') }
 }
 
-/** Cuts a line into pieces whose JSON text has at most `room` bytes each: texts if they are not more than `most`. */
-function piecesOf(raw: Buffer, { room, most }: { room: number; most: number }): KeptText[] {
-  const size = Math.floor(room / 4) * 3
+/**
+ * Splits a line into pieces whose JSON text has at most `bytesMax` bytes each: texts if at most `most` are
+ * needed.
+ */
+function piecesOf(raw: Buffer, { bytesMax, most }: { bytesMax: number; most: number }): KeptText[] {
+  const size = Math.floor(bytesMax / 4) * 3
   const count = Math.ceil(raw.length / size)
   const textsMax = Math.min(most, TEXT_FACTOR * count)
-  const texts = isUtf8(raw) ? textsOf(raw, { room, most: textsMax }) : undefined
+  const texts = isUtf8(raw) ? textsOf(raw, { bytesMax, most: textsMax }) : undefined
   if (texts !== undefined) return texts
   return Array.from({ length: count }, (_none, index) => ({
     base64: raw.toString('base64', index * size, (index + 1) * size),
   }))
 }
 
-/** The same as texts; undefined if they are more than `most`. */
-function textsOf(raw: Buffer, { room, most }: { room: number; most: number }): KeptText[] | undefined {
+/** Splits a line into texts; undefined if more than `most` are needed. */
+function textsOf(
+  raw: Buffer,
+  { bytesMax, most }: { bytesMax: number; most: number },
+): KeptText[] | undefined {
   const texts: KeptText[] = []
   let from = 0
   let bytes = 0
-  /** Where the character begins. */
+  /** The start of the current character. */
   let start = 0
   for (let at = 0; at < raw.length; at++) {
     const byte = raw[at] ?? 0
     if ((byte & 0xc0) !== 0x80) start = at
     bytes += escapedBytes[byte] ?? 0
-    if (bytes <= room) continue
+    if (bytes <= bytesMax) continue
     texts.push({ text: raw.toString('utf8', from, start) })
-    // The rest is one more.
+    // The rest would be one text more.
     if (texts.length === most) return undefined
     from = start
     at = start - 1
@@ -100,7 +106,7 @@ function textsOf(raw: Buffer, { room, most }: { room: number; most: number }): K
   return texts
 }
 
-/** The bytes that each byte of a UTF-8 text takes in JSON. */
+/** The number of bytes that each byte of a UTF-8 text takes in JSON. */
 const escapedBytes = Uint8Array.from({ length: 256 }, (_none, byte) =>
   byte < 0x80 ? JSON.stringify(String.fromCharCode(byte)).length - 2 : 1,
 )

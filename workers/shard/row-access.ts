@@ -9,19 +9,22 @@ import type { Agent } from '../store/tables/agent.js'
 import { limits } from '../../src/base/limits/limits.js'
 
 /*
- * Row policies where records are read and written (docs/adr/0012-row-policies.md). A command without `access`
- * comes from a key, which policies do not bind.
+ * Enforces row policies on reads and writes (docs/adr/0012-row-policies.md). A command without `access` comes
+ * from an API key, to which policies do not apply.
  */
 
-/** 403, in the same words for an agent that does not exist: users must not learn names. */
-export const notAllowed: Refusal = refuse('forbidden', 'Expected a row policy of the agent to allow this')
+/** 403; the same for an agent that does not exist, so that users cannot probe for names. */
+export const notAllowed: Refusal = refuse('forbidden', 'No row policy of the agent allows this')
 
-/** The action of policies that allows a user to change a record so. */
+/** The policy action that a user needs for a change of a record. */
 export function policyActionOf(action: RecordAction): 'delete' | 'erase' {
   return action === 'erase' ? 'erase' : 'delete'
 }
 
-/** What the policies of an agent grant the caller; undefined for a key, which may do anything; 403 grant_too_large. */
+/**
+ * The caller's grant by the policies of an agent; undefined for an API key, which may do anything; 403
+ * grant_too_large.
+ */
 export function grantOf(
   agent: Agent,
   action: PolicyAction,
@@ -30,25 +33,25 @@ export function grantOf(
   return access === undefined ? undefined : grantOfPolicies(agent.policies, action, access.claims)
 }
 
-/** Whether that is a refusal. */
+/** Whether a grant is a refusal. */
 export function isRefused(grant: Grant | Refusal | undefined): grant is Refusal {
   return grant !== undefined && 'code' in grant
 }
 
 /**
- * Whether a grant covers a record. In a search, this is asked before anything else about the
- * record: a hidden record must cost nothing that depends on the search, or time would reveal its content.
+ * Whether a grant covers a record. A search checks this before its own conditions, because the time for a
+ * hidden record must not depend on the search, or it would reveal the content.
  */
 export function covers(grant: Grant | undefined, record: JudgedRecord, effort?: Effort): boolean {
   return grant === undefined || allows(grant.policies, record, effort)
 }
 
-/** Whether an agent has any policy for that action. */
+/** Whether an agent exists and has a policy for an action. */
 export function hasPolicy(agent: Agent | undefined, action: PolicyAction): agent is Agent {
   return agent?.policies.some(({ actions }) => actions.includes(action)) === true
 }
 
-/** The agent to be read; 404, and for users 403 unless it has a read policy. */
+/** The agent to read; 404 if it does not exist, but 403 for a user unless it has a read policy. */
 export function agentToRead(
   state: ShardState,
   { agent: name, access }: { agent: string; access?: UserAccess },
@@ -59,11 +62,12 @@ export function agentToRead(
 }
 
 /**
- * What one call for a page may cost a shard, which answers nobody else meanwhile. A call that has used it up ends, and
- * its caller continues with another one. It is checked between records, so one record can exceed it.
+ * The work that one page may cost a shard, which serves no other command during that time. A read that has
+ * spent it returns a partial page, and the caller requests the next one. It is checked between records, so
+ * one record can exceed it.
  */
 export class PageBudget {
-  /** What comparing costs. */
+  /** The bytes that were compared. */
   readonly effort: Effort = { bytes: 0 }
   #records = 0
   #bytes = 0
@@ -74,7 +78,7 @@ export class PageBudget {
     )
   }
 
-  /** Counts a record that was read, whatever becomes of it. */
+  /** Counts a record that was read, whether or not it is returned. */
   read(bodyBytes: number): void {
     this.#records++
     this.#bytes += bodyBytes

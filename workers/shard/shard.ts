@@ -18,23 +18,23 @@ import {
   type Numbered,
 } from './apply.js'
 import { CommitGroup } from './commit-group.js'
-import type { Decision, ShardState, Begun, Turn } from './state.js'
+import type { Decision, ShardState, LongWrite, Turn } from './state.js'
 import { DiskPace } from '../store/log/disk-pace.js'
 import { CallerTurns } from './caller-turns.js'
 import { CommitTimes } from './commit-times.js'
 import { eventsOf, noticesOf } from './group-effects.js'
-import { bodyBytesOf, roomFor, sizeOf } from './sizes.js'
+import { bodyBytesOf, spaceFor, sizeOf } from './sizes.js'
 import { PendingReplies, type SendReplies } from './front-frames.js'
 
-const noRoom = refuse(
+const diskFull = refuse(
   'storage_full',
-  'The data disk has no room for a write, or its log can open no file; reads go on',
+  'The data disk is full, or the log cannot open a file; reads still work',
 )
 
 /**
- * One shard: takes commands, decides them one after the other, commits their writes together, and then answers. It
- * works in turns, each with one commit; between two turns it takes the commands that have arrived, so nobody waits for
- * the end of a long command (docs/adr/0027-turns-of-a-shard.md).
+ * A shard decides commands one after another, commits their writes together, and then answers. It works in
+ * turns of one commit each and takes new commands between two turns, so that no command waits for the end of
+ * a long one (docs/adr/0027-turns-of-a-shard.md).
  */
 export class Shard {
   readonly #state: ShardState
@@ -43,30 +43,32 @@ export class Shard {
   readonly #times: CommitTimes
   readonly #pace = new DiskPace()
   #writes: Numbered<ShortWrite>[] = []
-  /** Reads that begin or end watching: an event may not be missed by a read that comes later. */
+  /**
+   * Commands that start or stop watching; they precede other reads, so that no event is missed after a read.
+   */
   #watches: Numbered<Read>[] = []
   readonly #reads = new CallerTurns<Numbered<Read>>()
-  /** Those of one caller in the order that they came, which keeps the chunks of an upload in order. */
+  /** Writes of one caller are taken in order of arrival, which keeps the chunks of an upload in order. */
   readonly #longWrites = new CallerTurns<Numbered<Write>>()
-  /** The first of them, once it has begun. */
-  #underWay: Begun | undefined
-  /** The long write had no part in the last turn, because there were many short ones. */
+  /** The long write that has started. */
+  #currentLong: LongWrite | undefined
+  /** Whether short writes left no time for the long write in the last turn. */
   #longIsDue = false
-  /** Commands that the last group decided. */
+  /** The number of commands that the last group decided. */
   #decided = 0
-  /** A flush was due after the last turn. */
-  #flushPutOff = false
-  /** Short writes were decided that may not be on disk yet. */
-  #shortUntold = false
-  /** Until when it carries out nothing, by the steady clock; 0 when it does. */
-  #restsUntilMs = 0
+  /** Whether a due flush was postponed after the last turn. */
+  #flushPostponed = false
+  /** Whether replies to short writes are pending. */
+  #shortPending = false
+  /** The end of the pause, by the steady clock; 0 while the shard works. */
+  #pausedUntilMs = 0
   readonly #pending: PendingReplies
   readonly #turn: { group: CommitGroup; endsAtMs: number } & Turn
 
-  constructor(state: ShardState, tell: SendReplies) {
+  constructor(state: ShardState, send: SendReplies) {
     this.#state = state
     this.#hlc = new HlcClock(state.clock, state.store.lastHlc)
-    this.#pending = new PendingReplies(() => state.store.segments, tell)
+    this.#pending = new PendingReplies(() => state.store.segments, send)
     this.#times = new CommitTimes(state.steadyClock, this.#figures)
     this.#figures.agents = state.store.agents.count
     this.#figures.replayed = state.store.replayed
@@ -74,18 +76,18 @@ export class Shard {
       group: new CommitGroup(this.#hlc, state.random),
       endsAtMs: 0,
       spent() {
-        state.beat()
+        state.heartbeat()
         return state.steadyClock() >= this.endsAtMs
       },
       held: new Set(),
     }
   }
 
-  /** Takes commands that have arrived. */
+  /** Queues commands that have arrived; flushes and resumes are carried out immediately. */
   take(commands: CommandFrame): void {
-    const { writes, reads, flushes, goOns } = partition(commands)
+    const { writes, reads, flushes, resumes } = partition(commands)
     if (flushes.length > 0) this.#flushNow(flushes)
-    if (goOns.length > 0) this.#goOnNow(goOns)
+    if (resumes.length > 0) this.#resumeNow(resumes)
     for (const [id, write] of writes) {
       if (isShortWrite(write)) this.#writes.push([id, write])
       else this.#longWrites.push(callerOf(write), [id, write])
@@ -96,34 +98,31 @@ export class Shard {
     }
   }
 
-  /**
-   * At once, before anything that came with it or is still on its way: so all shards that are asked together are brought
-   * to where they were before that.
-   */
+  /** Flushes before every command of the same frame, so that all shards flush at the same point. */
   #flushNow(flushes: readonly Numbered<StoreFlush>[]): void {
     const { store, steadyClock } = this.#state
     store.flush()
     this.syncNow()
     const flushed = { kind: 'flushed', segment: store.flushedSegment } as const
-    if (flushes.some(([, { rest }]) => rest)) this.#restsUntilMs = steadyClock() + limits.storeRestMs
+    if (flushes.some(([, { rest }]) => rest)) this.#pausedUntilMs = steadyClock() + limits.storePauseMs
     this.#answer(flushes.map(([id]) => [id, flushed]))
   }
 
-  #goOnNow(ids: readonly number[]): void {
-    this.goOn()
+  #resumeNow(ids: readonly number[]): void {
+    this.resume()
     this.#answer(ids.map((id) => [id, { kind: 'done' }]))
   }
 
-  /** Ends the rest that it was asked for. */
-  goOn(): void {
-    this.#restsUntilMs = 0
+  /** Ends the pause that a flush requested. */
+  resume(): void {
+    this.#pausedUntilMs = 0
   }
 
-  get #rests(): boolean {
-    return this.#restsUntilMs > 0 && this.#state.steadyClock() < this.#restsUntilMs
+  get #isPaused(): boolean {
+    return this.#pausedUntilMs > 0 && this.#state.steadyClock() < this.#pausedUntilMs
   }
 
-  /** Tells the front something that no command led to. */
+  /** Sends a notice to the fronts. */
   note(notice: Notice): void {
     this.#answer([], { notices: [notice] })
   }
@@ -136,13 +135,13 @@ export class Shard {
     this.#pending.add({ outcomes, events: [], figures: this.#figures, notices, appended: false, ...more })
   }
 
-  /** Whether commands wait that may be carried out. */
+  /** Whether waiting commands can be carried out. */
   get busy(): boolean {
-    if (this.#rests) return false
+    if (this.#isPaused) return false
     return this.#writes.length + this.#watches.length + this.#reads.length > 0 || this.#hasLong
   }
 
-  /** Carries out everything that has arrived, and waits for the disk. @throws Error as `turn` does */
+  /** Carries out commands and waits for the disk. @throws Error as `turn` does */
   run(commands: CommandFrame): void {
     this.take(commands)
     while (this.busy) {
@@ -152,58 +151,62 @@ export class Shard {
     this.syncNow()
   }
 
-  /** Groups that are decided and may not be on disk yet; nothing that was decided upon them is told. */
-  get underWay(): number {
+  /** The number of segments that may not be on disk yet; replies that depend on them are pending. */
+  get unsyncedCount(): number {
     const { written, durable } = this.#state.store.segments
     return written - durable
   }
 
   /**
-   * Whether the thread waits for the disk after this turn: because the disk is quick; for a lone command, which is answered
-   * sooner by two turns of the event loop; and for somebody who wrote little where the next turn may be a long one.
+   * Whether the thread waits for the disk after this turn: if the disk is fast; if there was a single
+   * command, which is then answered two iterations of the event loop earlier; or if short writes are pending
+   * and the next turn may be long.
    */
   waits(): boolean {
-    const alone = this.#decided <= 1 && !this.busy
-    const hurries = this.#shortUntold && this.#hasLong
-    return this.#pace.waits() || (alone && this.underWay === 1) || hurries
+    const isSingle = this.#decided <= 1 && !this.busy
+    const isUrgent = this.#shortPending && this.#hasLong
+    return this.#pace.shouldWait() || (isSingle && this.unsyncedCount === 1) || isUrgent
   }
 
-  /** Waits for the disk, and tells. @throws Error when it is not known what is on disk: the shard must stop */
+  /**
+   * Waits for the disk and sends the pending replies.
+   * @throws Error if it is unknown what is on disk: the shard must stop
+   */
   syncNow(): void {
     const { store, steadyClock } = this.#state
-    if (this.underWay > 0) {
+    if (this.unsyncedCount > 0) {
       const sinceMs = steadyClock()
       store.syncNow()
-      this.#pace.took(steadyClock() - sinceMs)
+      this.#pace.recordSync(steadyClock() - sinceMs)
     }
     this.releaseDurable()
   }
 
-  /** Tells what waited for the disk, as far as it is there now. */
+  /** Sends the pending replies whose segments are on disk. */
   releaseDurable(): void {
     this.#times.durable(this.#state.store.segments.durable)
     this.#pending.releaseDurable()
-    if (this.underWay === 0) this.#shortUntold = false
+    if (this.unsyncedCount === 0) this.#shortPending = false
   }
 
   /**
-   * Carries out a part of what has arrived: writes in one commit group, then reads, which see these writes.
-   * @throws Error when a commit failed or something that must hold does not: the shard must stop
+   * Carries out some of the waiting commands: writes in one commit group, then reads, which see these writes.
+   * @throws Error if a commit or an assertion failed: the shard must stop
    */
   turn(): void {
     this.#turn.group = new CommitGroup(this.#hlc, this.#state.random)
-    const decisions: Numbered<Decision>[] = this.#refusedForRoom()
+    const decisions: Numbered<Decision>[] = this.#refuseIfDiskFull()
     if (!this.#longIsDue) this.#decideWrites(decisions)
-    this.#shortUntold ||= decisions.length > 0
+    this.#shortPending ||= decisions.length > 0
     const crowded = !this.#longIsDue && this.#turn.spent()
     this.#longIsDue = crowded && this.#hasLong
-    if (!crowded) this.#goOnWithLong(decisions)
+    if (!crowded) this.#continueLong(decisions)
     if (decisions.length > 0 || !this.#turn.group.empty) this.#commit(decisions)
     this.#answerReads()
   }
 
   get #hasLong(): boolean {
-    return this.#underWay !== undefined || this.#longWrites.length > 0
+    return this.#currentLong !== undefined || this.#longWrites.length > 0
   }
 
   #begin(lastsMs: number): void {
@@ -211,18 +214,17 @@ export class Shard {
   }
 
   /**
-   * Refuses writes for which the disk may not have room. A long write that has begun goes on: its commit shows whether
-   * there was room.
+   * Refuses all waiting writes if the disk may be too full for them. A long write that has started continues.
    */
-  #refusedForRoom(): Numbered<Decision>[] {
+  #refuseIfDiskFull(): Numbered<Decision>[] {
     if (this.#writes.length + this.#longWrites.length === 0) return []
     const waiting: Numbered<Write>[] = this.#writes.slice(0, limits.commitRecordsMax)
     const long = this.#longWrites.peek()
     if (long !== undefined) waiting.push(long)
-    if (this.#state.store.hasRoom(roomFor(waiting.map(([, write]) => write)))) return []
+    if (this.#state.store.hasSpace(spaceFor(waiting.map(([, write]) => write)))) return []
     const refused: Numbered<Write>[] = [...this.#writes, ...this.#longWrites.takeAll()]
     this.#writes = []
-    return refused.map(([id]) => [id, noRoom])
+    return refused.map(([id]) => [id, diskFull])
   }
 
   #decideWrites(decisions: Numbered<Decision>[]): void {
@@ -244,29 +246,29 @@ export class Shard {
     this.#writes = waiting
   }
 
-  /** Goes on with long writes: for a whole turn, or for a part of it where short writes wait for its commit. */
-  #goOnWithLong(decisions: Numbered<Decision>[]): void {
+  /** Continues long writes: for a whole turn, or for a quarter of it if short writes wait for the commit. */
+  #continueLong(decisions: Numbered<Decision>[]): void {
     this.#begin(decisions.length > 0 ? limits.shardTurnMs / 4 : limits.shardTurnMs)
     let bytes = 0
     while (this.#turn.group.size < limits.commitRecordsMax && bytes <= limits.commitBytesMax) {
-      const first = this.#underWay ?? this.#nextLong()
+      const first = this.#currentLong ?? this.#nextLong()
       if (first === undefined) return
       const { done, value } = first.steps.next()
       if (done !== true) return
-      this.#underWay = undefined
+      this.#currentLong = undefined
       decisions.push([first.id, value])
       bytes += first.bytes
       if (this.#turn.spent()) return
     }
   }
 
-  #nextLong(): Begun | undefined {
+  #nextLong(): LongWrite | undefined {
     const next = this.#longWrites.take()
     if (next === undefined) return undefined
     const [id, write] = next
     const steps = longSteps(this.#state, write, this.#turn)
-    this.#underWay = { id, steps, bytes: bodyBytesOf(write) }
-    return this.#underWay
+    this.#currentLong = { id, steps, bytes: bodyBytesOf(write) }
+    return this.#currentLong
   }
 
   #answerReads(): void {
@@ -283,19 +285,20 @@ export class Shard {
       const next = this.#reads.take()
       if (next === undefined) break
       const [id, command] = next
-      if (leadsElsewhere(command)) this.#state.store.flush()
+      if (readsInOtherThread(command)) this.#state.store.flush()
       const outcome = this.#read(command, failures)
       outcomes.push([id, outcome])
       const size = sizeOf(outcome)
       bytes += size
-      if (size >= limits.linkLateBytesMin && isForCallerAlone(command)) large.set(id, callerOf(command))
+      if (size >= limits.linkSplitBytesMin && isForCallerAlone(command)) large.set(id, callerOf(command))
       if (this.#turn.spent()) break
     }
     this.#answer(outcomes, { notices: failures.length > 0 ? [{ kind: 'failed', failures }] : [], large })
   }
 
   /**
-   * A read that throws, as for a damaged record, is answered with 500. It has changed nothing, so the shard goes on.
+   * Answers a read that throws, as for a damaged record, with 500. The read has changed nothing, so the shard
+   * continues.
    */
   #read(command: Read, failures: string[]): Outcome {
     try {
@@ -304,31 +307,34 @@ export class Shard {
       failures.push(
         `${command.kind}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
       )
-      return refuse('internal_error', 'The shard could not read this; the log of the server says why')
+      return refuse(
+        'internal_error',
+        'The shard could not complete this read; the reason is in the log output of the server',
+      )
     }
   }
 
-  /** True when there is work for an idle shard. */
+  /** Whether there is background work for an idle shard. */
   get needsStep(): boolean {
-    return !this.#rests && this.#state.store.needsStep
+    return !this.#isPaused && this.#state.store.needsStep
   }
 
-  /** Does a part of the work that was left for an idle moment. */
+  /** Does a part of the background work. */
   step(): void {
     this.#state.store.step()
   }
 
   /**
-   * Brings the store up to its log where that is due; while commands wait, only where it cannot be put off.
-   * @throws Error when it failed: the shard must stop
+   * Flushes the memtable to the store if that is due; while commands wait, only if it cannot be postponed.
+   * @throws Error if the flush failed: the shard must stop
    */
   flush(): void {
-    const { store, steadyClock, beat } = this.#state
-    if (this.#rests || !store.flushIsDue(steadyClock(), this.busy ? 2 : 1)) return
-    // Whoever wrote little has waited for the last turn, and need not wait for the flush as well.
-    this.#flushPutOff = !this.#flushPutOff && this.#writes.length > 0
-    if (this.#flushPutOff) return
-    // Nobody waits for the flush.
+    const { store, steadyClock } = this.#state
+    if (this.#isPaused || !store.flushIsDue(steadyClock(), this.busy ? 2 : 1)) return
+    // Short writes that arrived during the last turn do not also wait for the flush.
+    this.#flushPostponed = !this.#flushPostponed && this.#writes.length > 0
+    if (this.#flushPostponed) return
+    // Replies that are already decided do not wait for the flush.
     this.syncNow()
     const startedAtMs = steadyClock()
     store.flush()
@@ -336,12 +342,12 @@ export class Shard {
     this.#figures.flushSecs += (steadyClock() - startedAtMs) / 1_000
     this.#figures.memtableBytes = store.memtableBytes
     this.#figures.memtableSinceMs = 0
-    // Nothing else may be told for long.
+    // Publish the figures now: the next reply may come much later.
     this.#answer([])
-    beat()
+    this.#state.heartbeat()
   }
 
-  /** Commits the group of this turn, and answers. */
+  /** Commits the group of this turn and queues the replies. */
   #commit(decisions: readonly Numbered<Decision>[]): void {
     const { group } = this.#turn
     this.#decided = decisions.length
@@ -350,7 +356,7 @@ export class Shard {
       const nowMs = this.#state.clock()
       const sinceMs = this.#state.steadyClock()
       this.#state.store.commit(group, nowMs)
-      this.#state.beat()
+      this.#state.heartbeat()
       this.#times.written(this.#state.store.segments.written, sinceMs)
       this.#figures.memtableBytes = this.#state.store.memtableBytes
       if (this.#figures.memtableSinceMs === 0) this.#figures.memtableSinceMs = nowMs
@@ -376,12 +382,12 @@ function callerOf({ caller = '' }: Command): string {
   return caller
 }
 
-/** Whether whoever asks reads LMDB next, in another thread. */
-function leadsElsewhere({ kind }: Read): boolean {
+/** Whether the caller then reads LMDB in another thread, which requires a flush. */
+function readsInOtherThread({ kind }: Read): boolean {
   return kind === 'strandLocate' || kind === 'strandThen'
 }
 
-/** Whether a front does nothing with the answer but pass it on: it may come later than what the shard tells next. */
+/** Whether a front only passes the answer on to its client, so that later frames may overtake it. */
 function isForCallerAlone({ kind }: Read): boolean {
   return ['recordGet', 'recordQuery', 'edgeList', 'proposalList', 'agentList'].includes(kind)
 }

@@ -7,26 +7,26 @@ import { chainRecord, type ChainedRecord, type CommitGroup, type Draft } from '.
 import { findAgent, type ShardState, type Steps, type Turn } from './state.js'
 import type { Agent } from '../store/tables/agent.js'
 
-/** With more records than this, what is written in one group is chained and signed before that, in turns. */
-export const signedAtOnceMax = 512
+/** Writes of more records than this in one group are chained and signed in turns before the group. */
+export const signedInOneGroupMax = 512
 
-/** The genesis record of a new agent, made before the agent. */
+/** The key and the genesis record of an agent that is not yet created. */
 export interface AgentAhead {
   createdAtMs: number
   keyPair: Agent['keyPair']
   genesis: ChainedRecord
 }
 
-/** Records that are chained and signed, and not yet in any group. */
-export interface Ahead {
+/** Records that are chained and signed but not yet in a commit group. */
+export interface SignedAhead {
   first: Hlc
   records: Map<Draft, ChainedRecord>
   newAgents: Map<string, AgentAhead>
-  /** The heads that they were chained to; undefined for agents that did not exist. */
+  /** The heads to which the records are chained, by agent; undefined for an agent that did not exist. */
   heads: Map<string, string | undefined>
 }
 
-/** How far ahead of the clock the readings of each try lie: milliseconds, and milliseconds for each record. */
+/** How far the clock readings of each try are ahead of the clock: a constant, plus a time for each record. */
 const tries = [
   { ms: 0, perRecordMs: 0 },
   { ms: 250, perRecordMs: 0.2 },
@@ -34,21 +34,22 @@ const tries = [
 ]
 
 /**
- * Chains and signs drafts in turns, which is most of the work of a write, so that their group takes little time. Clock
- * readings must never fall within a shard's log, so what others write meanwhile has to get earlier readings. The first
- * try takes the next readings, which works if nobody else writes. Later tries take readings a little ahead of the
- * clock, and writes to the same agents wait.
- * @returns undefined when the clock readings of others have passed them: they are then signed when they are written
+ * Chains and signs drafts over several turns, so that the commit group itself takes little time. Clock
+ * readings increase in a shard's log, so concurrent writes must get earlier readings. The first try uses the
+ * next readings, which works if there are no concurrent writes. Later tries use readings slightly ahead of
+ * the clock, and writes to the same agents wait.
+ * @returns undefined if concurrent writes have passed these readings; the records are then signed when they
+ * are written
  */
 export function* signAhead(
   state: ShardState,
   drafts: readonly { agent: string; draft: Draft }[],
   turn: Turn,
-): Steps<Ahead | undefined> {
+): Steps<SignedAhead | undefined> {
   try {
     for (const { ms, perRecordMs } of tries) {
       const ahead = yield* signFrom(state, { drafts, aheadMs: ms + perRecordMs * drafts.length }, turn)
-      if (ahead !== undefined && isGood(state, ahead, turn.group)) return ahead
+      if (ahead !== undefined && isStillValid(state, ahead, turn.group)) return ahead
       for (const { agent } of drafts) turn.held.add(agent)
     }
     return undefined
@@ -57,8 +58,8 @@ export function* signAhead(
   }
 }
 
-/** Whether the chained records still follow the heads of their strands and the clock. */
-export function isGood(state: ShardState, { first, heads }: Ahead, group: CommitGroup): boolean {
+/** Whether the chained records still follow the heads of their strands and the latest clock reading. */
+export function isStillValid(state: ShardState, { first, heads }: SignedAhead, group: CommitGroup): boolean {
   if (compareHlc(group.lastReading, first) >= 0) return false
   for (const [name, head] of heads) if (findAgent(state, group, name)?.head.hash !== head) return false
   return true
@@ -68,15 +69,15 @@ function* signFrom(
   state: ShardState,
   { drafts, aheadMs }: { drafts: readonly { agent: string; draft: Draft }[]; aheadMs: number },
   turn: Turn,
-): Steps<Ahead | undefined> {
+): Steps<SignedAhead | undefined> {
   const nowMs = Math.floor(state.clock() + aheadMs)
   const clock = new HlcClock(() => nowMs, turn.group.lastReading)
   const first = clock.peek()
   if (first === undefined) return undefined
-  const ahead: Ahead = { first, records: new Map(), newAgents: new Map(), heads: new Map() }
+  const ahead: SignedAhead = { first, records: new Map(), newAgents: new Map(), heads: new Map() }
   const strands = new Map<string, Strand>()
   for (const { agent, draft } of drafts) {
-    const strand = strands.get(agent) ?? openStrand(state, { agent, clock, ahead }, turn.group)
+    const strand = strands.get(agent) ?? strandOf(state, { agent, clock, ahead }, turn.group)
     if (strand === undefined) return undefined
     strands.set(agent, strand)
     const hlc = clock.next()
@@ -86,7 +87,7 @@ function* signFrom(
     strand.head = record
     if (!turn.spent()) continue
     yield
-    if (!isGood(state, ahead, turn.group)) return undefined
+    if (!isStillValid(state, ahead, turn.group)) return undefined
   }
   return ahead
 }
@@ -94,13 +95,13 @@ function* signFrom(
 /** A strand with the records that are signed ahead. */
 type Strand = Pick<Agent, 'publicKey' | 'strand' | 'keyPair'> & { head: { seq: number; hash: string } }
 
-function openStrand(
+function strandOf(
   state: ShardState,
-  { agent: name, clock, ahead }: { agent: string; clock: HlcClock; ahead: Ahead },
+  { agent: name, clock, ahead }: { agent: string; clock: HlcClock; ahead: SignedAhead },
   group: CommitGroup,
 ): Strand | undefined {
   const found = findAgent(state, group, name)
-  // An agent that is being imported cannot sign.
+  // The server has no secret key for an agent that is being imported.
   if (found?.importing === true) return undefined
   ahead.heads.set(name, found?.head.hash)
   if (found !== undefined) {

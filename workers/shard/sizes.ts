@@ -1,31 +1,31 @@
 import type { Outcome } from '../../src/protocol/messages.js'
-import { roomOfImport, roomOfWrite, type Room } from '../store/preallocation.js'
+import { spaceForImport, spaceForWrite, type SpaceNeed } from '../store/preallocation.js'
 import type { Write } from './apply.js'
 
-/** How much room writes can need, as far as that is known before they are decided. */
-export function roomFor(writes: readonly Write[]): Room {
-  const room = { store: 0, log: 0 }
+/** An upper bound of the disk space that writes need, as far as it is known before they are decided. */
+export function spaceFor(writes: readonly Write[]): SpaceNeed {
+  const sum = { store: 0, log: 0 }
   for (const command of writes) {
-    const { store, log } = roomOf(command)
-    room.store += store
-    room.log += log
+    const { store, log } = spaceOf(command)
+    sum.store += store
+    sum.log += log
   }
-  return room
+  return sum
 }
 
-function roomOf(command: Write): Room {
+function spaceOf(command: Write): SpaceNeed {
   if (command.kind === 'strandImport')
-    return roomOfImport(command.lastSeq - command.firstSeq + 1, command.chunk.length)
+    return spaceForImport(command.lastSeq - command.firstSeq + 1, command.chunk.length)
   const body = 'body' in command ? command.body : 'chunk' in command ? command.chunk : undefined
-  return roomOfWrite(body?.length ?? 0)
+  return spaceForWrite(body?.length ?? 0)
 }
 
-/** Bytes of the body of a record that is written by itself, or of a batch. */
+/** Bytes of the body of a write; 0 for a chunk of lines. */
 export function bodyBytesOf(command: Write): number {
   return 'body' in command ? command.body.length : 0
 }
 
-/** Roughly how many bytes an outcome has, for those that can be large. */
+/** The approximate bytes of an outcome; 0 for kinds that are always small. */
 export function sizeOf(outcome: Outcome): number {
   switch (outcome.kind) {
     case 'reply':

@@ -10,12 +10,12 @@ import type { Watched } from './front-frames.js'
 import type { Agent } from '../store/tables/agent.js'
 import type { ShardStore } from '../store/shard-store.js'
 
-/** What commands work on: the shard's store and settings, its clock and its source of randomness. */
+/** The state that commands work on: the shard's store, settings, clocks and source of randomness. */
 export interface ShardState {
   shard: number
   store: ShardStore
   clock: Clock
-  /** Milliseconds by a clock that never jumps, by which turns end. */
+  /** A monotonic clock in milliseconds, which limits the turns. */
   steadyClock: Clock
   random: RandomBytes
   masterSeed: Uint8Array
@@ -23,59 +23,62 @@ export interface ShardState {
   signing: Signing
   auth: AuthRules
   proposals: ProposalRules
-  /** 32 bytes: the key of the HMACs that stand for e-mails in audit records. */
+  /** 32 bytes: the key of the HMACs that replace e-mails in audit records. */
   emailHmacKey: Uint8Array
-  /** Agents whose commits are sent to fronts as events, and to which. */
+  /** The agents whose commits are sent to fronts as events. */
   watched: Watched
-  /** A heartbeat, after each step of work: a thread without one for long is considered hung. */
-  beat(): void
+  /** Sends a heartbeat after each step of work; a thread without heartbeats is considered hung. */
+  heartbeat(): void
 }
 
 /**
- * What a write command decided: a refusal (nothing was appended), or a function that makes its outcome once its records
- * are sealed. The outcome leaves the thread only after the commit.
+ * The decision of a write: a refusal (nothing was appended), or a function that returns the outcome once the
+ * records are sealed. The outcome leaves the thread only after the commit.
  */
 export type Decision = Refusal | (() => Outcome)
 
-/** The agent as this group sees it: changed by the group, in memory, or on disk. */
+/** An agent as of a commit group. */
 export function findAgent(state: ShardState, group: CommitGroup, name: string): Agent | undefined {
   return group.touched.get(name) ?? state.store.agents.find(name)
 }
 
 /** 404 for an agent that does not exist. */
 export function noSuchAgent(name: string): Refusal {
-  return refuse('agent_not_found', `Expected the name of an agent that exists, got "${name}"`)
+  return refuse('agent_not_found', `Agent "${name}" not found`)
 }
 
 /** 409 for a write to an agent that is being imported. */
 export function importOpen(name: string): Refusal {
-  return refuse('import_open', `Expected an agent whose import is at its end, got "${name}"`)
+  return refuse('import_open', `Agent "${name}" is being imported and takes no writes yet`)
 }
 
 /** 404 for an organism that does not exist. */
 export function noSuchOrganism(organismId: string): Refusal {
-  return refuse('organism_not_found', `Expected the id of an organism that exists, got "${organismId}"`)
+  return refuse('organism_not_found', `Organism "${organismId}" not found`)
 }
 
-/** One turn: what a shard does between two looks into its mailbox. */
+/** One turn of a shard: the work between two reads of its mailbox. */
 export interface Turn {
-  /** The group that is committed at the end of the turn; after each `yield` it is another one. */
+  /** The group that is committed at the end of the turn; it is replaced after each `yield`. */
   group: CommitGroup
-  /** Whether the turn has lasted long enough: work that can be split should `yield`. */
+  /** Whether the time of the turn is used up, so that work that can be split should `yield`. */
   spent(): boolean
-  /** Agents whose short writes wait, because they would keep overtaking a long write that is about to be written. */
+  /** Agents whose short writes wait, because they would repeatedly overtake a long write. */
   readonly held: Set<string>
 }
 
-/** Work that is split into turns, so that other commands are served in between (docs/adr/0027-turns-of-a-shard.md). */
+/**
+ * Work that is split into turns, so that other commands are served between them
+ * (docs/adr/0027-turns-of-a-shard.md).
+ */
 export type Steps<Result> = Generator<undefined, Result, undefined>
 
-/** A long write that has begun. `bytes`: of its body. */
-export interface Begun {
+/** A long write that has started; `bytes` is the length of its body. */
+export interface LongWrite {
   id: number
   steps: Steps<Decision>
   bytes: number
 }
 
-/** Decides what was prepared, all of it in one group. */
-export type Ready = (group: CommitGroup) => Decision
+/** Decides a prepared write in one commit group. */
+export type PreparedWrite = (group: CommitGroup) => Decision

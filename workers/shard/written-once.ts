@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { refuse, type Refusal } from '../../src/base/errors.js'
-import { placeOf } from '../../src/strand/placement.js'
+import { placementOf } from '../../src/strand/placement.js'
 import { canonicalJson } from '../../src/strand/json.js'
 import { isJsonData, mediaTypeOf } from '../../src/wire/ingest.js'
 import type { IngestedOutcome } from '../../src/protocol/messages.js'
@@ -8,19 +8,20 @@ import type { WriteOnce } from '../../src/protocol/command-options.js'
 import { isTimestamp } from '../../src/strand/moment.js'
 import type { CommitGroup, Draft } from './commit-group.js'
 import { faulty, isObject } from '../commands/drafts.js'
-import { keepAnswer, type KeyedRequest } from './idempotent-answers.js'
+import { storeAnswer, type KeyedRequest } from './idempotent-answers.js'
 import type { ShardState } from './state.js'
 import { idempotencyRow } from '../store/tables/idempotency.js'
 
-/** What identifies a record that is written once: the row of its key, and a digest of its content. */
+/** The identity of a record that is written once: the row of its key and a digest of its content. */
 export type OnceKey = KeyedRequest
 
 /** The attributes that every CloudEvent has (CloudEvents 1.0, Required Attributes). */
 const eventAttributes = ['id', 'source', 'type'] as const
 
 /**
- * The key of a record that is written once, for one agent and caller: a digest of the record, or source and id of a
- * CloudEvent; 400 if it is no CloudEvent. Keys of clients contain no line feed, so none equals one of these.
+ * The key of a record that is written once, by agent and caller: a digest of the record, or the source and id
+ * of a CloudEvent; 400 for an invalid CloudEvent. It contains a line feed, so it never equals an
+ * Idempotency-Key of a client.
  */
 export function onceKey({ by, caller }: WriteOnce, agent: string, { type, body }: Draft): OnceKey | Refusal {
   const event: unknown = by === 'event' ? JSON.parse(Buffer.from(body).toString()) : undefined
@@ -28,13 +29,13 @@ export function onceKey({ by, caller }: WriteOnce, agent: string, { type, body }
   const digest = createHash('sha256').update(`${type}\n`).update(content).digest('base64')
   const name = by === 'body' ? digest : eventName(event)
   if (typeof name !== 'string') return name
-  return { row: idempotencyRow(caller, agent, `\n${by}\n${name}`), digest, place: placeOf(agent) }
+  return { row: idempotencyRow(caller, agent, `\n${by}\n${name}`), digest, place: placementOf(agent) }
 }
 
-/** The key of a refused line that is kept. */
+/** The key of a kept refused line. */
 export function rejectedKey({ caller }: WriteOnce, agent: string, bytes: Uint8Array): OnceKey {
   const digest = createHash('sha256').update(bytes).digest('base64')
-  return { row: idempotencyRow(caller, agent, `\nrejected\n${digest}`), digest, place: placeOf(agent) }
+  return { row: idempotencyRow(caller, agent, `\nrejected\n${digest}`), digest, place: placementOf(agent) }
 }
 
 function eventName(event: unknown): string | Refusal {
@@ -50,15 +51,15 @@ function eventName(event: unknown): string | Refusal {
   // A member that is null counts as absent (CloudEvents JSON Format, 2.2).
   const { time = null, data_base64: binary = null } = event
   if (time !== null && !(typeof time === 'string' && isTimestamp(time)))
-    return faulty('/time', 'Expected a time of RFC 3339, as 2026-01-31T12:00:00Z')
+    return faulty('/time', 'Expected an RFC 3339 time such as 2026-01-31T12:00:00Z')
   if (binary !== null && Object.hasOwn(event, 'data'))
     return faulty('/data_base64', 'Expected a CloudEvent with either data or data_base64')
   return JSON.stringify([event['source'], event['id']])
 }
 
 /**
- * An event as a text that is the same in every mode: headers make texts of all attributes, name the media type of JSON too,
- * and have data of other types come as bytes (CloudEvents 1.0, HTTP Protocol Binding).
+ * An event as a text that is the same in every content mode: in binary mode all attributes are strings, the
+ * media type of JSON is explicit, and other data arrives as bytes (CloudEvents 1.0, HTTP Protocol Binding).
  */
 function contentOf({ data, datacontenttype, ...others }: Record<string, unknown>): string {
   const mediaType = typeof datacontenttype === 'string' ? mediaTypeOf(datacontenttype) : ''
@@ -73,15 +74,15 @@ function contentOf({ data, datacontenttype, ...others }: Record<string, unknown>
   })
 }
 
-/** 422 for an event whose source and id an earlier, different event had. */
+/** 422 for an event with the source and id of an earlier, different event. */
 export const eventReused: Refusal = refuse(
   'idempotency_key_reused',
-  'Expected the event that this source and id were first used for',
+  'This source and id were already used for a different event',
 )
 
 const written: IngestedOutcome = { kind: 'ingested', accepted: 1, rejected: 0, faults: [], agents: [] }
 
-/** Remembers for a day, in the transaction of the record, that it was written. */
-export function keepWritten(state: ShardState, group: CommitGroup, key: OnceKey): void {
-  keepAnswer(state, group, { ...key, outcome: () => written })
+/** Stores for a day that a record was written, in the transaction of the record. */
+export function storeWritten(state: ShardState, group: CommitGroup, key: OnceKey): void {
+  storeAnswer(state, group, { ...key, outcome: () => written })
 }

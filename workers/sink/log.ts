@@ -14,28 +14,32 @@ import {
 } from '../store/tables/ingest-log.js'
 import type { StoredRecord } from '../store/tables/record-codec.js'
 
-/** Rows and erasures of one shard, and the cursor once they are delivered. */
-export interface Taken {
+/** A batch of rows and erasures of one shard, and its cursor after the delivery. */
+export interface LogBatch {
   rows: SinkRow[]
-  /** Hashes of records whose bodies were erased, in this batch or before. */
+  /** Hashes of records whose bodies were erased; the records may be in this batch or in an earlier one. */
   erased: string[]
   cursor: SinkCursor
 }
 
-/** One shard's log as the sink walks it, block by block: how far it was delivered, and how much is left. */
+/**
+ * The sink's position in the log of one shard, block by block: how far it has delivered, and how much is
+ * left.
+ */
 export class SinkLog {
   readonly shard: number
   readonly #open: () => Environment
-  #opened: Environment | undefined
+  #environment: Environment | undefined
   #paused = false
   readonly #names = boundedCache<number, string>(limits.openAgentsMax)
   /** The block that is delivered next. */
   #next = 0
-  /** The block that is counted next, and the ingest records between the two blocks. */
+  /** The block that is counted next. */
   #counted = 0
+  /** The number of ingest records between the two blocks. */
   #lag = 0
   /** The block after the cursor that PostgreSQL has. */
-  #kept = 0
+  #confirmed = 0
 
   /** @param open opens the shard's store for reading */
   constructor(shard: number, open: () => Environment) {
@@ -43,24 +47,24 @@ export class SinkLog {
     this.#open = open
   }
 
-  /** Ingest records that are counted and not delivered. */
+  /** Ingest records that are counted but not delivered. */
   get lagRecords(): number {
     return this.#lag
   }
 
   /**
-   * Goes to the cursor up to which PostgreSQL has everything.
-   * @returns false when this log has no such place, as after a restore: it starts at the beginning, and rows that exist
-   * stay as they are
+   * Moves to the cursor up to which PostgreSQL has everything.
+   * @returns false if this log does not contain the cursor, as after a restore: delivery starts at the
+   * beginning, and existing rows stay unchanged
    */
-  goTo(cursor: SinkCursor | undefined): boolean {
+  seek(cursor: SinkCursor | undefined): boolean {
     const environment = this.#current()
     const known =
       cursor === undefined ||
       (cursor.blockNo <= lastBlockNo(environment) &&
         lastHashOf(environment, cursor.blockNo) === cursor.contentHash)
     const next = known && cursor !== undefined ? cursor.blockNo + 1 : 0
-    this.#kept = next
+    this.#confirmed = next
     if (next !== this.#next) {
       this.#next = next
       this.#counted = next
@@ -69,8 +73,11 @@ export class SinkLog {
     return known
   }
 
-  /** Counts what was committed since the last call, up to a bound. @returns whether there is more to count */
-  look(): boolean {
+  /**
+   * Counts the records that were committed since the last call, up to a bound.
+   * @returns whether there is more to count
+   */
+  countNew(): boolean {
     if (this.#paused) return false
     const environment = this.#current()
     const last = lastBlockNo(environment)
@@ -79,17 +86,20 @@ export class SinkLog {
     return this.#counted <= last
   }
 
-  /** Milliseconds since the oldest block that is not delivered was written; 0 when none holds an ingest record. */
+  /**
+   * Milliseconds since the oldest undelivered block was written; 0 if no undelivered block has an ingest
+   * record.
+   */
   ageMs(nowMs: number): number {
     return this.#lag === 0 || this.#paused ? 0 : Math.max(0, nowMs - blockMs(this.#current(), this.#next))
   }
 
   /**
-   * The next rows in commit order, as whole blocks.
-   * @returns undefined when there is nothing to deliver
-   * @throws Error when a stored record does not match its checksum
+   * The next rows in commit order, in whole blocks.
+   * @returns undefined if there is nothing to deliver
+   * @throws Error if a stored record does not match its checksum
    */
-  take(): Taken | undefined {
+  nextBatch(): LogBatch | undefined {
     if (this.#paused) return undefined
     const environment = this.#current()
     const end = Math.min(lastBlockNo(environment) + 1, this.#next + limits.sinkScanBlocks)
@@ -105,17 +115,17 @@ export class SinkLog {
         bytes += record.body.length
       }
     }
-    if (rows.length + erased.length === 0 && block - this.#kept < limits.sinkScanBlocks) {
+    if (rows.length + erased.length === 0 && block - this.#confirmed < limits.sinkScanBlocks) {
       this.#pass(block, 0)
       return undefined
     }
     return { rows, erased, cursor: { blockNo: block - 1, contentHash: lastHashOf(environment, block - 1) } }
   }
 
-  /** PostgreSQL has confirmed the last batch. */
-  done({ rows, cursor }: Taken): void {
-    this.#kept = cursor.blockNo + 1
-    this.#pass(this.#kept, rows.length)
+  /** Records that PostgreSQL has confirmed the last batch. */
+  confirm({ rows, cursor }: LogBatch): void {
+    this.#confirmed = cursor.blockNo + 1
+    this.#pass(this.#confirmed, rows.length)
   }
 
   #pass(next: number, rows: number): void {
@@ -144,26 +154,27 @@ export class SinkLog {
   }
 
   /**
-   * Closes the store until `resume`. LMDB has one environment of a store in a process: a failed commit can leave it
-   * unusable until everybody has closed it, and one that was opened for reading first takes no writes.
+   * Closes the store until `resume`. LMDB shares one environment per store in a process: after a failed
+   * commit it can be unusable until every user has closed it, and an environment that was first opened for
+   * reading takes no writes.
    */
   async pause(): Promise<void> {
-    const opened = this.#opened
+    const environment = this.#environment
     this.#paused = true
-    this.#opened = undefined
-    await opened?.root.close()
+    this.#environment = undefined
+    await environment?.root.close()
   }
 
-  /** The store's shard serves again. */
+  /** Opens the store again, once its shard serves. */
   resume(): void {
     this.#paused = false
   }
 
-  /** The log as it is now; an old snapshot would keep pages from being reused. */
+  /** The current state of the log; an old snapshot would prevent LMDB from reusing pages. */
   #current(): Environment {
-    if (this.#paused) throw new Error(`Shard ${this.shard} does not serve`)
-    this.#opened ??= this.#open()
-    this.#opened.root.resetReadTxn()
-    return this.#opened
+    if (this.#paused) throw new Error(`The sink has paused reading shard ${this.shard}`)
+    this.#environment ??= this.#open()
+    this.#environment.root.resetReadTxn()
+    return this.#environment
   }
 }

@@ -4,32 +4,35 @@ import type { Logger } from '../../src/base/log.js'
 import type { Delivery, SinkConnection } from '../../src/outbound/postgres.js'
 import { failureText, suspectCode } from '../../src/outbound/postgres-rows.js'
 import type { SinkFigures } from '../../src/protocol/sink-messages.js'
-import type { SinkLog, Taken } from './log.js'
+import type { SinkLog, LogBatch } from './log.js'
 
-/** What the sink works with. Time and chance come in. */
+/** The dependencies of the sink, with its clock and its source of randomness. */
 export interface SinkParts {
   logs: readonly SinkLog[]
-  /** @throws Error when PostgreSQL is not there or refuses the connection */
-  connect(breakOff: AbortSignal): Promise<SinkConnection>
+  /** @throws Error if PostgreSQL is unreachable or refuses the connection */
+  connect(signal: AbortSignal): Promise<SinkConnection>
   clock: Clock
-  /** From 0 to 1. */
+  /** A random number from 0 to 1. */
   chance(): number
-  /** Resolves after so many milliseconds, or at once when the signal is aborted. */
+  /** Resolves after `ms` milliseconds, or as soon as the signal is aborted. */
   sleep(ms: number, signal: AbortSignal): Promise<void>
   log: Logger
 }
 
 /**
- * Delivers committed records to PostgreSQL, batch after batch (docs/adr/0013-postgres-sink.md). A batch that fails is
- * tried again after a pause until PostgreSQL takes it; nothing else waits for it.
+ * Delivers committed records to PostgreSQL in batches (docs/adr/0013-postgres-sink.md). A failed batch is
+ * retried after a pause until PostgreSQL accepts it; no other part of the server waits for it.
  */
 export class SinkRun {
   readonly #parts: SinkParts
   readonly #stopping = new AbortController()
-  readonly #breakingOff = new AbortController()
+  readonly #aborting = new AbortController()
   #connection: SinkConnection | undefined
   #failuresInRow = 0
-  /** How often the next batch of each shard has failed on a live connection, by the shard's number. */
+  /**
+   * How often the next batch of each shard has failed although the connection worked, by the number of the
+   * shard.
+   */
   readonly #suspicions = new Map<number, number>()
   #rows = 0
   #deadLetters = 0
@@ -56,19 +59,19 @@ export class SinkRun {
     this.#connection = undefined
   }
 
-  /** Starts no further batch; the one under way finishes. */
+  /** Stops after the current batch. */
   stop(): void {
     this.#stopping.abort()
   }
 
-  /** Breaks off what is under way: PostgreSQL rolls it back, and the next start delivers it. */
-  breakOff(): void {
-    this.#breakingOff.abort()
+  /** Aborts the current batch: PostgreSQL rolls it back, and it is delivered after the next start. */
+  abort(): void {
+    this.#aborting.abort()
   }
 
-  /** Counts what was committed meanwhile. */
-  look(): void {
-    for (const log of this.#parts.logs) log.look()
+  /** Counts the records that were committed since the last call. */
+  countNew(): void {
+    for (const log of this.#parts.logs) log.countNew()
   }
 
   figures(): SinkFigures {
@@ -84,17 +87,20 @@ export class SinkRun {
     }
   }
 
-  /** One batch of each shard, so that none waits for another's backlog. @returns whether there was any */
+  /**
+   * Delivers one batch of each shard, so that no shard waits for another's backlog.
+   * @returns whether there was any batch
+   */
   async #deliverAll(): Promise<boolean> {
     const connection = await this.#connected()
     let any = false
     for (const log of this.#parts.logs) {
       if (this.#stopping.signal.aborted) break
-      const taken = log.take()
-      if (taken === undefined) continue
+      const batch = log.nextBatch()
+      if (batch === undefined) continue
       any = true
-      const { stored, refused } = await this.#deliver(connection, log.shard, taken)
-      log.done(taken)
+      const { stored, refused } = await this.#deliver(connection, log.shard, batch)
+      log.confirm(batch)
       this.#rows += stored
       this.#deadLetters += refused
       if (refused > 0) {
@@ -104,12 +110,14 @@ export class SinkRun {
     return any
   }
 
-  /** One batch. If it fails again and again and the server is not to blame, a row of it is. */
-  async #deliver(connection: SinkConnection, shard: number, taken: Taken): Promise<Delivery> {
+  /**
+   * Delivers a batch. If it keeps failing although PostgreSQL works, one of its rows is treated as the cause.
+   */
+  async #deliver(connection: SinkConnection, shard: number, batch: LogBatch): Promise<Delivery> {
     const failures = this.#suspicions.get(shard) ?? 0
     try {
       const suspect = failures >= limits.sinkBatchTriesMax
-      const delivery = await connection.deliver({ shard, ...taken, suspect })
+      const delivery = await connection.deliver({ shard, ...batch, suspect })
       this.#suspicions.delete(shard)
       return delivery
     } catch (error) {
@@ -119,19 +127,22 @@ export class SinkRun {
   }
 
   /**
-   * The connection, or a new one if the last one broke. A new one reads the cursors again: PostgreSQL may have come
-   * back without what it had confirmed, as after a failover.
+   * Returns the connection, or a new one if it broke. A new connection reads the cursors again, because
+   * PostgreSQL may have lost confirmed rows, as after a failover.
    */
   async #connected(): Promise<SinkConnection> {
     if (this.#connection?.open === true) return this.#connection
     this.#connection?.close()
     this.#connection = undefined
-    const connection = await this.#parts.connect(this.#breakingOff.signal)
+    const connection = await this.#parts.connect(this.#aborting.signal)
     this.#connection = connection
     const cursors = await connection.cursors()
     for (const log of this.#parts.logs) {
-      if (!log.goTo(cursors.get(log.shard))) {
-        this.#parts.log.warn({ shard: log.shard }, "PostgreSQL's cursor is not in this log: delivering anew")
+      if (!log.seek(cursors.get(log.shard))) {
+        this.#parts.log.warn(
+          { shard: log.shard },
+          "PostgreSQL's cursor is not in this log: delivering from the start",
+        )
       }
     }
     this.#parts.log.info('connected to PostgreSQL')
@@ -139,7 +150,8 @@ export class SinkRun {
   }
 
   /**
-   * Pauses twice as long after each failure. Half of the pause is random, so that servers do not all return at once.
+   * Pauses twice as long after each failure. Half of the pause is random, so that servers do not reconnect
+   * together.
    */
   async #failed(error: unknown): Promise<void> {
     this.#connection?.close()

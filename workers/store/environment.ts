@@ -18,13 +18,13 @@ import { logFolder } from '../../src/store-files/log-folder.js'
 import { fileName, isTableOfFile, storeTables } from '../../src/store-files/store-tables.js'
 import { CheckedTable, type Table } from './tables/checked-table.js'
 import type { Memtable } from './log/memtable.js'
-import { bodied, local, tableIds } from './log/table-ids.js'
+import { blockTableIds, local, tableIds } from './log/table-ids.js'
 import { StrandRuns } from './tables/strand-runs.js'
 
-/** The suffix of an environment that is still being made (src/data/directory.ts). */
+/** The suffix of an environment that is not complete yet (src/data/directory.ts). */
 const unfinishedSuffix = '.tmp'
 
-/** One shard's LMDB environment. The tables' keys are laid out in tables.ts. */
+/** One shard's LMDB environment. The formats of the keys are in tables.ts. */
 export interface Environment {
   root: RootDatabase<Buffer, Buffer>
   /** agent name → agent row. */
@@ -35,19 +35,21 @@ export interface Environment {
   blocks: Table
   /** block number, from `importedBlocksFrom` on → block of imported records. */
   importedBlocks: Table
-  /** agent number, first seq → where these records are; read and written by `runs` only. */
+  /** agent number, first seq → location of these records; only `runs` reads and writes it. */
   strands: CheckedTable
-  /** What is known of the other tables. */
+  /** Facts about the other tables and about the store. */
   meta: CheckedTable
-  /** Where the records of each strand lie. */
+  /** The locations of each strand's records. */
   runs: StrandRuns
   /** runs of the hash index. */
   hashes: Database<Buffer, Buffer>
-  /** agent number, seq of a record, seq of the mutation → what it did. */
+  /**
+   * agent number, seq of a record, seq of the mutation → 1 if the record was deleted, 0 if it was restored.
+   */
   mutations: CheckedTable
   /** agent number, seq → body commitment of an erased record. */
   erasures: CheckedTable
-  /** Rows that overwrite pages which held erased bodies. */
+  /** Temporary rows that overwrite free pages which held erased bodies. */
   filling: Database<Buffer, Buffer>
   /** agent number, seq → proposal. */
   proposals: CheckedTable
@@ -57,15 +59,15 @@ export interface Environment {
   proposalTargets: CheckedTable
   /** due time, agent number, seq of an open proposal → nothing. */
   proposalDues: CheckedTable
-  /** agent number, seq of a `sys/zone` record → the zone from there on. */
+  /** agent number, seq of a `sys/zone` record → the new zone. */
   zoneChanges: CheckedTable
-  /** agent number of the source, type, destination → how the edge stands. */
+  /** agent number of the source, type, destination → current state of the edge. */
   edges: CheckedTable
-  /** destination, type, source → the same. */
+  /** destination, type, source → the same state. */
   edgesIn: CheckedTable
-  /** key in `edges`, clock → how the edge stood before it changed. */
+  /** key in `edges`, clock → state of the edge before a change. */
   edgeHistory: CheckedTable
-  /** seq of a record of the server log, position in it → the head that it names there. */
+  /** seq of a record of the server log, position in it → the logged head. */
   toldHeads: CheckedTable
   /** runs of the hash index from a strand to its rows in `toldHeads`. */
   toldStrands: Database<Buffer, Buffer>
@@ -83,28 +85,29 @@ export interface Environment {
   auth: CheckedTable
   /** expiry, key of a row of auth state → nothing. */
   authExpiries: CheckedTable
-  /** expiry, namespace, id → a session, token or user that has ended. */
+  /** expiry, namespace, id → revocation of a session, token or user. */
   authEnded: CheckedTable
-  /** due time, id → a mail to be sent. */
+  /** due time, id → mail in the outbox. */
   mails: CheckedTable
 }
 
 /**
- * Opens the environment of one shard; for writing, it is made if it does not exist.
+ * Opens the environment of one shard. With write access, an environment that does not exist is created.
  *
- * `overlappingSync: false` makes a commit answer after its fsync, not before (docs/adr/0004-durable-commits.md).
- * @param memtable is put in front of the tables that are in the log
- * @throws Error when the data file is damaged so that LMDB could not read it safely
+ * With `overlappingSync: false` a commit returns after its fsync, not before
+ * (docs/adr/0004-durable-commits.md).
+ * @param memtable is put in front of the logged tables
+ * @throws Error if the data file is so damaged that LMDB cannot read it safely
  */
 export function openEnvironment(path: string, access: 'write' | 'read', memtable?: Memtable): Environment {
   if (access === 'write') {
     if (existsSync(path)) refuseDamaged(path)
-    else makeDurably(path)
+    else createDurably(path)
   }
   return openTables(path, access, memtable)
 }
 
-/** LMDB would crash the process on a truncated file, and make a new file in place of a missing one. */
+/** LMDB would crash the process on a truncated file, and create a new file instead of a missing one. */
 function refuseDamaged(path: string): void {
   const data = join(path, 'data.mdb')
   const fault = existsSync(data)
@@ -116,18 +119,17 @@ function refuseDamaged(path: string): void {
 }
 
 /**
- * Makes an environment beside its place and moves it there when it is complete and on disk. LMDB never syncs a
- * directory, and writes its first two pages without syncing them: a loss of power could leave a file with only a part
- * of these pages, or no file although commits were answered.
+ * Creates an environment under a temporary name, and renames it when it is complete and on disk. LMDB never
+ * syncs a directory or its first two pages: after a loss of power, pages or the whole file could be missing.
  */
-function makeDurably(path: string): void {
+function createDurably(path: string): void {
   const unfinished = `${path}${unfinishedSuffix}`
   mkdirSync(unfinished, { recursive: true, mode: 0o700 })
-  // The directory itself stays: it shows that the store was never made, and is not missing
-  // (src/data/directory.ts). And the link to the folder of its log, if that is elsewhere.
+  // The directory stays: it shows that the store was never created, and is not missing
+  // (src/data/directory.ts). The link to the log folder stays too, if the log is in another directory.
   for (const name of readdirSync(unfinished)) if (name !== logFolder) rmSync(join(unfinished, name))
   const { root } = openTables(unfinished, 'write')
-  // Nothing is pending in it, so it is closed when this returns.
+  // Nothing is pending, so the environment is closed when `close` returns.
   void root.close()
   syncDirectory(unfinished)
   renameSync(unfinished, path)
@@ -138,17 +140,17 @@ function makeDurably(path: string): void {
 const FILES_OPENED = 4
 
 /**
- * Opens the data file as often as LMDB opens files, all at once, and closes them again: if LMDB cannot open one, lmdb
- * 3.5.6 uses a lock in memory that it has freed (docs/upstream/lmdb-failed-open.md). The lock file is not opened,
- * because closing it would give up the locks that this process holds by it (fcntl).
- * @throws Error the error of the file system
+ * Opens as many file descriptors as LMDB will need, and closes them again: if LMDB cannot open a file, lmdb
+ * 3.5.6 uses a lock in freed memory (docs/upstream/lmdb-failed-open.md). The lock file is not opened, because
+ * closing it would release the fcntl locks of this process.
+ * @throws Error of the file system
  */
 function tryToOpen(path: string, access: 'write' | 'read'): void {
   const data = join(path, 'data.mdb')
   const lock = join(path, 'lock.mdb')
   if (existsSync(lock)) accessSync(lock, constants.R_OK | constants.W_OK)
   else accessSync(path, constants.W_OK)
-  // Where there is no data file yet, it is the directory that has to open.
+  // Without a data file, try the directory instead.
   const [file, flags] = existsSync(data) ? [data, access === 'write' ? 'r+' : 'r'] : [path, 'r']
   const open: number[] = []
   try {
@@ -162,7 +164,7 @@ function openTables(path: string, access: 'write' | 'read', memtable?: Memtable)
   tryToOpen(path, access)
   const root = open<Buffer, Buffer>({
     path,
-    // It is a directory, whatever the end of its name.
+    // The path is a directory, even if its name has an extension.
     noSubdir: false,
     encoding: 'binary',
     keyEncoding: 'binary',
@@ -170,14 +172,14 @@ function openTables(path: string, access: 'write' | 'read', memtable?: Memtable)
     maxDbs: 48,
     maxReaders: 126,
     cache: false,
-    // Unused parts of new pages are zeros, not what the memory held before, such as an erased body.
+    // Fill unused parts of new pages with zeros, because the memory may have held an erased body.
     noMemInit: false,
     readOnly: access === 'read',
   })
   refuseUnknown(path, root)
   if (access === 'read') return tablesOf(root, memtable)
   let environment: Environment | undefined
-  // One transaction: a first start syncs once, and makes all tables or none.
+  // One transaction, so that a first start syncs once and creates all tables or none.
   root.transactionSync(() => {
     environment = tablesOf(root, memtable)
   })
@@ -185,7 +187,7 @@ function openTables(path: string, access: 'write' | 'read', memtable?: Memtable)
   return environment
 }
 
-/** Whoever opened the tables would make an empty one in the place of one whose name is damaged. */
+/** Opening the tables would create an empty table instead of a table whose name is damaged. */
 function refuseUnknown(path: string, root: RootDatabase<Buffer, Buffer>): void {
   // Names end in a NUL.
   const names = Array.from(root.getKeys(), (key) => key.toString().replace('\0', ''))
@@ -193,7 +195,7 @@ function refuseUnknown(path: string, root: RootDatabase<Buffer, Buffer>): void {
   if (unknown === undefined) return
   void root.close()
   throw new Error(
-    `The store ${path} has a table "${unknown}" that this version does not know: it is damaged (restore it from a backup), or a later version has made it`,
+    `The store ${path} has a table "${unknown}" that this version does not know: it is damaged (restore it from a backup), or a later version wrote it`,
   )
 }
 
@@ -209,23 +211,22 @@ function tablesOf(root: RootDatabase<Buffer, Buffer>, memtable: Memtable | undef
       const table = root.openDB<Buffer, Buffer>(options)
       const id = tableIds[name]
       if (id === local) return [name, table]
-      const logged = memtable?.over(table, id) ?? table
-      return [name, bodied.has(id) ? logged : new CheckedTable(logged)]
+      const logged = memtable?.wrap(table, id) ?? table
+      return [name, blockTableIds.has(id) ? logged : new CheckedTable(logged)]
     }),
   ) as unknown as Omit<Environment, 'root' | 'runs'>
   return { root, ...tables, runs: new StrandRuns(tables) }
 }
 
-/** How many rows a table has. */
 export function rowCount(table: CheckedTable | Table): number {
   const { entryCount } = table.getStats() as { entryCount: number }
   return entryCount
 }
 
 /**
- * Runs `body` as one transaction and returns when it is on disk. A body that returns a promise would defer the commit
- * and lose it in a crash, so it is refused.
- * @throws whatever `body` throws, with nothing written; any other failure means that the outcome is unknown
+ * Runs `body` as one transaction and returns when the transaction is on disk. A body that returns a promise
+ * is rejected, because the commit would be deferred and could be lost in a crash.
+ * @throws the error of `body`, with nothing written; after any other error the outcome is unknown
  */
 export function commitDurably(environment: Environment, body: () => void): void {
   usedUpTo.delete(environment)
@@ -235,10 +236,13 @@ export function commitDurably(environment: Environment, body: () => void): void 
   })
 }
 
-/** The results of `usedBytes` since the last transaction: asking LMDB takes a twentieth of a lone write. */
+/**
+ * Results of `usedBytes` since the last transaction: a query of LMDB takes a twentieth of the time of a
+ * single write.
+ */
 const usedUpTo = new WeakMap<Environment, number>()
 
-/** Bytes of the data file up to the end of its last page that is used. */
+/** Bytes of the data file up to the end of its last used page. */
 export function usedBytes(environment: Environment): number {
   let bytes = usedUpTo.get(environment)
   if (bytes === undefined) {

@@ -4,27 +4,27 @@ import { isFileSystemError } from '../../src/base/durable-file.js'
 import type { WriteSet } from './write-set.js'
 import { usedBytes, type Environment } from './environment.js'
 
-/** Bytes of room that are there before anything is decided, and for the work of an idle shard. */
-const ROOM_BYTES_MIN = 2_097_152
-/** How many bytes are added at once when little is written. */
-const ROOM_BYTES = 4_194_304
+/** The minimum of free space, for the work of an idle shard and before any write is accepted. */
+const SPACE_BYTES_MIN = 2_097_152
+/** The most bytes that are added in advance. */
+const SPACE_BYTES = 4_194_304
 const PAGE_BYTES = 4_096
-/** Bytes that a row can take: a page, and a part of the pages above it in the tree. */
+/** The most bytes of a row: a page, and a part of the pages above it in the tree. */
 const ROW_BYTES = 2 * PAGE_BYTES
-/** Bytes of a record beside its body: header, signature, entries in the indexes, and its idempotent answer. */
+/** Bytes of a record without its body: header, signature, index entries and its idempotent answer. */
 const RECORD_BYTES = 1_024
 
-const zeros = Buffer.alloc(ROOM_BYTES)
+const zeros = Buffer.alloc(SPACE_BYTES)
 
 /**
  * Keeps zeros after the last page of a data file, at least as many as the next commit can need.
  *
- * LMDB must never meet a full disk: when writing a page fails, lmdb 3.5.6 writes past the end of its memory
- * (docs/upstream/lmdb-failed-write.md). And a small commit into blocks that the file already has is on disk a third
- * sooner than one that makes the file longer, for which the file system has to commit metadata, too.
+ * LMDB must never meet a full disk: if it fails to write a page, lmdb 3.5.6 writes past the end of its memory
+ * (docs/upstream/lmdb-failed-write.md). A small commit into existing blocks of the file is also a third
+ * faster, because the file system need not commit metadata.
  *
- * LMDB ignores what lies after its last page. The zeros are written by the thread that commits and between two commits,
- * so no page is overwritten.
+ * LMDB ignores bytes after its last page. The committing thread writes the zeros between two commits, so they
+ * overwrite no page.
  */
 export class Preallocation {
   readonly #environment: Environment
@@ -38,19 +38,19 @@ export class Preallocation {
   }
 
   /**
-   * Makes room for the next writes.
-   * @returns false when the disk has no room for it
+   * Reserves space for the next writes.
+   * @returns false if the disk is full
    */
   reserve(bytes = 0): boolean {
     const used = usedBytes(this.#environment)
-    // LMDB makes the file longer by itself only if it writes past this room.
+    // LMDB extends the file itself if it writes past the reserved space.
     this.#bytes = Math.max(this.#bytes, used)
-    const wanted = used + ROOM_BYTES_MIN + bytes
+    const wanted = used + SPACE_BYTES_MIN + bytes
     if (this.#bytes >= wanted) return true
     try {
-      const more = Math.max(wanted - this.#bytes, Math.min(ROOM_BYTES, used))
+      const more = Math.max(wanted - this.#bytes, Math.min(SPACE_BYTES, used))
       for (let left = more; left > 0;) {
-        const written = writeSync(this.#fd, zeros, 0, Math.min(left, ROOM_BYTES), this.#bytes)
+        const written = writeSync(this.#fd, zeros, 0, Math.min(left, SPACE_BYTES), this.#bytes)
         this.#bytes += written
         left -= written
       }
@@ -66,36 +66,38 @@ export class Preallocation {
   }
 }
 
-/** Bytes that a write can need: in the data file, and in the log. */
-export interface Room {
+/** The most bytes that a write can need, in the data file and in the log. */
+export interface SpaceNeed {
   store: number
   log: number
 }
 
-/** The most that a write of one record with such a body can need: of a new agent, with its idempotent answer. */
-export function roomOfWrite(bodyBytes: number): Room {
+/**
+ * The space for the largest write of one record: the first one of a new agent, with its idempotent answer.
+ */
+export function spaceForWrite(bodyBytes: number): SpaceNeed {
   const log = 2 * (2 * bodyBytes + RECORD_BYTES)
   return { store: 4 * ROW_BYTES + log, log }
 }
 
-/** The same for so many imported records with so many bytes together; their bodies are stored once each. */
-export function roomOfImport(records: number, bytes: number): Room {
+/** The space for imported records. @param bytes of all records; each body is stored once */
+export function spaceForImport(records: number, bytes: number): SpaceNeed {
   const log = bytes + (records + 4) * RECORD_BYTES
-  // A large body has pages of its own, of which all but one are full.
+  // A large body has separate pages, of which all but one are full.
   return { store: 4 * ROW_BYTES + log + Math.min(bytes, records * PAGE_BYTES), log }
 }
 
 /**
- * The most bytes by which a flush of changes that take so many bytes can make the file longer, however many rows they
- * are: LMDB copies each page at most once, and new pages are half full at the least.
+ * The most bytes by which a flush of `bytes` bytes of changes can extend the file, for any number of rows:
+ * LMDB copies each page at most once, and new pages are at least half full.
  */
 export function flushBytesMax(environment: Environment, bytes: number): number {
   return usedBytes(environment) + 3 * bytes
 }
 
 /**
- * The same for changes that the log has and the store has not: no more than was there for them when they were written,
- * so that a start on a full disk finds room.
+ * The same for replayed changes. It is at most the space that was reserved when they were written, so that a
+ * start on a full disk succeeds.
  */
 export function replayBytesMax(
   environment: Environment,
@@ -104,7 +106,7 @@ export function replayBytesMax(
   return Math.min(changes * PAGE_BYTES + 2 * bytes, flushBytesMax(environment, bytes))
 }
 
-/** The most bytes by which a group can make the file longer: LMDB copies each page that it changes. */
+/** The most bytes by which a commit group can extend the file: LMDB copies each page that it changes. */
 export function groupBytesMax(group: WriteSet): number {
   const { records, imported, touched, newAgents, agentChanges, proposals, erasures, zoneChanges } = group
   const { edges, mutations, answers, publicKeys, apiKeys, organisms, authRows, revocations, mails } = group
@@ -113,7 +115,7 @@ export function groupBytesMax(group: WriteSet): number {
   let bytes = 0
   for (const map of [...rows, authRows, mails]) bytes += map.size * ROW_BYTES
   for (const list of lists) bytes += list.length * ROW_BYTES
-  // A body can have pages of its own, and be copied into an idempotent answer.
+  // A body can have separate pages, and be copied into an idempotent answer.
   for (const { body } of records) bytes += 2 * body.length + RECORD_BYTES
   for (const { body } of imported) bytes += body.length + Math.min(body.length, PAGE_BYTES) + RECORD_BYTES
   return bytes

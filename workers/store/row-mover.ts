@@ -7,7 +7,7 @@ import { commitDurably, type Environment, openEnvironment } from './environment.
 import { positionKey } from './log/position.js'
 import type { RowOf } from './log/record-check.js'
 import { changeBytes, type RowChange } from './log/row-change.js'
-import { bodied, local, tableIds } from './log/table-ids.js'
+import { blockTableIds, local, tableIds } from './log/table-ids.js'
 import type { Snapshot } from './snapshots.js'
 import { CheckedTable, type Table } from './tables/checked-table.js'
 import { blockCount } from './tables/record-codec.js'
@@ -15,8 +15,8 @@ import { runsCoveredKey } from './tables/strand-runs.js'
 import { decodeRun, isImportedBlock } from './tables/tables.js'
 
 /*
- * How rows leave a store and get into another one: as they are stored, with their checksums, in the order of their keys. Copies,
- * checkpoints, pushes to a cluster and moves to other shards read and write rows here alone.
+ * Moves rows from one store to another: as they are stored, with their checksums, in the order of their keys.
+ * Copies, checkpoints, pushes to a cluster and reshards read and write rows only through this file.
  */
 
 /** A row as it is stored. */
@@ -29,7 +29,7 @@ export interface StoredRow {
 /** Tables whose rows are blocks of records. */
 const blockTables = ['blocks', 'importedBlocks'] as const
 
-/** The rows of a table. None is checked: a copy is checked as a whole. */
+/** The rows of a table, without a check of their checksums: a copy is checked as a whole. */
 export function rowsOf(
   { environment, transaction }: Snapshot,
   table: TableName,
@@ -44,14 +44,14 @@ export function* blocksOf(snapshot: Snapshot): Generator<RowChange> {
 }
 
 /**
- * The rows that nodes have in common: those of all tables that are in the log. Blocks are left out: they stay in segments. So is
- * what each store has made of its own blocks: its runs, and how far it is.
+ * The rows that are the same on all nodes: those of the logged tables. Without blocks, which stay in
+ * segments, and without what each store derives itself: runs of its blocks, and its log position.
  * @throws Error for a row that does not match its checksum
  */
 export function* replicatedRows(snapshot: Snapshot): Generator<RowChange> {
   for (const name of storeTables) {
     const table = tableIds[name]
-    if (table === local || bodied.has(table)) continue
+    if (table === local || blockTableIds.has(table)) continue
     for (const { key, value } of rowsOf(snapshot, name)) {
       if (name === 'meta' && (key.equals(positionKey) || key.equals(runsCoveredKey))) continue
       assert(isWholeRow(key, value), `a row of ${name} matches its checksum`)
@@ -61,7 +61,10 @@ export function* replicatedRows(snapshot: Snapshot): Generator<RowChange> {
   }
 }
 
-/** Rows in parts of so many bytes; a larger one is a part of its own. One part, without rows, where there are none. */
+/**
+ * Splits rows into parts of limited size; a larger row is a separate part. Without rows, there is one empty
+ * part.
+ */
 export function* partsOf(rows: Iterable<RowChange>): Generator<RowChange[]> {
   let part: RowChange[] = []
   let bytes = 0
@@ -78,7 +81,7 @@ export function* partsOf(rows: Iterable<RowChange>): Generator<RowChange[]> {
   yield part
 }
 
-/** Finds rows by the numbers of their tables. */
+/** Returns a function that reads rows by the number of their table. */
 export function rowFinder(environment: Environment): RowOf {
   const tables = new Map<number | typeof local, Table>(
     storeTables.map((name) => [tableIds[name], rawTable(environment, name)]),
@@ -86,7 +89,7 @@ export function rowFinder(environment: Environment): RowOf {
   return (table, key) => tables.get(table)?.get(key)
 }
 
-/** Writes rows to a store that has none but them, many in one transaction. */
+/** Writes rows to a new store, many in one transaction. */
 export class RowWriter {
   readonly #environment: Environment
   readonly #onBytes: (bytes: number) => void
@@ -95,23 +98,23 @@ export class RowWriter {
   readonly #lastKeys = new Map<TableName, Buffer>()
   readonly #written = new Map<TableName, number>()
 
-  /** @param onBytes called with the bytes of rows before they are written; ends the writing by throwing */
+  /** @param onBytes called with the bytes of rows before they are written; may throw to stop the writing */
   constructor(environment: Environment, onBytes: (bytes: number) => void = () => {}) {
     this.#environment = environment
     this.#onBytes = onBytes
   }
 
-  /** Rows that were written, or wait, by table. */
+  /** The number of appended rows, by table. */
   get written(): ReadonlyMap<TableName, number> {
     return this.#written
   }
 
-  /** Writes a row as it is; it comes behind all others of its table. */
+  /** Appends a row, with its checksum, after all others of its table. */
   append(row: StoredRow): void {
     this.#add(row, true)
   }
 
-  /** Writes a row of any place, given without its checksum. It takes the place of another one with its key. */
+  /** Puts a row, without its checksum. It replaces a row with the same key. */
   put({ table, key, value }: StoredRow): void {
     const last = this.#lastKeys.get(table)
     const isLast = last === undefined || key.compare(last) > 0
@@ -119,17 +122,17 @@ export class RowWriter {
     this.#add({ table, key, value: rowOf(key, value) }, isLast)
   }
 
-  /** Writes what waits, and returns when it is on disk. */
+  /** Writes the pending rows, and returns when they are on disk. */
   flush(): void {
     const rows = this.#rows
     if (rows.length === 0) return
     this.#onBytes(this.#bytes)
     commitDurably(this.#environment, () => {
       for (const { table, key, value, isLast } of rows) {
-        // Appending fills pages and splits none, so that no copy of a body stays behind in a half (docs/adr/0015-erasure.md).
+        // Appending splits no page, so no copy of a body remains in the old half (docs/adr/0015-erasure.md).
         const options = isLast ? { append: true } : undefined
         const put: unknown = rawTable(this.#environment, table).putSync(key, value, options)
-        assert(!isLast || put === true, 'a row that is appended comes behind all others')
+        assert(!isLast || put === true, 'an appended row comes after all others')
       }
     })
     this.#rows = []
@@ -145,10 +148,10 @@ export class RowWriter {
 }
 
 /**
- * Copies a store into a new one at `path`, an empty directory, and returns when it is on disk. Live rows are copied and
- * nothing else: neither free pages, nor unused parts of pages, which may hold erased bodies, nor the rows with which the
- * scrubber overwrites these (docs/adr/0020-backup.md).
- * @param onBytes called with the bytes of rows copied since the last call; ends the copying by throwing
+ * Copies a store into a new one at `path`, an empty directory. Resolves when the copy is on disk. Copies only
+ * live rows: no free pages or unused parts of pages, which may hold erased bodies, and no rows of the
+ * scrubber (docs/adr/0020-backup.md).
+ * @param onBytes called with the bytes of rows copied since the last call; may throw to stop the copy
  */
 export async function copyStore(
   snapshot: Snapshot,
@@ -162,7 +165,7 @@ export async function copyStore(
     for (const table of storeTables) {
       if (table === 'filling') continue
       for (const { key, value } of rowsOf(snapshot, table)) {
-        // Where the copy lies, there is no log.
+        // The copy has no log.
         if (table === 'meta' && key.equals(positionKey)) continue
         writer.append({ table, key, value })
         if (table === 'blocks' || table === 'importedBlocks') records += blockCount(value)
@@ -175,7 +178,7 @@ export async function copyStore(
   }
 }
 
-/** A table with its rows as they are stored. */
+/** A table whose rows include their checksums. */
 function rawTable(environment: Environment, name: TableName): Table {
   const table: CheckedTable | Table = environment[name]
   return table instanceof CheckedTable ? table.raw : table

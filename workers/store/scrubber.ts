@@ -1,15 +1,15 @@
 import { commitDurably, type Environment } from './environment.js'
 
-/** The most rows of filling that one step writes: a megabyte. */
+/** The most rows that one step writes: a megabyte. */
 const STEP_ROWS_MAX = 256
 
 /**
- * Roughly how many free pages the transactions themselves reuse: the nearer the free pages come to it, the smaller the
- * steps.
+ * The approximate number of free pages that the transactions themselves reuse. Steps get smaller near this
+ * number.
  */
-const PAGES_IN_TURN = 32
+const PAGES_REUSED = 32
 
-/** Bytes of a row: with LMDB's headers one page of its own. */
+/** Bytes of a row, which fills one page with LMDB's headers. */
 const ROW_BYTES = 4_000
 
 /** Pages at the beginning of the file that belong to no tree. */
@@ -22,28 +22,32 @@ interface PageCounts {
   overflowPages: number
 }
 
-/** Rows that one step removes again. */
+/** The number of rows that one step removes. */
 const CLEAR_ROWS = 1_024
 
-/** The row that says that there is something to overwrite; it comes after all others, whose keys have 6 bytes. */
+/** The key of the row that marks a pending scrub. It sorts after all others, whose keys have 6 bytes. */
 const mark = Buffer.alloc(7, 0xff)
 
 const filling = Buffer.alloc(ROW_BYTES)
 
-/** Notes, within the transaction of an erasure, that there is something to overwrite. */
+/** Marks the store for scrubbing, within the transaction of an erasure. */
 export function markForScrubbing({ filling }: Environment): void {
   filling.putSync(mark, Buffer.alloc(0))
 }
 
 /**
- * Overwrites the free pages of the data file after an erasure. LMDB never changes a page in place: the one that held an
- * erased body is free from then on, and keeps its bytes until it is used again. So rows of one page each are written
- * until the file has to grow, which shows that no free page is left, and then removed (docs/adr/0015-erasure.md).
+ * Overwrites the free pages of the data file after an erasure. LMDB never changes a page in place: the page
+ * that held an erased body becomes free, and keeps its bytes until it is reused. The scrubber writes rows of
+ * one page each until the file grows, which shows that no free page is left, and then removes the rows
+ * (docs/adr/0015-erasure.md).
  */
 export class Scrubber {
   readonly #environment: Environment
   #phase: 'idle' | 'fill' | 'clear'
-  /** The transaction that made the pages free. Later snapshots do not see them, and later transactions may use them. */
+  /**
+   * The transaction that freed the pages. Later snapshots do not see these pages, and later transactions may
+   * reuse them.
+   */
   #freedBy: number
   #nextRow = 0
 
@@ -57,26 +61,24 @@ export class Scrubber {
     }
   }
 
-  /** Whether something has to be overwritten. */
+  /** Whether a scrub is not complete. */
   get pending(): boolean {
     return this.#phase !== 'idle'
   }
 
-  /** Begins, after the transaction of an erasure. */
+  /** Starts a scrub. Call it after the transaction of an erasure. */
   begin(): void {
     this.#phase = 'fill'
     this.#freedBy = this.#stats().lastTxnId
   }
 
-  /**
-   * Whether there is something to do now: while a snapshot from before the erasure is open, its pages cannot be used.
-   */
+  /** Whether `step` has work now. A snapshot from before the erasure blocks the reuse of its pages. */
   get ready(): boolean {
     if (this.#phase === 'idle') return false
     return this.#phase === 'clear' || this.#oldestSnapshot() > this.#freedBy
   }
 
-  /** One part of the work, in a transaction of its own. */
+  /** Does one part of the work, in its own transaction. */
   step(): void {
     if (this.#phase === 'fill') this.#fill()
     else if (this.#phase === 'clear') this.#clear()
@@ -84,15 +86,16 @@ export class Scrubber {
 
   #fill(): void {
     const before = this.#stats()
-    const ahead = Math.floor((this.#freePages(before.lastPageNumber) - PAGES_IN_TURN) / 2)
-    // Small steps in the end, so that the file grows by a few pages only.
+    const ahead = Math.floor((this.#freePages(before.lastPageNumber) - PAGES_REUSED) / 2)
+    // Small steps at the end, so that the file grows by only a few pages.
     const rows = Math.max(1, Math.min(ahead, STEP_ROWS_MAX))
     commitDurably(this.#environment, () => {
       for (let row = 0; row < rows; row++) this.#environment.filling.putSync(rowKey(this.#nextRow++), filling)
     })
-    // The transaction right after the erasure may not use its pages yet: LMDB could still have to go back to before it.
+    // The first transaction after the erasure may not reuse its pages: LMDB may still have to recover to the
+    // state before it.
     if (before.lastTxnId <= this.#freedBy) return
-    // A long list of free pages may itself take pages at the end of the file, so growth alone proves nothing.
+    // The list of free pages may itself take pages at the end of the file, so a little growth proves nothing.
     const grown = this.#stats().lastPageNumber - before.lastPageNumber
     if (grown >= Math.ceil(rows / 2)) this.#phase = 'clear'
   }
@@ -112,20 +115,22 @@ export class Scrubber {
     this.#nextRow = 0
   }
 
-  /** Number of the transaction that the oldest open snapshot sees, in whichever thread or process; Infinity for none. */
+  /**
+   * The transaction that the oldest open snapshot sees, in any thread or process; Infinity if there is none.
+   */
   #oldestSnapshot(): number {
     const { root } = this.#environment
-    // Our own is renewed by the next read.
+    // The next read renews our own snapshot.
     root.resetReadTxn()
-    const seen = [...root.readerList().matchAll(/^\s*\d+\s+[0-9a-f]+\s+(\d+)\s*$/gm)].map(([, id]) =>
+    const transactions = [...root.readerList().matchAll(/^\s*\d+\s+[0-9a-f]+\s+(\d+)\s*$/gm)].map(([, id]) =>
       Number(id),
     )
-    return Math.min(...seen)
+    return Math.min(...transactions)
   }
 
-  /** Pages of the file that no table takes. */
+  /** The number of pages of the file that belong to no table. */
   #freePages(lastPageNumber: number): number {
-    const { root, runs: _tablesOfTheirOwn, ...tables } = this.#environment
+    const { root, runs: _notATable, ...tables } = this.#environment
     const { free, ...own } = root.getStats() as PageCounts & { free: PageCounts }
     const used = [own, free, ...Object.values(tables).map((table) => table.getStats() as PageCounts)]
     const pages = used.reduce(

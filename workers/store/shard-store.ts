@@ -21,18 +21,18 @@ import {
 } from './tables/record-codec.js'
 import { putClockFloor, putLastReported, readClockFloor } from './tables/meta.js'
 import { putEdges } from './tables/edges.js'
-import { flushBytesMax, groupBytesMax, type Room } from './preallocation.js'
-import { eraseRecords, keepCommitment } from './tables/erasures.js'
+import { flushBytesMax, groupBytesMax, type SpaceNeed } from './preallocation.js'
+import { eraseRecords, putCommitment } from './tables/erasures.js'
 import { type OpenLog, ShardLog } from './log/shard-log.js'
 import { LoggedHeads } from './tables/logged-heads.js'
 import { putMails } from './tables/mails.js'
 import { putOrganisms } from './tables/organisms.js'
 import { ProposalAging, putPastProposals } from './tables/past-proposals.js'
 import { putProposals } from './tables/proposals.js'
-import { blockTable, readBlock, recordByPlace } from './tables/records.js'
+import { blockTable, readBlock, recordAtLocation } from './tables/records.js'
 import { Scrubber } from './scrubber.js'
 import { addBlocks } from './tables/store-indexes.js'
-import { addPlace } from './tables/strand-runs.js'
+import { addPosition } from './tables/strand-runs.js'
 import { putZoneChanges } from './tables/zone-changes.js'
 import {
   blockKey,
@@ -46,18 +46,17 @@ import {
 /** Records that go into the hash index between two flushes, at most. */
 export const flushRecordsMax = 16_384
 
-/** Records that are written together, in order. */
-type Laid = PendingRecord | ImportedRecord
+type BlockRecord = PendingRecord | ImportedRecord
 
-/** How a store is opened. */
+/** Options of a store. */
 export interface StoreOptions {
-  /** Agents that are kept in memory; as many as a server keeps when absent. */
+  /** Agents that are kept in memory; the limit if absent. */
   openAgentsMax?: number | undefined
-  /** Where its log lies; in files beside it when absent. */
+  /** Opens the log; files beside the store if absent. */
   openLog?: OpenLog | undefined
 }
 
-/** The store of one shard: what is in it and the one way to add to it. */
+/** The store of one shard. All writes go through `commit`. */
 export class ShardStore {
   readonly environment: Environment
   readonly agents: AgentTable
@@ -69,11 +68,14 @@ export class ShardStore {
   readonly #hashes: HashIndex
   readonly #scrubber: Scrubber
   readonly #log: ShardLog
-  /** Since the last flush: entries of the indexes, the most bytes by which their rows can make the data file longer, and since when. */
+  /**
+   * Since the last flush: index entries, the most bytes by which the rows can extend the data file, and the
+   * time of the first.
+   */
   #unflushed: { records: number; bytesMax: number; sinceMs: number | undefined } = nothingUnflushed()
-  /** The disk had no room for the last commit: work for idle moments waits until there is some. */
+  /** The disk was full at the last check, so background work waits. */
   #full = false
-  /** Numbers of the next blocks, of the log and of imported records. */
+  /** The numbers of the next blocks, of the log and of imported records. */
   #nextBlockNo: number
   #nextImportedNo: number
   #lastHlc: Hlc
@@ -88,7 +90,7 @@ export class ShardStore {
     this.loggedHeads = new LoggedHeads(this.environment)
     this.#hashes = HashIndex.open(this.environment.hashes)
     this.#scrubber = new Scrubber(this.environment)
-    // The server may have been killed between the flush of an erasure and the end of the wiping.
+    // The server may have been killed between the flush of an erasure and the wipe of the log.
     if (this.#scrubber.pending) this.#log.wipe()
     this.#nextBlockNo = 0
     this.#nextImportedNo = importedBlocksFrom
@@ -96,39 +98,39 @@ export class ShardStore {
     this.#replay()
   }
 
-  /** The latest HLC of the shard, that of its last record or of an imported one; the shard's clock starts after it. */
+  /** The latest HLC of the shard, including imported records. The shard's clock starts after it. */
   get lastHlc(): Hlc {
     return this.#lastHlc
   }
 
-  /** True when there is work for an idle shard: merging the indexes, or overwriting what was erased. */
+  /** Whether an idle shard has work: merging the indexes, or scrubbing erased bodies. */
   get needsStep(): boolean {
     return !this.#full && (this.#needsMerge || this.#scrubber.ready)
   }
 
-  /** Whether the disk has room for a commit that needs so much; asked before anything is decided. */
-  hasRoom({ store, log }: Room = { store: 0, log: 0 }): boolean {
-    this.#full = !this.#log.room.reserve(this.#flushBytesMax(store)) || !this.#log.reserve(log)
+  /** Whether the disk has space for a commit. Call it before a write is accepted. */
+  hasSpace({ store, log }: SpaceNeed = { store: 0, log: 0 }): boolean {
+    this.#full = !this.#log.preallocation.reserve(this.#flushBytesMax(store)) || !this.#log.reserve(log)
     return !this.#full
   }
 
-  /** The most bytes by which the next flush can make the data file longer, with such a group. */
+  /** The most bytes by which the next flush can extend the data file, including a group of so many bytes. */
   #flushBytesMax(groupBytes: number): number {
     const { bytesMax } = this.#unflushed
     return Math.min(bytesMax + groupBytes, flushBytesMax(this.environment, this.#log.bytes + groupBytes))
   }
 
-  /** The record of that hash on that agent's strand. */
+  /** The record with this hash on the agent's strand. */
   findRecord(agent: Agent, hash: string): StoredRecord | undefined {
     for (const location of this.#hashes.find(prefixOf(hash))) {
       const { blockNo, position } = unpackLocation(location)
-      const record = recordByPlace(this.environment, blockNo, position)
+      const record = recordAtLocation(this.environment, blockNo, position)
       if (record.hash === hash) return record.agentNo === agent.no ? record : undefined
     }
     return undefined
   }
 
-  /** Whether the record is deleted, as the strand was at `asOfSeq`. */
+  /** Whether the record is deleted as of `asOfSeq`. */
   isDeleted(agent: Agent, seq: number, asOfSeq: number): boolean {
     if (!agent.mutated) return false
     const range = {
@@ -142,22 +144,23 @@ export class ShardStore {
     return false
   }
 
-  /** The agent that a public key is claimed for. */
+  /** The agent that claimed a public key. */
   publicKeyOwner(publicKey: string): string | undefined {
     return this.environment.publicKeys.find(Buffer.from(publicKey, 'hex'))?.toString()
   }
 
   /**
-   * Appends a sealed group to the log. Reads see it from then on, but nobody may be told before it is durable.
-   * @throws Error when it failed: the outcome is unknown and the shard must stop
+   * Appends a sealed group to the log. Reads see it immediately, but no client may get an answer before it is
+   * durable.
+   * @throws Error if the append failed: the outcome is unknown and the shard must stop
    */
   commit(group: WriteSet, nowMs: number): void {
     const heads = [...group.loggedHeads.values()].reduce((sum, one) => sum + one.length, 0)
     const records = group.records.length + group.imported.length + heads
     if (this.#unflushed.records + records > flushRecordsMax) this.flush()
     const bytesMax = groupBytesMax(group)
-    if (!this.#log.room.reserve(this.#flushBytesMax(bytesMax)))
-      throw new Error('The disk has no room for a commit')
+    if (!this.#log.preallocation.reserve(this.#flushBytesMax(bytesMax)))
+      throw new Error('The disk is too full for a commit')
     this.#put(group, nowMs)
     this.#unflushed.records += records
     this.#unflushed.bytesMax += bytesMax
@@ -168,24 +171,24 @@ export class ShardStore {
     this.#scrubber.begin()
   }
 
-  /** The numbers of the last segment of the log, and of the last one that is on disk for sure. */
+  /** The numbers of the last appended segment, and of the last one that is known to be durable. */
   get segments(): { written: number; durable: number } {
     return { written: this.#log.written, durable: this.#log.durable }
   }
 
-  /** Waits until all groups are on disk. @throws Error when that is not known: the shard must stop */
+  /** Blocks until all groups are durable. @throws Error if that is unknown: the shard must stop */
   syncNow(): void {
     this.#log.syncNow()
   }
 
-  /** Has all groups brought to disk meanwhile; `then` is called as `SegmentLog.syncSoon` does. */
+  /** Starts a sync, as `SegmentLog.syncSoon` does. */
   syncSoon(then: (error: Error | null) => void): void {
     this.#log.syncSoon(then)
   }
 
   /**
-   * Whether it is time to bring LMDB up to the log; asked after each group, and now and then.
-   * @param patience by how much the usual bounds may be exceeded
+   * Whether a flush is due. Call it after each group, and at intervals.
+   * @param patience the factor by which the usual limits may be exceeded
    */
   flushIsDue(steadyMs: number, patience: 1 | 2): boolean {
     if (this.#log.bytes === 0) return false
@@ -196,19 +199,19 @@ export class ShardStore {
   }
 
   /**
-   * Brings LMDB up to the log, so that other threads see everything.
-   * @throws Error when it failed: the shard must stop
+   * Writes all rows to LMDB, so that other threads see them.
+   * @throws Error if the flush failed: the shard must stop
    */
   flush(): void {
     if (this.#log.bytes > 0) this.#flush(() => this.#step())
   }
 
-  /** Bytes of rows that wait for a flush, roughly. */
+  /** Approximate bytes of the rows that are not flushed. */
   get memtableBytes(): number {
     return this.#log.bytes
   }
 
-  /** Commits that the log had and LMDB had not at the opening. */
+  /** The number of commits that were replayed from the log when the store was opened. */
   get replayed(): number {
     return this.#log.replayed
   }
@@ -223,14 +226,13 @@ export class ShardStore {
     this.#unflushed = nothingUnflushed()
   }
 
-  /** The share of the indexes in a flush. */
+  /** Does the indexes' part of a flush. */
   #step(): void {
     this.#hashes.commitStep()
     this.environment.runs.commitStep()
     this.loggedHeads.step()
   }
 
-  /** Puts a group into the tables. */
   #put(group: WriteSet, nowMs: number): void {
     for (const [name, row] of group.newAgents) this.agents.put(name, row)
     for (const [name, change] of group.agentChanges) this.agents.change(name, change)
@@ -257,9 +259,9 @@ export class ShardStore {
     putMails(this.environment, group.mails)
   }
 
-  /** Does a part of the work that was left for an idle moment. */
+  /** Does a part of the background work. */
   step(): void {
-    if (!this.hasRoom()) return
+    if (!this.hasSpace()) return
     if (!this.#needsMerge) {
       this.#scrubber.step()
       return
@@ -271,29 +273,34 @@ export class ShardStore {
     return this.#hashes.needsStep || this.loggedHeads.needsStep
   }
 
-  /** Lets another node of a cluster have the shard: nothing may be written to it any more. @throws Error when that is not known */
-  handOver(): void {
-    this.#log.handOver()
+  /**
+   * Closes the shard's log for this node, as `SegmentLog.transfer` does. Nothing may be written afterwards.
+   */
+  transfer(): void {
+    this.#log.transfer()
   }
 
-  /** Writes what is only in memory to disk, so that the next opening need not make it again. */
+  /**
+   * Writes the parts of the indexes that are only in memory, so that the next opening need not rebuild them,
+   * and closes.
+   */
   async close(): Promise<void> {
-    if (this.hasRoom()) {
+    if (this.hasSpace()) {
       this.#flush(() => {
-        this.#hashes.settle()
-        this.loggedHeads.settle()
-        this.environment.runs.settle()
+        this.#hashes.flush()
+        this.loggedHeads.flush()
+        this.environment.runs.flush()
       })
     }
     await this.#log.close()
   }
 
-  /** Writes imported records, which are not in the log, in blocks of their own. */
+  /** Writes imported records in separate blocks. */
   #putImported(records: readonly ImportedRecord[]): void {
     if (records.length === 0) return
     this.#putRecords(records)
     for (const { agentNo, seq, commitment } of records) {
-      if (commitment !== undefined) keepCommitment(this.environment, { agentNo, seq }, commitment)
+      if (commitment !== undefined) putCommitment(this.environment, { agentNo, seq }, commitment)
     }
     const latest = records.reduce((hlc, one) => (compareHlc(one.hlc, hlc) > 0 ? one.hlc : hlc), this.#lastHlc)
     if (latest === this.#lastHlc) return
@@ -301,7 +308,7 @@ export class ShardStore {
     putClockFloor(this.environment, latest)
   }
 
-  #putRecords(records: readonly Laid[]): void {
+  #putRecords(records: readonly BlockRecord[]): void {
     let from = 0
     while (from < records.length) {
       let to = from
@@ -319,14 +326,14 @@ export class ShardStore {
     }
   }
 
-  #putBlock(records: readonly Laid[]): void {
+  #putBlock(records: readonly BlockRecord[]): void {
     const [first] = records
     const imported = first !== undefined && 'imported' in first
     const blockNo = imported ? this.#nextImportedNo++ : this.#nextBlockNo++
-    // Appending splits no page: no copy of a body stays behind in the half that was moved on (docs/adr/0015-erasure.md).
+    // Appending splits no page, so no copy of a body remains in the old half (docs/adr/0015-erasure.md).
     const table = blockTable(this.environment, blockNo)
     const put: unknown = table.putSync(blockKey(blockNo), encodeBlock(records), { append: true })
-    assert(put === true, 'a new block comes behind all others')
+    assert(put === true, 'a new block comes after all others')
     const runs = new Map<number, FoundRun>()
     for (let position = 0; position < records.length; position++) {
       const record = records[position]
@@ -335,11 +342,11 @@ export class ShardStore {
       if (!imported) this.#lastHlc = record.hlc
       let run = runs.get(record.agentNo)
       if (run === undefined) {
-        run = { firstSeq: record.seq, blockNo, ...record.hlc, strandBytes: 0, places: [] }
+        run = { firstSeq: record.seq, blockNo, ...record.hlc, strandBytes: 0, positionRanges: [] }
         runs.set(record.agentNo, run)
         if (!imported) this.environment.runs.add(record.agentNo, run)
       }
-      addPlace(run, position)
+      addPosition(run, position)
       run.strandBytes = record.strandBytes
     }
     if (!imported) return
@@ -347,8 +354,8 @@ export class ShardStore {
   }
 
   /**
-   * Blocks after the last run of the hash index are added to it again: its newest part is only in memory, and so are
-   * the newest strand runs. Only these blocks say where strands end, so none of them may be damaged.
+   * Adds blocks to the hash index and the strand runs, whose newest parts were only in memory. Only these
+   * blocks show where strands end, so none of them may be damaged.
    */
   #replay(): void {
     const { runs, blocks, importedBlocks } = this.environment

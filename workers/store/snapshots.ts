@@ -2,23 +2,23 @@ import type { Transaction } from 'lmdb'
 import { assert } from '../../src/base/assert.js'
 import { openEnvironment, type Environment } from './environment.js'
 
-/** One shard's store as it was at one moment, whatever is written to it since. */
+/** One shard's store as of one moment. */
 export interface Snapshot {
   environment: Environment
   transaction: Transaction
 }
 
 /**
- * Takes a snapshot of every store at one moment: no shard committed anything between the first of them and the last, so
- * together they are a state in which the stores really were, and no record is in them without its cause in another
- * shard (docs/adr/0020-backup.md). A shard commits a few thousand times a second at the most, while a try takes a tenth
- * of a millisecond: under load one of the first few holds.
+ * Takes a consistent snapshot of all stores: no shard commits between the first snapshot and the last, so no
+ * record is in them without its cause in another shard (docs/adr/0020-backup.md). A shard commits at most a
+ * few thousand times a second and an attempt takes a tenth of a millisecond, so under load one of the first
+ * attempts succeeds.
  *
- * If shards are being written, this must be called in their process: LMDB may lose a commit when another process opens
+ * While shards are written to, call this in their process: LMDB may lose a commit if another process opens
  * the store at the same time.
- * @param scratch an empty directory, in which a store may be made
- * @param attempts after so many tries it gives up
- * @returns undefined when the stores were never seen at rest
+ * @param scratch an empty directory for a temporary store
+ * @param attempts the maximum number of attempts
+ * @returns undefined if a shard committed during every attempt
  */
 export async function takeSnapshots(
   paths: readonly string[],
@@ -29,17 +29,17 @@ export async function takeSnapshots(
   for (let attempt = 0; attempt < attempts; attempt++) {
     const before = environments.map(lastCommit)
     const snapshots = environments.map(snapshotOf)
-    const rest = environments.every((environment, index) =>
-      isAtRest(environment, { reader, commit: before[index] }),
+    const isConsistent = environments.every((environment, index) =>
+      isUnchanged(environment, { reader, commit: before[index] }),
     )
-    if (rest) return snapshots
+    if (isConsistent) return snapshots
     for (const { transaction } of snapshots) transaction.done()
   }
   for (const { root } of environments) await root.close()
   return undefined
 }
 
-/** A snapshot of one store as it is now. */
+/** Opens a snapshot of the current state of one store. */
 export function openSnapshot(path: string): Snapshot {
   return snapshotOf(openEnvironment(path, 'read'))
 }
@@ -55,35 +55,35 @@ export async function closeSnapshot({ environment, transaction }: Snapshot): Pro
   await environment.root.close()
 }
 
-/** Number of the last commit in the file. */
+/** The number of the last commit in the file. */
 function lastCommit({ root }: Environment): number {
   return (root.getStats() as { lastTxnId: number }).lastTxnId
 }
 
 /**
- * Whether `commit` is the last one in the file, and the one that this thread's snapshot shows. LMDB writes a commit
- * into the file before it shows it to readers, so neither alone shows that nothing happened meanwhile.
+ * Whether `commit` is still the last one in the file, and the one that this thread's snapshot sees. LMDB
+ * writes a commit to the file before readers can see it, so both conditions are needed.
  */
-function isAtRest(
+function isUnchanged(
   environment: Environment,
   { reader, commit }: { reader: string; commit: number | undefined },
 ): boolean {
-  const shown = readersOf(environment).some((one) => one.reader === reader && one.commit === commit)
-  return shown && lastCommit(environment) === commit
+  const isSeen = readersOf(environment).some((one) => one.reader === reader && one.commit === commit)
+  return isSeen && lastCommit(environment) === commit
 }
 
 /**
- * The name of this thread in LMDB's lists of readers. The only way to learn it is to be the only reader of a new store.
+ * The name of this thread in LMDB's reader lists. It can only be found as the single reader of a new store.
  */
 async function ownReader(scratch: string): Promise<string> {
   const snapshot = snapshotOf(openEnvironment(scratch, 'write'))
   const [own] = readersOf(snapshot.environment)
-  assert(own !== undefined, 'a thread that reads is among the readers')
+  assert(own !== undefined, 'a reading thread is in the reader list')
   await closeSnapshot(snapshot)
   return own.reader
 }
 
-/** The readers of a store, by process and thread, and the commit that each sees. */
+/** The readers of a store, as process and thread, with the commit that each sees. */
 function readersOf({ root }: Environment): { reader: string; commit: number }[] {
   return [...root.readerList().matchAll(/^\s*(\d+\s+[0-9a-f]+)\s+(\d+)\s*$/gm)].map(
     ([, reader = '', commit]) => ({ reader, commit: Number(commit) }),

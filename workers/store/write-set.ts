@@ -20,41 +20,41 @@ export interface WriteSet {
   readonly agentChanges: ReadonlyMap<string, AgentChange>
   /** New states of proposals, by agent number and seq. */
   readonly proposals: ReadonlyMap<string, PendingProposal>
-  /** Proposals whose rows are replaced by the places of their records. */
+  /** Proposals whose rows are replaced by references to their records. */
   readonly pastProposals: readonly PastProposal[]
   readonly erasures: readonly PendingErasure[]
   readonly zoneChanges: readonly ZoneChange[]
   /** Changes of each edge, in order. */
   readonly edges: ReadonlyMap<string, EdgeChange[]>
-  /** Agents whose state in memory is ahead of the store's. */
+  /** Agents whose state in memory is ahead of the store. */
   readonly touched: ReadonlyMap<string, Agent>
   readonly mutations: readonly PendingMutation[]
   readonly answers: ReadonlyMap<string, PendingAnswer>
   /** Names of agents by their public keys. */
   readonly publicKeys: ReadonlyMap<string, string>
-  /** API keys by their identifier; undefined for those that are deleted. */
+  /** API keys by id; undefined deletes a key. */
   readonly apiKeys: ReadonlyMap<string, ApiKeyRow | undefined>
-  /** The content of audit records that are written only when it changes, by their type. */
+  /** The content of audit records that are written only when it changes, by type. */
   readonly lastReported: ReadonlyMap<string, string>
   readonly organisms: ReadonlyMap<string, OrganismRow>
   readonly authRows: ReadonlyMap<string, PendingAuthRow>
   readonly revocations: readonly PendingRevocation[]
-  /** The heads that records of the server log name, by the seq of the record. */
+  /** The heads in records of the server log, by the seq of the record. */
   readonly loggedHeads: ReadonlyMap<number, readonly LoggedHead[]>
-  /** Mails, sealed, by their key; undefined for those that leave the outbox. */
+  /** Sealed mails by key; undefined removes a mail from the outbox. */
   readonly mails: ReadonlyMap<string, Buffer | undefined>
 }
 
-/** A record that is decided but not on disk yet. */
+/** A record that is accepted but not on disk yet. */
 export interface PendingRecord extends StoredRecord {
   agent: Agent
-  /** Its signature waits until the group is sealed, when a later record may seal it instead. */
-  waits: boolean
+  /** It is not signed until the group is sealed, when the signature of a later record may cover it. */
+  awaitsSeal: boolean
   /** Body bytes of the strand up to this record. */
   strandBytes: number
 }
 
-/** A record that was written elsewhere and is imported as it is (docs/adr/0022-import.md). */
+/** A record that was written by another server and is imported unchanged (docs/adr/0022-import.md). */
 export interface ImportedRecord extends StoredRecord {
   imported: true
   agent: Agent
@@ -64,7 +64,7 @@ export interface ImportedRecord extends StoredRecord {
   commitment?: string
 }
 
-/** A deletion or restoration that is decided. */
+/** A deletion or restoration that is accepted but not on disk yet. */
 export interface PendingMutation {
   agentNo: number
   targetSeq: number
@@ -72,7 +72,7 @@ export interface PendingMutation {
   deleted: boolean
 }
 
-/** What can change in the row of an agent. */
+/** The members of an agent's row that can change. */
 export type AgentChange = Pick<
   Partial<AgentRow>,
   | 'zone'
@@ -86,15 +86,15 @@ export type AgentChange = Pick<
   | 'owedErasures'
 >
 
-/** An answer to keep under its Idempotency-Key. */
+/** An answer to store under its Idempotency-Key. */
 export interface PendingAnswer {
   key: Buffer
   digest: string
   content: string | undefined
-  place: number
+  placement: number
   outcome: () => Outcome
-  /** Makes the answer as it is written. */
-  kept: () => IdempotentOutcome
+  /** Returns the answer in its stored form. */
+  storedOutcome: () => IdempotentOutcome
 }
 
 /** An answer as it is stored: the outcome itself or, if it contains a secret, its sealed JSON in base64. */

@@ -1,14 +1,14 @@
 import { Calls } from './calls.mjs'
 
 /**
- * What one actor is about: it draws its calls, and knows what has to be found.
+ * The part of an actor: draws its calls, and knows the expected state.
  * @typedef {object} Part
  * @property {(random: () => number) => import('./calls.mjs').Call} draw the next call
- * @property {(url: string, whole: boolean) => Promise<string[]>} check looks at what a crash has left, `whole`: at all of
- *   it, not only at what was touched last; resolves to what is wrong
+ * @property {(url: string, whole: boolean) => Promise<string[]>} check checks the state after a crash,
+ * `whole`: all of it, not only the latest changes; resolves to the faults
  */
 
-/** Somebody who makes the calls of one part, one after the other, and after a crash sends again what was cut off. */
+/** Makes the calls of a part, one after another, and repeats interrupted calls after a crash. */
 export class Actor {
   #calls
   #part
@@ -23,7 +23,7 @@ export class Actor {
     this.#part = part
   }
 
-  /** What is wrong. */
+  /** The faults so far. */
   get faults() {
     return this.#calls.faults
   }
@@ -33,15 +33,15 @@ export class Actor {
     this.#random = random
   }
 
-  /** Makes one call; rejects when the server goes before it is answered. @param {string} url */
+  /** Makes a call; rejects if the server ends before its answer. @param {string} url */
   act(url) {
     return this.#calls.make(url, this.#part.draw(this.#random))
   }
 
   /**
-   * Looks at what a crash has left.
+   * Checks the state after a crash.
    * @param {string} url
-   * @param {{whole: boolean}} about whether at everything
+   * @param {{whole: boolean}} about whether everything is checked
    */
   async check(url, { whole }) {
     await this.#calls.resend(url)

@@ -1,20 +1,20 @@
 import { send } from '../request.mjs'
 
 /**
- * What one audit record says.
+ * The facts of an audit record.
  * @typedef {{type: string, userId: string | null, sid: string | null}} Audit
  */
 
-/** Reads the audit records of a server, each once, by their requests, each of which has a user agent of its own. */
+/** Reads the audit records of a server, each once, by request, which is identified by its user agent. */
 export class Audits {
   /** @type {Map<string, Audit[]>} */
   #byRequest = new Map()
   #seenSeq = -1
-  /** HLC of the last record that was seen, with which the next reading begins. @type {string | number} */
+  /** The HLC of the last record, from which the next read starts. @type {string \| number} */
   #seenTs = 0
 
   /**
-   * Reads what has come since.
+   * Reads new records.
    * @param {string} url
    */
   async read(url) {
@@ -25,20 +25,20 @@ export class Audits {
     do {
       const body = JSON.stringify({ ...query, cursor })
       const answer = await send(url, { method: 'POST', path, headers, body })
-      for (const record of answer.body.records) this.#take(record)
+      for (const record of answer.body.records) this.#add(record)
       cursor = answer.body.next_cursor ?? undefined
     } while (cursor !== undefined)
   }
 
   /**
-   * The audit records of one request, in their order.
+   * The audit records of one request, in order.
    * @param {string} requestId
    */
   of(requestId) {
     return this.#byRequest.get(requestId) ?? []
   }
 
-  #take({ seq, type, payload, timestamp_hlc: timestamp }) {
+  #add({ seq, type, payload, timestamp_hlc: timestamp }) {
     if (seq <= this.#seenSeq) return
     this.#seenSeq = seq
     this.#seenTs = timestamp

@@ -1,13 +1,13 @@
 import { between, pick } from '../seeded-random.mjs'
 import { send } from '../request.mjs'
 
-/** Sessions that are looked at after one crash, beside those that the load touched last. */
+/** Sessions that are checked after a crash, beside those of the latest calls. */
 const SESSIONS_LOOKED_AT = 10
-/** Sessions that one user has at most: far below where the server ends the oldest. */
+/** The maximum of sessions of a user: far below the limit at which the server ends the oldest. */
 const SESSIONS_OF_USER = 12
-/** How long after its exchange a refresh token answers the same successor, milliseconds. */
+/** How long an exchanged refresh token returns the same successor, milliseconds. */
 const REFRESH_REPEAT_MS = 10_000
-/** Links that are asked for one user: further ones get no audit record of their own. */
+/** The maximum of links per user: further ones get no audit record. */
 const LINKS_OF_USER = 4
 
 /**
@@ -16,50 +16,50 @@ const LINKS_OF_USER = 4
  */
 
 /**
- * One thing that an actor does.
+ * A step of an actor.
  * @typedef {object} Step
  * @property {string} name
  * @property {{method: string, path: string, body?: object, token?: string}} request
  * @property {string} [expected] the answer, as `200` or `401 refresh_reused`
- * @property {string[]} audits the types of the audit records that it leaves
- * @property {(body: any, audits: import('./audits.mjs').Audit[]) => void} done notes that it was carried out; there is
- * no body if its answer was cut off
- * @property {boolean} [repeated] whether it is sent again, with the same result, when its answer was cut off
- * @property {() => void} [late] notes that it was sent again too late to have the same result
+ * @property {string[]} audits the types of its audit records
+ * @property {(body: any, audits: import('./audits.mjs').Audit[]) => void} done records that it was executed;
+ * without body if its answer was interrupted
+ * @property {boolean} [repeated] whether it is repeated, with the same result, after an interrupted answer
+ * @property {() => void} [late] records that it was repeated too late for the same result
  */
 
 /**
- * A few people who register, sign in, refresh, log out and revoke, one call at a time, and what has to hold of that
- * after a crash. Whether a call whose answer was cut off was carried out is what the audit records say, which are of the
- * same transaction: everything else has to agree with them.
+ * Users that register, sign in, refresh, log out and revoke, one call at a time, with the expected state
+ * after a crash. Audit records, which are in the same transaction, show whether a call with an interrupted
+ * answer was executed; everything else must agree with them.
  */
 export class AuthActor {
-  /** What is wrong. @type {string[]} */
+  /** The faults so far. @type {string[]} */
   faults = []
   #name
   #random = () => 0
-  #made = 0
+  #created = 0
   /** @type {Map<string, User>} */
   #users = new Map()
   /** @type {Session[]} */
   #sessions = []
   /** @type {{email: string, token: string, used: boolean}[]} */
   #links = []
-  /** Links asked for, by e-mail. @type {Map<string, number>} */
-  #asked = new Map()
+  /** The number of requested links, by e-mail. @type {Map<string, number>} */
+  #linkRequests = new Map()
   /** @type {Set<Session>} */
   #touched = new Set()
   /** @type {{id: string, step: Step}[]} */
   #answered = []
   /** @type {{id: string, step: Step, sentAtMs: number} | undefined} */
-  #underWay
+  #pending
 
   /** @param {string} name is part of e-mails and ids of requests */
   constructor(name) {
     this.#name = name
   }
 
-  /** E-mails of users that are there. */
+  /** E-mails of existing users. */
   get emails() {
     return [...this.#users.values()].filter(({ deleted }) => !deleted).map(({ email }) => email)
   }
@@ -71,15 +71,15 @@ export class AuthActor {
     this.#touched.clear()
   }
 
-  /** Makes one call; rejects when the server goes before it is answered. @param {string} url */
+  /** Makes a call; rejects if the server ends before its answer. @param {string} url */
   async act(url) {
     const step = this.#draw()
-    const id = `${this.#name}-${this.#made++}`
-    this.#underWay = { id, step, sentAtMs: Date.now() }
+    const id = `${this.#name}-${this.#created++}`
+    this.#pending = { id, step, sentAtMs: Date.now() }
     const answer = await call(url, step, id)
-    this.#underWay = undefined
+    this.#pending = undefined
     if (outcomeOf(answer) !== (step.expected ?? '200')) {
-      if (answer.status !== 503) this.#fault(step, `was answered ${outcomeOf(answer)}`)
+      if (answer.status !== 503) this.#fault(step, `returned ${outcomeOf(answer)}`)
       return
     }
     this.#answered.push({ id, step })
@@ -87,17 +87,17 @@ export class AuthActor {
   }
 
   /**
-   * Looks at what a crash has left.
+   * Checks the state after a crash.
    * @param {string} url
-   * @param {{audits: import('./audits.mjs').Audits, users: Map<string, any>, whole: boolean}} about all audit records
-   *   and users that there are; whole: everything is looked at, not only what was touched
+   * @param {{audits: import('./audits.mjs').Audits, users: Map<string, any>, whole: boolean}} about all audit
+   * records and users; whole: everything is checked, not only the latest changes
    */
   async check(url, { audits, users, whole }) {
     for (const { id, step } of this.#answered) {
       if (typesOf(audits.of(id)) !== step.audits.join())
-        this.#fault(step, `was answered, and its audit records are "${typesOf(audits.of(id))}"`)
+        this.#fault(step, `was confirmed, but its audit records are "${typesOf(audits.of(id))}"`)
     }
-    await this.#settle(url, audits)
+    await this.#resolvePending(url, audits)
     for (const user of this.#users.values()) this.#checkUser(user, users.get(user.email))
     const some = this.#sessions.slice(-SESSIONS_LOOKED_AT)
     const sessions = whole ? this.#sessions : new Set([...some, ...this.#touched])
@@ -114,22 +114,22 @@ export class AuthActor {
     if (whole) await this.#logIn(url)
   }
 
-  /** Finds out whether the call whose answer was cut off was carried out. */
-  async #settle(url, audits) {
-    if (this.#underWay === undefined) return
-    const { id, step, sentAtMs } = this.#underWay
-    this.#underWay = undefined
-    const carried = audits.of(id)
+  /** Determines whether the call with an interrupted answer was executed. */
+  async #resolvePending(url, audits) {
+    if (this.#pending === undefined) return
+    const { id, step, sentAtMs } = this.#pending
+    this.#pending = undefined
+    const records = audits.of(id)
     if (step.repeated) {
       const answer = await call(url, step, `${id}-again`)
       const isLate = Date.now() - sentAtMs > REFRESH_REPEAT_MS
       if (outcomeOf(answer) === '200') step.done(answer.body, [])
       else if (isLate && outcomeOf(answer) === '401 refresh_reused') step.late?.()
-      else this.#fault(step, `was cut off, and sent again answered ${outcomeOf(answer)}`)
-    } else if (carried.length > 0) {
-      if (typesOf(carried) !== step.audits.join())
-        this.#fault(step, `was cut off, and has the audit records "${typesOf(carried)}"`)
-      step.done(undefined, carried)
+      else this.#fault(step, `was interrupted, and returned ${outcomeOf(answer)} when repeated`)
+    } else if (records.length > 0) {
+      if (typesOf(records) !== step.audits.join())
+        this.#fault(step, `was interrupted, and has the audit records "${typesOf(records)}"`)
+      step.done(undefined, records)
     }
   }
 
@@ -142,29 +142,29 @@ export class AuthActor {
 
   async #checkSession(url, session) {
     const { user, token, refreshes } = session
-    const over = session.ended || user.deleted
+    const isEnded = session.ended || user.deleted
     const me = { method: 'GET', path: '/v1/auth/me' }
     for (const revoked of session.revoked)
       await this.#expect(url, { ...me, token: revoked }, '401 token_revoked')
     if (!session.revoked.includes(token))
-      await this.#expect(url, { ...me, token }, over ? '401 token_revoked' : '200')
+      await this.#expect(url, { ...me, token }, isEnded ? '401 token_revoked' : '200')
     const body = { refresh_token: refreshes.at(-1) }
     const request = { method: 'POST', path: '/v1/auth/refresh', body }
-    const renewed = await this.#expect(url, request, over ? '401 refresh_invalid' : '200')
-    if (renewed.status === 200) take(session, renewed.body)
+    const renewed = await this.#expect(url, request, isEnded ? '401 refresh_invalid' : '200')
+    if (renewed.status === 200) updateTokens(session, renewed.body)
   }
 
-  /** A user with a password can still sign in with it, and a deleted one cannot. */
+  /** A user can still sign in by password, and a deleted one cannot. */
   async #logIn(url) {
     const users = [...this.#users.values()].filter(({ password }) => password !== undefined)
-    const there = users.filter(({ deleted }) => !deleted).at(-1)
-    for (const user of [there, users.find(({ deleted }) => deleted)]) {
+    const existing = users.filter(({ deleted }) => !deleted).at(-1)
+    for (const user of [existing, users.find(({ deleted }) => deleted)]) {
       if (user === undefined || this.#sessionsOf(user).length >= SESSIONS_OF_USER) continue
       const body = { email: user.email, password: user.password }
       const expected = user.deleted ? '401 invalid_credentials' : '200'
       const answer = await this.#expect(url, { method: 'POST', path: '/v1/auth/login', body }, expected)
-      if (answer.status === 200) this.#enter(user, answer.body)
-      // Once, or failures add up to a lockout.
+      if (answer.status === 200) this.#addSession(user, answer.body)
+      // Only once, because failures add up to a lockout.
       if (user.deleted) delete user.password
     }
   }
@@ -173,7 +173,7 @@ export class AuthActor {
     const answer = await call(url, { request }, `${this.#name}-look`)
     if (outcomeOf(answer) !== expected)
       this.faults.push(
-        `${request.method} ${request.path} of ${this.#name} was answered ${outcomeOf(answer)}, not ${expected}`,
+        `${request.method} ${request.path} of ${this.#name} returned ${outcomeOf(answer)}, not ${expected}`,
       )
     return answer
   }
@@ -183,7 +183,7 @@ export class AuthActor {
     const dice = this.#random()
     const session = this.#openSession()
     if (dice < 0.06) return this.#register()
-    // Links need no password, so there is soon a user who can do more.
+    // Links need no password, so a user with a session exists soon.
     if (session === undefined || dice < 0.25) return this.#link()
     if (dice < 0.55) return this.#refresh(session)
     if (dice < 0.65) return this.#logout(session)
@@ -203,7 +203,7 @@ export class AuthActor {
       request: { method: 'POST', path: '/v1/auth/register', body },
       expected: '201',
       audits: ['auth/register'],
-      done: (answer, [audit]) => this.#enter(this.#add(user, answer?.user_id ?? audit?.userId), answer),
+      done: (answer, [audit]) => this.#addSession(this.#add(user, answer?.user_id ?? audit?.userId), answer),
     }
   }
 
@@ -214,11 +214,11 @@ export class AuthActor {
       name: `login ${email}`,
       request: { method: 'POST', path: '/v1/auth/login', body: { email, password } },
       audits: ['auth/login'],
-      done: (answer) => this.#enter(user, answer),
+      done: (answer) => this.#addSession(user, answer),
     }
   }
 
-  /** Has a link sent, or uses one that was: for a new user, or one that is there. */
+  /** Requests a link, or uses one, for a new or existing user. */
   #link() {
     const link = this.#links.find(({ used, email }) => !used && this.#users.get(email)?.deleted !== true)
     if (link !== undefined) return this.#useLink(link)
@@ -226,10 +226,10 @@ export class AuthActor {
       (user) =>
         !user.deleted &&
         this.#sessionsOf(user).length < SESSIONS_OF_USER &&
-        (this.#asked.get(user.email) ?? 0) < LINKS_OF_USER,
+        (this.#linkRequests.get(user.email) ?? 0) < LINKS_OF_USER,
     )
     const { email } = known.length > 0 && this.#random() < 0.5 ? pick(this.#random, known) : this.#newUser()
-    this.#asked.set(email, (this.#asked.get(email) ?? 0) + 1)
+    this.#linkRequests.set(email, (this.#linkRequests.get(email) ?? 0) + 1)
     return {
       name: `link for ${email}`,
       request: { method: 'POST', path: '/v1/auth/magic-link/send', body: { email } },
@@ -250,8 +250,8 @@ export class AuthActor {
       done: (answer, [audit]) => {
         link.used = true
         const userId = answer?.user_id ?? audit?.userId
-        const whose = user ?? this.#add({ email: link.email, number: 0, deleted: false }, userId)
-        this.#enter(whose, answer)
+        const owner = user ?? this.#add({ email: link.email, number: 0, deleted: false }, userId)
+        this.#addSession(owner, answer)
       },
     }
   }
@@ -265,13 +265,13 @@ export class AuthActor {
         body: { refresh_token: session.refreshes.at(-1) },
       },
       audits: [],
-      done: (answer) => take(session, answer),
+      done: (answer) => updateTokens(session, answer),
       repeated: true,
       late: () => (session.ended = true),
     }
   }
 
-  /** A refresh token that was used long ago ends the session of whoever has it. */
+  /** A refresh token that was used long ago ends its session. */
   #reuse(session) {
     if (session.refreshes.length < 4) return this.#refresh(session)
     return {
@@ -339,7 +339,7 @@ export class AuthActor {
 
   /** @returns {User} */
   #newUser() {
-    return { email: `${this.#name}-${this.#made}@example.org`, userId: '', number: 0, deleted: false }
+    return { email: `${this.#name}-${this.#created}@example.org`, userId: '', number: 0, deleted: false }
   }
 
   #add(user, userId) {
@@ -348,8 +348,8 @@ export class AuthActor {
     return user
   }
 
-  /** The tokens of a session whose answer was cut off are known to nobody. */
-  #enter(user, answer) {
+  /** The tokens of a session with an interrupted answer are unknown. */
+  #addSession(user, answer) {
     if (answer === undefined) return
     const session = {
       user,
@@ -367,7 +367,7 @@ export class AuthActor {
   }
 }
 
-function take(session, { token, refresh_token: refreshToken }) {
+function updateTokens(session, { token, refresh_token: refreshToken }) {
   session.token = token
   session.refreshes.push(refreshToken)
 }
@@ -375,7 +375,7 @@ function take(session, { token, refresh_token: refreshToken }) {
 /** @param {{request: Step['request']}} step */
 function call(url, { request: { method, path, body, token } }, requestId) {
   const headers = {
-    // Audit records name requests by ids of the server; the user agent is what they contain of the caller.
+    // Audit records identify requests by ids of the server; the user agent is the only fact of the caller.
     'user-agent': requestId,
     ...(body !== undefined && { 'content-type': 'application/json' }),
     ...(token !== undefined && { authorization: `Bearer ${token}` }),

@@ -1,31 +1,32 @@
 import { isDeepStrictEqual } from 'node:util'
 import { send } from '../request.mjs'
 
-/** Answered calls that are sent again after a crash. */
+/** The number of answered calls that are repeated after a crash. */
 const RESENT = 12
 
 /**
  * A write of an actor.
  * @typedef {object} Call
  * @property {string} name
- * @property {{method: string, path: string, body?: object, key?: string}} request `key`: a credential other than root's
- * @property {number} [expected] status of the answer, 200 unless named
- * @property {(body: any) => void} done notes that it was carried out
+ * @property {{method: string, path: string, body?: object, key?: string}} request `key`: a credential other
+ * than the root key
+ * @property {number} [expected] the status of the answer, 200 when absent
+ * @property {(body: any) => void} done records that it was executed
  */
 
 /**
- * The writes of one actor, one after the other, each under an Idempotency-Key: after a crash they are sent again, and must
- * lead to the same thing once, whether they were answered or not.
+ * The writes of an actor, one after another, each with an Idempotency-Key. After a crash they are repeated
+ * and must take effect exactly once, whether they were answered or not.
  */
 export class Calls {
-  /** What is wrong. @type {string[]} */
+  /** The faults so far. @type {string[]} */
   faults = []
   #name
-  #made = 0
+  #created = 0
   /** @type {{id: string, call: Call, body: any}[]} */
   #answered = []
   /** @type {{id: string, call: Call} | undefined} */
-  #underWay
+  #pending
 
   /** @param {string} name begins the keys */
   constructor(name) {
@@ -33,39 +34,42 @@ export class Calls {
   }
 
   /**
-   * Makes a call; rejects when the server goes before it is answered.
+   * Makes a call; rejects if the server ends before its answer.
    * @param {string} url
    * @param {Call} call
    */
   async make(url, call) {
-    const id = `${this.#name}-${this.#made++}`
-    this.#underWay = { id, call }
-    const { status, body } = await put(url, call, id)
-    this.#underWay = undefined
-    if (status === (call.expected ?? 200)) this.#take(id, call, body)
-    else if (status !== 503) this.#fault(call, `was answered ${status} ${body?.code}`)
+    const id = `${this.#name}-${this.#created++}`
+    this.#pending = { id, call }
+    const { status, body } = await sendCall(url, call, id)
+    this.#pending = undefined
+    if (status === (call.expected ?? 200)) this.#confirm(id, call, body)
+    else if (status !== 503) this.#fault(call, `returned ${status} ${body?.code}`)
   }
 
   /**
-   * Sends again what a crash cut off, and some that was answered.
+   * Repeats the call that a crash interrupted, and some answered ones.
    * @param {string} url
    */
   async resend(url) {
     for (const { id, call, body } of this.#answered.slice(-RESENT)) {
-      const again = await put(url, call, id)
+      const again = await sendCall(url, call, id)
       if (!again.replayed || !isDeepStrictEqual(again.body, body))
-        this.#fault(call, `sent again was answered otherwise: ${again.status} ${JSON.stringify(again.body)}`)
+        this.#fault(
+          call,
+          `returned another answer when repeated: ${again.status} ${JSON.stringify(again.body)}`,
+        )
     }
     this.#answered = []
-    if (this.#underWay === undefined) return
-    const { id, call } = this.#underWay
-    this.#underWay = undefined
-    const { status, body } = await put(url, call, id)
+    if (this.#pending === undefined) return
+    const { id, call } = this.#pending
+    this.#pending = undefined
+    const { status, body } = await sendCall(url, call, id)
     if (status === (call.expected ?? 200)) call.done(body)
-    else this.#fault(call, `was cut off, and sent again answered ${status} ${body?.code}`)
+    else this.#fault(call, `was interrupted, and returned ${status} ${body?.code} when repeated`)
   }
 
-  #take(id, call, body) {
+  #confirm(id, call, body) {
     this.#answered.push({ id, call, body })
     call.done(body)
   }
@@ -75,7 +79,7 @@ export class Calls {
   }
 }
 
-function put(url, { request: { method, path, body, key } }, id) {
+function sendCall(url, { request: { method, path, body, key } }, id) {
   const headers = {
     'idempotency-key': id,
     ...(body !== undefined && { 'content-type': 'application/json' }),

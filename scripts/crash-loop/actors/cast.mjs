@@ -17,10 +17,10 @@ export class Cast {
   ]
 
   /**
-   * Has every actor act, one call after the other, until the server is gone.
+   * Makes every actor call the server, one call after another, until the server ends.
    * @param {string} url
    * @param {{seed: number, stopped: () => boolean}} round
-   * @returns {Promise<number>} how many calls were answered
+   * @returns {Promise<number>} the number of answered calls
    */
   async act(url, { seed, stopped }) {
     const answered = this.#actors.map(async (actor, index) => {
@@ -30,7 +30,7 @@ export class Cast {
         try {
           await actor.act(url)
         } catch (error) {
-          if (!isGone(error)) throw error
+          if (!isDisconnect(error)) throw error
           return count
         }
       }
@@ -39,10 +39,10 @@ export class Cast {
   }
 
   /**
-   * Looks at what a crash has left, by a server that was started again.
+   * Checks the state after a crash on the restarted server.
    * @param {string} url
-   * @param {boolean} whole whether everything is looked at, not only what was touched since the last time
-   * @returns {Promise<string[]>} what is wrong
+   * @param {boolean} whole whether everything is checked, not only changes since the last check
+   * @returns {Promise<string[]>} the faults
    */
   async check(url, whole) {
     const users = await usersOf(url)
@@ -52,7 +52,7 @@ export class Cast {
     const unknown = [...users.keys()].filter((email) => !known.has(email))
     return [
       ...this.#actors.flatMap(({ faults }) => faults.splice(0)),
-      ...unknown.map((email) => `The user ${email} is there without an audit record of its own`),
+      ...unknown.map((email) => `The user ${email} exists without an audit record`),
     ]
   }
 }
@@ -70,7 +70,7 @@ async function usersOf(url) {
   return users
 }
 
-/** What a broken connection looks like; an answer that was cut off in its middle is one too. */
-function isGone(error) {
+/** Whether an error is a broken connection, also during an answer. */
+function isDisconnect(error) {
   return error instanceof Error && ['ECONNRESET', 'ECONNREFUSED', 'EPIPE'].includes(error.code)
 }

@@ -3,10 +3,10 @@ import { send } from '../request.mjs'
 
 const AGENTS = 4
 
-/** Edges that are added and removed between a few agents, and which of them have to be there after a crash. */
+/** Adds and removes edges between a few agents, with the expected edges after a crash. */
 export class Graph {
   #names
-  #made = 0
+  #created = 0
   /** Weights by `src type dst`. @type {Map<string, number>} */
   #edges = new Map()
 
@@ -15,24 +15,24 @@ export class Graph {
     this.#names = Array.from({ length: AGENTS }, (_none, index) => `${name}-${index}`)
   }
 
-  /** Looks at all edges. @param {string} url */
+  /** Checks all edges. @param {string} url */
   async check(url) {
     const faults = []
-    for (const name of this.#names.slice(0, this.#made)) {
+    for (const name of this.#names.slice(0, this.#created)) {
       for (const [direction, end] of [
         ['out', 0],
         ['in', 2],
       ]) {
         const path = `/v1/graph/edges/${name}?direction=${direction}&limit=1000`
         const { status, body } = await send(url, { method: 'GET', path })
-        const shown = (body.edges ?? []).map(
+        const actual = (body.edges ?? []).map(
           (edge) => `${edge.src} ${edge.edge_type} ${edge.dst} ${edge.weight}`,
         )
-        const known = [...this.#edges]
+        const expected = [...this.#edges]
           .filter(([edge]) => edge.split(' ')[end] === name)
           .map(([edge, weight]) => `${edge} ${weight}`)
-        if (status !== 200 || shown.toSorted().join('\n') !== known.toSorted().join('\n'))
-          faults.push(`Edges ${direction} of ${name} are ${shown.join(', ')}, not ${known.join(', ')}`)
+        if (status !== 200 || actual.toSorted().join('\n') !== expected.toSorted().join('\n'))
+          faults.push(`Edges ${direction} of ${name} are ${actual.join(', ')}, not ${expected.join(', ')}`)
       }
     }
     return faults
@@ -40,7 +40,7 @@ export class Graph {
 
   /** @param {() => number} random */
   draw(random) {
-    if (this.#made < AGENTS) return this.#agent(this.#names[this.#made])
+    if (this.#created < AGENTS) return this.#agent(this.#names[this.#created])
     const edges = [...this.#edges.keys()]
     return edges.length > 0 && random() < 0.3 ? this.#remove(pick(random, edges)) : this.#add(random)
   }
@@ -50,7 +50,7 @@ export class Graph {
       name: `agent ${name}`,
       request: { method: 'POST', path: '/v1/agents', body: { name, zone: 'free' } },
       expected: 201,
-      done: () => void this.#made++,
+      done: () => void this.#created++,
     }
   }
 

@@ -1,32 +1,33 @@
 import { pick } from '../seeded-random.mjs'
 import { send } from '../request.mjs'
 
-/** Records and proposals that are looked at after one crash, beside those of `whole`. */
-const LOOKED_AT = 12
+/** The number of records that are checked after a crash, if not all are. */
+const CHECKED = 12
 
 /**
- * A record, and how it has to be found.
- * @typedef {{agent: string, hash: string, text: string, erased: boolean, deleted: boolean, proposal?: Proposal}} Kept
+ * A record and its expected state.
+ * @typedef {{agent: string, hash: string, text: string, erased: boolean, deleted: boolean, proposal?:
+ * Proposal}} Expected
  * @typedef {{id: string, state: string}} Proposal
  */
 
 /**
- * Records, some of which are erased; for others the deletion is proposed, and a second key votes. It knows the state in
- * which all of them must be after a crash.
+ * Writes records, erases some, and proposes the deletion of others, on which a second key votes, with their
+ * expected state after a crash.
  */
 export class Mutations {
   #name
-  /** What is wrong with answers since the last look. @type {string[]} */
+  /** Faults of answers since the last check. @type {string[]} */
   #faults = []
-  /** What is still to be made before all others, in this order. @type {import('./calls.mjs').Call[]} */
+  /** Calls that come first, in this order. @type {import('./calls.mjs').Call[]} */
   #first
   #free
   #protected
   /** The key that votes. */
   #voter = ''
   #written = 0
-  /** @type {Kept[]} */
-  #kept = []
+  /** @type {Expected[]} */
+  #records = []
 
   /** @param {string} name */
   constructor(name) {
@@ -37,13 +38,13 @@ export class Mutations {
   }
 
   /**
-   * Looks at records and proposals.
+   * Checks records and proposals.
    * @param {string} url
-   * @param {boolean} whole whether at every record
+   * @param {boolean} whole whether every record is checked
    */
   async check(url, whole) {
     const faults = this.#faults.splice(0)
-    const last = whole ? this.#kept : this.#kept.slice(-LOOKED_AT)
+    const last = whole ? this.#records : this.#records.slice(-CHECKED)
     for (const { agent, hash, text, erased, deleted } of last) {
       const path = `/v1/agents/${agent}/records/${hash}`
       const { status, body } = await send(url, { method: 'GET', path })
@@ -52,7 +53,7 @@ export class Mutations {
         body.deleted === deleted &&
         body.payload?.text === (erased ? undefined : text)
       if (status !== 200 || !right)
-        faults.push(`Record ${hash} of ${agent} is not as was answered: ${status} ${JSON.stringify(body)}`)
+        faults.push(`Record ${hash} of ${agent} differs from its answers: ${status} ${JSON.stringify(body)}`)
     }
     if (!this.#first.length) faults.push(...(await this.#wrongProposals(url)))
     return faults
@@ -62,7 +63,9 @@ export class Mutations {
     const path = `/v1/proposals?agent=${this.#protected}&limit=1000`
     const { body } = await send(url, { method: 'GET', path })
     const shown = body.proposals.map((proposal) => `${proposal.proposal_id} ${proposal.state}`)
-    const known = this.#kept.flatMap(({ proposal }) => (proposal ? [`${proposal.id} ${proposal.state}`] : []))
+    const known = this.#records.flatMap(({ proposal }) =>
+      proposal ? [`${proposal.id} ${proposal.state}`] : [],
+    )
     return shown.toSorted().join() === known.toSorted().join()
       ? []
       : [`The proposals of ${this.#protected} are ${shown.join(', ')}, not ${known.join(', ')}`]
@@ -73,12 +76,14 @@ export class Mutations {
     const [first] = this.#first
     if (first !== undefined) return first
     const dice = random()
-    const whole = this.#kept.filter(({ agent, erased }) => agent === this.#free && !erased)
+    const whole = this.#records.filter(({ agent, erased }) => agent === this.#free && !erased)
     if (dice < 0.25 && whole.length > 0) return this.#erase(pick(random, whole))
-    const open = this.#kept.filter(({ proposal }) => proposal?.state === 'proposed')
+    const open = this.#records.filter(({ proposal }) => proposal?.state === 'proposed')
     if (dice < 0.5 && open.length > 0) return this.#vote(pick(random, open), random)
-    const unasked = this.#kept.filter((one) => one.agent === this.#protected && one.proposal === undefined)
-    if (dice < 0.7 && unasked.length > 0) return this.#propose(pick(random, unasked))
+    const unproposed = this.#records.filter(
+      (one) => one.agent === this.#protected && one.proposal === undefined,
+    )
+    if (dice < 0.7 && unproposed.length > 0) return this.#propose(pick(random, unproposed))
     return this.#write(pick(random, [this.#free, this.#protected]))
   }
 
@@ -111,43 +116,43 @@ export class Mutations {
       request: { method: 'POST', path: `/v1/agents/${agent}/records`, body: { data: { text } } },
       expected: 201,
       done: ({ content_hash: hash }) =>
-        void this.#kept.push({ agent, hash, text, erased: false, deleted: false }),
+        void this.#records.push({ agent, hash, text, erased: false, deleted: false }),
     }
   }
 
-  #erase(kept) {
+  #erase(record) {
     return {
-      name: `erasure of "${kept.text}"`,
-      request: { method: 'POST', path: `/v1/agents/${kept.agent}/records/${kept.hash}/erase` },
-      done: () => void (kept.erased = true),
+      name: `erasure of "${record.text}"`,
+      request: { method: 'POST', path: `/v1/agents/${record.agent}/records/${record.hash}/erase` },
+      done: () => void (record.erased = true),
     }
   }
 
-  #propose(kept) {
+  #propose(record) {
     return {
-      name: `proposal to delete "${kept.text}"`,
-      request: { method: 'DELETE', path: `/v1/agents/${kept.agent}/records/${kept.hash}` },
+      name: `proposal to delete "${record.text}"`,
+      request: { method: 'DELETE', path: `/v1/agents/${record.agent}/records/${record.hash}` },
       expected: 202,
-      done: ({ proposal_id: id, state }) => void (kept.proposal = { id, state }),
+      done: ({ proposal_id: id, state }) => void (record.proposal = { id, state }),
     }
   }
 
-  /** The proposer withdraws it, or the other key decides. */
-  #vote(kept, random) {
+  /** The proposer cancels a proposal, or the other key votes. */
+  #vote(record, random) {
     const [vote, state] = pick(random, [
       ['approve', 'applied'],
       ['reject', 'rejected'],
       ['cancel', 'cancelled'],
     ])
-    const { id } = kept.proposal
+    const { id } = record.proposal
     const request = { method: 'POST', path: `/v1/proposals/${encodeURIComponent(id)}/${vote}` }
     return {
       name: `${vote} of ${id}`,
       request: { ...request, ...(vote !== 'cancel' && { key: this.#voter }) },
       done: (body) => {
-        kept.proposal = { id, state }
-        kept.deleted = state === 'applied'
-        if (body.state !== state) this.#faults.push(`${vote} of ${id} was answered with state ${body.state}`)
+        record.proposal = { id, state }
+        record.deleted = state === 'applied'
+        if (body.state !== state) this.#faults.push(`${vote} of ${id} returned the state ${body.state}`)
       },
     }
   }

@@ -1,18 +1,18 @@
-/** The limits of sign-in and API keys; a part of `limits`. */
+/** Limits of sign-in and API keys. */
 export const authLimits = {
-  /** Valid credentials that are cached, so that they are not hashed again. */
-  credentialsKeptMax: 1_000,
+  /** Cached valid credentials, which are not hashed again. */
+  cachedCredentialsMax: 1_000,
   /** API keys. */
   apiKeysMax: 10_000,
-  /** API keys that are read at once at the start. */
+  /** API keys in one read at the start. */
   apiKeyLoadRows: 1_000,
-  /** Milliseconds between searches for API keys that have expired. */
+  /** Milliseconds between searches for expired API keys. */
   apiKeyExpiryMs: 500,
-  /** Milliseconds between writes of when API keys were last used. */
+  /** Milliseconds between writes of the last uses of API keys. */
   apiKeyUsesMs: 60_000,
   /** The longest lifetime of an API key, seconds: ten years. */
   apiKeyExpirySecsMax: 315_360_000,
-  /** Threads that hash passwords; fewer where there are fewer cores. */
+  /** Threads that hash passwords; fewer on a machine with fewer cores. */
   passwordThreadsMax: 16,
   /** Passwords that wait for a thread: a few seconds of work for two cores. */
   passwordQueueMax: 256,
@@ -20,44 +20,44 @@ export const authLimits = {
   passwordTaskMs: 30_000,
   /** How long a password thread waits for work before it ends, milliseconds. */
   passwordIdleMs: 30_000,
-  /** Logins by password that wait for others of the same e-mail. */
+  /** Logins by password that wait for earlier ones of the same e-mail. */
   loginWaitingPerEmailMax: 128,
-  /** Logins by password that wait for others of their e-mail, of all e-mails together. */
+  /** The same for all e-mails together. */
   loginWaitingMax: 1_024,
-  /** Organisms whose auth namespace is known to exist without asking their shard. */
+  /** Organisms whose auth namespace is known to exist, so that their shard is not queried. */
   namespacesKnownMax: 65_536,
-  /** Namespaces whose signing keys are kept in memory. */
+  /** Namespaces whose signing keys are cached. */
   namespaceKeysMax: 4_096,
-  /** Bytes of verified tokens that are cached. */
+  /** Bytes of cached verified tokens. */
   verifiedTokenBytesMax: 33_554_432,
-  /** Milliseconds between searches for revocations that no valid token can name any more. */
-  endedSweepMs: 60_000,
-  /** How long the shards keep revocations beyond that, milliseconds: a clock may be ahead for a while. */
-  endedKeptMs: 86_400_000,
-  /** Sessions of one user; another login ends the one that was unused for longest. */
+  /** Milliseconds between searches for revocations of tokens that have all expired. */
+  revocationSweepMs: 60_000,
+  /** How long the shards store such revocations longer, milliseconds, because a clock may run ahead. */
+  revocationRetentionMs: 86_400_000,
+  /** Sessions of one user; another login ends the least recently used one. */
   sessionsPerUserMax: 100,
-  /** How long after its exchange a refresh token is answered with the same successor again, milliseconds. */
+  /** How long after its exchange a refresh token returns the same successor again, milliseconds. */
   refreshRepeatMs: 10_000,
-  /** Seconds that a link for verifying an e-mail works. */
+  /** Lifetime of a link that verifies an e-mail, seconds. */
   verifyLinkSecs: 86_400,
-  /** Seconds that a link for resetting a password works. */
+  /** Lifetime of a link that resets a password, seconds. */
   resetLinkSecs: 3_600,
-  /** Seconds that a device token is valid: 400 days. */
+  /** Lifetime of a device token, seconds: 400 days. */
   deviceTokenSecs: 34_560_000,
-  /** Links of one e-mail and purpose that can be used at once; another one ends the oldest of them. */
+  /** Usable links of one e-mail and purpose; another one revokes the oldest. */
   linksPerPurposeMax: 16,
-  /** Mails of one kind to one mailbox that are sent at once; further ones are dropped without notice. */
+  /** Mails of one kind to one mailbox in a burst; further ones are silently dropped. */
   mailsPerKindMax: 4,
-  /** Time after which one more of them is sent, milliseconds: with the first ones, ten in an hour. */
+  /** Milliseconds after which one more such mail is allowed: with the burst, ten in an hour. */
   mailsPerKindEveryMs: 600_000,
-  /** Passkeys of one user; every list of an e-mail's passkeys is filled up to this number. */
+  /** Passkeys of one user; every list of the passkeys of an e-mail is filled up to this number. */
   passkeysPerUserMax: 10,
-  /** Seconds after a sign-in in which its session can register a passkey; later the user has to sign in again. */
+  /** Seconds after a sign-in in which the session can register a passkey. */
   reauthenticationSecs: 600,
-  /** Seconds between asking for a passkey and the authenticator's answer. */
+  /** Seconds from the start of a passkey ceremony to the answer of the authenticator. */
   passkeySessionSecs: 300,
-  /** Bytes of a passkey's public key: RSA of 4,096 bits fits, and no key that is slow to compute with. */
+  /** Bytes of the public key of a passkey: RSA of 4,096 bits fits, keys that are slow to verify do not. */
   passkeyKeyBytesMax: 1_024,
-  /** Seconds that a sign-in by a provider may take until the browser is back. */
+  /** Seconds from the start of a sign-in with a provider until the browser returns. */
   oauthStateSecs: 600,
 } as const

@@ -1,19 +1,21 @@
-/** The limits of conditions on bodies, which the console has as well; a part of `limits`. */
+/** Limits of conditions on bodies. The console uses them too. */
 export const conditionLimits = {
   /** Conditions in the `where` of one query, and in one row policy. */
   whereConditionsMax: 32,
-  /** Items of the list that a condition with `in` compares with. */
+  /** Items in the list of a condition with `in`. */
   whereItemsMax: 1_000,
   /** Row policies of one agent. */
   policiesMax: 64,
-  /** Bytes of the policies that allow a user one action, with the values of their placeholders, each once. */
+  /**
+   * Bytes of the policies that allow a user one action, with the values of their placeholders counted once.
+   */
   grantBytesMax: 65_536,
-  /** Bytes of grants that streams of users hold; beyond that further ones are answered 503. */
+  /** Bytes of grants of all user streams; beyond that, further streams are answered 503. */
   streamGrantBytesMax: 67_108_864,
-  /** Bytes of grants that the streams of one user hold. */
+  /** Bytes of grants of the streams of one user. */
   streamGrantBytesPerPrincipalMax: 16_777_216,
-  /** Agents of one stream whose grants a user's shards are asked for at once. */
-  streamGrantsAtOnce: 32,
-  /** Bytes of compiled grants that each thread caches. */
-  grantsKeptBytes: 33_554_432,
+  /** Grants of one stream that are read at the same time. */
+  streamGrantsInFlightMax: 32,
+  /** Bytes of compiled grants in the cache of each thread. */
+  cachedGrantBytesMax: 33_554_432,
 }

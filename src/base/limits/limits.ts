@@ -8,7 +8,7 @@ import { assertRelated } from './relations.js'
 import { requestLimits } from './requests.js'
 import { shardLimits } from './shards.js'
 
-/** Every bound of the server, each with its unit (docs/GUARANTEES.md, Bounds). */
+/** All limits of the server, each with its unit (docs/GUARANTEES.md, Bounds). */
 export const limits = {
   ...requestLimits,
   ...answerLimits,

@@ -1,159 +1,183 @@
-/** The limits of what the server starts itself: providers, mail and the PostgreSQL sink; a part of `limits`. */
+/**
+ * Limits of outbound connections: providers, mail, the PostgreSQL sink, and the database and links of a
+ * cluster.
+ */
 export const outboundLimits = {
   /** How long one request to a provider may take, milliseconds. */
   oauthRequestMs: 5_000,
   /** How far a provider's clock may be ahead when it issues an ID token, milliseconds. */
   oauthClockAheadMs: 300_000,
-  /** Bytes of one answer of a provider. */
+  /** Bytes of one response of a provider. */
   oauthAnswerBytesMax: 262_144,
-  /** Sign-ins that wait for one provider at once. */
+  /** Sign-ins that wait for one provider. */
   oauthWaitingMax: 256,
   /** How long the discovery document of a provider is cached, milliseconds. */
   oauthDiscoveryMs: 3_600_000,
-  /** Mails that are read from the outbox at once. */
+  /** Mails in one read of the outbox. */
   mailBatchMax: 32,
-  /** Tries of one mail, after which it is given up. */
+  /** Attempts to send one mail, after which it is dropped. */
   mailAttemptsMax: 20,
-  /** Pause after the first failed try of a mail; each further one doubles it, milliseconds. */
+  /** Pause after the first failed attempt to send a mail, milliseconds; each further one doubles it. */
   mailRetryBaseMs: 5_000,
-  /** The longest pause between two tries of a mail, milliseconds. */
+  /** The longest pause between two attempts to send a mail, milliseconds. */
   mailRetryMaxMs: 900_000,
-  /** How long the mail server may take to accept a connection, to greet, or to answer one command, milliseconds. */
-  mailSilenceMs: 15_000,
+  /**
+   * How long the mail server may take to accept a connection, to greet, or to answer one command,
+   * milliseconds.
+   */
+  mailReplyMs: 15_000,
   /** How long sending one mail may take in all, milliseconds. */
   mailSendMs: 60_000,
   /** How long sending the current mail may still take when the server stops, milliseconds. */
   mailStopMs: 3_000,
-  /** Milliseconds between searches of the outbox for mails whose next try is due. */
+  /** Milliseconds between searches of the outbox for mails that are due. */
   mailPollMs: 5_000,
   /** Rows after which the PostgreSQL sink adds no further block to a batch. */
   sinkBatchRows: 2_048,
-  /** Bytes of bodies after which it adds no further block to a batch. */
+  /** Bytes of bodies after which the sink adds no further block to a batch. */
   sinkBatchBytes: 4_194_304,
-  /**
-   * Blocks that the sink searches at once, and after which it saves its place even if they contained nothing for it.
-   */
+  /** Blocks in one search of the sink, after which it saves its position even if no block matched. */
   sinkScanBlocks: 1_024,
-  /** Milliseconds between the sink's searches for new blocks. */
+  /** Milliseconds between two searches of the sink for new blocks. */
   sinkPollMs: 200,
-  /** Pause of the sink after the first failure; each further one in a row doubles it, milliseconds. */
+  /** Pause of the sink after the first failure, milliseconds; each further one in a row doubles it. */
   sinkRetryBaseMs: 250,
-  /** The longest pause of the sink between two tries, milliseconds. */
+  /** The longest pause of the sink between two attempts, milliseconds. */
   sinkRetryMaxMs: 30_000,
   /** How long PostgreSQL may take to accept a connection, milliseconds. */
   sinkConnectMs: 10_000,
-  /** How long PostgreSQL may work on one statement of the sink, waits for locks included, milliseconds. */
+  /** How long PostgreSQL may work on one statement of the sink, including waits for locks, milliseconds. */
   sinkStatementMs: 60_000,
-  /** How long PostgreSQL may be silent on a statement before the connection is given up, milliseconds. */
-  sinkSilenceMs: 75_000,
+  /**
+   * How long PostgreSQL may take to answer a statement before the sink closes the connection, milliseconds.
+   */
+  sinkReplyMs: 75_000,
   /** How long the current batch may still take when the server stops, milliseconds. */
   sinkStopMs: 1_000,
-  /** Failures of one batch, while the connection works, after which its rows are tried one by one. */
+  /** Failures of one batch on a working connection, after which its rows are written one by one. */
   sinkBatchTriesMax: 3,
-  /** Bytes, and rows, of one answer of PostgreSQL: more than any statement asks for. */
+  /** Bytes and rows of one result of PostgreSQL: more than any statement selects. */
   postgresAnswerBytesMax: 33_554_432,
   postgresAnswerRowsMax: 16_384,
-  /** Characters of what PostgreSQL says went wrong that are logged. */
-  postgresTroubleCharsMax: 500,
-  /** How long a server of the cluster's database may take to accept a connection, milliseconds. */
+  /** Characters of an error message of PostgreSQL that are logged. */
+  postgresErrorCharsMax: 500,
+  /** How long a server of the cluster database may take to accept a connection, milliseconds. */
   clusterConnectMs: 3_000,
   /**
-   * How often a server of the cluster's database looks whether the node still waits for what it does, milliseconds: what
-   * was given up would wait for a standby with the connection of each try otherwise.
+   * Milliseconds between checks of the cluster database whether its client is still connected. Without it, an
+   * abandoned statement that waits for a synchronous standby would occupy its connection.
    */
-  clusterLookMs: 5_000,
-  /** Connections by which a node that starts sees whether a pooler lends its sessions out. */
-  clusterSessionsExamined: 4,
-  /** Nodes of a cluster that are alive, and rows of nodes that are read at once, dead ones among them. */
+  clusterClientCheckMs: 5_000,
+  /** Connections with which a starting node detects a pooler that shares sessions. */
+  clusterPoolerProbes: 4,
+  /** Live nodes of a cluster, and rows of live and dead nodes in one read. */
   clusterNodesMax: 112,
   clusterNodeRowsMax: 256,
-  /** Characters of a node's name, or of its address, in its row, and of what it says of itself there. */
+  /** Characters of the name or address of a node in its row, and of its report there. */
   clusterNameCharsMax: 2_048,
-  clusterAboutCharsMax: 16_384,
-  /** How long an append may take until nothing is known of it, milliseconds. */
+  clusterReportCharsMax: 16_384,
+  /** How long an append may take before its outcome counts as unknown, milliseconds. */
   clusterAppendMs: 10_000,
-  /** How long a connection may do nothing between two statements of a transaction until the database ends it, milliseconds. */
+  /** How long a connection may be idle in a transaction before the database ends it, milliseconds. */
   clusterIdleMs: 2_000,
-  /** How long a read of segments may take, milliseconds: less than their thread may be silent. */
+  /** How long a read of segments may take, milliseconds; shorter than `clusterStallMs`. */
   clusterReadMs: 20_000,
   /**
-   * Rows of segments that are read at once, and the bytes of them behind which no further one is: many small ones, so that
-   * who is far from the database reads faster than others write.
+   * Rows of segments in one read, and bytes after which the read ends. Many small rows fit, so that a node
+   * far from the database reads faster than other nodes write.
    */
   clusterReadRows: 1_024,
   clusterReadBytes: 4_194_304,
-  /** Bytes of bodies, and of sealed rows, in a row of a segment: CockroachDB warns above. */
+  /** Bytes of bodies, and of sealed rows, in a row of a segment: CockroachDB warns about larger ones. */
   clusterPartBytes: 1_048_576,
-  /** Bytes of sealed rows since the last checkpoint below which none is made for their number. */
+  /** Bytes of sealed rows since the last checkpoint below which their number causes no new one. */
   clusterCheckpointBytesMin: 8_388_608,
-  /** How often a checkpoint is made where rows were removed, milliseconds. */
+  /** Milliseconds after which a checkpoint is made if rows were removed. */
   clusterCheckpointMs: 86_400_000,
-  /** Pause after a checkpoint that failed, milliseconds. */
+  /** Pause after a failed checkpoint, milliseconds. */
   clusterCheckpointRetryMs: 600_000,
-  /** Segments whose rows are forgotten at once. */
-  clusterForgetSegments: 2_048,
-  /** How often the thread of the log tells its figures, milliseconds. */
-  clusterFiguresMs: 1_000,
-  /** Bytes of one message between two nodes: what a shard may be sent in one turn. */
+  /** Segments whose rows are deleted in one statement. */
+  clusterDeleteSegments: 2_048,
+  /** Milliseconds between two reports of metrics by the log thread. */
+  clusterMetricsMs: 1_000,
+  /** Bytes of one message between two nodes, which is all that a shard is sent in one turn. */
   linkMessageBytesMax: 268_435_456,
-  /** Bytes that may wait for another node to read them. */
+  /** Bytes that another node has not read yet. */
   linkUnsentBytesMax: 268_435_456,
-  /** Bytes of an answer to a read from which others overtake it on a link. */
-  linkLateBytesMin: 4_096,
-  /** Bytes of one piece of such an answer, and of pieces that the other node has not read: other messages wait for no more than these. */
+  /** Bytes from which an answer to a read is split on a link, so that other messages can overtake it. */
+  linkSplitBytesMin: 4_096,
+  /**
+   * Bytes of one piece of a split answer, and of unread pieces: other messages wait for no more than these.
+   */
   linkPieceBytes: 32_768,
   linkPiecesBytes: 262_144,
-  /** Bytes that are read of a link until the other node is told so at once. */
-  linkReadSaidBytes: 65_536,
-  /** Bytes of such answers that wait for a link, in all and for one principal; beyond that it is answered 503. */
+  /** Bytes read from a link after which they are acknowledged immediately. */
+  linkReadAckBytes: 65_536,
+  /**
+   * Bytes of split answers that wait for a link, in all and for one principal; beyond that, requests are
+   * answered 503.
+   */
   linkAnswerBytesMax: 268_435_456,
   linkAnswerBytesPerPrincipalMax: 33_554_432,
-  /** How long another node may take to be reached, and to say who it is, milliseconds. */
+  /** How long the connection and the handshake with another node may take, milliseconds. */
   linkHandshakeMs: 3_000,
-  /** Connections of other nodes at once. */
+  /** Open connections of other nodes. */
   linksMax: 128,
-  /** Pause between two questions whether the other end of a link is there, milliseconds. */
+  /** Milliseconds between two pings on a link. */
   linkPingMs: 200,
-  /** How long a node may answer for another one without hearing of it, milliseconds; half a lease at most. */
+  /** How long a node may answer for an owner after its last heartbeat, milliseconds; half a lease at most. */
   linkLeaseMs: 1_000,
   /**
-   * How long a node waits to hear of the owner until it ends its link, milliseconds: where that owner hears it all the same, it
-   * waits for what it told, and everybody for that. Longer than it may answer without.
+   * How long after the last heartbeat of the owner a node closes the link, milliseconds; longer than
+   * `linkLeaseMs`. If only one direction of a link fails, the owner would otherwise wait for the
+   * acknowledgements of this node.
    */
-  linkSilenceMs: 2_000,
-  /** Other nodes that a front tries to reach at once. */
+  linkTimeoutMs: 2_000,
+  /** Other nodes to which a front connects at the same time. */
   linkTriesMax: 16,
-  /** Pause between two tries to reach another node, milliseconds. */
+  /** Pause between two attempts to connect to another node, milliseconds. */
   linkRetryMs: 200,
-  /** Pause of a node that stands by between two looks at the ends of all logs, milliseconds. */
+  /** Milliseconds between two reads of all log heads by a standby node. */
   clusterFollowMs: 200,
-  /** How long what was read of a log may wait in memory until the store has it, milliseconds: each commit takes as much, however little it is. */
-  clusterSettleMs: 2_000,
-  /** How long the store of a shard that other nodes hold is left where it is, milliseconds: nodes that restart need theirs again. */
-  clusterStoreLeftMs: 3_600_000,
-  /** Threads of a node that have begun and wait for a shard: as many as it can open at once. */
+  /**
+   * How long rows from a log may wait in memory for a commit to the store, milliseconds: small commits cost
+   * as much as large ones.
+   */
+  clusterFlushAgeMs: 2_000,
+  /**
+   * How long a node keeps the store of a shard that other nodes hold, milliseconds: a restarted node needs it
+   * again.
+   */
+  clusterStaleStoreMs: 3_600_000,
+  /** Started threads of a node that wait for a shard: as many as the node can open at the same time. */
   clusterSpareThreads: 2,
-  /** How long a node that is stopped waits until the next owner serves a shard before it gives another one up, milliseconds. */
+  /**
+   * How long a stopping node waits for the next owner to serve a shard before it transfers another one,
+   * milliseconds.
+   */
   clusterMoveMs: 1_000,
-  /** Pause after a shard could not be opened, milliseconds. */
+  /** Pause after a shard failed to open, milliseconds. */
   clusterOpenPauseMs: 1_000,
-  /** Pause between two tries to open a shard that its owner is about to give up, milliseconds. */
-  clusterHeldMs: 100,
-  /** How long the thread of the log may be silent on what a shard waits for, milliseconds. */
-  clusterSilenceMs: 30_000,
+  /** Pause between two attempts to open a shard that its owner is about to release, milliseconds. */
+  clusterHeldRetryMs: 100,
+  /** How long a shard waits for a sign of progress of the log thread, milliseconds. */
+  clusterStallMs: 30_000,
   /** The shortest pause before an append is sent again, milliseconds. */
   clusterRetryMinMs: 5,
-  /** The longest one, milliseconds. */
+  /** The longest pause before an append is sent again, milliseconds. */
   clusterRetryMaxMs: 100,
-  /** Rows of nodes that do not verify and are named, and characters of a name that are shown; the others are counted. */
+  /**
+   * Invalid rows of nodes that are named, while further ones are counted, and characters of a name that are
+   * shown.
+   */
   clusterFaultsNamed: 5,
   clusterNodeNameShown: 64,
-  /** Connections that race in `strandfast cluster check`. */
+  /** Concurrent connections of `strandfast cluster check`. */
   clusterCheckConnections: 8,
-  /** Segments, and keys, that they race for. */
+  /** Segments, and keys, for which these connections compete. */
   clusterCheckSegments: 30,
-  /** Appends that it cuts the connection of. */
+  /** Appends whose connection the check cuts. */
   clusterCheckCuts: 30,
-  /** How long one of its checks may take, seconds. */
+  /** How long one part of the check may take, seconds. */
   clusterCheckSecs: 60,
 } as const

@@ -1,29 +1,29 @@
-/** The limits of proposals, and of what decides whose approvals count; a part of `limits`. */
+/** Limits of proposals and of the key lineages that decide whose approvals count. */
 export const proposalLimits = {
   /** Days after which a proposal without a decision expires (docs/adr/0014-proposals.md). */
   proposalDays: 7,
-  /** Days for which an ended proposal keeps a row of its own; after that it is read from the strand. */
+  /** Days for which a closed proposal keeps its row; after that, it is read from the strand. */
   proposalRowDays: 30,
-  /** Rows of proposals that one search for old ones goes through. */
+  /** Rows of proposals that one search for old ones examines. */
   proposalAgingRows: 256,
-  /** Milliseconds between the end of such a search through all rows and the next one. */
+  /** Milliseconds between two such searches through all rows. */
   proposalAgingMs: 3_600_000,
-  /** How many rows a proposal that is read from the strand counts for in a page. */
+  /** The number of rows as which a proposal that is read from the strand counts in a page. */
   proposalOfStrandRows: 8,
-  /** Open proposals of one agent: a change of its zone ends them all, in one commit. */
+  /** Open proposals of one agent: a change of its zone closes them all in one commit. */
   proposalsOpenMax: 1_000,
-  /** Open proposals that do not erase: there is always room for keys to erase. */
+  /** Open proposals other than erasures, so that keys can always propose to erase. */
   proposalsNotErasingMax: 900,
-  /** Open proposals of one line of keys. */
-  proposalsOfLineMax: 500,
-  /** Open proposals of all users together, so that there is room for those of keys. */
+  /** Open proposals of one key lineage. */
+  proposalsOfLineageMax: 500,
+  /** Open proposals of all users together, so that keys can still propose. */
   proposalsOfUsersMax: 400,
   /** Open proposals of one user. */
   proposalsOfUserMax: 32,
-  /** Lines of keys that are remembered of one account, since they made it or could sign in to it. */
-  reachingLinesMax: 16,
-  /** Milliseconds between searches for proposals that are due. */
+  /** Key lineages that an account remembers: those that created it or could sign in to it. */
+  reachingLineagesMax: 16,
+  /** Milliseconds between searches for proposals that have expired. */
   proposalSweepMs: 1_000,
-  /** Milliseconds between searches for open proposals of keys and users that were deleted or have expired. */
+  /** Milliseconds between searches for open proposals of deleted or expired keys and of deleted users. */
   proposalAuthorsMs: 10_000,
 } as const

@@ -1,13 +1,13 @@
 import { assert } from '../assert.js'
 
-/** [the smaller or equal limit, the larger one, why]: the limits that depend on each other. */
+/** Limits that depend on each other: [the smaller or equal limit, the larger one, why]. */
 const relations = [
-  ['linkPieceBytes', 'linkPiecesBytes', 'several principals have pieces under way'],
-  ['linkReadSaidBytes', 'linkPiecesBytes', 'what was read is said before all pieces wait for it'],
+  ['linkPieceBytes', 'linkPiecesBytes', 'several principals have pieces in flight'],
+  ['linkReadAckBytes', 'linkPiecesBytes', 'reads are acknowledged before all pieces are unread'],
   ['pageBytesMax', 'linkAnswerBytesPerPrincipalMax', 'a principal can be sent a whole page over a link'],
   ['linkAnswerBytesPerPrincipalMax', 'linkAnswerBytesMax', 'one principal has its share of a link'],
-  ['clusterNodesMax', 'clusterNodeRowsMax', 'all nodes that are alive are read'],
-  ['clusterNodesMax', 'linksMax', 'each node can have a link from each other one'],
+  ['clusterNodesMax', 'clusterNodeRowsMax', 'one read returns all live nodes'],
+  ['clusterNodesMax', 'linksMax', 'each node accepts a link from each other node'],
   ['recordBytesDefault', 'recordBytesMax', 'the default of a setting is within its range'],
   ['recordBytesMax', 'batchBytesMax', 'a batch takes a record of any size'],
   ['recordBytesMax', 'commitBytesMax', 'a commit takes a record of any size'],
@@ -15,79 +15,83 @@ const relations = [
   ['recordBytesMax', 'ingestAtomicBytesMax', 'an atomic ingest takes a record of any size'],
   ['shortWriteBytesMax', 'commitBytesMax', 'a short write fits into a commit'],
   ['batchRecordsMax', 'commitRecordsMax', 'a batch is written in one commit'],
-  ['smallChunkBytes', 'chunksGatheredBytes', 'chunks that are put together are larger than small ones'],
-  ['chunksGatheredBytes', 'chunksHeldBytes', 'chunks are held until they were put together'],
+  ['smallChunkBytes', 'chunksGatheredBytes', 'joined chunks are larger than small ones'],
+  ['chunksGatheredBytes', 'chunksHeldBytes', 'chunks are held until they are joined'],
   ['pageRowsDefault', 'pageRowsMax', 'the default of a page is within its range'],
   ['agentStatusesMax', 'pageRowsMax', 'a page of agents with their status is no longer than one without'],
-  ['pageRowsMax', 'pageScanRecordsMax', 'a page call looks at as many records as it may answer with'],
-  ['pageEnoughBytes', 'pageBytesMax', 'a page has enough before it is full'],
-  ['pageBytesMax', 'pageWorkBytesMax', 'a page call reads as much as it may answer with'],
+  ['pageRowsMax', 'pageScanRecordsMax', 'a page call can examine as many records as it returns'],
+  ['pageTargetBytes', 'pageBytesMax', 'a page has enough before it is full'],
+  ['pageBytesMax', 'pageWorkBytesMax', 'a page call can read as much as it returns'],
   ['largeAnswerBytes', 'unsentBytesPerPrincipalMax', 'a principal can be sent a large answer'],
   ['pageBytesMax', 'unsentBytesPerPrincipalMax', 'a principal can be sent a whole page'],
-  ['unsentBytesPerPrincipalMax', 'unsentBytesMax', 'one principal has its share of all that waits'],
-  ['streamUnsentBytesPerPrincipalMax', 'unsentBytesMax', 'one principal has its share of all that waits'],
-  ['requestBytesMax', 'grantBytesMax', 'policies that can be set can be granted'],
+  ['unsentBytesPerPrincipalMax', 'unsentBytesMax', 'one principal cannot use up the limit of all'],
+  ['streamUnsentBytesPerPrincipalMax', 'unsentBytesMax', 'one principal cannot use up the limit of all'],
+  ['requestBytesMax', 'grantBytesMax', 'any policies that can be set can be granted'],
   ['grantBytesMax', 'streamGrantBytesPerPrincipalMax', 'a user can open a stream'],
-  ['streamGrantBytesPerPrincipalMax', 'streamGrantBytesMax', 'one user has its share'],
-  ['grantBytesMax', 'grantsKeptBytes', 'a grant is compiled once'],
-  ['bodyBytesPerPrincipalMax', 'bodyBytesInMemoryMax', 'one principal has its share of all bodies'],
+  ['streamGrantBytesPerPrincipalMax', 'streamGrantBytesMax', 'one user cannot use up the limit of all'],
+  ['grantBytesMax', 'cachedGrantBytesMax', 'a compiled grant fits into the cache'],
+  ['bodyBytesPerPrincipalMax', 'bodyBytesInMemoryMax', 'one principal cannot use up the limit of all'],
   ['ingestAtomicBytesMax', 'bodyBytesPerPrincipalMax', 'a principal can send the largest body'],
   ['ingestSplitRestBytesMax', 'recordBytesDefault', 'the rest of an object fits beside a member'],
-  ['gunzipPieceBytes', 'gunzipBytes', 'decompressing takes a piece at least'],
-  ['ingestOnceLinesMax', 'ingestChunkLines', 'lines that are written once take more of a commit'],
-  ['ingestChunkLines', 'ingestAtomicLinesMax', 'what is written whole is at least one chunk'],
-  ['ingestChunkBytes', 'ingestAtomicBytesMax', 'what is written whole is at least one chunk'],
-  ['ingestAtomicBytesMax', 'ingestArrayBytesMax', 'an array that is written whole is held until its end'],
+  ['gunzipPieceBytes', 'gunzipBytes', 'the memory includes one piece'],
+  ['ingestDedupeLinesMax', 'ingestChunkLines', 'lines with dedupe take more of a commit'],
+  ['ingestChunkLines', 'ingestAtomicLinesMax', 'an atomic ingest has at least one chunk'],
+  ['ingestChunkBytes', 'ingestAtomicBytesMax', 'an atomic ingest has at least one chunk'],
+  [
+    'ingestAtomicBytesMax',
+    'ingestArrayBytesMax',
+    'an array is buffered to its end before it is written atomically',
+  ],
   [
     'ingestRejectedPartsMax',
     'ingestAtomicLinesMax',
-    'what is kept is no more records than what is written whole',
+    'a refused line becomes no more records than an atomic ingest has',
   ],
   ['ingestAtomicAgentsMax', 'ingestAtomicLinesMax', 'each agent of an ingest has a line'],
   ['ingestAtomicAgentsMax', 'ingestAgentsNamedMax', 'the summary of an atomic ingest names all agents'],
-  ['ingestFaultsMax', 'ingestBadLinesDefault', 'an upload is not ended before its faults are named'],
+  ['ingestFaultsMax', 'ingestBadLinesDefault', 'an upload is not aborted before its faults are listed'],
   ['importLineBytesMax', 'importSealedBytesMax', 'a line of any size can wait for its seal'],
-  ['importClockAheadMsMax', 'clockAheadMsMax', 'an import takes no clock further ahead than a write may'],
-  ['shardRestartPauseMaxMs', 'shardRestartWindowMs', 'deaths count for longer than the pause between them'],
-  ['poolLookMs', 'passwordTaskMs', 'a task is looked at before it is too late'],
-  ['poolLookMs', 'readerTaskMs', 'a task is looked at before it is too late'],
+  ['importClockAheadMsMax', 'clockAheadMsMax', 'an import moves no clock further ahead than a write may'],
+  ['shardRestartPauseMaxMs', 'shardRestartWindowMs', 'crashes count for longer than the pause between them'],
+  ['poolCheckMs', 'passwordTaskMs', 'a task is checked before its time is over'],
+  ['poolCheckMs', 'readerTaskMs', 'a task is checked before its time is over'],
   ['poolRetryBaseMs', 'poolRetryMaxMs', 'the first pause is not the longest'],
-  ['poolRetryMaxMs', 'poolWaitMs', 'a thread is tried again while its task waits'],
-  ['logRecordHeadsMax', 'logHeadsMax', 'a commit of the server log has one record at least'],
-  ['streamBufferBytes', 'streamRecentBytes', 'a reader that is a little behind finds a page of events'],
+  ['poolRetryMaxMs', 'poolWaitMs', 'a thread is started again while its task waits'],
+  ['logRecordHeadsMax', 'logHeadsMax', 'a commit of the server log has at least one record'],
+  ['streamBufferBytes', 'streamRecentBytes', 'a client that is slightly behind finds a page of events'],
   ['streamRecentBytes', 'streamBacklogBytesMax', 'the latest events of an agent may wait'],
-  ['apiKeyLoadRows', 'apiKeysMax', 'no more keys are read than there can be'],
-  ['graphNodesAtOnce', 'graphNodesMax', 'a traversal asks for no more nodes than it has'],
-  ['graphFirstRows', 'graphCallRowsMax', 'the first look at a node is one call'],
-  ['graphCallRowsMax', 'graphRowsMax', 'a traversal makes one call at least'],
-  ['graphEdgesMax', 'graphRowsMax', 'a traversal looks at a row for each edge'],
-  ['proposalDays', 'proposalRowDays', 'a proposal that expires is answered from its row for a while'],
-  ['proposalsOfUserMax', 'proposalsOfUsersMax', 'one user has its share'],
-  ['proposalsOfUsersMax', 'proposalsNotErasingMax', 'users leave room to keys'],
-  ['proposalsOfLineMax', 'proposalsNotErasingMax', 'one line of keys leaves room to others'],
-  ['proposalsNotErasingMax', 'proposalsOpenMax', 'there is room to erase'],
-  ['proposalsOpenMax', 'commitRecordsMax', 'a change of the zone ends all proposals in one commit'],
-  ['passwordThreadsMax', 'passwordQueueMax', 'each thread has a password to go on with'],
-  ['loginWaitingPerEmailMax', 'loginWaitingMax', 'one e-mail has its share of all that waits'],
-  ['mailsPerKindMax', 'linksPerPurposeMax', 'a link that was just mailed is not ended by the next ones'],
-  ['clockAheadMsMax', 'endedKeptMs', 'what has ended is kept for as long as a clock may be ahead'],
-  ['passkeySessionSecs', 'reauthenticationSecs', 'a fresh sign-in is enough for a whole ceremony'],
+  ['apiKeyLoadRows', 'apiKeysMax', 'one read returns no more keys than can exist'],
+  ['graphNodesInFlightMax', 'graphNodesMax', 'a traversal reads no more nodes than it may have'],
+  ['graphFirstRows', 'graphCallRowsMax', 'the first read of a node is one call'],
+  ['graphCallRowsMax', 'graphRowsMax', 'a traversal makes at least one call'],
+  ['graphEdgesMax', 'graphRowsMax', 'a traversal examines a row for each edge'],
+  ['proposalDays', 'proposalRowDays', 'an expired proposal is read from its row for a while'],
+  ['proposalsOfUserMax', 'proposalsOfUsersMax', 'one user cannot use up the limit of all'],
+  ['proposalsOfUsersMax', 'proposalsNotErasingMax', 'users leave capacity for keys'],
+  ['proposalsOfLineageMax', 'proposalsNotErasingMax', 'one key lineage leaves capacity for others'],
+  ['proposalsNotErasingMax', 'proposalsOpenMax', 'erasures always have capacity'],
+  ['proposalsOpenMax', 'commitRecordsMax', 'a change of the zone closes all proposals in one commit'],
+  ['passwordThreadsMax', 'passwordQueueMax', 'the queue has a password for each thread'],
+  ['loginWaitingPerEmailMax', 'loginWaitingMax', 'one e-mail cannot use up the limit of all'],
+  ['mailsPerKindMax', 'linksPerPurposeMax', 'the next links do not revoke one that was just mailed'],
+  ['clockAheadMsMax', 'revocationRetentionMs', 'a revocation is stored for as long as a clock may be ahead'],
+  ['passkeySessionSecs', 'reauthenticationSecs', 'a fresh sign-in lasts for a whole ceremony'],
   ['mailRetryBaseMs', 'mailRetryMaxMs', 'the first pause is not the longest'],
-  ['mailSilenceMs', 'mailSendMs', 'a silent mail server is given up before the mail is'],
-  ['mailStopMs', 'mailSendMs', 'a server that stops waits no longer than any other'],
+  ['mailReplyMs', 'mailSendMs', 'the wait for one reply is shorter than for the mail'],
+  ['mailStopMs', 'mailSendMs', 'a stopping server waits no longer than a running one'],
   ['sinkRetryBaseMs', 'sinkRetryMaxMs', 'the first pause is not the longest'],
-  ['sinkStatementMs', 'sinkSilenceMs', 'PostgreSQL ends a statement before its connection is given up'],
+  ['sinkStatementMs', 'sinkReplyMs', 'PostgreSQL ends a statement before the sink closes the connection'],
 ] as const
 
-/** The limits that depend on each other; the compiler checks that each exists. */
+/** The limits of `relations` and `assertRelated`. */
 export type RelatedLimits = Readonly<
   Record<(typeof relations)[number][0 | 1] | 'importRecordsMax' | 'keyRotationsMax', number>
 >
 
-/** The most keys that a byte can name besides the first one. */
+/** Keys that one byte can identify besides the first one. */
 const ROTATIONS_OF_A_BYTE = 255
 
-/** Stops a program whose limits contradict each other. @throws Error that names the first two that do not */
+/** Checks the limits that depend on each other. @throws Error with the first pair that is wrong */
 export function assertRelated(limits: RelatedLimits): void {
   for (const [smaller, larger, why] of relations) {
     const text = `${smaller} (${limits[smaller]}) is at most ${larger} (${limits[larger]}): ${why}`
@@ -103,22 +107,22 @@ export function assertRelated(limits: RelatedLimits): void {
   } = limits
   assert(
     commitRecordsMax + ingestAtomicLinesMax <= importRecordsMax,
-    'importRecordsMax holds what one seal can cover: a full commit group, and an atomic ingest that came last',
+    'importRecordsMax covers one seal: a full commit group with an atomic ingest at its end',
   )
   assert(
     importSealedBytesMax + 3 * importLineBytesMax <= limits.bodyBytesPerPrincipalMax,
-    'bodyBytesPerPrincipalMax holds one import: what waits for its seal, and a line while it grows and is handed on',
+    'bodyBytesPerPrincipalMax covers one import: lines that wait for their seal, and one line while it is copied',
   )
-  // Quotes and backslashes of a body are escaped once more in its line.
-  assert(2 * recordBytesMax < importLineBytesMax, 'importLineBytesMax holds the line of a record of any size')
+  // The line of an export escapes quotes and backslashes of a body again.
+  assert(2 * recordBytesMax < importLineBytesMax, 'importLineBytesMax covers a record of any size')
   assert(
     limits.ingestArrayBytesMax + 2 * limits.ingestAtomicBytesMax <= limits.bodyBytesPerPrincipalMax,
-    'bodyBytesPerPrincipalMax holds one array, and a copy of it while that is kept where it is refused',
+    'bodyBytesPerPrincipalMax covers one array, and a copy of it if it is refused and stored',
   )
   // The longest text of a record (src/front/http/ingest/receiver.ts).
   assert(
     2 * recordBytesMax + limits.requestBytesMax <= limits.ingestAtomicBytesMax,
-    'ingestAtomicBytesMax keeps any line that is read',
+    'ingestAtomicBytesMax covers any line that is read',
   )
-  assert(limits.keyRotationsMax <= ROTATIONS_OF_A_BYTE, 'keyRotationsMax is what a byte can number')
+  assert(limits.keyRotationsMax <= ROTATIONS_OF_A_BYTE, 'keyRotationsMax fits into a byte')
 }

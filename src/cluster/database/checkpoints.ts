@@ -3,9 +3,9 @@ import { fields, isText, listOf } from '../../base/shape.js'
 import { isBuffer, type Session } from './session.js'
 import type { ClusterStatements } from './statements.js'
 
-/** The last whole checkpoint of a shard, and the bytes of sealed rows that have come behind it. */
-export interface KeptCheckpoint {
-  /** Its part 0; undefined where there is none. */
+/** The latest complete checkpoint of a shard, and the size of the sealed rows written after it. */
+export interface StoredCheckpoint {
+  /** Part 0; undefined if there is no checkpoint. */
   head: Buffer | undefined
   stateBytes: number
 }
@@ -22,25 +22,28 @@ export class CheckpointTable {
     this.#shard = shard
   }
 
-  async last(): Promise<KeptCheckpoint> {
+  async last(): Promise<StoredCheckpoint> {
     const segment = await this.lastSegment()
     const head = segment === undefined ? undefined : await this.part(segment, 0)
-    const rows: unknown = await this.#session.rows(this.#statements.stateBehind, [this.#shard, segment ?? -1])
-    if (!areSums(rows)) throw new Error('Expected the bytes of rows that a cluster has')
+    const rows: unknown = await this.#session.rows(this.#statements.stateBytesAfter, [
+      this.#shard,
+      segment ?? -1,
+    ])
+    if (!areSums(rows)) throw new Error('Malformed checkpoint size row')
     return { head, stateBytes: Number(rows[0]?.bytes ?? 0) }
   }
 
-  /** @returns undefined where it is not there, or no more */
+  /** @returns undefined if the part does not exist or was removed */
   async part(segment: number, part: number): Promise<Buffer | undefined> {
     const rows: unknown = await this.#session.rows(this.#statements.read, [this.#shard, segment, part])
-    if (!areStates(rows)) throw new Error('Expected the part of a checkpoint that a cluster has')
+    if (!areStates(rows)) throw new Error('Malformed checkpoint part row')
     return rows[0]?.state
   }
 
   /**
-   * Writes a part. Part 1 comes first, and removes what an attempt that was cut off has left there; part 0 comes last and makes it
-   * whole.
-   * @throws Error where it may not stay: nothing is removed then
+   * Writes a part. Part 1 is written first and removes the leftovers of an interrupted attempt; part 0 is
+   * written last and completes the checkpoint.
+   * @throws Error if the commit may be lost; then nothing is removed
    */
   async put(segment: number, part: number, state: Buffer): Promise<void> {
     if (part === 0) return this.#complete(segment, state)
@@ -48,22 +51,22 @@ export class CheckpointTable {
     await this.#session.write(this.#statements.put, [this.#shard, segment, part, state])
   }
 
-  /** Writes part 0, and removes what it replaces: earlier checkpoints, and the sealed rows of the segments up to it. */
+  /** Writes part 0, then removes earlier checkpoints and the sealed rows of the segments up to this one. */
   async #complete(segment: number, head: Buffer): Promise<void> {
     const before = (await this.lastSegment()) ?? -1
     const { warned } = await this.#session.write(this.#statements.put, [this.#shard, segment, 0, head])
     if (warned) throw new Error('The database stopped waiting for its standby')
-    for (let from = before; from < segment; from += limits.clusterForgetSegments) {
-      const upTo = Math.min(segment, from + limits.clusterForgetSegments)
+    for (let from = before; from < segment; from += limits.clusterDeleteSegments) {
+      const upTo = Math.min(segment, from + limits.clusterDeleteSegments)
       await this.#session.write(this.#statements.forget, [this.#shard, from, upTo])
     }
     await this.#session.write(this.#statements.clearBefore, [this.#shard, segment])
   }
 
-  /** The segment of the last one; undefined where there is none. */
+  /** The segment of the latest complete checkpoint; undefined if there is none. */
   async lastSegment(): Promise<number | undefined> {
     const rows: unknown = await this.#session.rows(this.#statements.last, [this.#shard])
-    if (!areSegments(rows)) throw new Error('Expected the checkpoints that a cluster has')
+    if (!areSegments(rows)) throw new Error('Malformed checkpoint row')
     const segment = rows[0]?.segment ?? null
     return segment === null ? undefined : Number(segment)
   }

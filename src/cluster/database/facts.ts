@@ -2,36 +2,36 @@ import { fields, isBytes, isFlag, isNumber, isText, listOf } from '../../base/sh
 import { hasMac, rowMac, type RowValue } from './row-mac.js'
 import { parameterOf, type Session } from './session.js'
 import type { ClusterStatements } from './statements.js'
-import { isMissingColumn, isMissingTable, OtherVersion, UntrueRow } from './trouble.js'
+import { isMissingColumn, isMissingTable, OtherVersion, UnverifiedRow } from './database-errors.js'
 
-/** What a cluster is: the one row of its table. */
+/** The identity and state of a cluster: the only row of its table. */
 export interface ClusterFacts {
-  /** Of the tables and segments. */
+  /** Format of the tables and segments. */
   format: number
   /** 32 hex digits, random. */
   id: string
   shards: number
-  /** How often its strands were moved to another number of shards, before they came here. */
+  /** How often the strands were resharded before they were moved into this cluster. */
   layout: number
-  /** As in format.json: enough to recognise the master seed. */
+  /** As in format.json; identifies the master seed. */
   seedFingerprint: string
   createdAtMs: number
-  /** Of users' tokens, as in format.json. */
+  /** Era of users' tokens, as in format.json. */
   tokenEra: number
-  /** False while a push is under way. */
+  /** False while a push is running. */
   ready: boolean
-  /** How often the row was written: a node that knows a later one does not take an earlier one. */
+  /** Number of writes to this row. A node rejects a revision older than one that it has seen. */
   revision: number
 }
 
-/** The format of clusters that this version makes and reads: segments and checkpoints of form v2. */
+/** The format of clusters that this version creates and reads: segments and checkpoints of form v2. */
 export const clusterFormat = 2
 
 /**
  * Reads the row.
- * @param key by which its MAC is made (src/data/derived-keys.ts)
- * @returns undefined where the database holds none
- * @throws OtherVersion, UntrueRow
+ * @param key key of the row MACs (src/data/derived-keys.ts)
+ * @returns undefined if the database holds no cluster
+ * @throws OtherVersion, UnverifiedRow
  */
 export async function readFacts(
   session: Session,
@@ -56,12 +56,12 @@ export async function readFacts(
   if (facts.format !== clusterFormat) throw new OtherVersion(facts.format, clusterFormat)
   const values = valuesOf(facts)
   if (hasMac({ key, cluster: id }, { table: TABLE, values, mac })) return facts
-  throw new UntrueRow(
-    'its row of the cluster does not verify: the master seed given is not that of the cluster, or the row was changed',
+  throw new UnverifiedRow(
+    'its cluster row does not verify: the master seed is not the one of this cluster, or the row was changed',
   )
 }
 
-/** Writes the row. @throws Error where there is one, or where the commit may be lost */
+/** Writes the row. @throws Error if there is a row already, or the commit may be lost */
 export async function addFacts(
   session: Session,
   { cluster }: ClusterStatements,
@@ -73,7 +73,7 @@ export async function addFacts(
   if (warned) throw new Error('it stopped waiting for its standby')
 }
 
-/** Says that the cluster is whole. @param facts as they are there */
+/** Marks the cluster as complete. @param facts the row as it was read */
 export async function makeReady(
   session: Session,
   { cluster }: ClusterStatements,
@@ -82,19 +82,19 @@ export async function makeReady(
   const revision = facts.revision + 1
   const mac = rowMac({ key, cluster: facts.id }, TABLE, valuesOf({ ...facts, ready: true, revision }))
   const { rows, warned } = await session.write(cluster.ready, [facts.id, revision, mac])
-  if (rows !== 1) throw new Error('its cluster was replaced meanwhile')
+  if (rows !== 1) throw new Error('another process has replaced its cluster')
   if (warned) throw new Error('it stopped waiting for its standby')
 }
 
 const TABLE = 'cluster'
 
-/** In the order of the columns. */
+/** The values in the order of the columns. */
 function valuesOf(facts: ClusterFacts): RowValue[] {
   const { format, id, shards, layout, seedFingerprint, createdAtMs, tokenEra, ready, revision } = facts
   return [format, id, shards, layout, seedFingerprint, createdAtMs, tokenEra, ready, revision]
 }
 
-/** Of tables that are not those of this version. */
+/** The error for tables that another version created. */
 async function otherVersion(
   session: Session,
   { format }: ClusterStatements['cluster'],
@@ -105,7 +105,7 @@ async function otherVersion(
 
 const areFormats = listOf(fields({ format: isNumber }))
 
-/** 64-bit numbers come as texts. */
+/** 64-bit numbers arrive as text. */
 const areFacts = listOf(
   fields({
     format: isNumber,

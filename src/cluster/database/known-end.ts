@@ -2,16 +2,16 @@ import { hash } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { open, type FileHandle } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { readIfThere, syncDirectory, writeDurably } from '../../base/durable-file.js'
+import { readIfExists, syncDirectory, writeDurably } from '../../base/durable-file.js'
 import type { SegmentPosition } from './register.js'
 
 /*
- * What a node knows to be durable of a shard's log: a small file beside the store, which outlives it. It has two slots that are
- * written in turn, so that a write which is cut off leaves the one before. Each is a line: number of the segment, its hash, and
- * a checksum of both.
+ * The durable end of a shard's log, as far as a node knows it: a small file beside the store that outlives
+ * the store. The file has two slots that are written alternately, so an interrupted write leaves the previous
+ * slot intact. A slot is one line: the number of the segment, its hash, and a checksum of both.
  */
 
-/** Bytes from one slot to the next: no disk writes both at once. */
+/** Distance of the two slots, bytes: no disk sector contains both. */
 const SLOT_BYTES = 4_096
 const CHECK_DIGITS = 16
 const slotPattern = /^(\d+) ([0-9a-f]{64}) ([0-9a-f]{16})$/
@@ -21,66 +21,69 @@ export function knownEndPath(dataDir: string, shard: number): string {
   return join(dataDir, `shard-${shard}.known`)
 }
 
-/** Reads it. @returns undefined where there is none @throws DamagedEnd */
+/** Reads the file. @returns undefined if there is none @throws DamagedKnownEnd */
 export function readKnownEnd(path: string): SegmentPosition | undefined {
-  return newestIn(path)?.place
+  return readNewest(path)?.position
 }
 
-/** Replaces it: by what the log has, where its loss is accepted; removes it where the log has nothing. */
-export function replaceKnownEnd(path: string, place: SegmentPosition | undefined): void {
-  if (place !== undefined) writeDurably(path, slotsWith(place))
+/** Replaces the file, after a loss was accepted, by what the log has; removes it if the log is empty. */
+export function replaceKnownEnd(path: string, position: SegmentPosition | undefined): void {
+  if (position !== undefined) writeDurably(path, encodeSlots(position))
   else {
     rmSync(path, { force: true })
     syncDirectory(dirname(path))
   }
 }
 
-/** No slot of the file can be read. */
-export class DamagedEnd extends Error {
+/** No slot of the file is readable. */
+export class DamagedKnownEnd extends Error {
   constructor(path: string) {
     super(
-      `The file ${path}, which says what of the cluster’s log was durable, is damaged: remove it only if the database has lost nothing`,
+      `The file ${path}, which records the durable end of the cluster’s log, is damaged: remove it only if the database has lost nothing`,
     )
   }
 }
 
-/** The file, kept open by the one thread that writes it. */
+/** The file, held open by the one thread that writes it. */
 export class KnownEnd {
   readonly #path: string
   #handle: FileHandle | undefined
-  #newest: { place: SegmentPosition; slot: number } | undefined
+  #newest: { position: SegmentPosition; slot: number } | undefined
   #synced: Promise<void> = Promise.resolve()
 
-  /** @throws DamagedEnd */
+  /** @throws DamagedKnownEnd */
   constructor(path: string) {
     this.#path = path
-    this.#newest = newestIn(path)
+    this.#newest = readNewest(path)
   }
 
-  /** The last segment that is known to be durable; undefined where none is. */
-  get place(): SegmentPosition | undefined {
-    return this.#newest?.place
+  /** The last segment known to be durable; undefined if there is none. */
+  get position(): SegmentPosition | undefined {
+    return this.#newest?.position
   }
 
-  /** Notes a later segment, which is on disk when `synced` resolves. @throws Error of the file system: the file is to be opened anew */
-  async keep(place: SegmentPosition): Promise<void> {
-    // The other slot is to be on disk before this one is written.
+  /**
+   * Records a later segment, which is on disk when `synced` resolves.
+   * @throws Error of the file system; then the file must be opened again
+   */
+  async record(position: SegmentPosition): Promise<void> {
+    // The other slot must be on disk before this one is written.
     await this.#synced
     if (this.#newest === undefined) {
-      writeDurably(this.#path, slotsWith(place))
-      this.#newest = { place, slot: 0 }
-    } else if (place.number > this.#newest.place.number) {
+      writeDurably(this.#path, encodeSlots(position))
+      this.#newest = { position, slot: 0 }
+    } else if (position.number > this.#newest.position.number) {
       const slot = 1 - this.#newest.slot
       this.#handle ??= await open(this.#path, 'r+')
-      await this.#handle.write(lineOf(place), slot * SLOT_BYTES)
-      this.#newest = { place, slot }
+      await this.#handle.write(encodeSlot(position), slot * SLOT_BYTES)
+      this.#newest = { position, slot }
       this.#synced = this.#handle.datasync()
-      // Told to who waits for it, and to the next one that writes.
+      // Reported to callers of `synced` and to the next write.
       this.#synced.catch(() => {})
     }
   }
 
-  /** Resolves when the last one is on disk. @throws Error of the file system, also the next time */
+  /** Resolves when the last write is on disk. @throws Error of the file system, on every later call too */
   get synced(): Promise<void> {
     return this.#synced
   }
@@ -91,34 +94,34 @@ export class KnownEnd {
   }
 }
 
-function newestIn(path: string): { place: SegmentPosition; slot: number } | undefined {
-  const text = readIfThere(path)
+function readNewest(path: string): { position: SegmentPosition; slot: number } | undefined {
+  const text = readIfExists(path)
   if (text === undefined) return undefined
   const slots = [0, 1].flatMap((slot) => {
-    const place = placeIn(text.slice(slot * SLOT_BYTES, (slot + 1) * SLOT_BYTES))
-    return place === undefined ? [] : [{ place, slot }]
+    const position = parseSlot(text.slice(slot * SLOT_BYTES, (slot + 1) * SLOT_BYTES))
+    return position === undefined ? [] : [{ position, slot }]
   })
-  const [newest] = slots.toSorted((one, other) => other.place.number - one.place.number)
-  if (newest === undefined) throw new DamagedEnd(path)
+  const [newest] = slots.toSorted((one, other) => other.position.number - one.position.number)
+  if (newest === undefined) throw new DamagedKnownEnd(path)
   return newest
 }
 
-function placeIn(slot: string): SegmentPosition | undefined {
+function parseSlot(slot: string): SegmentPosition | undefined {
   const [, number = '', digits = '', check] = slotPattern.exec(slot.slice(0, slot.indexOf('\n'))) ?? []
-  if (check === undefined || check !== checkOf(`${number} ${digits}`)) return undefined
+  if (check === undefined || check !== checksum(`${number} ${digits}`)) return undefined
   return { number: Number(number), hash: Buffer.from(digits, 'hex') }
 }
 
-/** Both slots, the first one with a place: later writes change no length. */
-function slotsWith(place: SegmentPosition): string {
-  return lineOf(place).padEnd(2 * SLOT_BYTES - 1) + '\n'
+/** Both slots, the position in the first one. Later writes do not change the length. */
+function encodeSlots(position: SegmentPosition): string {
+  return encodeSlot(position).padEnd(2 * SLOT_BYTES - 1) + '\n'
 }
 
-function lineOf({ number, hash: name }: SegmentPosition): string {
+function encodeSlot({ number, hash: name }: SegmentPosition): string {
   const text = `${number} ${name.toString('hex')}`
-  return `${text} ${checkOf(text)}\n`
+  return `${text} ${checksum(text)}\n`
 }
 
-function checkOf(text: string): string {
+function checksum(text: string): string {
   return hash('sha256', text).slice(0, CHECK_DIGITS)
 }

@@ -1,39 +1,39 @@
 import { fields, isText, listOf } from '../../base/shape.js'
 import { readFacts, type ClusterFacts } from './facts.js'
-import { lossesIn } from './loss.js'
-import { examineSessions, openLasting, type ServerFacts } from './server-check.js'
+import { findLosses } from './loss.js'
+import { examineSessions, openDurable, type ServerFacts } from './server-check.js'
 import type { Session } from './session.js'
 import { clusterTables, statementsOf } from './statements.js'
-import { describeTrouble, isUnfit, UnfitServer } from './trouble.js'
+import { describeDatabaseError, isUnfit, UnfitServer } from './database-errors.js'
 
-/** What an opening of a cluster goes by. */
-export interface OpeningSettings {
-  /** Addresses of its database's servers. */
+/** Settings for opening a cluster. */
+export interface DatabaseSettings {
+  /** Addresses of the database servers. */
   urls: readonly string[]
-  /** Whether one without a synchronous standby will do. */
+  /** Whether a database without a synchronous standby is accepted. */
   unreplicated: boolean
   /** SERVICE_ENV. */
   environment: 'development' | 'production'
-  /** The data directory where it is that of a node of a cluster, which is named by its id. */
+  /** The data directory, if it belongs to a node of the cluster with this id. */
   directoryOf?(id: string): string | undefined
 }
 
-/** A database that was reached; sentences without a full stop. */
-export type Reached =
+/** A connection to the database, or why there is none; sentences without a full stop. */
+export type DatabaseConnection =
   | { ok: true; session: Session; server: ServerFacts; warnings: string[] }
   | { ok: false; detail: string; because: 'away' | 'unfit' }
 
-/** A cluster that can be served from. */
+/** A cluster that can serve, or why it cannot. */
 export type ClusterOpening =
   | { ok: true; facts: ClusterFacts; warnings: string[] }
   | { ok: false; detail: string; because: 'away' | 'unfit' }
 
 const statements = statementsOf(clusterTables)
 
-/** Connects to the database of a cluster, and looks whether it keeps what it acknowledges. */
-export async function reachDatabase(settings: OpeningSettings): Promise<Reached> {
+/** Connects to the database of a cluster and checks that it keeps what it acknowledges. */
+export async function connectDatabase(settings: DatabaseSettings): Promise<DatabaseConnection> {
   try {
-    const { session, server } = await openLasting(settings.urls)
+    const { session, server } = await openDurable(settings.urls)
     const lack = lackOf(server, settings)
     if (lack === undefined) return { ok: true, session, server, warnings: warningsOf(server) }
     session.drop()
@@ -43,11 +43,11 @@ export async function reachDatabase(settings: OpeningSettings): Promise<Reached>
   }
 }
 
-/** Reads what the cluster is. @param settings with the key of the MACs of its rows */
+/** Opens the cluster. @param settings with the key of the row MACs */
 export async function openCluster(
-  settings: OpeningSettings & { rowKey: Uint8Array },
+  settings: DatabaseSettings & { rowKey: Uint8Array },
 ): Promise<ClusterOpening> {
-  const reached = await reachDatabase(settings)
+  const reached = await connectDatabase(settings)
   if (!reached.ok) return reached
   const { session, warnings } = reached
   try {
@@ -58,7 +58,7 @@ export async function openCluster(
       return { ok: false, because: 'unfit', detail: `The database of SERVICE_CLUSTER_URL ${fault}` }
     const dataDir = settings.directoryOf?.(facts.id)
     const losses =
-      dataDir === undefined ? [] : await lossesIn(dataDir, { session, statements, shards: facts.shards })
+      dataDir === undefined ? [] : await findLosses(dataDir, { session, statements, shards: facts.shards })
     if (losses.length > 0) return { ok: false, because: 'unfit', detail: losses.join('\n') }
     return { ok: true, facts, warnings }
   } catch (error) {
@@ -69,27 +69,29 @@ export async function openCluster(
 }
 
 function faultOf(facts: ClusterFacts | undefined): string | undefined {
-  if (facts === undefined) return 'holds no cluster: make one by strandfast cluster init, or cluster push'
+  if (facts === undefined) return 'holds no cluster: create one with strandfast cluster init or cluster push'
   return facts.ready
     ? undefined
-    : 'holds a cluster that is not whole: a push was cut off, or is under way; run strandfast cluster push again'
+    : 'holds an incomplete cluster: a push was interrupted or is still running; run strandfast cluster push again'
 }
 
-/** What a node needs and its role may not do. */
+/** The privileges that a node needs and its role lacks. */
 async function lackOfRights(session: Session): Promise<string | undefined> {
-  const rows: unknown = await session.rows(statements.rights)
-  if (!areRights(rows)) throw new Error('Expected the server to tell the rights of the role')
+  const rows: unknown = await session.rows(statements.missingPrivileges)
+  if (!areRights(rows)) throw new Error('Malformed privilege row')
   const missing = rows.map(({ name, privilege }) => `${privilege} on ${name}`)
-  return missing.length === 0 ? undefined : `gives the role no right to ${missing.join(', ')}: grant it`
+  return missing.length === 0
+    ? undefined
+    : `does not grant the role ${missing.join(', ')}: grant these privileges`
 }
 
 const areRights = listOf(fields({ name: isText, privilege: isText }))
 
-/** In production a database that may lose what it has acknowledged has to be asked for. */
-function lackOf({ replicated }: ServerFacts, settings: OpeningSettings): string | undefined {
+/** In production, a database that may lose acknowledged writes has to be allowed explicitly. */
+function lackOf({ replicated }: ServerFacts, settings: DatabaseSettings): string | undefined {
   if (replicated || settings.unreplicated || settings.environment !== 'production') return undefined
   return (
-    'no commit of it waits for a standby (synchronous_standby_names is empty), so what it answered is lost with its disk: ' +
+    'it does not wait for a standby at commit (synchronous_standby_names is empty), so acknowledged writes are lost with its disk: ' +
     'set up a synchronous standby, or set SERVICE_CLUSTER_UNREPLICATED=true'
   )
 }
@@ -97,12 +99,12 @@ function lackOf({ replicated }: ServerFacts, settings: OpeningSettings): string 
 function warningsOf({ replicated }: ServerFacts): string[] {
   if (replicated) return []
   return [
-    'no commit of the cluster’s database waits for a standby (synchronous_standby_names is empty): what it answered is ' +
-      'lost with its disk',
+    'the cluster’s database does not wait for a standby at commit (synchronous_standby_names is empty): acknowledged ' +
+      'writes are lost with its disk',
   ]
 }
 
 function useless(error: unknown): { ok: false; because: 'away' | 'unfit'; detail: string } {
-  const detail = `The database of the cluster cannot be used: ${describeTrouble(error)}`
+  const detail = `The database of the cluster cannot be used: ${describeDatabaseError(error)}`
   return { ok: false, because: isUnfit(error) ? 'unfit' : 'away', detail }
 }

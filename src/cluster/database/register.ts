@@ -1,17 +1,17 @@
 import { limits } from '../../base/limits/limits.js'
 import { isNumber, isText, listOf, members } from '../../base/shape.js'
-import { failureOf, describeTrouble } from './trouble.js'
-import { hashOf } from './standing.js'
+import { failureOf, describeDatabaseError } from './database-errors.js'
+import { hashOf } from './status.js'
 import { isBuffer, type Parameter, Session } from './session.js'
 import type { ClusterStatements } from './statements.js'
 
-/** Where a segment of a shard stands: its number, and its hash, 32 bytes. */
+/** The position of a segment in the log of a shard: its number and its hash, 32 bytes. */
 export interface SegmentPosition {
   number: number
   hash: Buffer
 }
 
-/** What one row of a segment holds: bodies in the clear, so that they can be erased, and sealed rows. */
+/** One row of a segment: record bodies in the clear, so that they can be erased, and sealed rows. */
 export interface StoredPart {
   blocks: Buffer
   state: Buffer | null
@@ -21,13 +21,13 @@ export interface StoredPart {
 export interface StoredSegment extends SegmentPosition {
   shard: number
   header: string
-  /** One at least. */
+  /** At least one. */
   parts: readonly StoredPart[]
-  /** Bodies of rows that were written before, which are erased with it: all of it is done, or nothing. */
+  /** Bodies in earlier segments that are erased in the same transaction. */
   rewrites?: readonly Rewrite[]
 }
 
-/** The bodies of a row of another segment, as they are to be. */
+/** New bodies for a row of an earlier segment. */
 export interface Rewrite {
   segment: number
   part: number
@@ -45,9 +45,9 @@ export interface PartRow extends StoredPart {
 }
 
 /**
- * What became of an append: `durable`, it is there and stays; `fenced`, another one's segment is in its place; `lost`, the
- * segment before is not there, which was durable, or a row that it rewrites; `unknown`, it may be there or not, and may
- * come to be there yet.
+ * The outcome of an append: `durable`, the segment is written and stays; `fenced`, a segment of another
+ * writer has its number; `lost`, the durable segment before it is missing, or a row that it rewrites;
+ * `unknown`, it may be written now or later, or not at all.
  */
 export type AppendOutcome =
   | { kind: 'durable' }
@@ -55,29 +55,29 @@ export type AppendOutcome =
   | { kind: 'lost' }
   | { kind: 'unknown'; reason: string }
 
-const AGAIN = 'again'
+const RETRY = 'again'
 
-const LATE = 'the database did not answer in time, as when it waits for its standby'
+const LATE = 'the database did not answer in time; it may be waiting for its standby'
 
-/** A row that is to be rewritten is not there: rows of segments are never removed. */
+/** A row to be rewritten is missing, although rows of segments are never removed. */
 class MissingRow extends Error {}
 
-/** What a register is made of. */
+/** Dependencies of a register. */
 interface RegisterParts {
-  /** Addresses of the servers, one of which takes writes. */
+  /** Addresses of the servers, one of which accepts writes. */
   urls: readonly string[]
   statements: ClusterStatements
-  /** A clock that only goes on, milliseconds. */
+  /** A monotonic clock, milliseconds. */
   nowMs(): number
-  /** 0 to 1. */
+  /** A random number from 0 to 1. */
   chance(): number
-  /** Called with each connection that is made. */
+  /** Called with each new connection. */
   connected?(): void
 }
 
 /**
- * The log of shards in a database that speaks PostgreSQL's protocol: one segment each upon the one before, by the primary
- * key of one table. One call at a time.
+ * The log of shards in a database that speaks PostgreSQL's protocol. The primary key of one table lets
+ * exactly one segment follow another. One call at a time.
  */
 export class SegmentRegister {
   readonly #parts: RegisterParts
@@ -88,8 +88,8 @@ export class SegmentRegister {
   }
 
   /**
-   * Writes a segment behind another, and finds out what became of it, however often it has to ask. The segment is the
-   * same bytes each time, so what is sent twice meets itself.
+   * Appends a segment after another and determines the outcome, retrying as often as necessary. Each attempt
+   * sends the same bytes, so a repeated append finds the earlier one.
    */
   async append(before: SegmentPosition, segment: StoredSegment): Promise<AppendOutcome> {
     const { nowMs, chance } = this.#parts
@@ -98,23 +98,23 @@ export class SegmentRegister {
     for (let leftMs = limits.clusterAppendMs; leftMs > 0; leftMs = untilMs - nowMs()) {
       try {
         const found = await this.#within(leftMs, (session) => this.#tryAppend(session, before, segment))
-        if (found !== AGAIN) return found
+        if (found !== RETRY) return found
       } catch (error) {
-        reason = describeTrouble(error)
+        reason = describeDatabaseError(error)
         const failure = failureOf(error)
         if (failure === 'unknown') this.#drop()
-        // What was sent before may have been done all the same.
+        // An earlier attempt may have succeeded nevertheless.
         if (failure === 'refused') return { kind: 'unknown', reason }
       }
       const { clusterRetryMinMs: least, clusterRetryMaxMs: most } = limits
       await new Promise((resolve) => setTimeout(resolve, least + chance() * (most - least)))
     }
-    // Whatever is under way there has lost its connection, and is done or not.
+    // A statement that is still running has lost its connection; its outcome is unknown.
     this.#drop()
     return { kind: 'unknown', reason }
   }
 
-  /** Begins the log of a shard with its segment 0. @throws Error where one is there, or nothing is known of it */
+  /** Begins the log of a shard with segment 0. @throws Error if the log has one, or the outcome is unknown */
   async begin({ shard, number, hash, header, parts }: StoredSegment): Promise<void> {
     const session = await this.#open()
     const [first] = parts
@@ -131,9 +131,10 @@ export class SegmentRegister {
   }
 
   /**
-   * The rows of a shard's log behind a place, in order.
-   * @param most how many at most; with the row by which they have so many bytes it ends, too
-   * @throws Error when the database cannot be reached, or answers in a way that is not ours
+   * Reads the rows of a shard's log after a position, in order.
+   * @param after segment and part of the last row already read
+   * @param limit rows at most; the read also ends with the row that reaches `bytes`
+   * @throws Error if the database cannot be reached, or a row is malformed
    */
   async read(
     shard: number,
@@ -144,7 +145,7 @@ export class SegmentRegister {
     const found: unknown = await this.use((session) =>
       session.rows(statements.read, [shard, after.segment, after.part, rows, bytes]),
     )
-    if (!areParts(found)) throw new Error('Expected the rows of segments that a cluster has')
+    if (!arePartRows(found)) throw new Error('Malformed segment row')
     return found.map(({ segment, ...more }) => ({ ...more, segment: Number(segment) }))
   }
 
@@ -153,7 +154,7 @@ export class SegmentRegister {
     this.#session = undefined
   }
 
-  /** Ends it at once: nothing is known of what is under way. */
+  /** Closes the connection immediately; the outcome of a running call is unknown. */
   drop(): void {
     this.#drop()
   }
@@ -162,7 +163,7 @@ export class SegmentRegister {
     session: Session,
     before: SegmentPosition,
     segment: StoredSegment,
-  ): Promise<AppendOutcome | typeof AGAIN> {
+  ): Promise<AppendOutcome | typeof RETRY> {
     try {
       const { rows, warned } = await this.#insert(session, before, segment)
       if (rows === 0) return { kind: 'lost' }
@@ -170,7 +171,7 @@ export class SegmentRegister {
     } catch (error) {
       if (error instanceof MissingRow) return { kind: 'lost' }
       if (failureOf(error) !== 'taken') throw error
-      return this.#whose(session, segment)
+      return this.#resolveConflict(session, segment)
     }
   }
 
@@ -178,7 +179,7 @@ export class SegmentRegister {
     const { shard, number, hash, header, parts, rewrites = [] } = segment
     const { append, appendPart, rewrite } = this.#parts.statements
     const [first, ...others] = parts
-    if (first === undefined) throw new Error('Expected a segment to have a part')
+    if (first === undefined) throw new Error('A segment needs at least one part')
     const chained: Parameter[] = [shard, before.number, before.hash, hash, header, first.blocks, first.state]
     if (others.length === 0 && rewrites.length === 0) return session.write(append, chained)
     return session.transaction(async () => {
@@ -195,32 +196,33 @@ export class SegmentRegister {
     })
   }
 
-  /** Something is in the place of a segment. */
-  async #whose(session: Session, segment: StoredSegment): Promise<AppendOutcome | typeof AGAIN> {
+  /** Another row has the number of a segment: finds out whether that row is the segment itself. */
+  async #resolveConflict(session: Session, segment: StoredSegment): Promise<AppendOutcome | typeof RETRY> {
     const { shard, number } = segment
     const there = await hashOf(session, this.#parts.statements, { shard, segment: number })
-    if (there === undefined) return AGAIN
+    if (there === undefined) return RETRY
     return there.equals(segment.hash) ? this.#confirm(session, segment) : { kind: 'fenced' }
   }
 
   /**
-   * Seeing a row does not prove that it stays: a server that stopped waiting for its standby shows it too. A later write
-   * that is answered without a warning does, as it stands behind it in the log of the database.
+   * Reading a row does not prove that it stays: a server that has stopped waiting for its standby shows the
+   * row too. A later write that succeeds without a warning is the proof, because it follows the row in the
+   * write-ahead log.
    */
   async #confirm(session: Session, { shard, number, hash }: SegmentPosition & { shard: number }) {
     const { rows, warned } = await session.write(this.#parts.statements.confirm, [shard, number, hash])
-    return rows === 1 && !warned ? ({ kind: 'durable' } as const) : AGAIN
+    return rows === 1 && !warned ? ({ kind: 'durable' } as const) : RETRY
   }
 
   /**
-   * Does something else on the connection, which is broken off when that takes long: a network may lose packets without an end.
-   * @throws Error when the database cannot be reached, or does not answer in time
+   * Runs other statements on the connection, within a time limit: a network can drop packets indefinitely.
+   * @throws Error if the database cannot be reached, or does not answer in time
    */
   use<T>(work: (session: Session) => Promise<T>): Promise<T> {
     return this.#within(limits.clusterReadMs, work)
   }
 
-  /** Does something on the connection, which is broken off when it takes longer. */
+  /** Runs statements on the connection, which is closed if they take longer than `ms`. */
   async #within<T>(ms: number, work: (session: Session) => Promise<T>): Promise<T> {
     const session = await this.#open()
     let isLate = false
@@ -237,7 +239,10 @@ export class SegmentRegister {
     }
   }
 
-  /** The connection, which is made anew where it has broken. @throws Error when no server that takes writes is reached */
+  /**
+   * The connection, reopened if it has broken.
+   * @throws Error if no server that accepts writes can be reached
+   */
   async #open(): Promise<Session> {
     if (this.#session?.open !== true) {
       this.#session = await Session.open(this.#parts.urls)
@@ -252,8 +257,8 @@ export class SegmentRegister {
   }
 }
 
-/** 64-bit numbers come as texts. */
-const areParts = listOf(
+/** 64-bit numbers arrive as text. */
+const arePartRows = listOf(
   members<Omit<PartRow, 'segment'> & { segment: string }>({
     segment: isText,
     part: isNumber,

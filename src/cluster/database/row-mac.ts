@@ -1,10 +1,13 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
-/** By what the nodes of a cluster recognise rows of its tables: without the master seed nobody can write one. */
+/**
+ * The secret by which the nodes of a cluster authenticate rows of its tables: only holders of the master seed
+ * can write them.
+ */
 export interface RowSecret {
   /** 32 bytes, derived from the master seed. */
   key: Uint8Array
-  /** The id of the cluster: a row of another cluster with the same seed is none of this one. */
+  /** The id of the cluster, so that a row of another cluster with the same seed does not verify. */
   cluster: string
 }
 
@@ -14,8 +17,8 @@ export type RowValue = string | number | boolean
 const TITLE = 'strandfast-row/v1'
 
 /**
- * The MAC of a row: HMAC-SHA256 over a title, the cluster's id, the table, and the values in their order, each with its length in
- * bytes before it, so that no two rows have the same text.
+ * The MAC of a row: HMAC-SHA256 over a title, the id of the cluster, the table, and the values in order. Each
+ * is preceded by its length in bytes, so different rows never have the same text.
  */
 export function rowMac({ key, cluster }: RowSecret, table: string, values: readonly RowValue[]): Buffer {
   const mac = createHmac('sha256', key)
@@ -24,7 +27,7 @@ export function rowMac({ key, cluster }: RowSecret, table: string, values: reado
   return mac.digest()
 }
 
-/** Whether a row is as it was written by who has the master seed. */
+/** Whether the MAC proves that a holder of the master seed wrote the row as it is. */
 export function hasMac(
   secret: RowSecret,
   { table, values, mac }: { table: string; values: readonly RowValue[]; mac: Uint8Array },

@@ -2,13 +2,13 @@ import { DatabaseError } from 'pg'
 import { limits } from '../../base/limits/limits.js'
 import { fields, isText, listOf } from '../../base/shape.js'
 import { Session } from './session.js'
-import { UnfitServer } from './trouble.js'
+import { UnfitServer } from './database-errors.js'
 
-/** What a database server is to a cluster. */
+/** Properties of a database server that matter to a cluster. */
 export interface ServerFacts {
-  /** As a person reads it: 15.6. */
+  /** For people: 15.6. */
   version: string
-  /** Settings with which it loses what it has acknowledged: one sentence each. */
+  /** Settings with which the server loses acknowledged writes: one sentence each. */
   faults: string[]
   /** Whether a commit waits for a standby. */
   replicated: boolean
@@ -24,11 +24,11 @@ const names = [
   'synchronous_standby_names',
 ]
 
-/** Looks whether a server keeps what it acknowledges. */
+/** Checks whether a server keeps what it acknowledges. */
 export async function examineServer(session: Session): Promise<ServerFacts> {
   const list = names.map((name) => `'${name}'`).join(', ')
   const rows: unknown = await session.rows(`SELECT name, setting FROM pg_settings WHERE name IN (${list})`)
-  if (!areSettings(rows)) throw new Error('Expected the server to tell its settings')
+  if (!areSettings(rows)) throw new Error('Malformed settings row')
   const settings = new Map(rows.map(({ name, setting }) => [name, setting]))
   const version = settings.get('server_version') ?? 'unknown'
   const faults: string[] = []
@@ -36,15 +36,17 @@ export async function examineServer(session: Session): Promise<ServerFacts> {
     faults.push(`it is PostgreSQL ${version}: expected 15 or newer`)
   for (const name of ['fsync', 'full_page_writes'])
     if (settings.get(name) === 'off')
-      faults.push(`it runs with ${name} = off, and would lose what it has acknowledged: switch it on`)
+      faults.push(`it runs with ${name} = off, and would lose acknowledged writes: switch it on`)
   return { version, faults, replicated: (settings.get('synchronous_standby_names') ?? '') !== '' }
 }
 
 /**
- * Connects to the server that takes writes, if it keeps what it acknowledges: one that was promoted may have other settings.
- * @throws UnfitServer where it would lose something, or is too old; Error where none is reached
+ * Connects to the server that accepts writes, if it keeps what it acknowledges. A promoted standby may have
+ * other settings.
+ * @throws UnfitServer if the server could lose acknowledged writes or is too old; Error if no server can be
+ * reached
  */
-export async function openLasting(
+export async function openDurable(
   urls: readonly string[],
 ): Promise<{ session: Session; server: ServerFacts }> {
   const session = await Session.open(urls)
@@ -62,18 +64,20 @@ export async function openLasting(
   }
 }
 
-/** What is the matter where connections do not keep their sessions. */
+/** The fault of connections that do not keep their sessions. */
 export const lostSessions =
-  'One connection was served by several sessions, or one session serves several, so settings get lost: let nodes connect without a pooler, or by one that pools sessions'
+  'One connection was served by several sessions, or one session serves several connections, so settings get lost: connect nodes directly, or through a pooler in session mode'
 
-/** The session of a connection; a number alone could be that of another server's. */
+/**
+ * The session of a connection: process id and start time, since another server may use the same process id.
+ */
 const sessionQuery = `SELECT pg_backend_pid()::text || coalesce(
   (SELECT ' ' || backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()), '') AS value`
 const SESSION_ROUNDS = 5
 
 /**
- * Whether each of several connections stays one session: a pooler may have another one serve each transaction.
- * @returns undefined where the engine does not say which session serves a connection
+ * Whether each of several connections keeps one session: a pooler may switch sessions with each transaction.
+ * @returns undefined if the engine does not say which session serves a connection
  */
 export async function keepsSessions(sessions: readonly Session[]): Promise<boolean | undefined> {
   const seen = sessions.map(() => new Set<string>())
@@ -99,7 +103,10 @@ async function sessionOf(session: Session): Promise<string | undefined> {
   }
 }
 
-/** Looks whether connections to a server keep their sessions. @throws UnfitServer where they do not; Error where none is reached */
+/**
+ * Checks that connections keep their sessions.
+ * @throws UnfitServer if they do not; Error if no server can be reached
+ */
 export async function examineSessions(urls: readonly string[]): Promise<void> {
   const sessions: Session[] = []
   const drop = () => {
@@ -107,7 +114,7 @@ export async function examineSessions(urls: readonly string[]): Promise<void> {
   }
   const timer = setTimeout(drop, limits.clusterConnectMs)
   try {
-    for (let nth = 0; nth < limits.clusterSessionsExamined; nth++) sessions.push(await Session.open(urls))
+    for (let nth = 0; nth < limits.clusterPoolerProbes; nth++) sessions.push(await Session.open(urls))
     if ((await keepsSessions(sessions)) === false) throw new UnfitServer(lostSessions)
   } finally {
     clearTimeout(timer)

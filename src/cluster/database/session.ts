@@ -1,46 +1,46 @@
 import type { Socket } from 'node:net'
 import { type Client, DatabaseError, type QueryResult, type QueryResultRow } from 'pg'
 import {
-  firstToOpen,
+  openFirst,
   makeClient,
-  refuseReader,
+  requireWritable,
   settingOf,
   type SocketClient,
 } from '../../outbound/postgres-client.js'
 import { limits } from '../../base/limits/limits.js'
 import type { Check } from '../../base/shape.js'
-import { failureOf, describeTrouble } from './trouble.js'
+import { failureOf, describeDatabaseError } from './database-errors.js'
 
-/** What a statement that writes has done. */
+/** The result of a statement that writes. */
 export interface Written {
   rows: number
   /**
-   * The server said something beside: most often that it stopped waiting for its standby, so that the commit is there and
-   * may still be lost.
+   * The server sent a notice with the result. Usually it has stopped waiting for its standby, so the commit
+   * exists but may still be lost.
    */
   warned: boolean
 }
 
-/** A value of a statement. */
+/** A parameter of a statement. */
 export type Parameter = number | string | Buffer | null
 
-/** Whether a value that was read is bytes. */
+/** Whether a value that was read is binary. */
 export const isBuffer: Check<Buffer> = (value) => Buffer.isBuffer(value)
 
-/** A value of a row as a statement takes it. */
+/** Converts a value of a row to a parameter. */
 export function parameterOf(value: string | number | boolean): Parameter {
   return typeof value === 'boolean' ? String(value) : value
 }
 
-/** Values of synchronous_commit with which a commit is answered before a standby has it. */
-const answersEarly = ['off', 'local', 'remote_write']
+/** Values of synchronous_commit with which the server confirms a commit before a standby has it. */
+const earlyCommitModes = ['off', 'local', 'remote_write']
 
-/** A connection to the server that takes writes. */
+/** A connection to the server that accepts writes. */
 export class Session {
   readonly #client: Client
   readonly #socket: Socket
   #notices = 0
-  /** Of statements that the connection has prepared. */
+  /** Names of the statements prepared on this connection. */
   readonly #names = new Map<string, string>()
   #open = true
 
@@ -54,19 +54,19 @@ export class Session {
   }
 
   /**
-   * Connects to the first of the hosts that takes writes.
-   * @throws the error of the only one, or AggregateError with that of each
+   * Connects to the first of the hosts that accepts writes.
+   * @throws the error of the only host, or AggregateError with one error for each host
    */
   static open(urls: readonly string[]): Promise<Session> {
-    return firstToOpen(urls, (url) => Session.#openOne(url), describeTrouble)
+    return openFirst(urls, (url) => Session.#openOne(url), describeDatabaseError)
   }
 
   static async #openOne(url: string): Promise<Session> {
     const session = Session.#to(url)
-    // One that was stopped may accept a connection and say nothing more.
-    let isLate = false
+    // A stopped (SIGSTOP) server may accept a connection and never answer.
+    let isTimedOut = false
     const timer = setTimeout(() => {
-      isLate = true
+      isTimedOut = true
       session.drop()
     }, limits.clusterConnectMs)
     try {
@@ -74,7 +74,7 @@ export class Session {
       return session
     } catch (error) {
       session.drop()
-      throw isLate ? new Error('it did not answer in time', { cause: error }) : error
+      throw isTimedOut ? new Error('it did not answer in time', { cause: error }) : error
     } finally {
       clearTimeout(timer)
     }
@@ -90,7 +90,7 @@ export class Session {
     )
   }
 
-  /** False once it has broken. */
+  /** False once the connection has broken. */
   get open(): boolean {
     return this.#open
   }
@@ -101,7 +101,7 @@ export class Session {
     return { rows: rowCount ?? 0, warned: this.#notices > before }
   }
 
-  /** Several statements at once, all or none of them. */
+  /** Runs several statements in one transaction. */
   async transaction(body: () => Promise<Written>): Promise<Written> {
     const before = this.#notices
     await this.#client.query('BEGIN')
@@ -110,7 +110,7 @@ export class Session {
       await this.#client.query('COMMIT')
       return { rows, warned: this.#notices > before }
     } catch (error) {
-      // Where the outcome is unknown, so is the state of the connection.
+      // If the outcome is unknown, so is the state of the connection.
       if (failureOf(error) === 'unknown') this.drop()
       else await this.#client.query('ROLLBACK')
       throw error
@@ -122,7 +122,7 @@ export class Session {
     return rows
   }
 
-  /** A statement with values is prepared once for the connection: PostgreSQL plans it once, and is asked it often. */
+  /** Prepares a statement with parameters once per connection, so that PostgreSQL plans it once. */
   #prepared(text: string, parameters: readonly Parameter[]) {
     const values = [...parameters]
     if (values.length === 0) return { text, values }
@@ -131,13 +131,13 @@ export class Session {
     return { name, text, values }
   }
 
-  /** Ends it at once, whatever it does: nothing is known of that then. */
+  /** Closes the connection immediately; the outcome of a running statement is unknown. */
   drop(): void {
     this.#open = false
     this.#socket.destroy()
   }
 
-  /** Ends it in order. */
+  /** Closes the connection gracefully. */
   async close(): Promise<void> {
     this.#open = false
     await this.#client.end()
@@ -145,19 +145,21 @@ export class Session {
 
   async #begin(): Promise<void> {
     await this.#client.connect()
-    await refuseReader(this.#client)
-    // A role or database may have been given others, with which a commit would be answered too early, or in silence.
+    await requireWritable(this.#client)
+    // The defaults of the role or database may differ: commits could be confirmed too early, or without a
+    // warning.
     await this.#client.query('SET client_min_messages = warning')
     await this.#client.query('SET statement_timeout = 0')
-    // A node that was stopped or cut off between two of them would keep everybody from the place of its segment.
+    // A node stopped or cut off in the middle of a transaction would block the number of its segment for all
+    // others.
     await this.#client.query(`SET idle_in_transaction_session_timeout = ${limits.clusterIdleMs}`)
     await this.#client.query("SET default_transaction_isolation = 'read committed'")
-    if (answersEarly.includes(await settingOf(this.#client, 'synchronous_commit')))
+    if (earlyCommitModes.includes(await settingOf(this.#client, 'synchronous_commit')))
       await this.#client.query('SET synchronous_commit = on')
     try {
-      await this.#client.query(`SET client_connection_check_interval = ${limits.clusterLookMs}`)
+      await this.#client.query(`SET client_connection_check_interval = ${limits.clusterClientCheckMs}`)
     } catch (error) {
-      // Some engines, and PostgreSQL on some systems, cannot look.
+      // Some engines, and PostgreSQL on some systems, do not support it.
       if (!(error instanceof DatabaseError)) throw error
     }
   }

@@ -1,87 +1,92 @@
 /*
- * The tables of a cluster, and what is asked of them, in the SQL that PostgreSQL shares with the engines that speak its
- * protocol: no sequences, no advisory locks, no ON CONFLICT, no time of the database in a decision.
+ * The tables of a cluster and its statements, in the SQL that PostgreSQL shares with engines that speak its
+ * protocol: no sequences, no advisory locks, no ON CONFLICT, and no decision depends on the database's clock.
  */
 
-/** The statements of a cluster whose tables have this prefix. */
+/** The statements of a cluster, for tables with one prefix. */
 export interface ClusterStatements {
-  /** Names of the tables. */
   tables: readonly string[]
-  /** Makes a table each. */
+  /** One statement for each table. */
   create: readonly string[]
   drop: readonly string[]
-  /** Removes all rows of a table each that a cluster without its row has left. */
+  /** Removes the rows that an incomplete cluster has left, one statement for each table. */
   empty: readonly string[]
   /** $1 shard, $2 segment, $3 hash, $4 header, $5 blocks, $6 state. */
   begin: string
-  /** $1 shard, $2 segment before, $3 its hash, $4 hash, $5 header, $6 blocks, $7 state: no row where that is not there. */
+  /**
+   * $1 shard, $2 segment before, $3 its hash, $4 hash, $5 header, $6 blocks, $7 state: writes no row if the
+   * segment before is missing.
+   */
   append: string
-  /** $1 shard, $2 segment, $3 part, $4 hash, $5 blocks, $6 state: a further part of the segment of this transaction. */
+  /** $1 shard, $2 segment, $3 part, $4 hash, $5 blocks, $6 state: a further part, in the same transaction. */
   appendPart: string
   /** $1 shard, $2 segment, $3 part, $4 hash, $5 blocks. */
   rewrite: string
-  /** $1 shard, $2 segment, $3 hash: writes what is there already, behind which it is durable. */
+  /** $1 shard, $2 segment, $3 hash: writes the row unchanged; once this write is durable, so is the row. */
   confirm: string
   /** $1 shard, $2 segment. */
   hashOf: string
-  /** $1 shard, $2 segment: the last one before it. */
+  /** $1 shard, $2 segment: the last segment before it. */
   lastBefore: string
   /** $1 shard, $2 segment. */
   headerOf: string
-  /** Tables, and what a node may not do to them that it has to. */
-  rights: string
+  /** Tables and the privileges on them that a node needs and lacks. */
+  missingPrivileges: string
   /** Bytes of each table. */
   bytes: string
-  /** Standbys that are connected, and how. */
+  /** Connected standbys and their states. */
   standbys: string
   /**
-   * $1 shard, $2 segment, $3 part, $4 rows, $5 bytes: what lies behind a place, in order. With the row that reaches these bytes
-   * it ends.
+   * $1 shard, $2 segment, $3 part, $4 rows, $5 bytes: the rows after a position, in order. The result ends
+   * with the row that reaches these bytes.
    */
   read: string
-  /** The last segment of each shard, all of one moment. */
+  /** The last segment of each shard, in one snapshot. */
   heads: string
   cluster: {
     get: string
-    /** The format alone, whatever else the table of another version has. */
+    /** Only the format, which the table of every version has. */
     format: string
     /**
-     * $1 format, $2 cluster id, $3 shards, $4 layout, $5 fingerprint of the seed, $6 Unix ms, $7 era of tokens, $8 ready,
-     * $9 revision, $10 MAC.
+     * $1 format, $2 cluster id, $3 shards, $4 layout, $5 fingerprint of the seed, $6 Unix ms, $7 era of
+     * tokens, $8 ready, $9 revision, $10 MAC.
      */
     add: string
-    /** $1 cluster id, $2 revision, $3 MAC: the row with the next revision. */
+    /** $1 cluster id, $2 revision, $3 MAC: replaces the row by the next revision. */
     ready: string
-    /** $1 cluster id: only while it is not ready. */
+    /** $1 cluster id: only if the cluster is not ready. */
     remove: string
   }
   checkpoints: {
     /** $1 shard, $2 segment, $3 part, $4 state. */
     put: string
-    /** $1 shard, $2 segment: what an attempt that was cut off has left. */
+    /** $1 shard, $2 segment: leftovers of an interrupted attempt. */
     clear: string
-    /** $1 shard, $2 segment: those before. */
+    /** $1 shard, $2 segment: earlier checkpoints. */
     clearBefore: string
-    /** $1 shard: the segment of the last one that is whole, which is that with part 0. */
+    /** $1 shard: the segment of the last complete checkpoint, which has part 0. */
     last: string
     /** $1 shard, $2 segment, $3 part. */
     read: string
-    /** $1 shard, $2 segment: bytes of sealed rows behind it. */
-    stateBehind: string
-    /** $1 shard, $2 segment from which, $3 segment up to which: removes the sealed rows that the checkpoint has. */
+    /** $1 shard, $2 segment: bytes of the sealed rows after it. */
+    stateBytesAfter: string
+    /**
+     * $1 shard, $2 segment (exclusive) to $3 segment (inclusive): removes the sealed rows that the checkpoint
+     * contains.
+     */
     forget: string
   }
   nodes: {
-    /** $1 rows at most, $2 node: its own comes first, and then those that are alive. */
+    /** $1 rows at most, $2 node: the row of that node first, then live nodes. */
     all: string
-    /** A row, $1 to $10 in the order of its columns, where its name has none. */
+    /** Inserts a row, $1 to $10 in the order of its columns, if the name is free. */
     add: string
-    /** The same in place of the row of this name that is $11 to $19, its columns but for the name. */
+    /** $1 to $10: replaces the row of this name if its other columns still equal $11 to $19. */
     replace: string
   }
 }
 
-/** What the names of a cluster's tables begin with. */
+/** Prefix of the tables of a cluster. */
 export const clusterTables = 'strandfast'
 
 /** Columns of the table of nodes, the key first, and their types. */
@@ -100,7 +105,7 @@ const nodeTable = {
 const [nodeColumns, nodeTypes] = [Object.keys(nodeTable), Object.values(nodeTable)]
 const changing = nodeColumns.slice(1)
 
-/** @param prefix of the names of tables: letters and underscores */
+/** @param prefix of the table names: letters and underscores */
 export function statementsOf(prefix: string): ClusterStatements {
   const segments = `${prefix}_segments`
   const nodes = `${prefix}_nodes`
@@ -127,7 +132,7 @@ export function statementsOf(prefix: string): ClusterStatements {
     lastBefore: `SELECT segment, hash FROM ${segments} WHERE shard = $1 AND segment < $2 AND part = 0
       ORDER BY segment DESC LIMIT 1`,
     headerOf: `SELECT header, hash FROM ${segments} WHERE shard = $1 AND segment = $2 AND part = 0`,
-    rights: `SELECT name, privilege FROM (VALUES ${neededRights({ segments, nodes, cluster, checkpoints })})
+    missingPrivileges: `SELECT name, privilege FROM (VALUES ${neededRights({ segments, nodes, cluster, checkpoints })})
       AS needed (name, privilege) WHERE NOT has_table_privilege(name, privilege)`,
     bytes: tables.map((name) => `SELECT pg_total_relation_size('${name}') AS bytes`).join(' UNION ALL '),
     standbys: `SELECT application_name AS name, sync_state AS state FROM pg_stat_replication ORDER BY 1`,
@@ -155,7 +160,7 @@ export function statementsOf(prefix: string): ClusterStatements {
       clearBefore: `DELETE FROM ${checkpoints} WHERE shard = $1 AND segment < $2`,
       last: `SELECT max(segment) AS segment FROM ${checkpoints} WHERE shard = $1 AND part = 0`,
       read: `SELECT state FROM ${checkpoints} WHERE shard = $1 AND segment = $2 AND part = $3`,
-      stateBehind: `SELECT coalesce(sum(octet_length(state)), 0) AS bytes FROM ${segments}
+      stateBytesAfter: `SELECT coalesce(sum(octet_length(state)), 0) AS bytes FROM ${segments}
         WHERE shard = $1 AND segment > $2`,
       forget: `UPDATE ${segments} SET state = NULL
         WHERE shard = $1 AND segment > $2 AND segment <= $3 AND state IS NOT NULL`,
@@ -171,7 +176,6 @@ export function statementsOf(prefix: string): ClusterStatements {
   }
 }
 
-/** The names of the tables. */
 interface TableNames {
   segments: string
   nodes: string
@@ -179,7 +183,7 @@ interface TableNames {
   checkpoints: string
 }
 
-/** What a node does to the tables: rows of SQL. */
+/** The privileges that a node needs, as SQL rows. */
 function neededRights({ segments, nodes, cluster, checkpoints }: TableNames): string {
   const needed = {
     [cluster]: ['SELECT'],

@@ -1,22 +1,22 @@
 import { fields, isFlag, isNumber, isText, listOf } from '../../base/shape.js'
 import { clusterFormat, type ClusterFacts, makeReady, readFacts } from './facts.js'
-import { headsOf } from './standing.js'
+import { headsOf } from './status.js'
 import type { Session } from './session.js'
 import { clusterTables, statementsOf } from './statements.js'
-import { isMissingTable } from './trouble.js'
+import { isMissingTable } from './database-errors.js'
 
 /*
- * How a cluster of the format before becomes one of this: its tables are made under other names, and take the place of the former ones
- * in one transaction.
+ * Upgrades a cluster from the previous format: creates its new tables under other names, then replaces the
+ * former tables in one transaction.
  */
 
-/** The format of clusters that is read: segments and checkpoints of form v1. */
+/** The format that an upgrade reads: segments and checkpoints of form v1. */
 export const formerFormat = clusterFormat - 1
 
-/** What names of the tables begin with that are to take the place of the former ones. */
+/** Prefix of the new tables until they replace the former ones. */
 const nextTables = `${clusterTables}_next`
 
-/** The statements of these tables. */
+/** The statements for the new tables. */
 export const nextStatements = statementsOf(nextTables)
 
 const former = {
@@ -27,23 +27,23 @@ const former = {
   drop: ['cluster', 'nodes', 'segments', 'checkpoints'].map((name) => `DROP TABLE ${clusterTables}_${name}`),
 }
 
-/** A node as its row shows it. */
+/** A node, as its row describes it. */
 export interface FormerNode {
   node: string
   alive: boolean
   settingsDigest: string
-  /** Another text with each beat and each start. */
-  beat: string
+  /** Changes with each heartbeat and each start. */
+  heartbeat: string
 }
 
-/** What the row of a cluster says in both formats; nothing vouches for it. */
+/** The columns that the row of a cluster has in both formats; they are not authenticated. */
 export type FormerFacts = Omit<ClusterFacts, 'revision'>
 
-/** What a database holds, of this format or the one before; undefined where there is no cluster. */
+/** The cluster that a database holds, in this format or the previous one; undefined if there is none. */
 export async function formerFacts(session: Session): Promise<FormerFacts | undefined> {
   try {
     const rows: unknown = await session.rows(former.cluster)
-    if (!areFacts(rows)) throw new Error('Expected the row that a cluster has')
+    if (!areFacts(rows)) throw new Error('Malformed cluster row')
     const [row] = rows
     if (row === undefined) return undefined
     const { cluster_id: id, seed_fingerprint: seedFingerprint, created_at_ms, token_era, ...more } = row
@@ -54,19 +54,19 @@ export async function formerFacts(session: Session): Promise<FormerFacts | undef
   }
 }
 
-/** All nodes, by name. */
+/** All nodes, ordered by name. */
 export async function formerNodes(session: Session): Promise<FormerNode[]> {
   const rows: unknown = await session.rows(former.nodes)
-  if (!areNodes(rows)) throw new Error('Expected the rows of nodes that a cluster has')
-  return rows.map(({ node, incarnation, beat, alive, settings_digest: settingsDigest }) => ({
+  if (!areNodes(rows)) throw new Error('Malformed node row')
+  return rows.map(({ node, incarnation, beat, alive, settings_digest: settingsDigest }): FormerNode => ({
     node,
     alive,
     settingsDigest,
-    beat: `${incarnation} ${beat}`,
+    heartbeat: `${incarnation} ${beat}`,
   }))
 }
 
-/** Removes what an upgrade that was cut off has left. */
+/** Removes the leftovers of an interrupted upgrade. */
 export async function dropNext(session: Session): Promise<void> {
   for (const statement of nextStatements.drop) {
     try {
@@ -77,17 +77,20 @@ export async function dropNext(session: Session): Promise<void> {
   }
 }
 
-/** What the tables of a cluster were read as: they are replaced only while they are as they were. */
-export interface ReadAs {
+/** The state of the tables when they were read: they are replaced only if it has not changed. */
+export interface UpgradeSnapshot {
   id: string
   heads: ReadonlyMap<number, number>
   nodes: readonly FormerNode[]
 }
 
-/** Puts the new tables in the place of the former ones. @throws Error where a node has run since, or the commit may be lost */
+/**
+ * Replaces the former tables by the new ones.
+ * @throws Error if a node has run in between, or the commit may be lost
+ */
 export async function replaceTables(
   session: Session,
-  { id, heads, nodes }: ReadAs,
+  { id, heads, nodes }: UpgradeSnapshot,
   key: Uint8Array,
 ): Promise<void> {
   const facts = await readFacts(session, nextStatements, key)
@@ -108,7 +111,7 @@ export async function replaceTables(
   if (warned) throw new Error('it stopped waiting for its standby')
 }
 
-/** 64-bit numbers come as texts. */
+/** 64-bit numbers arrive as text. */
 const areFacts = listOf(
   fields({
     format: isNumber,

@@ -4,35 +4,35 @@ import type { RowSecret } from '../database/row-mac.js'
 import { Session } from '../database/session.js'
 import { type ClusterStatements, statementsOf } from '../database/statements.js'
 
-/** What one check found. */
+/** The result of one check. */
 export interface CheckResult {
   level: 'ok' | 'warn' | 'fail'
   detail: string
 }
 
-/** A check of a database, in tables of its own. */
+/** A check of a database, run in temporary tables. */
 export interface DatabaseCheck {
-  /** What it is about, in a word or two. */
+  /** The topic, in one or two words. */
   subject: string
-  /** @throws Error where the database refuses what it should do */
+  /** @throws Error if the database refuses a statement that a node needs */
   run(bench: CheckBench): Promise<CheckResult>
 }
 
-export function fine(detail: string): CheckResult {
+export function pass(detail: string): CheckResult {
   return { level: 'ok', detail }
 }
 
-export function wrong(detail: string): CheckResult {
+export function fail(detail: string): CheckResult {
   return { level: 'fail', detail }
 }
 
-/** What checks work with: connections, and tables that nobody else uses. */
+/** The environment of the checks: connections, and tables that nothing else uses. */
 export class CheckBench {
   readonly urls: readonly string[]
-  /** Of the names of its tables. */
+  /** Prefix of the table names. */
   readonly prefix = `strandfast_check_${randomBytes(6).toString('hex')}`
   readonly statements: ClusterStatements = statementsOf(this.prefix)
-  /** Of rows of its tables. */
+  /** Key of the row MACs. */
   readonly secret: RowSecret = { key: randomBytes(32), cluster: this.prefix }
   readonly #sessions = new Set<Session>()
   readonly #registers = new Set<SegmentRegister>()
@@ -49,7 +49,7 @@ export class CheckBench {
     return session
   }
 
-  /** Another writer, by a connection of its own. */
+  /** Another writer, on a separate connection. */
   register(): SegmentRegister {
     const { urls, statements } = this
     const nowMs = () => performance.now()
@@ -58,14 +58,14 @@ export class CheckBench {
     return register
   }
 
-  /** The number of a shard that nobody has used. */
+  /** The number of an unused shard. */
   newShard(): number {
     return (this.#shards += 1)
   }
 
-  /** Begins the log of another shard. @returns its segment 0 */
+  /** Begins the log of a new shard. @returns its segment 0 */
   async begin(): Promise<StoredSegment> {
-    const base = segmentBehind({ shard: this.newShard(), number: -1, hash: Buffer.alloc(32) }, 'base')
+    const base = segmentAfter({ shard: this.newShard(), number: -1, hash: Buffer.alloc(32) }, 'base')
     const register = this.register()
     await register.begin(base)
     await register.close()
@@ -90,7 +90,7 @@ export class CheckBench {
     return rows
   }
 
-  /** Ends all connections, whatever they wait for. */
+  /** Closes all connections immediately. */
   drop(): void {
     for (const one of [...this.#sessions, ...this.#registers]) one.drop()
     this.#sessions.clear()
@@ -98,8 +98,8 @@ export class CheckBench {
   }
 }
 
-/** A segment that is chained to the one before it. */
-export function segmentBehind(
+/** A segment chained to the one before it. */
+export function segmentAfter(
   before: Pick<StoredSegment, 'shard' | 'number' | 'hash'>,
   header: string,
 ): StoredSegment {
@@ -114,11 +114,11 @@ export function segmentBehind(
   }
 }
 
-/** What is wrong with the rows of a log that has to be one chain. @returns undefined where nothing is */
-export function brokenChain(rows: readonly PartRow[]): string | undefined {
+/** Checks that the rows of a log form one chain. @returns the first fault; undefined if there is none */
+export function findChainFault(rows: readonly PartRow[]): string | undefined {
   let before: Buffer = Buffer.alloc(32)
   for (const [index, { segment, part, hash: own, header }] of rows.entries()) {
-    if (segment !== index || part !== 0) return `segment ${segment} stands where ${index} should be`
+    if (segment !== index || part !== 0) return `found segment ${segment} instead of ${index}`
     const chained = hash('sha256', Buffer.concat([before, Buffer.from(header)]), 'buffer')
     if (!own.equals(chained)) return `segment ${segment} is not chained to the one before it`
     before = own

@@ -1,37 +1,39 @@
 import { randomBytes } from 'node:crypto'
 import { limits } from '../../base/limits/limits.js'
-import { failureOf } from '../database/trouble.js'
+import { failureOf } from '../database/database-errors.js'
 import {
-  brokenChain,
+  findChainFault,
   type CheckBench,
   type DatabaseCheck,
-  fine,
-  segmentBehind,
-  wrong,
+  pass,
+  segmentAfter,
+  fail,
 } from './check-bench.js'
 import type { SegmentRegister, StoredSegment } from '../database/register.js'
 
-/* What a log of segments asks of a database: one winner for each number, whatever happens to connections. */
+/* Checks of a segment log: every number has exactly one winner, whatever happens to connections. */
 
-/** Many connections insert one key: exactly one may get through, as a row of its own and as one behind another. */
+/**
+ * Many connections insert the same key, as a single row and after a segment: exactly one insert may succeed.
+ */
 export const racingCheck: DatabaseCheck = {
   subject: 'races',
   async run(bench) {
     const { clusterCheckConnections: connections, clusterCheckSegments: segments } = limits
     const doubled = await raceForKeys(bench)
-    if (doubled !== undefined) return wrong(doubled)
+    if (doubled !== undefined) return fail(doubled)
     const registers = Array.from({ length: connections }, () => bench.register())
     const base = await bench.begin()
     let before = base
     for (let number = 1; number <= segments; number++) {
       const winner = await raceBehind(before, registers)
-      if (typeof winner === 'string') return wrong(winner)
+      if (typeof winner === 'string') return fail(winner)
       before = winner
     }
-    const broken = brokenChain(await bench.rowsOf(base.shard))
-    if (broken !== undefined) return wrong(`After races the log is no chain: ${broken}`)
-    return fine(
-      `Of ${connections} connections exactly one won each of ${segments} segments, and the log is one chain`,
+    const broken = findChainFault(await bench.rowsOf(base.shard))
+    if (broken !== undefined) return fail(`After races the log is not a chain: ${broken}`)
+    return pass(
+      `Exactly one of ${connections} connections won each of ${segments} segments, and the log is one chain`,
     )
   },
 }
@@ -40,7 +42,7 @@ async function raceBehind(
   before: StoredSegment,
   registers: readonly SegmentRegister[],
 ): Promise<StoredSegment | string> {
-  const rivals = registers.map((_register, rival) => segmentBehind(before, `by connection ${rival}`))
+  const rivals = registers.map((_register, rival) => segmentAfter(before, `by connection ${rival}`))
   const outcomes = await Promise.all(
     registers.map((register, rival) => register.append(before, rivals[rival] ?? before)),
   )
@@ -48,13 +50,15 @@ async function raceBehind(
   const [winner] = winners
   const others = outcomes.filter(({ kind }) => kind !== 'durable' && kind !== 'fenced')
   if (winner === undefined || winners.length > 1)
-    return `${winners.length} of ${registers.length} connections were told that segment ${before.number + 1} is theirs: expected 1`
-  if (others.length > 0)
-    return `An append in a race was ${others[0]?.kind}: expected it to win or to be refused`
+    return `${winners.length} of ${registers.length} connections won segment ${before.number + 1}: expected 1`
+  if (others.length > 0) return `An append in a race was ${others[0]?.kind}: expected durable or fenced`
   return winner
 }
 
-/** Inserts of one row with its values, which some engines take by a way of their own. @returns what is wrong */
+/**
+ * Inserts of single rows with VALUES, which some engines execute on a separate path.
+ * @returns the fault, if any
+ */
 async function raceForKeys(bench: CheckBench): Promise<string | undefined> {
   const { clusterCheckConnections: connections, clusterCheckSegments: keys } = limits
   const sessions = await Promise.all(Array.from({ length: connections }, () => bench.session()))
@@ -80,22 +84,24 @@ async function raceForKeys(bench: CheckBench): Promise<string | undefined> {
   return undefined
 }
 
-/** Connections are cut while they append, at moments from before the statement to after its answer; then it is sent again. */
+/**
+ * Cuts connections during appends, from before the statement to after its answer, and repeats each append.
+ */
 export const cutCheck: DatabaseCheck = {
   subject: 'cut connections',
   async run(bench) {
     const base = await bench.begin()
     const register = bench.register()
-    let before = segmentBehind(base, 'to connect')
+    let before = segmentAfter(base, 'to connect')
     await register.append(base, before)
-    const measured = segmentBehind(before, 'to measure')
+    const measured = segmentAfter(before, 'to measure')
     const startedMs = performance.now()
     await register.append(before, measured)
     const appendMs = performance.now() - startedMs
     before = measured
     let cutShort = 0
     for (let round = 0; round < limits.clusterCheckCuts; round++) {
-      const next = segmentBehind(before, `cut ${round}`)
+      const next = segmentAfter(before, `cut ${round}`)
       const session = await bench.session()
       const { append } = bench.statements
       const [part] = next.parts
@@ -104,51 +110,46 @@ export const cutCheck: DatabaseCheck = {
       try {
         await session.write(append, row)
       } catch {
-        // That is what is checked: whether it was done shows now.
+        // Expected. The repeated append below finds out whether the statement took effect.
         cutShort += 1
       }
       clearTimeout(timer)
       session.drop()
       const outcome = await register.append(before, next)
       if (outcome.kind !== 'durable')
-        return wrong(
-          `An append that was sent again after its connection was cut was ${outcome.kind}: expected it to be durable`,
-        )
+        return fail(`An append repeated after a cut connection was ${outcome.kind}: expected durable`)
       const there = await register.read(next.shard, { segment: before.number, part: 0 }, { rows: 10 })
       if (there.length !== 1)
-        return wrong(
-          `An append that was sent again after its connection was cut is there ${there.length} times`,
-        )
+        return fail(`An append repeated after a cut connection was stored ${there.length} times`)
       before = next
     }
-    const broken = brokenChain(await bench.rowsOf(base.shard))
-    if (broken !== undefined) return wrong(`After cut connections the log is no chain: ${broken}`)
-    return fine(
-      `${cutShort} of ${limits.clusterCheckCuts} appends were cut short, and each is there once after it was sent again`,
+    const broken = findChainFault(await bench.rowsOf(base.shard))
+    if (broken !== undefined) return fail(`After cut connections the log is not a chain: ${broken}`)
+    return pass(
+      `${cutShort} of ${limits.clusterCheckCuts} appends were interrupted, and each is stored once after it was repeated`,
     )
   },
 }
 
-/** A segment behind none, or behind one of another history, is not taken. */
+/** A segment after a missing segment, or after one of another history, is refused. */
 export const chainCheck: DatabaseCheck = {
   subject: 'chain',
   async run(bench) {
     const base = await bench.begin()
     const register = bench.register()
-    const first = segmentBehind(base, 'one history')
-    const other = segmentBehind(base, 'another history')
+    const first = segmentAfter(base, 'one history')
+    const other = segmentAfter(base, 'another history')
     if ((await register.append(base, first)).kind !== 'durable')
-      return wrong('An append behind the end was refused')
-    for (const before of [other, segmentBehind(first, 'never written')]) {
-      const { kind } = await register.append(before, segmentBehind(before, 'behind it'))
-      if (kind !== 'lost')
-        return wrong(`A segment behind one that is not there was ${kind}: expected it to be refused`)
+      return fail('An append at the end of the log was refused')
+    for (const before of [other, segmentAfter(first, 'never written')]) {
+      const { kind } = await register.append(before, segmentAfter(before, 'behind it'))
+      if (kind !== 'lost') return fail(`A segment after a missing one was ${kind}: expected lost`)
     }
-    return fine('A segment is taken behind the one that it names, and nowhere else')
+    return pass('A segment is accepted only after the segment that it names')
   },
 }
 
-/** What is written comes back, byte for byte. */
+/** Written bytes are read back unchanged. */
 export const bytesCheck: DatabaseCheck = {
   subject: 'bytes',
   async run(bench) {
@@ -159,18 +160,23 @@ export const bytesCheck: DatabaseCheck = {
       { blocks: all, state: Buffer.alloc(0) },
       { blocks: Buffer.alloc(0), state: null },
     ]
-    const segment = { ...segmentBehind(base, 'Zürich 東京 🗂 \\x00 %s $1\nsecond line'), parts }
+    const segment = { ...segmentAfter(base, 'Zürich 東京 🗂 \\x00 %s $1\nsecond line'), parts }
     const { kind } = await bench.register().append(base, segment)
-    if (kind !== 'durable') return wrong(`A segment of ${parts.length} parts, two of 1 MiB, was ${kind}`)
+    if (kind !== 'durable')
+      return fail(
+        `A segment of ${parts.length} parts, with two values of 1 MiB, was ${kind}: expected durable`,
+      )
     const [, ...rows] = await bench.rowsOf(base.shard)
-    if (rows.length !== parts.length) return wrong(`${rows.length} of ${parts.length} parts came back`)
+    if (rows.length !== parts.length) return fail(`${rows.length} of ${parts.length} parts were read back`)
     const isSame = rows.every(({ blocks, state }, nth) => {
       const written = parts[nth]
       const sameState = state === null ? written?.state === null : written?.state?.equals(state)
       return written?.blocks.equals(blocks) === true && sameState === true
     })
     if (!isSame || rows[0]?.header !== segment.header || !rows[0].hash.equals(segment.hash))
-      return wrong('What was read is not what was written')
-    return fine('Two times 1 MiB in a row, every byte and texts of all kinds come back as they were written')
+      return fail('The bytes read differ from the bytes written')
+    return pass(
+      'Two values of 1 MiB in a row, every byte value and all kinds of text are read back unchanged',
+    )
   },
 }

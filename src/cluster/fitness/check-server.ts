@@ -1,43 +1,48 @@
 import { DatabaseError } from 'pg'
 import { limits } from '../../base/limits/limits.js'
 import { isText, listOf, members } from '../../base/shape.js'
-import { type DatabaseCheck, fine, type CheckResult, wrong } from './check-bench.js'
+import { type DatabaseCheck, pass, type CheckResult, fail } from './check-bench.js'
 import { keepsSessions, lostSessions } from '../database/server-check.js'
 import { Session } from '../database/session.js'
 
-/* Which servers there are, and whether they keep what they acknowledge. */
+/* Checks of the servers, and whether they keep what they acknowledge. */
 
 const VERSION_MIN = 150_000
 
-/** The servers of the list: which of them takes writes, and of which version it is. */
+/** Which of the listed servers accept writes. */
 export const serversCheck: DatabaseCheck = {
   subject: 'servers',
   async run({ urls }) {
     const found = await Promise.all(urls.map(roleOf))
-    const writing = found.filter(({ role }) => role === 'takes writes')
+    const writing = found.filter(({ role }) => role === WRITABLE)
     const list = found.map(({ host, role }) => `${host} ${role}`).join('; ')
     const [first] = writing
-    if (first === undefined) return wrong(list)
+    if (first === undefined) return fail(list)
     if (writing.length > 1)
-      return wrong(`${list}: expected one that takes writes, or they are no servers of one database`)
-    const isAway = found.some(({ role }) => role !== 'takes writes' && role !== 'only reads')
+      return fail(
+        `${list}: expected exactly one server that accepts writes; these may belong to different databases`,
+      )
+    const isAway = found.some(({ role }) => role !== WRITABLE && role !== READ_ONLY)
     return { level: isAway ? 'warn' : 'ok', detail: list }
   },
 }
+
+const WRITABLE = 'accepts writes'
+const READ_ONLY = 'is read-only'
 
 async function roleOf(url: string): Promise<{ host: string; role: string }> {
   const { host } = new URL(url)
   try {
     const session = await Session.open([url])
     await session.close()
-    return { host, role: 'takes writes' }
+    return { host, role: WRITABLE }
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error)
-    return { host, role: text.includes('only reads') ? 'only reads' : `cannot be used (${text})` }
+    return { host, role: text.includes('only reads') ? READ_ONLY : `cannot be used (${text})` }
   }
 }
 
-/** The version that the server has, or says that it has. */
+/** The version that the server reports. */
 export const versionCheck: DatabaseCheck = {
   subject: 'version',
   async run(bench) {
@@ -46,15 +51,15 @@ export const versionCheck: DatabaseCheck = {
       await textOf(session, 'SELECT version() AS value'),
       await settingOf(session, 'server_version_num'),
     ]
-    const detail = version ?? 'It does not say which it is'
+    const detail = version ?? 'The server does not report its version'
     if (number !== undefined && Number(number) < VERSION_MIN)
-      return wrong(`${detail}: expected PostgreSQL 15 or newer`)
-    if (version?.startsWith('PostgreSQL') === true && !/yugabyte|-YB-/i.test(version)) return fine(detail)
+      return fail(`${detail}: expected PostgreSQL 15 or newer`)
+    if (version?.startsWith('PostgreSQL') === true && !/yugabyte|-YB-/i.test(version)) return pass(detail)
     return { level: 'warn', detail: `${detail}: Strandfast is tested with PostgreSQL` }
   },
 }
 
-/** Settings without which a crash loses what was acknowledged. */
+/** Settings without which a crash loses acknowledged writes. */
 export const settingsCheck: DatabaseCheck = {
   subject: 'disk',
   async run(bench) {
@@ -67,13 +72,14 @@ export const settingsCheck: DatabaseCheck = {
       if (value === 'off') off.push(name)
     }
     if (off.length > 0)
-      return wrong(`${off.join(' and ')} = off: it would lose what it has acknowledged, so switch it on`)
-    if (unknown.length > 0) return { level: 'warn', detail: `It does not tell ${unknown.join(' and ')}` }
-    return fine('fsync and full_page_writes are on')
+      return fail(`${off.join(' and ')} = off: acknowledged writes would be lost, so switch it on`)
+    if (unknown.length > 0)
+      return { level: 'warn', detail: `The server does not report ${unknown.join(' and ')}` }
+    return pass('fsync and full_page_writes are on')
   },
 }
 
-/** Whether a commit waits for another server, and how many are there. */
+/** Whether a commit waits for a standby, and how many standbys are connected. */
 export const standbysCheck: DatabaseCheck = {
   subject: 'standbys',
   async run(bench): Promise<CheckResult> {
@@ -83,23 +89,29 @@ export const standbysCheck: DatabaseCheck = {
       await settingOf(session, 'synchronous_commit'),
     ]
     if (names === undefined)
-      return { level: 'warn', detail: 'It does not tell synchronous_standby_names: see its own replication' }
+      return {
+        level: 'warn',
+        detail: 'The server does not report synchronous_standby_names: check its replication yourself',
+      }
     if (names === '')
       return {
         level: 'warn',
         detail:
-          "No commit waits for another server: what was acknowledged is lost with this one. Set synchronous_standby_names = 'ANY 1 (…)', with two standbys",
+          "Commits do not wait for a standby: acknowledged writes are lost with this server. Set synchronous_standby_names = 'ANY 1 (…)', with two standbys",
       }
     const counting =
       "SELECT count(*)::text AS value FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')"
     const count = Number((await textOf(session, counting)) ?? 0)
-    const detail = `${names}, of which ${count} follow; synchronous_commit = ${waits ?? 'unknown'}`
-    if (count >= 2) return fine(detail)
-    return { level: 'warn', detail: `${detail}: with fewer than 2 every commit waits as soon as one is away` }
+    const detail = `${names}, ${count} of them connected; synchronous_commit = ${waits ?? 'unknown'}`
+    if (count >= 2) return pass(detail)
+    return {
+      level: 'warn',
+      detail: `${detail}: with fewer than 2, every commit waits as soon as one standby is down`,
+    }
   },
 }
 
-/** A connection stays one session of one server: a pooler may hand it another one with each transaction. */
+/** A connection keeps one session: a pooler may switch sessions with each transaction. */
 export const sessionsCheck: DatabaseCheck = {
   subject: 'sessions',
   async run(bench) {
@@ -107,18 +119,18 @@ export const sessionsCheck: DatabaseCheck = {
     const sessions = await Promise.all(opened)
     const kept = await keepsSessions(sessions)
     if (kept === undefined)
-      return { level: 'warn', detail: 'It does not tell which session serves a connection' }
-    return kept ? fine('A connection has one session, from first to last') : wrong(lostSessions)
+      return { level: 'warn', detail: 'The server does not report which session serves a connection' }
+    return kept ? pass('Each connection keeps one session') : fail(lostSessions)
   },
 }
 
 const areValues = listOf(members<{ value: string }>({ value: isText }))
 
-/** One text that a server is asked for. @returns undefined where it does not know what that is */
+/** Queries one text. @returns undefined if the server does not support the query */
 async function textOf(session: Session, query: string): Promise<string | undefined> {
   try {
     const rows = await session.rows(query)
-    if (!areValues(rows)) throw new Error('Expected the server to answer with a text')
+    if (!areValues(rows)) throw new Error('Malformed text row')
     return rows[0]?.value
   } catch (error) {
     if (error instanceof DatabaseError) return undefined

@@ -6,17 +6,17 @@ import {
   visibilityCheck,
   warningsCheck,
 } from './check-answers.js'
-import { CheckBench, type DatabaseCheck, fine, type CheckResult, wrong } from './check-bench.js'
+import { CheckBench, type DatabaseCheck, pass, type CheckResult, fail } from './check-bench.js'
 import { bytesCheck, chainCheck, cutCheck, racingCheck } from './check-log.js'
 import { serversCheck, sessionsCheck, settingsCheck, standbysCheck, versionCheck } from './check-server.js'
 
-/** What one check of a database found. */
+/** The result of one check, with its topic. */
 export interface DatabaseFinding extends CheckResult {
   subject: string
 }
 
-const aboutServer = [versionCheck, settingsCheck, standbysCheck, sessionsCheck]
-const aboutTables = [
+const serverChecks = [versionCheck, settingsCheck, standbysCheck, sessionsCheck]
+const tableChecks = [
   codesCheck,
   warningsCheck,
   chainCheck,
@@ -29,34 +29,35 @@ const aboutTables = [
 ]
 
 /**
- * Proves what the log of a cluster needs of a database, in tables of its own, which it drops: each finding as it is made.
+ * Checks whether a database meets the requirements of a cluster's log, in temporary tables that it drops at
+ * the end; yields each finding as it is made.
  * @param urls addresses of its servers
  */
 export async function* checkDatabase(urls: readonly string[]): AsyncGenerator<DatabaseFinding> {
   const bench = new CheckBench(urls)
-  const servers = await findingOf(serversCheck, bench)
+  const servers = await runCheck(serversCheck, bench)
   yield servers
   if (servers.level === 'fail') return
-  for (const check of aboutServer) yield await findingOf(check, bench)
-  const made = await findingOf(making, bench)
+  for (const check of serverChecks) yield await runCheck(check, bench)
+  const made = await runCheck(createTables, bench)
   yield made
   try {
     if (made.level !== 'ok') return
-    for (const check of aboutTables) yield await findingOf(check, bench)
+    for (const check of tableChecks) yield await runCheck(check, bench)
   } finally {
-    // Also where whoever asked has enough of it.
-    const dropped = await findingOf(dropping, bench)
+    // Also if the caller stops iterating.
+    const dropped = await runCheck(dropTables, bench)
     if (dropped.level !== 'ok') yield dropped
   }
 }
 
-/** Carries a check out. What it throws is what it found. */
-async function findingOf({ subject, run }: DatabaseCheck, bench: CheckBench): Promise<DatabaseFinding> {
+/** Runs a check; an exception becomes a finding. */
+async function runCheck({ subject, run }: DatabaseCheck, bench: CheckBench): Promise<DatabaseFinding> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<CheckResult>((resolve) => {
     const secs = limits.clusterCheckSecs
     timer = setTimeout(
-      () => resolve(wrong(`The database did not answer within ${secs} seconds`)),
+      () => resolve(fail(`The database did not answer within ${secs} seconds`)),
       secs * 1_000,
     )
   })
@@ -64,28 +65,28 @@ async function findingOf({ subject, run }: DatabaseCheck, bench: CheckBench): Pr
     return { subject, ...(await Promise.race([run(bench), late])) }
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error)
-    return { subject, ...wrong(`It refused what a node asks for: ${text}`) }
+    return { subject, ...fail(`The database refused a statement that a node needs: ${text}`) }
   } finally {
     clearTimeout(timer)
     bench.drop()
   }
 }
 
-const making: DatabaseCheck = {
+const createTables: DatabaseCheck = {
   subject: 'tables',
   async run(bench) {
     const session = await bench.session()
     for (const statement of bench.statements.create) await session.write(statement, [])
-    return fine(`Made, as ${bench.prefix}_…, and dropped at the end`)
+    return pass(`Created as ${bench.prefix}_…, dropped at the end`)
   },
 }
 
-const dropping: DatabaseCheck = {
+const dropTables: DatabaseCheck = {
   subject: 'tables',
   async run(bench) {
     const session = await bench.session()
     for (const statement of bench.statements.drop)
       await session.write(statement.replace('DROP TABLE', 'DROP TABLE IF EXISTS'), [])
-    return fine('Dropped')
+    return pass('Dropped')
   },
 }

@@ -2,28 +2,29 @@ import { Packr, Unpackr } from 'msgpackr'
 import { limits } from '../../base/limits/limits.js'
 
 /*
- * What goes over a link between two nodes: messages with their length before them, 4 bytes; then what they are, one byte; and then
- * a value as msgpack; the number of a shard, 2 bytes, and a frame of it, which is passed on as it is; the same of a late frame, with
- * the term of its thread, 8 bytes; a piece of a message that others overtake; or how many bytes of the other connection were read.
+ * The messages on a link between two nodes: a length of 4 bytes, a kind of 1 byte, and the content. The
+ * content is a value as msgpack; or a shard number, 2 bytes, and a frame, which is passed on unchanged; or
+ * the same of a late frame, with the term of its thread, 8 bytes; or a piece of a message that others may
+ * overtake; or the number of bytes read from the peer's main connection.
  */
 
-/** A message as it was read. */
+/** A decoded message. */
 export type LinkMessage =
   | { kind: 'value'; value: unknown }
   | { kind: 'frame'; shard: number; frame: ArrayBuffer }
-  /** What the thread of a shard answered before frames that came earlier. */
+  /** An answer of a shard that may arrive after later frames. */
   | { kind: 'late'; shard: number; term: number; frame: ArrayBuffer }
 
-/** A part of a message, which is cut up so that others come in between. */
+/** A part of a large message, which is split so that others can be sent in between. */
 export interface MessagePiece {
   kind: 'piece'
-  /** The same for all parts of a message. */
+  /** The same for all pieces of a message. */
   id: number
   isLast: boolean
   bytes: Uint8Array
 }
 
-/** What a link says for itself. */
+/** Messages of the link itself. */
 type LinkPart = MessagePiece | { kind: 'read'; bytes: number }
 
 const [VALUE, FRAME, LATE, PIECE, READ] = [0, 1, 2, 3, 4]
@@ -33,7 +34,7 @@ const LATE_HEAD_BYTES = 11
 const PIECE_HEAD_BYTES = 6
 const READ_BYTES = 9
 
-// Sets and maps stay what they are, as between threads.
+// Sets and maps are preserved, as between threads.
 const options = { structuredClone: true }
 const packr = new Packr(options)
 const unpackr = new Unpackr(options)
@@ -73,11 +74,11 @@ export function encodeRead(bytes: number): Buffer[] {
   return parts
 }
 
-/** The message that the pieces make, whose first bytes are its length. @throws Error when it is none */
+/** Decodes the message in the pieces, whose first bytes are its length. @throws Error if it is invalid */
 export function messageOf(pieces: readonly Uint8Array[]): LinkMessage {
   const message = decode(Buffer.concat(pieces).subarray(LENGTH_BYTES))
   if (message.kind === 'piece' || message.kind === 'read')
-    throw new Error('A link sent pieces of what is no message')
+    throw new Error('A link sent pieces of an invalid message')
   return message
 }
 
@@ -88,12 +89,12 @@ function withHead(kind: number, headBytes: number, rest: Buffer): { head: Buffer
   return { head, parts: rest.length === 0 ? [head] : [head, rest] }
 }
 
-/** Puts the bytes of a link together to messages. */
+/** Splits the bytes of a link into messages. */
 export class MessageReader {
   readonly #take: (message: LinkMessage | LinkPart) => void
   readonly #head = Buffer.alloc(LENGTH_BYTES)
   #headBytes = 0
-  /** The message that is being read, and how much of it is there. */
+  /** The message being read, and how many of its bytes have arrived. */
   #message: Uint8Array | undefined
   #bytes = 0
 
@@ -101,7 +102,7 @@ export class MessageReader {
     this.#take = take
   }
 
-  /** @throws Error when that is no message of a link */
+  /** @throws Error if the bytes are not a valid message */
   push(chunk: Uint8Array): void {
     for (let at = 0; at < chunk.length;) {
       if (this.#message === undefined) {
@@ -126,7 +127,7 @@ export class MessageReader {
     if (this.#headBytes === LENGTH_BYTES) {
       const length = this.#head.readUInt32BE()
       if (length < 2 || length > limits.linkMessageBytesMax)
-        throw new Error(`A message of ${length} bytes came over a link`)
+        throw new Error(`Received an invalid message of ${length} bytes over a link`)
       this.#message = new Uint8Array(length)
       this.#bytes = 0
       this.#headBytes = 0
@@ -139,7 +140,7 @@ function decode(message: Uint8Array): LinkMessage | LinkPart {
   const [kind] = message
   const view = new DataView(message.buffer, message.byteOffset, message.length)
   if (kind === VALUE) return { kind: 'value', value: unpackr.unpack(message.subarray(1)) }
-  // Frames have memory of their own, as they are handed over to a thread.
+  // A frame needs its own memory, because it is transferred to a thread.
   if (kind === FRAME && message.length >= FRAME_HEAD_BYTES)
     return { kind: 'frame', shard: view.getUint16(1), frame: message.slice(FRAME_HEAD_BYTES).buffer }
   if (kind === LATE && message.length >= LATE_HEAD_BYTES) {
@@ -151,5 +152,5 @@ function decode(message: Uint8Array): LinkMessage | LinkPart {
     return { kind: 'piece', id: view.getUint32(1), isLast: message[5] === 1, bytes }
   }
   if (kind === READ && message.length === READ_BYTES) return { kind: 'read', bytes: view.getFloat64(1) }
-  throw new Error('A link sent what is no message')
+  throw new Error('A link sent an invalid message')
 }

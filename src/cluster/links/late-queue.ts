@@ -3,30 +3,33 @@ import type { MessagePiece } from './framing.js'
 
 /** A message that others may overtake. */
 export interface LateMessage {
-  /** For whom it is: each one has its turn. */
+  /** The caller that receives it; callers are served round-robin. */
   principal: string
-  /** As they are framed. */
+  /** The framed bytes. */
   parts: readonly Uint8Array[]
-  /** To be called when the last piece of it was sent. */
+  /** Called when its last piece was sent. */
   sent?(): void
 }
 
-/** What is sent next of a message, and what is to be called then. */
+/** The next piece to send, and the callback for when it was sent. */
 interface NextPiece extends Omit<MessagePiece, 'kind'> {
   sent?: (() => void) | undefined
 }
 
-/** One that waits, and how much of it was handed out. */
+/** A queued message; `at` is the offset of its next piece. */
 interface QueuedMessage extends LateMessage {
   id: number
   bytes: Uint8Array
   at: number
 }
 
-/** Messages that wait until there is nothing else to send: a piece for each principal in turn, bounded for each. */
+/**
+ * Messages that are sent only when nothing else waits: pieces in round-robin order of principals, bounded for
+ * each principal.
+ */
 export class LateQueue {
-  /** The principal whose turn is next comes first. */
-  readonly #principals = new Map<string, { waiting: QueuedMessage[]; bytes: number }>()
+  /** In round-robin order: the principal to serve next comes first. */
+  readonly #principals = new Map<string, { queued: QueuedMessage[]; bytes: number }>()
   #bytes = 0
   #nextId = 0
 
@@ -34,15 +37,15 @@ export class LateQueue {
     return this.#bytes === 0
   }
 
-  /** @returns false, and nothing is taken, where too much waits for that principal, or in all */
+  /** @returns false, without adding, if too many bytes wait for that principal or in total */
   add(message: LateMessage): boolean {
     const bytes = Buffer.concat(message.parts)
-    const own = this.#principals.get(message.principal) ?? { waiting: [], bytes: 0 }
+    const own = this.#principals.get(message.principal) ?? { queued: [], bytes: 0 }
     const isFull =
       own.bytes + bytes.length > limits.linkAnswerBytesPerPrincipalMax ||
       this.#bytes + bytes.length > limits.linkAnswerBytesMax
     if (isFull) return false
-    own.waiting.push({ ...message, id: this.#nextId, bytes, at: 0 })
+    own.queued.push({ ...message, id: this.#nextId, bytes, at: 0 })
     own.bytes += bytes.length
     this.#bytes += bytes.length
     this.#nextId = (this.#nextId + 1) >>> 0
@@ -50,10 +53,10 @@ export class LateQueue {
     return true
   }
 
-  /** Hands the next piece out. @returns undefined where nothing waits */
+  /** Takes the next piece. @returns undefined if the queue is empty */
   next(): NextPiece | undefined {
     for (const [principal, own] of this.#principals) {
-      const [first] = own.waiting
+      const [first] = own.queued
       this.#principals.delete(principal)
       if (first === undefined) continue
       const bytes = first.bytes.subarray(first.at, first.at + limits.linkPieceBytes)
@@ -61,9 +64,9 @@ export class LateQueue {
       own.bytes -= bytes.length
       this.#bytes -= bytes.length
       const isLast = first.at === first.bytes.length
-      if (isLast) own.waiting.shift()
-      // To the end: others have their turn first.
-      if (own.waiting.length > 0) this.#principals.set(principal, own)
+      if (isLast) own.queued.shift()
+      // Moves the principal to the end of the order.
+      if (own.queued.length > 0) this.#principals.set(principal, own)
       return { id: first.id, isLast, bytes, sent: isLast ? first.sent : undefined }
     }
     return undefined

@@ -13,32 +13,32 @@ import type { LeaseMemory } from '../../protocol/lease-memory.js'
 import { isToOwner, type NodeId, type ToFront, type ToOwner } from '../../protocol/link-messages.js'
 import type { MainCalls, PeerCalls } from '../../server/calls/front-messages.js'
 import type { CallingFront } from '../../server/calls/main-calls.js'
-import type { Standing } from '../../server/state.js'
+import type { ServerStatus } from '../../server/state.js'
 
-/** What an owner of shards needs for the fronts of other nodes. */
+/** Dependencies of the owner's side of links. */
 export interface LinkOwnerParts {
-  /** Answers the calls of a front of another node. @param gone aborts when the front has gone */
+  /** Answers the calls of a front of another node. @param gone aborts when the link has ended */
   calls(front: () => CallingFront, gone: AbortSignal): Handlers<MainCalls>
   threads: ShardThreads
-  standing: Standing
+  standing: ServerStatus
   lease: LeaseMemory
-  /** How long a node may answer without hearing of this one, milliseconds. */
+  /** How long a node may answer without receiving from this one, milliseconds. */
   linkLeaseMs: number
   /** This node. */
   own: NodeId
-  /** Whether a node is alive, as that incarnation. */
+  /** Whether a node is alive with that incarnation. */
   isMember(node: NodeId): Promise<boolean>
   log: Logger
 }
 
 /**
- * The fronts of other nodes at the shards that this node owns: their frames are passed on as they are, and they are waited for
- * as fronts of this process are, as long as they may answer (docs/adr/0047-links.md).
+ * Links of other nodes' fronts to the shards that this node owns. Frames are passed on unchanged. As for
+ * fronts of this process, a shard waits for each front as long as it may answer (docs/adr/0047-links.md).
  */
 export class LinkOwner {
   readonly #parts: LinkOwnerParts
   readonly #links = new Set<OwnerLink>()
-  /** Numbers that no front has. */
+  /** Unused front numbers. */
   readonly #free = Array.from(
     { length: limits.frontNumbers - limits.frontsMax },
     (_none, nth) => limits.frontsMax + nth,
@@ -50,7 +50,7 @@ export class LinkOwner {
     this.#timer = setInterval(() => this.#look(), limits.linkPingMs)
   }
 
-  /** Takes a connection of another node. */
+  /** Accepts a connection of another node. */
   take(sockets: LinkSockets): void {
     const front = this.#free.shift()
     if (front === undefined) {
@@ -70,22 +70,25 @@ export class LinkOwner {
     for (const link of this.#links) link.join(shard)
   }
 
-  /** Resolves when no front of another node sends anything more to a shard, or lets anybody in by what that has told. */
+  /**
+   * Resolves when no front of another node sends to a shard any more, or admits requests by what that shard
+   * has published.
+   */
   async leaving(shard: number): Promise<void> {
     await Promise.all([...this.#links].map((link) => link.leaving(shard)))
   }
 
-  /** This node is about to give all its shards up. */
-  stops(): void {
-    for (const link of this.#links) link.tell({ kind: 'stops' })
+  /** Announces that this node is about to release all its shards. */
+  announceStop(): void {
+    for (const link of this.#links) link.send({ kind: 'stops' })
   }
 
-  /** Lets a node have a shard that this one has given up. */
+  /** Offers a released shard to a node. */
   offer(node: string, shard: number): void {
-    for (const link of this.#links) if (link.node === node) link.tell({ kind: 'offered', shard })
+    for (const link of this.#links) if (link.node === node) link.send({ kind: 'offered', shard })
   }
 
-  /** Ends all. To be called when the shards have ended: what they answered last is under way to the other nodes. */
+  /** Ends all links. Call it when the shards have ended; their last answers are still being sent. */
   close(): void {
     clearInterval(this.#timer)
     for (const link of this.#links) link.finish()
@@ -97,7 +100,7 @@ export class LinkOwner {
   }
 }
 
-/** One other node. */
+/** The link to one other node. */
 class OwnerLink {
   readonly #parts: LinkOwnerParts
   readonly #front: number
@@ -105,16 +108,16 @@ class OwnerLink {
   readonly #calls: Calls<MainCalls, PeerCalls>
   readonly #relays = new Map<number, ShardRelay>()
   readonly #ended: () => void
-  readonly #over = new AbortController()
-  /** Until when the other node may answer at most, by the clock of this one. */
+  readonly #closing = new AbortController()
+  /** The latest time at which the other node may answer, by this node's clock. */
   #mayAnswerUntilMs = 0
-  #heardAtMs = machineClock()
+  #receivedAtMs = machineClock()
   #node: string | undefined
-  #asking = false
-  /** The other node answers nobody any more. */
+  #isJoining = false
+  /** The other node has stopped answering. */
   #isEnding = false
 
-  /** @param own the number of its front, and what is called when that may be another one's */
+  /** @param own the number of its front, and a callback for when that number is free again */
   constructor(sockets: LinkSockets, parts: LinkOwnerParts, own: { front: number; ended(): void }) {
     this.#parts = parts
     this.#front = own.front
@@ -124,30 +127,30 @@ class OwnerLink {
       closed: (reason) => this.#closed(reason),
     })
     const failed = (error: Error) => this.close(error.message)
-    const handlers = parts.calls(() => ({ call: this.#calls.call, failed }), this.#over.signal)
-    this.#calls = new Calls((message) => this.#tellCall(message), {
+    const handlers = parts.calls(() => ({ call: this.#calls.call, failed }), this.#closing.signal)
+    this.#calls = new Calls((message) => this.#sendCall(message), {
       ...handlers,
       // A front that sends invalid data only breaks its own link.
       lose: ({ reason }) => this.close(reason),
     })
   }
 
-  /** The name of the other node, once that is known. */
+  /** The name of the other node; undefined before its hello. */
   get node(): string | undefined {
     return this.#node
   }
 
-  tell(message: ToFront): void {
+  send(message: ToFront): void {
     this.#link.send(message)
   }
 
-  /** Pages of exports and the like may be overtaken, as large answers of shards are. */
-  #tellCall(message: unknown): void {
-    const told: ToFront = { kind: 'call', message }
-    this.#link.sendBySize(told)
+  /** Others may overtake exports pages, as they may overtake large answers of shards. */
+  #sendCall(message: unknown): void {
+    const call: ToFront = { kind: 'call', message }
+    this.#link.sendBySize(call)
   }
 
-  /** Ends it once everything is sent. */
+  /** Ends the link after everything was sent. */
   finish(): void {
     this.#link.finish()
   }
@@ -156,118 +159,123 @@ class OwnerLink {
     this.#link.close(reason)
   }
 
-  /** Ends a link by which nothing comes, and what has ended once the other node cannot answer any more. */
+  /**
+   * Closes a link on which nothing arrives, and releases an ended one once the other node cannot answer any
+   * more.
+   */
   look(nowMs: number): void {
-    const silentMs = nowMs - this.#heardAtMs
+    const silentMs = nowMs - this.#receivedAtMs
     const mostMs = this.#node === undefined ? limits.linkHandshakeMs : this.#parts.linkLeaseMs * LEASE_MARGIN
-    if (!this.#over.signal.aborted) {
+    if (!this.#closing.signal.aborted) {
       this.#link.look(nowMs)
-      if (silentMs > mostMs) this.close('it was silent for too long')
-      // Writes wait for what it has to take, such as that a key has ended.
-      const isLate = [...this.#relays.values()].some((relay) => relay.waitsMs(nowMs) > limits.linkSilenceMs)
-      if (isLate) this.close('it did not take in time what a shard tells')
+      if (silentMs > mostMs) this.close('the peer sent nothing for too long')
+      // Writes wait until it has processed notices, such as the revocation of a key.
+      const isLate = [...this.#relays.values()].some((relay) => relay.waitsMs(nowMs) > limits.linkTimeoutMs)
+      if (isLate) this.close('the peer did not process the notices of a shard in time')
     }
-    if (this.#over.signal.aborted && nowMs >= this.#mayAnswerUntilMs) this.#release()
+    if (this.#closing.signal.aborted && nowMs >= this.#mayAnswerUntilMs) this.#release()
   }
 
-  /** Talks to the thread of a shard for the other node. */
+  /** Connects the other node to the thread of a shard. */
   join(shard: number): void {
-    if (this.#node === undefined || this.#isEnding || this.#over.signal.aborted) return
+    if (this.#node === undefined || this.#isEnding || this.#closing.signal.aborted) return
     const { threads } = this.#parts
     const relay = ShardRelay.open({ shard, front: this.#front, threads, link: this.#link })
-    // It is asked again for the next thread.
+    // The next thread of the shard triggers another join.
     if (relay === undefined) return
     this.#relays.set(shard, relay)
-    this.tell({ kind: 'joined', ...relay.thread })
+    this.send({ kind: 'joined', ...relay.thread })
   }
 
-  /** Resolves when it sends nothing more to a shard, or cannot answer any more. */
+  /** Resolves when the other node sends nothing more to a shard, or cannot answer any more. */
   async leaving(shard: number): Promise<void> {
     const relay = this.#relays.get(shard)
     if (relay === undefined) return
-    this.tell({ kind: 'leaving', ...relay.thread })
+    this.send({ kind: 'leaving', ...relay.thread })
     await relay.released
   }
 
   #message(message: LinkMessage): void {
-    this.#heardAtMs = machineClock()
+    this.#receivedAtMs = machineClock()
     if (message.kind === 'frame') {
       this.#relays.get(message.shard)?.send(message.frame)
       return
     }
-    const said = message.kind === 'value' ? message.value : undefined
-    if (!isToOwner(said)) this.close('the peer sent an unknown message')
-    else if (this.#node === undefined) void this.#hello(said)
-    else this.#said(said)
+    const received = message.kind === 'value' ? message.value : undefined
+    if (!isToOwner(received)) this.close('the peer sent an unknown message')
+    else if (this.#node === undefined) void this.#hello(received)
+    else this.#handle(received)
   }
 
-  async #hello(said: ToOwner): Promise<void> {
+  async #hello(hello: ToOwner): Promise<void> {
     const { isMember, log, threads, own } = this.#parts
     const refuse = (reason: string) => {
-      this.tell({ kind: 'refused', reason })
-      // What was written goes out first.
+      this.send({ kind: 'refused', reason })
+      // The refusal is sent before the link closes.
       setImmediate(() => setImmediate(() => this.close(reason)))
     }
-    // It asks whether it may answer before it is known, where the database takes long.
-    if (this.#asking) return
-    this.#asking = true
-    if (said.kind !== 'hello') return refuse('Expected the other node to say who it is')
-    if (said.version !== version)
-      return refuse(`This node runs version ${version}, the other one ${said.version}`)
-    const { from, to } = said
-    // Addresses of nodes come from the database, and may lead to any of them.
+    // If the database is slow, pings arrive before the check of membership has ended.
+    if (this.#isJoining) return
+    this.#isJoining = true
+    if (hello.kind !== 'hello') return refuse('Expected "hello" as the first message')
+    if (hello.version !== version)
+      return refuse(`This node runs version ${version}, the peer ${hello.version}`)
+    const { from, to } = hello
+    // Addresses come from the database and may be wrong.
     if (to.node !== own.node || to.incarnation !== own.incarnation)
       return refuse(
-        `This is the node ${own.node}, start ${own.incarnation}, not ${to.node}, start ${to.incarnation}`,
+        `This is the node ${own.node}, incarnation ${own.incarnation}, not ${to.node}, incarnation ${to.incarnation}`,
       )
     const { node } = from
-    if (node === own.node) return refuse('A node has no link to itself')
+    if (node === own.node) return refuse('A node cannot link to itself')
     const isKnown = await isMember(from).catch(() => false)
-    if (this.#over.signal.aborted) return
-    if (!isKnown) return refuse(`The node ${node} is not known as one that is alive`)
+    if (this.#closing.signal.aborted) return
+    if (!isKnown) return refuse(`The node ${node} is not a live member of the cluster`)
     this.#node = node
-    log.info({ node }, 'another node takes requests for the shards of this one')
-    this.tell({ kind: 'welcome', front: this.#front })
+    log.info({ node }, 'another node forwards requests for the shards of this node')
+    this.send({ kind: 'welcome', front: this.#front })
     for (let shard = 0; shard < threads.shards.count; shard++) this.join(shard)
   }
 
-  #said(said: ToOwner): void {
-    switch (said.kind) {
+  #handle(message: ToOwner): void {
+    switch (message.kind) {
       case 'ping':
-        this.#pong(said.atMs)
+        this.#pong(message.atMs)
         return
       case 'serves':
-        this.#relayOf(said)?.serves(said.told)
+        this.#relayOf(message)?.serves(message.noticeNo)
         return
-      case 'taken':
-        this.#relayOf(said)?.taken(said.told)
+      case 'acknowledged':
+        this.#relayOf(message)?.taken(message.noticeNo)
         return
       case 'released':
-        this.#relayOf(said)?.release()
+        this.#relayOf(message)?.release()
         return
       case 'leaves':
-        this.#relayOf(said)?.frontLeaves()
+        this.#relayOf(message)?.frontLeft()
         return
       case 'ends':
         this.#isEnding = true
         this.#mayAnswerUntilMs = 0
-        for (const relay of this.#relays.values()) relay.frontLeaves()
+        for (const relay of this.#relays.values()) relay.frontLeft()
         return
       case 'call':
-        this.#calls.take(said.message)
+        this.#calls.receive(message.message)
         return
       case 'hello':
-        this.close('it said twice who it is')
+        this.close('the peer sent "hello" twice')
     }
   }
 
-  /** What is said of a thread that has a successor is of no use any more. */
+  /** Ignores messages about a thread that has been replaced. */
   #relayOf({ shard, term }: ShardRelay['thread']): ShardRelay | undefined {
     const relay = this.#relays.get(shard)
     return relay?.thread.term === term ? relay : undefined
   }
 
-  /** It may answer from when it asked on, for as long as this node may at most: not at all where it has no lease. */
+  /**
+   * Extends how long the other node may answer, from when it sent the ping: never beyond this node's lease.
+   */
   #pong(atMs: number): void {
     const { lease, linkLeaseMs, standing } = this.#parts
     const nowMs = machineClock()
@@ -280,7 +288,7 @@ class OwnerLink {
   #closed(reason: string): void {
     if (this.#node !== undefined)
       this.#parts.log.warn({ node: this.#node, reason }, 'the link to another node ended')
-    this.#over.abort()
+    this.#closing.abort()
     this.#calls.end(new Error(`The link to the node ${this.#node} ended`))
     for (const relay of this.#relays.values()) relay.linkEnded()
   }

@@ -14,45 +14,49 @@ import {
 import { LateQueue, type LateMessage } from './late-queue.js'
 import type { LinkSockets } from './sockets.js'
 
-/** What the other end does. */
+/** Receives the messages and the end of a link. */
 export interface LinkListener {
   message(message: LinkMessage): void
-  /** It has gone, or sent what is no message; called once. */
+  /** The link has ended, or the peer sent an invalid message; called once. */
   closed(reason: string): void
 }
 
 /**
- * One end of a link. Its main connection carries messages in their order; what others may overtake goes there in pieces, few of
- * which are under way at a time. What has to come in time goes by the urgent one, and in no order with what goes by the other.
+ * One end of a link, with two connections. The main one keeps the order of messages; large messages that
+ * others may overtake are split into pieces there, few of them in flight. The urgent one is for messages that
+ * must not wait; its order is independent of the main one.
  */
 export class Link {
   readonly #urgent: SocketWriter
   readonly #main: SocketWriter
   readonly #late = new LateQueue()
-  /** Pieces that have come, by the ids of their messages. */
+  /** Received pieces, by the ids of their messages. */
   readonly #pieces = new Map<number, Uint8Array[]>()
   readonly #listener: LinkListener
   #isOver = false
-  #reason = 'the other node closed it'
-  /** Bytes of the main connection that were sent, those that the other node has read, and when it last said so. */
+  #reason = 'the peer closed the link'
+  /**
+   * Bytes sent on the main connection, how many of them the peer has acknowledged, and when that last
+   * increased.
+   */
   #sentBytes = 0
   #takenBytes = 0
   #takenAtMs = machineClock()
-  /** Those that this node has read, and how many it has said so of. */
+  /** Bytes read from the main connection, and how many of them were acknowledged. */
   #readBytes = 0
-  #saidBytes = 0
+  #reportedBytes = 0
 
   constructor({ urgent, main }: LinkSockets, listener: LinkListener) {
     this.#listener = listener
-    const full = () => this.close('the other node does not read')
+    const full = () => this.close('the peer does not read')
     this.#urgent = new SocketWriter(urgent, full)
     this.#main = new SocketWriter(main, full)
     this.#listen(urgent, () => {})
     this.#listen(main, (bytes) => {
       this.#readBytes += bytes
-      if (this.#readBytes - this.#saidBytes >= limits.linkReadSaidBytes) this.#sayRead()
+      if (this.#readBytes - this.#reportedBytes >= limits.linkReadAckBytes) this.#sendRead()
     })
-    // That ends first only where it breaks.
+    // The urgent connection ends first only when it breaks.
     urgent.once('close', () => main.destroy())
     main.once('close', () => {
       urgent.destroy()
@@ -60,12 +64,12 @@ export class Link {
     })
   }
 
-  /** Sends a message behind all that were sent before. */
+  /** Sends a message after all earlier ones. */
   send(value: unknown): void {
     this.#sendMain(encodeValue(value))
   }
 
-  /** Sends one that is not to wait for others. */
+  /** Sends a message that must not wait for others. */
   sendUrgent(value: unknown): void {
     this.#urgent.write(encodeValue(value))
   }
@@ -74,37 +78,39 @@ export class Link {
     this.#sendMain(encodeFrame(shard, frame))
   }
 
-  /** Sends one that others may overtake. @returns false, and nothing is sent, where too much waits already */
+  /** Sends a message that others may overtake. @returns false, without sending, if too much is queued */
   sendLate(message: LateMessage): boolean {
     if (this.#isOver || !this.#late.add(message)) return this.#isOver
     this.#sendPieces()
     return true
   }
 
-  /** Sends a message in order where it is short, and otherwise one that others may overtake. */
+  /** Sends a short message in order, and a long one as a message that others may overtake. */
   sendBySize(value: unknown): void {
     const parts = encodeValue(value)
     const bytes = parts.reduce((sum, part) => sum + part.length, 0)
-    if (bytes < limits.linkLateBytesMin) this.#sendMain(parts)
-    else if (!this.sendLate({ principal: '', parts })) this.close('the other node does not read')
+    if (bytes < limits.linkSplitBytesMin) this.#sendMain(parts)
+    else if (!this.sendLate({ principal: '', parts })) this.close('the peer does not read')
   }
 
-  /** Says how much was read, and ends the link where the other node reads nothing of what it was sent. To be called often. */
+  /**
+   * Acknowledges what was read, and closes the link if the peer acknowledges nothing. Call it at intervals.
+   */
   look(nowMs: number): void {
-    if (this.#readBytes > this.#saidBytes) this.#sayRead()
+    if (this.#readBytes > this.#reportedBytes) this.#sendRead()
     const isWaiting = this.#sentBytes > this.#takenBytes
-    if (isWaiting && nowMs - this.#takenAtMs > limits.linkSilenceMs)
-      this.close('nothing of what was sent arrives')
+    if (isWaiting && nowMs - this.#takenAtMs > limits.linkTimeoutMs)
+      this.close('the peer does not acknowledge what was sent')
   }
 
-  /** Ends it once everything is sent; what is to be sent later is dropped. */
+  /** Closes the link after everything was sent; later messages are dropped. */
   finish(): void {
     this.#sendPieces(Infinity)
-    this.#reason = 'this node ended it'
+    this.#reason = 'this node closed the link'
     this.#main.finish()
   }
 
-  /** Ends it at once: `closed` is called with the reason. */
+  /** Closes the link immediately: `closed` is called with the reason. */
   close(reason: string): void {
     this.#urgent.destroy()
     this.#main.destroy()
@@ -114,7 +120,7 @@ export class Link {
   #listen(socket: TLSSocket, read: (bytes: number) => void): void {
     const reader = new MessageReader((message) => {
       if (message.kind === 'piece') this.#takePiece(message)
-      else if (message.kind === 'read') this.#wasRead(message.bytes)
+      else if (message.kind === 'read') this.#acknowledge(message.bytes)
       else this.#listener.message(message)
     })
     socket.setNoDelay(true)
@@ -136,7 +142,7 @@ export class Link {
     this.#sentBytes += this.#main.write(parts)
   }
 
-  /** As many as may be under way: what is sent next waits for no more than these. */
+  /** Sends as many pieces as may be in flight: a later message waits for no more than these. */
   #sendPieces(bytesMax: number = limits.linkPiecesBytes): void {
     while (this.#sentBytes - this.#takenBytes < bytesMax) {
       const piece = this.#late.next()
@@ -146,14 +152,14 @@ export class Link {
     }
   }
 
-  #wasRead(bytes: number): void {
+  #acknowledge(bytes: number): void {
     if (bytes > this.#takenBytes) this.#takenAtMs = machineClock()
     this.#takenBytes = bytes
     this.#sendPieces()
   }
 
-  #sayRead(): void {
-    this.#saidBytes = this.#readBytes
+  #sendRead(): void {
+    this.#reportedBytes = this.#readBytes
     this.#urgent.write(encodeRead(this.#readBytes))
   }
 
@@ -173,7 +179,10 @@ export class Link {
   }
 }
 
-/** What is written to one connection: the messages of one turn of the event loop as one, since each write costs as much, whatever it contains. */
+/**
+ * Writes to one connection. Batches the messages of one turn of the event loop, because each write has a
+ * fixed cost.
+ */
 class SocketWriter {
   readonly #socket: TLSSocket
   readonly #full: () => void
@@ -181,13 +190,13 @@ class SocketWriter {
   #unsentBytes = 0
   #isOver = false
 
-  /** @param full called when more waits than may */
+  /** @param full called when too many bytes are unsent */
   constructor(socket: TLSSocket, full: () => void) {
     this.#socket = socket
     this.#full = full
   }
 
-  /** @returns how many bytes that are */
+  /** @returns the number of bytes */
   write(parts: readonly Buffer[]): number {
     if (this.#isOver) return 0
     if (this.#unsent.length === 0) setImmediate(() => this.#flush())

@@ -13,25 +13,25 @@ import { connectLink, type LinkSockets } from './sockets.js'
 import { LeaseMemory } from '../../protocol/lease-memory.js'
 import { isToFront, type NodeId, type ToFront, type ToOwner } from '../../protocol/link-messages.js'
 import { ShardMemory } from '../../protocol/shard-memory.js'
-import type { MainCalls, PeerCalls, PeerPlace, PeersTold } from '../../server/calls/front-messages.js'
+import type { MainCalls, PeerCalls, PeerAddress, PeerNotices } from '../../server/calls/front-messages.js'
 
-/** What becomes of a link. */
+/** Receives the events of a link. */
 interface PeerLinkListener {
-  /** The other node has taken it. */
+  /** The other node has accepted the link. */
   up(): void
-  /** The other node is about to give all its shards up. */
+  /** The other node is about to release all its shards. */
   stops(): void
-  /** It ended. */
+  /** The link has ended. */
   ended(reason: string): void
 }
 
-const noLink = refuse('unavailable', 'The link to the node that serves has ended, try again', {
+const noLink = refuse('unavailable', 'The link to the node that serves this agent has ended, try again', {
   retryAfterSecs: 1,
 })
 
 const slowLink = refuse(
   'unavailable',
-  'The link to the node that owns the shard of this agent is slow or cut off, try again',
+  'The link to the node that owns the shard of this agent is slow or interrupted, try again',
   { retryAfterSecs: 1 },
 )
 const ownerCutOff = refuse(
@@ -40,43 +40,43 @@ const ownerCutOff = refuse(
   { retryAfterSecs: 1 },
 )
 
-/** What a link needs. */
+/** Dependencies of a link. */
 export interface LinkParts {
-  own: PeersTold['own']
-  /** The front's ends of all shards. */
+  own: PeerNotices['own']
+  /** This front's ends of all shards. */
   links: readonly ShardLink[]
-  /** The other node wants this one to have a shard that it has given up. */
+  /** The other node has released a shard for this one. */
   offered?(shard: number): void
 }
 
-/** A front of this node at the shards of one other node. */
+/** The link of a front of this node to the shards of one other node. */
 export class PeerLink {
   readonly #parts: LinkParts
   readonly #listener: PeerLinkListener
   readonly #link: Link
-  readonly #lease = new LeaseMemory(undefined, machineClock, () => this.#whyNoLease())
+  readonly #lease = new LeaseMemory(undefined, machineClock, () => this.#leaseRefusal())
   readonly #calls: Calls<PeerCalls, MainCalls>
   readonly gate: RemoteGate
-  /** The threads that are there, by their shards. */
+  /** The current threads, by their shards. */
   readonly #threads = new Map<number, PeerThread>()
-  /** Those, and the ones of which something is passed on yet. */
-  readonly #known = new Set<PeerThread>()
+  /** These threads, and replaced ones whose notices are still being processed. */
+  readonly #active = new Set<PeerThread>()
   readonly #pings: NodeJS.Timeout
-  /** The number of this front there. */
+  /** The number of this front at the other node. */
   #front: number | undefined
   #pongAtMs = machineClock()
   #readOnly = false
   #isOver = false
 
-  /** @throws Error when the other node cannot be reached */
-  static async connect(place: PeerPlace, parts: LinkParts, listener: PeerLinkListener): Promise<PeerLink> {
-    const { host, port } = place
+  /** @throws Error if the other node cannot be reached */
+  static async connect(peer: PeerAddress, parts: LinkParts, listener: PeerLinkListener): Promise<PeerLink> {
+    const { host, port } = peer
     const sockets = await connectLink({ host, port, key: Buffer.from(parts.own.key) })
-    return new PeerLink({ ...parts, place, sockets }, listener)
+    return new PeerLink({ ...parts, peer, sockets }, listener)
   }
 
   private constructor(
-    parts: LinkParts & { place: PeerPlace; sockets: LinkSockets },
+    parts: LinkParts & { peer: PeerAddress; sockets: LinkSockets },
     listener: PeerLinkListener,
   ) {
     this.#parts = parts
@@ -85,22 +85,22 @@ export class PeerLink {
       message: (message) => this.#message(message),
       closed: (reason) => this.#closed(reason),
     })
-    this.#calls = new Calls((message) => this.#say({ kind: 'call', message }), {
+    this.#calls = new Calls((message) => this.#send({ kind: 'call', message }), {
       look: (attempt) => this.gate.look(attempt),
       verify: (attempt) => this.gate.verify(attempt),
     })
     this.gate = new RemoteGate((login) => this.call('login', login))
-    const [from, to] = [nodeIdOf(parts.own), nodeIdOf(parts.place)]
-    this.#sayUrgent({ kind: 'hello', version, from, to })
+    const [from, to] = [nodeIdOf(parts.own), nodeIdOf(parts.peer)]
+    this.#sendUrgent({ kind: 'hello', version, from, to })
     this.#pings = setInterval(() => this.#ping(), limits.linkPingMs)
   }
 
-  /** Whether it goes on. */
+  /** Whether the link is open. */
   get isOpen(): boolean {
     return !this.#isOver
   }
 
-  /** Whether the other node has taken it, and says that this one may answer. */
+  /** Whether the other node has accepted the link and permits this one to answer. */
   get isUp(): boolean {
     return this.#front !== undefined && this.#lease.holds()
   }
@@ -109,47 +109,47 @@ export class PeerLink {
     return this.#readOnly
   }
 
-  /** Whether a shard is served by it. */
+  /** Whether the other node serves a shard over this link. */
   serves(shard: number): boolean {
     const thread = this.#threads.get(shard)
     return thread !== undefined && thread.link.isAt(thread) && thread.link.serving
   }
 
-  /** Asks the main thread of the other node. */
-  readonly call: Calls<PeerCalls, MainCalls>['call'] = async (name, ask) => {
+  /** Calls the main thread of the other node. */
+  readonly call: Calls<PeerCalls, MainCalls>['call'] = async (name, request) => {
     if (this.#isOver) throw new RefusedError(noLink)
-    return this.#calls.call(name, ask)
+    return this.#calls.call(name, request)
   }
 
   close(reason: string): void {
     this.#link.close(reason)
   }
 
-  /** This front answers nobody any more. */
+  /** Closes the link after this front has stopped answering. */
   end(): void {
     clearInterval(this.#pings)
-    this.#say({ kind: 'ends' })
+    this.#send({ kind: 'ends' })
     this.#link.finish()
   }
 
-  #say(message: ToOwner): void {
+  #send(message: ToOwner): void {
     this.#link.send(message)
   }
 
-  #sayUrgent(message: ToOwner): void {
+  #sendUrgent(message: ToOwner): void {
     this.#link.sendUrgent(message)
   }
 
   #ping(): void {
     const nowMs = machineClock()
     this.#link.look(nowMs)
-    if (nowMs - this.#pongAtMs > limits.linkSilenceMs) this.close('the other node is silent')
-    else this.#sayUrgent({ kind: 'ping', atMs: nowMs })
+    if (nowMs - this.#pongAtMs > limits.linkTimeoutMs) this.close('the peer sent nothing for too long')
+    else this.#sendUrgent({ kind: 'ping', atMs: nowMs })
   }
 
   #message(message: LinkMessage): void {
     if (message.kind === 'value') {
-      if (isToFront(message.value)) this.#said(message.value)
+      if (isToFront(message.value)) this.#handle(message.value)
       else this.close('the peer sent an unknown message')
       return
     }
@@ -157,93 +157,93 @@ export class PeerLink {
     thread?.link.receive(thread, message.frame)
   }
 
-  #said(said: ToFront): void {
-    switch (said.kind) {
+  #handle(message: ToFront): void {
+    switch (message.kind) {
       case 'welcome':
-        this.#front = said.front
+        this.#front = message.front
         this.#listener.up()
         return
       case 'refused':
-        this.close(said.reason)
+        this.close(message.reason)
         return
       case 'pong':
         this.#pongAtMs = machineClock()
-        this.#lease.extend(said.atMs + said.forMs)
-        this.#readOnly = said.readOnly
+        this.#lease.extend(message.atMs + message.forMs)
+        this.#readOnly = message.readOnly
         return
       case 'joined':
-        this.#join(said).catch((error: unknown) => this.close(String(error)))
+        this.#join(message).catch((error: unknown) => this.close(String(error)))
         return
       case 'left': {
-        // What it has told last is passed on yet, as the others take it.
-        const thread = this.#threadOf(said)
+        // Its last notices are still processed, as those of all fronts are.
+        const thread = this.#threadOf(message)
         thread?.link.end(thread)
         return
       }
       case 'leaving':
-        this.#leaving(said)
+        this.#leaving(message)
         return
       case 'stops':
         this.#listener.stops()
         return
       case 'offered':
-        this.#parts.offered?.(said.shard)
+        this.#parts.offered?.(message.shard)
         return
-      case 'allTaken':
-        this.#threadOf(said)?.memory.allTaken(said.told)
+      case 'allAcknowledged':
+        this.#threadOf(message)?.memory.allAcknowledged(message.noticeNo)
         return
       case 'call':
-        this.#calls.take(said.message)
+        this.#calls.receive(message.message)
     }
   }
 
   #threadOf({ shard, term }: ThreadId): PeerThread | undefined {
-    for (const thread of this.#known) if (thread.shard === shard && thread.term === term) return thread
+    for (const thread of this.#active) if (thread.shard === shard && thread.term === term) return thread
     return undefined
   }
 
   async #join({ shard, term }: ThreadId): Promise<void> {
     const link = this.#parts.links[shard]
     assert(this.#front !== undefined && link !== undefined, 'a front is welcome before a shard is joined')
-    const way: PeerWay = {
-      say: (message) => this.#sayUrgent(message),
-      left: () => this.#known.delete(thread),
+    const channel: PeerChannel = {
+      send: (message) => this.#sendUrgent(message),
+      forget: () => this.#active.delete(thread),
     }
     const thread: PeerThread = {
       shard,
       term,
       front: this.#front,
       lease: this.#lease,
-      memory: new PeerMemory({ shard, term }, way),
+      memory: new PeerMemory({ shard, term }, channel),
       link,
       post: (frame) => this.#link.sendFrame(shard, frame),
     }
     const before = this.#threads.get(shard)
     if (before !== undefined) link.end(before)
     this.#threads.set(shard, thread)
-    this.#known.add(thread)
-    // Without what it must know this front admits nobody.
+    this.#active.add(thread)
+    // Without the state of the shard this front admits no request.
     await link.join(thread, (reason) => this.close(reason))
   }
 
-  /** Nothing more is sent, and no request is admitted by what it has told. */
+  /** Stops sending to a thread, and stops admitting requests by what it has published. */
   #leaving({ shard, term }: ThreadId): void {
     const thread = this.#threadOf({ shard, term })
     thread?.link.leaving(thread)
-    this.#say({ kind: 'released', shard, term })
+    this.#send({ kind: 'released', shard, term })
   }
 
-  /** Why nothing may be answered that the other node has decided. */
-  #whyNoLease(): Refusal {
-    const isHeard = machineClock() - this.#pongAtMs < limits.linkLeaseMs
-    return isHeard ? ownerCutOff : slowLink
+  /** Why answers of the other node must not be sent. */
+  #leaseRefusal(): Refusal {
+    const isConnected = machineClock() - this.#pongAtMs < limits.linkLeaseMs
+    return isConnected ? ownerCutOff : slowLink
   }
 
   #closed(reason: string): void {
     this.#isOver = true
     clearInterval(this.#pings)
     this.#calls.end(new RefusedError(noLink))
-    for (const thread of this.#known) thread.link.abandon(thread)
+    for (const thread of this.#active) thread.link.abandon(thread)
     this.#listener.ended(reason)
   }
 }
@@ -252,63 +252,66 @@ function nodeIdOf({ node, incarnation }: NodeId): NodeId {
   return { node, incarnation }
 }
 
-/** A thread of the other node, among those of all shards and times. */
+/** Identifies a thread of the other node. */
 interface ThreadId {
   readonly shard: number
   readonly term: number
 }
 
-/** A thread of the other node, as this front talks to it. */
+/** A thread of the other node, as this front uses it. */
 interface PeerThread extends ShardConnection, ThreadId {
   /** This front's end of the shard. */
   link: ShardLink
   memory: PeerMemory
 }
 
-/** What messages tell of a thread. */
-interface PeerWay {
-  say(message: ToOwner): void
-  /** Nothing more is kept of what it has told. */
-  left(): void
+/** Sends the progress of a thread's notices to the other node. */
+interface PeerChannel {
+  send(message: ToOwner): void
+  /** Called when nothing of the thread is used any more. */
+  forget(): void
 }
 
-/** The front that stands for all those of the other node. */
+/** The number that represents all fronts of the other node. */
 const OTHERS = 0
 
-/** What a front of this node and those of the other one have taken of a shard, of which messages tell. */
+/**
+ * The progress of this front and of the other node's fronts with the notices of a shard, synchronized by
+ * messages.
+ */
 class PeerMemory extends ShardMemory {
   readonly #thread: ThreadId
-  readonly #way: PeerWay
-  #allTaken: number | undefined
+  readonly #channel: PeerChannel
+  #allAcknowledged: number | undefined
 
-  constructor(thread: ThreadId, way: PeerWay) {
+  constructor(thread: ThreadId, channel: PeerChannel) {
     super()
     this.#thread = thread
-    this.#way = way
-    // Nobody is answered before the other node has said how far all are.
-    super.learns(OTHERS)
+    this.#channel = channel
+    // No answer is released before the other node has reported the progress of all fronts.
+    super.startCatchUp(OTHERS)
   }
 
-  override serves(front: number, told: number): void {
-    super.serves(front, told)
-    this.#way.say({ kind: 'serves', ...this.#thread, told })
+  override startServing(front: number, noticeNo: number): void {
+    super.startServing(front, noticeNo)
+    this.#channel.send({ kind: 'serves', ...this.#thread, noticeNo: noticeNo })
   }
 
-  override hasTaken(front: number, told: number): void {
-    super.hasTaken(front, told)
-    this.#way.say({ kind: 'taken', ...this.#thread, told })
+  override acknowledge(front: number, noticeNo: number): void {
+    super.acknowledge(front, noticeNo)
+    this.#channel.send({ kind: 'acknowledged', ...this.#thread, noticeNo: noticeNo })
   }
 
-  override leaves(front: number): void {
-    super.leaves(front)
-    this.#way.say({ kind: 'leaves', ...this.#thread })
-    this.#way.left()
+  override remove(front: number): void {
+    super.remove(front)
+    this.#channel.send({ kind: 'leaves', ...this.#thread })
+    this.#channel.forget()
   }
 
-  /** They may come in another order than the frames. */
-  allTaken(told: number): void {
-    if (this.#allTaken !== undefined && ((told - this.#allTaken) | 0) < 0) return
-    this.#allTaken = told
-    super.serves(OTHERS, told)
+  /** Reports may arrive in another order than the frames. */
+  allAcknowledged(noticeNo: number): void {
+    if (this.#allAcknowledged !== undefined && ((noticeNo - this.#allAcknowledged) | 0) < 0) return
+    this.#allAcknowledged = noticeNo
+    super.startServing(OTHERS, noticeNo)
   }
 }

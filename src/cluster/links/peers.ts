@@ -1,34 +1,34 @@
 import { steadyClock } from '../../base/clock.js'
 import { limits } from '../../base/limits/limits.js'
 import type { Logger } from '../../base/log.js'
-import type { PeerPlace, PeersTold } from '../../server/calls/front-messages.js'
+import type { PeerAddress, PeerNotices } from '../../server/calls/front-messages.js'
 import { PeerLink, type LinkParts } from './peer-link.js'
 
-/** What a front's links to other nodes need. */
+/** Dependencies of a front's links to other nodes. */
 export type PeersParts = Omit<LinkParts, 'own'> & {
   log: Logger
-  /** Another node is about to give all its shards up. */
-  stops?(place: PeerPlace): void
+  /** Another node is about to release all its shards. */
+  peerStopping?(place: PeerAddress): void
 }
 
 /** Another node, and the link to it. */
 interface Peer {
-  place: PeerPlace
+  address: PeerAddress
   link: PeerLink | undefined
   isConnecting: boolean
   triedAtMs: number
-  /** What was told last of a link that did not come up, or ended. */
-  told: string
+  /** The last logged reason for which the link is down. */
+  lastLogged: string
 }
 
 /**
- * The links of one front to all other nodes that are alive: whichever of them has a shard open serves it over its link
+ * The links of one front to all other live nodes. The node that has a shard open serves it over its link
  * (docs/adr/0047-links.md).
  */
 export class Peers {
   readonly #parts: PeersParts
   readonly #peers = new Map<string, Peer>()
-  #own: PeersTold['own'] | undefined
+  #own: PeerNotices['own'] | undefined
   #retries: NodeJS.Timeout | undefined
   #isOver = false
 
@@ -36,13 +36,13 @@ export class Peers {
     this.#parts = parts
   }
 
-  /** Which other nodes are alive, and who this one is. */
-  follow({ own, peers }: PeersTold): void {
+  /** Sets the identity of this node and the list of other live nodes. */
+  follow({ own, peers }: PeerNotices): void {
     if (this.#isOver) return
     this.#own = own
     this.#retries ??= setInterval(() => this.#connectAll(), limits.linkRetryMs)
     const wanted = new Map(peers.map((place) => [place.node, place]))
-    for (const [node, { place, link }] of this.#peers) {
+    for (const [node, { address: place, link }] of this.#peers) {
       if (isSame(wanted.get(node), place)) continue
       this.#peers.delete(node)
       link?.close('the node is not alive any more')
@@ -50,49 +50,52 @@ export class Peers {
     for (const place of peers) {
       if (this.#peers.has(place.node)) continue
       this.#peers.set(place.node, {
-        place,
+        address: place,
         link: undefined,
         isConnecting: false,
         triedAtMs: -Infinity,
-        told: '',
+        lastLogged: '',
       })
     }
     this.#connectAll()
   }
 
-  /** The links that are up, by the names of the nodes. */
+  /** The links that are up, by node name. */
   get open(): ReadonlyMap<string, PeerLink> {
     const open = new Map<string, PeerLink>()
     for (const [node, { link }] of this.#peers) if (link?.isUp === true) open.set(node, link)
     return open
   }
 
-  /** Whether the link to a node is up: so it says that it has a lease, as that incarnation where one is named. */
+  /**
+   * Whether the link to a node is up, which means that the node has a lease; with that incarnation, if one is
+   * given.
+   */
   reaches(node: string, incarnation?: number): boolean {
-    const { place, link } = this.#peers.get(node) ?? {}
+    const { address: place, link } = this.#peers.get(node) ?? {}
     return link?.isUp === true && (incarnation === undefined || incarnation === place?.incarnation)
   }
 
-  /** The link by which a shard is served; undefined where none does. */
+  /** The link over which a shard is served; undefined if there is none. */
   of(shard: number): PeerLink | undefined {
     for (const { link } of this.#peers.values()) if (link?.serves(shard) === true) return link
     return undefined
   }
 
-  /** Whether the disk of one of them is nearly full. */
+  /** Whether the disk of another node is nearly full. */
   get readOnly(): boolean {
     for (const { link } of this.#peers.values()) if (link?.readOnly === true) return true
     return false
   }
 
-  /** Ends all of them. To be called when this front answers nobody any more. */
+  /** Closes all links. Call it after this front has stopped answering. */
   close(): void {
     this.#isOver = true
     clearInterval(this.#retries)
     for (const { link } of this.#peers.values()) link?.end()
   }
 
-  /** Tries those that it has tried longest ago: some that do not answer must not keep it from the others. */
+  /** Connects to the nodes tried longest ago first, so that unreachable ones do not block the others. */
   #connectAll(): void {
     const nowMs = steadyClock()
     const all = [...this.#peers.values()]
@@ -110,45 +113,42 @@ export class Peers {
     if (own === undefined) return
     peer.isConnecting = true
     peer.triedAtMs = steadyClock()
-    const { log, stops, ...parts } = this.#parts
-    const { node } = peer.place
+    const { log, peerStopping: stops, ...parts } = this.#parts
+    const { node } = peer.address
     try {
       const link = await PeerLink.connect(
-        peer.place,
+        peer.address,
         { ...parts, own },
         {
           up: () => {
-            peer.told = ''
-            log.info({ peer: node }, 'takes requests for the shards of another node')
+            peer.lastLogged = ''
+            log.info({ peer: node }, 'connected to another node: forwarding requests for its shards')
           },
-          stops: () => stops?.(peer.place),
+          stops: () => stops?.(peer.address),
           ended: (reason) => {
             peer.link = undefined
-            this.#tell(peer, reason)
+            this.#logFailure(peer, reason)
           },
         },
       )
       if (this.#isOver || this.#peers.get(node) !== peer) link.close('the node is not alive any more')
       else if (link.isOpen) peer.link = link
     } catch (error) {
-      this.#tell(peer, error instanceof Error ? error.message : String(error))
+      this.#logFailure(peer, error instanceof Error ? error.message : String(error))
     } finally {
       peer.isConnecting = false
     }
   }
 
-  /** The same reason once. */
-  #tell(peer: Peer, reason: string): void {
-    if (this.#isOver || this.#peers.get(peer.place.node) !== peer || reason === peer.told) return
-    peer.told = reason
-    const { node, host, port } = peer.place
-    this.#parts.log.warn(
-      { peer: node, link: `${host}:${port}`, reason },
-      'no link to another node: it is tried again',
-    )
+  /** Logs the same reason once. */
+  #logFailure(peer: Peer, reason: string): void {
+    if (this.#isOver || this.#peers.get(peer.address.node) !== peer || reason === peer.lastLogged) return
+    peer.lastLogged = reason
+    const { node, host, port } = peer.address
+    this.#parts.log.warn({ peer: node, link: `${host}:${port}`, reason }, 'no link to another node: retrying')
   }
 }
 
-function isSame(one: PeerPlace | undefined, other: PeerPlace): boolean {
+function isSame(one: PeerAddress | undefined, other: PeerAddress): boolean {
   return one?.incarnation === other.incarnation && one.host === other.host && one.port === other.port
 }

@@ -10,29 +10,32 @@ import type { PeerLink } from './peer-link.js'
 import type { Peers } from './peers.js'
 
 /*
- * What one node of a cluster keeps for all, or does with a shard that it owns: asked by every front, wherever that is
- * (docs/adr/0048-owners-of-shards.md).
+ * Services that one node provides for all nodes, or runs on a shard that it owns; fronts of all nodes call
+ * them (docs/adr/0048-owners-of-shards.md).
  */
 
-/** Where shards are. */
+/** Where shards are served. */
 export interface Routes {
   threads: ShardThreads
   peers: Peers
 }
 
-const away = refuse('unavailable', 'No node serves the shard of this agent just now, try again', {
+const noOwner = refuse('unavailable', 'No node serves the shard of this agent just now, try again', {
   retryAfterSecs: 1,
 })
 
-/** Whether this node has a shard, or else the link to who has; waits while it moves. @throws RefusedError where nobody has it */
+/**
+ * Finds the owner of a shard: this node, or the link to another one. Waits while the shard moves.
+ * @throws RefusedError if it has no owner
+ */
 async function ownerOf(shard: number, { threads, peers }: Routes): Promise<PeerLink | 'own'> {
   await threads.shards.untilCurrent(shard)
   const owner = threads.serves(shard) ? 'own' : peers.of(shard)
-  if (owner === undefined) throw new RefusedError(away)
+  if (owner === undefined) throw new RefusedError(noOwner)
   return owner
 }
 
-/** Long reads, by the pool of the node that has the shard. */
+/** Long reads, run by the reader pool of the node that owns the shard. */
 export function routedReaders(own: ReaderPool, routes: Routes): Readers {
   return {
     isFull: () => own.isFull(),
@@ -43,7 +46,7 @@ export function routedReaders(own: ReaderPool, routes: Routes): Readers {
         try {
           return owner === 'own' ? await own.run(read) : await owner.call('read', read)
         } catch (error) {
-          // It may have moved meanwhile, and has done nothing.
+          // The shard may have moved before the read began: the read had no effect.
           const isAway = error instanceof RefusedError && error.refusal.code === 'unavailable'
           if (!isAway || !isFirst) throw error
         }
@@ -52,7 +55,10 @@ export function routedReaders(own: ReaderPool, routes: Routes): Readers {
   }
 }
 
-/** Logins, through the gate of the node that has the audit strand: attempts are counted in one place. */
+/**
+ * Sign-ins, through the gate of the node that owns the audit strand, so that attempts are counted in one
+ * place.
+ */
 export function routedGate(own: LoginGate, routes: Routes): Pick<LoginGate, 'run'> {
   return {
     async run(key, attempt) {
@@ -67,27 +73,34 @@ export function routedGate(own: LoginGate, routes: Routes): Pick<LoginGate, 'run
   }
 }
 
-/** The node that keeps a ticket may be starting again, and has it then. */
-const keeperAway = refuse('unavailable', 'The node that this ticket names cannot be reached, try again', {
-  retryAfterSecs: 1,
-})
+/** The node that issued the ticket may be restarting; it still has the ticket afterwards. */
+const issuerUnreachable = refuse(
+  'unavailable',
+  'The node that this ticket names cannot be reached, try again',
+  {
+    retryAfterSecs: 1,
+  },
+)
 
-/** What the tickets of a node need to know. */
-interface TicketsAround {
+/** Dependencies of routed tickets. */
+interface TicketParts {
   node: string
   apiKeys: ApiKeys
   peers: Peers
   failed(error: unknown): void
 }
 
-/** Tickets of all nodes: each names the one that keeps it. A key that opens a stream by one has to be known here. */
-export function routedTickets(own: Tickets, { node, apiKeys, peers, failed }: TicketsAround): StreamTickets {
+/**
+ * Tickets of all nodes: each names the node that issued it. If a key opens a stream by a ticket, the key must
+ * be known here.
+ */
+export function routedTickets(own: Tickets, { node, apiKeys, peers, failed }: TicketParts): StreamTickets {
   let holds = 0
-  const placeOf = (ticket: string) => {
+  const issuerOf = (ticket: string) => {
     const at = ticket.lastIndexOf('.')
     const name = Buffer.from(ticket.slice(0, Math.max(0, at)), 'base64url').toString()
-    const kept = ticket.slice(at + 1)
-    return name === node ? { own, kept } : { link: peers.open.get(name), isNamed: name !== '', kept }
+    const id = ticket.slice(at + 1)
+    return name === node ? { own, id } : { link: peers.open.get(name), isNamed: name !== '', id }
   }
   return {
     issue(principal) {
@@ -95,18 +108,18 @@ export function routedTickets(own: Tickets, { node, apiKeys, peers, failed }: Ti
       return typeof ticket === 'string' ? `${Buffer.from(node).toString('base64url')}.${ticket}` : ticket
     },
     async redeem(ticket, use) {
-      const { own: here, link, isNamed, kept } = placeOf(ticket)
-      if (here !== undefined) return here.redeem(kept, use)
-      if (link === undefined && isNamed) throw new RefusedError(keeperAway)
-      const found = await link?.call('ticketRedeem', { ticket: kept, use })
-      return found?.key === undefined ? found : apiKeys.ofId(found.id)
+      const { own: here, link, isNamed, id } = issuerOf(ticket)
+      if (here !== undefined) return here.redeem(id, use)
+      if (link === undefined && isNamed) throw new RefusedError(issuerUnreachable)
+      const found = await link?.call('ticketRedeem', { ticket: id, use })
+      return found?.key === undefined ? found : apiKeys.byId(found.id)
     },
     hold(ticket, principal) {
-      const { own: here, link, kept } = placeOf(ticket)
-      if (here !== undefined) return here.hold(kept, principal)
+      const { own: here, link, id } = issuerOf(ticket)
+      if (here !== undefined) return here.hold(id, principal)
       if (link === undefined) return undefined
       const hold = holds++
-      link.call('ticketHold', { ticket: kept, principal, hold }).catch(failed)
+      link.call('ticketHold', { ticket: id, principal, hold }).catch(failed)
       return () => void link.call('ticketRelease', hold).catch(failed)
     },
   }

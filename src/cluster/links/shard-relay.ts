@@ -9,14 +9,14 @@ import {
   countOf,
   encodeOutcomes,
   isLateFrame,
-  toldOf,
+  noticeNoOf,
   type FrontFrame,
   type LateFrame,
 } from '../../protocol/frame.js'
 import type { ToFront } from '../../protocol/link-messages.js'
 import type { ShardMemory } from '../../protocol/shard-memory.js'
 
-/** What a relay is made of. */
+/** Dependencies of a relay. */
 interface RelayParts {
   shard: number
   front: number
@@ -26,39 +26,39 @@ interface RelayParts {
 
 const full = refuse(
   'overloaded',
-  'Too many answers to you wait for the link between two nodes of the cluster, try again with fewer requests at once',
+  'Too many answers to you are queued for the link between two nodes of the cluster; try again with fewer concurrent requests',
   { retryAfterSecs: 1 },
 )
 
-/** Passes the frames of one shard on to the front in another node, and back. */
+/** Relays the frames of one shard to the front in another node, and back. */
 export class ShardRelay {
   readonly #parts: RelayParts
-  /** The thread that it leads to. */
+  /** The thread of the shard. */
   readonly thread: { shard: number; term: number }
   readonly #port: MessagePort
   readonly #memory: ShardMemory
-  /** Commands that are not answered: while there are any, nobody else may have the number of the front. */
-  #underWay = 0
-  #asked: number | undefined
-  /** What was told with the last frame that was passed on, what of it the front has taken, and what all fronts have. */
+  /** Commands without an answer; until there are none, the number of the front must not be reused. */
+  #pending = 0
+  #awaited: number | undefined
+  /** Sequence numbers of notices: last relayed, last processed by the front, last processed by all fronts. */
   #passed = 0
   #taken = 0
-  #allTaken = 0
+  #allAcknowledged = 0
   /** When one of these last changed. */
   #takenAtMs = machineClock()
-  #isLeft = false
-  /** Answers that others overtake, which wait for the link. */
-  #late = 0
+  #frontLeft = false
+  /** Answers that others may overtake and that wait for the link. */
+  #lateAnswers = 0
   #hasLink = true
   #hasLeft = false
   isClosed = false
 
   /** Resolves when the front sends nothing more, or cannot answer any more. */
   readonly released: Promise<void>
-  /** That is so. */
+  /** Resolves `released`. */
   release: () => void = () => {}
 
-  /** @returns undefined while the shard has no thread that fronts may join */
+  /** @returns undefined while the shard has no thread that fronts can join */
   static open(parts: RelayParts): ShardRelay | undefined {
     const { port1, port2 } = new MessageChannel()
     const joined = parts.threads.join(parts.shard, parts.front, port1)
@@ -78,10 +78,10 @@ export class ShardRelay {
     this.#memory = memory
     this.released = new Promise((resolve) => (this.release = resolve))
     port.on('message', (message: unknown) => {
-      if (message instanceof ArrayBuffer) this.#underWay -= countOf(message)
+      if (message instanceof ArrayBuffer) this.#pending -= countOf(message)
       else {
         assert(isLateFrame(message), 'a shard sends frames')
-        this.#underWay -= 1
+        this.#pending -= 1
       }
       if (!this.#hasLink) this.#closeWhenIdle()
       else if (message instanceof ArrayBuffer) this.#pass(message)
@@ -90,46 +90,49 @@ export class ShardRelay {
     port.once('close', () => {
       this.isClosed = true
       this.release()
-      this.#tellLeft()
+      this.#sendLeft()
     })
   }
 
   send(frame: ArrayBuffer): void {
     if (this.isClosed) return
-    this.#underWay += countOf(frame)
+    this.#pending += countOf(frame)
     this.#port.postMessage(frame, [frame])
   }
 
-  serves(told: number): void {
-    this.#memory.serves(this.#parts.front, told)
-    this.#tellWhenTaken(told)
+  serves(noticeNo: number): void {
+    this.#memory.startServing(this.#parts.front, noticeNo)
+    this.#reportWhenTaken(noticeNo)
   }
 
-  taken(told: number): void {
-    this.#taken = told
+  taken(noticeNo: number): void {
+    this.#taken = noticeNo
     this.#takenAtMs = machineClock()
-    this.#memory.hasTaken(this.#parts.front, told)
+    this.#memory.acknowledge(this.#parts.front, noticeNo)
   }
 
-  /** For how long the front has not taken what it was told next, which it does once all have what came before, milliseconds. */
+  /**
+   * How long the front has not processed the next notices, milliseconds; it does so once all fronts have
+   * processed the earlier ones.
+   */
   waitsMs(nowMs: number): number {
-    const isOver = this.isClosed || this.#isLeft || this.#passed === this.#taken
-    return isOver || this.#taken !== this.#allTaken ? 0 : nowMs - this.#takenAtMs
+    const isOver = this.isClosed || this.#frontLeft || this.#passed === this.#taken
+    return isOver || this.#taken !== this.#allAcknowledged ? 0 : nowMs - this.#takenAtMs
   }
 
-  /** Nobody need wait for it any more. */
-  frontLeaves(): void {
-    this.#isLeft = true
-    this.#memory.leaves(this.#parts.front)
+  /** Other fronts no longer wait for this one. */
+  frontLeft(): void {
+    this.#frontLeft = true
+    this.#memory.remove(this.#parts.front)
     this.release()
   }
 
-  /** What comes now is for nobody. */
+  /** Drops frames that arrive later. */
   linkEnded(): void {
     this.#hasLink = false
   }
 
-  /** The other node cannot answer any more: nobody waits for it. */
+  /** The other node cannot answer any more, so other fronts no longer wait for it. */
   leave(): void {
     if (this.#hasLeft) return
     this.#hasLeft = true
@@ -138,53 +141,53 @@ export class ShardRelay {
   }
 
   #pass(frame: ArrayBuffer): void {
-    const told = toldOf(frame)
+    const noticeNo = noticeNoOf(frame)
     if (this.#passed === this.#taken) this.#takenAtMs = machineClock()
-    this.#passed = told
+    this.#passed = noticeNo
     this.#parts.link.sendFrame(this.#parts.shard, frame)
-    if (told !== this.#asked) this.#tellWhenTaken(told)
+    if (noticeNo !== this.#awaited) this.#reportWhenTaken(noticeNo)
   }
 
   #passLate({ id, caller, frame }: LateFrame): void {
     const { link, shard } = this.#parts
-    this.#late += 1
+    this.#lateAnswers += 1
     const sent = () => {
-      this.#late -= 1
-      if (this.isClosed) this.#tellLeft()
+      this.#lateAnswers -= 1
+      if (this.isClosed) this.#sendLeft()
     }
     if (link.sendLate({ principal: caller, parts: encodeLate(this.thread, frame), sent })) return
-    this.#late -= 1
+    this.#lateAnswers -= 1
     const outcomes: FrontFrame['outcomes'] = [[id, full]]
     const refused = encodeOutcomes({
       outcomes,
       events: [],
       notices: [],
       appended: false,
-      told: toldOf(frame),
+      noticeNo: noticeNoOf(frame),
     })
     link.sendFrame(shard, refused)
   }
 
-  /** Once all that it has answered is on its way. */
-  #tellLeft(): void {
-    if (this.#hasLink && this.#late === 0) this.#tell({ kind: 'left', ...this.thread })
+  /** Reports the end of the thread after all its answers were sent. */
+  #sendLeft(): void {
+    if (this.#hasLink && this.#lateAnswers === 0) this.#send({ kind: 'left', ...this.thread })
   }
 
-  #tell(message: ToFront): void {
+  #send(message: ToFront): void {
     this.#parts.link.send(message)
   }
 
-  #tellWhenTaken(told: number): void {
-    this.#asked = told
-    void this.#memory.untilTaken(told).then(() => {
-      this.#allTaken = told
+  #reportWhenTaken(noticeNo: number): void {
+    this.#awaited = noticeNo
+    void this.#memory.untilAcknowledged(noticeNo).then(() => {
+      this.#allAcknowledged = noticeNo
       this.#takenAtMs = machineClock()
-      const allTaken: ToFront = { kind: 'allTaken', ...this.thread, told }
-      if (this.#hasLink) this.#parts.link.sendUrgent(allTaken)
+      const allAcknowledged: ToFront = { kind: 'allAcknowledged', ...this.thread, noticeNo: noticeNo }
+      if (this.#hasLink) this.#parts.link.sendUrgent(allAcknowledged)
     })
   }
 
   #closeWhenIdle(): void {
-    if (this.#hasLeft && this.#underWay === 0) this.#port.close()
+    if (this.#hasLeft && this.#pending === 0) this.#port.close()
   }
 }

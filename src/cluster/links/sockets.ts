@@ -3,9 +3,10 @@ import { type TLSSocket, connect, createServer, type TlsOptions } from 'node:tls
 import { limits } from '../../base/limits/limits.js'
 
 /*
- * Links between the nodes of a cluster: TLS with a key that both have from the master seed, so each knows that the other
- * has it, and there are no certificates (RFC 5489). A link has two connections, so that what has to come in time does not wait behind
- * answers. Each begins with what it is, one byte, and 16 bytes that both have alike.
+ * Links between the nodes of a cluster: TLS with a pre-shared key derived from the master seed, so that both
+ * ends are authenticated without certificates (RFC 5489). A link has two connections, so that urgent messages
+ * do not wait behind answers. Each connection begins with its kind, 1 byte, and an id of 16 bytes that both
+ * share.
  */
 
 const cipher: TlsOptions = {
@@ -14,49 +15,49 @@ const cipher: TlsOptions = {
   maxVersion: 'TLSv1.2',
 }
 
-/** The connections of a link. */
+/** The two connections of a link. */
 export interface LinkSockets {
-  /** For what has to come in time. */
+  /** For messages that must not wait. */
   urgent: TLSSocket
-  /** For all else. */
+  /** For everything else. */
   main: TLSSocket
 }
 
 const kinds = ['urgent', 'main'] as const
 const ID_BYTES = 16
 
-/** What a node listens with for links. */
+/** Where and how a node accepts links. */
 interface LinkListening {
   host: string
   port: number
-  /** 32 bytes that all nodes of the cluster have. */
+  /** The key of the cluster, 32 bytes. */
   key: Buffer
-  /** The system could not take a connection; it listens on. */
+  /** A connection could not be accepted; the server keeps listening. */
   failed(error: Error): void
 }
 
-/** Where a node takes links. */
+/** A listening node. */
 export interface LinkServer {
   port: number
-  /** Takes no more of them; those that are through go on. */
+  /** Stops accepting links; established ones stay open. */
   close(): void
 }
 
 /**
- * Takes links of other nodes.
- * @throws Error when the address cannot be listened on
+ * Accepts links of other nodes.
+ * @throws Error if the address cannot be listened on
  */
 export async function listenForLinks(
   { host, port, key, failed }: LinkListening,
   linked: (sockets: LinkSockets) => void,
 ): Promise<LinkServer> {
-  const pairs = new Pairs(linked)
+  const pairs = new SocketPairs(linked)
   const server = createServer(
     { ...cipher, pskCallback: () => key, handshakeTimeout: limits.linkHandshakeMs },
     (socket) => pairs.take(socket),
   )
   server.maxConnections = kinds.length * limits.linksMax
-  // Somebody without the key, or with another program: nothing of it is read.
+  // A client without the key, or another program: nothing is read from it.
   server.on('tlsClientError', (_error, socket) => socket.destroy())
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -67,14 +68,14 @@ export async function listenForLinks(
     })
   })
   const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('Expected links to be taken on a port')
+  if (address === null || typeof address === 'string') throw new Error('Links need a TCP port')
   return { port: address.port, close: () => void server.close() }
 }
 
-/** Connections that were taken, until both of a link are there. */
-class Pairs {
+/** Accepted connections whose other half is still missing. */
+class SocketPairs {
   readonly #linked: (sockets: LinkSockets) => void
-  readonly #waiting = new Map<string, Partial<LinkSockets>>()
+  readonly #unpaired = new Map<string, Partial<LinkSockets>>()
 
   constructor(linked: (sockets: LinkSockets) => void) {
     this.#linked = linked
@@ -94,26 +95,26 @@ class Pairs {
 
   #add(socket: TLSSocket, head: Buffer, late: NodeJS.Timeout): void {
     const [kind, id] = [kinds[head[0] ?? kinds.length], head.toString('hex', 1)]
-    const pair = this.#waiting.get(id) ?? {}
+    const pair = this.#unpaired.get(id) ?? {}
     if (kind === undefined || pair[kind] !== undefined) return void socket.destroy()
     pair[kind] = socket
-    this.#waiting.set(id, pair)
-    // Also where the other one has not come in time.
-    socket.once('close', () => this.#waiting.delete(id))
+    this.#unpaired.set(id, pair)
+    // Also if the other connection did not arrive in time.
+    socket.once('close', () => this.#unpaired.delete(id))
     const { urgent, main } = pair
     socket.once('paired', () => clearTimeout(late))
     if (urgent === undefined || main === undefined) return undefined
-    this.#waiting.delete(id)
+    this.#unpaired.delete(id)
     for (const one of [urgent, main]) one.emit('paired')
     return this.#linked({ urgent, main })
   }
 }
 
-/** Reaches another node. @throws Error when it does not answer in time, or has another key */
-export async function connectLink(place: { host: string; port: number; key: Buffer }): Promise<LinkSockets> {
+/** Connects to another node. @throws Error if it does not answer in time, or has another key */
+export async function connectLink(peer: { host: string; port: number; key: Buffer }): Promise<LinkSockets> {
   const id = randomBytes(ID_BYTES)
   const both = await Promise.allSettled(
-    kinds.map(async (_name, kind) => connectOne(place, Buffer.of(kind, ...id))),
+    kinds.map(async (_name, kind) => connectOne(peer, Buffer.of(kind, ...id))),
   )
   const [urgent, main] = both.map((one) => (one.status === 'fulfilled' ? one.value : undefined))
   if (urgent !== undefined && main !== undefined) return { urgent, main }
@@ -131,12 +132,12 @@ async function connectOne(
     host,
     port,
     pskCallback: () => ({ psk: key, identity: 'node' }),
-    // It has shown that it has the key.
+    // The pre-shared key has authenticated the server.
     checkServerIdentity: () => undefined,
   })
   try {
     await new Promise<void>((resolve, reject) => {
-      const late = () => reject(new Error(`${host}:${port} does not answer`))
+      const late = () => reject(new Error(`${host}:${port} did not answer in time`))
       const timer = setTimeout(late, limits.linkHandshakeMs)
       socket.once('secureConnect', () => {
         clearTimeout(timer)

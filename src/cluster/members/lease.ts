@@ -1,19 +1,22 @@
 /*
- * When a node may answer, and when another one may be expelled: CockroachDB's way of node liveness. All times are of a
- * monotonic clock of the node itself, milliseconds; clocks of nodes need not agree, only run alike within a tenth.
+ * When a node may answer, and when another node may be expelled: node liveness as in CockroachDB. All times
+ * are in milliseconds of the node's own monotonic clock. Clocks of nodes need not agree, but their rates must
+ * not differ by more than a tenth.
  */
 
-/** By how much longer than a lease a node has to be silent before it is expelled: clocks may differ by less. */
+/**
+ * A node is expelled only after this multiple of its lease without a heartbeat: the margin for clock drift.
+ */
 export const LEASE_MARGIN = 1.1
-/** Beats of a lease. */
-export const BEATS_PER_LEASE = 5
+/** Heartbeats during one lease. */
+export const HEARTBEATS_PER_LEASE = 5
 
-/** What a node's row in the table of nodes said. */
+/** A row of the table of nodes, as it was read. */
 export interface Sighting {
   node: string
   incarnation: number
-  beat: number
-  /** Its own lease, where that is longer than that of who watches it. */
+  heartbeat: number
+  /** The lease of that node, if it is longer than the lease of the watching node. */
   leaseMs?: number
 }
 
@@ -21,8 +24,8 @@ interface Seen extends Sighting {
   sinceMs: number
 }
 
-/** What one node knows of the silence of others. */
-export class Silence {
+/** Tracks how long other nodes have missed their heartbeats. */
+export class MissedHeartbeats {
   readonly #leaseMs: number
   readonly #seen = new Map<string, Seen>()
 
@@ -31,30 +34,33 @@ export class Silence {
   }
 
   /**
-   * Takes what was read of the nodes that are alive.
-   * @param readAtMs when the reading **had ended**: no beat that it did not see can be older
+   * Takes the rows of the live nodes.
+   * @param readAtMs when the read **had ended**: a heartbeat that it did not see cannot be older
    */
-  saw(sightings: readonly Sighting[], readAtMs: number): void {
+  observe(sightings: readonly Sighting[], readAtMs: number): void {
     const names = new Set(sightings.map(({ node }) => node))
     for (const node of this.#seen.keys()) if (!names.has(node)) this.#seen.delete(node)
     for (const sighting of sightings) {
       const before = this.#seen.get(sighting.node)
-      const isSame = before?.incarnation === sighting.incarnation && before.beat === sighting.beat
+      const isSame = before?.incarnation === sighting.incarnation && before.heartbeat === sighting.heartbeat
       if (!isSame) this.#seen.set(sighting.node, { ...sighting, sinceMs: readAtMs })
     }
   }
 
-  /** An own beat was not confirmed in time: the database may have been away for all, so that silence says nothing. */
+  /**
+   * A heartbeat of this node was not confirmed in time: the database may have been down for all nodes, so
+   * missed heartbeats prove nothing.
+   */
   forget(): void {
     this.#seen.clear()
   }
 
-  /** Nodes that may be expelled, as they were last seen: only if their rows say that still. */
+  /** Nodes that may be expelled, if their rows are still as they were last seen. */
   expired(nowMs: number): Sighting[] {
     const isOver = ({ sinceMs, leaseMs = 0 }: Seen) =>
       nowMs - sinceMs >= Math.max(leaseMs, this.#leaseMs) * LEASE_MARGIN
     return [...this.#seen.values()]
       .filter(isOver)
-      .map(({ node, incarnation, beat }) => ({ node, incarnation, beat }))
+      .map(({ node, incarnation, heartbeat }): Sighting => ({ node, incarnation, heartbeat }))
   }
 }

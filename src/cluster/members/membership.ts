@@ -1,97 +1,98 @@
 import { assert } from '../../base/assert.js'
 import type { Clock } from '../../base/clock.js'
 import type { LeaseMemory } from '../../protocol/lease-memory.js'
-import { BEATS_PER_LEASE, Silence } from './lease.js'
+import { HEARTBEATS_PER_LEASE, type Sighting, MissedHeartbeats } from './lease.js'
 
-/** A node as the others see it: its row in the table of nodes. */
+/** A node, as its row in the table of nodes describes it. */
 export interface Member {
   node: string
-  /** A later number each time that it joins. */
+  /** Grows each time the node joins: Unix milliseconds, unless the clock was set back. */
   incarnation: number
-  /** The one that it had before, which had certainly ended when it joined; 0 where it joined without a row. */
+  /** The previous incarnation, which had ended when the node joined; 0 if it joined without a row. */
   ended: number
-  beat: number
+  heartbeat: number
   alive: boolean
+  /** Where clients reach it. */
   address: string
+  /** The newest format of segments that it reads. */
   formatMax: number
   settingsDigest: string
+  /** The report of the node, JSON. */
   owns: string
 }
 
-/** What a node says of itself when it joins. */
+/** What a node states about itself when it joins. */
 export type MemberAbout = Pick<Member, 'node' | 'address' | 'formatMax' | 'settingsDigest'>
 
-/** A row that is not believed, by the name that it has, and why: the end of a sentence that begins with the row. */
+/** A rejected row: the name in it, and the reason, a predicate whose subject is the row. */
 export interface RowFault {
   node: string
   reason: string
 }
 
-/** What the table of nodes has: rows that verify, and what is wrong with others. */
+/** The rows of the table of nodes: verified ones by name, and faults of the rest. */
 export interface MemberRows {
   members: Member[]
   faults: RowFault[]
 }
 
-/**
- * What became of a beat: `counted`; `unsafe`, it is there and may be lost yet; `missed`, the row was another one than the node knew.
- */
-export type Beaten = 'counted' | 'unsafe' | 'missed'
+/** The outcome of a heartbeat: `counted`; `unsafe` (written, may be lost); `missed` (the row had changed). */
+export type HeartbeatOutcome = 'counted' | 'unsafe' | 'missed'
 
-/** The table of nodes, by one connection. What fails is thrown; nobody knows then whether it was done. */
+/** The table of nodes, over one connection. If a call throws, its outcome is unknown. */
 export interface MemberTable {
   all(): Promise<MemberRows>
-  /** @returns its row; undefined where a node of that name is alive, or came first */
+  /** @returns its row; undefined if a node of that name is alive, or another node joined first */
   join(about: MemberAbout): Promise<Member | undefined>
-  /** Writes a row in place of the one that the node has written last. */
-  beat(last: Member, next: Member): Promise<Beaten>
-  /** @returns whether what was seen of it was its last beat, and is so for good */
+  /** Replaces the row that this node has written last. */
+  heartbeat(last: Member, next: Member): Promise<HeartbeatOutcome>
+  /** @returns whether the heartbeat in that row was the last one of the node, permanently */
   expel(seen: Member): Promise<boolean>
-  /** Ends the connection at once; what is under way fails. */
+  /** Closes the connection immediately; a running call fails. */
   drop(): void
 }
 
-/** What a membership is made of. */
+/** Dependencies of a membership. */
 export interface MembershipParts {
   about: MemberAbout
-  /** Of this node, milliseconds. */
+  /** The lease of this node, milliseconds. */
   leaseMs: number
-  /** That of another node, as its row says, milliseconds: it is waited for as long as it may answer. */
+  /** The lease of another node by its row, milliseconds: it is not expelled while it may answer. */
   leaseMsOf(member: Member): number
-  /** What all threads of this incarnation look at before they answer. */
+  /** Checked by all threads of this incarnation before they answer. */
   lease: LeaseMemory
-  /** The clock of that memory. */
+  /** The clock of that lease. */
   nowMs: Clock
-  /** Connects to the server that takes writes. */
+  /** Connects to the server that accepts writes. */
   connect(): Promise<MemberTable>
-  /** Other nodes are alive than before, this one among them. */
+  /** The set of live nodes has changed; this node is one of them. */
   changed(members: readonly Member[]): void
-  /** Whether another node says by a link that it has a lease: then it is not expelled, whatever the table says. */
+  /** Whether another node confirms its lease over a link; then it is not expelled despite the table. */
   answers(node: Pick<Member, 'node' | 'incarnation'>): boolean
-  /** A beat or a look failed; it is tried again. */
+  /** A heartbeat or a read of the table failed; it is retried. */
   trouble(error: unknown): void
-  /** Other rows are not believed than before. */
-  distrusts(faults: readonly RowFault[]): void
-  /** This node was expelled, or its row was changed: its lease is over, and the process has to end. */
+  /** The set of rejected rows has changed. */
+  faultsChanged(faults: readonly RowFault[]): void
+  /** This node was expelled, or its row was changed: its lease has ended, and the process must end. */
   expelled(reason: string): void
 }
 
-/** Beats that may be missing until this node no longer trusts what it knows of the silence of others. */
-const BEATS_MISSED = 3
+/** Heartbeats that may fail in a row before this node forgets the missed heartbeats of others. */
+const HEARTBEATS_MISSED = 3
 
 /** A node of the same name is alive. */
 export class NameTaken extends Error {}
 
 /**
- * A node's place among the members of a cluster (docs/adr/0046-members-of-a-cluster.md): it joins, beats, keeps its lease,
- * watches the others, and expels who is silent for too long.
+ * The membership of a node in its cluster (docs/adr/0046-members-of-a-cluster.md): it joins, sends
+ * heartbeats, keeps its lease, watches the other nodes, and expels those that miss their heartbeats.
  */
 export class Membership {
   readonly #parts: MembershipParts
-  readonly #silence: Silence
+  readonly #missed: MissedHeartbeats
   #table: MemberTable | undefined
   #connecting: Promise<MemberTable> | undefined
-  /** The row of this node as it was written, or read, last. */
+  /** The row of this node, as it was last written or read. */
   #own: Member | undefined
   readonly #known = new KnownRows()
   #faults: readonly RowFault[] = []
@@ -104,32 +105,32 @@ export class Membership {
 
   constructor(parts: MembershipParts) {
     this.#parts = parts
-    this.#silence = new Silence(parts.leaseMs)
+    this.#missed = new MissedHeartbeats(parts.leaseMs)
   }
 
   get incarnation(): number {
     return this.#own?.incarnation ?? 0
   }
 
-  /** Rows that were not believed when this one looked last. */
+  /** Rows rejected at the last read. */
   get faults(): readonly RowFault[] {
     return this.#faults
   }
 
-  /** Nodes that were alive when this one looked last. */
+  /** Nodes that were alive at the last read. */
   get members(): readonly Member[] {
     return this.#members
   }
 
-  /** What this node owns, for people: goes with the next beat. */
+  /** The report of this node, sent with the next heartbeat. */
   set owns(text: string) {
     this.#owns = text
   }
 
   /**
-   * Joins. Where a node of this name is there already, it waits until that has been silent for longer than its lease.
-   * @param ended the incarnation of this name whose process has certainly ended: it is not waited for
-   * @throws NameTaken where it is alive; Error where the database cannot be reached, or loses what it acknowledged
+   * Joins the cluster. If a node of this name is alive, waits until its lease must have ended.
+   * @param ended an incarnation of this name whose process has certainly ended: no wait for that one
+   * @throws NameTaken if it is alive; Error if the database cannot be reached or lost acknowledged rows
    */
   async join(ended?: number): Promise<number> {
     try {
@@ -142,100 +143,102 @@ export class Membership {
 
   async #join(ended: number | undefined): Promise<number> {
     const { about, nowMs, leaseMs } = this.#parts
-    const silence = new Silence(leaseMs)
+    const missed = new MissedHeartbeats(leaseMs)
     let seen: Member | undefined
     for (;;) {
       const table = await this.#connected()
-      const askedAtMs = nowMs()
+      const requestedAtMs = nowMs()
       const own = await this.#within(table, table.join(about))
       if (own !== undefined) {
-        if (nowMs() - askedAtMs >= leaseMs) throw new Error('Joining took longer than a lease')
-        if ((await this.#beat(table, own)) === 'counted') return own.incarnation
-        throw new Error('The first beat of the node did not count')
+        if (nowMs() - requestedAtMs >= leaseMs) throw new Error('Joining took longer than a lease')
+        if ((await this.#sendHeartbeat(table, own)) === 'counted') return own.incarnation
+        throw new Error('The first heartbeat of the node did not count')
       }
       const { members } = await this.#within(table, table.all())
       const row = members.find(({ node }) => node === about.node)
-      if (row === undefined) throw new Error('The table of nodes has lost a row')
-      if (seen !== undefined && (row.incarnation !== seen.incarnation || row.beat !== seen.beat))
-        throw new NameTaken(`The node ${row.node} on ${row.address} is alive: names of nodes are given once`)
+      if (row === undefined) throw new Error('The row of this node is missing from the table of nodes')
+      if (seen !== undefined && (row.incarnation !== seen.incarnation || row.heartbeat !== seen.heartbeat))
+        throw new NameTaken(
+          `The node ${row.node} is already alive on ${row.address}: each node needs its own name`,
+        )
       seen = row
-      silence.saw([this.#sightingOf(row)], nowMs())
-      const isGone = row.incarnation === ended || silence.expired(nowMs()).length > 0
-      if (isGone) await this.#within(table, table.expel(row))
-      else await this.#pause(leaseMs / BEATS_PER_LEASE)
+      missed.observe([this.#sightingOf(row)], nowMs())
+      const hasEnded = row.incarnation === ended || missed.expired(nowMs()).length > 0
+      if (hasEnded) await this.#within(table, table.expel(row))
+      else await this.#pause(leaseMs / HEARTBEATS_PER_LEASE)
     }
   }
 
-  /** Beats and watches from now on, until it leaves or is expelled. */
+  /** Sends heartbeats and watches the others, until this node leaves or is expelled. */
   start(): void {
     this.#running = this.#run()
   }
 
-  /** The nodes that are alive, as the table says now. @throws Error where the database does not say it in time */
+  /** Reads the live nodes from the table. @throws Error if the database does not answer in time */
   async look(): Promise<readonly Member[]> {
     const table = await this.#connected()
-    const { members } = this.#known.believed(await this.#within(table, table.all()))
+    const { members } = this.#known.accept(await this.#within(table, table.all()))
     return members.filter(({ alive }) => alive)
   }
 
-  /** One beat, and a look at the others. @throws Error where the database did not do it in time */
+  /** Sends one heartbeat and checks the other nodes. @throws Error if the database did not answer in time */
   async step(): Promise<void> {
     const { nowMs } = this.#parts
     const table = await this.#connected()
     const last = this.#joined
-    const beaten = await this.#beat(table, last)
-    const { members: rows, faults } = this.#known.believed(await this.#within(table, table.all()))
-    // When the reading had ended: no beat that it did not see can be older.
+    const outcome = await this.#sendHeartbeat(table, last)
+    const { members: rows, faults } = this.#known.accept(await this.#within(table, table.all()))
+    // After the read: a heartbeat that it did not see cannot be older.
     const readAtMs = nowMs()
     const own = rows.find(({ node }) => node === last.node)
     if (own?.alive !== true || own.incarnation !== last.incarnation) {
-      this.#distrust(faults)
+      this.#reportFaults(faults)
       this.#end()
-      this.#parts.expelled(this.#whyExpelled(own, faults))
+      this.#parts.expelled(this.#expelReason(own, faults))
       return
     }
-    // The answer to an earlier beat was lost, and the row is that one.
-    if (beaten === 'missed') await this.#beat(table, own)
-    const hidden = this.#hiddenFrom(rows)
-    const others = [...rows.filter((row) => row.alive && row !== own), ...hidden]
-    this.#silence.saw(
+    // The answer to an earlier heartbeat was lost; the row contains that heartbeat.
+    if (outcome === 'missed') await this.#sendHeartbeat(table, own)
+    const missing = this.#missingFrom(rows)
+    const others = [...rows.filter((row) => row.alive && row !== own), ...missing]
+    this.#missed.observe(
       others.map((row) => this.#sightingOf(row)),
       readAtMs,
     )
-    const gone = new Set<string>()
-    for (const { node, incarnation } of this.#silence.expired(readAtMs)) {
+    const expelled = new Set<string>()
+    for (const { node, incarnation } of this.#missed.expired(readAtMs)) {
       const over = others.find((row) => row.node === node)
       if (this.#parts.answers({ node, incarnation })) faults.push({ node, reason: FORKED })
       else if (
         over !== undefined &&
-        (hidden.includes(over) || (await this.#within(table, table.expel(over))))
+        (missing.includes(over) || (await this.#within(table, table.expel(over))))
       )
-        gone.add(node)
+        expelled.add(node)
     }
-    this.#distrust(faults)
-    this.#took([own, ...others.filter(({ node }) => !gone.has(node))])
+    this.#reportFaults(faults)
+    this.#setMembers([own, ...others.filter(({ node }) => !expelled.has(node))])
   }
 
   /**
-   * Nodes that were alive and of which the table says nothing any more that is believed: they may have a lease until they were silent
-   * for longer than that, and no beat of theirs counts before they have joined again.
+   * Nodes that were alive and have no accepted row any more. They may hold a lease until they have missed
+   * their heartbeats for longer than that; their next heartbeats do not count unless they join again.
    */
-  #hiddenFrom(rows: readonly Member[]): Member[] {
-    const isTold = ({ node, incarnation }: Member) =>
+  #missingFrom(rows: readonly Member[]): Member[] {
+    const isMentioned = ({ node, incarnation }: Member) =>
       rows.some((row) => row.node === node && (row.alive || row.incarnation >= incarnation))
-    return this.#members.filter((member) => member.node !== this.#parts.about.node && !isTold(member))
+    return this.#members.filter((member) => member.node !== this.#parts.about.node && !isMentioned(member))
   }
 
-  #whyExpelled(own: Member | undefined, faults: readonly RowFault[]): string {
-    if (own !== undefined) return 'another node of the cluster has taken the place of this one'
+  #expelReason(own: Member | undefined, faults: readonly RowFault[]): string {
+    if (own !== undefined) return 'another node has expelled this one from the cluster'
     const { node } = this.#parts.about
-    const reason = faults.find((one) => one.node === node)?.reason ?? 'is not there any more'
+    const reason = faults.find((one) => one.node === node)?.reason ?? 'is missing'
     return `the row of this node in the database of the cluster ${reason}`
   }
 
   /**
-   * Leaves, so that others need not wait. To be called when nothing of this node writes any more.
-   * @throws Error where that could not be told: the others wait for its silence then
+   * Leaves the cluster, so that others take over without waiting. Call it when this node writes nothing more.
+   * @throws Error if the database was not updated; then the others wait for missed heartbeats
    */
   async leave(): Promise<void> {
     this.#end()
@@ -251,60 +254,60 @@ export class Membership {
   }
 
   async #run(): Promise<void> {
-    const beatMs = this.#parts.leaseMs / BEATS_PER_LEASE
+    const heartbeatMs = this.#parts.leaseMs / HEARTBEATS_PER_LEASE
     while (!this.#isOver) {
       const startedAtMs = this.#parts.nowMs()
       try {
         await this.step()
-        await this.#pause(Math.max(0, startedAtMs + beatMs - this.#parts.nowMs()))
+        await this.#pause(Math.max(0, startedAtMs + heartbeatMs - this.#parts.nowMs()))
       } catch (error) {
         this.#drop()
         this.#parts.trouble(error)
         if (this.#isOver) return
-        await this.#pause(beatMs / BEATS_PER_LEASE)
+        await this.#pause(heartbeatMs / HEARTBEATS_PER_LEASE)
       }
     }
     this.#drop()
   }
 
-  /** The row of this node, which has joined. */
+  /** The row of this node after it has joined. */
   get #joined(): Member {
-    assert(this.#own !== undefined, 'a node beats when it has joined')
+    assert(this.#own !== undefined, 'a node sends heartbeats after it has joined')
     return this.#own
   }
 
-  /** @param last the row of this node as it should be */
-  async #beat(table: MemberTable, last: Member): Promise<Beaten> {
+  /** @param last the expected row of this node */
+  async #sendHeartbeat(table: MemberTable, last: Member): Promise<HeartbeatOutcome> {
     const { nowMs, lease, leaseMs } = this.#parts
     const sentAtMs = nowMs()
-    const next = { ...last, beat: last.beat + 1, owns: this.#owns }
+    const next: Member = { ...last, heartbeat: last.heartbeat + 1, owns: this.#owns }
     this.#own = last
-    const beaten = await this.#within(table, table.beat(last, next))
-    if (beaten !== 'missed') this.#own = next
+    const outcome = await this.#within(table, table.heartbeat(last, next))
+    if (outcome !== 'missed') this.#own = next
     const answeredAtMs = nowMs()
-    // The database was away, or this process was stopped: the silence of others says nothing of that time.
-    const late = (BEATS_MISSED * leaseMs) / BEATS_PER_LEASE
-    if (beaten === 'unsafe' || answeredAtMs - this.#confirmedAtMs > late) this.#silence.forget()
-    if (beaten !== 'counted') return beaten
-    this.#known.lasts(next)
+    // The database was down or this process suspended: heartbeats that others missed then prove nothing.
+    const late = (HEARTBEATS_MISSED * leaseMs) / HEARTBEATS_PER_LEASE
+    if (outcome === 'unsafe' || answeredAtMs - this.#confirmedAtMs > late) this.#missed.forget()
+    if (outcome !== 'counted') return outcome
+    this.#known.confirm(next)
     this.#confirmedAtMs = answeredAtMs
     lease.extend(sentAtMs + leaseMs)
-    return beaten
+    return outcome
   }
 
-  #distrust(faults: readonly RowFault[]): void {
+  #reportFaults(faults: readonly RowFault[]): void {
     const texts = (list: readonly RowFault[]) => list.map(({ node, reason }) => `${node} ${reason}`).join()
     const isSame = texts(faults) === texts(this.#faults)
     this.#faults = faults
-    if (!isSame) this.#parts.distrusts(faults)
+    if (!isSame) this.#parts.faultsChanged(faults)
   }
 
-  #sightingOf(member: Member) {
-    const { node, incarnation, beat } = member
-    return { node, incarnation, beat, leaseMs: this.#parts.leaseMsOf(member) }
+  #sightingOf(member: Member): Sighting {
+    const { node, incarnation, heartbeat } = member
+    return { node, incarnation, heartbeat, leaseMs: this.#parts.leaseMsOf(member) }
   }
 
-  #took(members: readonly Member[]): void {
+  #setMembers(members: readonly Member[]): void {
     const names = (list: readonly Member[]) =>
       list
         .map((one) => `${one.node} ${one.incarnation}`)
@@ -338,7 +341,7 @@ export class Membership {
     this.#table = undefined
   }
 
-  /** What takes longer than a lease is given up with its connection: it would count for nothing. */
+  /** Closes the connection if the work takes longer than a lease: its result would not count any more. */
   async #within<T>(table: MemberTable, work: Promise<T>): Promise<T> {
     const timer = setTimeout(() => table.drop(), this.#parts.leaseMs)
     try {
@@ -361,36 +364,36 @@ export class Membership {
 }
 
 /**
- * What is known of nodes for good. What was read of a table may be lost with its server yet; it is not once a later beat of this node
- * has counted on the same connection. A row that says less than what is known is an earlier one that was put back.
+ * Rows that are known permanently. A row that was read may be lost with the database server, until a later
+ * heartbeat of this node counts on the same connection. A row older than a known one was put back.
  */
 class KnownRows {
   readonly #known = new Map<string, Member>()
   #read: readonly Member[] = []
 
-  /** Takes what was read, without the rows that are older than those that are known. */
-  believed({ members, faults }: MemberRows): MemberRows {
+  /** Remembers the rows that were read, and rejects those older than known ones. */
+  accept({ members, faults }: MemberRows): MemberRows {
     const isOld = (row: Member) => isOlder(row, this.#known.get(row.node))
     this.#read = members.filter((row) => !isOld(row))
     const old = members.filter(isOld).map(({ node }) => ({ node, reason: OLDER }))
     return { members: [...this.#read], faults: [...faults, ...old] }
   }
 
-  /** A beat has counted, and what was read before with it. */
-  lasts(own: Member): void {
+  /** A heartbeat has counted, which makes the rows read before it permanent. */
+  confirm(own: Member): void {
     for (const row of [...this.#read, own]) this.#known.set(row.node, row)
   }
 
-  /** The connection has ended. */
+  /** Discards the rows that were read, because the connection has ended. */
   forgetRead(): void {
     this.#read = []
   }
 }
 
-const FORKED = 'has not changed for longer than a lease, and yet the node says by its link that it has one'
-const OLDER = 'is an earlier one that was put back'
+const FORKED = 'has not changed for longer than a lease, but the node confirms over its link that it has one'
+const OLDER = 'is an older version that was put back'
 
 function isOlder(row: Member, known: Member | undefined): boolean {
   if (row.incarnation !== known?.incarnation) return row.incarnation < (known?.incarnation ?? 0)
-  return row.alive && (!known.alive || row.beat < known.beat)
+  return row.alive && (!known.alive || row.heartbeat < known.heartbeat)
 }

@@ -2,125 +2,129 @@ import { hash } from 'node:crypto'
 import { assert } from '../../base/assert.js'
 
 /**
- * What a node does with a shard: nothing, as other nodes hold it; it keeps its store up to the log, opens it, owns it, or gives it up
+ * The role of a node for a shard. `elsewhere`: other nodes hold it; `followed`: this node keeps its store up
+ * to date with the log; `opening`; `owned`; `leaving`: this node is releasing it
  * (docs/adr/0048-owners-of-shards.md).
  */
 export type ShardRole = 'elsewhere' | 'followed' | 'opening' | 'owned' | 'leaving'
 
-/** Who owns a shard whose log was not read yet: perhaps nobody. */
+/** The owner of a shard whose log was not read yet; it may have none. */
 export const unknownOwner = ''
 
-/** A node that is alive, as the others know it. */
+/** A live node, as the others know it. */
 export interface Candidate {
   node: string
-  /** It is up to the logs, and reaches the others: it may own a share of the shards. */
+  /** It is up to date with the logs and has links to the others, so it may own a share of the shards. */
   isReady: boolean
-  /** It has been alive for some leases, so that it has most likely all that the logs have. */
+  /** It has been alive for several leases, so its stores are most likely up to date. */
   isSettled: boolean
-  /** Shards that it owns, or whose stores it has up to their logs. */
+  /** Shards that it owns, or whose stores are up to date with their logs. */
   holds: readonly number[]
 }
 
-/** A shard as one node sees it. */
-export interface SeenShard {
-  place: ShardRole
-  /** The node that owns it, as its log says, or `unknownOwner`; undefined where it may be opened. */
+/** A shard, as this node sees it. */
+export interface ObservedShard {
+  role: ShardRole
+  /** The owner according to the log, or `unknownOwner`; undefined if the shard may be opened. */
   owner: string | undefined
-  /** Whether its last owner gave it up for this node to have. */
+  /** Whether its last owner released it for this node. */
   isOffered: boolean
   /** For how many leases it has been free. */
   freeLeases: number
-  /** Whether there is a store of it that this node has not kept for long. */
-  isLeft: boolean
+  /** Whether this node has a store of it that it stopped following long ago. */
+  isStale: boolean
 }
 
-/** What a node decides by. */
-export interface PlacesView {
+/** The input of a decision. */
+export interface PlacementView {
   /** This node. */
   node: string
-  /** All nodes that are alive, this one among them. */
+  /** All live nodes including this one. */
   alive: readonly Candidate[]
   /** How many nodes hold each shard. */
   copies: number
-  /** By their numbers. */
-  shards: readonly SeenShard[]
+  /** Indexed by shard number. */
+  shards: readonly ObservedShard[]
 }
 
-/** What it does next. */
+/** The result of a decision. */
 export interface NextSteps {
-  /** Shards that it opens. */
+  /** Shards to open. */
   open: number[]
-  /** A shard that it gives up, and the node that is to have it: one at a time. */
-  handOver: { shard: number; to: string } | undefined
-  /** Shards whose stores it keeps up to their logs from now on, and those whose stores it keeps no more. */
+  /** A shard to release, and the node that gets it: one at a time. */
+  transfer: { shard: number; to: string } | undefined
+  /** Shards whose stores this node starts to follow, and stops following. */
   follow: number[]
   unfollow: number[]
-  /** Those whose stores it removes. */
+  /** Shards whose stores this node removes. */
   remove: number[]
 }
 
 /**
- * What a node does next for the shards to be where they should. Nodes may see different things: the log decides who owns a
- * shard, whatever they believed.
+ * Decides the next steps that move shards to where they should be. Nodes may see different states; the log
+ * decides who owns a shard.
  */
-export function nextSteps(view: PlacesView): NextSteps {
+export function nextSteps(view: PlacementView): NextSteps {
   const { node, alive, copies, shards } = view
   const owners = ownersOf(alive, shards)
-  const holds = held({ node, alive, copies, shards: shards.length })
-  const numbersOf = (are: (shard: SeenShard, number: number) => boolean) =>
+  const holds = holderTest({ node, alive, copies, shards: shards.length })
+  const numbersOf = (are: (shard: ObservedShard, number: number) => boolean) =>
     [...shards.entries()].filter(([number, shard]) => are(shard, number)).map(([number]) => number)
   const follow = numbersOf(
-    ({ place }, number) => place === 'elsewhere' && (holds(number) || owners[number] === node),
+    ({ role }, number) => role === 'elsewhere' && (holds(number) || owners[number] === node),
   )
   const unfollow = numbersOf(
-    ({ place, owner }, number) =>
-      place === 'followed' && !holds(number) && owners[number] !== node && isOther(owner, node),
+    ({ role, owner }, number) =>
+      role === 'followed' && !holds(number) && owners[number] !== node && isOwnedByOther(owner, node),
   )
-  const patience = patienceOf(node, alive, shards.length)
-  const open = numbersOf(({ place, owner, isOffered, freeLeases }, number) => {
-    const isFree = place === 'followed' && owner === undefined
-    return isFree && (isOffered || owners[number] === node || freeLeases > patience(number))
+  const delay = takeOverDelay(node, alive, shards.length)
+  const open = numbersOf(({ role, owner, isOffered, freeLeases }, number) => {
+    const isFree = role === 'followed' && owner === undefined
+    return isFree && (isOffered || owners[number] === node || freeLeases > delay(number))
   })
-  const handOver = open.length > 0 ? undefined : handOverOf(view, owners)
+  const transfer = open.length > 0 ? undefined : transferOf(view, owners)
   const remove = numbersOf(
-    ({ place, isLeft }, number) => place === 'elsewhere' && isLeft && !follow.includes(number),
+    ({ role, isStale }, number) => role === 'elsewhere' && isStale && !follow.includes(number),
   )
-  return { open, handOver, follow, unfollow, remove }
+  return { open, transfer, follow, unfollow, remove }
 }
 
-/** A shard that a node gives up, where it neither gives one up nor opens one. */
-function handOverOf(
-  { node, shards }: PlacesView,
+/** A shard to transfer, unless this node is already transferring or opening one. */
+function transferOf(
+  { node, shards }: PlacementView,
   owners: readonly (string | undefined)[],
-): NextSteps['handOver'] {
-  if (shards.some(({ place }) => place === 'leaving' || place === 'opening')) return undefined
-  const shard = shards.findIndex(({ place }, at) => place === 'owned' && owners[at] !== node)
+): NextSteps['transfer'] {
+  if (shards.some(({ role }) => role === 'leaving' || role === 'opening')) return undefined
+  const shard = shards.findIndex(({ role }, at) => role === 'owned' && owners[at] !== node)
   const to = owners[shard]
   return to === undefined ? undefined : { shard, to }
 }
 
 /**
- * For how many leases a shard has to be free until a node opens it that should not have it, as whoever should does not: one node after
- * the other, or several would.
+ * How many leases a shard must be without an owner before a node other than the assigned one opens it. Each
+ * node waits longer than the one before it, so that they do not compete.
  */
-function patienceOf(node: string, alive: readonly Candidate[], shards: number): (shard: number) => number {
+function takeOverDelay(node: string, alive: readonly Candidate[], shards: number): (shard: number) => number {
   const names = alive.map((one) => one.node)
   const assigned = names.length === 0 ? [] : assign(names, { shards, copies: names.length })
   return (shard) => 1 + Math.max(0, assigned[shard]?.holders.indexOf(node) ?? 0)
 }
 
-/** Whether a shard has an owner, which is another node. */
-function isOther(owner: string | undefined, node: string): boolean {
+/** Whether another node owns a shard. */
+function isOwnedByOther(owner: string | undefined, node: string): boolean {
   return owner !== undefined && owner !== unknownOwner && owner !== node
 }
 
-/** Which shards a node keeps: those of which it holds a copy beside the nodes that are ready, whether or not it is. */
-function held({
+/**
+ * Decides which shards a node should hold: its share among itself and the ready nodes, whether or not it is
+ * ready.
+ */
+function holderTest({
   node,
   alive,
   copies,
   shards,
-}: Omit<PlacesView, 'shards'> & { shards: number }): (shard: number) => boolean {
+}: Omit<PlacementView, 'shards'> & { shards: number }): (shard: number) => boolean {
   const names = new Set([node, ...readyOf(alive)])
   if (names.size <= copies) return () => true
   const assigned = assign([...names], { shards, copies })
@@ -128,13 +132,13 @@ function held({
 }
 
 /**
- * The node that should own each shard: those that are ready share them. Where the one that should does not hold the shard yet, whoever
- * owns it goes on with it, or else the next that holds it. While no node is ready, one has all of them, since each is of use only to who
- * reaches the others: the one that owns most.
+ * The node that should own each shard; the ready nodes share them. If the assigned node does not hold a shard
+ * yet, its current owner keeps it, or else the next holder gets it. If no node is ready, a single node gets
+ * all shards, because only nodes that are linked to it can serve its shards: the one that owns most.
  */
 export function ownersOf(
   alive: readonly Candidate[],
-  shards: readonly Pick<SeenShard, 'owner'>[],
+  shards: readonly Pick<ObservedShard, 'owner'>[],
 ): readonly (string | undefined)[] {
   const ready = readyOf(alive)
   if (ready.length === 0) {
@@ -154,13 +158,13 @@ function readyOf(alive: readonly Candidate[]): string[] {
   return alive.filter(({ isReady }) => isReady).map(({ node }) => node)
 }
 
-/** @returns undefined while there is none, or it is not known who owns what */
+/** @returns undefined if there is none, or the owner of a shard is unknown */
 function soleOwner(
   alive: readonly Candidate[],
-  shards: readonly Pick<SeenShard, 'owner'>[],
+  shards: readonly Pick<ObservedShard, 'owner'>[],
 ): string | undefined {
   if (alive.length === 0 || shards.some(({ owner }) => owner === unknownOwner)) return undefined
-  // Of those that own equally many, one that has not just started; of these, the one that a rendezvous hash names.
+  // Among nodes that own equally many, prefers one that has not just started, then the rendezvous hash.
   const [first] = assign(
     alive.map(({ node }) => node),
     { shards: 1, copies: alive.length },
@@ -175,34 +179,34 @@ function soleOwner(
   return order.toSorted((one, other) => ownedBy(other) - ownedBy(one))[0]
 }
 
-/** Which nodes have a shard. */
+/** The assignment of a shard. */
 interface Assigned {
   /** The node that should own it. */
   owner: string
-  /** Nodes that should have a copy of it, best first; the owner is the first. */
+  /** Nodes that should have a copy of it, in order of preference; the owner is the first. */
   holders: readonly string[]
 }
 
 /**
- * Which node should own each shard: rendezvous hashing (Thaler and Ravishankar 1998), in which each node owns an even share: of two
- * none owns two more than the other. Every node computes it from the nodes that it takes for alive; where they differ, they try for one
- * shard, and the log decides.
- * @param nodes names of the nodes that are alive, in any order; at least one
- * @param copies how many nodes should have each shard
- * @returns one for each shard, by its number
+ * Assigns an owner to each shard by rendezvous hashing (Thaler and Ravishankar 1998), with even shares: no
+ * node owns more than one shard above another. Every node computes the assignment from the nodes that it
+ * considers alive; where nodes differ, they compete for a shard, and the log decides.
+ * @param nodes names of the live nodes, in any order; at least one
+ * @param copies how many nodes should hold each shard
+ * @returns one assignment for each shard, by its number
  */
 export function assign(
   nodes: readonly string[],
   { shards, copies }: { shards: number; copies: number },
 ): Assigned[] {
-  assert(nodes.length > 0, 'somebody has to own the shards')
+  assert(nodes.length > 0, 'an assignment needs at least one node')
   const share = Math.floor(shards / nodes.length)
-  /** How many nodes may own one more. */
+  /** How many nodes may still get one shard more than the others. */
   let larger = shards % nodes.length
   const preferences = Array.from({ length: shards }, (_none, shard) => preferenceOf(nodes, shard))
   const owned = new Map(nodes.map((node) => [node, 0]))
   const owners = new Map<number, string>()
-  // The strongest wishes of all shards first, so that the order of the shards' numbers favours none.
+  // The strongest preferences of all shards first, so that low shard numbers have no advantage.
   const wishes = preferences.flatMap((preference, shard) => preference.map((wish) => ({ shard, ...wish })))
   for (const { shard, node } of wishes.sort(strongestFirst)) {
     const count = owned.get(node) ?? 0
@@ -214,7 +218,7 @@ export function assign(
   }
   return preferences.map((preference, shard) => {
     const owner = owners.get(shard)
-    assert(owner !== undefined, 'the shares of all nodes have room for all shards')
+    assert(owner !== undefined, 'the shares of all nodes add up to all shards')
     const others = preference.map(({ node }) => node).filter((node) => node !== owner)
     return { owner, holders: [owner, ...others].slice(0, Math.max(1, copies)) }
   })
@@ -229,7 +233,7 @@ function preferenceOf(nodes: readonly string[], shard: number): Wish[] {
   return nodes.map((node) => ({ node, weight: hash('sha256', `${shard} ${node}`) })).sort(strongestFirst)
 }
 
-/** Weights are digests in hex: of two that differ, the later in the alphabet is the larger. */
+/** Weights are hex digests and are compared as text. */
 function strongestFirst(one: Wish, other: Wish): number {
   if (one.weight === other.weight) return one.node < other.node ? -1 : 1
   return one.weight > other.weight ? -1 : 1

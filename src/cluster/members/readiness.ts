@@ -1,27 +1,32 @@
-/** What a node looks at. */
+/** The input of a decision. */
 export interface ReadinessView {
-  /** By the monotonic clock, milliseconds. */
+  /** Monotonic clock, milliseconds. */
   nowMs: number
-  /** It owns shards already. */
+  /** Whether this node owns shards already. */
   ownsAny: boolean
   /** How far its stores are behind the logs, milliseconds. */
   lagMs: number
-  /** The other nodes that are alive: whether they own shards, or are ready to, and whether this one has a link to them. */
+  /**
+   * The other live nodes: whether they own shards or are ready to, and whether this node has a link to them.
+   */
   others: readonly { matters: boolean; isLinked: boolean }[]
 }
 
-/** Leases for which a node is alive, and has its links, before it takes a share of the shards: each restart would move some otherwise. */
+/**
+ * A node must be healthy for so many leases before it gets a share of the shards; otherwise each restart
+ * would move shards.
+ */
 const LEASES = 3
 
 /**
- * Whether a node may own a share of the shards: for some leases it has been alive, near the end of the logs and with links to those
- * that own shards, or may. Where there are none such, it has to have links to all, since each of these may be the one.
+ * Decides whether a node may own a share of the shards. For several leases it must have been near the end of
+ * the logs and linked to the nodes that own shards or may own some; if there are no such nodes, to all nodes.
  */
 export class Readiness {
   readonly #afterMs: number
-  /** Since when all has been well, or something has not. */
-  #wellSinceMs: number | undefined
-  #unwellSinceMs: number | undefined
+  /** Since when the node has been healthy, or unhealthy. */
+  #healthySinceMs: number | undefined
+  #unhealthySinceMs: number | undefined
   #isReady = false
 
   constructor(leaseMs: number) {
@@ -30,18 +35,19 @@ export class Readiness {
 
   look({ nowMs, ownsAny, lagMs, others }: ReadinessView): boolean {
     const important = others.filter(({ matters }) => matters)
-    const needed = important.length > 0 || ownsAny ? important : others
-    // Who follows looks several times a second.
-    const isWell = needed.every(({ isLinked }) => isLinked) && (ownsAny || lagMs * LEASES < this.#afterMs)
-    this.#wellSinceMs = isWell ? (this.#wellSinceMs ?? nowMs) : undefined
-    this.#unwellSinceMs = isWell ? undefined : (this.#unwellSinceMs ?? nowMs)
+    const required = important.length > 0 || ownsAny ? important : others
+    // The follower reports its lag several times a second.
+    const isHealthy =
+      required.every(({ isLinked }) => isLinked) && (ownsAny || lagMs * LEASES < this.#afterMs)
+    this.#healthySinceMs = isHealthy ? (this.#healthySinceMs ?? nowMs) : undefined
+    this.#unhealthySinceMs = isHealthy ? undefined : (this.#unhealthySinceMs ?? nowMs)
     const ownsAlone = ownsAny && important.length === 0
-    if (ownsAlone || lastsFor(this.#wellSinceMs, nowMs) >= this.#afterMs) this.#isReady = true
-    else if (lastsFor(this.#unwellSinceMs, nowMs) >= this.#afterMs) this.#isReady = false
+    if (ownsAlone || durationMs(this.#healthySinceMs, nowMs) >= this.#afterMs) this.#isReady = true
+    else if (durationMs(this.#unhealthySinceMs, nowMs) >= this.#afterMs) this.#isReady = false
     return this.#isReady
   }
 }
 
-function lastsFor(sinceMs: number | undefined, nowMs: number): number {
+function durationMs(sinceMs: number | undefined, nowMs: number): number {
   return sinceMs === undefined ? -Infinity : nowMs - sinceMs
 }

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { workerEntry } from '../../base/worker-entry.js'
 import { assert } from '../../base/assert.js'
-import type { ShardLine } from '../../protocol/cluster-log-messages.js'
+import type { LogChannel } from '../../protocol/cluster-log-messages.js'
 import {
   type FollowerOrder,
   type FollowerSettings,
@@ -9,49 +9,49 @@ import {
   isFollowerReport,
 } from '../../protocol/follower-messages.js'
 
-/** What a follower is made of. */
+/** Dependencies of a follower. */
 interface FollowerParts {
   settings: FollowerSettings
-  told(told: Exclude<FollowerReport, { kind: 'released' }>): void
-  /** The thread ended by itself. */
+  onReport(report: Exclude<FollowerReport, { kind: 'released' }>): void
+  /** The thread ended unexpectedly. */
   died(error: Error): void
 }
 
-/** The thread that keeps the stores of shards which other nodes own up to their logs. */
+/** The thread that keeps the stores of shards owned by other nodes up to date with their logs. */
 export class Follower {
   readonly #worker: Worker
   readonly #ended: Promise<void>
-  /** Who waits for a store to be closed, in the order in which they asked. */
+  /** Callbacks of pending releases, in the order of the requests. */
   readonly #releases = new Map<number, (() => void)[]>()
   #stopping = false
 
-  constructor({ settings, told, died }: FollowerParts) {
+  constructor({ settings, onReport, died }: FollowerParts) {
     this.#worker = new Worker(workerEntry('follower'), {
       workerData: settings,
       name: 'follower',
     })
     let failure: Error | undefined
     this.#worker.on('message', (message: unknown) => {
-      assert(isFollowerReport(message), 'who follows tells what this version knows')
+      assert(isFollowerReport(message), 'a follower sends reports of this version')
       if (message.kind === 'released') this.#released(message.shard)
-      else told(message)
+      else onReport(message)
     })
     this.#worker.on('error', (error: Error) => (failure = error))
     this.#ended = new Promise((resolve) =>
       this.#worker.once('exit', (code) => {
-        if (!this.#stopping) died(failure ?? new Error(`The thread that follows ended with ${code}`))
+        if (!this.#stopping) died(failure ?? new Error(`The follower thread ended with exit code ${code}`))
         for (const released of [...this.#releases.values()].flat()) released()
         resolve()
       }),
     )
   }
 
-  /** Has it keep a store up to date, which nobody else has open. */
-  follow(path: string, line: ShardLine): void {
-    this.#order({ kind: 'follow', path, line }, [line.port])
+  /** Starts following with a store that nothing else has open. */
+  follow(path: string, line: LogChannel): void {
+    this.#order({ kind: 'follow', path, channel: line }, [line.port])
   }
 
-  /** Has it close a store; resolves when others may open it. */
+  /** Closes a store; resolves when others may open it. */
   async release(shard: number): Promise<void> {
     const released = new Promise<void>((resolve) => {
       this.#releases.set(shard, [...(this.#releases.get(shard) ?? []), resolve])
@@ -60,12 +60,12 @@ export class Follower {
     await released
   }
 
-  /** Has it remove a store that nobody has open. */
+  /** Removes a store that nothing has open. */
   remove(path: string): void {
     this.#order({ kind: 'remove', path })
   }
 
-  /** Has it close all stores; resolves when others may open them. */
+  /** Closes all stores; resolves when others may open them. */
   async stop(): Promise<void> {
     this.#stopping = true
     this.#order({ kind: 'stop' })
@@ -76,7 +76,7 @@ export class Follower {
     this.#releases.get(shard)?.shift()?.()
   }
 
-  #order(order: FollowerOrder, transfer: readonly ShardLine['port'][] = []): void {
+  #order(order: FollowerOrder, transfer: readonly LogChannel['port'][] = []): void {
     this.#worker.postMessage(order, transfer)
   }
 }

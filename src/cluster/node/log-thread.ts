@@ -3,26 +3,26 @@ import { workerEntry } from '../../base/worker-entry.js'
 import {
   endLog,
   noClusterFigures,
-  type ClusterLines,
+  type ClusterChannels,
   type ClusterLogFigures,
   type ClusterLogSettings,
-  type ShardLine,
+  type LogChannel,
 } from '../../protocol/cluster-log-messages.js'
 
-/** The thread of the cluster's log, and the lines of shards to it. */
+/** The thread of the cluster's log, and the channels of shards to it. */
 export class ClusterLogThread {
   readonly #worker: Worker
   #figures: ClusterLogFigures = noClusterFigures
   readonly #ended: Promise<void>
   #ending = false
-  /** Whether the process ends, for whoever waits for an answer. */
-  readonly #ends = new Int32Array(new SharedArrayBuffer(4))
+  /** Set when the process ends, for threads that wait for an answer. */
+  readonly #aborted = new Int32Array(new SharedArrayBuffer(4))
 
   readonly #knownPath: ((shard: number) => string) | undefined
 
   /**
-   * @param died called when it ends by itself: no shard can go on then
-   * @param knownPath the file of a shard that says what this node knows to be durable of its log
+   * @param died called when the thread ends unexpectedly; then no shard can continue
+   * @param knownPath the file that records the durable end of a shard's log
    */
   constructor(
     settings: ClusterLogSettings,
@@ -39,36 +39,40 @@ export class ClusterLogThread {
     this.#worker.on('error', (error: Error) => (failure = error))
     this.#ended = new Promise((resolve) => {
       this.#worker.once('exit', (code) => {
-        if (!this.#ending) died(failure ?? new Error(`The thread of the cluster’s log ended with ${code}`))
+        if (!this.#ending)
+          died(failure ?? new Error(`The thread of the cluster’s log ended with exit code ${code}`))
         resolve()
       })
     })
   }
 
-  /** What it has done since its start. */
+  /** Counters since the start of the thread. */
   get figures(): ClusterLogFigures {
     return this.#figures
   }
 
-  /** New lines of a shard, whose other ends are the thread's. */
-  linesOf(shard: number, node: Pick<ClusterLines, 'cluster' | 'writer'>): ClusterLines {
-    return { ...node, log: this.lineOf(shard), checkpoints: this.lineOf(shard) }
+  /** Opens new channels of a shard to the thread. */
+  channelsOf(shard: number, node: Pick<ClusterChannels, 'cluster' | 'writer'>): ClusterChannels {
+    return { ...node, log: this.channelOf(shard), checkpoints: this.channelOf(shard) }
   }
 
-  lineOf(shard: number): ShardLine {
+  channelOf(shard: number): LogChannel {
     const { port1, port2 } = new MessageChannel()
     const known = this.#knownPath?.(shard)
-    const line = { shard, answers: new SharedArrayBuffer(4), ends: this.#ends.buffer, known }
+    const line = { shard, answers: new SharedArrayBuffer(4), ends: this.#aborted.buffer, known }
     this.#worker.postMessage({ ...line, port: port2 }, [port2])
     return { ...line, port: port1 }
   }
 
-  /** The process ends: nobody waits for the database any longer. */
-  giveUp(): void {
-    Atomics.store(this.#ends, 0, 1)
+  /** Ends all waits for the database, because the process ends. */
+  abort(): void {
+    Atomics.store(this.#aborted, 0, 1)
   }
 
-  /** Has it end, once the shards have closed their lines or given up; while it begins, once it has begun. */
+  /**
+   * Ends the thread, after the shards have closed their channels or were aborted; if it is still starting,
+   * after its start.
+   */
   async close(): Promise<void> {
     this.#ending = true
     this.#worker.postMessage(endLog)

@@ -1,24 +1,24 @@
 import { hostname } from 'node:os'
 import type { DataDirectory } from '../../data/directory.js'
 import { markOf } from '../../data/derived-keys.js'
-import type { AlikeSettings } from '../members/settings-digest.js'
+import type { SharedSettings } from '../members/node-report.js'
 import type { Config } from '../../settings/config.js'
 import type { ClusterNode, NodeParts } from './node.js'
 
-/** This process as a node of a cluster; undefined for a server of its own. */
+/** Makes this process a node of a cluster. @returns undefined if the settings name no cluster */
 export async function makeClusterNode(
   config: Config,
-  parts: Omit<NodeParts, 'settings' | 'address' | 'alike'>,
+  parts: Omit<NodeParts, 'settings' | 'address' | 'sharedSettings'>,
 ): Promise<ClusterNode | undefined> {
   const { cluster } = config
   if (cluster === undefined) return undefined
-  // Loaded where there is a cluster: the driver of its database takes a while.
+  // Imported only with a cluster, because the database driver takes long to load.
   const { ClusterNode } = await import('./node.js')
-  const alike = alikeSettings(config, parts.directory)
-  return new ClusterNode({ settings: cluster, address: addressOf(config), alike, ...parts })
+  const sharedSettings = sharedSettingsOf(config, parts.directory)
+  return new ClusterNode({ settings: cluster, address: addressOf(config), sharedSettings, ...parts })
 }
 
-/** Where clients reach this node, as far as its settings say. */
+/** The address at which clients reach this node, as far as the settings say. */
 function addressOf({ cluster, host, port, tls }: Config): string {
   if (cluster?.advertise !== undefined) return cluster.advertise
   const isAny = host === '0.0.0.0' || host === '::'
@@ -26,8 +26,8 @@ function addressOf({ cluster, host, port, tls }: Config): string {
   return port === 0 ? named : `${tls === undefined ? 'http' : 'https'}://${named}:${port}`
 }
 
-/** What the answer to a request depends on, whichever node gives it. No secret is part of it. */
-function alikeSettings(config: Config, { masterSeed, rootKeyDigest }: DataDirectory): AlikeSettings {
+/** Settings on which answers depend, whichever node gives them. They contain no secrets. */
+function sharedSettingsOf(config: Config, { masterSeed, rootKeyDigest }: DataDirectory): SharedSettings {
   const { auth, cluster, mail, passkeys, ingestPostgresUrl } = config
   return {
     SERVICE_AUTH_ENABLED: `${auth.enabled}`,

@@ -7,100 +7,101 @@ import { clusterOf } from '../../data/cluster-origin.js'
 import type { DataDirectory } from '../../data/directory.js'
 import { endedIncarnation, noteIncarnation } from '../../data/last-start.js'
 import { linkKeyOf, rowSecretOf } from '../../data/derived-keys.js'
-import { BEATS_PER_LEASE, LEASE_MARGIN } from '../members/lease.js'
+import { HEARTBEATS_PER_LEASE, LEASE_MARGIN } from '../members/lease.js'
 import { type Member, Membership, type RowFault } from '../members/membership.js'
-import { type AlikeSettings, differences, leaseMsOf, tellSettings } from '../members/settings-digest.js'
+import { type SharedSettings, differences, leaseMsOf, encodeSettings } from '../members/node-report.js'
 import { ClusterLogThread } from './log-thread.js'
 import { unknownOwner } from '../members/placement.js'
-import type { ClusterOwner } from '../../dispatch/threads/shard-port.js'
+import type { ClusterAccess } from '../../dispatch/threads/shard-port.js'
 import { clusterFormat } from '../database/facts.js'
 import { knownEndPath } from '../database/known-end.js'
 import { NodeTable } from '../database/nodes.js'
-import { openLasting } from '../database/server-check.js'
+import { openDurable } from '../database/server-check.js'
 import { clusterTables, statementsOf } from '../database/statements.js'
 import { listenForLinks, type LinkServer } from '../links/sockets.js'
-import { describeTrouble } from '../database/trouble.js'
+import { describeDatabaseError } from '../database/database-errors.js'
 import { type ClusterFigures, noClusterFigures } from '../../protocol/cluster-log-messages.js'
 import { LeaseMemory } from '../../protocol/lease-memory.js'
 import type { ClusterConfig } from '../../settings/cluster.js'
-import { type Begun, ClusterRow, tellFaults } from './row.js'
-import { ClusterTrouble } from './trouble.js'
+import { type StartedNode, ClusterRow, logFaults } from './row.js'
+import { OutageLog } from './outage-log.js'
 import { ClusterShards, type ClusterShardsParts } from './shards.js'
 import type { Fronts } from '../../server/fronts/fronts.js'
-import type { PeerPlace, PeersTold } from '../../server/calls/front-messages.js'
+import type { PeerAddress, PeerNotices } from '../../server/calls/front-messages.js'
 import { LinkOwner, type LinkOwnerParts } from '../links/link-owner.js'
 import type { Peers } from '../links/peers.js'
 
 const statements = statementsOf(clusterTables)
 
-/** What a node is made of. */
+/** Dependencies of a node. */
 export interface NodeParts {
   settings: ClusterConfig
-  /** Where clients reach this node. */
+  /** The address at which clients reach this node. */
   address: string
-  /** Settings that other nodes have to have alike. */
-  alike: AlikeSettings
+  /** Settings that must be equal on all nodes. */
+  sharedSettings: SharedSettings
   directory: DataDirectory
   log: Logger
-  /** Another node has its place, or the thread of the log has ended: the process has to end. */
+  /** Another node has replaced this one, or the thread of the log has ended: the process must end. */
   lost(reason: string): void
 }
 
-/** What a node begins to take shards with. */
+/** What a node needs to take over shards. */
 export interface BeginParts extends Pick<LinkOwnerParts, 'calls' | 'standing'> {
-  /** Links of the main thread to other nodes. */
+  /** The links of the main thread to other nodes. */
   peers: Peers
-  /** What is done to the shards of this process. */
-  shards: Pick<ClusterShardsParts, 'threads' | 'letGo' | 'leaving'>
+  /** Operations on the shards of this process. */
+  shards: Pick<ClusterShardsParts, 'threads' | 'releaseReaders' | 'leaving'>
 }
 
 /**
- * A node of a cluster (docs/adr/0046-members-of-a-cluster.md). Those that are alive share the shards, and each takes requests for
- * all. While none of its beats is confirmed for as long as a lease it answers nothing: another one may have taken its place.
+ * A node of a cluster (docs/adr/0046-members-of-a-cluster.md). The live nodes share the shards, and each
+ * accepts requests for all of them. A node whose heartbeats are not confirmed for the length of a lease
+ * answers nothing: another node may have replaced it.
  */
-export class ClusterNode implements ClusterOwner {
+export class ClusterNode implements ClusterAccess {
   readonly #parts: NodeParts
-  /** The threads of this node see it too. */
+  /** Shared with the threads of this node. */
   readonly lease = new LeaseMemory()
   readonly #membership: Membership
-  /** Where other nodes reach this one, and what becomes of their connections while it owns the shards. */
-  #linkPlace = ''
+  /** The address at which other nodes reach this one. */
+  #linkAddress = ''
   #links: LinkServer | undefined
   #owner: LinkOwner | undefined
   #thread: ClusterLogThread | undefined
-  #looks: NodeJS.Timeout | undefined
-  readonly #trouble: ClusterTrouble
+  #timer: NodeJS.Timeout | undefined
+  readonly #trouble: OutageLog
   #differences = ''
   #isReplicated: boolean | undefined
-  #begun: Begun | undefined
+  #begun: StartedNode | undefined
   readonly #row: ClusterRow
-  /** Told of the other nodes that are alive. */
-  #followers: ((told: PeersTold) => void)[] = []
-  /** The others as they were told of last. */
-  #toldPeers = ''
+  /** Called when the set of other live nodes changes. */
+  #peerListeners: ((notices: PeerNotices) => void)[] = []
+  /** The last notified set of other nodes, as text. */
+  #lastNotified = ''
 
   constructor(parts: NodeParts) {
     this.#parts = parts
-    const { settings, address, alike, lost, log } = parts
+    const { settings, address, sharedSettings, lost, log } = parts
     const { urls, node, leaseSecs } = settings
     this.#row = new ClusterRow(node, leaseSecs * 1_000)
-    this.#trouble = new ClusterTrouble(this.lease, log)
+    this.#trouble = new OutageLog(this.lease, log)
     this.#membership = new Membership({
       about: {
         node,
         address,
         formatMax: clusterFormat,
-        settingsDigest: tellSettings(leaseSecs, alike),
+        settingsDigest: encodeSettings(leaseSecs, sharedSettings),
       },
       leaseMs: leaseSecs * 1_000,
       leaseMsOf,
       lease: this.lease,
       nowMs: machineClock,
       connect: () => this.#connect(urls),
-      changed: (members) => this.#tellMembers(members),
+      changed: (members) => this.#onMembersChanged(members),
       answers: ({ node: name, incarnation }) => this.#begun?.peers.reaches(name, incarnation) === true,
-      trouble: (error) => this.#trouble.tell(error),
-      distrusts: (faults) => tellFaults(faults, log),
+      trouble: (error) => this.#trouble.heartbeatFailed(error),
+      faultsChanged: (faults) => logFaults(faults, log),
       expelled: lost,
     })
   }
@@ -112,27 +113,29 @@ export class ClusterNode implements ClusterOwner {
   async join(): Promise<void> {
     const { settings, directory, lost } = this.#parts
     const { urls, node, leaseSecs } = settings
-    const patienceMs = leaseSecs * 1_000 * LEASE_MARGIN
+    const graceMs = leaseSecs * 1_000 * LEASE_MARGIN
     try {
       await this.#listen()
-      this.#tellOwn()
+      this.#updateReport()
       const incarnation = await this.#membership.join(endedIncarnation(directory.path, node))
       noteIncarnation(directory.path, { node, incarnation })
       await this.#membership.step()
     } catch (error) {
-      throw new Error(`The node ${node} cannot join its cluster: ${describeTrouble(error)}`, { cause: error })
+      throw new Error(`The node ${node} cannot join its cluster: ${describeDatabaseError(error)}`, {
+        cause: error,
+      })
     }
     this.#membership.start()
-    this.#looks = setInterval(
+    this.#timer = setInterval(
       () => {
         this.#trouble.step()
-        this.#tellOwn()
-        this.#tellPeers()
+        this.#updateReport()
+        this.#notifyPeers()
       },
-      (leaseSecs * 1_000) / BEATS_PER_LEASE,
+      (leaseSecs * 1_000) / HEARTBEATS_PER_LEASE,
     )
     this.#thread = new ClusterLogThread(
-      { urls: [...urls], tables: clusterTables, rows: rowSecretOf(directory), patienceMs },
+      { urls: [...urls], tables: clusterTables, rows: rowSecretOf(directory), takeOverDelayMs: graceMs },
       (error) => lost(`the thread of the cluster’s log ended: ${error.message}`),
       (shard) => knownEndPath(directory.path, shard),
     )
@@ -143,7 +146,7 @@ export class ClusterNode implements ClusterOwner {
     return this.#membership.members.length > 1
   }
 
-  /** Takes its share of the shards from now on, and links of other nodes to them. */
+  /** Starts taking a share of the shards, and accepting links of other nodes to them. */
   begin({ calls, standing, peers, shards }: BeginParts): void {
     const { directory, log, lost, settings } = this.#parts
     const { node, leaseSecs, copies } = settings
@@ -168,7 +171,7 @@ export class ClusterNode implements ClusterOwner {
       leaseMs: leaseSecs * 1_000,
       lease: this.lease,
       copies,
-      lineOf: (shard) => this.#logThread.lineOf(shard),
+      channelOf: (shard) => this.#logThread.channelOf(shard),
       alive: () => this.#row.candidates(this.members),
       ...shards,
       reaches: (name, incarnation) => peers.reaches(name, incarnation),
@@ -179,45 +182,45 @@ export class ClusterNode implements ClusterOwner {
       offer: (to, shard) => owner.offer(to, shard),
     })
     this.#begun = { shards: own, peers, standing }
-    this.tellPeers((told) => peers.follow(told))
+    this.followPeers((notices) => peers.follow(notices))
     own.begin(!this.hasOthers)
   }
 
-  /** Has a front told which other nodes are alive, now and when they change. */
-  tellPeers(follow: (told: PeersTold) => void): void {
-    this.#followers.push(follow)
-    follow(this.#peersTold())
+  /** Passes the set of other live nodes to a front, now and whenever it changes. */
+  followPeers(follow: (notices: PeerNotices) => void): void {
+    this.#peerListeners.push(follow)
+    follow(this.#peerNotices())
   }
 
   /** The same for the fronts of other threads. */
-  async tellFronts(fronts: Fronts): Promise<void> {
+  async followPeersInFronts(fronts: Fronts): Promise<void> {
     const failed = (error: unknown) =>
-      this.#parts.log.warn({ err: error }, 'a front could not be told of peers')
-    this.tellPeers((told) => void fronts.followPeers(told).catch(failed))
+      this.#parts.log.warn({ err: error }, 'could not notify a front of the other nodes')
+    this.followPeers((notices) => void fronts.followPeers(notices).catch(failed))
     await fronts.untilCurrent()
   }
 
-  /** Another node wants this one to have a shard. */
+  /** Another node offers a shard to this one. */
   offered(shard: number): void {
     this.#begun?.shards.offered(shard)
   }
 
-  /** Another node is about to give all its shards up. */
-  stops(place: PeerPlace): void {
-    this.#row.stops(place)
+  /** Another node is about to release all its shards. */
+  peerStopping(place: PeerAddress): void {
+    this.#row.markStopping(place)
   }
 
-  /** Numbers of the shards that this node owns. */
+  /** The shards that this node owns. */
   get owned(): number[] {
     return this.#begun?.shards.owned ?? []
   }
 
-  /** Whether it serves nothing any more. */
+  /** Whether it refuses to serve. */
   get refuses(): boolean {
     return this.#begun?.refusedFor !== undefined
   }
 
-  /** Why this node answers nothing, before it reaches all shards. */
+  /** The refusal of requests while this node does not reach all shards. */
   get refusal(): Refusal {
     const away = this.#begun?.shards.owners.find(
       (name) =>
@@ -226,28 +229,30 @@ export class ClusterNode implements ClusterOwner {
     const owner = this.members.find(({ node }) => node === away)
     const where = owner === undefined ? '' : `: the node ${owner.node} on ${owner.address} serves`
     const serving = owner && { node: owner.node, address: owner.address }
-    return refuse('unavailable', `This node of the cluster stands by${where}`, {
+    return refuse('unavailable', `This node of the cluster is a standby${where}`, {
       retryAfterSecs: 1,
       extra: { stands_by: true, ...(serving && { serving }) },
     })
   }
 
-  /** The nodes that are alive, as this one knows. */
+  /** The live nodes, as this one knows them. */
   get members(): readonly Member[] {
     return this.#membership.members
   }
 
-  /** Within which others take over from a node that died, milliseconds: 1.1 to 1.3 leases, and some time to open the logs. */
+  /**
+   * The time within which others take over from a failed node, milliseconds: 1.1 to 1.3 leases, and the time
+   * to open the logs.
+   */
   get takeOverMs(): number {
     return 2 * this.#parts.settings.leaseSecs * 1_000
   }
 
-  /** Rows of the table of nodes that are not believed. */
+  /** Rejected rows of the table of nodes. */
   get faults(): readonly RowFault[] {
     return this.#membership.faults
   }
 
-  /** The name of this node. */
   get name(): string {
     return this.#parts.settings.node
   }
@@ -257,31 +262,31 @@ export class ClusterNode implements ClusterOwner {
     this.#owner?.replaced(shard)
   }
 
-  /** Gives all shards up. @param timeMs how long that may take longer than it must, so that requests for them wait for less long */
-  async giveUp(timeMs: number): Promise<void> {
-    this.#owner?.stops()
+  /** Releases all shards. @param timeMs extra time, so that shards are transferred one by one */
+  async stepDown(timeMs: number): Promise<void> {
+    this.#owner?.announceStop()
     await this.#begun?.shards.stop(timeMs)
   }
 
-  /** Lets others take the shards over at once. To be called when those have ended. */
+  /** Leaves the cluster, so that others take over immediately. Call it after the shards have ended. */
   async leave(): Promise<void> {
-    await this.giveUp(0)
+    await this.stepDown(0)
     this.#begun?.peers.close()
     this.#owner?.close()
     this.#owner = undefined
     this.#links?.close()
-    clearInterval(this.#looks)
+    clearInterval(this.#timer)
     await this.#thread?.close()
     try {
       await this.#membership.leave()
     } catch (error) {
-      // Others wait for as long as a lease then.
-      this.#parts.log.warn({ err: error }, 'the cluster could not be told that this node has stopped')
+      // The others wait until the lease has expired.
+      this.#parts.log.warn({ err: error }, 'could not announce to the cluster that this node has stopped')
     }
   }
 
   async abandon(): Promise<void> {
-    this.#thread?.giveUp()
+    this.#thread?.abort()
     await Promise.all([this.#begun?.shards.unfollow(), this.#thread?.close()])
   }
 
@@ -295,46 +300,46 @@ export class ClusterNode implements ClusterOwner {
     }
   }
 
-  linesOf: ClusterOwner['linesOf'] = (shard) =>
-    this.#logThread.linesOf(shard, {
+  channelsOf: ClusterAccess['channelsOf'] = (shard) =>
+    this.#logThread.channelsOf(shard, {
       cluster: clusterOf(this.#parts.directory),
       writer: { node: this.#parts.settings.node, incarnation: this.#membership.incarnation },
     })
 
-  /** Another server than before may take the writes. */
+  /** The server that accepts writes may be another one than before. */
   async #connect(urls: readonly string[]): Promise<NodeTable> {
-    const { session, server } = await openLasting(urls)
+    const { session, server } = await openDurable(urls)
     if (this.#isReplicated === true && !server.replicated)
       this.#parts.log.warn(
-        'no commit of the cluster’s database waits for a standby any more: what is answered now is lost with its disk',
+        'the cluster’s database no longer waits for a standby at commit: writes acknowledged from now on are lost with its disk',
       )
     this.#isReplicated = server.replicated
     return new NodeTable(session, statements, { secret: rowSecretOf(this.#parts.directory) })
   }
 
-  /** Takes links of other nodes, before those are told where. */
+  /** Listens for links before the address is published. */
   async #listen(): Promise<void> {
     const { log, settings } = this.#parts
     const { listen, linkAddress } = settings
-    const failed = (error: Error) => log.error({ err: error }, 'a link of another node could not be taken')
+    const failed = (error: Error) => log.error({ err: error }, 'could not accept a link of another node')
     this.#links = await listenForLinks({ ...listen, key: this.#key, failed }, (sockets) => {
       if (this.#owner !== undefined) this.#owner.take(sockets)
       else for (const socket of Object.values(sockets)) socket.destroy()
     })
     const { port } = this.#links
     const shownPort = linkAddress === undefined || linkAddress.port === 0 ? port : linkAddress.port
-    this.#linkPlace = `${linkAddress?.host ?? hostname()}:${shownPort}`
+    this.#linkAddress = `${linkAddress?.host ?? hostname()}:${shownPort}`
   }
 
-  /** Gives all shards up and answers nothing any more, but for why: until the process is started again. */
+  /** Releases all shards, and refuses all requests with the reason until the process is restarted. */
   #refuse(reason: string): void {
     if (this.refuses || this.#begun === undefined) return
     this.#begun.refusedFor = reason
     this.#begun.standing.refuseAll(refuse('unavailable', reason))
     const { log } = this.#parts
     log.fatal({ reason }, 'this node of the cluster refuses to serve')
-    void this.giveUp(0)
-      .catch((error: unknown) => log.error({ err: error }, 'the shards of this node could not be given up'))
+    void this.stepDown(0)
+      .catch((error: unknown) => log.error({ err: error }, 'could not release the shards of this node'))
       .finally(() => this.lease.end())
   }
 
@@ -343,34 +348,34 @@ export class ClusterNode implements ClusterOwner {
   }
 
   get #logThread(): ClusterLogThread {
-    if (this.#thread === undefined) throw new Error('Expected the node to have joined')
+    if (this.#thread === undefined) throw new Error('The node has not joined yet')
     return this.#thread
   }
 
-  /** Goes with the next beat. */
-  #tellOwn(): void {
-    this.#membership.owns = this.#row.text(this.#linkPlace, this.members, this.#begun)
+  /** Updates the report that the next heartbeat sends. */
+  #updateReport(): void {
+    this.#membership.owns = this.#row.text(this.#linkAddress, this.members, this.#begun)
     this.#begun?.shards.step()
   }
 
-  #peersTold(): PeersTold {
+  #peerNotices(): PeerNotices {
     const own = { node: this.name, incarnation: this.#membership.incarnation, key: this.#key }
     return { own, peers: this.#row.peers(this.members) }
   }
 
-  /** Where a node takes links goes with its first beat, which comes after it has joined. */
-  #tellPeers(): void {
-    const told = this.#peersTold()
-    const text = told.peers.map((peer) => Object.values(peer).join(' ')).join()
-    if (text === this.#toldPeers) return
-    this.#toldPeers = text
-    for (const follow of this.#followers) follow(told)
+  /** The link address of a node is published with its first heartbeat, which follows its join. */
+  #notifyPeers(): void {
+    const notices = this.#peerNotices()
+    const text = notices.peers.map((peer) => Object.values(peer).join(' ')).join()
+    if (text === this.#lastNotified) return
+    this.#lastNotified = text
+    for (const follow of this.#peerListeners) follow(notices)
   }
 
-  #tellMembers(members: readonly Member[]): void {
+  #onMembersChanged(members: readonly Member[]): void {
     const { log } = this.#parts
     log.info({ nodes: members.map((one) => one.node) }, 'nodes of the cluster')
-    this.#tellPeers()
+    this.#notifyPeers()
     this.#begun?.shards.step()
     const found = differences(members)
     if (found.length > 0 && found.join() !== this.#differences)

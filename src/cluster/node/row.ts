@@ -1,34 +1,37 @@
 import { systemClock, machineClock } from '../../base/clock.js'
 import type { Logger } from '../../base/log.js'
 import { version } from '../../base/version.js'
-import { BEATS_PER_LEASE } from '../members/lease.js'
+import { HEARTBEATS_PER_LEASE } from '../members/lease.js'
 import type { Member, RowFault } from '../members/membership.js'
 import type { Candidate } from '../members/placement.js'
 import { Readiness } from '../members/readiness.js'
-import { describeFaults, readTold, tellOwn } from '../members/settings-digest.js'
+import { describeFaults, decodeReport, encodeReport } from '../members/node-report.js'
 import type { ClusterShards } from './shards.js'
-import type { PeerPlace } from '../../server/calls/front-messages.js'
+import type { PeerAddress } from '../../server/calls/front-messages.js'
 import type { Peers } from '../links/peers.js'
-import type { Standing } from '../../server/state.js'
+import type { ServerStatus } from '../../server/state.js'
 
-/** What a node has, once it has begun. */
-export interface Begun {
+/** A node that has started to take shards. */
+export interface StartedNode {
   shards: ClusterShards
   peers: Peers
-  standing: Standing
-  /** Why it serves nothing any more: a log lacks what it knows to be durable. */
+  standing: ServerStatus
+  /** Why it refuses to serve: a log has lost segments that it knows to be durable. */
   refusedFor?: string
 }
 
-/** Beats after which a node has not just started: those of three leases. */
-const SETTLED_BEATS = 3 * BEATS_PER_LEASE
+/** Heartbeats after which a node counts as settled: those of three leases. */
+const SETTLED_HEARTBEATS = 3 * HEARTBEATS_PER_LEASE
 
-/** What a node tells of itself with each beat, and reads of the others: hints, of which the log trusts none. */
+/**
+ * Encodes the report of this node, and reads those of the others. Reports are hints: the log relies on none
+ * of them.
+ */
 export class ClusterRow {
   readonly #name: string
   readonly #readiness: Readiness
   #servesSinceMs: number | undefined
-  /** Nodes that are about to give all their shards up, as they have said by their links. */
+  /** Nodes that have announced over their links that they are about to release all their shards. */
   readonly #stopping = new Set<string>()
 
   constructor(name: string, leaseMs: number) {
@@ -36,13 +39,13 @@ export class ClusterRow {
     this.#readiness = new Readiness(leaseMs)
   }
 
-  /** What it tells now. @param link where it takes links */
-  text(link: string, members: readonly Member[], begun: Begun | undefined): string {
-    if (begun?.refusedFor !== undefined) return tellOwn({ version, link, refuses: begun.refusedFor })
-    if (begun === undefined) return tellOwn({ version, link })
+  /** The current report. @param link where this node accepts links */
+  text(link: string, members: readonly Member[], begun: StartedNode | undefined): string {
+    if (begun?.refusedFor !== undefined) return encodeReport({ version, link, refuses: begun.refusedFor })
+    if (begun === undefined) return encodeReport({ version, link })
     const { owned, held, count, lagSecs } = begun.shards
     this.#servesSinceMs = owned.length === 0 ? undefined : (this.#servesSinceMs ?? systemClock())
-    return tellOwn({
+    return encodeReport({
       version,
       link,
       owned,
@@ -53,14 +56,14 @@ export class ClusterRow {
     })
   }
 
-  #isReady(members: readonly Member[], { shards, peers }: Begun): boolean {
+  #isReady(members: readonly Member[], { shards, peers }: StartedNode): boolean {
     const linked = peers.open
     return this.#readiness.look({
       nowMs: machineClock(),
       ownsAny: shards.owned.length > 0,
       lagMs: shards.lagSecs * 1_000,
       others: this.#others(members).map((member) => {
-        const { isReady, owned = [] } = readTold(member)
+        const { isReady, owned = [] } = decodeReport(member)
         return { matters: isReady === true || owned.length > 0, isLinked: linked.has(member.node) }
       }),
     })
@@ -70,50 +73,50 @@ export class ClusterRow {
     return members.filter(({ node }) => node !== this.#name)
   }
 
-  /** A node is about to give all its shards up: it is to have none, whatever its row says. */
-  stops(node: Pick<Member, 'node' | 'incarnation'>): void {
+  /** Marks a node as stopping: it gets no shards, whatever its row says. */
+  markStopping(node: Pick<Member, 'node' | 'incarnation'>): void {
     this.#stopping.add(nameOf(node))
   }
 
-  /** The nodes that are alive, stay so and do not refuse to serve, as those that may own shards. */
+  /** The live nodes that may own shards: those that are not stopping and do not refuse to serve. */
   candidates(members: readonly Member[]): Candidate[] {
     const names = new Set(members.map(nameOf))
     for (const name of this.#stopping) if (!names.has(name)) this.#stopping.delete(name)
     const staying = members.filter((member) => !this.#stopping.has(nameOf(member)))
     return staying.flatMap((member) => {
-      const { isReady = false, held = [], refuses } = readTold(member)
+      const { isReady = false, held = [], refuses } = decodeReport(member)
       if (refuses !== undefined) return []
-      const isSettled = member.beat >= SETTLED_BEATS
+      const isSettled = member.heartbeat >= SETTLED_HEARTBEATS
       return { node: member.node, isReady, isSettled, holds: held }
     })
   }
 
-  /** Where the others take links. */
-  peers(members: readonly Member[]): PeerPlace[] {
-    return this.#others(members).flatMap((member) => placeOf(member) ?? [])
+  /** The link addresses of the other nodes. */
+  peers(members: readonly Member[]): PeerAddress[] {
+    return this.#others(members).flatMap((member) => linkAddressOf(member) ?? [])
   }
 }
 
-/** Logs which rows of the table of nodes are not believed, once that has changed. */
-export function tellFaults(faults: readonly RowFault[], log: Logger): void {
+/** Logs which rows of the table of nodes are rejected. */
+export function logFaults(faults: readonly RowFault[], log: Logger): void {
   if (faults.length === 0) log.warn('all rows of nodes in the database of the cluster verify again')
   else
     log.error(
       { faults: describeFaults(faults) },
-      'rows of nodes in the database of the cluster are not believed',
+      'rows of nodes in the database of the cluster were rejected',
     )
 }
 
-/** Of a name of a host (RFC 1035, 2.3.4). */
+/** Maximum length of a host name (RFC 1035, 2.3.4). */
 const HOST_CHARS_MAX = 253
 
 function nameOf({ node, incarnation }: Pick<Member, 'node' | 'incarnation'>): string {
   return `${node} ${incarnation}`
 }
 
-/** Where a node takes links, as its row says; undefined where it says nothing that this version knows. */
-function placeOf(member: Member): PeerPlace | undefined {
-  const { link = '' } = readTold(member)
+/** The link address in the row of a node; undefined if the row has none that is valid. */
+function linkAddressOf(member: Member): PeerAddress | undefined {
+  const { link = '' } = decodeReport(member)
   const { node, incarnation } = member
   const colon = link.lastIndexOf(':')
   const [host, port] = [link.slice(0, colon), Number(link.slice(colon + 1))]

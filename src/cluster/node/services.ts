@@ -9,20 +9,20 @@ import { Peers } from '../links/peers.js'
 import { routedGate, routedReaders, routedTickets } from '../links/routed.js'
 import type { ClusterNode } from './node.js'
 
-/** What requests of a node reach of the others. */
+/** The services of a node that use the links to other nodes. */
 export type ClusterReach = ReturnType<typeof clusterReach>
 
-/** Makes it; no link is tried yet. */
+/** Creates them; no link is opened yet. */
 export function clusterReach({ cluster, parts, log }: { cluster: ClusterNode; parts: Parts; log: Logger }) {
   const { threads, shards, readers, tickets, apiKeys } = parts
   const peers = new Peers({
     links: shards.links,
     log,
     offered: (shard) => cluster.offered(shard),
-    stops: (place) => cluster.stops(place),
+    peerStopping: (peer) => cluster.peerStopping(peer),
   })
   const routes = { threads, peers }
-  const failed = (error: unknown) => log.error({ err: error }, 'another node could not be told')
+  const failed = (error: unknown) => log.error({ err: error }, 'a call to another node failed')
   return {
     peers,
     parts: {
@@ -34,14 +34,14 @@ export function clusterReach({ cluster, parts, log }: { cluster: ClusterNode; pa
       gate: routedGate(own.gate, routes),
       onMail() {
         own.onMail()
-        // It is not known here whose shard the mail is in.
+        // This node does not know which shard the mail is in.
         for (const link of peers.open.values()) link.call('mailWaits', undefined).catch(() => undefined)
       },
     }),
   }
 }
 
-/** What every front of a node answers, of all nodes. */
+/** Services for every front of a node, combined from all nodes. */
 export function clusterServices(
   own: Services,
   { peers, threads }: { peers: Peers; threads: ShardThreads },
@@ -50,29 +50,29 @@ export function clusterServices(
   return {
     ...own,
     async lastUses(keyIds) {
-      // Of a node that is just ending, none.
+      // A node that is ending counts as having none.
       const elsewhere = [...peers.open.values()].map((link) => link.call('lastUses', keyIds).catch(() => []))
       const all = await Promise.all([own.lastUses(keyIds), ...elsewhere])
       return keyIds.map((_keyId, place) => Math.max(...all.map((uses) => uses[place] ?? 0)))
     },
-    tellHead:
-      own.tellHead &&
+    logHead:
+      own.logHead &&
       (async (head) => {
-        const told = threads.serves(logShard)
-          ? own.tellHead?.(head)
-          : peers.of(logShard)?.call('tellHead', head)
-        return (await told) ?? false
+        const written = threads.serves(logShard)
+          ? own.logHead?.(head)
+          : peers.of(logShard)?.call('logHead', head)
+        return (await written) ?? false
       }),
     async server() {
       const info = await own.server()
       const links = new Set(info.shards.map((_one, shard) => peers.of(shard)))
-      const asked = await Promise.all(
+      const answers = await Promise.all(
         [...links].map(
           async (link) => [link, await link?.call('server', undefined).catch(() => undefined)] as const,
         ),
       )
-      const told = new Map(asked)
-      const shards = info.shards.map((one, shard) => told.get(peers.of(shard))?.shards[shard] ?? one)
+      const infos = new Map(answers)
+      const shards = info.shards.map((one, shard) => infos.get(peers.of(shard))?.shards[shard] ?? one)
       return { ...info, shards }
     },
   }

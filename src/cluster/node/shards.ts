@@ -10,11 +10,11 @@ import { shardFolder } from '../../data/shard-folders.js'
 import { type Candidate, nextSteps, ownersOf, type ShardRole, unknownOwner } from '../members/placement.js'
 import { Follower } from './follower.js'
 import type { ShardThreads } from '../../dispatch/threads/shard-threads.js'
-import type { ShardLine } from '../../protocol/cluster-log-messages.js'
+import type { LogChannel } from '../../protocol/cluster-log-messages.js'
 import type { FollowerReport } from '../../protocol/follower-messages.js'
 import type { LeaseMemory } from '../../protocol/lease-memory.js'
 
-/** What a node needs to own shards, and to follow the others. */
+/** Dependencies of the shards of a node. */
 export interface ClusterShardsParts {
   directory: DataDirectory
   log: Logger
@@ -25,170 +25,177 @@ export interface ClusterShardsParts {
   /** How many nodes hold each shard. */
   copies: number
   threads: ShardThreads
-  lineOf(shard: number): ShardLine
-  /** All nodes that are alive, this one among them. */
+  channelOf(shard: number): LogChannel
+  /** All live nodes including this one. */
   alive(): readonly Candidate[]
-  /** Has no long read of a store begin any more; resolves when nobody has it open but the thread of the shard. */
-  letGo(shard: number): Promise<void>
-  /** Resolves when no front, here or in another node, sends anything more to a shard, or lets anybody in by what that has told. */
+  /** Stops new long reads of a store; resolves when only the thread of the shard has the store open. */
+  releaseReaders(shard: number): Promise<void>
+  /**
+   * Resolves when no front, here or in another node, sends to a shard any more, or admits requests by what it
+   * has published.
+   */
   leaving(shard: number): Promise<void>
-  /** Whether it has a link to another node, as whichever incarnation where none is named. */
+  /** Whether it has a link to another node, with that incarnation if one is given. */
   reaches(node: string, incarnation?: number): boolean
-  /** Whether this node reaches who owns a shard. */
+  /** Whether this node reaches the owner of a shard. */
   isServed(shard: number): boolean
-  /** Lets a node know that it is to have a shard, which has been given up. */
+  /** Offers a released shard to a node. */
   offer(node: string, shard: number): void
-  /** The log of a shard lacks what this node knows to be durable. May be called several times. */
+  /** The log of a shard has lost segments that this node knows to be durable. May be called repeatedly. */
   refuse(reason: string): void
   lost(reason: string): void
 }
 
 /** A shard as this node sees it. */
-interface Seen {
-  place: ShardRole
-  /** Who owns it, where it is followed. */
+interface ShardView {
+  role: ShardRole
+  /** The owner, if the shard is followed. */
   owner: string | undefined
-  /** When it had all that its log had, by the steady clock. */
+  /** When the store had caught up with the log, steady clock. */
   atEndMs: number
-  /** Since when it has been free, and until when this node was offered it, by the steady clock. */
+  /** Since when the shard has had no owner, steady clock. */
   freeSinceMs: number | undefined
-  /** The last segment of its log, when that was looked at. */
+  /** The last segment of its log at the last look. */
   segment: number
+  /** Until when this node has an offer for the shard, steady clock. */
   offeredUntilMs: number
-  /** Not to be opened before, after a failure. */
+  /** Not opened before this time, after a failure. */
   pausedUntilMs: number
-  /** Since when its store is not kept, by the steady clock; Infinity where there is none. */
-  leftSinceMs: number
+  /** Since when its store has not been followed, steady clock; Infinity if there is none. */
+  unfollowedSinceMs: number
 }
 
-/** The shards of a node of a cluster: which of them it owns, which it follows, and which only others have (docs/adr/0048-owners-of-shards.md). */
+/**
+ * The shards of a node of a cluster: those that it owns, those that it follows, and the rest
+ * (docs/adr/0048-owners-of-shards.md).
+ */
 export class ClusterShards {
   readonly #parts: ClusterShardsParts
-  readonly #seen: readonly Seen[]
+  readonly #views: readonly ShardView[]
   #follower: Follower | undefined
   readonly #failing = new Set<number>()
   #isStopping = false
-  /** When a shard was last moved, or this node began, by the steady clock. */
+  /** When a shard last moved, or this node started, steady clock. */
   #movedAtMs = steadyClock()
-  /** Openings and hand-overs that are under way. */
-  readonly #underWay = new Set<Promise<void>>()
+  /** Running openings and transfers. */
+  readonly #running = new Set<Promise<void>>()
 
   constructor(parts: ClusterShardsParts) {
     this.#parts = parts
-    this.#seen = Array.from({ length: parts.directory.shards }, () => ({
-      place: 'elsewhere' as const,
+    this.#views = Array.from({ length: parts.directory.shards }, () => ({
+      role: 'elsewhere' as const,
       owner: unknownOwner,
       atEndMs: steadyClock(),
       freeSinceMs: undefined,
       segment: 0,
       offeredUntilMs: -Infinity,
       pausedUntilMs: -Infinity,
-      leftSinceMs: steadyClock(),
+      unfollowedSinceMs: steadyClock(),
     }))
   }
 
-  /** Opens all shards where this node is alone, and follows those that it is to hold otherwise. */
+  /** Opens all shards if this node is alone; otherwise follows the shards that it should hold. */
   begin(isAlone: boolean): void {
-    if (isAlone) for (const shard of this.#seen.keys()) this.#run(this.#open(shard, false))
+    if (isAlone) for (const shard of this.#views.keys()) this.#run(this.#open(shard, false))
     else this.step()
   }
 
-  /** How many there are. */
+  /** The number of shards. */
   get count(): number {
-    return this.#seen.length
+    return this.#views.length
   }
 
-  /** Whether it gives all of them up. */
+  /** Whether it is releasing all shards. */
   get isStopping(): boolean {
     return this.#isStopping
   }
 
-  /** Numbers of the shards that it owns. */
+  /** The shards that it owns. */
   get owned(): number[] {
-    return [...this.#seen.entries()].filter(([, { place }]) => place === 'owned').map(([shard]) => shard)
+    return [...this.#views.entries()].filter(([, { role }]) => role === 'owned').map(([shard]) => shard)
   }
 
-  /** Numbers of those that it owns, and of those whose stores it has up to their logs. */
+  /** The shards that it owns, and those whose stores are up to date with their logs. */
   get held(): number[] {
     const nowMs = steadyClock()
-    const isNear = ({ owner, atEndMs }: Seen) =>
+    const isNear = ({ owner, atEndMs }: ShardView) =>
       owner !== unknownOwner && nowMs - atEndMs < this.#parts.leaseMs
-    return [...this.#seen.entries()]
-      .filter(([, seen]) => seen.place === 'owned' || (seen.place === 'followed' && isNear(seen)))
+    return [...this.#views.entries()]
+      .filter(([, view]) => view.role === 'owned' || (view.role === 'followed' && isNear(view)))
       .map(([shard]) => shard)
   }
 
-  /** Who owns each shard, as far as this node knows. */
+  /** The owner of each shard, as far as this node knows. */
   get owners(): (string | undefined)[] {
-    return this.#seen.map((seen) => this.#ownerOf(seen))
+    return this.#views.map((view) => this.#ownerOf(view))
   }
 
-  #ownerOf({ place, owner }: Seen): string | undefined {
-    return place === 'followed' || place === 'elsewhere' ? owner : this.#parts.node
+  #ownerOf({ role, owner }: ShardView): string | undefined {
+    return role === 'followed' || role === 'elsewhere' ? owner : this.#parts.node
   }
 
-  /** How far the stores that it follows are behind their logs, seconds. */
+  /** How far the followed stores are behind their logs, seconds. */
   get lagSecs(): number {
     const nowMs = steadyClock()
-    const lags = this.#seen.filter(({ place }) => place === 'followed').map(({ atEndMs }) => nowMs - atEndMs)
+    const lags = this.#views.filter(({ role }) => role === 'followed').map(({ atEndMs }) => nowMs - atEndMs)
     return Math.max(0, ...lags) / 1_000
   }
 
-  /** Its last owner has given a shard up for this node to have. */
+  /** The last owner of a shard has released it for this node. */
   offered(shard: number): void {
-    const seen = this.#seen[shard]
-    if (seen === undefined) return
-    seen.offeredUntilMs = steadyClock() + limits.shardMoveMs
-    if (seen.place === 'followed') seen.owner = undefined
+    const view = this.#views[shard]
+    if (view === undefined) return
+    view.offeredUntilMs = steadyClock() + limits.shardMoveMs
+    if (view.role === 'followed') view.owner = undefined
     this.step()
   }
 
-  /** Does what is to be done next. To be called often. */
+  /** Decides and starts the next steps. Call it at intervals. */
   step(): void {
     if (this.#isStopping) return
     const { node, alive, copies, leaseMs } = this.#parts
     const nowMs = steadyClock()
-    const { open, handOver, follow, unfollow, remove } = nextSteps({
+    const { open, transfer, follow, unfollow, remove } = nextSteps({
       node,
       alive: alive(),
       copies,
-      shards: this.#seen.map((seen) => ({
-        place: seen.place,
-        owner: this.#ownerOf(seen),
-        isOffered: seen.offeredUntilMs > nowMs,
-        freeLeases: seen.freeSinceMs === undefined ? 0 : (nowMs - seen.freeSinceMs) / leaseMs,
-        isLeft: nowMs - seen.leftSinceMs > limits.clusterStoreLeftMs,
+      shards: this.#views.map((view) => ({
+        role: view.role,
+        owner: this.#ownerOf(view),
+        isOffered: view.offeredUntilMs > nowMs,
+        freeLeases: view.freeSinceMs === undefined ? 0 : (nowMs - view.freeSinceMs) / leaseMs,
+        isStale: nowMs - view.unfollowedSinceMs > limits.clusterStaleStoreMs,
       })),
     })
     for (const shard of follow) this.#follow(shard)
     for (const shard of unfollow) this.#run(this.#unfollow(shard))
     for (const shard of remove) this.#remove(shard)
     for (const shard of open)
-      if ((this.#seen[shard]?.pausedUntilMs ?? 0) <= nowMs) this.#run(this.#open(shard, true))
-    if (handOver !== undefined) this.#run(this.#handOver(handOver.shard, handOver.to))
-    if (this.#underWay.size > 0) this.#movedAtMs = nowMs
-    // Others need the processors when a node starts, or shards move.
+      if ((this.#views[shard]?.pausedUntilMs ?? 0) <= nowMs) this.#run(this.#open(shard, true))
+    if (transfer !== undefined) this.#run(this.#transfer(transfer.shard, transfer.to))
+    if (this.#running.size > 0) this.#movedAtMs = nowMs
+    // After a start or a move, other nodes need the processors.
     const isCalm = nowMs - this.#movedAtMs > leaseMs
     if (isCalm && this.owned.length < this.count) this.#parts.threads.keepSpares()
   }
 
   /**
-   * Gives up all shards for others to have, and takes none any more.
-   * @param timeMs how long each of them may wait until the ones before are served again, in all
+   * Releases all shards for other nodes, and opens none any more.
+   * @param timeMs how long the transfers may wait, in total, until the previous shards are served again
    */
   async stop(timeMs: number): Promise<void> {
     this.#isStopping = true
-    await Promise.all(this.#underWay)
+    await Promise.all(this.#running)
     const { node, alive } = this.#parts
     const others = alive().filter((one) => one.node !== node)
-    const next = ownersOf(others, this.#seen)
+    const next = ownersOf(others, this.#views)
     const owned = this.owned.values()
-    // Not all at once: those that are left serve meanwhile, and each of the others opens few at a time.
+    // A few at a time: the remaining shards are served until then, and each new owner opens few at a time.
     const untilMs = steadyClock() + timeMs
     const mover = async () => {
       for (const shard of owned) {
         const to = next[shard]
-        await this.#giveUp(shard, to)
+        await this.#release(shard, to)
         if (to !== undefined && this.#parts.reaches(to)) await this.#untilServed(shard, untilMs)
       }
     }
@@ -196,7 +203,7 @@ export class ClusterShards {
     await this.#follower?.stop()
   }
 
-  /** Resolves when the thread that follows has no store open. */
+  /** Resolves when the follower thread has closed all stores. */
   async unfollow(): Promise<void> {
     this.#isStopping = true
     await this.#follower?.stop()
@@ -204,36 +211,36 @@ export class ClusterShards {
 
   #run(work: Promise<void>): void {
     const done = work
-      .catch((error: unknown) => this.#parts.log.error({ err: error }, 'a shard could not be moved'))
-      .finally(() => this.#underWay.delete(done))
-    this.#underWay.add(done)
+      .catch((error: unknown) => this.#parts.log.error({ err: error }, 'could not move a shard'))
+      .finally(() => this.#running.delete(done))
+    this.#running.add(done)
   }
 
-  #at(shard: number): Seen {
-    const seen = this.#seen[shard]
-    if (seen === undefined) throw new Error(`Expected a shard below ${this.#seen.length}, got ${shard}`)
-    return seen
+  #at(shard: number): ShardView {
+    const view = this.#views[shard]
+    if (view === undefined) throw new Error(`Expected a shard below ${this.#views.length}, got ${shard}`)
+    return view
   }
 
   #follow(shard: number): void {
-    const seen = this.#at(shard)
-    seen.place = 'followed'
-    seen.owner = unknownOwner
-    seen.freeSinceMs = undefined
-    seen.atEndMs = steadyClock()
-    this.#thread.follow(this.#folderOf(shard), this.#parts.lineOf(shard))
+    const view = this.#at(shard)
+    view.role = 'followed'
+    view.owner = unknownOwner
+    view.freeSinceMs = undefined
+    view.atEndMs = steadyClock()
+    this.#thread.follow(this.#folderOf(shard), this.#parts.channelOf(shard))
   }
 
   async #unfollow(shard: number): Promise<void> {
-    const seen = this.#at(shard)
-    seen.place = 'elsewhere'
-    seen.owner = unknownOwner
-    seen.leftSinceMs = steadyClock()
+    const view = this.#at(shard)
+    view.role = 'elsewhere'
+    view.owner = unknownOwner
+    view.unfollowedSinceMs = steadyClock()
     await this.#thread.release(shard)
   }
 
   #remove(shard: number): void {
-    this.#at(shard).leftSinceMs = Infinity
+    this.#at(shard).unfollowedSinceMs = Infinity
     if (!existsSync(this.#folderOf(shard))) return
     this.#parts.log.info({ shard }, 'the store of a shard that other nodes hold is removed')
     this.#thread.remove(this.#folderOf(shard))
@@ -243,7 +250,7 @@ export class ClusterShards {
     return shardFolder(this.#parts.directory.path, shard)
   }
 
-  /** That which follows, from when it is needed on. */
+  /** The follower thread, started when it is first needed. */
   get #thread(): Follower {
     const { directory, lease, leaseMs, lost } = this.#parts
     this.#follower ??= new Follower({
@@ -253,98 +260,102 @@ export class ClusterShards {
         lease: lease.memory,
         leaseMs,
       },
-      told: (told) => this.#told(told),
-      died: (error) => lost(`the thread that follows the logs ended: ${error.message}`),
+      onReport: (report) => this.#onReport(report),
+      died: (error) => lost(`the follower thread ended: ${error.message}`),
     })
     return this.#follower
   }
 
   async #open(shard: number, isFollowed: boolean): Promise<void> {
     const { threads, log } = this.#parts
-    const seen = this.#at(shard)
-    seen.place = 'opening'
+    const view = this.#at(shard)
+    view.role = 'opening'
     if (isFollowed) await this.#follower?.release(shard)
     try {
       await threads.open(shard)
-      seen.place = 'owned'
-      seen.offeredUntilMs = -Infinity
+      view.role = 'owned'
+      view.offeredUntilMs = -Infinity
       log.info({ shard }, 'this node owns a shard')
     } catch (error) {
       if (error instanceof Error && hasLostLog(error)) {
         this.#parts.refuse(error.message)
-        seen.place = 'elsewhere'
+        view.role = 'elsewhere'
         return
       }
       // Another node was faster.
       const isTaken = error instanceof Error && isHeld(error)
-      if (!isTaken) log.error({ shard, err: error }, 'a shard could not be opened: it is tried again')
-      seen.pausedUntilMs = steadyClock() + (isTaken ? limits.clusterHeldMs : limits.clusterOpenPauseMs)
+      if (!isTaken) log.error({ shard, err: error }, 'could not open a shard: retrying')
+      view.pausedUntilMs = steadyClock() + (isTaken ? limits.clusterHeldRetryMs : limits.clusterOpenPauseMs)
       this.#follow(shard)
     }
   }
 
-  async #handOver(shard: number, to: string): Promise<void> {
+  async #transfer(shard: number, to: string): Promise<void> {
     this.#parts.log.info({ shard, to }, 'a shard moves to another node')
-    const isFree = this.#parts.letGo(shard)
-    await this.#giveUp(shard, to)
+    const isFree = this.#parts.releaseReaders(shard)
+    await this.#release(shard, to)
     await isFree
     this.#follow(shard)
   }
 
-  /** Resolves when another node serves a shard, or nobody waits for that any longer. */
+  /** Resolves when another node serves a shard, or the time is over. */
   async #untilServed(shard: number, latestMs: number): Promise<void> {
     const untilMs = Math.min(latestMs, steadyClock() + limits.clusterMoveMs)
-    while (!this.#parts.isServed(shard) && steadyClock() < untilMs) await pause(limits.shardMoveLookMs)
+    while (!this.#parts.isServed(shard) && steadyClock() < untilMs) await pause(limits.shardMoveCheckMs)
   }
 
-  async #giveUp(shard: number, to: string | undefined): Promise<void> {
+  async #release(shard: number, to: string | undefined): Promise<void> {
     const { threads, leaving, offer } = this.#parts
-    this.#at(shard).place = 'leaving'
+    this.#at(shard).role = 'leaving'
     threads.leaving(shard)
     await leaving(shard)
-    await threads.handOver(shard)
+    await threads.transfer(shard)
     if (to !== undefined) offer(to, shard)
   }
 
-  #told(told: Exclude<FollowerReport, { kind: 'released' }>): void {
+  #onReport(report: Exclude<FollowerReport, { kind: 'released' }>): void {
     const { log } = this.#parts
-    const seen = this.#at(told.shard)
-    switch (told.kind) {
+    const view = this.#at(report.shard)
+    switch (report.kind) {
       case 'atEnd':
-        this.#failing.delete(told.shard)
-        if (seen.place !== 'followed') return
-        // All else is looked at with each beat: what to do next takes a while to find, and this comes often.
-        if (this.#atEnd(seen, told)) this.step()
+        this.#failing.delete(report.shard)
+        if (view.role !== 'followed') return
+        // Other changes are handled with each heartbeat: a step is expensive, and this report is frequent.
+        if (this.#atEnd(view, report)) this.step()
         return
       case 'built':
         log.info(
-          { shard: told.shard, place: told.place },
+          { shard: report.shard, place: report.place },
           'the store of a shard was made from the log of the cluster',
         )
         return
       case 'lost':
-        this.#parts.refuse(told.reason)
+        this.#parts.refuse(report.reason)
         return
       case 'failed':
-        if (!this.#failing.has(told.shard))
-          log.error({ shard: told.shard, reason: told.reason }, 'the logs of the cluster cannot be followed')
-        this.#failing.add(told.shard)
+        if (!this.#failing.has(report.shard))
+          log.error(
+            { shard: report.shard, reason: report.reason },
+            'the logs of the cluster cannot be followed',
+          )
+        this.#failing.add(report.shard)
     }
   }
 
-  /** @returns whether the shard may be opened, or has another owner than before */
-  #atEnd(seen: Seen, told: Extract<FollowerReport, { kind: 'atEnd' }>): boolean {
-    const { segment, owner, incarnation, isClosed, isOwned, ageMs } = told
-    const before = seen.owner
-    // A node that says by its link that it has a lease owns its shards yet, whatever the table of nodes says.
+  /** @returns whether the shard may be opened, or its owner has changed */
+  #atEnd(view: ShardView, report: Extract<FollowerReport, { kind: 'atEnd' }>): boolean {
+    const { segment, owner, incarnation, isClosed, isOwned, ageMs } = report
+    const before = view.owner
+    // A node that confirms over its link that it has a lease still owns its shards, whatever the table of
+    // nodes says.
     const isOwner = isOwned || (!isClosed && this.#parts.reaches(owner, incarnation))
-    seen.atEndMs = steadyClock() - ageMs
-    // What this node could not give up in order is its own to open.
-    seen.owner = isOwner && owner !== this.#parts.node ? owner : undefined
-    // Between two looks it may have had an owner for a moment.
-    if (seen.owner !== undefined || seen.segment !== segment) seen.freeSinceMs = undefined
-    if (seen.owner === undefined) seen.freeSinceMs ??= steadyClock()
-    seen.segment = segment
-    return seen.owner === undefined || seen.owner !== before
+    view.atEndMs = steadyClock() - ageMs
+    // A shard that this node could not release in order may be opened by this node.
+    view.owner = isOwner && owner !== this.#parts.node ? owner : undefined
+    // The shard may have had an owner between two looks.
+    if (view.owner !== undefined || view.segment !== segment) view.freeSinceMs = undefined
+    if (view.owner === undefined) view.freeSinceMs ??= steadyClock()
+    view.segment = segment
+    return view.owner === undefined || view.owner !== before
   }
 }

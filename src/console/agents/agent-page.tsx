@@ -10,7 +10,7 @@ import { LiveTab } from './records/live-tab.js'
 import { RecordsTab } from './records/records-tab.js'
 import { agentLink, type AgentTab, agentTabs, type Route } from '../route.js'
 import type { SignedIn } from '../parts/session.js'
-import { zoneMeanings } from '../parts/words.js'
+import { zoneMeanings } from '../parts/labels.js'
 
 const AgentTab = lazy(async () => (await import('./changes/agent-tab.js')).AgentTab)
 const GraphTab = lazy(async () => (await import('./graph/graph-tab.js')).GraphTab)
@@ -29,13 +29,13 @@ const tabNames: Record<AgentTab, string> = {
   agent: 'Agent',
 }
 
-/** One agent: what it is, and its records, live events and proof. */
+/** One agent: its facts, and tabs for its records, live view, proof and settings. */
 export function AgentPage({ session, route }: { session: SignedIn; route: AgentRoute }) {
   const { agent, tab } = route
   const { service } = session
   const read = useLoaded(agent, (signal) => service.agent(agent).status({ signal }))
   const { reload } = read
-  // Each tab shows the state of the agent as it is now.
+  // Each tab shows the current state of the agent.
   const shownTab = useRef(tab)
   useEffect(() => {
     if (shownTab.current !== tab) reload()

@@ -8,20 +8,20 @@ import { CursorPages } from '../parts/pages.js'
 import { Empty, ScopedButton, Time } from '../parts/texts.js'
 import { agentLink } from '../route.js'
 import { useOrganisms } from '../parts/namespaces.js'
-import { type SignedIn, may } from '../parts/session.js'
-import { zoneMeanings } from '../parts/words.js'
+import { type SignedIn, hasScope } from '../parts/session.js'
+import { zoneMeanings } from '../parts/labels.js'
 import { NewAgent } from '../parts/new-agent.js'
 
 type StatusPage = Awaited<ReturnType<ServiceClient['agentStatuses']>>
 
 const PAGE_AGENTS = 50
 
-/** All agents that the key reaches, by their names. */
+/** The agents that the key can access, sorted by name. */
 export function AgentsPage({ session }: { session: SignedIn }) {
   const [prefix, setPrefix] = useState('')
-  // The cursors that led to this page: the last one is its own, and none is the first page's.
+  // The cursors that led to this page, its own last; empty on the first page.
   const [cursors, setCursors] = useState<string[]>([])
-  const [making, setMaking] = useState(false)
+  const [isCreating, setCreating] = useState(false)
   const cursor = cursors.at(-1)
   const read = useLoaded<StatusPage>(`${prefix} ${cursor ?? ''}`, (signal) =>
     session.service.agentStatuses({
@@ -42,14 +42,14 @@ export function AgentsPage({ session }: { session: SignedIn }) {
         <h1>Agents</h1>
         <ScopedButton
           class="primary"
-          allowed={may(session.who, 'agents:admin')}
+          allowed={hasScope(session.who, 'agents:admin')}
           scope="agents:admin"
-          onClick={() => setMaking(true)}
+          onClick={() => setCreating(true)}
         >
           New agent
         </ScopedButton>
       </div>
-      <p class="lead">An agent keeps one strand: records in a chain, each signed with the agent’s key.</p>
+      <p class="lead">Each agent has one strand: a hash chain of records, signed with the agent’s key.</p>
       <div class="tools">
         <OrganismChoice session={session} prefix={prefix} choose={search} />
         <Field type="search" name="Name begins with" value={prefix} set={search} />
@@ -61,12 +61,12 @@ export function AgentsPage({ session }: { session: SignedIn }) {
         {(page) => <Agents page={page} prefix={prefix} />}
       </Read>
       <CursorPages cursors={cursors} set={setCursors} next={value?.next_cursor} />
-      {making && <NewAgent service={session.service} close={() => setMaking(false)} />}
+      {isCreating && <NewAgent service={session.service} close={() => setCreating(false)} />}
     </div>
   )
 }
 
-/** The agents of one organism, whose names begin with its id; nothing where there are no organisms to be seen. */
+/** Selects the agents of one organism by the prefix of their names; hidden if the key sees no organisms. */
 function OrganismChoice(props: { session: SignedIn; prefix: string; choose: (prefix: string) => void }) {
   const { session, prefix, choose } = props
   const organisms = useOrganisms(session).value ?? []
@@ -75,7 +75,7 @@ function OrganismChoice(props: { session: SignedIn; prefix: string; choose: (pre
   const options = { '': 'All agents', ...Object.fromEntries(organisms.map((id) => [id, id])) }
   return (
     <Choice
-      name="Organism"
+      name="Organization"
       value={chosen}
       options={options}
       set={(id) => choose(id === '' ? '' : `${id}::`)}
@@ -88,11 +88,11 @@ function Agents({ page, prefix }: { page: StatusPage; prefix: string }) {
   if (statuses.length === 0 && page.next_cursor === null) {
     return prefix === '' ? (
       <Empty title="No agents yet">
-        Make one with “New agent”, or write to a collection: its agent is made then.
+        Create one with “New agent”, or write to a collection, which creates its agent.
       </Empty>
     ) : (
       <Empty title={`No agent’s name begins with “${prefix}”`}>
-        Capital and small letters differ. Shorten the beginning, or make a new agent.
+        Names are case-sensitive. Try a shorter prefix, or create a new agent.
       </Empty>
     )
   }

@@ -10,7 +10,13 @@ import { ProgressLine, Result, type Verdict } from '../parts/result.js'
 import { Time } from '../parts/texts.js'
 import { type StrandVerdict, checkStrand } from '../parts/proof/check-strand.js'
 import { Findings } from '../parts/proof/findings.js'
-import { type KeptCheck, keepCheck, keptCheck, trustKey, trustedKey } from '../parts/proof/kept.js'
+import {
+  type StoredCheck,
+  storeCheck,
+  loadCheck,
+  storeTrustedKey,
+  loadTrustedKey,
+} from '../parts/proof/stored-check.js'
 
 interface Progress {
   records: number
@@ -18,20 +24,20 @@ interface Progress {
   perSecond: number
 }
 
-/** Checks a whole strand in this browser, and later what was added to it. */
+/** Checks a whole strand in this browser, and later only the records added since. */
 export function ProofTab({ service, status }: { service: ServiceClient; status: AgentStatusResponse }) {
   const { strand } = status
-  const [key, setKey] = useState(() => trustedKey(strand))
+  const [key, setKey] = useState(() => loadTrustedKey(strand))
   const publicKey = key.trim().toLowerCase()
   const isKeyWrong = publicKey !== '' && !/^[0-9a-f]{64}$/.test(publicKey)
   const { kept, progress, verdict, verify, cancel } = useStrandCheck(service, status)
-  // With another key than then, the old check says nothing about the key.
+  // An earlier check with another trusted key proves nothing about this key.
   const usable = kept !== undefined && kept.trusted === publicKey ? kept : undefined
   const isBusy = progress !== undefined
   const found = verdict?.found
   return (
     <div class="proof">
-      <p class="lead">This browser reads the strand and checks every hash, link and signature itself.</p>
+      <p class="lead">This browser reads the strand and verifies every hash, link and signature itself.</p>
       <form
         onSubmit={(event) => {
           event.preventDefault()
@@ -41,8 +47,8 @@ export function ProofTab({ service, status }: { service: ServiceClient; status: 
         <KeyField value={key} isWrong={isKeyWrong} set={setKey} />
         {usable !== undefined && (
           <p class="notice">
-            {counted(usable.size, 'record')} were checked here <Time ms={usable.checkedAtMs} />. Only what was
-            added since is checked now.
+            {counted(usable.size, 'record')} were checked in this browser on <Time ms={usable.checkedAtMs} />.
+            Only records added since are checked now.
           </p>
         )}
         <div class="buttons">
@@ -64,7 +70,7 @@ export function ProofTab({ service, status }: { service: ServiceClient; status: 
       {progress !== undefined && (
         <ProgressLine name="Records checked" done={progress.records} of={progress.of}>
           {countText(progress.records)} of {progress.of === 0 ? '…' : countText(progress.of)},{' '}
-          {countText(Math.round(progress.perSecond))} a second
+          {countText(Math.round(progress.perSecond))} per second
         </ProgressLine>
       )}
       <Result verdict={verdict?.shown}>
@@ -94,7 +100,7 @@ function KeyField({
         class="long-input"
         autocomplete="off"
         spellcheck={false}
-        placeholder="64 hex digits, from somebody you trust"
+        placeholder="64 hex digits, from a source you trust"
         value={value}
         onInput={(event) => set(event.currentTarget.value)}
         aria-describedby="trusted-note"
@@ -102,22 +108,22 @@ function KeyField({
       />
       <p id="trusted-note" class={isWrong ? 'problem' : 'muted'}>
         {isWrong
-          ? 'Expected 64 hex digits, or nothing'
-          : 'Without one, the check shows only that the strand agrees with itself. Remembered in this browser.'}
+          ? 'Expected 64 hex digits, or an empty field'
+          : 'Without a key, the check only proves that the strand is consistent with itself. Stored in this browser.'}
       </p>
     </>
   )
 }
 
-/** The running check of a strand, and what it found. */
+/** The state of a check, and its result. */
 function useStrandCheck(service: ServiceClient, { agent_id: agent, strand }: AgentStatusResponse) {
-  const [kept, setKept] = useState(() => keptCheck(strand))
+  const [kept, setKept] = useState(() => loadCheck(strand))
   const [progress, setProgress] = useState<Progress | undefined>(undefined)
   const [verdict, setVerdict] = useState<{ shown: Verdict; found: StrandVerdict | undefined } | undefined>(
     undefined,
   )
   const { begin, stop } = useTask()
-  const verify = async (trusted: string, from: KeptCheck | undefined): Promise<void> => {
+  const verify = async (trusted: string, from: StoredCheck | undefined): Promise<void> => {
     const signal = begin()
     setVerdict(undefined)
     setProgress({ records: 0, of: 0, perSecond: 0 })
@@ -128,9 +134,9 @@ function useStrandCheck(service: ServiceClient, { agent_id: agent, strand }: Age
       const publicKey = trusted === '' ? undefined : trusted
       const check = { service, agent, strand, publicKey, kept: from, onProgress, signal, nowMs: Date.now }
       const found = await checkStrand(check)
-      trustKey(strand, trusted)
+      storeTrustedKey(strand, trusted)
       if (found.ok) {
-        keepCheck(strand, found.kept)
+        storeCheck(strand, found.kept)
         setKept(found.kept)
       }
       setVerdict({ shown: verdictOf(agent, found), found })
@@ -164,10 +170,10 @@ function Downloads({ service, status }: { service: ServiceClient; status: AgentS
     saveFile(`${fileName(agent)}-checkpoint.txt`, await service.checkpoint(agent))
   return (
     <section>
-      <h2>To check elsewhere</h2>
+      <h2>Verify elsewhere</h2>
       <p class="muted">
-        Keep a checkpoint where this server cannot reach it: a strand that is shortened or rewritten later no
-        longer fits it.
+        Store a checkpoint where this server cannot reach it. A strand that is truncated or rewritten later no
+        longer matches it.
       </p>
       <div class="buttons">
         <button type="button" onClick={() => setExporting(true)}>

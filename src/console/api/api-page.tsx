@@ -5,7 +5,7 @@ import { serviceUrl } from '../parts/service-url.js'
 import { Bar } from './bar.js'
 import { Prose } from './code.js'
 import { Contents } from './contents.js'
-import { Api, fits, isSearching, searched } from './context.js'
+import { Api, matchesSearch, isSearching, searchText } from './context.js'
 import {
   type ApiDocument,
   groupsOf,
@@ -17,7 +17,7 @@ import {
 import { OperationView } from './operation-view.js'
 import { PlainTable } from './schema-table.js'
 
-/** The whole interface of this server on one page, read from its OpenAPI document. */
+/** The API of this server on one page, read from its OpenAPI document. */
 export function ApiPage() {
   const read = useLoaded('', readDocument)
   const [isMenuOpen, setMenuOpen] = useState(false)
@@ -27,7 +27,7 @@ export function ApiPage() {
   return (
     <>
       <a class="skip" href="#content">
-        Skip to the content
+        Skip to content
       </a>
       <Bar version={api?.info.version} isMenuOpen={isMenuOpen} setMenuOpen={setMenuOpen} />
       <div class="shell">
@@ -53,7 +53,7 @@ interface ShownOperations {
 }
 
 function Whole({ api, operations, groups }: ShownOperations) {
-  // What the address names is there only now.
+  // The element that the address names exists only after this render.
   useLayoutEffect(() => {
     const name = decodeURIComponent(location.hash.slice(1))
     if (name !== '') document.getElementById(name)?.scrollIntoView({ behavior: 'instant' })
@@ -75,7 +75,7 @@ function Start({ api: { info }, count }: { api: ApiDocument; count: number }) {
   return (
     <section class="hero" id="start" aria-labelledby="title" hidden={isSearching}>
       <div>
-        <p class="eyebrow">HTTP interface</p>
+        <p class="eyebrow">HTTP API</p>
         <h1 id="title">{info.title}</h1>
         <p class="lead">{info.summary}</p>
         <div class="introduction">
@@ -108,30 +108,30 @@ function Start({ api: { info }, count }: { api: ApiDocument; count: number }) {
   )
 }
 
-/** A picture of a strand: each record names the hash of the one before it. */
+/** A picture of a strand: each record contains the hash of its predecessor. */
 const chain = [
   { seq: 0, type: 'sys/genesis', before: '000000', hash: '3fb907e7' },
   { seq: 1, type: 'reading', before: '3fb907', hash: 'b5d4045c' },
   { seq: 2, type: 'reading', before: 'b5d404', hash: '4e074085' },
 ]
 
-/** Says how many operations fit what is looked for. */
+/** The number of operations that match the search. */
 function Found({ operations }: { operations: readonly Operation[] }) {
-  const said = useComputed(() => {
-    const count = operations.filter(fits).length
+  const message = useComputed(() => {
+    const count = operations.filter(matchesSearch).length
     if (!isSearching.value) return ''
-    return count === 0 ? `No operation fits “${searched.value}”` : `${count} operations fit`
+    return count === 0 ? `No operations match “${searchText.value}”` : `${count} operations match`
   })
   return (
     <p class="found" role="status">
-      {said}
+      {message}
     </p>
   )
 }
 
 function Group({ group: { name, description, operations } }: { group: OperationGroup }) {
   const id = `tag-${name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')}`
-  const hidden = useComputed(() => isSearching.value && !operations.some(fits))
+  const hidden = useComputed(() => isSearching.value && !operations.some(matchesSearch))
   return (
     <section class="group" aria-labelledby={id} hidden={hidden}>
       <h2 id={id}>{name}</h2>
@@ -152,7 +152,7 @@ function Authentication({ api }: { api: ApiDocument }) {
     <section class="group" id="authentication" aria-labelledby="authentication-heading" hidden={isSearching}>
       <h2 id="authentication-heading">Credentials</h2>
       <div class="plain-table">
-        <PlainTable heads={['Sent as', 'What it is']}>
+        <PlainTable heads={['Sent as', 'Description']}>
           {Object.entries(api.components.securitySchemes).map(([name, scheme]) => (
             <tr key={name}>
               <td class="member">
@@ -169,7 +169,7 @@ function Authentication({ api }: { api: ApiDocument }) {
   )
 }
 
-/** The places that the `type` of a problem points to. */
+/** The anchors to which the `type` of a problem links. */
 function Errors({ api }: { api: ApiDocument }) {
   return (
     <section class="group" id="errors" aria-labelledby="errors-heading" hidden={isSearching}>

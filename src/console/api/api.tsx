@@ -3,5 +3,5 @@ import { applyAppearance } from '../shell/appearance.js'
 import { ApiPage } from './api-page.js'
 
 applyAppearance()
-const place = document.querySelector('#api')
-if (place !== null) render(<ApiPage />, place)
+const container = document.querySelector('#api')
+if (container !== null) render(<ApiPage />, container)

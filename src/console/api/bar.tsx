@@ -1,9 +1,9 @@
 import { useEffect, useRef } from 'preact/hooks'
 import { AppearanceSwitch } from '../shell/appearance.js'
 import { Mark } from '../shell/mark.js'
-import { apiKey, searched } from './context.js'
+import { apiKey, searchText } from './context.js'
 
-/** The bar of the page: where one is, the search, the key. */
+/** The bar of the page: the title, the search and the key. */
 export function Bar(props: {
   version: string | undefined
   isMenuOpen: boolean
@@ -76,12 +76,12 @@ function Search({ onEscape }: { onEscape: () => void }) {
         aria-keyshortcuts="/"
         autocomplete="off"
         spellcheck={false}
-        value={searched}
+        value={searchText}
         onInput={(event) => {
-          searched.value = event.currentTarget.value
+          searchText.value = event.currentTarget.value
         }}
         onKeyDown={({ key }) => {
-          if (key === 'Escape') searched.value = ''
+          if (key === 'Escape') searchText.value = ''
         }}
       />
       <kbd aria-hidden="true">/</kbd>

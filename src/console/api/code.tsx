@@ -1,17 +1,17 @@
 import type { ComponentChildren, Ref } from 'preact'
 import { CopyButton } from '../parts/texts.js'
 
-/** The little Markdown that descriptions use: code between backticks. */
+/** Renders the only Markdown that descriptions use: code between backticks. */
 export function Prose({ text }: { text: string }) {
   return (
-    <>{text.split('`').map((part, place) => (place % 2 === 0 ? part : <code key={place}>{part}</code>))}</>
+    <>{text.split('`').map((part, index) => (index % 2 === 0 ? part : <code key={index}>{part}</code>))}</>
   )
 }
 
-/** A panel of code: its heading, what else stands in its bar, and the text, which can be copied. */
+/** A code panel with a heading, further controls (`children`) and a copy button. */
 export function CodePanel(props: {
   heading: string
-  /** Names the text to screen readers, and what is copied. */
+  /** Names the text for screen readers and the copy button. */
   name: string
   text: string
   children?: ComponentChildren
@@ -36,7 +36,7 @@ export function CodePanel(props: {
 
 const token = /("(?:\\.|[^"\\])*")(\s*:)?|\b(true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 
-/** JSON in colours. */
+/** JSON with syntax highlighting. */
 function Json({ text }: { text: string }) {
   const parts: ComponentChildren[] = []
   let end = 0

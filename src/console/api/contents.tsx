@@ -2,9 +2,9 @@ import { signal, useComputed } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Operation, OperationGroup } from './document.js'
-import { fits, isSearching } from './context.js'
+import { matchesSearch, isSearching } from './context.js'
 
-/** The part of the page that is being read. */
+/** The id of the visible section. */
 const reading = signal('')
 
 const starts = [
@@ -13,14 +13,14 @@ const starts = [
   ['errors', 'Errors'],
 ] as const
 
-/** Every operation by its name. */
+/** The table of contents with all operations. */
 export function Contents(props: { groups: readonly OperationGroup[]; isOpen: boolean; close: () => void }) {
   const { groups, isOpen, close } = props
-  const place = useRef<HTMLElement>(null)
-  useEffect(() => (groups.length === 0 ? undefined : watchReading(place.current)), [groups])
+  const nav = useRef<HTMLElement>(null)
+  useEffect(() => (groups.length === 0 ? undefined : watchReading(nav.current)), [groups])
   return (
     <nav
-      ref={place}
+      ref={nav}
       id="navigation"
       class={isOpen ? 'navigation open' : 'navigation'}
       aria-label="Operations"
@@ -46,7 +46,7 @@ export function Contents(props: { groups: readonly OperationGroup[]; isOpen: boo
 }
 
 function GroupContents({ group: { name, operations } }: { group: OperationGroup }) {
-  const hidden = useComputed(() => isSearching.value && !operations.some(fits))
+  const hidden = useComputed(() => isSearching.value && !operations.some(matchesSearch))
   return (
     <section hidden={hidden}>
       <h2>{name}</h2>
@@ -61,7 +61,7 @@ function GroupContents({ group: { name, operations } }: { group: OperationGroup 
 
 function OperationEntry({ operation }: { operation: Operation }) {
   const { operationId, method, summary } = operation
-  const hidden = useComputed(() => !fits(operation))
+  const hidden = useComputed(() => !matchesSearch(operation))
   return (
     <li hidden={hidden}>
       <Entry id={operationId}>
@@ -81,7 +81,7 @@ function Entry({ id, children }: { id: string; children: ComponentChildren }) {
   )
 }
 
-/** Marks in the contents what is being read, and keeps it in view. */
+/** Marks the visible section in the contents, and scrolls its entry into view. */
 function watchReading(contents: HTMLElement | null): (() => void) | undefined {
   if (contents === null) return undefined
   const observer = new IntersectionObserver(

@@ -2,7 +2,7 @@ import { signal, computed } from '@preact/signals'
 import { createContext } from 'preact'
 import type { ApiDocument, Operation } from './document.js'
 
-/** The document that is shown. */
+/** The current document. */
 export const Api = createContext<ApiDocument>({
   info: { title: '', version: '' },
   tags: [],
@@ -11,19 +11,19 @@ export const Api = createContext<ApiDocument>({
   'x-error-catalogue': [],
 })
 
-/** The key that requests are sent with: in memory, and nowhere else. */
+/** The key for requests, held in memory only. */
 export const apiKey = signal('')
 
-/** What is looked for. */
-export const searched = signal('')
+/** The search text. */
+export const searchText = signal('')
 
-const words = computed(() => searched.value.toLowerCase().split(/\s+/).filter(Boolean))
+const words = computed(() => searchText.value.toLowerCase().split(/\s+/).filter(Boolean))
 
-/** Whether something is looked for. */
+/** Whether the search text has any words. */
 export const isSearching = computed(() => words.value.length > 0)
 
-/** Whether an operation has each word that is looked for. */
-export function fits(operation: Operation): boolean {
+/** Whether an operation contains all words of the search text. */
+export function matchesSearch(operation: Operation): boolean {
   const { method, path, summary, tag, operationId } = operation
   const text = [method, path, summary, tag, operation['x-scope'], operationId].join(' ').toLowerCase()
   return words.value.every((word) => text.includes(word))

@@ -1,9 +1,9 @@
 import { serviceUrl } from '../parts/service-url.js'
 
-/** What `$ref` leads to, or the thing itself. */
+/** A reference, or the object itself. */
 export type Ref<T> = T & { $ref?: string }
 
-/** A schema of JSON, with the words of it that the server's document has. */
+/** A JSON schema with the keywords that the server's document uses. */
 export interface Schema {
   $ref?: string
   type?: string
@@ -27,7 +27,7 @@ export interface Schema {
   oneOf?: Schema[]
 }
 
-/** What is in an address or a header. */
+/** A parameter of an operation. */
 export interface Parameter {
   name: string
   in: 'path' | 'query' | 'header'
@@ -37,20 +37,20 @@ export interface Parameter {
   schema: Schema
 }
 
-/** A body, of a request or of an answer. */
+/** The body of a request or a response. */
 export interface Media {
   schema: Schema
   example?: unknown
   examples?: Record<string, { value: unknown }>
 }
 
-/** One answer of an operation. */
+/** A response of an operation. */
 export interface ResponseOf {
   description: string
   content?: Record<string, Media>
 }
 
-/** An operation as the document has it. */
+/** An operation in the document. */
 interface DocumentedOperation {
   operationId: string
   summary: string
@@ -59,11 +59,11 @@ interface DocumentedOperation {
   requestBody?: { description?: string; content: Record<string, Media> }
   responses: Record<string, Ref<ResponseOf>>
   'x-scope': string
-  /** An operation of the same form, which is shown in its place. */
+  /** The operation of the same form that is shown instead of this one. */
   'x-twin-of'?: string
 }
 
-/** OpenAPI 3.1, as far as the server's own document has it. */
+/** An OpenAPI 3.1 document, limited to the members that the server's document uses. */
 export interface ApiDocument {
   info: { title: string; version: string; summary?: string; description?: string }
   tags: { name: string; description?: string }[]
@@ -76,7 +76,7 @@ const methods = ['get', 'post', 'put', 'patch', 'delete'] as const
 
 export type Method = (typeof methods)[number]
 
-/** An operation, with what it refers to in its place. */
+/** An operation with resolved references. */
 export interface Operation extends Omit<DocumentedOperation, 'parameters' | 'responses'> {
   method: Method
   path: string
@@ -85,23 +85,23 @@ export interface Operation extends Omit<DocumentedOperation, 'parameters' | 'res
   responses: Record<string, ResponseOf>
 }
 
-/** Operations that belong together. */
+/** The operations of a tag. */
 export interface OperationGroup {
   name: string
   description: string | undefined
   operations: Operation[]
 }
 
-/** Reads the document of this server. @throws Error where there is none */
+/** Reads the OpenAPI document of this server. @throws Error if there is none */
 export async function readDocument(signal: AbortSignal): Promise<ApiDocument> {
   const response = await fetch(`${serviceUrl()}/openapi.json`, { signal })
-  if (!response.ok) throw new Error(`The document could not be read: status ${response.status}`)
+  if (!response.ok) throw new Error(`Could not read the OpenAPI document: status ${response.status}`)
   const read = await response.json()
-  if (!isDocument(read)) throw new Error('The document is not that of a Strandfast')
+  if (!isDocument(read)) throw new Error('The response is not the OpenAPI document of a Strandfast server')
   return read
 }
 
-/** The server makes its document of the schemas that it validates by: what is asked here is whether it is one. */
+/** A shallow check, because the server generates its document from the schemas that it validates with. */
 function isDocument(read: unknown): read is ApiDocument {
   return (
     typeof read === 'object' &&
@@ -110,7 +110,7 @@ function isDocument(read: unknown): read is ApiDocument {
   )
 }
 
-/** Every operation that is shown, in the document's order. */
+/** The operations to show, in the order of the document. */
 export function operationsOf(api: ApiDocument): Operation[] {
   return Object.entries(api.paths).flatMap(([path, item]) =>
     methods.flatMap((method) => {
@@ -125,7 +125,7 @@ export function operationsOf(api: ApiDocument): Operation[] {
   )
 }
 
-/** The operations by their tags, in the order of the document's tags. */
+/** The operations grouped by tag, in the order of the document's tags. */
 export function groupsOf(api: ApiDocument, operations: readonly Operation[]): OperationGroup[] {
   const names = new Set([...api.tags.map(({ name }) => name), ...operations.map(({ tag }) => tag)])
   return [...names].map((name) => ({
@@ -137,7 +137,7 @@ export function groupsOf(api: ApiDocument, operations: readonly Operation[]): Op
 
 const REFS_MAX = 9
 
-/** Follows `$ref`. @returns what it leads to, and the last name on the way */
+/** Resolves `$ref`. @returns the target, and the name of the last reference */
 export function follow<T extends object>(
   api: ApiDocument,
   node: Ref<T>,
@@ -156,12 +156,12 @@ export function follow<T extends object>(
   return { name, value: at }
 }
 
-/** A reference leads to what may stand in its place: the server's tests check its document. */
+/** Trusts the type of a reference's target, because the server's tests validate the document. */
 function isOf<T>(found: unknown): found is T {
   return typeof found === 'object' && found !== null
 }
 
-/** A part of a JSON pointer (RFC 6901). */
+/** Unescapes a part of a JSON Pointer (RFC 6901). */
 function unescaped(part: string): string {
   return part.replaceAll('~1', '/').replaceAll('~0', '~')
 }

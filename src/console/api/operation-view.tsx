@@ -1,20 +1,20 @@
 import { useComputed } from '@preact/signals'
 import { useContext } from 'preact/hooks'
 import { CodePanel, Prose } from './code.js'
-import { Api, fits } from './context.js'
+import { Api, matchesSearch } from './context.js'
 import type { Media, Operation, ResponseOf } from './document.js'
-import { useOpened, RequestPanels } from './try-form.js'
+import { useWasOpen, RequestPanels } from './try-form.js'
 import { pretty } from './request.js'
 import { SchemaReader } from './schema.js'
 import { PlainTable, RowsTable, SchemaTable } from './schema-table.js'
-import { isGood, statusClass } from './answer.js'
+import { isGood, statusClass } from './response-panel.js'
 
-/** One operation: what it is, what it takes and answers, and a form that sends it. */
+/** An operation: its parameters, its responses, and a form that sends it. */
 export function OperationView({ operation }: { operation: Operation }) {
   const { operationId, summary, method, path } = operation
   const headingId = `${operationId}-heading`
   const scope = operation['x-scope']
-  const hidden = useComputed(() => !fits(operation))
+  const hidden = useComputed(() => !matchesSearch(operation))
   return (
     <article class="operation" id={operationId} aria-labelledby={headingId} hidden={hidden}>
       <h3 id={headingId}>
@@ -27,7 +27,7 @@ export function OperationView({ operation }: { operation: Operation }) {
         </code>
         <span class="scope">
           {scope === 'none' ? (
-            'Open to everyone'
+            'No credentials required'
           ) : (
             <>
               Scope <code>{scope}</code>
@@ -39,7 +39,7 @@ export function OperationView({ operation }: { operation: Operation }) {
         <div class="about">
           <Parameters operation={operation} />
           <RequestBody operation={operation} />
-          <Answers operation={operation} />
+          <Responses operation={operation} />
         </div>
         <div class="side">
           <RequestPanels operation={operation} />
@@ -50,7 +50,7 @@ export function OperationView({ operation }: { operation: Operation }) {
   )
 }
 
-const placesOfParameters = [
+const parameterLocations = [
   ['path', 'Path'],
   ['query', 'Query'],
   ['header', 'Headers'],
@@ -60,9 +60,9 @@ function Parameters({ operation: { parameters } }: { operation: Operation }) {
   const reader = new SchemaReader(useContext(Api), false)
   return (
     <>
-      {placesOfParameters.map(([place, heading]) => {
+      {parameterLocations.map(([location, heading]) => {
         const rows = parameters
-          .filter((one) => one.in === place)
+          .filter((one) => one.in === location)
           .map(({ name, schema, required = false, description }) =>
             reader.row({ name, schema, needed: required, described: description }, 0),
           )
@@ -100,39 +100,39 @@ function RequestBody({ operation: { requestBody } }: { operation: Operation }) {
   )
 }
 
-function Answers({ operation: { responses } }: { operation: Operation }) {
+function Responses({ operation: { responses } }: { operation: Operation }) {
   return (
     <>
-      <h4>Answers</h4>
+      <h4>Responses</h4>
       <div class="answers">
         {Object.entries(responses).map(([status, response]) => (
-          <AnswerView key={status} status={status} response={response} />
+          <ResponseView key={status} status={status} response={response} />
         ))}
       </div>
     </>
   )
 }
 
-function AnswerView({ status, response }: { status: string; response: ResponseOf }) {
+function ResponseView({ status, response }: { status: string; response: ResponseOf }) {
   const { description, content = {} } = response
-  const { wasOpen, onToggle } = useOpened(isGood(status))
+  const { wasOpen, onToggle } = useWasOpen(isGood(status))
   return (
     <details open={isGood(status)} onToggle={onToggle}>
       <summary>
-        <b class={`code-status ${statusClass(status)}`}>{status === 'default' ? 'else' : status}</b>
+        <b class={`code-status ${statusClass(status)}`}>{status === 'default' ? 'other' : status}</b>
         <span>{description}</span>
       </summary>
       <div class="inside">
         {wasOpen &&
           Object.entries(content).map(([mediaType, media]) => (
-            <AnswerBody key={mediaType} mediaType={mediaType} media={media} />
+            <ResponseBody key={mediaType} mediaType={mediaType} media={media} />
           ))}
       </div>
     </details>
   )
 }
 
-function AnswerBody({ mediaType, media }: { mediaType: string; media: Media }) {
+function ResponseBody({ mediaType, media }: { mediaType: string; media: Media }) {
   const reader = new SchemaReader(useContext(Api), true)
   if (mediaType !== 'application/problem+json') {
     return (
@@ -172,7 +172,7 @@ function isProblem(value: unknown): value is { code: string; title: string } {
   return typeof value === 'object' && value !== null && 'code' in value && 'title' in value
 }
 
-/** The first good answer's example. */
+/** The example of the first successful response. */
 function ExamplePanel({ operation: { responses } }: { operation: Operation }) {
   const [status, response] = Object.entries(responses).find(([one]) => isGood(one)) ?? []
   const [media] = Object.values(response?.content ?? {})
@@ -181,8 +181,8 @@ function ExamplePanel({ operation: { responses } }: { operation: Operation }) {
   if (text === undefined) return null
   return (
     <CodePanel
-      heading={`Answer ${status}`}
-      name="Example of an answer"
+      heading={`Response ${status}`}
+      name="Example response"
       text={String(text)}
       isJson={example !== undefined}
     />

@@ -1,22 +1,22 @@
 import { serviceUrl } from '../parts/service-url.js'
 import type { Operation } from './document.js'
 
-/** A body that the document shows as an example. */
+/** An example body of the document. */
 export interface BodyChoice {
   label: string
   mediaType: string
   text: string
 }
 
-/** What a request is made of: the form changes it, the curl line shows it. */
+/** A request during editing, shared by the form and the curl line. */
 export interface RequestDraft {
-  /** Parameters by their names; empty where they are left out. */
+  /** Parameters by name; omitted parameters are empty. */
   values: Readonly<Record<string, string>>
   choice: BodyChoice | undefined
   body: string
 }
 
-/** Examples of the bodies that an operation takes. */
+/** The example bodies of an operation. */
 export function choicesOf({ requestBody }: Operation): BodyChoice[] {
   return Object.entries(requestBody?.content ?? {}).flatMap(([mediaType, { example, examples }]) => {
     if (example !== undefined) return [{ mediaType, label: mediaType, text: String(example) }]
@@ -29,38 +29,38 @@ export function choicesOf({ requestBody }: Operation): BodyChoice[] {
   })
 }
 
-/** A request as the document's examples have it. */
+/** The initial request, with the examples of the document. */
 export function firstDraft(operation: Operation): RequestDraft {
   const [choice] = choicesOf(operation)
   const values = Object.fromEntries(
-    operation.parameters.map(({ name, in: place, required, example }) => [
+    operation.parameters.map(({ name, in: location, required, example }) => [
       name,
-      place === 'path' || required === true ? String(example ?? '') : '',
+      location === 'path' || required === true ? String(example ?? '') : '',
     ]),
   )
   return { values, choice, body: choice?.text ?? '' }
 }
 
-/** The address that a request goes to. */
+/** The URL of a request. */
 export function addressOf({ path, parameters }: Operation, { values }: RequestDraft): string {
   const filled = path.replace(/\{([^}]+)\}/g, (whole, name: string) =>
     values[name] ? encodeURIComponent(values[name]) : whole,
   )
   const query = new URLSearchParams()
-  for (const { name, in: place } of parameters)
-    if (place === 'query' && values[name]) query.set(name, values[name])
+  for (const { name, in: location } of parameters)
+    if (location === 'query' && values[name]) query.set(name, values[name])
   return `${serviceUrl()}${filled}${query.size > 0 ? '?' : ''}${query}`
 }
 
-/** The headers of a request but its credential. */
+/** The headers of a request without its credential. */
 export function headersOf({ parameters }: Operation, { values, choice }: RequestDraft): [string, string][] {
-  const headers = parameters.flatMap(({ name, in: place }): [string, string][] =>
-    place === 'header' && values[name] ? [[name, values[name]]] : [],
+  const headers = parameters.flatMap(({ name, in: location }): [string, string][] =>
+    location === 'header' && values[name] ? [[name, values[name]]] : [],
   )
   return choice === undefined ? headers : [...headers, ['Content-Type', choice.mediaType]]
 }
 
-/** A request as a line for a shell. It names a variable in place of the key. */
+/** A request as a curl command. The key is a shell variable. */
 export function curlText(operation: Operation, draft: RequestDraft): string {
   const { method, responses } = operation
   const { choice, body } = draft
@@ -74,17 +74,17 @@ export function curlText(operation: Operation, draft: RequestDraft): string {
   return lines.join(' \\\n  ')
 }
 
-/** Whether an operation asks for a credential. */
+/** Whether an operation requires a credential. */
 export function needsKey(operation: Operation): boolean {
   return operation['x-scope'] !== 'none'
 }
 
-/** JSON as people read it. */
+/** Indented JSON. */
 export function pretty(value: unknown): string {
   return JSON.stringify(value, null, 2)
 }
 
-/** A word of a POSIX shell. */
+/** Quotes a word for a POSIX shell. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`
 }

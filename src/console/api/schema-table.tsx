@@ -3,7 +3,7 @@ import { Prose } from './code.js'
 import type { Schema } from './document.js'
 import type { MemberRow, Note, SchemaReader, SchemaRow } from './schema.js'
 
-/** A schema as a table; one without members as a line. */
+/** A schema as a table; a schema without members as a line. */
 export function SchemaTable({ schema, reader }: { schema: Schema; reader: SchemaReader }) {
   const rows = reader.rows(schema)
   if (rows.length > 0) return <RowsTable heading="Member" rows={rows} />
@@ -21,26 +21,26 @@ export function SchemaTable({ schema, reader }: { schema: Schema; reader: Schema
   )
 }
 
-/** Members or parameters: what they are, and what they mean. */
+/** A table of members or parameters. */
 export function RowsTable({ heading, rows }: { heading: string; rows: readonly SchemaRow[] }) {
   return (
     <PlainTable heads={[heading, 'Type', 'Meaning']}>
-      {rows.map((row, place) =>
+      {rows.map((row, index) =>
         row.kind === 'either' ? (
-          <tr key={place} class="either" style={{ '--depth': String(row.depth) }}>
+          <tr key={index} class="either" style={{ '--depth': String(row.depth) }}>
             <td colSpan={3}>
               <div>{row.text}</div>
             </td>
           </tr>
         ) : (
-          <Member key={place} row={row} />
+          <Member key={index} row={row} />
         ),
       )}
     </PlainTable>
   )
 }
 
-/** A table with these headings. */
+/** A table with the given headings. */
 export function PlainTable({ heads, children }: { heads: readonly string[]; children: ComponentChildren }) {
   return (
     <table>
@@ -90,9 +90,9 @@ function NoteText({ note: { text, codes } }: { note: Note }) {
   return (
     <span>
       {text}
-      {codes.map((code, place) => (
+      {codes.map((code, index) => (
         <Fragment key={code}>
-          {place === 0 ? ' ' : ', '}
+          {index === 0 ? ' ' : ', '}
           <code>{code}</code>
         </Fragment>
       ))}

@@ -1,6 +1,6 @@
 import { type ApiDocument, follow, type Schema } from './document.js'
 
-/** A line of a schema's table. */
+/** A row of a schema's table. */
 export type SchemaRow = MemberRow | { kind: 'either'; text: string; depth: number }
 
 /** A member of an object, or a parameter. */
@@ -10,18 +10,18 @@ export interface MemberRow {
   typeText: string
   words: string | undefined
   notes: Note[]
-  /** Said beside the name: what a request needs, what an answer may leave out. */
+  /** Shown beside the name: required members of requests, optional members of responses. */
   mark: 'required' | 'may be absent' | undefined
   depth: number
 }
 
-/** What a value must keep to, beyond its type; codes are shown as code, with commas between. */
+/** A constraint of a value in addition to its type; `codes` are shown as code, separated by commas. */
 export interface Note {
   text: string
   codes: string[]
 }
 
-/** What a member is, before its schema is looked at. */
+/** A member with its unresolved schema. */
 interface Member {
   name: string
   schema: Schema
@@ -32,17 +32,17 @@ interface Member {
 const NESTING_MAX = 6
 const ANY_NAME = '(any name)'
 
-/** Reads schemas of one document. A request marks what it needs; an answer, which has most, what may be absent. */
+/** Reads schemas of a document. In requests it marks required members, in responses optional ones. */
 export class SchemaReader {
   readonly #api: ApiDocument
-  readonly #isAnswer: boolean
+  readonly #isResponse: boolean
 
-  constructor(api: ApiDocument, isAnswer: boolean) {
+  constructor(api: ApiDocument, isResponse: boolean) {
     this.#api = api
-    this.#isAnswer = isAnswer
+    this.#isResponse = isResponse
   }
 
-  /** The rows of a schema's members, nested ones behind those that hold them; none where it has no members. */
+  /** The rows of a schema's members, nested members after their parents; empty if it has none. */
   rows(node: Schema, depth = 0): SchemaRow[] {
     const value = this.#merged(node)
     if (depth > NESTING_MAX) return []
@@ -51,8 +51,8 @@ export class SchemaReader {
     const [only] = variants
     if (only !== undefined && variants.length === 1) return this.rows(only, depth)
     if (variants.length > 1) {
-      return variants.flatMap((one, place) => [
-        { kind: 'either', text: `${place === 0 ? 'either' : 'or'} ${this.#variantName(one)}`, depth },
+      return variants.flatMap((one, index) => [
+        { kind: 'either', text: `${index === 0 ? 'either' : 'or'} ${this.#variantName(one)}`, depth },
         ...this.rows(one, depth),
       ])
     }
@@ -62,7 +62,7 @@ export class SchemaReader {
     ])
   }
 
-  /** One row, of a member or a parameter. */
+  /** The row of a member or a parameter. */
   row({ name, schema, needed, described }: Member, depth: number): MemberRow {
     const { value } = follow(this.#api, schema)
     return {
@@ -76,7 +76,7 @@ export class SchemaReader {
     }
   }
 
-  /** A type in words. */
+  /** A type as text. */
   typeText(node: Schema): string {
     const { name, value } = follow(this.#api, node)
     const variants = variantsOf(value)
@@ -91,7 +91,7 @@ export class SchemaReader {
     return value.type ?? 'any'
   }
 
-  /** What a schema without members is. */
+  /** The description of a schema. */
   descriptionOf(node: Schema): string | undefined {
     return follow(this.#api, node).value.description
   }
@@ -102,17 +102,17 @@ export class SchemaReader {
       schema,
       needed: value.required?.includes(name) === true,
     }))
-    // A member of any name is marked as none: nothing needs it, and nothing leaves it out.
+    // A member with any name gets no mark: it is neither required nor absent.
     const others = Object.values(value.patternProperties ?? {}).map((schema) => ({
       name: ANY_NAME,
       schema,
-      needed: this.#isAnswer,
+      needed: this.#isResponse,
     }))
     return [...named, ...others.filter(({ schema }) => this.#hasMembers(schema, depth))]
   }
 
   #markOf(needed: boolean): MemberRow['mark'] {
-    if (this.#isAnswer) return needed ? undefined : 'may be absent'
+    if (this.#isResponse) return needed ? undefined : 'may be absent'
     return needed ? 'required' : undefined
   }
 
@@ -135,7 +135,7 @@ export class SchemaReader {
     ]
   }
 
-  /** Whether a schema has members of its own to show. */
+  /** Whether a schema has members to show. */
   #hasMembers(node: Schema, depth: number): boolean {
     const value = this.#merged(node)
     if (depth > NESTING_MAX) return false
@@ -146,7 +146,7 @@ export class SchemaReader {
     )
   }
 
-  /** Parts of allOf put together; what a later part says of a member beats what an earlier one said. */
+  /** Merges the parts of allOf; later parts override earlier ones. */
   #merged(node: Schema): Schema {
     const { value } = follow(this.#api, node)
     if (value.allOf === undefined) return value

@@ -1,36 +1,36 @@
 import { explain } from '../parts/explain.js'
 import { pretty } from './request.js'
 
-/** A request as it is sent. */
+/** A request to send. */
 export interface SentRequest {
   address: string
   method: string
   headers: Headers
   body: string | undefined
-  /** Whether a key was typed. */
+  /** Whether the user entered a key. */
   hasKey: boolean
 }
 
-/** What is known of an answer so far. */
-export interface AnswerProgress {
+/** The state of a response while it arrives. */
+export interface ResponseProgress {
   isEnded: boolean
   isStopped: boolean
-  /** Why there is no answer, or no more of it. */
+  /** Why the response is missing or incomplete. */
   failure: string | undefined
   head: { status: number; statusText: string; headers: [string, string][] } | undefined
-  /** The end of the body, as much of it as is shown. */
+  /** The end of the body, limited to `SHOWN_CHARACTERS_MAX`. */
   text: string
   characters: number
   isJson: boolean
   isStream: boolean
   tookMs: number
-  /** Whether the server wants a key and none was typed. */
+  /** Whether the server requires a key and the user entered none. */
   lacksKey: boolean
 }
 
 const SHOWN_CHARACTERS_MAX = 200_000
 
-const nothing: AnswerProgress = {
+const nothing: ResponseProgress = {
   isEnded: false,
   isStopped: false,
   failure: undefined,
@@ -43,24 +43,24 @@ const nothing: AnswerProgress = {
   lacksKey: false,
 }
 
-/** Sends a request, and tells of the answer while it comes, so that a stream can be watched. */
-export async function read(
+/** Sends a request, and reports the response while it arrives, so that streams can be watched. */
+export async function sendRequest(
   { address, method, headers, body, hasKey }: SentRequest,
-  { signal, tell }: { signal: AbortSignal; tell: (reading: AnswerProgress) => void },
+  { signal, report }: { signal: AbortSignal; report: (progress: ResponseProgress) => void },
 ): Promise<void> {
   const startedMs = performance.now()
-  let reading = nothing
-  const go = (more: Partial<AnswerProgress>): void => {
-    reading = { ...reading, ...more, tookMs: performance.now() - startedMs }
-    tell(reading)
+  let progress = nothing
+  const update = (more: Partial<ResponseProgress>): void => {
+    progress = { ...progress, ...more, tookMs: performance.now() - startedMs }
+    report(progress)
   }
-  go({})
+  update({})
   try {
     const sent = { method, headers, signal, cache: 'no-store' } as const
     const response = await fetch(address, body === undefined ? sent : { ...sent, body })
     const { status, statusText } = response
     const mediaType = (response.headers.get('content-type') ?? '').split(';')[0]?.trim() ?? ''
-    go({
+    update({
       head: { status, statusText, headers: [...response.headers] },
       isStream: mediaType === 'text/event-stream',
       lacksKey: status === 401 && !hasKey,
@@ -70,12 +70,12 @@ export async function read(
     for await (const piece of piecesOf(response)) {
       characters += piece.length
       text = (text + piece).slice(-SHOWN_CHARACTERS_MAX)
-      go({ text, characters })
+      update({ text, characters })
     }
     const json = mediaType.endsWith('json') && characters === text.length ? indented(text) : undefined
-    go({ isEnded: true, text: json ?? text, isJson: json !== undefined })
+    update({ isEnded: true, text: json ?? text, isJson: json !== undefined })
   } catch (error) {
-    go({ isEnded: true, ...(signal.aborted ? { isStopped: true } : { failure: explain(error) }) })
+    update({ isEnded: true, ...(signal.aborted ? { isStopped: true } : { failure: explain(error) }) })
   }
 }
 
@@ -89,7 +89,7 @@ async function* piecesOf({ body }: Response): AsyncGenerator<string, void> {
   }
 }
 
-/** JSON as people read it; undefined where it is none, as in a body of many lines. */
+/** Indented JSON; undefined if the text is not a JSON document, for example NDJSON. */
 function indented(text: string): string | undefined {
   try {
     return pretty(JSON.parse(text))

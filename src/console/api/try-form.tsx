@@ -1,7 +1,7 @@
 import type { TargetedToggleEvent } from 'preact'
 import { useContext, useState } from 'preact/hooks'
 import { useTask } from '../parts/load.js'
-import { AnswerOf } from './answer.js'
+import { ResponsePanel } from './response-panel.js'
 import { CodePanel } from './code.js'
 import { Api, apiKey } from './context.js'
 import { follow, type Operation, type Parameter } from './document.js'
@@ -14,18 +14,18 @@ import {
   curlText,
   firstDraft,
 } from './request.js'
-import { read, type AnswerProgress, type SentRequest } from './send.js'
+import { sendRequest, type ResponseProgress, type SentRequest } from './send.js'
 
-/** What the form of an operation is about. */
+/** The props of the form. */
 interface Form {
   operation: Operation
   draft: RequestDraft
   change: (draft: RequestDraft) => void
 }
 
-/** The form that sends a real request, and what came back. */
+/** A form that sends a real request and shows the response. */
 function TryForm(form: Form) {
-  const { wasOpen, onToggle } = useOpened(false)
+  const { wasOpen, onToggle } = useWasOpen(false)
   return (
     <details class="try" onToggle={onToggle}>
       <summary>Try it</summary>
@@ -35,18 +35,18 @@ function TryForm(form: Form) {
 }
 
 function OpenForm({ operation, draft, change }: Form) {
-  const [reading, setReading] = useState<AnswerProgress | undefined>()
+  const [reading, setReading] = useState<ResponseProgress | undefined>()
   const { begin, stop } = useTask()
-  const isUnderWay = reading !== undefined && !reading.isEnded
+  const isSending = reading !== undefined && !reading.isEnded
   const send = (event: Event): void => {
     event.preventDefault()
-    void read(sent(operation, draft), { signal: begin(), tell: setReading })
+    void sendRequest(sent(operation, draft), { signal: begin(), report: setReading })
   }
   return (
     <>
       <form autocomplete="off" onSubmit={send}>
         {operation.parameters
-          // The browser sends bodies as they are.
+          // The browser never compresses request bodies.
           .filter(({ name }) => name !== 'Content-Encoding')
           .map((parameter) => (
             <ParameterField
@@ -62,18 +62,18 @@ function OpenForm({ operation, draft, change }: Form) {
           <button
             type="submit"
             class={operation.method === 'delete' ? 'primary risky' : 'primary'}
-            disabled={isUnderWay}
+            disabled={isSending}
           >
             Send
           </button>
-          {isUnderWay && (
+          {isSending && (
             <button type="button" onClick={stop}>
               Stop
             </button>
           )}
         </div>
       </form>
-      <AnswerOf reading={reading} />
+      <ResponsePanel reading={reading} />
     </>
   )
 }
@@ -98,13 +98,13 @@ function ParameterField(props: {
   change: (value: string) => void
 }) {
   const { id, parameter, value, change } = props
-  const { name, in: place, required, schema } = parameter
+  const { name, in: location, required, schema } = parameter
   const { value: shape } = follow(useContext(Api), schema)
   return (
     <div class="try-field">
       <label for={id}>
         {name}
-        {place !== 'path' && <small>{place}</small>}
+        {location !== 'path' && <small>{location}</small>}
       </label>
       {shape.enum === undefined ? (
         <input
@@ -146,8 +146,11 @@ function BodyField({ operation, draft, change }: Form) {
   )
 }
 
-/** Whether something was ever open. What nobody opens is not made: a page of a hundred operations has much of it. */
-export function useOpened(isOpen: boolean) {
+/**
+ * Whether an element was ever open. Its content is rendered only then, because the page has about a hundred
+ * forms.
+ */
+export function useWasOpen(isOpen: boolean) {
   const [wasOpen, setOpened] = useState(isOpen)
   const onToggle = ({ currentTarget }: TargetedToggleEvent<HTMLDetailsElement>): void => {
     if (currentTarget.open) setOpened(true)
@@ -155,25 +158,25 @@ export function useOpened(isOpen: boolean) {
   return { wasOpen, onToggle }
 }
 
-/** A request of an operation: as a curl line, and as a form that sends it. They show the same request. */
+/** The request of an operation as a curl command and as a form. */
 export function RequestPanels({ operation }: { operation: Operation }) {
   const [draft, setDraft] = useState(() => firstDraft(operation))
   const choices = choicesOf(operation)
-  const choose = (place: number): void => {
-    const choice = choices[place]
+  const choose = (index: number): void => {
+    const choice = choices[index]
     setDraft({ ...draft, choice, body: choice?.text ?? '' })
   }
   return (
     <>
-      <CodePanel heading="curl" name="The request as a curl line" text={curlText(operation, draft)}>
+      <CodePanel heading="curl" name="Request as a curl command" text={curlText(operation, draft)}>
         {choices.length > 1 && (
           <select
             class="choice"
             aria-label="Example"
             onChange={(event) => choose(Number(event.currentTarget.value))}
           >
-            {choices.map(({ label }, place) => (
-              <option key={label} value={place}>
+            {choices.map(({ label }, index) => (
+              <option key={label} value={index}>
                 {label}
               </option>
             ))}

@@ -16,12 +16,12 @@ type Period = keyof typeof periods
 const DAY_MS = 86_400_000
 const daysOf: Partial<Record<Period, number>> = { day: 1, week: 7, month: 30 }
 
-/** What is listed when the screen is first shown: the last seven days. */
+/** The initial filter: the last seven days. */
 export function firstFilter(): AuditFilter {
   return { span: spanOf('week', '', ''), type: '', outcome: '', user: '' }
 }
 
-/** Narrows the list; each field takes effect at once. */
+/** The filter of the list. Each field takes effect immediately. */
 export function AuditFilters(props: {
   agent: string
   filter: AuditFilter

@@ -6,7 +6,7 @@ import { Empty, Loading } from '../parts/texts.js'
 import { ExportDialog } from '../parts/export-dialog.js'
 import { RecordDrawer } from '../parts/records/record-drawer.js'
 import { agentLink, auditLink, type Route } from '../route.js'
-import { type SignedIn, may } from '../parts/session.js'
+import { type SignedIn, hasScope } from '../parts/session.js'
 import {
   type AuditFilter,
   type AuditRows,
@@ -28,16 +28,16 @@ type AuditRoute = Extract<Route, { screen: 'audit' }>
 
 const PAGE_RECORDS = 50
 
-/** Who signed in, and what was done to users and keys: signed records like any other. */
+/** The audit records: sign-ins, and changes of users and keys. */
 export function AuditPage({ session, route }: { session: SignedIn; route: AuditRoute }) {
   const { who } = session
   const defaultAgent = useDefaultAgent(session)
-  if (who.kind !== 'user' && !may(who, 'records:read')) return <NeedsScope />
+  if (who.kind !== 'user' && !hasScope(who, 'records:read')) return <NeedsScope />
   return (
     <div class="page">
       <h1>Audit</h1>
       <p class="lead">
-        Sign-ins and changes of users and keys. Each is a signed record: open one to see it and to prove it.
+        Sign-ins, and changes of users and keys. Each event is a signed record: open it to see and prove it.
       </p>
       {defaultAgent === undefined ? (
         <Loading what="the strands" />
@@ -48,7 +48,7 @@ export function AuditPage({ session, route }: { session: SignedIn; route: AuditR
   )
 }
 
-/** The choice of a strand, and the records of the chosen one. */
+/** The choice of a strand, and its records. */
 function Strands(props: { session: SignedIn; route: AuditRoute; defaultAgent: string }) {
   const { session, route, defaultAgent } = props
   const { service } = session
@@ -82,10 +82,14 @@ function Strands(props: { session: SignedIn; route: AuditRoute; defaultAgent: st
   )
 }
 
-function strandNames(agent: string, root: string, organisms: readonly string[]): Record<string, string> {
+function strandNames(
+  agent: string,
+  defaultAgent: string,
+  organisms: readonly string[],
+): Record<string, string> {
   return {
     [agent]: agent,
-    [root]: `Users outside organisms (${root})`,
+    [defaultAgent]: `Users without an organization (${defaultAgent})`,
     [serverAudit]: `The server and its keys (${serverAudit})`,
     ...Object.fromEntries(organisms.map((id) => [auditAgentOf(id), `Users of ${id}`])),
   }
@@ -101,7 +105,7 @@ function NeedsScope() {
     <div class="page narrow">
       <h1>Audit</h1>
       <p class="notice">
-        This needs a key with the scope <code>records:read</code>.
+        The audit records need a key with the scope <code>records:read</code>.
       </p>
     </div>
   )
@@ -111,13 +115,14 @@ function NoStrand({ agent }: { agent: string }) {
   const [name, setName] = useState('')
   if (agent === serverAudit) {
     return (
-      <Empty title="Nothing yet">
-        The server writes here once an API key is made or deleted, a strand imported or a license changed.
+      <Empty title="No records yet">
+        The server adds a record when an API key is created or deleted, a strand is imported, or the license
+        changes.
       </Empty>
     )
   }
   return (
-    <Empty title={`There is no agent “${agent}”, or this key does not reach it`}>
+    <Empty title={`Agent “${agent}” not found, or this key has no access to it`}>
       <form
         class="go-to centered"
         onSubmit={(event) => {
@@ -155,8 +160,8 @@ function AuditOf({ session: { service }, status, seq, reload }: AuditOfProps) {
   const cursor = cursors.at(-1)
   const page = useLoaded<AuditRows>(`${key} ${cursor ?? ''}`, (signal) => {
     const query = auditQuery(agent, filter)
-    const place = cursor === undefined ? {} : { cursor }
-    return readAudit(service, agent, { query: { ...query, ...place, limit: PAGE_RECORDS }, signal })
+    const start = cursor === undefined ? {} : { cursor }
+    return readAudit(service, agent, { query: { ...query, ...start, limit: PAGE_RECORDS }, signal })
   })
   const failures = useLoaded(key, (signal) => readFailures(service, agent, { filter, signal }))
   const linkTo = (to?: number): string => auditLink(agent, to)
@@ -185,8 +190,8 @@ function AuditOf({ session: { service }, status, seq, reload }: AuditOfProps) {
       <Read of={page} what="audit records">
         {({ rows }) =>
           rows.length === 0 ? (
-            <Empty title="No audit record fits">
-              Choose a longer time or all events. Users leave records here once they register or sign in.
+            <Empty title="No audit records match">
+              Choose a longer period, or all events. Records appear here when users register or sign in.
             </Empty>
           ) : (
             <AuditTable name={`Audit records of ${agent}`} rows={rows} linkTo={linkTo} />
@@ -208,7 +213,7 @@ function AuditOf({ session: { service }, status, seq, reload }: AuditOfProps) {
   )
 }
 
-/** Exports what the strand has in the chosen time: all of its records, of any type, with a checkpoint. */
+/** Exports all records of the strand in the chosen period, of any type, with a checkpoint. */
 function ExportRange(props: {
   service: SignedIn['service']
   status: AgentStatusResponse
@@ -222,9 +227,9 @@ function ExportRange(props: {
   return (
     <>
       <button type="button" disabled={isBusy} onClick={() => void run(open)}>
-        Export this time
+        Export this period
       </button>
-      {range === 'empty' && <span role="status">There is no record in this time.</span>}
+      {range === 'empty' && <span role="status">There are no records in this period.</span>}
       <Problem text={problem} />
       {typeof range === 'object' && (
         <ExportDialog service={service} status={status} range={range} close={() => setRange(undefined)} />

@@ -1,29 +1,29 @@
 import { counted, durationText, timeText } from '../parts/format.js'
-import type { Failed, Span } from '../parts/audit-events.js'
+import type { FailureEntry, Span } from '../parts/audit-events.js'
 
 const BARS = 48
 const WIDTH = 960
 const HEIGHT = 96
 const GAP = 4
 
-/** Failures over a span of time, as bars of equal spans; the numbers are below it, for whoever cannot see it. */
+/** A bar chart of failures over time. The list below it has the same numbers for screen readers. */
 export function FailuresPlot({ failures, span, isCut }: Plotted) {
   const bars = barsOf(failures, span)
   const total = bars.reduce((sum, { count }) => sum + count, 0)
   const most = Math.max(1, ...bars.map(({ count }) => count))
   const [first, last] = [bars[0], bars.at(-1)]
   if (first === undefined || last === undefined || total === 0) {
-    return <p class="muted">No failures in this time.</p>
+    return <p class="muted">No failures in this period.</p>
   }
   const step = WIDTH / BARS
   const width = durationText(first.toMs - first.fromMs)
-  const said = `${isCut ? 'The newest ' : ''}${counted(total, 'failure')}; a bar is ${width}, with at most ${most}`
+  const summary = `${isCut ? 'The newest ' : ''}${counted(total, 'failure')}; each bar is ${width}, maximum ${most}`
   return (
     <figure class="plot">
       <figcaption>
-        Failures over time <span class="muted">{said}</span>
+        Failures over time <span class="muted">{summary}</span>
       </figcaption>
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={said}>
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={summary}>
         {bars.map(({ fromMs, count }, at) => {
           const height = (count / most) * (HEIGHT - 1)
           return (
@@ -38,7 +38,7 @@ export function FailuresPlot({ failures, span, isCut }: Plotted) {
         <span>{timeText(last.toMs)}</span>
       </p>
       <details>
-        <summary>The same as a list</summary>
+        <summary>Show as a list</summary>
         <ul class="plain">
           {bars
             .filter(({ count }) => count > 0)
@@ -53,9 +53,9 @@ export function FailuresPlot({ failures, span, isCut }: Plotted) {
   )
 }
 
-/** What the plot shows. */
+/** The data of the chart. */
 interface Plotted {
-  failures: readonly Failed[]
+  failures: readonly FailureEntry[]
   span: Span
   isCut: boolean
 }
@@ -66,7 +66,7 @@ interface Bar {
   count: number
 }
 
-function barsOf(failures: readonly Failed[], span: Span): Bar[] {
+function barsOf(failures: readonly FailureEntry[], span: Span): Bar[] {
   const oldest = failures.at(-1)?.ms
   if (oldest === undefined) return []
   const fromMs = span.fromMs ?? oldest

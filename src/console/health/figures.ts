@@ -1,18 +1,18 @@
 import { countText, bytesText } from '../parts/format.js'
 import {
-  grown,
-  grownBy,
+  metricIncrease,
+  counterIncrease,
   type HistogramName,
   type MetricName,
   perSec,
   type MetricsReading,
 } from '../parts/metrics.js'
 
-/** Something that is plotted: one line, or one for each label. */
+/** A plotted figure, with one line for each label. */
 export interface Figure {
   name: string
   text: (value: number) => string
-  /** The values of a moment by their labels; empty where nothing is known. */
+  /** The values by label; empty if the figure is not known. A single line has the label ''. */
   of: (now: MetricsReading, before: MetricsReading) => ReadonlyMap<string, number>
 }
 
@@ -20,62 +20,62 @@ const oneDigit = (value: number): string => countText(Math.round(value * 10) / 1
 const msText = (value: number): string => `${oneDigit(value)} ms`
 const secsText = (value: number): string => `${oneDigit(value)} s`
 
-/** What #/health shows. */
+/** The figures of #/health. */
 export const figures: readonly Figure[] = [
   {
-    name: 'Records a second',
+    name: 'Records per second',
     text: oneDigit,
     of: (now, before) => one(perSec('strandfast_records_total', now, before)),
   },
   {
-    name: 'Records a commit',
+    name: 'Records per commit',
     text: oneDigit,
     of: (now, before) => one(ratio('strandfast_records_total', now, before)),
   },
   {
-    name: 'Time of a commit',
+    name: 'Commit latency',
     text: msText,
     of: (now, before) => {
       const mean = ratio('strandfast_commit_seconds_total', now, before)
       return inMs([
         ['mean', mean],
-        ['99 %', slowest('strandfast_append_seconds', now, before)],
+        ['p99', percentile99('strandfast_append_seconds', now, before)],
       ])
     },
   },
   {
-    name: 'Time of a request',
+    name: 'Request latency (p99)',
     text: msText,
-    of: (now, before) => inMs([['99 %', slowest('strandfast_http_request_seconds', now, before)]]),
+    of: (now, before) => inMs([['', percentile99('strandfast_http_request_seconds', now, before)]]),
   },
   {
-    name: 'Commands that wait, by shard',
+    name: 'Queue depth',
     text: countText,
     of: (now) => now.by('strandfast_shard_queue_depth', 'shard', (shard) => `shard ${shard}`),
   },
   {
-    name: 'Event loop lag, 99 %',
+    name: 'Event loop lag (p99)',
     text: msText,
     of: (now) => {
       const secs = now.total('nodejs_eventloop_lag_p99_seconds')
       return one(secs === undefined ? undefined : secs * 1_000)
     },
   },
-  { name: 'Requests a second, by status', text: oneDigit, of: (now, before) => ratesBy(now, before) },
-  { name: 'Disk free', text: bytesText, of: (now) => one(now.total('strandfast_disk_free_bytes')) },
+  { name: 'Requests per second, by status', text: oneDigit, of: (now, before) => ratesBy(now, before) },
+  { name: 'Free disk space', text: bytesText, of: (now) => one(now.total('strandfast_disk_free_bytes')) },
   {
-    name: 'PostgreSQL behind by',
+    name: 'PostgreSQL lag',
     text: secsText,
     of: (now) => one(now.total('strandfast_sink_lag_seconds')),
   },
   {
-    name: 'Refused lines a second',
+    name: 'Refused lines per second',
     text: oneDigit,
     of: (now, before) => one(perSec('strandfast_ingest_refused_lines_total', now, before)),
   },
 ]
 
-/** Seconds by their labels as milliseconds, without those that are not known. */
+/** Converts seconds by label to milliseconds, and drops unknown values. */
 function inMs(secs: readonly (readonly [label: string, secs: number | undefined])[]): Map<string, number> {
   return new Map(
     secs.flatMap(([label, value]) => (value === undefined ? [] : [[label, value * 1_000] as const])),
@@ -85,36 +85,36 @@ function inMs(secs: readonly (readonly [label: string, secs: number | undefined]
 const SHARE_BELOW = 0.99
 
 /**
- * What 99 % of the values since the reading before were below. Between two bounds of the histogram values are taken to
- * be spread evenly, as Prometheus takes them; beyond its last bound, that one is told.
- * @returns undefined where there was no value
+ * The 99th percentile of a histogram since the previous reading. It interpolates linearly within a bucket
+ * like Prometheus, and returns the highest finite bound for values above it.
+ * @returns seconds; undefined if there were no values
  */
-export function slowest(
+export function percentile99(
   name: HistogramName,
   now: MetricsReading,
   before: MetricsReading,
 ): number | undefined {
-  const counted = before.buckets(name)
+  const earlier = before.buckets(name)
   const bounds = [...now.buckets(name)]
-    .map(([bound, count]) => ({ bound, count: grownBy(counted.get(bound) ?? 0, count) }))
+    .map(([bound, count]) => ({ bound, count: counterIncrease(earlier.get(bound) ?? 0, count) }))
     .sort((a, b) => a.bound - b.bound)
   const all = bounds.at(-1)?.count ?? 0
   if (all === 0) return undefined
-  const wanted = all * SHARE_BELOW
-  const at = bounds.findIndex(({ count }) => count >= wanted)
+  const rank = all * SHARE_BELOW
+  const at = bounds.findIndex(({ count }) => count >= rank)
   const [low, high] = [bounds[at - 1] ?? { bound: 0, count: 0 }, bounds[at]]
   if (high === undefined || high.bound === Infinity) return low.bound
-  return low.bound + ((wanted - low.count) / (high.count - low.count)) * (high.bound - low.bound)
+  return low.bound + ((rank - low.count) / (high.count - low.count)) * (high.bound - low.bound)
 }
 
 function one(value: number | undefined): ReadonlyMap<string, number> {
   return value === undefined ? new Map() : new Map([['', value]])
 }
 
-/** Of each commit; undefined where there was none. */
+/** The increase of a metric per commit; undefined if there were no commits. */
 function ratio(name: MetricName, now: MetricsReading, before: MetricsReading): number | undefined {
-  const commits = grown('strandfast_commits_total', now, before) ?? 0
-  const amount = grown(name, now, before)
+  const commits = metricIncrease('strandfast_commits_total', now, before) ?? 0
+  const amount = metricIncrease(name, now, before)
   return amount === undefined || commits === 0 ? undefined : amount / commits
 }
 
@@ -123,11 +123,11 @@ function ratesBy(now: MetricsReading, before: MetricsReading): ReadonlyMap<strin
   const first = sums(before)
   const secs = (now.atMs - before.atMs) / 1_000
   return new Map(
-    [...sums(now)].sort().map(([name, last]) => [name, grownBy(first.get(name) ?? 0, last) / secs]),
+    [...sums(now)].sort().map(([name, last]) => [name, counterIncrease(first.get(name) ?? 0, last) / secs]),
   )
 }
 
-/** `0` is the status where the client has left first. */
+/** The class of a status. The server counts requests that the client aborted as status 0. */
 function classOf(status: string): string {
-  return status === '0' ? 'client left' : `${status.slice(0, 1)}xx`
+  return status === '0' ? 'aborted' : `${status.slice(0, 1)}xx`
 }

@@ -1,25 +1,25 @@
 import { CardTable } from '../parts/card-table.js'
 import { Empty, Failure, Loading } from '../parts/texts.js'
-import { seesServer, type SignedIn } from '../parts/session.js'
+import { canReadServer, type SignedIn } from '../parts/session.js'
 import { type Figure, figures } from './figures.js'
 import type { Point } from './line-chart.js'
 import { LinePlot } from './line-plot.js'
 import type { MetricsReading } from '../parts/metrics.js'
 import { useMetrics } from '../parts/metrics-watch.js'
 
-/** How the server is doing: its metrics of the last five minutes. */
+/** The metrics of the server over the last five minutes. */
 export function HealthPage({ session }: { session: SignedIn }) {
   return (
     <div class="page">
       <h1>Health</h1>
       <p class="lead">
-        What the server measures, read every two seconds while this page is seen; the last five minutes are
-        kept. Prometheus reads the same at <code>/metrics</code>.
+        The server’s metrics of the last five minutes, read every two seconds while this page is visible.
+        Prometheus reads the same metrics at <code>/metrics</code>.
       </p>
-      {seesServer(session.who) ? (
+      {canReadServer(session.who) ? (
         <Health session={session} />
       ) : (
-        <Empty title="This key may not see how the server is doing">
+        <Empty title="This key cannot read the metrics">
           Sign in with the root key, or with a key that has <code>admin:*</code> and is not limited to agents.
         </Empty>
       )}
@@ -31,17 +31,17 @@ function Health({ session: { service } }: { session: SignedIn }) {
   const watch = useMetrics(service)
   const readings = watch.readings.value
   const problem = watch.problem.value
-  if (readings.length < 2 && problem === undefined) return <Loading what="the metrics twice" />
+  if (readings.length < 2 && problem === undefined) return <Loading what="the metrics" />
   const rows = figures.map((figure) => rowOf(figure, readings)).filter(({ labels }) => labels.length > 0)
   return (
     <>
-      {problem !== undefined && <Failure message={`${problem}. It is tried again every two seconds.`} />}
+      {problem !== undefined && <Failure message={`${problem}. The page retries every two seconds.`} />}
       <div class="plots">
         {rows.map(({ figure, points, labels }) => (
           <LinePlot key={figure.name} name={figure.name} points={points} labels={labels} text={figure.text} />
         ))}
       </div>
-      <h2>The same as a table</h2>
+      <h2>Table</h2>
       <FigureTable rows={rows} />
     </>
   )
@@ -76,12 +76,12 @@ function FigureTable({ rows }: { rows: readonly FigureRow[] }) {
       rows={lines}
       keyOf={({ name }) => name}
       head={['Figure', ({ name }) => name]}
-      numbers={['Now', 'Least', 'Mean', 'Most']}
+      numbers={['Now', 'Min', 'Mean', 'Max']}
       cells={{
         Now: ({ now, text }) => (now === undefined ? '–' : text(now)),
-        Least: ({ values, text }) => text(Math.min(...values)),
+        Min: ({ values, text }) => text(Math.min(...values)),
         Mean: ({ values, text }) => text(values.reduce((sum, value) => sum + value, 0) / values.length),
-        Most: ({ values, text }) => text(Math.max(...values)),
+        Max: ({ values, text }) => text(Math.max(...values)),
       }}
     />
   )

@@ -1,45 +1,48 @@
 import uPlot from 'uplot'
 import { timeText } from '../parts/format.js'
-import { KEPT_MS, READ_EVERY_MS } from '../parts/metrics-watch.js'
+import { RETENTION_MS, READ_INTERVAL_MS } from '../parts/metrics-watch.js'
 
-/** Looks that lines have: they differ by dashes too, for who tells colours badly. */
-export const LOOKS = 5
+/** The number of line styles. They differ in dashes as well as colours, for colour-blind users. */
+export const LINE_STYLES = 5
 
 const HEIGHT = 130
 const DASHES = [[], [6, 4], [2, 3], [10, 4], [10, 3, 2, 3]]
-/** Between points that are further apart the page was hidden, and nothing is known. */
-const GAP_MS = READ_EVERY_MS * 4
+/** A larger distance between points means that the page was hidden; the line has a gap there. */
+const GAP_MS = READ_INTERVAL_MS * 4
 
-/** The values of a figure at one moment, by label. */
+/** The values of a figure at one time, by label. */
 export interface Point {
   atMs: number
   values: ReadonlyMap<string, number>
 }
 
-/** How lines are shown. */
+/** The labels of the lines, and the handler of the pointer. */
 interface LineLabels {
   labels: readonly string[]
   text: (value: number) => string
-  /** Told the moment that the pointer is at; undefined where it is at none. */
+  /** Receives the time at the pointer; undefined if the pointer is outside. */
   onPoint: (atMs: number | undefined) => void
 }
 
-/** Lines over the last five minutes, drawn by uPlot. It makes elements and text, never HTML, so the page's policy holds. */
+/**
+ * A line chart of the last five minutes, drawn by uPlot, which never parses HTML and so complies with the
+ * page's policy.
+ */
 export class LineChart {
   readonly #plot: uPlot
   readonly #labels: readonly string[]
   readonly #resizing: ResizeObserver
 
-  constructor(place: HTMLElement, shown: LineLabels) {
+  constructor(container: HTMLElement, shown: LineLabels) {
     this.#labels = shown.labels
-    this.#plot = new uPlot(optionsOf(place, shown), [[], ...shown.labels.map(() => [])], place)
+    this.#plot = new uPlot(optionsOf(container, shown), [[], ...shown.labels.map(() => [])], container)
     this.#resizing = new ResizeObserver(() =>
-      this.#plot.setSize({ width: place.clientWidth, height: HEIGHT }),
+      this.#plot.setSize({ width: container.clientWidth, height: HEIGHT }),
     )
-    this.#resizing.observe(place)
+    this.#resizing.observe(container)
   }
 
-  /** Shows these points in place of those before. */
+  /** Replaces the points. */
   show(points: readonly Point[]): void {
     const spaced = points.flatMap((point, at) => {
       const before = points[at - 1]
@@ -56,19 +59,19 @@ export class LineChart {
   }
 }
 
-function optionsOf(place: HTMLElement, { labels, text, onPoint }: LineLabels): uPlot.Options {
-  const [soft, grid] = [colourOf(place, 'ink-axis'), colourOf(place, 'ink-grid')]
-  const { fontFamily } = getComputedStyle(place)
+function optionsOf(container: HTMLElement, { labels, text, onPoint }: LineLabels): uPlot.Options {
+  const [soft, grid] = [colourOf(container, 'ink-axis'), colourOf(container, 'ink-grid')]
+  const { fontFamily } = getComputedStyle(container)
   const axis: uPlot.Axis = { stroke: soft, font: `11px ${fontFamily}`, ticks: { show: false } }
   return {
-    width: place.clientWidth,
+    width: container.clientWidth,
     height: HEIGHT,
     ms: 1,
     padding: [8, 6, 0, 0],
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false } },
     scales: {
-      x: { time: true, range: (_plot, _least, most) => [(most ?? 0) - KEPT_MS, most ?? 0] },
+      x: { time: true, range: (_plot, _least, most) => [(most ?? 0) - RETENTION_MS, most ?? 0] },
       y: { range: (_plot, _least, most) => [0, most === null || most <= 0 ? 1 : most * 1.05] },
     },
     axes: [
@@ -91,10 +94,10 @@ function optionsOf(place: HTMLElement, { labels, text, onPoint }: LineLabels): u
       {},
       ...labels.map((label, at): uPlot.Series => ({
         label,
-        stroke: colourOf(place, `ink-${at % LOOKS}`),
+        stroke: colourOf(container, `ink-${at % LINE_STYLES}`),
         width: 1.5,
-        dash: DASHES[at % LOOKS] ?? [],
-        // A point alone is no line.
+        dash: DASHES[at % LINE_STYLES] ?? [],
+        // A single point would be invisible as a line.
         points: { show: (...range) => range[3] - range[2] < 3 },
       })),
     ],
@@ -106,11 +109,11 @@ function optionsOf(place: HTMLElement, { labels, text, onPoint }: LineLabels): u
   }
 }
 
-/** A colour of the page as it is now: what is drawn knows neither names of colours nor light and dark. */
-function colourOf(place: HTMLElement, name: string): string {
+/** The current value of a colour, because a canvas supports neither CSS variables nor colour schemes. */
+function colourOf(container: HTMLElement, name: string): string {
   const probe = document.createElement('span')
   probe.className = name
-  place.append(probe)
+  container.append(probe)
   const { color } = getComputedStyle(probe)
   probe.remove()
   return color

@@ -1,9 +1,9 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { timeText } from '../parts/format.js'
 import { appearance } from '../shell/appearance.js'
-import { LineChart, LOOKS, type Point } from './line-chart.js'
+import { LineChart, LINE_STYLES, type Point } from './line-chart.js'
 
-/** The last five minutes of a figure as lines; what the pointer is at is said below. All numbers are in the table. */
+/** The last five minutes of a figure as a line chart, with the values at the pointer as text below it. */
 export function LinePlot(props: {
   name: string
   points: readonly Point[]
@@ -11,37 +11,37 @@ export function LinePlot(props: {
   text: (value: number) => string
 }) {
   const { name, points, labels, text } = props
-  const place = useRef<HTMLDivElement>(null)
+  const container = useRef<HTMLDivElement>(null)
   const chart = useRef<LineChart>(undefined)
   const [pointed, setPointed] = useState<number | undefined>(undefined)
   const isDark = useSystemIsDark()
-  // What is drawn does not follow the page's colours by itself.
+  // The canvas does not follow changes of the page's colours, so the chart is created again.
   const look = `${appearance.value} ${isDark} ${labels.join('\n')}`
   useEffect(() => {
-    if (place.current === null) return undefined
-    const made = new LineChart(place.current, { labels, text, onPoint: setPointed })
-    made.show(points)
-    chart.current = made
-    return () => made.end()
+    if (container.current === null) return undefined
+    const created = new LineChart(container.current, { labels, text, onPoint: setPointed })
+    created.show(points)
+    chart.current = created
+    return () => created.end()
   }, [look])
   useEffect(() => chart.current?.show(points), [points])
   const most = Math.max(0, ...points.flatMap(({ values }) => [...values.values()]))
-  const said = points.find(({ atMs }) => atMs === pointed)
-  const shown = said ?? points.at(-1)
+  const selected = points.find(({ atMs }) => atMs === pointed)
+  const shown = selected ?? points.at(-1)
   return (
     <figure class="plot line-plot">
       <figcaption>
         {name}{' '}
         <span class="muted">
-          {said === undefined ? `at most ${text(most)}` : `at ${timeText(said.atMs).slice(-8)}`}
+          {selected === undefined ? `max ${text(most)}` : `at ${timeText(selected.atMs).slice(-8)}`}
         </span>
       </figcaption>
-      <div ref={place} class="line-chart" role="img" aria-label={`${name} in the last five minutes`} />
+      <div ref={container} class="line-chart" role="img" aria-label={`${name} in the last five minutes`} />
       <ul class="plain plot-now">
         {labels.map((label, at) => {
           const value = shown?.values.get(label)
           return (
-            <li key={label} class={labels.length > 1 ? `key-${at % LOOKS}` : ''}>
+            <li key={label} class={labels.length > 1 ? `key-${at % LINE_STYLES}` : ''}>
               {label === '' ? '' : `${label}: `}
               {value === undefined ? '–' : text(value)}
             </li>
@@ -52,7 +52,7 @@ export function LinePlot(props: {
   )
 }
 
-/** Whether the system prefers dark, now and whenever that changes. */
+/** Whether the system prefers dark colours; updated on changes. */
 function useSystemIsDark(): boolean {
   const query = matchMedia('(prefers-color-scheme: dark)')
   const [isDark, setDark] = useState(query.matches)

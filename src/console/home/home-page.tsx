@@ -1,66 +1,67 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type { ServiceClient, ServerInfoResponse } from '../../client/index.js'
+import { counted } from '../parts/format.js'
 import { Read, useLoaded } from '../parts/load.js'
 import { useMetrics } from '../parts/metrics-watch.js'
 import { useNow } from '../parts/now.js'
-import { may, seesServer, type SignedIn } from '../parts/session.js'
+import { hasScope, canReadServer, type SignedIn } from '../parts/session.js'
 import { Empty, Failure, Time } from '../parts/texts.js'
-import { whoText } from '../parts/words.js'
+import { identityText } from '../parts/labels.js'
 import { NewestRecords } from './newest-records.js'
 import { type Overview, readOverview } from './read-overview.js'
 import { ownTiles, serverTiles, type Tile } from './tiles.js'
 import { type Warning, warningsOf } from './warnings.js'
 
-/** How often is read what the metrics do not tell. */
-const READ_EVERY_MS = 30_000
+/** The interval between readings of the overview. */
+const OVERVIEW_INTERVAL_MS = 30_000
 
-/** How things are: what there is, what happens, and what somebody should look at. */
+/** The overview: warnings, figures and the newest records. */
 export function HomePage({ session }: { session: SignedIn }) {
   const { service, who } = session
   const read = useLoaded<Overview>('home', (signal) => readOverview(service, who, signal))
-  useEvery(READ_EVERY_MS, read.reload)
-  const seesNothing = !may(who, 'records:read') && !may(who, 'proposals:decide')
+  useInterval(OVERVIEW_INTERVAL_MS, read.reload)
+  const seesNothing = !hasScope(who, 'records:read') && !hasScope(who, 'proposals:decide')
   return (
     <div class="page">
       <div class="head">
         <h1>Home</h1>
         <p class="muted">
-          {whoText(who)} · <a href="#/account">what it may do</a>
+          {identityText(who)} · <a href="#/account">Permissions</a>
         </p>
       </div>
       {seesNothing ? (
-        <Empty title="There is nothing here that this key may see">
+        <Empty title="Nothing here is visible to this key">
           {who.kind === 'user'
-            ? 'The rules of each agent say what you may read. Open an agent by its address.'
-            : 'Agents and records need records:read, proposals need proposals:decide.'}
+            ? 'The rules of each agent define what you can read. Open an agent by its address.'
+            : 'Agents and records need the scope records:read, proposals need proposals:decide.'}
         </Empty>
       ) : (
-        <Read of={read} what="how things are">
-          {(overview) => <Overall session={session} overview={overview} />}
+        <Read of={read} what="the overview">
+          {(overview) => <OverviewSections session={session} overview={overview} />}
         </Read>
       )}
     </div>
   )
 }
 
-function Overall({ session, overview }: { session: SignedIn; overview: Overview }) {
+function OverviewSections({ session, overview }: { session: SignedIn; overview: Overview }) {
   const { service, who } = session
-  const { reached } = overview
+  const { accessible } = overview
   return (
     <>
-      {seesServer(who) ? (
-        <OfServer service={service} overview={overview} />
+      {canReadServer(who) ? (
+        <ServerSection service={service} overview={overview} />
       ) : (
         <Tiles tiles={ownTiles(overview)} />
       )}
-      {reached !== undefined && <WhereToGo session={session} isNew={isNew(overview)} />}
-      {reached !== undefined && <NewestRecords session={session} reached={reached} />}
+      {accessible !== undefined && <FirstRecordLink session={session} isNew={isNew(overview)} />}
+      {accessible !== undefined && <NewestRecords session={session} accessible={accessible} />}
     </>
   )
 }
 
-/** What an administrator sees: figures of the server too, and what is the matter with it. */
-function OfServer({ service, overview }: { service: ServiceClient; overview: Overview }) {
+/** The section for administrators: warnings, figures of the server, and the nodes of the cluster. */
+function ServerSection({ service, overview }: { service: ServiceClient; overview: Overview }) {
   const watch = useMetrics(service)
   const nowMs = useNow()
   const readings = watch.readings.value
@@ -69,7 +70,7 @@ function OfServer({ service, overview }: { service: ServiceClient; overview: Ove
   return (
     <>
       <Warnings warnings={warningsOf(overview, { readings, nowMs })} />
-      {problem !== undefined && <Failure message={`The metrics could not be read: ${problem}`} />}
+      {problem !== undefined && <Failure message={`Could not read the metrics: ${problem}`} />}
       <Tiles tiles={[...ownTiles(overview), ...serverTiles(readings, nowMs)]} />
       {cluster !== null && <ClusterMembers cluster={cluster} />}
     </>
@@ -81,7 +82,7 @@ function Warnings({ warnings }: { warnings: readonly Warning[] }) {
     <div role="status" class="warnings">
       {warnings.map(({ name, text, href }) => (
         <p key={`${name} ${text}`} class="notice warn">
-          <strong>{name}.</strong> {text} {href !== undefined && <a href={href}>Look at it</a>}
+          <strong>{name}.</strong> {text} {href !== undefined && <a href={href}>Details</a>}
         </p>
       ))}
     </div>
@@ -104,17 +105,17 @@ function Tiles({ tiles }: { tiles: readonly Tile[] }) {
   )
 }
 
-/** Nothing was written yet: the default agent is always there. */
-function isNew({ reached }: Overview): boolean {
+/** Whether no agent has application records yet. The default agent always exists. */
+function isNew({ accessible }: Overview): boolean {
   return (
-    reached !== undefined &&
-    !reached.isCut &&
-    reached.statuses.every(({ record_count: count }) => count === 0)
+    accessible !== undefined &&
+    !accessible.isCut &&
+    accessible.statuses.every(({ record_count: count }) => count === 0)
   )
 }
 
-function WhereToGo({ session: { who }, isNew }: { session: SignedIn; isNew: boolean }) {
-  if (!isNew || !may(who, 'records:write')) return null
+function FirstRecordLink({ session: { who }, isNew }: { session: SignedIn; isNew: boolean }) {
+  if (!isNew || !hasScope(who, 'records:write')) return null
   return (
     <p class="buttons">
       <a class="button primary" href="#/start">
@@ -124,28 +125,28 @@ function WhereToGo({ session: { who }, isNew }: { session: SignedIn; isNew: bool
   )
 }
 
-/** Does something again and again while the page is seen, and when it is seen again. */
-function useEvery(ms: number, act: () => void): void {
+/** Repeats an action while the page is visible, and runs it when the page becomes visible again. */
+function useInterval(ms: number, act: () => void): void {
   const last = useRef(0)
   useEffect(() => {
     last.current = Date.now()
-    const look = (): void => {
+    const runIfDue = (): void => {
       if (document.visibilityState === 'hidden' || Date.now() - last.current < ms) return
       last.current = Date.now()
       act()
     }
-    const timer = setInterval(look, ms)
-    document.addEventListener('visibilitychange', look)
+    const timer = setInterval(runIfDue, ms)
+    document.addEventListener('visibilitychange', runIfDue)
     return () => {
       clearInterval(timer)
-      document.removeEventListener('visibilitychange', look)
+      document.removeEventListener('visibilitychange', runIfDue)
     }
   }, [ms, act])
 }
 
 type Cluster = NonNullable<ServerInfoResponse['cluster']>
 
-/** The nodes of a cluster: which shards each owns, of which it has copies, and how far these are behind. */
+/** The nodes of a cluster: the shards that each owns, its copies of other shards, and their lag. */
 function ClusterMembers({ cluster }: { cluster: Cluster }) {
   const name = 'Nodes of the cluster'
   return (
@@ -154,7 +155,7 @@ function ClusterMembers({ cluster }: { cluster: Cluster }) {
       <ul aria-label={name}>
         {cluster.members.map((member) => (
           <li key={member.node}>
-            <strong>{member.node}</strong> at {member.address} <Doing member={member} />
+            <strong>{member.node}</strong> at {member.address} <MemberState member={member} />
           </li>
         ))}
       </ul>
@@ -162,16 +163,16 @@ function ClusterMembers({ cluster }: { cluster: Cluster }) {
   )
 }
 
-function Doing({ member }: { member: Cluster['members'][number] }) {
+function MemberState({ member }: { member: Cluster['members'][number] }) {
   const { serves_since_ms: since, owned_shards: owned, held_shards: held, lag_secs: lag } = member
   const copies = held.length - owned.length
   const behind = lag === null ? '' : `, ${lag.toFixed(1)} s behind`
-  const kept = copies === 0 ? behind : `, copies of ${copies}${behind}`
-  if (since === null) return <>stands by{kept}</>
+  const replicas = copies === 0 ? behind : `, copies of ${counted(copies, 'shard')}${behind}`
+  if (since === null) return <>standby{replicas}</>
   return (
     <>
       serves {owned.length === 1 ? 'shard' : 'shards'} {owned.join(', ')} since <Time ms={since} />
-      {kept}
+      {replicas}
     </>
   )
 }

@@ -1,32 +1,32 @@
-import type { Reached } from '../parts/reached.js'
+import type { AccessibleAgents } from '../parts/accessible-agents.js'
 import { Read, useLoaded } from '../parts/load.js'
 import { Empty, Failure } from '../parts/texts.js'
 import { TailRow, useTail } from '../parts/records/tail-rows.js'
 import type { SignedIn } from '../parts/session.js'
 import { type EarlierRow, readNewest, ROWS_SHOWN } from './read-overview.js'
 
-/** Agents that one stream can name (GET /v1/stream). */
+/** The most agents of one stream (GET /v1/stream). */
 const AGENTS_MAX = 1_000
 
-/** The last records of all agents that the key reaches, as they come. */
-export function NewestRecords({ session, reached }: { session: SignedIn; reached: Reached }) {
+/** The last records of all agents that the key can access, updated as they arrive. */
+export function NewestRecords({ session, accessible }: { session: SignedIn; accessible: AccessibleAgents }) {
   const { service, who } = session
-  const read = useLoaded('newest', (signal) => readNewest(service, reached, signal))
+  const read = useLoaded('newest', (signal) => readNewest(service, accessible, signal))
   return (
     <section class="newest">
       <div class="section-head">
         <h2>Last records</h2>
-        <a href="#/live">All as they come</a>
+        <a href="#/live">Live view</a>
       </div>
       <Read of={read} what="the last records">
         {(earlier) =>
-          reached.statuses.length === 0 ? (
-            <Empty title="None of this key’s agents is there yet">The first write makes one.</Empty>
+          accessible.statuses.length === 0 ? (
+            <Empty title="None of this key’s agents exists yet">The first write creates an agent.</Empty>
           ) : (
             <Rows
               session={session}
               earlier={earlier}
-              agents={who.agents.length === 0 ? undefined : namesOf(reached)}
+              agents={who.agents.length === 0 ? undefined : namesOf(accessible)}
             />
           )
         }
@@ -35,8 +35,8 @@ export function NewestRecords({ session, reached }: { session: SignedIn; reached
   )
 }
 
-/** A key that is limited to agents has to name them for a stream. */
-function namesOf({ statuses }: Reached): string[] {
+/** The agents for a stream, which a limited key has to name. */
+function namesOf({ statuses }: AccessibleAgents): string[] {
   return statuses.slice(0, AGENTS_MAX).map(({ agent_id: agent }) => agent)
 }
 
@@ -46,30 +46,30 @@ function Rows(props: {
   agents: readonly string[] | undefined
 }) {
   const { session, earlier, agents } = props
-  // From the newest that was read on, so that none between that and the stream is left out.
+  // The stream starts at the newest record that was read, so that there is no gap.
   const tail = useTail(session.service, agents, earlier[0]?.hlc)
-  // Two blocks have more rows than are shown, however many come.
+  // The two newest blocks always have more rows than the page shows.
   const live = tail.blocks.value.slice(0, 2).flatMap(({ rows }) => rows)
-  const seen = new Set(live.map(nameOf))
-  const rows = [...live, ...earlier.filter((row) => !seen.has(nameOf(row)))].slice(0, ROWS_SHOWN)
+  const liveKeys = new Set(live.map(keyOf))
+  const rows = [...live, ...earlier.filter((row) => !liveKeys.has(keyOf(row)))].slice(0, ROWS_SHOWN)
   const state = tail.state.value
   return (
     <>
       {state.kind === 'refused' && <Failure message={state.message} />}
-      {rows.length === 0 && <Empty title="Nothing was written yet">Records appear here as they come.</Empty>}
+      {rows.length === 0 && <Empty title="No records yet">Records appear here as they are written.</Empty>}
       <ol
         class={rows.length === 0 ? 'live-rows none' : 'live-rows of-many'}
         aria-label="Last records"
         tabIndex={0}
       >
         {rows.map((row) => (
-          <TailRow key={nameOf(row)} row={row} isPretty={false} ofMany />
+          <TailRow key={keyOf(row)} row={row} isPretty={false} ofMany />
         ))}
       </ol>
     </>
   )
 }
 
-function nameOf({ agent, seq }: { agent: string; seq: number }): string {
+function keyOf({ agent, seq }: { agent: string; seq: number }): string {
   return `${agent} ${seq}`
 }

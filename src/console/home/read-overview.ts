@@ -1,50 +1,57 @@
 import type { NucleotideRecord, ServerInfoResponse, ServiceClient } from '../../client/index.js'
-import { type Reached, readReached } from '../parts/reached.js'
+import { type AccessibleAgents, readAccessibleAgents } from '../parts/accessible-agents.js'
 import { msOf } from '../parts/format.js'
 import type { LiveRow } from '../parts/records/tail.js'
-import { may, seesServer, type WhoAmI } from '../parts/session.js'
+import { hasScope, canReadServer, type WhoAmI } from '../parts/session.js'
 
-/** Agents whose records are counted. */
+/** The most agents whose records are counted. */
 export const AGENTS_COUNTED = 1_000
 const PROPOSALS_COUNTED = 1_000
-/** Agents of a limited key that are asked for their proposals. */
-const AGENTS_ASKED = 20
-/** Records that the page shows. */
+/** The most agents of a limited key whose proposals are counted. */
+const AGENTS_QUERIED_MAX = 20
+/** The number of records on the page. */
 export const ROWS_SHOWN = 20
 
-/** How many there are, and whether there may be more. */
+/** A count; `isCut` if there may be more. */
 interface Counted {
   count: number
   isCut: boolean
 }
 
-/** What the page shows besides the metrics; absent is what the key may not see. */
+/** The content of the page except the metrics. Members that the key cannot read are undefined. */
 export interface Overview {
-  reached: Reached | undefined
+  accessible: AccessibleAgents | undefined
   proposals: Counted | undefined
   server: ServerInfoResponse | undefined
 }
 
-/** Reads what the key may see. */
+/** Reads the parts of the overview that the key can read. */
 export async function readOverview(
   service: ServiceClient,
   who: WhoAmI,
   signal: AbortSignal,
 ): Promise<Overview> {
-  const [reached, server] = await Promise.all([
-    may(who, 'records:read') ? readReached(service, who, { most: AGENTS_COUNTED, signal }) : undefined,
-    seesServer(who) ? service.server({ signal }) : undefined,
+  const [accessible, server] = await Promise.all([
+    hasScope(who, 'records:read')
+      ? readAccessibleAgents(service, who, { most: AGENTS_COUNTED, signal })
+      : undefined,
+    canReadServer(who) ? service.server({ signal }) : undefined,
   ])
-  const proposals = may(who, 'proposals:decide')
-    ? await countProposals(service, agentsAsked(who, reached), signal)
+  const proposals = hasScope(who, 'proposals:decide')
+    ? await countProposals(service, agentsToQuery(who, accessible), signal)
     : undefined
-  return { reached, proposals, server }
+  return { accessible, proposals, server }
 }
 
-/** A key that is limited to agents is told about proposals agent by agent. */
-function agentsAsked({ agents }: WhoAmI, reached: Reached | undefined): readonly (string | undefined)[] {
+/** A key that is limited to agents has to query proposals agent by agent. */
+function agentsToQuery(
+  { agents }: WhoAmI,
+  accessible: AccessibleAgents | undefined,
+): readonly (string | undefined)[] {
   if (agents.length === 0) return [undefined]
-  return reached?.statuses.map(({ agent_id: agent }) => agent) ?? agents.filter((name) => !name.endsWith('*'))
+  return (
+    accessible?.statuses.map(({ agent_id: agent }) => agent) ?? agents.filter((name) => !name.endsWith('*'))
+  )
 }
 
 async function countProposals(
@@ -54,24 +61,26 @@ async function countProposals(
 ): Promise<Counted> {
   const pages = await Promise.all(
     agents
-      .slice(0, AGENTS_ASKED)
+      .slice(0, AGENTS_QUERIED_MAX)
       .map((agent) => service.proposals.list({ agent, state: 'proposed', limit: PROPOSALS_COUNTED, signal })),
   )
   return {
     count: pages.reduce((sum, { proposals }) => sum + proposals.length, 0),
-    isCut: agents.length > AGENTS_ASKED || pages.some(({ next_cursor: next }) => next !== null),
+    isCut: agents.length > AGENTS_QUERIED_MAX || pages.some(({ next_cursor: next }) => next !== null),
   }
 }
 
-/** A record that was there before the page was opened. */
+/** A record that existed before the page was opened. */
 export interface EarlierRow extends Omit<LiveRow, 'id'> {
   hlc: string
 }
 
-/** The newest records of these agents, the newest first: they are among those that were last written to. */
+/**
+ * Reads the newest records of the agents, newest first. Only the agents with the latest writes can have them.
+ */
 export async function readNewest(
   service: ServiceClient,
-  { statuses }: Reached,
+  { statuses }: AccessibleAgents,
   signal: AbortSignal,
 ): Promise<EarlierRow[]> {
   const written = statuses

@@ -2,7 +2,7 @@ import { perSec, type MetricsReading } from '../parts/metrics.js'
 import { bytesText, countText, durationText, timeText } from '../parts/format.js'
 import { AGENTS_COUNTED, type Overview } from './read-overview.js'
 
-/** A figure that leads to where there is more of it. */
+/** A figure with a link to its details. */
 export interface Tile {
   name: string
   value: string
@@ -12,11 +12,11 @@ export interface Tile {
 
 const none = '–'
 
-/** What a key sees of its agents and of proposals. */
-export function ownTiles({ reached, proposals }: Overview): Tile[] {
+/** The figures of the key's agents and proposals. */
+export function ownTiles({ accessible, proposals }: Overview): Tile[] {
   const tiles: Tile[] = []
-  if (reached !== undefined) {
-    const { statuses, isCut } = reached
+  if (accessible !== undefined) {
+    const { statuses, isCut } = accessible
     const records = statuses.reduce((sum, { record_count: count }) => sum + count, 0)
     const bytes = statuses.reduce((sum, one) => sum + one.bytes, 0)
     const note = isCut ? `of the first ${countText(AGENTS_COUNTED)} agents` : bytesText(bytes)
@@ -32,7 +32,7 @@ export function ownTiles({ reached, proposals }: Overview): Tile[] {
   }
   if (proposals !== undefined) {
     const value = andMore(proposals.count, proposals.isCut)
-    tiles.push({ name: 'Proposals waiting', value, note: 'changes to be decided', href: '#/proposals' })
+    tiles.push({ name: 'Pending proposals', value, note: 'changes to decide', href: '#/proposals' })
   }
   return tiles
 }
@@ -41,7 +41,7 @@ function andMore(count: number, isCut: boolean): string {
   return isCut ? `${countText(count)}+` : countText(count)
 }
 
-/** What an administrator sees of the server. */
+/** The figures of the server, for administrators. */
 export function serverTiles(readings: readonly MetricsReading[], nowMs: number): Tile[] {
   const [now, before] = [readings.at(-1), readings.at(-2)]
   const rate =
@@ -50,7 +50,7 @@ export function serverTiles(readings: readonly MetricsReading[], nowMs: number):
   const free = now?.total('strandfast_disk_free_bytes')
   return [
     {
-      name: 'Records a second',
+      name: 'Records per second',
       value: rate === undefined ? none : countText(Math.round(rate)),
       note: 'now',
       href: '#/live',
@@ -58,13 +58,13 @@ export function serverTiles(readings: readonly MetricsReading[], nowMs: number):
     {
       name: 'Open streams',
       value: streams === undefined ? none : countText(streams),
-      note: 'this page has one',
+      note: 'including one of this page',
       href: '#/health',
     },
     {
-      name: 'Disk free',
+      name: 'Free disk space',
       value: free === undefined ? none : bytesText(free),
-      note: 'of the data',
+      note: 'on the data disk',
       href: '#/health',
     },
     backupTile(now, nowMs),
@@ -76,24 +76,24 @@ function backupTile(now: MetricsReading | undefined, nowMs: number): Tile {
   const about = { name: 'Last backup', href: '#/health' }
   const secs = now?.total('strandfast_backup_completed_timestamp_seconds')
   if (secs === undefined) return { ...about, value: none, note: '' }
-  if (secs === 0) return { ...about, value: 'None', note: 'since the server’s start' }
+  if (secs === 0) return { ...about, value: 'None', note: 'since the server started' }
   return { ...about, value: agoText(secs, nowMs), note: timeText(secs * 1_000) }
 }
 
 function logTile(now: MetricsReading | undefined, nowMs: number): Tile {
-  const about = { name: 'Log behind by', href: '#/log' }
+  const about = { name: 'Log lag', href: '#/log' }
   if (now === undefined) return { ...about, value: none, note: '' }
   const secs = now.total('strandfast_log_complete_timestamp_seconds')
   if (secs === undefined) return { ...about, value: 'Off', note: 'SERVICE_LOG_INTERVAL_SECS is 0' }
-  if (secs === 0) return { ...about, value: none, note: 'not looked at yet' }
-  return { ...about, value: durationText(behindMs(secs, nowMs)), note: 'of the heads of all strands' }
+  if (secs === 0) return { ...about, value: none, note: 'not measured yet' }
+  return { ...about, value: durationText(behindMs(secs, nowMs)), note: 'behind the heads of all strands' }
 }
 
 function agoText(secs: number, nowMs: number): string {
   return `${durationText(behindMs(secs, nowMs))} ago`
 }
 
-/** Whole seconds since then; 0 where the clock of the server is ahead of this one. */
+/** Milliseconds since then in whole seconds; 0 if the server's clock is ahead of the browser's. */
 function behindMs(secs: number, nowMs: number): number {
   return Math.max(0, Math.round(nowMs / 1_000 - secs)) * 1_000
 }

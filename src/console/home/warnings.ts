@@ -2,20 +2,20 @@ import type { MetricsReading } from '../parts/metrics.js'
 import { counted, countText, durationText, timeText } from '../parts/format.js'
 import type { Overview } from './read-overview.js'
 
-/** Something that somebody should look at. */
+/** A warning for administrators. */
 export interface Warning {
   name: string
   text: string
   href: string | undefined
 }
 
-/** PostgreSQL is behind by as long as the alert of deploy/prometheus/alerts.yml has it. */
+/** The threshold of the alert in deploy/prometheus/alerts.yml. */
 const LAG_SECS_MAX = 300
 const DAY_MS = 86_400_000
-/** A license that ends within this is worth a word. */
+/** A license that expires within this time causes a warning. */
 const LICENSE_MS_LEFT = 14 * DAY_MS
 
-/** What is the matter with the server, the worst first. */
+/** The warnings about the server, the most severe first. */
 export function warningsOf(
   { server }: Overview,
   { readings, nowMs }: { readings: readonly MetricsReading[]; nowMs: number },
@@ -25,8 +25,8 @@ export function warningsOf(
     ...(now?.total('strandfast_shards_serving') === 0 || server?.serving === false
       ? [
           {
-            name: 'A shard does not serve',
-            text: 'Its agents answer 503. The server’s log says why.',
+            name: 'A shard is not serving',
+            text: 'Requests for its agents return 503. See the server’s log for the reason.',
             href: '#/health',
           },
         ]
@@ -35,7 +35,7 @@ export function warningsOf(
       ? [
           {
             name: 'The server is read-only',
-            text: 'The data disk is nearly full: writes answer 507 until there is room.',
+            text: 'The data disk is nearly full: writes return 507 until space is freed.',
             href: '#/health',
           },
         ]
@@ -51,7 +51,7 @@ export function warningsOf(
       href: undefined,
     })),
     ...(server?.cluster?.faults ?? []).map((text) => ({
-      name: 'A row of the cluster’s database is not believed',
+      name: 'A row of the cluster’s database is invalid and ignored',
       text: `${text}.`,
       href: undefined,
     })),
@@ -65,7 +65,7 @@ function lagWarning(now: MetricsReading | undefined): Warning[] {
   const secs = now?.total('strandfast_sink_lag_seconds') ?? 0
   if (secs <= LAG_SECS_MAX) return []
   const records = counted(now?.total('strandfast_sink_lag_records') ?? 0, 'record')
-  const text = `It lacks ${records}, the oldest for ${durationText(secs * 1_000)}. Nothing is lost: it catches up once it takes rows again.`
+  const text = `${records} not written yet, the oldest for ${durationText(secs * 1_000)}. No data is lost: the server catches up when PostgreSQL accepts rows again.`
   return [{ name: 'PostgreSQL is behind', text, href: '#/health' }]
 }
 
@@ -77,12 +77,12 @@ function licenseWarning(license: NonNullable<Overview['server']>['license'], now
     return [
       {
         name: `The license is ${state}`,
-        text: 'Sign-in and the routes of users answer 402 without one.',
+        text: 'Without a valid license, sign-in and the routes of users return 402.',
         href,
       },
     ]
   if (expiresAtMs === null || expiresAtMs - nowMs > LICENSE_MS_LEFT) return []
-  return [{ name: 'The license ends soon', text: `It is valid until ${timeText(expiresAtMs)}.`, href }]
+  return [{ name: 'The license expires soon', text: `It is valid until ${timeText(expiresAtMs)}.`, href }]
 }
 
 function refusedWarning(now: MetricsReading | undefined): Warning[] {
@@ -90,6 +90,6 @@ function refusedWarning(now: MetricsReading | undefined): Warning[] {
   const total = [...codes.values()].reduce((sum, count) => sum + count, 0)
   if (total === 0) return []
   const each = [...codes].map(([code, count]) => `${code} ${countText(count)}`).join(', ')
-  const text = `${counted(total, 'line')} since the server’s start: ${each}.`
-  return [{ name: 'Lines of ingest were refused', text, href: '#/health' }]
+  const text = `${counted(total, 'line')} since the server started: ${each}.`
+  return [{ name: 'Ingest lines were refused', text, href: '#/health' }]
 }

@@ -7,7 +7,7 @@ import { Name } from '../parts/texts.js'
 
 const NAMES_SHOWN = 5
 
-/** Deletes a key, after saying what ends with it and what does not. */
+/** A dialog that deletes a key, after listing the consequences. */
 export function DeleteKey(props: { session: SignedIn; apiKey: ApiKey; done: () => void; close: () => void }) {
   const { session, apiKey, done, close } = props
   const { key_id: id, name } = apiKey
@@ -23,7 +23,7 @@ export function DeleteKey(props: { session: SignedIn; apiKey: ApiKey; done: () =
         heading,
         button: 'Delete the key',
         stop: 'Keep it',
-        confirm: { wanted: keyDigits(id), what: 'the last 8 digits of its id' },
+        confirm: { wanted: keyDigits(id), what: 'the last 8 digits of its ID' },
         apply: () => session.service.apiKeys.remove(id),
         close(isDeleted) {
           close()
@@ -31,44 +31,45 @@ export function DeleteKey(props: { session: SignedIn; apiKey: ApiKey; done: () =
         },
       }}
     >
-      <WhatEnds session={session} apiKey={apiKey} />
+      <Consequences session={session} apiKey={apiKey} />
     </Confirm>
   )
 }
 
-function WhatEnds({ session: { service, who }, apiKey }: { session: SignedIn; apiKey: ApiKey }) {
+function Consequences({ session: { service, who }, apiKey }: { session: SignedIn; apiKey: ApiKey }) {
   const { key_id: id } = apiKey
   const { loaded } = useLoaded(id, async (signal) => {
-    const made: string[] = []
-    for await (const one of service.apiKeys.listAll({ signal })) if (one.made_by === id) made.push(one.name)
-    return made
+    const created: string[] = []
+    for await (const one of service.apiKeys.listAll({ signal }))
+      if (one.made_by === id) created.push(one.name)
+    return created
   })
   return (
     <>
-      <h3>What ends, at once and for good</h3>
+      <h3>What ends immediately and permanently</h3>
       <ul>
-        <li>Requests with this key are refused, and the streams that it opened end.</li>
-        <li>A key that it has proposed and that still waits for approval is not made.</li>
+        <li>Requests with this key are refused, and streams opened with it end.</li>
+        <li>A key that it has proposed and that is still pending is not created.</li>
         {id === who.principal && (
           <li>
-            <strong>You are signed in with this key, and will be signed out.</strong>
+            <strong>You are signed in with this key and will be signed out.</strong>
           </li>
         )}
       </ul>
       <h3>What stays</h3>
       <ul>
-        <li>Every record that it wrote, and its other proposals.</li>
-        <li>Its id, on the audit strand, with who made it and who deleted it.</li>
+        <li>All records that it wrote, and its other proposals.</li>
+        <li>Its ID on the audit strand, with the keys that created and deleted it.</li>
       </ul>
-      {loaded.kind === 'loaded' && <p>{madeText(loaded.value)}</p>}
+      {loaded.kind === 'loaded' && <p>{createdText(loaded.value)}</p>}
     </>
   )
 }
 
-function madeText(names: readonly string[]): string {
-  if (names.length === 0) return 'It has made no other keys.'
+function createdText(names: readonly string[]): string {
+  if (names.length === 0) return 'This key has created no other keys.'
   const shown = names.slice(0, NAMES_SHOWN).map((one) => `“${one}”`)
   const more = names.length > NAMES_SHOWN ? ' and others' : ''
   const stay = names.length === 1 ? 'stays' : 'stay'
-  return `${counted(names.length, 'key')} that it made ${stay}: ${shown.join(', ')}${more}. Delete them too if nobody should use them.`
+  return `${counted(names.length, 'key')} that it created ${stay}: ${shown.join(', ')}${more}. Delete them too if they should not be used.`
 }

@@ -7,21 +7,21 @@ import { type Loaded, Read, useLoaded } from '../parts/load.js'
 import { NewKey } from '../parts/new-key.js'
 import { useNow } from '../parts/now.js'
 import { CursorPages } from '../parts/pages.js'
-import { principalText, scopeMeanings } from '../parts/words.js'
-import { type SignedIn, may, type WhoAmI } from '../parts/session.js'
+import { principalText, scopeMeanings } from '../parts/labels.js'
+import { type SignedIn, hasScope, type WhoAmI } from '../parts/session.js'
 import { Empty, Name, ScopedButton, Time } from '../parts/texts.js'
 import { DeleteKey } from './delete-key.js'
 
-/** The API keys of the server: who may do what, and until when. */
+/** The API keys of the server. */
 export function KeysPage({ session }: { session: SignedIn }) {
   const { service, who } = session
   // The cursors that led to this page, as on the list of agents.
   const [cursors, setCursors] = useState<string[]>([])
-  const [isMaking, setMaking] = useState(false)
-  const [leaving, setLeaving] = useState<ApiKey | undefined>(undefined)
+  const [isCreating, setCreating] = useState(false)
+  const [deleting, setDeleting] = useState<ApiKey | undefined>(undefined)
   const [search, setSearch] = useState('')
   const cursor = cursors.at(-1)
-  const isAllowed = may(who, 'admin:*') && who.agents.length === 0
+  const isAllowed = hasScope(who, 'admin:*') && who.agents.length === 0
   const isSearching = search !== ''
   const read = useLoaded<ReadKeys | undefined>(isSearching ? 'every key' : (cursor ?? ''), async (signal) =>
     isAllowed ? readKeys(service, { every: isSearching, cursor, signal }) : undefined,
@@ -31,30 +31,30 @@ export function KeysPage({ session }: { session: SignedIn }) {
     <div class="page">
       <div class="head">
         <h1>Keys</h1>
-        <ScopedButton class="primary" allowed={isAllowed} scope="admin:*" onClick={() => setMaking(true)}>
+        <ScopedButton class="primary" allowed={isAllowed} scope="admin:*" onClick={() => setCreating(true)}>
           New key
         </ScopedButton>
       </div>
       <p class="lead">
-        A key lets a program or a person in, and says what they may do. The strands record who did what by the
-        id of the key, so give everybody their own.
+        A key gives a program or a person access with certain permissions. Records store the ID of the key
+        that wrote them, so create a separate key for each program and person.
       </p>
       {isAllowed && <Search search={search} set={setSearch} loaded={loaded} />}
       {isAllowed ? (
         <Read of={read} what="keys">
           {(value) =>
-            value !== undefined && <Keys keys={value.keys} search={search} who={who} remove={setLeaving} />
+            value !== undefined && <Keys keys={value.keys} search={search} who={who} remove={setDeleting} />
           }
         </Read>
       ) : (
-        <Empty title="This key may not see other keys">
+        <Empty title="This key cannot list keys">
           Sign in with the root key, or with a key that has <code>admin:*</code> and is not limited to agents.
         </Empty>
       )}
       <CursorPages cursors={isSearching ? [] : cursors} set={setCursors} next={loaded.value?.next} />
-      {isMaking && <NewKey session={session} made={reload} close={() => setMaking(false)} />}
-      {leaving && (
-        <DeleteKey session={session} apiKey={leaving} done={reload} close={() => setLeaving(undefined)} />
+      {isCreating && <NewKey session={session} created={reload} close={() => setCreating(false)} />}
+      {deleting && (
+        <DeleteKey session={session} apiKey={deleting} done={reload} close={() => setDeleting(undefined)} />
       )}
     </div>
   )
@@ -69,11 +69,11 @@ function Search(props: {
   const count = loaded.value === undefined ? undefined : found(loaded.value.keys, search).length
   return (
     <div class="tools">
-      <Field type="search" name="Name or id contains" set={(typed) => set(typed.trim())} />
+      <Field type="search" name="Name or ID contains" set={(typed) => set(typed.trim())} />
       <p class="muted total" role="status">
         {search === '' || count === undefined
           ? ''
-          : `${counted(count, 'key')}${count > PAGE_KEYS ? `, ${PAGE_KEYS} of them shown` : ''}`}
+          : `${counted(count, 'key')}${count > PAGE_KEYS ? `, ${PAGE_KEYS} shown` : ''}`}
       </p>
     </div>
   )
@@ -89,16 +89,16 @@ function Keys(props: {
   const shown = found(keys, search).slice(0, PAGE_KEYS)
   if (shown.length === 0 && search !== '') {
     return (
-      <Empty title={`No key’s name or id contains “${search}”`}>
-        Capital and small letters are the same. Shorten it, or make a new key.
+      <Empty title={`No keys match “${search}”`}>
+        The search is case-insensitive. Try a shorter text, or create a new key.
       </Empty>
     )
   }
   if (keys.length === 0) {
     return (
       <Empty title="No keys yet">
-        The root key may do everything. Make a key with “New key” for each program and person, and put the
-        root key away.
+        The root key has all permissions. Create a key with “New key” for each program and person, and store
+        the root key in a safe place.
       </Empty>
     )
   }
@@ -111,11 +111,11 @@ function Keys(props: {
       keyOf={({ key_id: id }) => id}
       head={['Name', (key) => <KeyName apiKey={key} isOwn={key.key_id === who.principal} />]}
       cells={{
-        May: ({ scopes }) => <Words words={scopes} titleOf={(scope) => scopeMeanings[scope]} />,
+        Permissions: ({ scopes }) => <Codes codes={scopes} titleOf={(scope) => scopeMeanings[scope]} />,
         Agents: ({ agents }) =>
-          agents.length === 0 ? 'All' : <Words words={agents} titleOf={() => undefined} />,
-        'Made by': ({ made_by: id }) => <Maker id={id} name={names.get(id)} />,
-        Made: ({ created_at_ms: ms }) => <Time ms={ms} />,
+          agents.length === 0 ? 'All' : <Codes codes={agents} titleOf={() => undefined} />,
+        'Created by': ({ made_by: id }) => <Creator id={id} name={names.get(id)} />,
+        Created: ({ created_at_ms: ms }) => <Time ms={ms} />,
         'Last used': ({ last_used_at_ms: ms }) =>
           ms === null ? <span class="muted">Never</span> : <Time ms={ms} />,
         Expires: ({ expires_at_ms: ms }) => <Expiry ms={ms} />,
@@ -141,13 +141,13 @@ function KeyName({ apiKey: { key_id: id, name }, isOwn }: { apiKey: ApiKey; isOw
       <span class="muted">
         {' '}
         <code title={id}>…{keyDigits(id)}</code>
-        {isOwn && <span class="badge">this one</span>}
+        {isOwn && <span class="badge">this key</span>}
       </span>
     </>
   )
 }
 
-function Maker({ id, name }: { id: string; name: string | undefined }) {
+function Creator({ id, name }: { id: string; name: string | undefined }) {
   return name === undefined ? <>{principalText(id)}</> : <Name text={name} />
 }
 
@@ -161,28 +161,28 @@ function Expiry({ ms }: { ms: number | null }) {
   )
 }
 
-function Words<W extends string>(props: { words: readonly W[]; titleOf: (word: W) => string | undefined }) {
+function Codes<C extends string>(props: { codes: readonly C[]; titleOf: (code: C) => string | undefined }) {
   return (
     <span class="words">
-      {props.words.map((word) => (
-        <code key={word} title={props.titleOf(word)}>
-          {word}
+      {props.codes.map((code) => (
+        <code key={code} title={props.titleOf(code)}>
+          {code}
         </code>
       ))}
     </span>
   )
 }
 
-/** Keys of one page, and the most that a search shows. */
+/** The number of keys on a page, and the most that a search shows. */
 const PAGE_KEYS = 100
 
-/** Keys, and the cursor of the page behind them. */
+/** Keys, and the cursor of the next page. */
 interface ReadKeys {
   keys: ApiKey[]
   next: string | undefined
 }
 
-/** One page of keys; for a search every key, of which a server has at most 10,000. */
+/** Reads one page of keys; for a search all keys, of which a server has at most 10,000. */
 async function readKeys(
   { apiKeys }: ServiceClient,
   { every, cursor, signal }: { every: boolean; cursor: string | undefined; signal: AbortSignal },
@@ -196,7 +196,7 @@ async function readKeys(
   return { keys, next: undefined }
 }
 
-/** The keys whose name, in any case, or id contains a text. */
+/** The keys whose name (case-insensitive) or id contains a text. */
 function found(keys: readonly ApiKey[], search: string): readonly ApiKey[] {
   const wanted = search.toLowerCase()
   return keys.filter(({ name, key_id: id }) => name.toLowerCase().includes(wanted) || id.includes(wanted))

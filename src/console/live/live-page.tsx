@@ -1,6 +1,6 @@
 import { useRef, useState } from 'preact/hooks'
 import type { ServiceClient } from '../../client/index.js'
-import { namesReached } from '../parts/reached.js'
+import { accessibleAgentNames } from '../parts/accessible-agents.js'
 import { Field } from '../parts/field.js'
 import { counted } from '../parts/format.js'
 import { Read, useLoaded } from '../parts/load.js'
@@ -8,18 +8,18 @@ import { Empty } from '../parts/texts.js'
 import { TailButtons, TailRows, useTail } from '../parts/records/tail-rows.js'
 import type { Tail } from '../parts/records/tail.js'
 import { liveLink } from '../route.js'
-import { type SignedIn, may } from '../parts/session.js'
+import { type SignedIn, hasScope } from '../parts/session.js'
 
-/** Agents that one stream can name (GET /v1/stream). */
+/** The most agents of one stream (GET /v1/stream). */
 const AGENTS_MAX = 1_000
 const NAMES_OFFERED = 20
 const MINUTE_MS = 60_000
 
-/** Records of all agents, or of those picked, as they come. */
+/** The live view of all agents, or of chosen ones. */
 export function LivePage({ session, agents }: { session: SignedIn; agents: readonly string[] | undefined }) {
   return (
     <div class="page">
-      <h1>Live</h1>
+      <h1>Live view</h1>
       <p class="lead">
         Records of {agents === undefined ? 'all agents' : counted(agents.length, 'agent')} as they are
         written.
@@ -27,11 +27,11 @@ export function LivePage({ session, agents }: { session: SignedIn; agents: reado
       <Picked key={String(agents)} session={session} agents={agents ?? []} />
       {agents !== undefined ? (
         <Stream key={String(agents)} service={session.service} agents={agents} />
-      ) : mayFollowAll(session) ? (
-        <OfAll session={session} />
+      ) : canFollowAll(session) ? (
+        <AllAgents session={session} />
       ) : (
-        <Empty title="All agents at once need a key that reads them">
-          Sign in with a key that has <code>records:read</code>, or pick agents above whose rules let you
+        <Empty title="This key cannot read all agents">
+          Sign in with a key that has <code>records:read</code>, or choose agents above whose rules let you
           read.
         </Empty>
       )}
@@ -39,23 +39,23 @@ export function LivePage({ session, agents }: { session: SignedIn; agents: reado
   )
 }
 
-/** What a stream of all agents is for: users name agents, since each agent has rules of its own for them. */
-function mayFollowAll({ who }: Pick<SignedIn, 'who'>): boolean {
-  return who.kind !== 'user' && may(who, 'records:read')
+/** Users cannot subscribe to all agents, because each agent has its own rules. */
+function canFollowAll({ who }: Pick<SignedIn, 'who'>): boolean {
+  return who.kind !== 'user' && hasScope(who, 'records:read')
 }
 
-/** A key that is limited to agents has to name them. */
-function OfAll({ session: { service, who } }: { session: SignedIn }) {
+/** The stream of all agents. A key that is limited to agents has to name them. */
+function AllAgents({ session: { service, who } }: { session: SignedIn }) {
   const read = useLoaded<readonly string[] | undefined>('all', async (signal) =>
     who.agents.length === 0
       ? undefined
-      : namesReached(service, who, { prefix: '', most: AGENTS_MAX, signal }),
+      : accessibleAgentNames(service, who, { prefix: '', most: AGENTS_MAX, signal }),
   )
   return (
     <Read of={read} what="the names of the agents">
       {(agents) =>
         agents?.length === 0 ? (
-          <Empty title="None of this key’s agents is there yet">The first write makes one.</Empty>
+          <Empty title="None of this key’s agents exists yet">The first write creates an agent.</Empty>
         ) : (
           <Stream service={service} agents={agents} />
         )
@@ -100,17 +100,17 @@ function Controls(props: { tail: Tail; isPretty: boolean; setPretty: (isPretty: 
         value={minutes}
         set={setMinutes}
       />
-      <button type="submit">Begin there</button>
+      <button type="submit">Start there</button>
     </form>
   )
 }
 
-/** The agents that are picked, each to be left out, and a field to pick another. */
+/** The chosen agents with buttons to remove them, and a field to add one. */
 function Picked({ session: { service, who }, agents }: { session: SignedIn; agents: readonly string[] }) {
   const [typed, setTyped] = useState('')
-  const isReader = mayFollowAll({ who })
+  const isReader = canFollowAll({ who })
   const { loaded } = useLoaded(typed, async (signal) =>
-    isReader ? namesReached(service, who, { prefix: typed, most: NAMES_OFFERED, signal }) : [],
+    isReader ? accessibleAgentNames(service, who, { prefix: typed, most: NAMES_OFFERED, signal }) : [],
   )
   const pick = (names: readonly string[]): void => {
     location.hash = liveLink([...new Set(names)])
@@ -124,7 +124,7 @@ function Picked({ session: { service, who }, agents }: { session: SignedIn; agen
       }}
     >
       <Field
-        name="Only the agent"
+        name="Only agent"
         list="live-agents"
         placeholder="all"
         pattern="[A-Za-z0-9_.:\-]{1,258}"
@@ -136,13 +136,13 @@ function Picked({ session: { service, who }, agents }: { session: SignedIn; agen
           <option key={name} value={name} />
         ))}
       </datalist>
-      <button type="submit">Pick</button>
+      <button type="submit">Add</button>
       {agents.map((name) => (
         <button
           key={name}
           type="button"
           class="quiet"
-          aria-label={`Leave out ${name}`}
+          aria-label={`Remove ${name}`}
           onClick={() => pick(agents.filter((one) => one !== name))}
         >
           {name} ✕

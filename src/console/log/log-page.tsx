@@ -9,21 +9,21 @@ import { Result } from '../parts/result.js'
 import { CopyButton, Empty, Hash, Key, Time } from '../parts/texts.js'
 import { agentLink } from '../route.js'
 import type { SignedIn } from '../parts/session.js'
-import { logAgent } from '../parts/words.js'
-import { type Witnessing, forgetWitnessed, witness } from './witness.js'
+import { logAgent } from '../parts/labels.js'
+import { type WitnessResult, clearWitness, witness } from './witness.js'
 
-/** The log of all strands' heads, which this browser watches. */
+/** The log of the heads of all strands, for which this browser is a witness. */
 export function LogPage({ session: { service } }: { session: SignedIn }) {
-  const read = useLoaded<Witnessing | 'none'>('log', (signal) =>
+  const read = useLoaded<WitnessResult | 'none'>('log', (signal) =>
     witness(service, { nowMs: Date.now(), signal }).catch(noneWhereOff),
   )
   return (
     <div class="page narrow">
       <h1>Log</h1>
       <p class="lead">
-        The server writes the head of every strand into one log. Whoever keeps a checkpoint of the log can
-        show later that no strand was cut or rewritten since. This browser does: it keeps the checkpoint of
-        each visit, and checks that the log has only grown.
+        The server writes the head of every strand into one log. A saved checkpoint of the log proves later
+        that no strand was truncated or rewritten since. This browser stores the checkpoint of each visit and
+        checks that the log is append-only.
       </p>
       <Read of={read} what="the log">
         {(found) => <Found found={found} reload={read.reload} />}
@@ -32,17 +32,17 @@ export function LogPage({ session: { service } }: { session: SignedIn }) {
   )
 }
 
-/** @throws what else went wrong */
+/** Maps the error of a server without a log to `none`, and rethrows any other error. */
 function noneWhereOff(error: unknown): 'none' {
   if (error instanceof ServiceError && error.code === 'not_found') return 'none'
   throw error
 }
 
-function Found({ found, reload }: { found: Witnessing | 'none'; reload: () => void }) {
+function Found({ found, reload }: { found: WitnessResult | 'none'; reload: () => void }) {
   if (found === 'none') {
     return (
-      <Empty title="This server keeps no log">
-        Start it with <code>SERVICE_LOG_INTERVAL_SECS</code> above 0 to have one.
+      <Empty title="This server has no log">
+        Set <code>SERVICE_LOG_INTERVAL_SECS</code> above 0 to enable it.
       </Empty>
     )
   }
@@ -51,7 +51,7 @@ function Found({ found, reload }: { found: Witnessing | 'none'; reload: () => vo
     <>
       <Result verdict={verdict} />
       {!verdict.ok && kept !== undefined && (
-        <Broken kept={kept.checkpoint} now={checkpoint} reload={reload} />
+        <Inconsistent kept={kept.checkpoint} now={checkpoint} reload={reload} />
       )}
       <section>
         <div class="section-head">
@@ -63,10 +63,10 @@ function Found({ found, reload }: { found: Witnessing | 'none'; reload: () => vo
         </pre>
         <div class="buttons">
           <button type="button" onClick={() => saveFile('log-checkpoint.txt', checkpoint)}>
-            Download it
+            Download
           </button>
           <button type="button" class="quiet" onClick={reload}>
-            Look again
+            Check again
           </button>
           <a href={agentLink(logAgent, 'proof')}>Check the whole log</a>
         </div>
@@ -76,13 +76,13 @@ function Found({ found, reload }: { found: Witnessing | 'none'; reload: () => vo
   )
 }
 
-function Broken({ kept, now, reload }: { kept: string; now: string; reload: () => void }) {
+function Inconsistent({ kept, now, reload }: { kept: string; now: string; reload: () => void }) {
   const [isSaved, setSaved] = useState(false)
   return (
     <div class="notice bad">
       <p>
-        Two checkpoints that do not fit each other, both signed, show to anybody that the log was not only
-        added to. Keep both before anything else.
+        Two signed checkpoints that contradict each other prove to anyone that the log is not append-only.
+        Save both before you do anything else.
       </p>
       <div class="buttons">
         <button
@@ -100,18 +100,18 @@ function Broken({ kept, now, reload }: { kept: string; now: string; reload: () =
           type="button"
           disabled={!isSaved}
           onClick={() => {
-            forgetWitnessed()
+            clearWitness()
             reload()
           }}
         >
-          Forget the kept one and begin anew
+          Discard the stored checkpoint and start again
         </button>
       </div>
     </div>
   )
 }
 
-function Kept({ kept: { strand, publicKey, visits } }: { kept: NonNullable<Witnessing['kept']> }) {
+function Kept({ kept: { strand, publicKey, visits } }: { kept: NonNullable<WitnessResult['kept']> }) {
   return (
     <section>
       <h2>Seen by this browser</h2>

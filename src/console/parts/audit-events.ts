@@ -2,23 +2,23 @@ import type { PagedQueryBody, ServiceClient, WhereCondition } from '../../client
 import { isoOf } from './format.js'
 import { type RecordRow, rowOfQuery } from './records/record-row.js'
 
-/** The agent on whose strand the server records actions on itself (docs/FORMAT.md, The audit strand). */
+/** The agent with the audit records of the server itself (docs/FORMAT.md, The audit strand). */
 export const serverAudit = 'server::audit'
 
-const MEMBER_OF_ORGANISM = '::auth'
+const AUDIT_SUFFIX = '::auth'
 
-/** The agent that takes the audit records of an organism's users (docs/adr/0017-organisms.md). */
+/** The agent with the audit records of an organism's users (docs/adr/0017-organisms.md). */
 export function auditAgentOf(organism: string): string {
-  return organism + MEMBER_OF_ORGANISM
+  return organism + AUDIT_SUFFIX
 }
 
-/** What each type of audit record tells, in the order of the list of types. */
+/** The label of each type of audit record, in the order of the list of types. */
 export const authMeanings: Record<string, string> = {
   'auth/login': 'Signed in by password',
   'auth/login_failed': 'Sign-in failed',
   'auth/locked': 'Locked after failed sign-ins',
   'auth/logout': 'Signed out',
-  'auth/magic_link_sent': 'Magic link asked for',
+  'auth/magic_link_sent': 'Magic link requested',
   'auth/magic_link_login': 'Signed in by magic link',
   'auth/oauth_login': 'Signed in by a provider',
   'auth/passkey_login': 'Signed in by passkey',
@@ -34,11 +34,11 @@ export const authMeanings: Record<string, string> = {
   'auth/user_deleted': 'User deleted',
   'auth/unlocked': 'Unlocked by an administrator',
   'auth/sessions_ended': 'Sessions ended by an administrator',
-  'auth/namespace_initialised': 'Users of an organism began',
+  'auth/namespace_initialised': 'Users of an organization initialized',
   'auth/key_rotated': 'Signing key of tokens changed',
 }
 
-/** What each type of record on the server's own strand tells (docs/FORMAT.md, The audit strand). */
+/** The label of each type of record on the server's audit strand (docs/FORMAT.md, The audit strand). */
 export const serverMeanings: Record<string, string> = {
   'sys/api_key': 'API key',
   'sys/proposal': 'API key proposed',
@@ -48,19 +48,19 @@ export const serverMeanings: Record<string, string> = {
   'sys/license': 'License changed',
 }
 
-/** A span of time, Unix milliseconds; undefined for no bound. */
+/** A span of time in Unix milliseconds; undefined means unbounded. */
 export interface Span {
   fromMs: number | undefined
   toMs: number | undefined
 }
 
-/** What of an audit strand is listed. */
+/** The filter of an audit list. */
 export interface AuditFilter {
   span: Span
-  /** One type; empty for all. */
+  /** One record type; empty for all. */
   type: string
   outcome: '' | 'success' | 'failure'
-  /** A user's id or the HMAC of an e-mail, 64 hex digits; empty for all. */
+  /** The id of a user, or the HMAC of an e-mail (64 hex digits); empty for all. */
   user: string
 }
 
@@ -99,8 +99,8 @@ export async function readAudit(
   return { rows: found.records.map(rowOfQuery), next: found.next_cursor ?? undefined }
 }
 
-/** A failure, or some that one record stands for. */
-export interface Failed {
+/** Failures that one record reports: one, or a number of aggregated ones. */
+export interface FailureEntry {
   ms: number
   count: number
 }
@@ -108,17 +108,17 @@ export interface Failed {
 const FAILURES_MAX = 5_000
 const FAILURES_PAGE = 1_000
 
-/** The failures of a filter's span, newest first; `isCut` where there are more than are read. */
+/** Reads the failures of a filter's span, newest first; `isCut` if there are more than `FAILURES_MAX`. */
 export async function readFailures(
   service: ServiceClient,
   agent: string,
   { filter, signal }: { filter: AuditFilter; signal: AbortSignal },
-): Promise<{ failures: Failed[]; isCut: boolean }> {
+): Promise<{ failures: FailureEntry[]; isCut: boolean }> {
   const query = { ...auditQuery(agent, { ...filter, outcome: 'failure' }), limit: FAILURES_PAGE }
-  const failures: Failed[] = []
+  const failures: FailureEntry[] = []
   for await (const record of service.agent<unknown>(agent).queryAll(query, { signal })) {
     const { ms, members, type } = rowOfQuery(record)
-    // A lock is what failures led to, not one more.
+    // A lock is the consequence of failures, not another failure.
     if (type === 'auth/locked') continue
     failures.push({ ms, count: typeof members.count === 'number' ? members.count : 1 })
     if (failures.length === FAILURES_MAX) return { failures, isCut: true }
@@ -126,13 +126,13 @@ export async function readFailures(
   return { failures, isCut: false }
 }
 
-/** Seqs from one record to another, both included. */
+/** A range of seqs, both ends included. */
 export interface SeqSpan {
   from: number
   to: number
 }
 
-/** The first and the last record of a strand in a span, of whatever type; undefined where there is none. */
+/** The first and the last record of a strand in a span, of any type; undefined if there is none. */
 export async function seqsOfSpan(
   service: ServiceClient,
   agent: string,
@@ -145,12 +145,12 @@ export async function seqsOfSpan(
   return from === undefined || to === undefined ? undefined : { from, to }
 }
 
-/** An audit record in words. */
-export interface ToldEvent {
-  what: string
-  who: string
-  /** The whole of what `who` is the end of. */
-  whoWhole: string
+/** The texts that the console shows for an audit record. */
+export interface EventDescription {
+  event: string
+  user: string
+  /** The whole id or HMAC that `user` shows the last digits of. */
+  userId: string
   address: string
   device: string
   outcome: string
@@ -158,20 +158,22 @@ export interface ToldEvent {
 
 const DIGITS = 8
 
-/** What a record of an audit strand tells. */
-export function toldBy({ type, members }: RecordRow): ToldEvent {
+/** Describes a record of an audit strand. */
+export function describeEvent({ type, members }: RecordRow): EventDescription {
   const text = (name: string): string => {
     const value = members[name]
     return typeof value === 'string' ? value : ''
   }
   const meaning: string = { ...serverMeanings, ...authMeanings }[type] ?? type
   if (type.startsWith('sys/')) {
-    const state = text('change') || text('state')
-    const whoWhole = text('principal')
+    const stored = text('change') || text('state')
+    // Records store `made` for a created key.
+    const state = stored === 'made' ? 'created' : stored
+    const principal = text('principal')
     return {
-      what: [meaning, state, text('key_id') || text('agent')].filter((part) => part !== '').join(' '),
-      who: whoWhole,
-      whoWhole,
+      event: [meaning, state, text('key_id') || text('agent')].filter((part) => part !== '').join(' '),
+      user: principal,
+      userId: principal,
       address: '',
       device: '',
       outcome: text('code'),
@@ -180,25 +182,25 @@ export function toldBy({ type, members }: RecordRow): ToldEvent {
   const { count } = members
   const [id, hmac] = [text('user_id'), text('email_hmac')]
   return {
-    what:
+    event:
       [meaning, text('method'), text('reason')].filter((part) => part !== '').join(' · ') +
       countText(type, count),
-    who: whoText(id, hmac, count !== undefined),
-    whoWhole: id === '' ? hmac : id,
+    user: userText(id, hmac, count !== undefined),
+    userId: id === '' ? hmac : id,
     address: text('ip'),
     device: text('user_agent'),
     outcome: text('outcome'),
   }
 }
 
-/** What strangers do is counted and recorded together, without naming anybody (docs/adr/0032-strangers-and-devices.md). */
-function whoText(id: string, hmac: string, isCounted: boolean): string {
+/** Anonymous events are aggregated and name no user (docs/adr/0032-strangers-and-devices.md). */
+function userText(id: string, hmac: string, isCounted: boolean): string {
   if (id !== '') return `…${id.slice(-DIGITS)}`
   if (hmac !== '') return `e-mail …${hmac.slice(-DIGITS)}`
-  return isCounted ? 'counted together' : ''
+  return isCounted ? 'anonymous, aggregated' : ''
 }
 
-/** Records of what ended count what they ended; others how often it happened. */
+/** The count of a record: of ended sessions or removed passkeys, otherwise of occurrences. */
 function countText(type: string, count: unknown): string {
   if (typeof count !== 'number') return ''
   if (type === 'auth/sessions_ended' || type === 'auth/passkey_removed') return `: ${count}`

@@ -1,11 +1,11 @@
 import { countText, lineText } from './format.js'
 import { Time } from './texts.js'
 import type { RecordRow } from './records/record-row.js'
-import { toldBy } from './audit-events.js'
+import { describeEvent } from './audit-events.js'
 
 const columns = ['Seq', 'Time', 'Event', 'User', 'Address', 'Agent', 'Outcome'] as const
 
-/** Audit records as a table; on a narrow screen each is a card. */
+/** Audit records as a table; on a narrow screen each row is a card. */
 export function AuditTable(props: {
   name: string
   rows: readonly RecordRow[]
@@ -13,7 +13,7 @@ export function AuditTable(props: {
 }) {
   const { name, rows, linkTo } = props
   return (
-    // The roles stay where the style makes cards of the rows.
+    // Explicit roles, because the styles of cards would remove the implicit ones.
     <table class="rows records audit" role="table" aria-label={name}>
       <thead role="rowgroup">
         <tr role="row">
@@ -35,7 +35,7 @@ export function AuditTable(props: {
 
 function Row({ row, href }: { row: RecordRow; href: string }) {
   const { seq, type, ms } = row
-  const { what, who, whoWhole, address, device, outcome } = toldBy(row)
+  const { event, user, userId, address, device, outcome } = describeEvent(row)
   return (
     <tr role="row" class="record">
       <th role="rowheader" scope="row" class="number seq">
@@ -47,10 +47,10 @@ function Row({ row, href }: { row: RecordRow; href: string }) {
         <Time ms={ms} />
       </td>
       <td role="cell" class="event" title={type}>
-        {what}
+        {event}
       </td>
-      <td role="cell" class="picked" data-name="User" title={whoWhole}>
-        <code>{who}</code>
+      <td role="cell" class="picked" data-name="User" title={userId}>
+        <code>{user}</code>
       </td>
       <td role="cell" class="picked" data-name="Address" title={address}>
         {address}

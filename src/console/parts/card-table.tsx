@@ -1,33 +1,33 @@
 import type { ComponentChildren } from 'preact'
 
-/** The name of a column, and what it shows of a row. */
+/** The name of a column, and the function that renders its cell. */
 export type Column<Row> = readonly [name: string, of: (row: Row) => ComponentChildren]
 
-/** A table of people's things; on a narrow screen each row is a card, and each cell says what it is. */
+/** A table whose rows become cards on a narrow screen, where each cell shows the name of its column. */
 export function CardTable<Row>(props: {
-  /** Of the table, for screen readers. */
+  /** Names the table for screen readers. */
   name: string
   class?: string
   rows: readonly Row[]
   keyOf: (row: Row) => string | number
-  /** What a row is about. */
+  /** The column of row headers. */
   head: Column<Row>
   cells: Readonly<Record<string, (row: Row) => ComponentChildren>>
-  /** Columns of numbers, which stand at the right. */
+  /** The names of numeric columns, which are aligned right. */
   numbers?: readonly string[]
-  /** What can be done with a row; the name of its column is for screen readers alone. */
+  /** A column of buttons; only screen readers see its name. */
   action?: Column<Row>
 }) {
   const { name, rows, keyOf, head, cells, numbers = [], action } = props
-  const look = (column: string): string => (numbers.includes(column) ? 'number' : '')
+  const classOf = (column: string): string => (numbers.includes(column) ? 'number' : '')
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={name}>
-      {/* The roles stay where the style makes cards of the rows. */}
+      {/* Explicit roles, because the styles of cards would remove the implicit ones. */}
       <table class={`rows cards ${props.class ?? ''}`} role="table" aria-label={name}>
         <thead role="rowgroup">
           <tr role="row">
             {[head[0], ...Object.keys(cells)].map((column) => (
-              <th key={column} role="columnheader" scope="col" class={look(column)}>
+              <th key={column} role="columnheader" scope="col" class={classOf(column)}>
                 {column}
               </th>
             ))}
@@ -45,7 +45,7 @@ export function CardTable<Row>(props: {
                 {head[1](row)}
               </th>
               {Object.entries(cells).map(([column, of]) => (
-                <td key={column} role="cell" data-name={column} class={look(column)}>
+                <td key={column} role="cell" data-name={column} class={classOf(column)}>
                   {of(row)}
                 </td>
               ))}

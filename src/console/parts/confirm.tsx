@@ -7,43 +7,43 @@ import { Field, Problem } from './field.js'
 import { useChange } from './load.js'
 import { Time } from './texts.js'
 
-/** What has to be typed before something that cannot be undone. */
+/** A text that the user has to type before a change that cannot be undone. */
 export interface Confirmation {
   wanted: string
-  /** What it is, as `the last 8 digits of the hash`. */
+  /** Describes the text, for example `the last 8 digits of the hash`. */
   what: string
 }
 
-/** A change, and how it is asked about before it is made. */
+/** A change that the user confirms in a dialog. */
 export interface ConfirmedChange<Applied> {
   title: string
-  /** The title with more than a text; the title unless given. */
+  /** The heading of the dialog; the title by default. */
   heading?: ComponentChildren
   button: string
-  /** The button that leaves everything as it is. */
+  /** The text of the button that cancels. */
   stop: string
-  /** Whether it destroys something; what is to be typed first makes it so. */
+  /** Whether the change destroys data; true by default for a change with a confirmation. */
   isDanger?: boolean
   confirm?: Confirmation | undefined
-  /** What keeps it from being made just now. */
-  isShut?: boolean
-  /** @throws why it was not made */
+  /** Whether the change cannot be made at the moment. */
+  isDisabled?: boolean
+  /** @throws the reason why the change failed */
   apply: () => Promise<Applied | ProposedMutation>
-  /** Why it was not made; what an error means unless given. */
-  refused?: (error: unknown) => ComponentChildren
-  /** Says what came of it. Without it, the dialog closes once the change is made. */
-  told?: (applied: Applied) => ComponentChildren
+  /** Turns an error into a message; `explain` by default. */
+  explainError?: (error: unknown) => ComponentChildren
+  /** Describes the result. Without it, the dialog closes after the change. */
+  describeResult?: (applied: Applied) => ComponentChildren
   close: (isChanged: boolean) => void
 }
 
-/** Asks before something is changed, saying what follows, and says what came of it. */
+/** A dialog that describes a change, asks the user to confirm it, and shows the result. */
 export function Confirm<Applied extends object>(props: {
   change: ConfirmedChange<Applied>
-  /** What follows from it. */
+  /** Describes the consequences. */
   children: ComponentChildren
 }) {
   const { change, children } = props
-  const { title, heading = title, told, close } = change
+  const { title, heading = title, describeResult, close } = change
   const [outcome, setOutcome] = useState<Applied | ProposedMutation | undefined>(undefined)
   return (
     <Dialog title={title} class="dialog" close={() => close(outcome !== undefined)}>
@@ -51,11 +51,11 @@ export function Confirm<Applied extends object>(props: {
       {outcome === undefined ? (
         <>
           {children}
-          <Question change={change} done={told === undefined ? () => close(true) : setOutcome} />
+          <ConfirmForm change={change} done={describeResult === undefined ? () => close(true) : setOutcome} />
         </>
       ) : (
         <>
-          {isProposed(outcome) ? <Waits proposed={outcome} /> : told?.(outcome)}
+          {isProposed(outcome) ? <ProposedNotice proposed={outcome} /> : describeResult?.(outcome)}
           <Done close={() => close(true)} />
         </>
       )}
@@ -67,12 +67,12 @@ function isProposed(outcome: object): outcome is ProposedMutation {
   return 'proposal_id' in outcome
 }
 
-function Question<Applied>(props: {
+function ConfirmForm<Applied>(props: {
   change: ConfirmedChange<Applied>
   done: (outcome: Applied | ProposedMutation) => void
 }) {
   const { change, done } = props
-  const { button, stop, confirm, isDanger = confirm !== undefined, isShut = false } = change
+  const { button, stop, confirm, isDanger = confirm !== undefined, isDisabled = false } = change
   const [typed, setTyped] = useState('')
   const { isBusy, problem, run } = useChange()
   const isConfirmed = confirm === undefined || typed.trim() === confirm.wanted
@@ -80,7 +80,7 @@ function Question<Applied>(props: {
     <form
       onSubmit={(event) => {
         event.preventDefault()
-        if (isConfirmed) void run(async () => done(await change.apply()), change.refused)
+        if (isConfirmed) void run(async () => done(await change.apply()), change.explainError)
       }}
     >
       {confirm !== undefined && (
@@ -100,7 +100,7 @@ function Question<Applied>(props: {
         <button
           type="submit"
           class={isDanger ? 'danger' : 'primary'}
-          disabled={isBusy || isShut || !isConfirmed}
+          disabled={isBusy || isDisabled || !isConfirmed}
         >
           {button}
         </button>
@@ -112,17 +112,19 @@ function Question<Applied>(props: {
   )
 }
 
-/** A place that takes the focus after a change: the button that led to it may be gone. */
-export function useFocusAfter<Place extends HTMLElement>(
+/**
+ * An element that takes the focus after a change, because the button that was pressed may no longer exist.
+ */
+export function useFocusAfter<Target extends HTMLElement>(
   reload: () => void,
-): { place: RefObject<Place | null>; changed: () => void } {
-  const place = useRef<Place>(null)
+): { focusTarget: RefObject<Target | null>; changed: () => void } {
+  const focusTarget = useRef<Target>(null)
   const [changes, setChanges] = useState(0)
   useEffect(() => {
-    if (changes > 0) place.current?.focus()
+    if (changes > 0) focusTarget.current?.focus()
   }, [changes])
   return {
-    place,
+    focusTarget,
     changed() {
       setChanges(changes + 1)
       reload()
@@ -130,28 +132,26 @@ export function useFocusAfter<Place extends HTMLElement>(
   }
 }
 
-/** Says that a change has become a proposal, and leads to it. */
-function Waits({ proposed }: { proposed: ProposedMutation }) {
+function ProposedNotice({ proposed }: { proposed: ProposedMutation }) {
   const { proposal_id: id, effective_at_ms: effectiveAtMs } = proposed
   return (
     <p role="status">
-      It waits as a proposal.{' '}
+      The change is now a pending proposal.{' '}
       {effectiveAtMs === null ? (
-        'It takes effect when somebody else approves it.'
+        'It takes effect when another key approves it.'
       ) : (
         <>
-          It takes effect by itself at <Time ms={effectiveAtMs} />, unless somebody rejects it.
+          It takes effect automatically at <Time ms={effectiveAtMs} />, unless it is rejected before.
         </>
       )}{' '}
-      <a href={proposalLink(id)}>Look at the proposal</a>
+      <a href={proposalLink(id)}>Open the proposal</a>
     </p>
   )
 }
 
-/** The end of a dialog, which takes the focus. */
 function Done({ close }: { close: () => void }) {
   const button = useRef<HTMLButtonElement>(null)
-  // The button that was pressed last is gone.
+  // The button that had the focus no longer exists.
   useEffect(() => button.current?.focus(), [])
   return (
     <div class="buttons">
@@ -162,21 +162,22 @@ function Done({ close }: { close: () => void }) {
   )
 }
 
-/** What goes with a change, what stays, and what it does not reach (docs/SECURITY.md, Deleting and erasing). */
-export interface Left {
-  goes: string[]
-  stays: string[]
-  /** What has to be taken care of elsewhere. */
-  notReached: string[]
+/** What a change removes, keeps and does not affect (docs/SECURITY.md, Deleting and erasing). */
+export interface ChangeConsequences {
+  removed: string[]
+  kept: string[]
+  /** Copies that the user has to handle elsewhere. */
+  notAffected: string[]
 }
 
-/** What a change leaves, before it is made. */
-export function WhatIsLeft({ left: { goes, stays, notReached } }: { left: Left }) {
+/** Lists the consequences of a change before it is made. */
+export function ConsequenceList({ consequences }: { consequences: ChangeConsequences }) {
+  const { removed, kept, notAffected } = consequences
   return (
-    <div class="left">
-      <Points title="What goes" points={goes} />
-      <Points title="What stays" points={stays} />
-      <Points title="What is not reached: take care of it yourself" points={notReached} />
+    <div class="consequences">
+      <Points title="What is removed" points={removed} />
+      <Points title="What stays" points={kept} />
+      <Points title="Not affected, handle these yourself" points={notAffected} />
     </div>
   )
 }

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 
-/** The browser's own dialog: it keeps the focus inside, closes on Escape, and gives the focus back. */
+/** A modal dialog element: it keeps the focus inside, closes on Escape, and returns the focus. */
 export function Dialog(props: {
   title: string
   class: string
@@ -10,13 +10,13 @@ export function Dialog(props: {
 }) {
   const { title, close, children } = props
   const dialog = useRef<HTMLDialogElement>(null)
-  // Another kind of effect would end after the dialog has gone, and the focus would be nowhere until then.
+  // A layout effect is cleaned up before the element is removed, so the focus is never lost in between.
   useLayoutEffect(() => {
     const before = document.activeElement
     const { current } = dialog
     current?.showModal()
     return () => {
-      // Removed while open, it would not give the focus back by itself.
+      // A dialog that is removed while open does not return the focus.
       current?.close()
       if (before instanceof HTMLElement && before.isConnected) before.focus()
     }
@@ -31,7 +31,7 @@ export function Dialog(props: {
         close()
       }}
       onClick={(event) => {
-        // The area around an open dialog belongs to it.
+        // A click on the backdrop has the dialog element itself as its target.
         if (event.target === dialog.current) close()
       }}
     >

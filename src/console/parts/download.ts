@@ -1,4 +1,4 @@
-/** Saves bytes or a text as a file. */
+/** Saves bytes or text as a file. */
 export function saveFile(name: string, content: Blob | string): void {
   const blob = typeof content === 'string' ? new Blob([content], { type: 'text/plain' }) : content
   const address = URL.createObjectURL(blob)
@@ -6,18 +6,18 @@ export function saveFile(name: string, content: Blob | string): void {
   link.href = address
   link.download = name
   link.click()
-  // The download has begun by the next turn of the event loop, and the address is not needed any more.
+  // The download has started by the next turn of the event loop and no longer needs the address.
   setTimeout(() => URL.revokeObjectURL(address), 0)
 }
 
-/** The name of an agent as part of a file's name. */
+/** The name of an agent, made safe for a file name. */
 export function fileName(agent: string): string {
   return agent.replaceAll(/[^A-Za-z0-9_.-]+/g, '-')
 }
 
 /**
- * Reads a stream to its end, for saving it.
- * @throws what reading throws; the signal's reason
+ * Reads a stream to its end.
+ * @throws the error of the stream; the signal's reason
  */
 export async function gather(
   stream: ReadableStream<Uint8Array>,

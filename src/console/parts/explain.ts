@@ -1,8 +1,8 @@
 import { NetworkError, ServiceError } from '../../client/index.js'
 
-/** What an error means to who uses the page. */
+/** The message that the page shows for an error. */
 export function explain(error: unknown): string {
-  if (error instanceof NetworkError) return 'The server did not answer. Try again once it is back'
+  if (error instanceof NetworkError) return 'The server did not respond. Try again when it is available'
   if (error instanceof ServiceError) {
     const request = error.requestId === undefined ? '' : ` (request ${error.requestId})`
     return `${error.message}${request}`

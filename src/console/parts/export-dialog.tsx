@@ -13,11 +13,11 @@ type ExportState =
   | { kind: 'done' }
   | { kind: 'failed'; message: string }
 
-/** Saves a part of a strand, as a file that anybody can check. */
+/** A dialog that saves a range of a strand as an export, which can be verified elsewhere. */
 export function ExportDialog(props: {
   service: ServiceClient
   status: AgentStatusResponse
-  /** What the dialog begins with; the whole strand unless given. */
+  /** The initial range; the whole strand by default. */
   range?: { from: number; to: number } | undefined
   close: () => void
 }) {
@@ -32,7 +32,7 @@ export function ExportDialog(props: {
     <Dialog title="Export" class="dialog" close={close}>
       <h2>Export records of {agent}</h2>
       <p>
-        A file with every record, signature and a checkpoint. Anybody can check it without this server: on{' '}
+        A file with every record, every signature and a checkpoint. It can be verified without this server: on{' '}
         <a href="#/verify">Verify</a>, or with <code>strandfast verify</code>.
       </p>
       <form
@@ -50,13 +50,13 @@ export function ExportDialog(props: {
         </Tick>
         {Number(from) > 0 && (
           <p class="muted">
-            An export that does not begin at record 0 proves its own links, not what came before.
+            An export that does not begin at record 0 proves nothing about the records before it.
           </p>
         )}
         <p role="status">{stateText(state, Number(to) - Number(from) + 1)}</p>
         <div class="buttons">
           <button type="submit" class="primary" disabled={state.kind === 'busy'}>
-            Save the file
+            Save file
           </button>
           <button type="button" onClick={state.kind === 'busy' ? stop : close}>
             {state.kind === 'busy' ? 'Stop' : 'Close'}
@@ -92,7 +92,7 @@ function useSaving(service: ServiceClient, agent: string) {
   return { state, save, stop }
 }
 
-/** The DOM's types let a compressor take more than bytes, which no stream of bytes can be piped through. */
+/** Wraps CompressionStream, because the DOM's types do not allow piping a byte stream through it. */
 class GzipStream {
   readonly readable: ReadableStream<Uint8Array>
   readonly writable: WritableStream<Uint8Array>
@@ -112,7 +112,7 @@ class GzipStream {
 function stateText(state: ExportState, records: number): string {
   switch (state.kind) {
     case 'idle':
-      return records > 0 ? `${countText(records)} records` : 'The last record comes before the first'
+      return records > 0 ? `${countText(records)} records` : 'The last record is before the first'
     case 'busy':
       return `${bytesText(state.bytes)} so far…`
     case 'done':

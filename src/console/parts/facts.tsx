@@ -1,9 +1,9 @@
 import { type ComponentChildren, Fragment } from 'preact'
 
-/** Values by their names, in order; undefined where one does not apply. */
+/** Values by name, in order; undefined values are omitted. */
 type FactValues = Readonly<Record<string, ComponentChildren>>
 
-/** Facts below one another. */
+/** Facts in a column. */
 export function Facts({ facts }: { facts: FactValues }) {
   return (
     <dl class="facts">
@@ -17,7 +17,7 @@ export function Facts({ facts }: { facts: FactValues }) {
   )
 }
 
-/** Facts beside one another. */
+/** Facts in a row. */
 export function LineFacts({ facts }: { facts: FactValues }) {
   return (
     <dl class="line-facts">

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useId } from 'preact/hooks'
 
-/** A field of one line. Browsers neither complete nor correct what is typed: it is no prose. */
+/** A single-line field for names and ids, without the browser's completion and spell check. */
 export function Field(props: {
   name: ComponentChildren
   value?: string
@@ -9,7 +9,7 @@ export function Field(props: {
   type?: 'text' | 'search' | 'number' | 'datetime-local'
   class?: string
   placeholder?: string
-  /** The id of a list of values to choose from. */
+  /** The id of a datalist with suggestions. */
   list?: string
   pattern?: string
   maxLength?: number
@@ -34,12 +34,12 @@ export function Field(props: {
   )
 }
 
-/** A moment in the zone of the reader, as `msOfField` reads it. */
+/** A field for a time in the browser's time zone, which `msOfField` parses. */
 export function Moment(props: { name: string; value: string; set: (value: string) => void }) {
   return <Field {...props} type="datetime-local" step={1} />
 }
 
-/** One of some choices, each with its words. */
+/** A select field. `options` maps values to their labels. */
 export function Choice(props: {
   name: string
   value: string
@@ -52,9 +52,9 @@ export function Choice(props: {
     <div class="field">
       <label for={id}>{name}</label>
       <select id={id} value={value} onChange={(event) => set(event.currentTarget.value)}>
-        {Object.entries(options).map(([option, words]) => (
+        {Object.entries(options).map(([option, label]) => (
           <option key={option} value={option}>
-            {words}
+            {label}
           </option>
         ))}
       </select>
@@ -62,7 +62,7 @@ export function Choice(props: {
   )
 }
 
-/** Something that is so or not. */
+/** A checkbox. */
 export function Tick(props: { isOn: boolean; set: (isOn: boolean) => void; children: ComponentChildren }) {
   const { isOn, set, children } = props
   return (
@@ -73,7 +73,7 @@ export function Tick(props: { isOn: boolean; set: (isOn: boolean) => void; child
   )
 }
 
-/** What is wrong with what was typed or tried. */
+/** An error message of a form; nothing without a text. */
 export function Problem({ text }: { text: ComponentChildren }) {
   if (text === undefined || text === false) return null
   return (

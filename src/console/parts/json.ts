@@ -1,4 +1,4 @@
-/** The value of a JSON text; undefined for any other text, such as a proxy's page or what somebody has changed. */
+/** The value of a JSON text; undefined for any other text, for example a proxy's page. */
 export function valueOfJson(text: string | undefined): unknown {
   try {
     return text === undefined ? undefined : JSON.parse(text)

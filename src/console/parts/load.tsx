@@ -3,28 +3,28 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { explain } from './explain.js'
 import { Failure, Loading } from './texts.js'
 
-/** Something that is read from the server. While it is read again, what was there before stays. */
+/** The state of a read. While the value is read again, the previous one stays visible. */
 export type Loaded<T> =
   | { kind: 'loading'; value: T | undefined }
   | { kind: 'failed'; value: undefined; message: string }
   | { kind: 'loaded'; value: T }
 
-/** Something that is read, and a way to read it again. */
+/** A value from the server, and a function that reads it again. */
 export interface Reading<T> {
   loaded: Loaded<T>
   reload: () => void
 }
 
 /**
- * Reads something when it is first shown, whenever `key` changes, and on demand.
- * @param key names what `load` reads; nothing is kept from one key to the next unless `load` says so
+ * Reads a value when the component is first shown, whenever `key` changes, and on `reload`.
+ * @param key identifies what `load` reads; a value is never shown under another key
  */
 export function useLoaded<T>(key: string, load: (signal: AbortSignal) => Promise<T>): Reading<T> {
   const [state, setState] = useState<{ key: string; loaded: Loaded<T> }>({
     key,
     loaded: loading<T>(undefined),
   })
-  const [turn, setTurn] = useState(0)
+  const [attempt, setAttempt] = useState(0)
   useEffect(() => {
     const controller = new AbortController()
     const { signal } = controller
@@ -39,8 +39,8 @@ export function useLoaded<T>(key: string, load: (signal: AbortSignal) => Promise
       },
     )
     return () => controller.abort()
-  }, [key, turn])
-  const reload = useCallback(() => setTurn((before) => before + 1), [])
+  }, [key, attempt])
+  const reload = useCallback(() => setAttempt((before) => before + 1), [])
   return { loaded: state.key === key ? state.loaded : loading<T>(undefined), reload }
 }
 
@@ -48,10 +48,10 @@ function loading<T>(value: T | undefined): Extract<Loaded<T>, { kind: 'loading' 
   return { kind: 'loading', value }
 }
 
-/** What was read; until then that it is being read, or why it cannot be. */
+/** Renders a value once it was read; until then a loading text, or the reason of a failure. */
 export function Read<T>(props: {
   of: Reading<T>
-  /** What is read, as `the agents`. */
+  /** Names the value, for example `the agents`. */
   what: string
   children: (value: T) => ComponentChildren
 }) {
@@ -62,11 +62,11 @@ export function Read<T>(props: {
   return loaded.value === undefined ? <Loading what={what} /> : <>{children(loaded.value)}</>
 }
 
-/** One long task at a time, which is stopped when what shows it goes. */
+/** Runs one long task at a time, and aborts it when the component is removed. */
 export function useTask(): {
   begin: () => AbortSignal
   stop: () => void
-  /** Whether no other task was begun since. */
+  /** Whether no other task has started since. */
   isLast: (signal: AbortSignal) => boolean
 } {
   const running = useRef<AbortController | undefined>(undefined)
@@ -82,13 +82,13 @@ export function useTask(): {
   }
 }
 
-/** One change at a time, and why the last one failed. */
+/** Runs one change at a time, and reports why the last one failed. */
 export function useChange(): {
   isBusy: boolean
   problem: ComponentChildren
   setProblem: (problem: ComponentChildren) => void
-  /** @param refused says why it failed */
-  run: (change: () => Promise<void>, refused?: (error: unknown) => ComponentChildren) => Promise<void>
+  /** @param explainError turns the error of a failed change into a message */
+  run: (change: () => Promise<void>, explainError?: (error: unknown) => ComponentChildren) => Promise<void>
 } {
   const [isBusy, setBusy] = useState(false)
   const [problem, setProblem] = useState<ComponentChildren>(undefined)
@@ -96,13 +96,13 @@ export function useChange(): {
     isBusy,
     problem,
     setProblem,
-    async run(change, refused = explain) {
+    async run(change, explainError = explain) {
       setBusy(true)
       setProblem(undefined)
       try {
         await change()
       } catch (error) {
-        setProblem(refused(error))
+        setProblem(explainError(error))
       }
       setBusy(false)
     },

@@ -4,12 +4,14 @@ import type { ServiceClient } from '../../client/index.js'
 import { explain } from './explain.js'
 import { metricNames, MetricsReading } from './metrics.js'
 
-/** How often the metrics are read. */
-export const READ_EVERY_MS = 2_000
-/** For how long readings are kept. */
-export const KEPT_MS = 300_000
+/** The interval between readings. */
+export const READ_INTERVAL_MS = 2_000
+/** How long readings are retained. */
+export const RETENTION_MS = 300_000
 
-/** Readings of a server's metrics, the oldest first: every two seconds, for as long as a screen shows them. */
+/**
+ * Reads a server's metrics every two seconds while a screen shows them. Readings are in order, oldest first.
+ */
 export class MetricsWatch {
   readonly readings = signal<readonly MetricsReading[]>([])
   readonly problem = signal<string | undefined>(undefined)
@@ -21,7 +23,7 @@ export class MetricsWatch {
     this.#service = service
   }
 
-  /** Reads from now on, while the page is seen. @returns ends that */
+  /** Starts reading while the page is visible. @returns a function that stops it */
   use(): () => void {
     this.#users += 1
     if (this.#users === 1) this.#begin()
@@ -32,17 +34,17 @@ export class MetricsWatch {
   }
 
   #begin(): void {
-    document.addEventListener('visibilitychange', this.#seen)
-    this.#seen()
+    document.addEventListener('visibilitychange', this.#onVisibility)
+    this.#onVisibility()
   }
 
   #end(): void {
-    document.removeEventListener('visibilitychange', this.#seen)
+    document.removeEventListener('visibilitychange', this.#onVisibility)
     this.#reading?.abort()
     this.#reading = undefined
   }
 
-  readonly #seen = (): void => {
+  readonly #onVisibility = (): void => {
     this.#reading?.abort()
     this.#reading = undefined
     if (document.visibilityState === 'hidden') return
@@ -55,21 +57,21 @@ export class MetricsWatch {
       const answer = await this.#service.metrics({ names: metricNames, signal })
       if (signal.aborted) return
       const nowMs = Date.now()
-      const kept = this.readings.value.filter(({ atMs }) => atMs > nowMs - KEPT_MS && atMs < nowMs)
-      this.readings.value = [...kept, new MetricsReading(answer, nowMs)]
+      const recent = this.readings.value.filter(({ atMs }) => atMs > nowMs - RETENTION_MS && atMs < nowMs)
+      this.readings.value = [...recent, new MetricsReading(answer, nowMs)]
       this.problem.value = undefined
     } catch (error) {
       if (signal.aborted) return
       this.problem.value = explain(error)
     }
-    const timer = setTimeout(() => void this.#read(signal), READ_EVERY_MS)
+    const timer = setTimeout(() => void this.#read(signal), READ_INTERVAL_MS)
     signal.addEventListener('abort', () => clearTimeout(timer), { once: true })
   }
 }
 
 const watches = new WeakMap<ServiceClient, MetricsWatch>()
 
-/** The readings of a server, begun where they are first shown and kept from screen to screen. */
+/** The readings of a server, shared by all screens. */
 export function useMetrics(service: ServiceClient): MetricsWatch {
   const watch = watches.get(service) ?? new MetricsWatch(service)
   watches.set(service, watch)

@@ -2,7 +2,7 @@ import type { MetricsResponse } from '../../client/index.js'
 
 type Sample = MetricsResponse['metrics'][number]['samples'][number]
 
-/** Names of the metrics that the console reads (docs/OPERATIONS.md, Health and metrics). */
+/** The metrics that the console reads (docs/MONITORING.md). */
 export const metricNames = [
   'strandfast_records_total',
   'strandfast_commits_total',
@@ -19,20 +19,20 @@ export const metricNames = [
   'strandfast_sink_lag_records',
   'strandfast_sink_lag_seconds',
   'strandfast_ingest_refused_lines_total',
-  // Reading this one renews the other.
+  // Reading this metric updates the next one.
   'nodejs_eventloop_lag_seconds',
   'nodejs_eventloop_lag_p99_seconds',
 ] as const
 
 export type MetricName = (typeof metricNames)[number]
 
-/** Those of them that count values by size. */
+/** The metrics that are histograms. */
 export type HistogramName = Extract<
   MetricName,
   'strandfast_append_seconds' | 'strandfast_http_request_seconds'
 >
 
-/** One reading of the server's metrics. */
+/** A reading of the server's metrics at one time. */
 export class MetricsReading {
   readonly atMs: number
   readonly #samples: ReadonlyMap<string, readonly Sample[]>
@@ -42,13 +42,13 @@ export class MetricsReading {
     this.#samples = new Map(metrics.map(({ name, samples }) => [name, samples]))
   }
 
-  /** The sum over all labels; undefined where the server does not measure this. */
+  /** The sum over all labels; undefined if the server does not have this metric. */
   total(name: MetricName): number | undefined {
     const samples = this.#samples.get(name)
     return samples?.reduce((sum, { value }) => sum + (value ?? 0), 0)
   }
 
-  /** What a histogram has counted up to each of its bounds, over all labels. */
+  /** The cumulative counts of a histogram by upper bound, summed over all labels. */
   buckets(name: HistogramName): Map<number, number> {
     const counts = new Map<number, number>()
     for (const { name: part, labels, value } of this.#samples.get(name) ?? []) {
@@ -59,7 +59,7 @@ export class MetricsReading {
     return counts
   }
 
-  /** The sums by what `groupOf` makes of a label. */
+  /** The sums grouped by the result of `groupOf` for a label. */
   by(name: MetricName, label: string, groupOf = (text: string) => text): Map<string, number> {
     const sums = new Map<string, number>()
     for (const { labels, value } of this.#samples.get(name) ?? []) {
@@ -70,19 +70,23 @@ export class MetricsReading {
   }
 }
 
-/** How much a counter has grown; one that has shrunk was begun anew. */
-export function grownBy(before: number, now: number): number {
+/** The increase of a counter. A lower value means that the counter was reset. */
+export function counterIncrease(before: number, now: number): number {
   return now >= before ? now - before : now
 }
 
-/** How much a counter grows a second; undefined where it is not measured. */
+/** The increase of a counter per second; undefined if the server does not have it. */
 export function perSec(name: MetricName, now: MetricsReading, before: MetricsReading): number | undefined {
-  const count = grown(name, now, before)
+  const count = metricIncrease(name, now, before)
   return count === undefined ? undefined : (count * 1_000) / (now.atMs - before.atMs)
 }
 
-/** How much a counter has grown; undefined where it is not measured. */
-export function grown(name: MetricName, now: MetricsReading, before: MetricsReading): number | undefined {
+/** The increase of a counter between two readings; undefined if the server does not have it. */
+export function metricIncrease(
+  name: MetricName,
+  now: MetricsReading,
+  before: MetricsReading,
+): number | undefined {
   const [last, first] = [now.total(name), before.total(name)]
-  return last === undefined || first === undefined ? undefined : grownBy(first, last)
+  return last === undefined || first === undefined ? undefined : counterIncrease(first, last)
 }

@@ -1,10 +1,10 @@
 import type { ServiceClient } from '../../client/index.js'
 import { type Loaded, useLoaded } from './load.js'
-import { type SignedIn, may } from './session.js'
+import { type SignedIn, hasScope } from './session.js'
 
-/** The organisms' ids, for whoever may list them; none for others. */
+/** The ids of all organisms; empty if the key cannot list them. */
 export function useOrganisms({ service, who }: SignedIn): Loaded<string[]> {
-  const isAllowed = may(who, 'admin:organisms')
+  const isAllowed = hasScope(who, 'admin:organisms')
   return useLoaded('organisms', async (signal) => (isAllowed ? idsOf(service, signal) : [])).loaded
 }
 
@@ -14,11 +14,12 @@ async function idsOf(service: ServiceClient, signal: AbortSignal): Promise<strin
 }
 
 /**
- * The default agent, whose strand takes the audit records of users outside organisms; only administrators can ask for
- * its name, which is `default` unless the server's settings say otherwise. Undefined while the server is asked.
+ * The name of the default agent, whose strand has the audit records of users without an organism. Only
+ * administrators can read the setting; other keys get the client's default. Undefined until the server has
+ * answered.
  */
 export function useDefaultAgent({ service, who }: SignedIn): string | undefined {
-  const isAllowed = may(who, 'admin:*')
+  const isAllowed = hasScope(who, 'admin:*')
   const { loaded } = useLoaded('default agent', async (signal) => {
     if (!isAllowed) return undefined
     const { settings } = await service.server({ signal })

@@ -7,15 +7,15 @@ import { ZoneChoice } from './zone-choice.js'
 
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/
 
-/** Makes an agent and goes to it. */
+/** A dialog that creates an agent and opens it. */
 export function NewAgent({ service, close }: { service: ServiceClient; close: () => void }) {
   const [name, setName] = useState('')
   const [zone, setZone] = useState<Zone>('governed')
   const { isBusy, problem, setProblem, run } = useChange()
-  const make = async (): Promise<void> => {
-    const made = await service.createAgent(name, undefined, zone)
+  const create = async (): Promise<void> => {
+    const created = await service.createAgent(name, undefined, zone)
     close()
-    location.hash = agentLink(made.agent_id)
+    location.hash = agentLink(created.agent_id)
   }
   return (
     <Dialog title="New agent" class="dialog" close={close}>
@@ -23,8 +23,8 @@ export function NewAgent({ service, close }: { service: ServiceClient; close: ()
       <form
         onSubmit={(event) => {
           event.preventDefault()
-          if (NAME.test(name)) void run(make)
-          else setProblem('Expected 1 to 128 of A-Z a-z 0-9 _ . - and neither . nor - at the beginning')
+          if (NAME.test(name)) void run(create)
+          else setProblem('Expected 1 to 128 characters of A-Z a-z 0-9 _ . -, the first neither . nor -')
         }}
       >
         <label for="name">Name</label>
@@ -42,15 +42,13 @@ export function NewAgent({ service, close }: { service: ServiceClient; close: ()
             {problem}
           </p>
         )}
-        <ZoneChoice
-          name="Zone: what may happen to records once they are written"
-          chosen={zone}
-          set={setZone}
-        />
-        <p class="muted">Its key pair is made by the server and never leaves it.</p>
+        <ZoneChoice name="Zone: how written records can be changed" chosen={zone} set={setZone} />
+        <p class="muted">
+          The server generates the key pair of the agent and never discloses the secret key.
+        </p>
         <div class="buttons">
           <button type="submit" class="primary" disabled={isBusy}>
-            Make the agent
+            Create agent
           </button>
           <button type="button" onClick={close}>
             Cancel

@@ -7,8 +7,8 @@ import { counted } from './format.js'
 import { useChange, useLoaded } from './load.js'
 import { CopyButton, Time } from './texts.js'
 import type { Scope, SignedIn } from './session.js'
-import { scopeMeanings } from './words.js'
-import { countReached, readPatterns } from './reached.js'
+import { scopeMeanings } from './labels.js'
+import { countMatchingAgents, readPatterns } from './accessible-agents.js'
 
 const DAY_SECS = 86_400
 const NAME_CHARS_MAX = 128
@@ -44,19 +44,19 @@ interface Draft {
 
 const emptyDraft: Draft = { name: '', scopes: [], isLimited: false, agents: '', days: undefined }
 
-/** Makes a key, and shows it once. */
-export function NewKey(props: { session: SignedIn; made: () => void; close: () => void }) {
+/** A dialog that creates a key and shows it once. */
+export function NewKey(props: { session: SignedIn; created: () => void; close: () => void }) {
   const { session, close } = props
   const [draft, setDraft] = useState(emptyDraft)
   const { isBusy, problem, run } = useChange()
   const [key, setKey] = useState<ApiKeyMade | undefined>(undefined)
-  const make = async (): Promise<void> => {
+  const create = async (): Promise<void> => {
     const body = bodyOf(draft)
     if ('fault' in body) throw new Error(body.fault)
     setKey(await session.service.apiKeys.create(body.body))
-    props.made()
+    props.created()
   }
-  if (key !== undefined) return <MadeKey made={key} close={close} />
+  if (key !== undefined) return <CreatedKey created={key} close={close} />
   const set = (change: Partial<Draft>): void => setDraft({ ...draft, ...change })
   return (
     <Dialog title="New key" class="dialog" close={close}>
@@ -64,13 +64,13 @@ export function NewKey(props: { session: SignedIn; made: () => void; close: () =
       <form
         onSubmit={(event) => {
           event.preventDefault()
-          void run(make)
+          void run(create)
         }}
       >
         <Field
           name="Name"
           maxLength={NAME_CHARS_MAX}
-          placeholder="Who or what will use it"
+          placeholder="The person or program that uses the key"
           value={draft.name}
           set={(name) => set({ name })}
         />
@@ -80,7 +80,7 @@ export function NewKey(props: { session: SignedIn; made: () => void; close: () =
         <Problem text={problem} />
         <div class="buttons">
           <button type="submit" class="primary" disabled={isBusy}>
-            Make the key
+            Create key
           </button>
           <button type="button" onClick={close}>
             Cancel
@@ -91,38 +91,40 @@ export function NewKey(props: { session: SignedIn; made: () => void; close: () =
   )
 }
 
-/** A key that was just made: shown this once, so the dialog closes by its button alone. */
-function MadeKey({ made, close }: { made: ApiKeyMade; close: () => void }) {
-  const [isHeld, setHeld] = useState(false)
+/** Shows a created key once. Only its button closes this dialog, so that the key is not lost by accident. */
+function CreatedKey({ created, close }: { created: ApiKeyMade; close: () => void }) {
+  const [isWarned, setWarned] = useState(false)
   return (
-    <Dialog title="The new key" class="dialog" close={() => setHeld(true)}>
-      <h2>The key “{made.name}”</h2>
-      {'proposal_id' in made && (
+    <Dialog title="New key" class="dialog" close={() => setWarned(true)}>
+      <h2>Key “{created.name}”</h2>
+      {'proposal_id' in created && (
         <p class="notice warn">
-          <strong>It does not work yet.</strong> It may decide about proposals, so somebody else has to
-          approve it first: a key with <code>admin:*</code> that comes from another key than yours.{' '}
-          <a href={proposalLink(made.proposal_id)}>Look at its proposal</a>
+          <strong>This key does not work yet.</strong> It can decide about proposals, so a key with{' '}
+          <code>admin:*</code> from another lineage than yours has to approve it first.{' '}
+          <a href={proposalLink(created.proposal_id)}>Open its proposal</a>
         </p>
       )}
-      <p>Keep it now, in a password manager. The server keeps only its hash, and cannot show it again.</p>
+      <p>
+        Save the key now, in a password manager. The server stores only its hash and cannot show it again.
+      </p>
       <div class="shown-once">
         <label class="field">
           Key
           <input
             class="long-input"
             readOnly
-            value={made.key}
+            value={created.key}
             onFocus={(event) => event.currentTarget.select()}
           />
         </label>
-        <CopyButton text={made.key} name="the key" />
+        <CopyButton text={created.key} name="the key" />
       </div>
       <p class="problem" role="status">
-        {isHeld ? 'It is not shown again once this is closed' : ''}
+        {isWarned ? 'The key is not shown again after you close this dialog' : ''}
       </p>
       <div class="buttons">
         <button type="button" class="primary" onClick={close}>
-          I have kept it
+          I’ve saved it
         </button>
       </div>
     </Dialog>
@@ -130,12 +132,12 @@ function MadeKey({ made, close }: { made: ApiKeyMade; close: () => void }) {
 }
 
 function bodyOf({ name, scopes: chosen, isLimited, agents, days }: Draft) {
-  if (name.trim() === '') return { fault: 'Expected a name, by which you know the key later' }
-  if (chosen.length === 0) return { fault: 'Expected something that the key may do' }
+  if (name.trim() === '') return { fault: 'Enter a name for the key' }
+  if (chosen.length === 0) return { fault: 'Select at least one permission' }
   const read = isLimited ? readPatterns(agents) : { patterns: [] }
   if ('fault' in read) return { fault: read.fault }
   if (isLimited && read.patterns.length === 0)
-    return { fault: 'Expected the agents that the key reaches, or the choice of all' }
+    return { fault: 'Enter the agents that the key can access, or choose all' }
   return {
     body: {
       name: name.trim(),
@@ -159,7 +161,7 @@ function Scopes({ draft: { scopes: chosen }, set }: PartProps) {
   const mayDecide = chosen.includes('proposals:decide') || chosen.includes('admin:*')
   return (
     <fieldset class="scopes">
-      <legend>What it may do</legend>
+      <legend>Permissions</legend>
       {scopes.map((scope) => (
         <label key={scope} class="tick">
           <input type="checkbox" checked={chosen.includes(scope)} onChange={() => toggle(scope)} />
@@ -169,14 +171,13 @@ function Scopes({ draft: { scopes: chosen }, set }: PartProps) {
         </label>
       ))}
       <p class={writes && destroys ? 'notice' : 'muted'}>
-        A program that writes needs <code>records:write</code> or <code>ingest</code> alone. Without{' '}
-        <code>records:delete</code> and <code>records:erase</code>, a stolen key cannot remove what was
-        written.
+        A program that writes needs only <code>records:write</code> or <code>ingest</code>. Without{' '}
+        <code>records:delete</code> and <code>records:erase</code>, a stolen key cannot remove records.
       </p>
       {mayDecide && (
         <p class="notice">
-          A key that may decide about proposals needs approval itself once two keys with <code>admin:*</code>{' '}
-          are there: it then works when somebody else has approved it.
+          A key that can decide about proposals needs approval itself if two keys with <code>admin:*</code>{' '}
+          exist: it works after another key has approved it.
         </p>
       )}
     </fieldset>
@@ -187,13 +188,13 @@ function Agents({ session: { service }, draft, set }: PartProps & { session: Sig
   const { isLimited, agents } = draft
   const read = readPatterns(isLimited ? agents : '*')
   const patterns = 'patterns' in read ? read.patterns : []
-  const { loaded } = useLoaded(patterns.join(' '), (signal) => countReached(service, patterns, signal))
+  const { loaded } = useLoaded(patterns.join(' '), (signal) => countMatchingAgents(service, patterns, signal))
   return (
     <fieldset>
-      <legend>Agents that it reaches</legend>
+      <legend>Agents</legend>
       <label class="choice">
         <input type="radio" name="agents" checked={!isLimited} onChange={() => set({ isLimited: false })} />
-        All, also those that are made later
+        All, including agents created later
       </label>
       <label class="choice">
         <input type="radio" name="agents" checked={isLimited} onChange={() => set({ isLimited: true })} />
@@ -201,7 +202,7 @@ function Agents({ session: { service }, draft, set }: PartProps & { session: Sig
       </label>
       {isLimited && (
         <Field
-          name="Names, or beginnings and *"
+          name="Names, or prefixes with *"
           class="long-input"
           placeholder="sensor-*, weather"
           value={agents}
@@ -242,8 +243,7 @@ function ExpiryChoice({ session: { who }, draft: { days }, set }: PartProps & { 
       </label>
       {who.expires_at_ms !== null && (
         <p class="muted">
-          Your own key expires on <Time ms={who.expires_at_ms} />, and so do the keys that it makes, at the
-          latest.
+          Your own key expires on <Time ms={who.expires_at_ms} />. Keys that it creates expire no later.
         </p>
       )}
     </>

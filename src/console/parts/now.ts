@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks'
 
 const SECOND_MS = 1_000
 
-/** The time, again each second while it is shown. */
+/** The current time in Unix milliseconds, updated every second. */
 export function useNow(): number {
   const [nowMs, setNowMs] = useState(Date.now)
   useEffect(() => {
@@ -12,7 +12,7 @@ export function useNow(): number {
   return nowMs
 }
 
-/** How long it is until then: `0:42`, `12:05`, `3 h`, `7 days`. */
+/** A remaining time as text: `0:42`, `12:05`, `3 h`, `7 days`. */
 export function leftText(leftMs: number): string {
   const secs = Math.max(0, Math.ceil(leftMs / SECOND_MS))
   const minutes = Math.floor(secs / 60)

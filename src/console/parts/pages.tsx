@@ -1,38 +1,39 @@
-/** Buttons to the pages before and behind; none where there is one page. */
+/** Buttons to the previous and the next page; nothing if there is one page. */
 export function Pages(props: {
-  hasBefore: boolean
+  hasPrevious: boolean
   next: string | undefined
   goBack: () => void
-  goOn: (cursor: string) => void
+  goNext: (cursor: string) => void
 }) {
-  const { hasBefore, next, goBack, goOn } = props
-  if (!hasBefore && next === undefined) return null
+  const { hasPrevious, next, goBack, goNext } = props
+  if (!hasPrevious && next === undefined) return null
   return (
     <nav class="pages" aria-label="Pages">
-      <button type="button" disabled={!hasBefore} onClick={goBack}>
+      <button type="button" disabled={!hasPrevious} onClick={goBack}>
         Back
       </button>
-      <button type="button" disabled={next === undefined} onClick={() => next !== undefined && goOn(next)}>
+      <button type="button" disabled={next === undefined} onClick={() => next !== undefined && goNext(next)}>
         Next
       </button>
     </nav>
   )
 }
 
-/** The same for a list whose pages are found by cursors: those that led to this page, none for the first one. */
+/** Page buttons for a list with cursors. */
 export function CursorPages(props: {
+  /** The cursors that led to this page; empty on the first page. */
   cursors: readonly string[]
   set: (cursors: string[]) => void
-  /** The cursor of the page behind; null or undefined where there is none. */
+  /** The cursor of the next page; null or undefined on the last one. */
   next: string | null | undefined
 }) {
   const { cursors, set, next } = props
   return (
     <Pages
-      hasBefore={cursors.length > 0}
+      hasPrevious={cursors.length > 0}
       next={next ?? undefined}
       goBack={() => set(cursors.slice(0, -1))}
-      goOn={(to) => set([...cursors, to])}
+      goNext={(to) => set([...cursors, to])}
     />
   )
 }

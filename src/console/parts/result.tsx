@@ -1,13 +1,13 @@
 import type { ComponentChildren } from 'preact'
 
-/** What a proof found. */
+/** The result of a proof or check. */
 export interface Verdict {
   ok: boolean
   /** Begins with `Verified` or `Not verified` and names the record. */
   text: string
 }
 
-/** How far something long is; `of` is undefined where its size is not known. */
+/** The progress of a long task; `of` is undefined if its size is unknown. */
 export function ProgressLine(props: {
   name: string
   done: number
@@ -27,7 +27,7 @@ export function ProgressLine(props: {
   )
 }
 
-/** What a check found; read out by screen readers as it comes. */
+/** Shows a verdict, which screen readers announce. */
 export function Result({
   verdict,
   children,

@@ -2,16 +2,16 @@ import type { ComponentChildren } from 'preact'
 import type { Proposal, WhereCondition } from '../../client/index.js'
 import { Quoted } from './texts.js'
 
-/** One rule for users. */
+/** A rule for users. */
 export type Policy = NonNullable<NonNullable<Proposal['change']>['policies']>[number]
 
-/** The lines of a change of rules: any one of them suffices, so their order says nothing. */
+/** The diff of two sets of rules. One matching rule is enough, so their order does not matter. */
 export function policyRows(before: readonly Policy[] | undefined, after: readonly Policy[]): DiffRow[] {
   const had = new Set((before ?? after).map(keyOf))
   const has = new Set(after.map(keyOf))
-  const gone = (before ?? []).filter((one) => !has.has(keyOf(one)))
+  const removed = (before ?? []).filter((one) => !has.has(keyOf(one)))
   return [
-    ...gone.map((policy) => ({ sign: '−' as const, ...policyText(policy) })),
+    ...removed.map((policy) => ({ sign: '−' as const, ...policyText(policy) })),
     ...after.map((policy) => ({
       sign: had.has(keyOf(policy)) ? (' ' as const) : ('+' as const),
       ...policyText(policy),
@@ -44,12 +44,12 @@ function policyText({ actions, conditions, types }: Policy): Pick<DiffRow, 'text
   }
 }
 
-/** The types of records that a rule is about, in words. */
+/** The record types of a rule as text. */
 export function typesText(types: readonly string[] | undefined): string {
-  return types === undefined ? 'records of applications' : `type ${types.join(' or ')}`
+  return types === undefined ? 'application records' : `type ${types.join(' or ')}`
 }
 
-/** Comparisons, and how the form says them. */
+/** The operators of conditions, as the forms show them. */
 export const operatorWords: Record<WhereCondition['op'], string> = {
   eq: 'is',
   ne: 'is not',
@@ -58,23 +58,23 @@ export const operatorWords: Record<WhereCondition['op'], string> = {
   lte: 'is at most',
   gt: 'is more than',
   gte: 'is at least',
-  exists: 'is there',
+  exists: 'exists',
 }
 
-/** Conditions in words. Fields and values stand in quotes, so that they cannot be read as anything else. */
+/** Conditions as text. Fields and values are quoted, so that they cannot be mistaken for other text. */
 export function Conditions({ all }: { all: Policy['conditions'] }) {
   return (
     <>
       {all.map(({ field, op, value }, at) => (
-        // Conditions have no identity but their place.
+        // Conditions have no identity but their position.
         <span key={at}>
           {at > 0 && ' and '}
           <Quoted value={field} />{' '}
           {op === 'exists' && typeof value === 'boolean' ? (
             value ? (
-              'is there'
+              'exists'
             ) : (
-              'is not there'
+              'does not exist'
             )
           ) : (
             <>
@@ -87,7 +87,7 @@ export function Conditions({ all }: { all: Policy['conditions'] }) {
   )
 }
 
-/** A line of a change: what goes, what comes, what stays. */
+/** A line of a diff: removed, added or unchanged. */
 export interface DiffRow {
   sign: '−' | '+' | ' '
   text: string
@@ -95,17 +95,17 @@ export interface DiffRow {
 }
 
 const diffWords: Record<DiffRow['sign'], { name: string; word: string }> = {
-  '−': { name: 'gone', word: 'Goes' },
-  '+': { name: 'new', word: 'Comes' },
-  ' ': { name: 'same', word: 'Stays' },
+  '−': { name: 'removed', word: 'Removed' },
+  '+': { name: 'new', word: 'Added' },
+  ' ': { name: 'same', word: 'Unchanged' },
 }
 
-/** The lines of a change. */
+/** A diff as a list. */
 export function Diff({ rows }: { rows: readonly DiffRow[] }) {
   return (
     <ul class="diff">
       {rows.map(({ sign, text, more }, at) => (
-        // The rows of a change stay in their places.
+        // The rows of a diff keep their positions.
         <li key={at} class={diffWords[sign].name}>
           <span class="sign" aria-hidden="true">
             {sign}

@@ -2,78 +2,78 @@ import { signal } from '@preact/signals'
 import { objectOfJson } from './json.js'
 import { serviceUrl } from './service-url.js'
 
-/** Whether the server answers, as far as this page has seen. */
+/** The state of the server as this page has last seen it. */
 export type ServerState =
   | { kind: 'unknown' }
   | { kind: 'ready' }
-  /** It answers, and serves less than usual. */
+  /** The server responds, but is not ready. */
   | { kind: 'limited'; detail: string }
-  /** It is a node of a cluster that stands by. */
-  | { kind: 'standsBy'; serving: Serving | undefined }
-  | { kind: 'away' }
-  /** It answers again. */
+  /** The server is a standby node of a cluster. */
+  | { kind: 'standby'; serving: ServingNode | undefined }
+  | { kind: 'unreachable' }
+  /** The server was unreachable and is ready again. */
   | { kind: 'back' }
 
-/** The node that serves in its place. */
-export interface Serving {
+/** The active node of the cluster. */
+export interface ServingNode {
   node: string
-  /** Absent where it is not known how a browser reaches it. */
+  /** Undefined if no address for browsers is known. */
   url: string | undefined
 }
 
 export const serverState = signal<ServerState>({ kind: 'unknown' })
 
 let isOpen = false
-let sayLooked = (): void => undefined
-const looked = new Promise<void>((resolve) => {
-  sayLooked = resolve
+let resolvePolled = (): void => undefined
+const polled = new Promise<void>((resolve) => {
+  resolvePolled = resolve
 })
 
-/** Whether the server asks for no key; known once it was looked at. */
-export async function asksForNoKey(): Promise<boolean> {
-  await looked
+/** Whether the server requires no key (SERVICE_DATA_OPEN). Resolves after the first poll. */
+export async function isDataOpen(): Promise<boolean> {
+  await polled
   return isOpen
 }
 
-const LOOK_MS = 15_000
-const LOOK_AWAY_MS = 2_000
+const POLL_MS = 15_000
+const RETRY_MS = 2_000
 
-/** Looks at the server now and then while the page is seen, more often while the server is away. */
+/** Polls the server while the page is visible, more often while the server is unreachable or a standby. */
 export function watchServer(): void {
   let timer: ReturnType<typeof setTimeout> | undefined
-  const look = async (): Promise<void> => {
+  const poll = async (): Promise<void> => {
     clearTimeout(timer)
     if (document.visibilityState === 'hidden') return
-    took(await readiness())
+    setState(await readiness())
     clearTimeout(timer)
     const { kind } = serverState.value
-    const isSoon = kind === 'away' || kind === 'standsBy'
-    timer = setTimeout(() => void look(), isSoon ? LOOK_AWAY_MS : LOOK_MS)
+    const isSoon = kind === 'unreachable' || kind === 'standby'
+    timer = setTimeout(() => void poll(), isSoon ? RETRY_MS : POLL_MS)
   }
-  document.addEventListener('visibilitychange', () => void look())
-  lookNow = () => void look()
-  void look()
+  document.addEventListener('visibilitychange', () => void poll())
+  pollNow = () => void poll()
+  void poll()
 }
 
-let lookNow: (() => void) | undefined
+let pollNow: (() => void) | undefined
 
-/** Takes note that a call got no answer. */
-export function gotNoAnswer(): void {
-  if (serverState.value.kind === 'away') return
-  took({ kind: 'away' })
-  lookNow?.()
+/** Reports that a request got no response. */
+export function noteNoResponse(): void {
+  if (serverState.value.kind === 'unreachable') return
+  setState({ kind: 'unreachable' })
+  pollNow?.()
 }
 
-/** Takes note of an answer while the server was away. */
-export function gotAnswer(): void {
-  if (serverState.value.kind === 'away') lookNow?.()
+/** Reports a response; polls immediately if the server was unreachable. */
+export function noteResponse(): void {
+  if (serverState.value.kind === 'unreachable') pollNow?.()
 }
 
-function took(next: ServerState): void {
-  // `back` stays until the next look, so that the banner is seen.
-  const isBack = next.kind === 'ready' && serverState.value.kind === 'away'
+function setState(next: ServerState): void {
+  // `back` stays until the next poll, so that the banner is noticed.
+  const isBack = next.kind === 'ready' && serverState.value.kind === 'unreachable'
   serverState.value = isBack ? { kind: 'back' } : next
-  sayLooked()
+  resolvePolled()
 }
 
 async function readiness(): Promise<ServerState> {
@@ -84,18 +84,18 @@ async function readiness(): Promise<ServerState> {
     isOpen = membersOf(text)['data_open'] === true
     return { kind: 'ready' }
   } catch {
-    // A fetch rejects only where no answer came.
-    return { kind: 'away' }
+    // fetch rejects only if there was no response.
+    return { kind: 'unreachable' }
   }
 }
 
 function notReady(text: string, status: number): ServerState {
-  const { stands_by: standsBy, serving } = membersOf(text)
-  if (standsBy === true) return { kind: 'standsBy', serving: servingOf(serving) }
+  const { stands_by: isStandby, serving } = membersOf(text)
+  if (isStandby === true) return { kind: 'standby', serving: servingOf(serving) }
   return { kind: 'limited', detail: detailOf(text, status) }
 }
 
-function servingOf(value: unknown): Serving | undefined {
+function servingOf(value: unknown): ServingNode | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   const { node, address }: { node?: unknown; address?: unknown } = value
   if (typeof node !== 'string') return undefined
@@ -105,10 +105,10 @@ function servingOf(value: unknown): Serving | undefined {
 
 function detailOf(text: string, status: number): string {
   const { detail } = membersOf(text)
-  return typeof detail === 'string' ? detail : `It answers with status ${status}`
+  return typeof detail === 'string' ? detail : `GET /readyz returned status ${status}`
 }
 
-/** The members of a JSON object; none for any other text, such as a proxy's page. */
+/** The members of a JSON object; empty for any other text, for example a proxy's page. */
 function membersOf(text: string): Record<string, unknown> {
   return objectOfJson(text) ?? {}
 }

@@ -1,53 +1,53 @@
 import { signal } from '@preact/signals'
 import { ServiceClient, ServiceError } from '../../client/index.js'
-import { forgetPassing, passing } from '../storage.js'
-import { asksForNoKey, gotAnswer, gotNoAnswer } from './server-state.js'
+import { clearTabStore, tabStore } from '../storage.js'
+import { isDataOpen, noteResponse, noteNoResponse } from './server-state.js'
 import { serviceUrl } from './service-url.js'
 
-/** What the server says about a key. */
+/** The server's answer to GET /v1/whoami. */
 export type WhoAmI = Awaited<ReturnType<ServiceClient['whoAmI']>>
 
-/** Somebody who is signed in. */
+/** A signed-in session. */
 export interface SignedIn {
   kind: 'in'
   service: ServiceClient
   who: WhoAmI
 }
 
-/** Who uses the page. */
+/** The state of the session. */
 export type Session = { kind: 'starting' } | { kind: 'out'; notice: string | undefined } | SignedIn
 
-/** Something that a key may be allowed to do. */
+/** A scope of a key. */
 export type Scope = WhoAmI['scopes'][number]
 
 export const session = signal<Session>({ kind: 'starting' })
 
 const NAME = 'key'
-/** Without a touch of the page for this long, the key is forgotten. */
+/** After this time without input, the console signs out. */
 export const IDLE_MINUTES = 30
-const IDLE_LOOK_MS = 15_000
+const IDLE_CHECK_MS = 15_000
 
-/** Signs in with the key of this tab, or without one where the server asks for none. */
+/** Signs in with the key stored in this tab, or without a key if the server requires none. */
 export async function resume(notice: string | undefined): Promise<void> {
-  const key = passing.read(NAME)
-  // Asking without a key would be refused by most servers, and browsers report a refusal as an error.
-  if (key === undefined && !(await asksForNoKey())) return out(notice)
+  const key = tabStore.read(NAME)
+  // Most servers refuse a call without a key, and browsers report the refusal as an error.
+  if (key === undefined && !(await isDataOpen())) return endSession(notice)
   const service = serviceFor(key)
   try {
     session.value = { kind: 'in', service, who: await service.whoAmI() }
   } catch (error) {
     const isRefused = error instanceof ServiceError && error.status === 401
-    if (!isRefused) return out(explainSignIn(error))
-    out(key === undefined ? notice : 'The server no longer accepts the key of this tab')
+    if (!isRefused) return endSession(explainSignIn(error))
+    endSession(key === undefined ? notice : 'The server no longer accepts the key of this tab')
   }
 }
 
-/** Signs in. @returns why not, or undefined */
+/** Signs in. @returns the reason of a failure; undefined on success */
 export async function signIn(key: string): Promise<string | undefined> {
   const service = serviceFor(key)
   try {
     const who = await service.whoAmI()
-    passing.write(NAME, key)
+    tabStore.write(NAME, key)
     session.value = { kind: 'in', service, who }
     return undefined
   } catch (error) {
@@ -55,40 +55,40 @@ export async function signIn(key: string): Promise<string | undefined> {
   }
 }
 
-/** Forgets the key. */
+/** Signs out and removes the key from the tab. */
 export function signOut(notice?: string): void {
-  forgetPassing()
-  out(notice)
+  clearTabStore()
+  endSession(notice)
 }
 
-/** Whether what the key may do includes this. */
-export function may(who: WhoAmI, scope: Scope): boolean {
+/** Whether the key has a scope, directly or through `admin:*`. */
+export function hasScope(who: WhoAmI, scope: Scope): boolean {
   return who.kind === 'open' || who.scopes.includes('admin:*') || who.scopes.includes(scope)
 }
 
-/** Whether the key is told about the server as a whole: a key that is limited to agents is not. */
-export function seesServer(who: WhoAmI): boolean {
-  return may(who, 'admin:*') && who.agents.length === 0
+/** Whether the key can read the state of the whole server, which a key limited to agents cannot. */
+export function canReadServer(who: WhoAmI): boolean {
+  return hasScope(who, 'admin:*') && who.agents.length === 0
 }
 
-/** Signs out when nobody has touched the page for `IDLE_MINUTES`, also over a sleep of the machine. */
+/** Signs out after `IDLE_MINUTES` without input. Time during which the machine sleeps counts. */
 export function watchIdle(): void {
-  let touchedAtMs = Date.now()
-  const touch = (): void => {
-    touchedAtMs = Date.now()
+  let lastInputAtMs = Date.now()
+  const noteInput = (): void => {
+    lastInputAtMs = Date.now()
   }
   for (const event of ['pointerdown', 'pointermove', 'keydown', 'wheel', 'touchstart']) {
-    addEventListener(event, touch, { capture: true, passive: true })
+    addEventListener(event, noteInput, { capture: true, passive: true })
   }
   setInterval(() => {
     const { value } = session
-    if (value.kind !== 'in' || value.who.kind === 'open') return touch()
-    if (Date.now() - touchedAtMs >= IDLE_MINUTES * 60_000)
-      signOut(`Signed out after ${IDLE_MINUTES} minutes without use`)
-  }, IDLE_LOOK_MS)
+    if (value.kind !== 'in' || value.who.kind === 'open') return noteInput()
+    if (Date.now() - lastInputAtMs >= IDLE_MINUTES * 60_000)
+      signOut(`Signed out after ${IDLE_MINUTES} minutes of inactivity`)
+  }, IDLE_CHECK_MS)
 }
 
-function out(notice: string | undefined): void {
+function endSession(notice: string | undefined): void {
   session.value = { kind: 'out', notice }
 }
 
@@ -101,12 +101,12 @@ async function watchedFetch(...request: Parameters<typeof fetch>): Promise<Respo
   try {
     response = await fetch(...request)
   } catch (error) {
-    if (request[1]?.signal?.aborted !== true) gotNoAnswer()
+    if (request[1]?.signal?.aborted !== true) noteNoResponse()
     throw error
   }
-  gotAnswer()
+  noteResponse()
   if (response.status === 401 && session.peek().kind === 'in')
-    signOut('The server no longer accepts this key. It may have expired, or somebody has deleted it')
+    signOut('The server no longer accepts this key. It may have expired or been deleted')
   return response
 }
 

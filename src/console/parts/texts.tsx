@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import { escapeUnseen, mixesScripts, quotedText } from '../../auth/shown-text.js'
 import { exactTimeText, keyDigits, shortHash, timeText } from './format.js'
 
-/** A moment in the zone of the reader; the exact one in UTC on hover. */
+/** A time in the browser's time zone; on hover the exact time in UTC. */
 export function Time({ ms }: { ms: number }) {
   return (
     <time dateTime={exactTimeText(ms)} title={exactTimeText(ms)}>
@@ -12,7 +12,7 @@ export function Time({ ms }: { ms: number }) {
   )
 }
 
-/** A hash or key: its beginning, the whole of it on hover, and a button that copies the whole. */
+/** A hash by its first digits, with the whole hash on hover and a copy button. */
 export function Hash({ hex, name }: { hex: string; name: string }) {
   return (
     <span class="hash">
@@ -22,7 +22,7 @@ export function Hash({ hex, name }: { hex: string; name: string }) {
   )
 }
 
-/** A public key by its last digits, as people name keys; the whole of it on hover, and a button that copies the whole. */
+/** A public key by its last digits, with the whole key on hover and a copy button. */
 export function Key({ hex, name }: { hex: string; name: string }) {
   return (
     <span class="hash">
@@ -32,16 +32,16 @@ export function Key({ hex, name }: { hex: string; name: string }) {
   )
 }
 
-/** Copies a text, and says so. */
+/** A button that copies a text and shows the result. */
 export function CopyButton({ text, name }: { text: string; name: string }) {
-  const [said, setSaid] = useState('')
+  const [outcome, setOutcome] = useState('')
   const copy = async (): Promise<void> => {
     try {
       await navigator.clipboard.writeText(text)
-      setSaid('Copied')
+      setOutcome('Copied')
     } catch {
-      // Browsers give the clipboard to pages of https or localhost only.
-      setSaid('Copying is not allowed here')
+      // Browsers allow the clipboard on https and localhost only.
+      setOutcome('Copying is not allowed here')
     }
   }
   return (
@@ -50,14 +50,16 @@ export function CopyButton({ text, name }: { text: string; name: string }) {
       class="quiet copy"
       aria-label={`Copy ${name}`}
       onClick={() => void copy()}
-      onBlur={() => setSaid('')}
+      onBlur={() => setOutcome('')}
     >
-      {said === '' ? 'Copy' : said}
+      {outcome === '' ? 'Copy' : outcome}
     </button>
   )
 }
 
-/** A text or value that a user chose, in quotes: nothing in it is unseen, nor taken for what stands around it. */
+/**
+ * A user's text or value in quotes, with invisible characters escaped and isolated from the surrounding text.
+ */
 export function Quoted({ value }: { value: unknown }) {
   return (
     <bdi>
@@ -66,16 +68,13 @@ export function Quoted({ value }: { value: unknown }) {
   )
 }
 
-/** A name or e-mail that a user chose; marked where a word of it mixes scripts, of which letters look alike. */
+/** A user's name or e-mail, marked if a word mixes scripts whose letters look alike. */
 export function Name({ text }: { text: string }) {
   return (
     <>
       <bdi>{escapeUnseen(text)}</bdi>
       {mixesScripts(text) && (
-        <span
-          class="badge"
-          title="Letters of several scripts stand in one word: it may look like another name"
-        >
+        <span class="badge" title="A word mixes letters of several scripts, so it may look like another name">
           mixed scripts
         </span>
       )}
@@ -83,7 +82,7 @@ export function Name({ text }: { text: string }) {
   )
 }
 
-/** Something that went wrong, and what can be done. */
+/** An error message, with a button to retry. */
 export function Failure({ message, retry }: { message: string; retry?: () => void }) {
   return (
     <div class="notice bad" role="alert">
@@ -97,7 +96,7 @@ export function Failure({ message, retry }: { message: string; retry?: () => voi
   )
 }
 
-/** Where there is nothing yet, and what to do about it. */
+/** The placeholder of an empty list, with advice. */
 export function Empty({ title, children }: { title: string; children: ComponentChildren }) {
   return (
     <div class="empty">
@@ -107,16 +106,16 @@ export function Empty({ title, children }: { title: string; children: ComponentC
   )
 }
 
-/** Says that something is being read; seen only after a moment, so that nothing flickers. */
+/** A loading text, which appears after a short delay to avoid flicker. */
 export function Loading({ what }: { what: string }) {
   return (
     <p class="loading" role="status">
-      Reading {what}…
+      Loading {what}…
     </p>
   )
 }
 
-/** A button that needs a scope: disabled without it, with the scope named. */
+/** A button that needs a scope. Without the scope the button is disabled and names it. */
 export function ScopedButton(props: {
   allowed: boolean
   scope: string

@@ -1,11 +1,11 @@
 import type { Zone } from '../../client/index.js'
-import { zoneMeanings, zones } from './words.js'
+import { zoneMeanings, zones } from './labels.js'
 
-/** One of the zones, each with what it means. */
+/** Radio buttons for the zones, each with its meaning. */
 export function ZoneChoice(props: {
   name: string
   chosen: Zone
-  /** The zone in force, where there is one. */
+  /** The current zone; undefined for a new agent. */
   now?: Zone
   set: (zone: Zone) => void
 }) {
@@ -18,7 +18,7 @@ export function ZoneChoice(props: {
           <input type="radio" name="zone" checked={chosen === one} onChange={() => set(one)} />
           <span>
             <strong>{one}</strong>
-            {one === now && ' (now)'}
+            {one === now && ' (current)'}
             <br />
             {zoneMeanings[one]}
           </span>

@@ -6,29 +6,29 @@ import { Diff, type Policy, policyRows } from '../parts/rule-diff.js'
 import { CopyButton, Name, Quoted, Time } from '../parts/texts.js'
 import { BodyTree } from '../parts/records/body-tree.js'
 import { agentLink } from '../route.js'
-import { type SignedIn, may } from '../parts/session.js'
-import { scopeMeanings, zoneMeanings } from '../parts/words.js'
+import { type SignedIn, hasScope } from '../parts/session.js'
+import { scopeMeanings, zoneMeanings } from '../parts/labels.js'
 import { readPoliciesBefore } from './read.js'
-import { effectText } from '../parts/proposal-words.js'
+import { effectText } from '../parts/proposal-labels.js'
 
 interface ChangeProps {
   session: SignedIn
   proposal: Proposal
 }
 
-/** What a proposal would change. */
+/** The changes of a proposal. */
 export function Change({ session, proposal }: ChangeProps) {
   return (
     <section>
-      <h3>What it changes</h3>
+      <h3>Changes</h3>
       <p>{effectText(proposal)}</p>
       {proposal.target !== null && <Target session={session} proposal={proposal} hash={proposal.target} />}
-      {proposal.target === null && <OfAgent session={session} proposal={proposal} />}
+      {proposal.target === null && <ChangeOfAgent session={session} proposal={proposal} />}
     </section>
   )
 }
 
-function OfAgent({ session, proposal }: ChangeProps) {
+function ChangeOfAgent({ session, proposal }: ChangeProps) {
   const { change, zone } = proposal
   if (change?.zone !== undefined) {
     const { zone: next } = change
@@ -61,10 +61,10 @@ function OfAgent({ session, proposal }: ChangeProps) {
   return change?.api_key === undefined ? null : <ProposedKey apiKey={change.api_key} />
 }
 
-/** The record that it is about, as it is now. */
+/** The current state of the target record. */
 function Target({ session: { service, who }, proposal, hash }: ChangeProps & { hash: string }) {
   const { agent, state } = proposal
-  const mayRead = may(who, 'records:read')
+  const mayRead = hasScope(who, 'records:read')
   const read = useLoaded(`${hash} ${state}`, async (signal) =>
     mayRead ? service.agent<unknown>(agent).get(hash, { signal }) : undefined,
   )
@@ -74,7 +74,7 @@ function Target({ session: { service, who }, proposal, hash }: ChangeProps & { h
         The record <code title={hash}>{shortHash(hash)}</code>
         <span class="muted">
           {' '}
-          (showing it needs <code>records:read</code>)
+          (reading it needs <code>records:read</code>)
         </span>
       </p>
     )
@@ -101,21 +101,21 @@ function TargetRecord({ agent, record }: { agent: string; record: NucleotideReco
 }
 
 function Policies({ session: { service, who }, proposal, after }: ChangeProps & { after: Policy[] }) {
-  const mayRead = may(who, 'records:read')
+  const mayRead = hasScope(who, 'records:read')
   const read = useLoaded(proposal.proposal_id, async (signal) =>
     mayRead ? readPoliciesBefore(service, proposal, signal) : undefined,
   )
   return (
-    <Read of={read} what="the rules before">
+    <Read of={read} what="the previous rules">
       {(before) => (
         <>
           {before === undefined && (
             <p class="muted">
-              Which of these rules are new needs <code>records:read</code>.
+              Comparing with the previous rules needs <code>records:read</code>.
             </p>
           )}
           <Diff rows={policyRows(before, after)} />
-          {after.length === 0 && <p class="notice">Without a rule, users reach nothing of this agent.</p>}
+          {after.length === 0 && <p class="notice">Without rules, users cannot access this agent.</p>}
         </>
       )}
     </Read>
@@ -129,8 +129,8 @@ function ProposedKey({ apiKey }: { apiKey: NonNullable<NonNullable<Proposal['cha
     <Facts
       facts={{
         Name: <Name text={name} />,
-        Id: <code>{id}</code>,
-        May: (
+        ID: <code>{id}</code>,
+        Permissions: (
           <ul class="plain">
             {scopes.map((scope) => (
               <li key={scope}>

@@ -2,16 +2,16 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Proposal } from '../../client/index.js'
 import { Confirm } from '../parts/confirm.js'
 import { keyDigits } from '../parts/format.js'
-import { type SignedIn, may } from '../parts/session.js'
-import { approvalBar } from './may-approve.js'
-import { approvalsNeeded, approvalsOf, effectText, whatText } from '../parts/proposal-words.js'
+import { type SignedIn, hasScope } from '../parts/session.js'
+import { approvalObstacle } from './approval-obstacle.js'
+import { approvalsNeeded, approvalsOf, effectText, whatText } from '../parts/proposal-labels.js'
 
 type Vote = 'approve' | 'reject' | 'cancel'
 
 const voteWords: Record<Vote, { title: string; button: string; stop: string }> = {
   approve: { title: 'Approve', button: 'Approve it', stop: 'Do not approve' },
   reject: { title: 'Reject', button: 'Reject it', stop: 'Do not reject' },
-  cancel: { title: 'Take back', button: 'Take it back', stop: 'Let it wait' },
+  cancel: { title: 'Withdraw', button: 'Withdraw it', stop: 'Keep it pending' },
 }
 
 interface DecisionProps {
@@ -20,63 +20,63 @@ interface DecisionProps {
   decided: () => void
 }
 
-/** Buttons that decide, each behind a question that says what follows. */
+/** Buttons to vote on a proposal, each with a confirmation. */
 export function Decision({ session, proposal, decided }: DecisionProps) {
   const { who } = session
-  const [asking, setAsking] = useState<Vote | undefined>(undefined)
-  const [said, setSaid] = useState('')
-  const place = useRef<HTMLParagraphElement>(null)
+  const [confirming, setConfirming] = useState<Vote | undefined>(undefined)
+  const [message, setMessage] = useState('')
+  const status = useRef<HTMLParagraphElement>(null)
   useEffect(() => {
-    // The buttons may be gone.
-    if (said !== '') place.current?.focus()
-  }, [said])
+    // The button that had the focus may no longer exist.
+    if (message !== '') status.current?.focus()
+  }, [message])
   const isOpen = proposal.state === 'proposed'
-  const bar = approvalBar(proposal, who)
-  const mayCancel = proposal.proposer === who.principal || may(who, 'admin:*')
+  const obstacle = approvalObstacle(proposal, who)
+  const mayCancel = proposal.proposer === who.principal || hasScope(who, 'admin:*')
   return (
     <section aria-labelledby="decision-title">
       <h3 id="decision-title">{isOpen ? 'Your decision' : 'Decided'}</h3>
-      <p role="status" class="said" ref={place} tabIndex={-1}>
-        {said}
+      <p role="status" class="said" ref={status} tabIndex={-1}>
+        {message}
       </p>
-      {!isOpen && said === '' && (
-        <p class="muted">This proposal is {proposal.state}, and cannot be decided any more.</p>
+      {!isOpen && message === '' && (
+        <p class="muted">This proposal is {proposal.state}. It can no longer be decided.</p>
       )}
       {isOpen && (
         <>
-          {bar !== undefined && <p class="notice">{bar}.</p>}
+          {obstacle !== undefined && <p class="notice">{obstacle}.</p>}
           <div class="buttons">
             <button
               type="button"
               class="primary"
-              disabled={bar !== undefined}
-              onClick={() => setAsking('approve')}
+              disabled={obstacle !== undefined}
+              onClick={() => setConfirming('approve')}
             >
               Approve
             </button>
             <button
               type="button"
-              disabled={!may(who, 'proposals:decide')}
-              onClick={() => setAsking('reject')}
+              disabled={!hasScope(who, 'proposals:decide')}
+              onClick={() => setConfirming('reject')}
             >
               Reject
             </button>
             {mayCancel && (
-              <button type="button" class="quiet" onClick={() => setAsking('cancel')}>
-                Take back
+              <button type="button" class="quiet" onClick={() => setConfirming('cancel')}>
+                Withdraw
               </button>
             )}
           </div>
         </>
       )}
-      {asking !== undefined && (
-        <Question
+      {confirming !== undefined && (
+        <ConfirmVote
           session={session}
           proposal={proposal}
-          vote={asking}
-          close={() => setAsking(undefined)}
+          vote={confirming}
+          close={() => setConfirming(undefined)}
           done={(after) => {
-            setSaid(outcomeText(asking, after))
+            setMessage(outcomeText(confirming, after))
             decided()
           }}
         />
@@ -86,15 +86,15 @@ export function Decision({ session, proposal, decided }: DecisionProps) {
 }
 
 function outcomeText(vote: Vote, { state }: Proposal): string {
-  if (vote === 'cancel') return 'You have taken it back'
+  if (vote === 'cancel') return 'You have withdrawn it'
   if (vote === 'reject') return 'You have rejected it'
   if (state === 'applied') return 'You have approved it, and it has taken effect'
   return state === 'proposed'
-    ? 'You have approved it. It waits for another approval'
+    ? 'You have approved it. It needs one more approval'
     : `You have approved it, and it was ${state}`
 }
 
-function Question(props: {
+function ConfirmVote(props: {
   session: SignedIn
   proposal: Proposal
   vote: Vote
@@ -128,18 +128,18 @@ function Question(props: {
       }}
     >
       <p>
-        Agent <strong>{agent}</strong>. {followsText(vote, proposal)}
+        Agent <strong>{agent}</strong>. {consequenceText(vote, proposal)}
       </p>
     </Confirm>
   )
 }
 
-function followsText(vote: Vote, proposal: Proposal): string {
+function consequenceText(vote: Vote, proposal: Proposal): string {
   if (vote === 'reject')
-    return 'It ends without an effect. Whoever wants the change has to propose it again. Your vote is a signed record.'
-  if (vote === 'cancel') return 'It ends without an effect, by a signed record that names you.'
+    return 'The proposal ends without effect, and would have to be made again. Your vote is stored as a signed record.'
+  if (vote === 'cancel')
+    return 'The proposal ends without effect. A signed record stores that you withdrew it.'
   const left = approvalsNeeded(proposal) - approvalsOf(proposal).length
-  const when =
-    left > 1 ? 'It takes effect when somebody else has approved it as well.' : 'It takes effect at once.'
+  const when = left > 1 ? 'It takes effect after one more approval.' : 'It takes effect immediately.'
   return `${when} ${effectText(proposal)}`
 }

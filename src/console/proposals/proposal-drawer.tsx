@@ -2,17 +2,17 @@ import type { Proposal } from '../../client/index.js'
 import { Dialog } from '../parts/dialog.js'
 import { Facts } from '../parts/facts.js'
 import { Read, useLoaded } from '../parts/load.js'
-import { principalText } from '../parts/words.js'
+import { principalText } from '../parts/labels.js'
 import { Failure, Time } from '../parts/texts.js'
 import { agentLink } from '../route.js'
-import { type SignedIn, may } from '../parts/session.js'
+import { type SignedIn, hasScope } from '../parts/session.js'
 import { Change } from './change.js'
 import { Decision } from './decision.js'
-import { placeOf, readProposal, readSteps } from './read.js'
+import { proposalOrigin, readProposal, readSteps } from './read.js'
 import { When } from './when.js'
-import { reasonText, whatText } from '../parts/proposal-words.js'
+import { reasonText, whatText } from '../parts/proposal-labels.js'
 
-/** One proposal: what it would do, who says what about it, and the decision. */
+/** The drawer of a proposal: its facts, the decision, the changes and the signed records. */
 export function ProposalDrawer(props: {
   session: SignedIn
   id: string
@@ -33,7 +33,7 @@ export function ProposalDrawer(props: {
       <Read of={read} what="the proposal">
         {(proposal) =>
           proposal === undefined ? (
-            <p class="notice">There is no proposal {id}.</p>
+            <p class="notice">Proposal {id} not found.</p>
           ) : (
             <>
               <ProposalFacts proposal={proposal} />
@@ -63,7 +63,7 @@ function ProposalFacts({ proposal }: { proposal: Proposal }) {
       facts={{
         Agent: (
           <>
-            <a href={agentLink(agent)}>{agent}</a>, by the rule of zone <span class="zone">{zone}</span>
+            <a href={agentLink(agent)}>{agent}</a>, zone <span class="zone">{zone}</span>
           </>
         ),
         'Proposed by': (
@@ -80,7 +80,7 @@ function ProposalFacts({ proposal }: { proposal: Proposal }) {
         Expires:
           isOpen && proposal.effective_at_ms === null ? (
             <>
-              <Time ms={expiresAtMs} />, if nobody decides
+              <Time ms={expiresAtMs} />, if it is not decided before
             </>
           ) : undefined,
       }}
@@ -88,21 +88,21 @@ function ProposalFacts({ proposal }: { proposal: Proposal }) {
   )
 }
 
-/** The records that tell of the proposal, each signed with the agent's key. */
+/** The records of the proposal, signed with the agent's key. */
 function SignedSteps({ session: { service, who }, proposal }: { session: SignedIn; proposal: Proposal }) {
   const { proposal_id: id, proposer, created_at_ms: createdAtMs, votes, state } = proposal
-  const { agent, seq } = placeOf(id)
-  const mayRead = may(who, 'records:read')
+  const { agent, seq } = proposalOrigin(id)
+  const mayRead = hasScope(who, 'records:read')
   const { loaded, reload } = useLoaded(`${id} ${state} ${votes.length}`, async (signal) =>
     mayRead ? readSteps(service, proposal, signal) : [],
   )
   const first = { seq, ms: createdAtMs, text: `Proposed by ${principalText(proposer)}` }
   return (
     <section>
-      <h3>Signed records of it</h3>
+      <h3>Signed records</h3>
       {!mayRead && (
         <p class="muted">
-          The records behind the first one need <code>records:read</code>.
+          Reading the later records needs <code>records:read</code>.
         </p>
       )}
       {loaded.kind === 'failed' && <Failure message={loaded.message} retry={reload} />}

@@ -3,34 +3,34 @@ import type { Proposal } from '../../client/index.js'
 import { CardTable } from '../parts/card-table.js'
 import { countText } from '../parts/format.js'
 import { Read, useLoaded } from '../parts/load.js'
-import { principalText } from '../parts/words.js'
+import { principalText } from '../parts/labels.js'
 import { Empty, Time } from '../parts/texts.js'
 import { type ProposalList, proposalLink, proposalLists, type Route } from '../route.js'
-import { type SignedIn, may } from '../parts/session.js'
+import { type SignedIn, hasScope } from '../parts/session.js'
 import { ProposalDrawer } from './proposal-drawer.js'
 import { readList } from './read.js'
 import { When } from './when.js'
-import { whatText } from '../parts/proposal-words.js'
+import { whatText } from '../parts/proposal-labels.js'
 
 type ProposalsRoute = Extract<Route, { screen: 'proposals' }>
 
-const LOOKED_AT = 1_000
+const PROPOSALS_READ = 1_000
 /** The server looks for due proposals once a second. */
 const AFTER_DUE_MS = 1_500
 
-const listNames: Record<ProposalList, string> = { waiting: 'Waiting', mine: 'Mine', decided: 'Decided' }
+const listNames: Record<ProposalList, string> = { waiting: 'Pending', mine: 'Mine', decided: 'Decided' }
 
-/** Changes that wait for their time or for somebody else, and what became of others. */
+/** Pending and decided proposals. */
 export function ProposalsPage({ session, route }: { session: SignedIn; route: ProposalsRoute }) {
   const { who } = session
-  // Behind the drawer of a proposal stays the list that led to it.
+  // The list that led to a proposal stays visible behind its drawer.
   const lastList = useRef<ProposalList>('waiting')
   const list = route.list ?? lastList.current
   lastList.current = list
   const isLimited = who.agents.length > 0
   const [agent, setAgent] = useState(() => who.agents.find((one) => !one.endsWith('*')) ?? '')
-  const [most, setMost] = useState(LOOKED_AT)
-  const mayRead = may(who, 'proposals:decide') && (!isLimited || agent !== '')
+  const [most, setMost] = useState(PROPOSALS_READ)
+  const mayRead = hasScope(who, 'proposals:decide') && (!isLimited || agent !== '')
   const read = useLoaded(`${list} ${agent} ${most}`, async (signal) => {
     const wanted = { list, principal: who.principal, agent: agent === '' ? undefined : agent }
     return mayRead ? readList(session.service, wanted, { most, signal }) : undefined
@@ -41,8 +41,8 @@ export function ProposalsPage({ session, route }: { session: SignedIn; route: Pr
     <div class="page">
       <h1>Proposals</h1>
       <p class="lead">
-        Where an agent’s zone does not let a change happen at once, it waits here. Each step, from the
-        proposal to its end, is a signed record.
+        Changes that do not take effect immediately because of an agent’s zone. Each step of a proposal is a
+        signed record.
       </p>
       <Lists list={list} />
       <div class="tools">
@@ -50,7 +50,7 @@ export function ProposalsPage({ session, route }: { session: SignedIn; route: Pr
           Agent
           <input
             type="search"
-            placeholder={isLimited ? 'Name an agent of this key' : 'All'}
+            placeholder={isLimited ? 'An agent of this key' : 'All'}
             autocomplete="off"
             spellcheck={false}
             value={agent}
@@ -66,13 +66,13 @@ export function ProposalsPage({ session, route }: { session: SignedIn; route: Pr
           {(found) => found !== undefined && <List proposals={found.proposals} list={list} />}
         </Read>
       ) : (
-        <Shut isLimited={isLimited && may(who, 'proposals:decide')} />
+        <Unavailable isLimited={isLimited && hasScope(who, 'proposals:decide')} />
       )}
       {loaded.value?.isCut === true && (
         <p class="muted">
-          Of the first {countText(most)} proposals. Name an agent to narrow the list, or{' '}
-          <button type="button" onClick={() => setMost(most + LOOKED_AT)}>
-            Read on
+          Only the first {countText(most)} proposals were read. Enter an agent to narrow the list, or{' '}
+          <button type="button" onClick={() => setMost(most + PROPOSALS_READ)}>
+            Read more
           </button>
         </p>
       )}
@@ -103,17 +103,17 @@ function Lists({ list }: { list: ProposalList }) {
   )
 }
 
-function Shut({ isLimited }: { isLimited: boolean }) {
+function Unavailable({ isLimited }: { isLimited: boolean }) {
   return isLimited ? (
-    <Empty title="Which agent?">This key is limited to agents. Name one of them above.</Empty>
+    <Empty title="Choose an agent">This key is limited to certain agents. Enter one of them above.</Empty>
   ) : (
-    <Empty title="This key may not see proposals">
+    <Empty title="This key cannot read proposals">
       Sign in with a key that has <code>proposals:decide</code>.
     </Empty>
   )
 }
 
-/** Reads the list again when the first of the proposals in it has applied itself. */
+/** Reads the list again after the server has applied the next due proposal. */
 function useReloadWhenDue(proposals: readonly Proposal[] | undefined, reload: () => void): void {
   useEffect(() => {
     const due = (proposals ?? []).flatMap(({ state, effective_at_ms: ms }) =>
@@ -133,7 +133,7 @@ function List({ proposals, list }: { proposals: readonly Proposal[]; list: Propo
       name={`${listNames[list]} proposals`}
       rows={proposals}
       keyOf={({ proposal_id: id }) => id}
-      head={['What', (proposal) => <ProposalLink proposal={proposal} />]}
+      head={['Change', (proposal) => <ProposalLink proposal={proposal} />]}
       cells={{
         Agent: ({ agent }) => agent,
         'Proposed by': ({ proposer }) => principalText(proposer),
@@ -156,13 +156,13 @@ function EmptyList({ list }: { list: ProposalList }) {
   switch (list) {
     case 'waiting':
       return (
-        <Empty title="Nothing waits">
+        <Empty title="No pending proposals">
           Changes of agents in the zones governed, protected and immutable_core appear here.
         </Empty>
       )
     case 'mine':
-      return <Empty title="You have proposed nothing">What you change in such zones is listed here.</Empty>
+      return <Empty title="You have no proposals">Your changes of agents in these zones appear here.</Empty>
     case 'decided':
-      return <Empty title="Nothing was decided yet">Look at what is waiting.</Empty>
+      return <Empty title="No decided proposals yet">See the pending proposals.</Empty>
   }
 }

@@ -1,9 +1,9 @@
 import type { NucleotideRecord, Proposal, ServiceClient } from '../../client/index.js'
 import { msOf } from '../parts/format.js'
-import { principalText } from '../parts/words.js'
+import { principalText } from '../parts/labels.js'
 import type { Policy } from '../parts/rule-diff.js'
 import type { ProposalList } from '../route.js'
-import { reasonText } from '../parts/proposal-words.js'
+import { reasonText } from '../parts/proposal-labels.js'
 
 const PAGE_ROWS = 1_000
 const PAGES_MAX = 20
@@ -12,11 +12,11 @@ const STEPS_OF_PAGE = 100
 /** A list of proposals, newest first. */
 export interface ReadList {
   proposals: Proposal[]
-  /** Whether there are more than were looked at. */
+  /** Whether there are more proposals than were read. */
   isCut: boolean
 }
 
-/** Reads a list of proposals; at most `most` of all are looked at. */
+/** Reads a list of proposals, newest first; reads at most `most` proposals before filtering. */
 export async function readList(
   service: ServiceClient,
   wanted: { list: ProposalList; principal: string; agent: string | undefined },
@@ -25,10 +25,10 @@ export async function readList(
   const { list, principal, agent } = wanted
   const state = list === 'waiting' ? ('proposed' as const) : undefined
   const found: ReadList = { proposals: [], isCut: false }
-  let looked = 0
+  let count = 0
   for await (const one of service.proposals.listAll({ agent, state, limit: PAGE_ROWS, signal })) {
-    looked += 1
-    if (looked > most) {
+    count += 1
+    if (count > most) {
       found.isCut = true
       break
     }
@@ -36,46 +36,48 @@ export async function readList(
       list === 'mine' ? one.proposer === principal : list === 'waiting' || one.state !== 'proposed'
     if (isShown) found.proposals.push(one)
   }
-  found.proposals.sort((one, other) => whenOf(other) - whenOf(one))
+  found.proposals.sort((one, other) => timeOf(other) - timeOf(one))
   return found
 }
 
-function whenOf({ ended_at_ms: endedAtMs, created_at_ms: createdAtMs }: Proposal): number {
+function timeOf({ ended_at_ms: endedAtMs, created_at_ms: createdAtMs }: Proposal): number {
   return endedAtMs ?? createdAtMs
 }
 
-/** One proposal; undefined where there is none of this id. */
+/** Reads the proposal with an id; undefined if there is none. */
 export async function readProposal(
   service: ServiceClient,
   id: string,
   signal: AbortSignal,
 ): Promise<Proposal | undefined> {
-  const { agent } = placeOf(id)
+  const { agent } = proposalOrigin(id)
   for await (const one of service.proposals.listAll({ agent, limit: PAGE_ROWS, signal }))
     if (one.proposal_id === id) return one
   return undefined
 }
 
-/** The agent and the seq of the record that an id names: `p_<seq>_<agent>`. */
-export function placeOf(id: string): { agent: string; seq: number } {
+/** Parses the id of a proposal, `p_<seq>_<agent>`: the agent, and the seq of its first record. */
+export function proposalOrigin(id: string): { agent: string; seq: number } {
   const [, seq, agent = ''] = /^p_([0-9]+)_(.*)$/.exec(id) ?? []
   return { agent, seq: Number(seq) }
 }
 
-/** A signed record that tells of a step of a proposal. */
+/** A signed record of a step of a proposal. */
 export interface SignedStep {
   seq: number
   ms: number
   text: string
 }
 
-/** The records behind a proposal's own that tell of it: votes, the change itself, and the end (docs/FORMAT.md, Proposals). */
+/**
+ * Reads the later records of a proposal: votes, the change itself, and the end (docs/FORMAT.md, Proposals).
+ */
 export async function readSteps(
   service: ServiceClient,
   { proposal_id: id, created_at_ms: createdAtMs }: Proposal,
   signal: AbortSignal,
 ): Promise<SignedStep[]> {
-  const { agent, seq } = placeOf(id)
+  const { agent, seq } = proposalOrigin(id)
   const steps: SignedStep[] = []
   let cursor: string | undefined
   for (let pages = 0; pages < PAGES_MAX; pages += 1) {
@@ -113,17 +115,17 @@ function stepText(type: string, body: Record<string, unknown>): string {
 const voteWords: Record<string, string> = {
   approve: 'Approved',
   reject: 'Rejected',
-  cancel: 'Taken back',
+  cancel: 'Withdrawn',
   withdrawn: 'Approval withdrawn, given',
 }
 
-/** The rules in force before a proposal: those of the newest record that replaced them, without its own. */
+/** Reads the rules before a proposal: those of the newest sys/policy record that is not its own. */
 export async function readPoliciesBefore(
   service: ServiceClient,
   { proposal_id: id, ended_at_ms: endedAtMs }: Proposal,
   signal: AbortSignal,
 ): Promise<Policy[]> {
-  const { agent, seq } = placeOf(id)
+  const { agent, seq } = proposalOrigin(id)
   const records = service.agent<{ policies: Policy[]; proposal_seq?: number }>(agent).queryAll(
     {
       type: 'time_range',

@@ -1,9 +1,9 @@
 import type { Proposal } from '../../client/index.js'
 import { leftText, useNow } from '../parts/now.js'
 import { Time } from '../parts/texts.js'
-import { approvalsNeeded, approvalsOf } from '../parts/proposal-words.js'
+import { approvalsNeeded, approvalsOf } from '../parts/proposal-labels.js'
 
-/** When an open proposal takes effect, or what became of it. */
+/** The time at which an open proposal takes effect, or the state of a decided one. */
 export function When({ proposal }: { proposal: Proposal }) {
   const { state, ended_at_ms: endedAtMs, effective_at_ms: effectiveAtMs } = proposal
   if (state !== 'proposed') {
@@ -16,7 +16,7 @@ export function When({ proposal }: { proposal: Proposal }) {
   }
   if (effectiveAtMs !== null) return <Countdown untilMs={effectiveAtMs} />
   const needed = approvalsNeeded(proposal)
-  if (needed === 1) return <span>When somebody else approves</span>
+  if (needed === 1) return <span>When another key approves</span>
   return (
     <span>
       After {needed} approvals, {approvalsOf(proposal).length} so far
@@ -28,7 +28,7 @@ function Countdown({ untilMs }: { untilMs: number }) {
   const leftMs = untilMs - useNow()
   return (
     <span role="timer" class="countdown">
-      {leftMs > 0 ? `By itself in ${leftText(leftMs)}` : 'Now'}
+      {leftMs > 0 ? `Automatically in ${leftText(leftMs)}` : 'Now'}
     </span>
   )
 }

@@ -1,7 +1,7 @@
 import { effect, signal } from '@preact/signals'
-import { lasting } from '../storage.js'
+import { persistentStore } from '../storage.js'
 
-/** Light, dark, or as the system is set. */
+/** Light, dark, or the setting of the system. */
 export const appearances = ['system', 'light', 'dark'] as const
 
 export type Appearance = (typeof appearances)[number]
@@ -10,18 +10,18 @@ const NAME = 'appearance'
 
 /** The chosen appearance. */
 export const appearance = signal<Appearance>(
-  appearances.find((one) => one === lasting.read(NAME)) ?? 'system',
+  appearances.find((one) => one === persistentStore.read(NAME)) ?? 'system',
 )
 
 /** Applies the chosen appearance to the page, now and whenever it changes. */
 export function applyAppearance(): void {
   effect(() => {
     document.documentElement.dataset['appearance'] = appearance.value
-    lasting.write(NAME, appearance.value === 'system' ? undefined : appearance.value)
+    persistentStore.write(NAME, appearance.value === 'system' ? undefined : appearance.value)
   })
 }
 
-/** Light, dark, or as the system is set. */
+/** A select field for the appearance. */
 export function AppearanceSwitch() {
   return (
     <label class="appearance">

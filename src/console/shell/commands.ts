@@ -1,24 +1,24 @@
 import { agentLink } from '../route.js'
 import { appearance, appearances } from './appearance.js'
-import { missingScope, openPlaces, places } from './places.js'
-import { may, type Scope, type Session, signOut } from '../parts/session.js'
+import { missingScope, publicNavItems, navItems } from './nav-items.js'
+import { hasScope, type Scope, type Session, signOut } from '../parts/session.js'
 
-/** What is shown over the page. */
-export type Opened = 'nothing' | 'palette' | 'new-agent' | 'new-key'
+/** The dialog over the page. */
+export type Overlay = 'nothing' | 'palette' | 'new-agent' | 'new-key'
 
-/** Something that the palette does. */
+/** An entry of the palette. */
 export interface Command {
   name: string
   kind: 'screen' | 'action' | 'agent'
-  /** The scope that the key lacks for it. */
+  /** The scope that the key lacks. */
   missing?: Scope | undefined
-  /** @returns what is shown then, where it is something over the page */
-  act: () => Opened | undefined
+  /** @returns the dialog to show next, if any */
+  act: () => Overlay | undefined
 }
 
-const appearanceNames = { system: 'as the system is', light: 'light', dark: 'dark' }
+const appearanceNames = { system: 'system setting', light: 'light', dark: 'dark' }
 
-/** All that whoever is signed in can go to or do. */
+/** The screens and actions that the palette offers in this session. */
 export function commandsFor(current: Session): Command[] {
   const looks = appearances.map((one) => ({
     ...action(`Appearance: ${appearanceNames[one]}`),
@@ -29,23 +29,25 @@ export function commandsFor(current: Session): Command[] {
   }))
   const verify: Command = { ...action('Verify a file'), act: () => goTo('#/verify') }
   if (current.kind !== 'in')
-    return [...openPlaces.map(({ name, href }) => screen(name, href)), verify, ...looks]
+    return [...publicNavItems.map(({ name, href }) => screen(name, href)), verify, ...looks]
   const { who } = current
-  const unless = (scope: Scope): Scope | undefined => (may(who, scope) ? undefined : scope)
+  const unless = (scope: Scope): Scope | undefined => (hasScope(who, scope) ? undefined : scope)
   return [
-    ...places.map((place) => ({ ...screen(place.name, place.href), missing: missingScope(place, who) })),
-    screen('What this key may do', '#/account'),
+    ...navItems.map((item) => ({ ...screen(item.name, item.href), missing: missingScope(item, who) })),
+    screen('Permissions', '#/account'),
     { ...action('New agent'), missing: unless('agents:admin'), act: () => 'new-agent' },
     { ...action('New key'), missing: unless('admin:*'), act: () => 'new-key' },
     verify,
     ...looks,
     ...(who.kind === 'open'
       ? []
-      : [{ ...action('Sign out'), act: () => void signOut('Signed out. The key is forgotten') }]),
+      : [
+          { ...action('Sign out'), act: () => void signOut('Signed out. The key was removed from this tab') },
+        ]),
   ]
 }
 
-/** Leads to an agent. */
+/** A command that opens an agent. */
 export function agentCommand(name: string): Command {
   return { name, kind: 'agent', act: () => goTo(agentLink(name)) }
 }

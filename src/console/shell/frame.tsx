@@ -5,16 +5,16 @@ import { PaletteButton } from './palette.js'
 import { AppearanceSwitch } from './appearance.js'
 import { Mark } from './mark.js'
 import { serverState } from '../parts/server-state.js'
-import { missingScope, openPlaces, type Place, places } from './places.js'
+import { missingScope, publicNavItems, type NavItem, navItems } from './nav-items.js'
 import { session, signOut } from '../parts/session.js'
-import { whoText } from '../parts/words.js'
+import { identityText } from '../parts/labels.js'
 
-/** What is around every screen: the bar, banners, and the way past both. */
+/** The frame of every screen: the bar, the banners, and a link that skips them. */
 export function Frame({ children }: { children: ComponentChildren }) {
   return (
     <>
       <a class="skip" href="#main" onClick={skip}>
-        Skip to the content
+        Skip to content
       </a>
       <header class="bar">
         <a class="brand" href="#/">
@@ -36,13 +36,13 @@ export function Frame({ children }: { children: ComponentChildren }) {
   )
 }
 
-/** The address behind `#` is the screen's, so a link within the page moves the focus by itself. */
+/** The fragment of the address names the screen, so this link moves the focus by script. */
 function skip(event: Event): void {
   event.preventDefault()
   document.querySelector<HTMLElement>('#main')?.focus()
 }
 
-/** The screens: links, and on a narrow page behind a button. */
+/** Links to the screens; on a narrow page they open from a button. */
 function Navigation() {
   const { value } = session
   const shown = route.value
@@ -67,18 +67,18 @@ function Navigation() {
         Menu
       </button>
       <nav id="screens" aria-label="Screens">
-        {(value.kind === 'in' ? places : openPlaces).map((place) => (
-          <PlaceLink key={place.name} place={place} shown={shown} />
+        {(value.kind === 'in' ? navItems : publicNavItems).map((item) => (
+          <NavLink key={item.name} item={item} shown={shown} />
         ))}
       </nav>
     </div>
   )
 }
 
-function PlaceLink({ place, shown }: { place: Place; shown: Route }) {
+function NavLink({ item, shown }: { item: NavItem; shown: Route }) {
   const { value } = session
-  const { name, href, screens } = place
-  const missing = value.kind === 'in' ? missingScope(place, value.who) : undefined
+  const { name, href, screens } = item
+  const missing = value.kind === 'in' ? missingScope(item, value.who) : undefined
   if (missing !== undefined) {
     return (
       <span class="nav-missing">
@@ -102,11 +102,15 @@ function Account() {
   const { who } = value
   return (
     <>
-      <a class="who" href="#/account" title="What this key may do">
-        {whoText(who)}
+      <a class="who" href="#/account" title="Permissions">
+        {identityText(who)}
       </a>
       {who.kind !== 'open' && (
-        <button type="button" class="quiet" onClick={() => signOut('Signed out. The key is forgotten')}>
+        <button
+          type="button"
+          class="quiet"
+          onClick={() => signOut('Signed out. The key was removed from this tab')}
+        >
           Sign out
         </button>
       )}
@@ -120,15 +124,16 @@ function Banners() {
   return (
     <>
       <div role="status" class="banners">
-        {state.kind === 'away' && (
-          <p class="banner bad">The server does not answer. This page looks again every two seconds.</p>
+        {state.kind === 'unreachable' && (
+          <p class="banner bad">The server does not respond. This page retries every two seconds.</p>
         )}
         {state.kind === 'back' && <p class="banner good">The server is back.</p>}
         {state.kind === 'limited' && <p class="banner warn">The server is not ready: {state.detail}</p>}
       </div>
       {value.kind === 'in' && value.who.kind === 'open' && (
         <p class="banner warn">
-          This server asks for no key: anybody who reaches it reads and writes all data (SERVICE_DATA_OPEN).
+          This server requires no key: anyone who can connect to it can read and write all data
+          (SERVICE_DATA_OPEN).
         </p>
       )}
     </>

@@ -1,4 +1,4 @@
-/** The sign of Strandfast: two strands around each other. */
+/** The logo of Strandfast: two strands around each other. */
 export function Mark() {
   return (
     <svg class="mark" viewBox="0 0 32 32" width="28" height="28" aria-hidden="true">

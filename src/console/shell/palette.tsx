@@ -1,29 +1,29 @@
 import { signal } from '@preact/signals'
 import { useId, useState } from 'preact/hooks'
 import { NewAgent } from '../parts/new-agent.js'
-import { namesReached } from '../parts/reached.js'
+import { accessibleAgentNames } from '../parts/accessible-agents.js'
 import { Dialog } from '../parts/dialog.js'
 import { lazy } from '../parts/lazy.js'
 import { useLoaded } from '../parts/load.js'
-import { may, type Session, session } from '../parts/session.js'
-import { agentCommand, type Command, commandsFor, type Opened } from './commands.js'
+import { hasScope, type Session, session } from '../parts/session.js'
+import { agentCommand, type Command, commandsFor, type Overlay } from './commands.js'
 
 const NewKey = lazy(async () => (await import('../parts/new-key.js')).NewKey)
 
-/** What is shown over the page: the palette, or what one of its actions opens. */
-const opened = signal<Opened>('nothing')
+/** The dialog over the page: the palette, or what one of its actions has opened. */
+const overlay = signal<Overlay>('nothing')
 
 const AGENTS_SHOWN = 8
 
-/** Opens the palette with Ctrl+K (⌘K) anywhere, and with `/` where nothing is being typed. */
+/** Opens the palette with Ctrl+K (⌘K), and with `/` outside text fields. */
 export function watchKeys(): void {
   addEventListener('keydown', (event) => {
     const isChord = (event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === 'k'
     const isSlash = event.key === '/' && !event.ctrlKey && !event.metaKey && !isTyping(event.target)
-    // A dialog that is open keeps what has been typed into it.
+    // An open dialog keeps the text typed into it.
     if ((!isChord && !isSlash) || document.querySelector('dialog[open]') !== null) return
     event.preventDefault()
-    opened.value = 'palette'
+    overlay.value = 'palette'
   })
 }
 
@@ -31,7 +31,7 @@ function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && target.closest('input, select, textarea') !== null
 }
 
-/** Opens the palette for who has no keyboard, and tells of the keys. */
+/** Opens the palette without a keyboard, and names its keyboard shortcuts. */
 export function PaletteButton() {
   return (
     <button
@@ -40,7 +40,7 @@ export function PaletteButton() {
       aria-keyshortcuts="Control+K /"
       title="Ctrl+K or /"
       onClick={() => {
-        opened.value = 'palette'
+        overlay.value = 'palette'
       }}
     >
       <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
@@ -51,17 +51,17 @@ export function PaletteButton() {
   )
 }
 
-/** Screens, actions and agents by a few letters. */
+/** Finds screens, actions and agents by their first letters. */
 export function Palette() {
-  const shown = opened.value
+  const shown = overlay.value
   const { value } = session
   const close = (): void => {
-    opened.value = 'nothing'
+    overlay.value = 'nothing'
   }
   if (shown === 'palette') return <Choice close={close} />
   if (value.kind !== 'in') return null
   if (shown === 'new-agent') return <NewAgent service={value.service} close={close} />
-  if (shown === 'new-key') return <NewKey session={value} made={showKeys} close={close} />
+  if (shown === 'new-key') return <NewKey session={value} created={showKeys} close={close} />
   return null
 }
 
@@ -71,19 +71,19 @@ function showKeys(): void {
 
 function Choice({ close }: { close: () => void }) {
   const [typed, setTyped] = useState('')
-  const [place, setPlace] = useState(0)
+  const [position, setPosition] = useState(0)
   const id = useId()
   const found = useFound(session.value, typed)
-  const at = Math.min(place, found.length - 1)
+  const at = Math.min(position, found.length - 1)
   const run = (command: Command | undefined): void => {
     if (command === undefined || command.missing !== undefined) return
-    // The dialog gives the focus back before the next one takes it.
+    // The dialog returns the focus before the next dialog takes it.
     close()
-    opened.value = command.act() ?? 'nothing'
+    overlay.value = command.act() ?? 'nothing'
   }
   const onKeyDown = (event: KeyboardEvent): void => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
-    if (step !== undefined) setPlace((at + step + found.length) % Math.max(1, found.length))
+    if (step !== undefined) setPosition((at + step + found.length) % Math.max(1, found.length))
     else if (event.key === 'Enter') run(found[at])
     else return
     event.preventDefault()
@@ -104,7 +104,7 @@ function Choice({ close }: { close: () => void }) {
         value={typed}
         onInput={(event) => {
           setTyped(event.currentTarget.value)
-          setPlace(0)
+          setPosition(0)
         }}
         onKeyDown={onKeyDown}
       />
@@ -120,7 +120,7 @@ function Choice({ close }: { close: () => void }) {
         ))}
       </ul>
       <p role="status" class="muted">
-        {found.length === 0 ? `Nothing begins with “${typed}”` : ''}
+        {found.length === 0 ? `No results for “${typed}”` : ''}
       </p>
     </Dialog>
   )
@@ -145,22 +145,22 @@ function Option(props: { id: string; command: Command; isAt: boolean; run: (comm
   )
 }
 
-/** What the letters lead to: screens, actions and agents whose names begin so, then those with a later word that does. */
+/** Screens, actions and agents whose names begin with the letters, then those in which a later word does. */
 function useFound(current: Session, typed: string): Command[] {
   const wanted = typed.trim()
   const { loaded } = useLoaded(wanted, async (signal) => {
-    if (wanted === '' || current.kind !== 'in' || !may(current.who, 'records:read')) return []
-    return namesReached(current.service, current.who, { prefix: wanted, most: AGENTS_SHOWN, signal })
+    if (wanted === '' || current.kind !== 'in' || !hasScope(current.who, 'records:read')) return []
+    return accessibleAgentNames(current.service, current.who, { prefix: wanted, most: AGENTS_SHOWN, signal })
   })
   const letters = wanted.toLowerCase()
-  const places = commandsFor(current).map((command) => ({
+  const matches = commandsFor(current).map((command) => ({
     command,
-    // Where a word of it begins so; -1 where none does.
+    // The position of a word that begins with the letters; -1 if there is none.
     at: ` ${command.name.toLowerCase()}`.indexOf(` ${letters}`),
   }))
   return [
-    ...places.filter(({ at }) => at === 0).map(({ command }) => command),
+    ...matches.filter(({ at }) => at === 0).map(({ command }) => command),
     ...(loaded.value ?? []).map(agentCommand),
-    ...places.filter(({ at }) => at > 0).map(({ command }) => command),
+    ...matches.filter(({ at }) => at > 0).map(({ command }) => command),
   ]
 }

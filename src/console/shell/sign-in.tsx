@@ -1,21 +1,21 @@
 import { useSignal } from '@preact/signals'
 import type { TargetedEvent } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import { serverState, type Serving } from '../parts/server-state.js'
+import { serverState, type ServingNode } from '../parts/server-state.js'
 import { signIn } from '../parts/session.js'
 
-/** The field for the key. Over http to another host nothing can be typed before the risk is accepted. */
+/** The sign-in form. Over http to another host the field is disabled until the user accepts the risk. */
 export function SignIn({ notice }: { notice: string | undefined }) {
   const problem = useSignal<string | undefined>(undefined)
   const busy = useSignal(false)
   const accepted = useSignal(globalThis.isSecureContext)
   const field = useRef<HTMLInputElement>(null)
-  // At once: whoever types before the browser has painted means this field.
+  // A layout effect, so that keys typed before the first paint go to this field.
   useLayoutEffect(() => field.current?.focus(), [])
   const submit = async (event: TargetedEvent<HTMLFormElement, SubmitEvent>): Promise<void> => {
     event.preventDefault()
     const key = field.current?.value.trim() ?? ''
-    if (key === '') problem.value = 'Type the root key or an API key'
+    if (key === '') problem.value = 'Enter the root key or an API key'
     else {
       busy.value = true
       problem.value = await signIn(key)
@@ -27,8 +27,8 @@ export function SignIn({ notice }: { notice: string | undefined }) {
     <div class="sign-in">
       <h1>Sign in</h1>
       <p class="lead">
-        Strandfast keeps records that nobody can change unnoticed. Here you read them, watch them arrive and
-        check them.
+        Strandfast stores records in a tamper-evident log. Here you can read them, watch them arrive and
+        verify them.
       </p>
       {notice !== undefined && (
         <p class="notice" role="status">
@@ -49,7 +49,7 @@ export function SignIn({ notice }: { notice: string | undefined }) {
           aria-invalid={problem.value !== undefined}
         />
         <p id="key-note" class="muted">
-          Forgotten when this tab closes
+          Removed when this tab closes
         </p>
         {problem.value !== undefined && (
           <p id="key-problem" class="problem" role="alert">
@@ -65,21 +65,21 @@ export function SignIn({ notice }: { notice: string | undefined }) {
         <ServerLine />
       </p>
       <p>
-        <a href="#/verify">Check a file without signing in</a>
+        <a href="#/verify">Verify a file without signing in</a>
       </p>
     </div>
   )
 }
 
-/** For who has just started a server, and looks at this page for the first time. */
+/** Explains where a new server writes its root key. */
 function KeyHelp() {
   return (
     <details class="key-help">
       <summary>Where is the key?</summary>
       <p class="muted">
         A new server writes its root key to the terminal at its first start, and to the file{' '}
-        <code>root.key</code> in its data directory: <code>data/root.key</code>, unless settings say
-        otherwise. Whoever has it makes API keys for others.
+        <code>root.key</code> in its data directory: <code>data/root.key</code> by default. Use the root key
+        to create API keys for other users and programs.
       </p>
     </details>
   )
@@ -89,8 +89,8 @@ function InsecureNotice({ accepted }: { accepted: { value: boolean } }) {
   return (
     <div class="notice bad">
       <p>
-        <strong>This connection is not encrypted.</strong> Anybody on the way can read the key and everything
-        shown here. Proofs cannot be checked on this page either: browsers allow that over https only.
+        <strong>This connection is not encrypted.</strong> Anyone on the network path can read the key and
+        everything shown here. This page cannot check proofs either: browsers allow that over https only.
       </p>
       <label class="tick">
         <input
@@ -100,7 +100,7 @@ function InsecureNotice({ accepted }: { accepted: { value: boolean } }) {
             accepted.value = event.currentTarget.checked
           }}
         />
-        I trust this network and want to sign in all the same
+        I trust this network and want to sign in anyway
       </label>
     </div>
   )
@@ -110,33 +110,34 @@ function InsecureNotice({ accepted }: { accepted: { value: boolean } }) {
 export function ServerLine() {
   const state = serverState.value
   const version = document.querySelector<HTMLMetaElement>('meta[name="version"]')?.content ?? ''
-  const words = {
-    unknown: 'Looking for the server…',
+  const texts = {
+    unknown: 'Connecting to the server…',
     ready: 'The server is ready',
     back: 'The server is ready',
-    away: 'The server does not answer',
+    unreachable: 'The server does not respond',
     limited: state.kind === 'limited' ? state.detail : '',
-    standsBy: 'This node of the cluster stands by',
+    standby: 'This node is a standby',
   }
   return (
     <>
-      <span class={`dot ${state.kind}`} aria-hidden="true" /> {words[state.kind]}
+      <span class={`dot ${state.kind}`} aria-hidden="true" /> {texts[state.kind]}
       <span class="muted"> · version {version}</span>
     </>
   )
 }
 
-/** What a node of a cluster shows that stands by: it answers nobody, and another one does. */
-export function StandsBy({ serving }: { serving: Serving | undefined }) {
+/** The page of a standby node, with a link to the node that serves. */
+export function StandbyPage({ serving }: { serving: ServingNode | undefined }) {
   const url = serving?.url
   return (
     <div class="sign-in">
-      <h1>This node stands by</h1>
+      <h1>This node is a standby</h1>
       <p class="lead">
-        Another node of its cluster serves. This one follows it, and takes over when that is gone.
+        Another node of the cluster serves requests. This node replicates the data and takes over if the
+        active node fails.
       </p>
       <p class="notice" role="status">
-        {serving === undefined ? 'No node is known to serve just now' : `The node ${serving.node} serves`}
+        {serving === undefined ? 'No active node is known at the moment' : `Active node: ${serving.node}`}
         {url !== undefined && ` at ${url}`}
       </p>
       {url !== undefined && (

@@ -2,30 +2,30 @@ import { Facts } from '../parts/facts.js'
 import { Time } from '../parts/texts.js'
 import type { Scope, SignedIn } from '../parts/session.js'
 import { ServerLine } from './sign-in.js'
-import { scopeMeanings, whoText } from '../parts/words.js'
+import { scopeMeanings, identityText } from '../parts/labels.js'
 
-/** Who the key is, and what it may do. */
+/** The signed-in identity and its permissions. */
 export function SignedInPage({ session }: { session: SignedIn }) {
   const { who } = session
   return (
     <div class="page narrow">
-      <h1>{whoText(who)}</h1>
+      <h1>{identityText(who)}</h1>
       <Facts
         facts={{
-          'Key id': who.kind === 'api_key' ? <code>{who.principal}</code> : undefined,
+          'Key ID': who.kind === 'api_key' ? <code>{who.principal}</code> : undefined,
           Expires: who.expires_at_ms === null ? undefined : <Time ms={who.expires_at_ms} />,
           Agents: who.agents.length === 0 ? 'All' : who.agents.map((name) => <code key={name}>{name} </code>),
           Server: <ServerLine />,
         }}
       />
-      <h2>What it may do</h2>
-      <WhatItMayDo session={session} />
+      <h2>Permissions</h2>
+      <Permissions session={session} />
     </div>
   )
 }
 
-function WhatItMayDo({ session: { who } }: { session: SignedIn }) {
-  if (who.kind === 'user') return <p>What the rules of each agent allow this user.</p>
+function Permissions({ session: { who } }: { session: SignedIn }) {
+  if (who.kind === 'user') return <p>The rules of each agent define what this user can do.</p>
   const all = who.kind === 'open' || who.scopes.includes('admin:*')
   const scopes = all ? (['admin:*'] satisfies Scope[]) : who.scopes
   return (

@@ -12,60 +12,60 @@ import { TailRow } from '../parts/records/tail-rows.js'
 import { Tail } from '../parts/records/tail.js'
 import { agentLink } from '../route.js'
 import { serviceUrl } from '../parts/service-url.js'
-import { type SignedIn, may } from '../parts/session.js'
-import { logAgent } from '../parts/words.js'
-import { waysToWrite } from './ways-to-write.js'
+import { type SignedIn, hasScope } from '../parts/session.js'
+import { logAgent } from '../parts/labels.js'
+import { writeExamples } from './write-examples.js'
 
 const NewKey = lazy(async () => (await import('../parts/new-key.js')).NewKey)
 
 /** The collection that first records go to. */
 const COLLECTION = 'first'
 const READ_MS = 30_000
-/** Before any record: a stream from here on tells all of them. */
+/** Earlier than any record, so that a stream from here on has all of them. */
 const BEGINNING = '1970-01-01T00:00:00Z'
 const ROWS_SHOWN = 5
 
-/** A first record, from being written to being proved. */
+/** Guides through a first record: write it, see it arrive, and prove it. */
 export function FirstPage({ session }: { session: SignedIn }) {
   const { service, who } = session
   const [written, setWritten] = useState<Provable | undefined>(undefined)
-  const mayWrite = may(who, 'records:write') && may(who, 'records:read')
+  const mayWrite = hasScope(who, 'records:write') && hasScope(who, 'records:read')
   return (
     <div class="page narrow">
-      <h1>A first record</h1>
+      <h1>First record</h1>
       <p class="lead">
-        Write something down, see it arrive, and have this browser prove that nobody can change it unnoticed.
+        Write a record, see it arrive, and let this browser prove that it cannot be changed without detection.
       </p>
       {!mayWrite && (
         <p class="notice">
-          This key does not write and read records: it needs <code>records:write</code> and{' '}
+          This key cannot write and read records: it needs <code>records:write</code> and{' '}
           <code>records:read</code>.
         </p>
       )}
       <ol class="first-steps">
         <Part title="Write it">
           <WriteForm service={service} mayWrite={mayWrite} done={setWritten} />
-          <OtherWays />
+          <Examples />
         </Part>
         <Part title="See it arrive">
           {written === undefined ? (
-            <p class="muted">It comes here as soon as it is on disk.</p>
+            <p class="muted">The record appears here as soon as it is on disk.</p>
           ) : (
             <Arrived service={service} />
           )}
         </Part>
         <Part title="Prove it">
           {written === undefined ? (
-            <p class="muted">Its hash, its signature and its path to a signed checkpoint.</p>
+            <p class="muted">The hash, the signature and the path to a signed checkpoint.</p>
           ) : (
             <ProveButton key={written.seq} service={service} provable={written} name="Verify" />
           )}
         </Part>
-        <Part title="Give each program a key of its own">
-          <KeyOfItsOwn session={session} />
+        <Part title="Give each program its own key">
+          <ProgramKey session={session} />
         </Part>
-        <Part title="Keep what a check needs">
-          <Kit service={service} written={written} />
+        <Part title="Save keys and checkpoints">
+          <TrustFile service={service} written={written} />
         </Part>
       </ol>
     </div>
@@ -90,7 +90,7 @@ function WriteForm(props: { service: ServiceClient; mayWrite: boolean; done: (pr
     const range = { fromSeq: seq, toSeq: seq, signal: AbortSignal.timeout(READ_MS) }
     const { records, strand } = await readStrandPart(service, COLLECTION, range)
     const [record] = records
-    if (record === undefined) throw new Error(`The export of ${COLLECTION} lacks record ${seq}`)
+    if (record === undefined) throw new Error(`Record ${seq} is missing in the export of ${COLLECTION}`)
     done({ agent: COLLECTION, strand, seq, record })
   }
   return (
@@ -100,7 +100,7 @@ function WriteForm(props: { service: ServiceClient; mayWrite: boolean; done: (pr
         void run(write)
       }}
     >
-      <label for="first-text">What is to be kept</label>
+      <label for="first-text">Text of the record</label>
       <input
         id="first-text"
         class="long-input"
@@ -109,8 +109,8 @@ function WriteForm(props: { service: ServiceClient; mayWrite: boolean; done: (pr
         onInput={(event) => setText(event.currentTarget.value)}
       />
       <p class="muted">
-        It becomes a record of the agent <code>{COLLECTION}</code>, which is made with its key by the first
-        write.
+        It becomes a record of the agent <code>{COLLECTION}</code>. The first write creates the agent and its
+        key.
       </p>
       <Problem text={problem} />
       <button type="submit" class="primary" disabled={isBusy || !mayWrite}>
@@ -120,15 +120,15 @@ function WriteForm(props: { service: ServiceClient; mayWrite: boolean; done: (pr
   )
 }
 
-function OtherWays() {
+function Examples() {
   return (
-    <details class="ways">
+    <details class="write-examples">
       <summary>From a program</summary>
       <p class="muted">
         Put a key into <code>KEY</code>. Programs that collect logs and events send to <code>/v1/ingest</code>
-        . <a href="docs">Every operation</a>
+        . <a href="docs">All operations</a>
       </p>
-      {waysToWrite(serviceUrl(), COLLECTION).map(({ name, text }) => (
+      {writeExamples(serviceUrl(), COLLECTION).map(({ name, text }) => (
         <section key={name}>
           <div class="section-head">
             <h3>{name}</h3>
@@ -143,7 +143,7 @@ function OtherWays() {
   )
 }
 
-/** The records of the collection, the newest first, as its stream tells them. */
+/** The records of the collection, newest first, from its stream. */
 function Arrived({ service }: { service: ServiceClient }) {
   const tail = useMemo(() => new Tail(service, COLLECTION), [service])
   useEffect(() => {
@@ -165,49 +165,55 @@ function Arrived({ service }: { service: ServiceClient }) {
   )
 }
 
-/** A key that may do little, in place of the root key, which may do everything. */
-function KeyOfItsOwn({ session }: { session: SignedIn }) {
+/** Creates a key with few permissions, to be used instead of the root key. */
+function ProgramKey({ session }: { session: SignedIn }) {
   const { kind } = session.who
-  const [isMaking, setMaking] = useState(false)
-  const [isMade, setMade] = useState(false)
+  const [isCreating, setCreating] = useState(false)
+  const [isCreated, setCreated] = useState(false)
   return (
     <>
       <p class="muted">
-        It says what the program may do, to which agents and until when, and it can be taken back. A program
-        that writes needs <code>records:write</code> alone, one that collects logs <code>ingest</code>: both
-        append and no more, so a stolen key cannot delete or erase what was written.
+        A key limits what the program can do, with which agents and until when, and you can delete it at any
+        time. A program that writes needs only <code>records:write</code>, one that collects logs only{' '}
+        <code>ingest</code>. Both scopes only append, so a stolen key cannot delete or erase records.
       </p>
-      <ScopedButton allowed={may(session.who, 'admin:*')} scope="admin:*" onClick={() => setMaking(true)}>
+      <ScopedButton
+        allowed={hasScope(session.who, 'admin:*')}
+        scope="admin:*"
+        onClick={() => setCreating(true)}
+      >
         New key
       </ScopedButton>
-      {isMade && (
+      {isCreated && (
         <p role="status">
-          {kind === 'root' ? 'Now put the root key away: it may do everything. ' : ''}
-          The key is on the page <a href="#/keys">Keys</a>.
+          {kind === 'root' ? 'Now store the root key in a safe place: it has all permissions. ' : ''}
+          The new key is listed under <a href="#/keys">Keys</a>.
         </p>
       )}
-      {isMaking && <NewKey session={session} made={() => setMade(true)} close={() => setMaking(false)} />}
+      {isCreating && (
+        <NewKey session={session} created={() => setCreated(true)} close={() => setCreating(false)} />
+      )}
     </>
   )
 }
 
-/** What somebody needs who does not trust this server: to be kept elsewhere. */
-function Kit({ service, written }: { service: ServiceClient; written: Provable | undefined }) {
+/** Saves the keys and checkpoints with which records can be verified without trusting this server. */
+function TrustFile({ service, written }: { service: ServiceClient; written: Provable | undefined }) {
   const { problem, run } = useChange()
   const save = async (): Promise<void> => {
     const { strand, public_key: publicKey } = await service.agent(COLLECTION).status()
     const checkpoint = await service.checkpoint(COLLECTION)
-    const log = await trustOfLog(service)
-    const kit = { agent: COLLECTION, strand, public_key: publicKey, checkpoint, log }
-    saveFile(`${COLLECTION}-trust.json`, `${JSON.stringify(kit, null, 2)}\n`)
+    const log = await logTrust(service)
+    const content = { agent: COLLECTION, strand, public_key: publicKey, checkpoint, log }
+    saveFile(`${COLLECTION}-trust.json`, `${JSON.stringify(content, null, 2)}\n`)
   }
   return (
     <>
       <p class="muted">
-        The public keys of this strand and of the server’s log, which names the heads of all strands, and a
-        checkpoint of each as it is now. Kept where this server cannot reach it, it shows later whether
-        anything was changed: on the page <a href="#/verify">Verify</a>, by <code>strandfast verify</code>, or
-        by <code>verify.py</code>, which shares no code with the server and is short enough to be read.
+        The file has the public keys and current checkpoints of this strand and of the server’s log, which
+        contains the heads of all strands. Store it where this server cannot reach it. Later it shows whether
+        records were changed: on the page <a href="#/verify">Verify</a>, with <code>strandfast verify</code>,
+        or with <code>verify.py</code>, which shares no code with the server and is short enough to review.
       </p>
       <button type="button" disabled={written === undefined} onClick={() => void run(save)}>
         Download keys and checkpoints
@@ -220,15 +226,15 @@ function Kit({ service, written }: { service: ServiceClient; written: Provable |
   )
 }
 
-/** Where the verifier in Python is served, which is part of no script. */
+/** The address of verify.py, which the page names in a meta element. */
 function verifier(): string {
   const named = document.querySelector<HTMLMetaElement>('meta[name="verifier"]')?.content
-  if (named === undefined) throw new Error('The page does not name its verifier')
+  if (named === undefined) throw new Error('The page has no address for verify.py')
   return named
 }
 
-/** The same of the server's log; undefined where the server keeps none. */
-async function trustOfLog(service: ServiceClient) {
+/** Key and checkpoint of the server's log; undefined if the server has no log or the key cannot read it. */
+async function logTrust(service: ServiceClient) {
   try {
     const checkpoint = await service.log.checkpoint()
     const { strand, public_key: publicKey } = await service.agent(logAgent).status()

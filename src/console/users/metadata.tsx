@@ -4,17 +4,17 @@ import { explain } from '../parts/explain.js'
 import { countText } from '../parts/format.js'
 import { objectOfJson } from '../parts/json.js'
 
-/** What the server takes for both objects of a user together, unless SERVICE_AUTH_METADATA_MAX_BYTES says otherwise. */
+/** The server's default limit for both objects together (SERVICE_AUTH_METADATA_MAX_BYTES). */
 const BYTES_MAX = 4_096
 
-/** The two objects that every token of the user carries: one to be edited here, one that is the user's own. */
+/** The two metadata objects in the user's tokens: administrators edit the first one, the user the second. */
 export function Metadata(props: { service: ServiceClient; user: User; reload: () => void }) {
   const { service, user, reload } = props
   return (
     <section class="metadata">
       <h2>Metadata</h2>
       <p class="muted">
-        Whoever holds a token of this user can read both. Tokens carry a change from the next one on.
+        Both objects can be read in every token of this user. A change appears in tokens issued after it.
       </p>
       <div class="metadata-pair">
         <AppMetadata service={service} user={user} reload={reload} />
@@ -23,7 +23,7 @@ export function Metadata(props: { service: ServiceClient; user: User; reload: ()
           <pre class="raw" tabIndex={0}>
             {JSON.stringify(user.user_metadata, null, 2)}
           </pre>
-          <p class="muted">Only the user changes this one.</p>
+          <p class="muted">Only the user can change this object.</p>
         </div>
       </div>
     </section>
@@ -82,7 +82,7 @@ function AppMetadata({ service, user, reload }: { service: ServiceClient; user: 
             checked={clears}
             onChange={(event) => setClears(event.currentTarget.checked)}
           />{' '}
-          Empty user_metadata too
+          Also clear user_metadata
         </label>
       </p>
       <div class="buttons">
@@ -99,11 +99,13 @@ function AppMetadata({ service, user, reload }: { service: ServiceClient; user: 
 
 function leftText(left: number | undefined): string {
   if (left === undefined) return 'Expected a JSON object'
-  const both = `of ${countText(BYTES_MAX)} bytes for both objects together`
-  return left < 0 ? `${countText(-left)} too many ${both}` : `${countText(left)} left ${both}`
+  const max = countText(BYTES_MAX)
+  return left < 0
+    ? `${countText(-left)} bytes over the limit of ${max} for both objects`
+    : `${countText(left)} of ${max} bytes left for both objects`
 }
 
-/** The canonical form has other orders of members, and as many bytes (RFC 8785). */
+/** The size of the canonical form (RFC 8785), which differs only in the order of members. */
 function bytesOf(value: object): number {
   return new TextEncoder().encode(JSON.stringify(value)).length
 }

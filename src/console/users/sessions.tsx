@@ -10,13 +10,13 @@ import { Time } from '../parts/texts.js'
 interface SessionsProps {
   service: ServiceClient
   user: User
-  /** Reads the user again, and with it what was recorded. */
+  /** Reads the user and the audit records again. */
   reload: () => void
 }
 
-/** Where the user is signed in, and the end of it. */
+/** The sessions of a user, and a button that ends them. */
 export function Sessions({ service, user, reload }: SessionsProps) {
-  const [isAsking, setAsking] = useState(false)
+  const [isConfirming, setConfirming] = useState(false)
   const read = useLoaded<UserSessions>(user.user_id, (signal) =>
     service.auth.users.sessions(user.email, { signal }),
   )
@@ -30,16 +30,16 @@ export function Sessions({ service, user, reload }: SessionsProps) {
           ) : (
             <>
               <SessionTable sessions={sessions} />
-              <button type="button" onClick={() => setAsking(true)}>
+              <button type="button" onClick={() => setConfirming(true)}>
                 End all sessions…
               </button>
-              {isAsking && (
+              {isConfirming && (
                 <EndSessions
                   service={service}
                   user={user}
                   count={sessions.length}
                   close={(isEnded) => {
-                    setAsking(false)
+                    setConfirming(false)
                     if (!isEnded) return
                     read.reload()
                     reload()
@@ -62,7 +62,7 @@ function SessionTable({ sessions }: Pick<UserSessions, 'sessions'>) {
       keyOf={({ sid }) => sid}
       head={['Session', ({ sid }) => <code title={sid}>…{keyDigits(sid)}</code>]}
       cells={{
-        Began: ({ created_at_ms: ms }) => <Time ms={ms} />,
+        Created: ({ created_at_ms: ms }) => <Time ms={ms} />,
         'Last used': ({ last_used_at_ms: ms }) => <Time ms={ms} />,
         'Signed in by': ({ amr }) => amr.join(', '),
       }}
@@ -90,17 +90,17 @@ function EndSessions(props: {
       }}
     >
       <p>
-        <strong>Ends at once:</strong> every session of {user.email} and its tokens, wherever they are.
+        <strong>Ends immediately:</strong> every session of {user.email} on every device, with its tokens.
       </p>
       <p>
         <strong>Stays:</strong> the user, the password, the passkeys and all records. The user can sign in
-        again. A signed record says who ended the sessions.
+        again. A signed record names who ended the sessions.
       </p>
     </Confirm>
   )
 }
 
-/** Lets a locked user sign in at once. */
+/** Unlocks a locked user. */
 export function Unlock({ service, user, reload }: SessionsProps) {
   const { isBusy, problem, run } = useChange()
   const unlock = async (): Promise<void> => {
@@ -111,8 +111,8 @@ export function Unlock({ service, user, reload }: SessionsProps) {
   return (
     <div class="notice unlock">
       <p>
-        Sign-ins by password are refused until <Time ms={user.locked_until_ms} />, after failed ones.
-        Unlocking forgets the failures; their records stay.
+        Password sign-in is locked until <Time ms={user.locked_until_ms} />, after failed attempts. Unlocking
+        resets the count of failures; their records stay.
       </p>
       <Problem text={problem} />
       <button type="button" disabled={isBusy} onClick={() => void run(unlock)}>

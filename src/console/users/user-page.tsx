@@ -14,12 +14,12 @@ import { Sessions, Unlock } from './sessions.js'
 import { LockedUntil, namespaceOf, readUser } from './user.js'
 import { UserTrail } from './user-trail.js'
 
-/** One user: what is stored, and everything that was recorded of it. */
+/** One user: the stored data, the sessions and the audit trail. */
 export function UserPage(props: { session: SignedIn; organism: string | undefined; email: string }) {
   const { session, organism, email } = props
   const service = namespaceOf(session.service, organism)
   const read = useLoaded<User | undefined>(email, (signal) => readUser(service, email, signal))
-  // Each change made here leaves a record.
+  // Each change on this page adds an audit record.
   const [changes, setChanges] = useState(0)
   const changed = (): void => {
     setChanges(changes + 1)
@@ -40,8 +40,8 @@ export function UserPage(props: { session: SignedIn; organism: string | undefine
       <Read of={read} what="the user">
         {(user) =>
           user === undefined ? (
-            <Empty title="There is no user with this e-mail">
-              It may have been deleted. <a href={list}>Look for another</a>
+            <Empty title={`User “${email}” not found`}>
+              The user may have been deleted. <a href={list}>Back to the list</a>
             </Empty>
           ) : (
             <>
@@ -50,7 +50,7 @@ export function UserPage(props: { session: SignedIn; organism: string | undefine
               <Metadata service={service} user={user} reload={changed} />
               <Sessions service={service} user={user} reload={changed} />
               {agent !== undefined && (
-                <UserTrail service={session.service} agent={agent} user={user} turn={changes} />
+                <UserTrail service={session.service} agent={agent} user={user} revision={changes} />
               )}
               <DeleteUser service={service} user={user} list={list} />
             </>
@@ -70,28 +70,30 @@ function UserFacts({ user }: { user: User }) {
         'Last sign-in': lastLoginAtMs === null ? 'never' : <Time ms={lastLoginAtMs} />,
         'Locked until': <LockedUntil user={user} />,
         Passkeys: user.passkeys === 0 ? 'none' : countText(user.passkeys),
-        Made: <Time ms={user.created_at_ms} />,
-        Id: <Key hex={id} name="the id of the user" />,
+        Created: <Time ms={user.created_at_ms} />,
+        ID: <Key hex={id} name="the ID of the user" />,
       }}
     />
   )
 }
 
 function DeleteUser({ service, user, list }: { service: ServiceClient; user: User; list: string }) {
-  const [isAsking, setAsking] = useState(false)
+  const [isConfirming, setConfirming] = useState(false)
   return (
     <section class="delete-user">
       <h2>Delete this user</h2>
-      <p class="muted">Says first what ends and what stays.</p>
-      <button type="button" onClick={() => setAsking(true)}>
+      <p class="muted">A dialog lists what ends and what stays before you confirm.</p>
+      <button type="button" onClick={() => setConfirming(true)}>
         Delete…
       </button>
-      {isAsking && <Deleting service={service} user={user} list={list} close={() => setAsking(false)} />}
+      {isConfirming && (
+        <ConfirmDeletion service={service} user={user} list={list} close={() => setConfirming(false)} />
+      )}
     </section>
   )
 }
 
-function Deleting(props: { service: ServiceClient; user: User; list: string; close: () => void }) {
+function ConfirmDeletion(props: { service: ServiceClient; user: User; list: string; close: () => void }) {
   const { service, user, list, close } = props
   const heading = (
     <>
@@ -114,13 +116,13 @@ function Deleting(props: { service: ServiceClient; user: User; list: string; clo
       }}
     >
       <p>
-        <strong>Ends at once:</strong> every session and token, the password, the passkeys and both metadata
-        objects. This cannot be undone.
+        <strong>Ends immediately:</strong> every session and token, the password, the passkeys and both
+        metadata objects. This cannot be undone.
       </p>
       <p>
-        <strong>Stays:</strong> the signed audit records, which name the user by id and by an HMAC of the
-        e-mail, never by the e-mail; records that the user wrote; backups. The same e-mail can register again,
-        as another user.
+        <strong>Stays:</strong> the signed audit records, which contain the ID and an HMAC of the e-mail, but
+        never the e-mail; records that the user wrote; backups. The same e-mail can register again as another
+        user.
       </p>
     </Confirm>
   )

@@ -14,37 +14,37 @@ const PAGE_RECORDS = 50
 
 interface TrailProps {
   service: ServiceClient
-  /** Whose strand has the audit records. */
+  /** The agent with the audit records. */
   agent: string
   user: User
-  /** Another number reads the trail again. */
-  turn: number
+  /** A new value reads the trail again. */
+  revision: number
 }
 
-/** Every audit record of a user, found by the HMAC of the e-mail: failed sign-ins name nothing else. */
-export function UserTrail({ service, agent, user, turn }: TrailProps) {
+/** The audit records of a user, found by the HMAC of the e-mail, because failed sign-ins have no user id. */
+export function UserTrail({ service, agent, user, revision }: TrailProps) {
   const [cursors, setCursors] = useState<string[]>([])
   const cursor = cursors.at(-1)
-  const read = useLoaded<AuditRows>(`${agent} ${cursor ?? ''} ${turn}`, (signal) => {
+  const read = useLoaded<AuditRows>(`${agent} ${cursor ?? ''} ${revision}`, (signal) => {
     const span = { fromMs: undefined, toMs: undefined }
     const query = auditQuery(agent, { span, type: '', outcome: '', user: user.email_hmac })
-    const place = cursor === undefined ? {} : { cursor }
-    return readAudit(service, agent, { query: { ...query, ...place, limit: PAGE_RECORDS }, signal })
+    const page = cursor === undefined ? {} : { cursor }
+    return readAudit(service, agent, { query: { ...query, ...page, limit: PAGE_RECORDS }, signal })
   })
   return (
     <section class="user-trail">
       <h2>Audit trail</h2>
       <p class="muted">
-        Every record of sign-ins and changes with this e-mail, newest first, also of an earlier user that had
-        it.
+        All records of sign-ins and changes with this e-mail, newest first, including those of an earlier user
+        with the same e-mail.
       </p>
       <Read of={read} what="the audit trail">
         {({ rows }) =>
           rows.length === 0 ? (
-            <p class="notice">There is no audit record of this user on the strand of {agent}.</p>
+            <p class="notice">The strand of {agent} has no audit records of this user.</p>
           ) : (
             <>
-              <VerifyThese key={`${cursor} ${turn}`} service={service} agent={agent} rows={rows} />
+              <VerifyThese key={`${cursor} ${revision}`} service={service} agent={agent} rows={rows} />
               <AuditTable
                 name={`Audit records of ${user.email}`}
                 rows={rows}
@@ -97,8 +97,8 @@ function VerifyThese({
       </div>
       <Result verdict={verdict}>
         <p>
-          This browser computed each hash and signature, and the path of each up to a checkpoint signed by the
-          agent’s key. It does not show that no record is missing: the check of the whole strand does.
+          This browser checked each hash, each signature, and the path of each record to a checkpoint signed
+          with the agent’s key. To prove that no record is missing, check the whole strand.
         </p>
       </Result>
     </>

@@ -8,16 +8,16 @@ import { CursorPages } from '../parts/pages.js'
 import { Empty, Name, Time } from '../parts/texts.js'
 import { usersLink } from '../route.js'
 import { useOrganisms } from '../parts/namespaces.js'
-import { may, type Scope, type SignedIn } from '../parts/session.js'
+import { hasScope, type Scope, type SignedIn } from '../parts/session.js'
 import { LockedUntil, namespaceOf, type UsersRoute } from './user.js'
 import { UserPage } from './user-page.js'
 
 /** The users of a namespace, or one of them. */
 export function UsersPage({ session, route }: { session: SignedIn; route: UsersRoute }) {
   const { organism, email } = route
-  const place = usersLink(organism, email)
-  if (email !== undefined) return <UserPage key={place} session={session} organism={organism} email={email} />
-  return <UserList key={place} session={session} organism={organism} />
+  const key = usersLink(organism, email)
+  if (email !== undefined) return <UserPage key={key} session={session} organism={organism} email={email} />
+  return <UserList key={key} session={session} organism={organism} />
 }
 
 const PAGE_USERS = 50
@@ -27,8 +27,8 @@ function UserList({ session, organism }: { session: SignedIn; organism: string |
   const [cursors, setCursors] = useState<string[]>([])
   const cursor = cursors.at(-1)
   const needed: Scope = organism === undefined ? 'admin:*' : 'admin:organisms'
-  // A server that asks for no key for data asks for one here.
-  const isAllowed = session.who.kind !== 'open' && may(session.who, needed)
+  // SERVICE_DATA_OPEN does not open the routes of users.
+  const isAllowed = session.who.kind !== 'open' && hasScope(session.who, needed)
   const read = useLoaded<Found | 'off' | undefined>(`${prefix} ${cursor ?? ''}`, async (signal) => {
     if (!isAllowed) return undefined
     return namespaceOf(session.service, organism)
@@ -44,7 +44,8 @@ function UserList({ session, organism }: { session: SignedIn; organism: string |
     <div class="page">
       <h1>Users</h1>
       <p class="lead">
-        Who can sign in. Each organism has users of its own; nothing of one works in another.
+        People who can sign in. Each organization has its own users, who have no access to other
+        organizations.
       </p>
       <div class="tools">
         <NamespaceChoice session={session} organism={organism} />
@@ -72,8 +73,8 @@ function NamespaceChoice({ session, organism }: { session: SignedIn; organism: s
       name="Namespace"
       value={organism ?? ''}
       options={{
-        '': 'Outside organisms',
-        ...named(organism),
+        '': 'Default (no organization)',
+        ...optionOf(organism),
         ...Object.fromEntries(organisms.map((id) => [id, id])),
       }}
       set={(chosen) => {
@@ -86,18 +87,19 @@ function NamespaceChoice({ session, organism }: { session: SignedIn; organism: s
 function NeedsScope({ scope }: { scope: Scope }) {
   return (
     <p class="notice">
-      These users need a key with the scope <code>{scope}</code>.
-      {scope === 'admin:*' && ' Those of an organism need admin:organisms: choose it above.'}
+      Managing these users needs a key with the scope <code>{scope}</code>.
+      {scope === 'admin:*' &&
+        ' The users of an organization need only admin:organisms: choose the organization above.'}
     </p>
   )
 }
 
-/** The organism of the address, which whoever may not list organisms can still choose. */
-function named(organism: string | undefined): Record<string, string> {
+/** The option of the organism in the address, for keys that cannot list organisms. */
+function optionOf(organism: string | undefined): Record<string, string> {
   return organism === undefined ? {} : { [organism]: organism }
 }
 
-/** @throws what else went wrong */
+/** Maps the error of a server without sign-in to `off`, and rethrows any other error. */
 function offWhereDisabled(error: unknown): 'off' {
   if (error instanceof ServiceError && error.code === 'auth_disabled') return 'off'
   throw error
@@ -107,8 +109,8 @@ function Users(props: { found: Found | 'off'; organism: string | undefined; pref
   const { found, organism, prefix } = props
   if (found === 'off') {
     return (
-      <Empty title="Sign-in is off on this server">
-        Start it with <code>SERVICE_AUTH_ENABLED=true</code> and a license to have users.
+      <Empty title="Sign-in is disabled on this server">
+        Set <code>SERVICE_AUTH_ENABLED=true</code> and a license key to enable it.
       </Empty>
     )
   }
@@ -116,10 +118,10 @@ function Users(props: { found: Found | 'off'; organism: string | undefined; pref
   if (users.length === 0) {
     return prefix === '' ? (
       <Empty title="No users yet">
-        They appear once they register by <code>POST …/register</code>, a magic link or a provider.
+        Users appear here after they register by <code>POST …/register</code>, a magic link or a provider.
       </Empty>
     ) : (
-      <Empty title={`No e-mail begins with “${prefix}”`}>Shorten the beginning.</Empty>
+      <Empty title={`No e-mail begins with “${prefix}”`}>Try a shorter prefix.</Empty>
     )
   }
   return (
@@ -132,8 +134,8 @@ function Users(props: { found: Found | 'off'; organism: string | undefined; pref
         Verified: (user) => (user.verified ? 'yes' : 'no'),
         'Last sign-in': ({ last_login_at_ms: ms }) => (ms === null ? 'never' : <Time ms={ms} />),
         'Locked until': (user) => <LockedUntil user={user} />,
-        Made: (user) => <Time ms={user.created_at_ms} />,
-        Id: ({ user_id: id }) => <code title={id}>…{keyDigits(id)}</code>,
+        Created: (user) => <Time ms={user.created_at_ms} />,
+        ID: ({ user_id: id }) => <code title={id}>…{keyDigits(id)}</code>,
       }}
     />
   )

@@ -1,23 +1,23 @@
 import type { ServiceClient } from '../../client/index.js'
-import { toldBy } from '../parts/audit-events.js'
+import { describeEvent } from '../parts/audit-events.js'
 import { counted, keyDigits } from '../parts/format.js'
 import type { Verdict } from '../parts/result.js'
 import { proveRecord } from '../parts/proof/prove-record.js'
 import { type RecordRow, readStrandPart, rowOf } from '../parts/records/record-row.js'
 
-/** What is verified. */
+/** The parameters of a verification. */
 interface Verifying {
   service: ServiceClient
   agent: string
-  /** Records as they are listed. */
+  /** The listed records. */
   rows: readonly RecordRow[]
   signal: AbortSignal
   onProgress: (done: number) => void
 }
 
 /**
- * Proves listed records one after another, as a record's drawer does, and that each says what the list says.
- * @throws what the service answers; the signal's reason
+ * Proves listed records one after another, and checks that each matches its row in the list.
+ * @throws errors of the service; the signal's reason
  */
 export async function verifyRows({ service, agent, rows, signal, onProgress }: Verifying): Promise<Verdict> {
   const handle = service.agent(agent)
@@ -33,24 +33,25 @@ export async function verifyRows({ service, agent, rows, signal, onProgress }: V
       records: [record],
     } = await readStrandPart(service, agent, { fromSeq: seq, toSeq: seq, signal })
     if (record === undefined) return not('the server did not send it')
-    // The key in force signs the checkpoint, and can change meanwhile.
+    // The current key signs the checkpoint, and can change during the loop.
     publicKey = (await handle.status({ signal })).public_key
-    const askForPath = (hash: string) => service.proof(agent, hash, { signal })
-    const verdict = await proveRecord({ agent, seq, strand, record, askForPath, publicKey }, () => undefined)
+    const fetchProof = (hash: string) => service.proof(agent, hash, { signal })
+    const verdict = await proveRecord({ agent, seq, strand, record, fetchProof, publicKey }, () => undefined)
     if (!verdict.ok) return verdict
     const signed = rowOf(record)
-    if (signed === undefined || textOf(signed) !== textOf(row)) return not('the list shows it in other words')
+    if (signed === undefined || textOf(signed) !== textOf(row))
+      return not('the record does not match its row in the list')
     onProgress(done + 1)
   }
   return {
     ok: true,
     text:
-      `Verified: each of the ${counted(rows.length, 'record')} listed is on the strand of ${agent}, unchanged, under ` +
-      `the checkpoint signed by key …${keyDigits(publicKey)}`,
+      `Verified: each of the ${counted(rows.length, 'record')} listed is unchanged and on the strand of ${agent}, under ` +
+      `the checkpoint signed with key …${keyDigits(publicKey)}`,
   }
 }
 
-/** What the list shows of a record. */
+/** The texts of a row in the list. */
 function textOf(row: RecordRow): string {
-  return JSON.stringify([row.seq, row.type, row.ms, toldBy(row)])
+  return JSON.stringify([row.seq, row.type, row.ms, describeEvent(row)])
 }

@@ -5,7 +5,7 @@ import { Field } from '../parts/field.js'
 import { bytesText, countText } from '../parts/format.js'
 import { useTask } from '../parts/load.js'
 import { ProgressLine, Result, type Verdict } from '../parts/result.js'
-import { type FileTrust, checkFile, readTrustKit, type TrustKit } from './check-file.js'
+import { type FileTrust, checkFile, readSavedTrust, type SavedTrust } from './check-file.js'
 import { Findings } from '../parts/proof/findings.js'
 
 interface Outcome {
@@ -13,17 +13,17 @@ interface Outcome {
   found?: VerifiedExport | undefined
 }
 
-/** Checks a file in this browser, for whoever has one: an export, a checkpoint or a proof. No key is needed. */
+/** Verifies an export, a checkpoint or a proof in this browser, without signing in. */
 export function VerifyPage() {
   const [trust, setTrust] = useState({ publicKey: '', strand: '', kept: '' })
   const [file, setFile] = useState<File | undefined>(undefined)
   const [records, setRecords] = useState<number | undefined>(undefined)
   const [outcome, setOutcome] = useState<Outcome | undefined>(undefined)
-  const [kit, setKit] = useState<TrustKit | undefined>(undefined)
+  const [imported, setImported] = useState<SavedTrust | undefined>(undefined)
   const { begin, stop, isLast } = useTask()
-  const take = async (chosen: File): Promise<void> => {
-    const found = await readTrustKit(chosen).catch(() => undefined)
-    setKit(found)
+  const open = async (chosen: File): Promise<void> => {
+    const found = await readSavedTrust(chosen).catch(() => undefined)
+    setImported(found)
     if (found === undefined) return check(chosen)
     stop()
     setTrust(found.trust)
@@ -44,13 +44,13 @@ export function VerifyPage() {
     <div class="page narrow">
       <h1>Verify</h1>
       <p class="lead">
-        Check an export, a checkpoint or a proof that somebody gave you. The file stays in this browser, and
-        no key is needed. Keys and checkpoints that you have saved are taken as well: drop their file first.
+        Verify an export, a checkpoint or a proof. The file does not leave this browser, and you need no API
+        key. If you have a file of saved keys and checkpoints, drop it first.
       </p>
-      <Drop check={(chosen) => void take(chosen)} />
-      <p role="status" class={kit === undefined ? 'hidden' : 'notice'}>
-        {kit !== undefined &&
-          `The key, the strand and the checkpoint of ${kit.agent} are filled in below. Now drop an export of it`}
+      <Drop check={(chosen) => void open(chosen)} />
+      <p role="status" class={imported === undefined ? 'hidden' : 'notice'}>
+        {imported !== undefined &&
+          `The key, the strand and the checkpoint of ${imported.agent} are filled in below. Now drop an export of this agent`}
       </p>
       <Trust trust={trust} set={setTrust} />
       {file !== undefined && (
@@ -65,10 +65,10 @@ export function VerifyPage() {
   )
 }
 
-/** How far the check of a file is; again once it has ended. */
+/** The progress of a check, and a button to repeat it. */
 function Checking(props: {
   file: File
-  /** Checked so far; undefined once the check has ended. */
+  /** The records checked so far; undefined after the end of the check. */
   records: number | undefined
   again: () => void
   cancel: () => void
@@ -142,9 +142,10 @@ function Drop({ check }: { check: (file: File) => void }) {
 function Trust({ trust, set }: { trust: FileTrust; set: (trust: FileTrust) => void }) {
   return (
     <details class="trust" open>
-      <summary>What you know from elsewhere</summary>
+      <summary>Trusted keys and checkpoints</summary>
       <p class="muted">
-        Without a key, an export is only checked against itself: anybody can make one that passes.
+        Without a key, an export is only checked for consistency with itself, and anyone can create one that
+        passes.
       </p>
       <Field
         name="Public key that you trust"
@@ -154,13 +155,13 @@ function Trust({ trust, set }: { trust: FileTrust; set: (trust: FileTrust) => vo
         set={(publicKey) => set({ ...trust, publicKey })}
       />
       <Field
-        name="Strand that you have noted"
+        name="Strand that you expect"
         class="long-input"
         placeholder="64 hex digits"
         value={trust.strand}
         set={(strand) => set({ ...trust, strand })}
       />
-      <label for="file-kept">Checkpoint that you have kept</label>
+      <label for="file-kept">Checkpoint that you have saved</label>
       <textarea
         id="file-kept"
         rows={3}

@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync, statSync } from 'node:fs'
 import { join, resolve, sep } from 'node:path'
 import { copyWithinSpace, spaceFault } from './space.js'
-import { askForCopy } from './control-client.js'
+import { requestCopy } from './control-client.js'
 import { shardDirectory } from '../directory.js'
 import { type FileDigest, copyFile, digestFile } from './digested-file.js'
 import { lockDirectory } from '../lock.js'
@@ -9,7 +9,7 @@ import { distrustOf } from '../trust.js'
 import {
   isFileSystemError,
   makeDirectory,
-  readIfThere,
+  readIfExists,
   syncDirectory,
   writeDurably,
 } from '../../base/durable-file.js'
@@ -28,22 +28,21 @@ import {
 import { version } from '../../base/version.js'
 import { type BackupManifest, backupFormat, renderBackupManifest } from '../../wire/backup-manifest.js'
 
-/** A request for a backup. */
 export interface BackupRequest {
   dataDir: string
-  /** Free space of its disk below which a server only reads, bytes. */
+  /** The free space below which a server is read-only, bytes. */
   freeBytesMin: number
-  /** The directory for it, absent or empty. */
+  /** The directory of the backup, absent or empty. */
   target: string
-  /** Whether master seed, root key and license authority are copied, where the data directory has them. */
+  /** Whether the existing master seed, root key and license authority are copied. */
   secrets: boolean
   /** Unix milliseconds. */
   nowMs: number
 }
 
 /**
- * Copies a data directory, whether a server runs on it or not, checks every strand of the copy and writes a manifest
- * (docs/adr/0020-backup.md). If it fails or is interrupted, nothing is left of it.
+ * Copies a data directory, with or without a running server, checks every strand of the copy and writes a
+ * manifest (docs/adr/0020-backup.md). After a failure or an interrupt, nothing is left.
  */
 export async function backUp(request: BackupRequest, work: StoreWork): Promise<StoreOutcome> {
   const target = resolve(request.target)
@@ -52,17 +51,17 @@ export async function backUp(request: BackupRequest, work: StoreWork): Promise<S
   const format = readFormat(request.dataDir)
   if (typeof format === 'string') return usage(format)
   if (format === undefined)
-    return usage(`The directory ${request.dataDir} is no data directory: it has no ${formatFile}`)
+    return usage(`The directory ${request.dataDir} is not a data directory: it has no ${formatFile}`)
   if (format.cluster !== undefined)
     return usage(
-      `The directory ${request.dataDir} is a copy of the cluster ${format.cluster}: back that up by strandfast cluster pull`,
+      `The directory ${request.dataDir} belongs to a node of the cluster ${format.cluster}: back up the cluster with strandfast cluster pull`,
     )
   if (`${target}${sep}`.startsWith(`${resolve(request.dataDir)}${sep}`)) {
     return usage('Expected DIR to be outside of the data directory')
   }
-  let made = false
+  let isNew = false
   try {
-    made = makeDirectory(target)
+    isNew = makeDirectory(target)
     const name = nameWithin(target)
     if (name !== undefined) return usage(`Expected ${target} to be absent or empty: it holds ${name}`)
   } catch (error) {
@@ -76,7 +75,7 @@ export async function backUp(request: BackupRequest, work: StoreWork): Promise<S
   } finally {
     if (outcome?.ok !== true) {
       discardFilled(target)
-      if (made) rmSync(target, { recursive: true, force: true })
+      if (isNew) rmSync(target, { recursive: true, force: true })
     }
   }
 }
@@ -91,7 +90,7 @@ async function fill(request: BackupRequest, format: Format, work: StoreWork): Pr
   const copies = await copyShards(request, paths, work)
   const again = readFormat(dataDir)
   if (JSON.stringify(again) !== JSON.stringify(format)) {
-    return found([`The data directory ${dataDir} was replaced while it was copied: begin again`])
+    return found([`The data directory ${dataDir} was replaced during the copy: run the backup again`])
   }
   const records = copies.reduce((sum, copy) => sum + copy.records, 0)
   const { checks, headsRoot, faults } = await checkStores(paths, records, work)
@@ -106,18 +105,18 @@ async function fill(request: BackupRequest, format: Format, work: StoreWork): Pr
       master_seed_fingerprint: format.masterSeedFingerprint,
     },
     shards: checks.map(({ agents, records, lastHlc }) => ({ agents, records, last_hlc: lastHlc })),
-    files: await takeFiles(request, files, work),
+    files: await copyAndHash(request, files, work),
     heads_root: headsRoot,
   }
   for (const path of paths) syncDirectory(path)
   syncDirectory(target)
-  // Last, since a directory without it is not a backup.
+  // Last, because a directory without it is not a backup.
   work.signal.throwIfAborted()
   writeDurably(join(target, manifestFile), renderBackupManifest(manifest))
   return { ok: true, manifest }
 }
 
-/** Copies the stores: by the server that has locked the data directory, or here if none has. */
+/** Copies the stores: by the server that holds the lock, or in this process if it is free. */
 async function copyShards(
   source: BackupRequest,
   to: string[],
@@ -138,12 +137,12 @@ async function copyShards(
   let done = 0
   show({ doing: 'copied', unit: 'bytes', state: () => ({ done, total: mostBytes }) })
   try {
-    return await askForCopy(dataDir, to, { signal, onBytes: (bytes) => void (done = bytes) })
+    return await requestCopy(dataDir, to, { signal, onBytes: (bytes) => void (done = bytes) })
   } catch (error) {
     if (!isFileSystemError(error)) throw error
     const holder = locking.holder === undefined ? 'another process' : `process ${locking.holder}`
     throw new Error(
-      `The data directory ${dataDir} is in use by ${holder}, which takes no request: ${error.message}`,
+      `The data directory ${dataDir} is in use by ${holder}, which accepts no requests: ${error.message}`,
       {
         cause: error,
       },
@@ -151,46 +150,46 @@ async function copyShards(
   }
 }
 
-/** Bytes of the stores, which is the most that a copy takes. */
+/** Bytes of the stores, the upper limit of a copy. */
 function bytesOf(dataDir: string, shards: number): number {
   let bytes = 0
   for (let shard = 0; shard < shards; shard++) bytes += statSync(join(dataDir, storeFile(shard))).size
   return bytes
 }
 
-/** Copies the files beside the stores, and computes the digest of every file. */
-async function takeFiles(
+/** Copies the files beside the stores, and hashes every file. */
+async function copyAndHash(
   { dataDir, target }: BackupRequest,
   files: readonly string[],
   { show, signal }: StoreWork,
 ): Promise<BackupManifest['files']> {
-  const taken: BackupManifest['files'] = []
+  const hashed: BackupManifest['files'] = []
   let done = 0
   const total = files.reduce(
     (sum, path) => sum + sizeOf(path.includes('/') ? join(target, path) : join(dataDir, path)),
     0,
   )
-  show({ doing: 'took the digest of', unit: 'bytes', state: () => ({ done, total }) })
+  show({ doing: 'hashed', unit: 'bytes', state: () => ({ done, total }) })
   const reading = { signal, onBytes: (bytes: number) => void (done += bytes) }
   for (const path of files) {
-    const digest = await takeFile(join(dataDir, path), join(target, path), { reading, path })
-    if (digest !== undefined) taken.push({ path, ...digest })
+    const digest = await copyOrHash(join(dataDir, path), join(target, path), { reading, path })
+    if (digest !== undefined) hashed.push({ path, ...digest })
   }
-  return taken
+  return hashed
 }
 
-/** Bytes of a file; none where it is absent. */
+/** Bytes of a file; 0 if it does not exist. */
 function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0
 }
 
-async function takeFile(
+async function copyOrHash(
   from: string,
   to: string,
   { reading, path }: { reading: Parameters<typeof digestFile>[1]; path: string },
 ): Promise<FileDigest | undefined> {
   if (path.includes('/')) return digestFile(to, reading)
-  return readIfThere(from) === undefined ? undefined : copyFile(from, to, reading)
+  return readIfExists(from) === undefined ? undefined : copyFile(from, to, reading)
 }
 
 function usage(detail: string): StoreOutcome {

@@ -5,18 +5,18 @@ import type { ShardCopy } from '../../protocol/store-tasks.js'
 import { type ControlRequest, parseControlAnswer } from '../../wire/control.js'
 
 /**
- * Asks the server of a data directory to copy its stores, to which it can go on writing. When this has ended, however
- * it did, the server has closed what it had opened in `to`, or is gone.
- * @param to absolute; each exists and is empty
- * @throws Error when no server answers, it refuses, fails or ends, or `signal` aborts
+ * Requests a copy of the stores from the server of a data directory, which may continue to write. When the
+ * promise settles, the server has closed its files in `to`, or has ended.
+ * @param to absolute paths of existing, empty directories
+ * @throws Error when no server answers, the server refuses, fails or ends, or `signal` aborts
  */
-export async function askForCopy(
+export async function requestCopy(
   dataDir: string,
   to: string[],
   { signal, onBytes }: { signal: AbortSignal; onBytes(bytes: number): void },
 ): Promise<ShardCopy[]> {
   const socket = connect(controlPath(dataDir))
-  // The server gives up the copy, and then ends the connection.
+  // The server stops the copy and then ends the connection.
   const onAbort = () => socket.end()
   signal.addEventListener('abort', onAbort)
   try {
@@ -26,20 +26,21 @@ export async function askForCopy(
     for await (const line of linesOf(socket)) {
       if (signal.aborted) continue
       const answer = parseControlAnswer(line)
-      if (answer === undefined) throw new Error('The server answers in a way that this version does not know')
+      if (answer === undefined)
+        throw new Error('The server sent an unknown answer: use a command of the same version')
       if ('copied' in answer) return answer.copied
       if ('failed' in answer) throw new Error(answer.failed)
       onBytes(answer.copied_bytes)
     }
     signal.throwIfAborted()
-    throw new Error('The server has gone')
+    throw new Error('The server closed the connection before the copy was complete')
   } finally {
     signal.removeEventListener('abort', onAbort)
     socket.destroy()
   }
 }
 
-/** The lines of a socket. @throws the socket's error, which readline alone does not report */
+/** Reads the lines of a socket. @throws the error of the socket, which readline does not report */
 async function* linesOf(socket: ReturnType<typeof connect>): AsyncGenerator<string> {
   let failure: Error | undefined
   const input = createInterface({ input: socket })

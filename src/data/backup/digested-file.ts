@@ -2,39 +2,39 @@ import { createHash } from 'node:crypto'
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 
-/** How long a file is, and its SHA-256, 64 hex digits. */
+/** The size of a file and its SHA-256, 64 hex digits. */
 export interface FileDigest {
   bytes: number
   sha256: string
 }
 
-/** Options of reading a file. */
 export interface FileReading {
   signal: AbortSignal
   /** Called with the number of bytes read since the last call. */
   onBytes(bytes: number): void
   /**
-   * For a file of somebody else: it must be a regular file and not a link, and at most one byte more than this is read.
+   * For an untrusted file: it must be a regular file and not a link, and at most one more byte than this is
+   * read.
    */
   bytesMax?: number
 }
 
-/** Bytes that are read at once. */
+/** Bytes per read. */
 const CHUNK_BYTES = 1_048_576
 
-/** Reads a whole file. @throws Error of the file system, or when `signal` aborts */
+/** Returns the digest of a file. @throws Error of the file system, or when `signal` aborts */
 export async function digestFile(path: string, reading: FileReading): Promise<FileDigest> {
-  return take(path, reading, () => Promise.resolve())
+  return readAll(path, reading, () => Promise.resolve())
 }
 
 /**
- * Copies a file to where there is none, mode 0600, and returns when its bytes are on disk.
- * @throws Error of the file system, or when `signal` aborts; a partly written file is left
+ * Copies a file to a new path with mode 0600; its bytes are on disk when this returns.
+ * @throws Error of the file system, or when `signal` aborts; a partial file is left
  */
 export async function copyFile(from: string, to: string, reading: FileReading): Promise<FileDigest> {
   const target = await open(to, 'wx', 0o600)
   try {
-    const digest = await take(from, reading, async (bytes) => {
+    const digest = await readAll(from, reading, async (bytes) => {
       await target.writeFile(bytes)
     })
     await target.sync()
@@ -44,12 +44,12 @@ export async function copyFile(from: string, to: string, reading: FileReading): 
   }
 }
 
-async function take(
+async function readAll(
   path: string,
   { signal, onBytes, bytesMax }: FileReading,
   use: (bytes: Buffer) => Promise<void>,
 ): Promise<FileDigest> {
-  const source = await open(path, bytesMax === undefined ? 'r' : strictly)
+  const source = await open(path, bytesMax === undefined ? 'r' : strictFlags)
   try {
     if (bytesMax !== undefined && !(await source.stat()).isFile())
       throw new Error(`Expected ${path} to be a regular file`)
@@ -72,16 +72,16 @@ async function take(
   }
 }
 
-/** Follows no link, and does not wait at a named pipe. Windows has neither. */
-const strictly = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
+/** Does not follow links or wait for a named pipe. Windows has neither. */
+const strictFlags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
 
 /**
- * Reads a small file of somebody else.
- * @returns undefined when it is not a regular file, or has more than `bytesMax` bytes
+ * Reads a small, untrusted file.
+ * @returns undefined if it is not a regular file, or has more than `bytesMax` bytes
  * @throws Error of the file system
  */
 export function readSmall(path: string, bytesMax: number): Buffer | undefined {
-  const fd = openSync(path, strictly)
+  const fd = openSync(path, strictFlags)
   try {
     if (!fstatSync(fd).isFile()) return undefined
     const buffer = Buffer.alloc(bytesMax + 1)

@@ -9,7 +9,7 @@ import { lockDirectory } from '../lock.js'
 import { distrust } from '../trust.js'
 import { isFileSystemError, makeDirectory, syncDirectory } from '../../base/durable-file.js'
 import { type Format, formatFile, readFormat, writeFormat } from '../format.js'
-import { leaveRestoredMarker } from '../restored-marker.js'
+import { writeRestoredMarker } from '../restored-marker.js'
 import {
   type StoreOutcome,
   type StoreWork,
@@ -22,13 +22,11 @@ import {
 } from './stores.js'
 import { type BackupManifest, parseBackupManifest } from '../../wire/backup-manifest.js'
 
-/** A request for a restore. */
 export interface RestoreRequest {
-  /** The backup. */
   source: string
   /** The new data directory, absent or empty. */
   dataDir: string
-  /** The seed, if a setting gives it. */
+  /** The master seed, if it is set by a setting. */
   masterSeed: Buffer | undefined
   random: RandomBytes
 }
@@ -36,20 +34,19 @@ export interface RestoreRequest {
 /** Random bytes of an era: few enough that eight thousand restores in a row fit into a number. */
 const ERA_BYTES = 5
 
-/** Why a restore is not possible. */
 type RestoreFailure = Extract<StoreOutcome, { ok: false }>
 
 /**
- * Makes a data directory from a backup: each file has to be as the manifest says, and every strand of the copy has to
- * verify (docs/adr/0020-backup.md). If one does not, or the restore is interrupted, nothing is left. If it is killed,
- * it leaves a directory on which no server starts and which the next restore uses again.
+ * Creates a data directory from a backup. Every file must match the manifest, and every strand of the copy
+ * must verify (docs/adr/0020-backup.md). After a failure or an interrupt, nothing is left. After a kill, a
+ * directory is left on which no server starts, and which the next restore reuses.
  */
 export async function restore(request: RestoreRequest, work: StoreWork): Promise<StoreOutcome> {
   const source = resolve(request.source)
   const manifest = readManifest(source)
   if ('ok' in manifest) return manifest
-  const misfit = seedFault(request, source, manifest)
-  if (misfit !== undefined) return misfit
+  const seedMisfit = seedFault(request, source, manifest)
+  if (seedMisfit !== undefined) return seedMisfit
   const claim = claimTarget(request.dataDir)
   if ('ok' in claim) return claim
   let outcome: StoreOutcome | undefined
@@ -59,8 +56,8 @@ export async function restore(request: RestoreRequest, work: StoreWork): Promise
   } finally {
     if (outcome?.ok !== true) {
       discardFilled(request.dataDir)
-      // If the directory existed before, the lock file stays: another process may be waiting for it.
-      if (claim.made) rmSync(request.dataDir, { recursive: true, force: true })
+      // In a directory that existed before, the lock file stays, because another process may wait for it.
+      if (claim.isNew) rmSync(request.dataDir, { recursive: true, force: true })
     }
     claim.release()
   }
@@ -73,7 +70,7 @@ async function fill(
 ): Promise<StoreOutcome> {
   const shards = manifest.shards.map((_shard, number) => number)
   const paths = shards.map((shard) => join(dataDir, shardDirectory(shard)))
-  // From the first file on, this name says that the directory is not complete yet.
+  // From the first file on, the name of format.json marks an incomplete directory.
   const copied = await copyFiles({ source, dataDir }, manifest, work)
   if (copied !== undefined) return copied
   const format = readCopiedFormat({ source, dataDir }, manifest)
@@ -83,9 +80,9 @@ async function fill(
   if (faults.length > 0) return { ok: false, because: 'found', details: faults }
   const counted = checks.map(({ agents, records, lastHlc }) => ({ agents, records, last_hlc: lastHlc }))
   if (JSON.stringify(counted) !== JSON.stringify(manifest.shards) || headsRoot !== manifest.heads_root) {
-    return found('The strands are not those that the manifest tells of')
+    return found('The strands do not match the manifest')
   }
-  leaveRestoredMarker(dataDir, manifest, systemClock())
+  writeRestoredMarker(dataDir, manifest, systemClock())
   for (const path of paths) syncDirectory(path)
   syncDirectory(dataDir)
   work.signal.throwIfAborted()
@@ -95,7 +92,7 @@ async function fill(
   return { ok: true, manifest }
 }
 
-/** Copies every file that the manifest names. @returns what is wrong with one */
+/** Copies every file of the manifest. @returns the fault of a file */
 async function copyFiles(
   { source, dataDir }: { source: string; dataDir: string },
   manifest: BackupManifest,
@@ -113,31 +110,31 @@ async function copyFiles(
     if (path.includes('/')) mkdirSync(dirname(to), { mode: 0o700 })
     const digest = await copyFile(join(source, path), to, { ...reading, bytesMax: bytes })
     if (digest.bytes !== bytes || digest.sha256 !== sha256) {
-      return found(`The file ${join(source, path)} is not the one that the manifest tells of`)
+      return found(`The file ${join(source, path)} does not match the manifest`)
     }
     syncDirectory(dataDir)
   }
   return undefined
 }
 
-/** The manifest of a backup that has all files, with the right lengths. */
+/** Reads the manifest of a backup and checks that all files exist with the right sizes. */
 function readManifest(source: string): BackupManifest | RestoreFailure {
   const file = join(source, manifestFile)
   try {
     const bytes = readSmall(file, limits.manifestBytesMax)
-    if (bytes === undefined) return found(`The file ${file} is no manifest of a backup`)
+    if (bytes === undefined) return found(`The file ${file} is not a backup manifest`)
     const manifest = parseBackupManifest(bytes)
     if (manifest === undefined)
-      return found(`The file ${file} is no manifest of a backup that this version reads`)
+      return found(`The file ${file} is not a backup manifest that this version can read`)
     return filesFault(source, manifest) ?? manifest
   } catch (error) {
     if (!isFileSystemError(error)) throw error
     if (error.code !== 'ENOENT') return found(`The backup cannot be read: ${error.message}`)
-    return found(`The directory ${source} has no ${manifestFile}: it is no backup, or one that was cut off`)
+    return found(`The directory ${source} has no ${manifestFile}: it is not a backup, or an incomplete one`)
   }
 }
 
-/** Whether a backup has the files that its manifest names, and the manifest names exactly the necessary ones. */
+/** Checks that a backup has the files of its manifest, and the manifest exactly the required files. */
 function filesFault(source: string, manifest: BackupManifest): RestoreFailure | undefined {
   const named = manifest.files.map(({ path }) => path)
   const stores = manifest.shards.map((_shard, number) => storeFile(number))
@@ -146,43 +143,43 @@ function filesFault(source: string, manifest: BackupManifest): RestoreFailure | 
   const known = new Set([formatFile, ...stores, ...secretFiles])
   const foreign = named.find((path, index) => !known.has(path) || named.indexOf(path) !== index)
   if (foreign !== undefined)
-    return found(`The manifest names ${JSON.stringify(foreign)}, which no backup has, or twice`)
+    return found(`The manifest names ${JSON.stringify(foreign)}, which is unknown or named twice`)
   const within = realpathSync(source)
   for (const { path, bytes } of manifest.files) {
     const file = join(source, path)
     const facts = lstatSync(file, { throwIfNoEntry: false })
     if (facts === undefined) return found(`The file ${file} is missing`)
-    // A link could lead to a file outside the backup, or to a device without end.
+    // A link could point to a file outside the backup or to an endless device.
     if (!facts.isFile() || realpathSync(file) !== join(within, path))
-      return found(`Expected ${file} to be a regular file of the backup, and no link`)
+      return found(`Expected ${file} to be a regular file of the backup, not a link`)
     if (facts.size !== bytes) return found(`The file ${file} has ${facts.size} bytes, not ${bytes}`)
     if (!stores.includes(path) && bytes > limits.backupFileBytesMax)
-      return found(`The file ${file} is longer than any of its kind`)
+      return found(`The file ${file} is longer than ${limits.backupFileBytesMax} bytes`)
   }
   return undefined
 }
 
-/** Whether the master seed of the backup is available, from a setting or in the backup. */
+/** Checks that the master seed of the backup is available, from a setting or from the backup. */
 function seedFault(
   { masterSeed }: RestoreRequest,
   source: string,
   { files, source: { master_seed_fingerprint: masterSeedFingerprint } }: BackupManifest,
 ): RestoreFailure | undefined {
-  const kept = files.some(({ path }) => path === seedFile)
-  if (masterSeed === undefined && !kept) {
-    return usage('The backup holds no master seed: give the one that it was made with by SERVICE_MASTER_SEED')
+  const isInBackup = files.some(({ path }) => path === seedFile)
+  if (masterSeed === undefined && !isInBackup) {
+    return usage('The backup contains no master seed: set its master seed by SERVICE_MASTER_SEED')
   }
   if (masterSeed !== undefined && !isSeedOf(masterSeed, { masterSeedFingerprint })) {
-    return usage('The master seed given is not the one that the backup was made with')
+    return usage('The given master seed does not match the backup')
   }
-  if (!kept) return undefined
+  if (!isInBackup) return undefined
   const text = readSmall(join(source, seedFile), limits.backupFileBytesMax)?.toString('utf8').trim() ?? ''
   return /^[0-9a-f]{64}$/.test(text) && isSeedOf(Buffer.from(text, 'hex'), { masterSeedFingerprint })
     ? undefined
-    : found(`The file ${join(source, seedFile)} does not hold the master seed that the backup was made with`)
+    : found(`The file ${join(source, seedFile)} does not contain the master seed of the backup`)
 }
 
-/** What the copied format.json says, if it is of the same data directory as the manifest. */
+/** Reads the copied format.json, if it belongs to the same data directory as the manifest. */
 function readCopiedFormat(
   { source, dataDir }: { source: string; dataDir: string },
   { shards, source: of }: BackupManifest,
@@ -193,30 +190,30 @@ function readCopiedFormat(
     format.createdAtMs === of.created_at_ms &&
     format.masterSeedFingerprint === of.master_seed_fingerprint
     ? format
-    : found(`The file ${join(source, formatFile)} is of another data directory than the manifest`)
+    : found(`The file ${join(source, formatFile)} belongs to another data directory than the manifest`)
 }
 
 /**
- * The era of tokens in a restored directory. Random, because a backup does not say which eras and key rotations came
- * after it, and no token of those may be valid here.
+ * The token era of a restored directory. It is random, because the backup does not contain the eras and key
+ * rotations after it, whose tokens must not be valid here.
  */
 export function eraAfter(era: number, random: RandomBytes): number {
   return era + 1 + Buffer.from(random(ERA_BYTES)).readUIntBE(0, ERA_BYTES)
 }
 
-/** Makes the directory, locks it and removes what an earlier restore has left. */
-function claimTarget(dataDir: string): { made: boolean; release(): void } | RestoreFailure {
+/** Creates the directory, locks it and removes leftovers of an earlier restore. */
+function claimTarget(dataDir: string): { isNew: boolean; release(): void } | RestoreFailure {
   try {
-    const made = makeDirectory(dataDir)
+    const isNew = makeDirectory(dataDir)
     const distrusted = distrust(dataDir)
     if (distrusted !== undefined) return usage(distrusted)
-    // Checked before locking, which leaves a file in whatever directory was named, and again under the lock.
+    // Checked before the lock, which creates a file in the directory, and again after it.
     const early = occupied(dataDir)
     if (early !== undefined) return early
     const locking = lockDirectory(dataDir)
     if (!locking.ok) {
       return usage(
-        `The data directory ${dataDir} is in use by process ${locking.holder ?? 'of unknown number'}`,
+        `The data directory ${dataDir} is in use by process ${locking.holder ?? 'with an unknown id'}`,
       )
     }
     const late = occupied(dataDir)
@@ -225,14 +222,14 @@ function claimTarget(dataDir: string): { made: boolean; release(): void } | Rest
       return late
     }
     discardFilled(dataDir)
-    return { made, release: locking.release }
+    return { isNew, release: locking.release }
   } catch (error) {
     if (!isFileSystemError(error)) throw error
     return usage(`The data directory ${dataDir} cannot be used: ${error.message}`)
   }
 }
 
-/** Whether a directory contains anything but what an earlier restore has left. */
+/** Why a directory contains more than leftovers of an earlier restore. */
 function occupied(dataDir: string): RestoreFailure | undefined {
   const whole = existsSync(join(dataDir, formatFile))
   if (!whole && existsSync(join(dataDir, restoringFile))) return undefined

@@ -7,48 +7,47 @@ import type { ShardCopy } from '../../protocol/store-tasks.js'
 import { mebibytes } from './stores.js'
 
 /*
- * Free space that a backup needs and leaves (docs/adr/0020-backup.md). While it reads its snapshots, the stores cannot
- * reuse pages of these snapshots, so the files of a server that writes grow.
+ * The free space that a backup needs and leaves (docs/adr/0020-backup.md). While a copy reads its snapshots,
+ * the stores cannot reuse their pages, so the files of a writing server grow.
  */
 
-/** A data directory, and the free space below which its server only reads (0: never). */
-export interface BackedUp {
+/** A data directory, and the free space below which its server is read-only (0: never). */
+export interface BackupSource {
   dataDir: string
   freeBytesMin: number
 }
 
 /**
- * Why there is no room for a copy, which takes at most `bytes`.
- * @returns undefined where there is room
+ * Why there is not enough free space for a copy of at most `bytes`.
+ * @returns undefined if there is enough
  */
-export function spaceFault(target: string, bytes: number, source: BackedUp): string | undefined {
+export function spaceFault(target: string, bytes: number, source: BackupSource): string | undefined {
   const shared = statSync(target).dev === statSync(source.dataDir).dev
-  const needed = bytes + limits.backupTargetSpareBytes + (shared ? leftToServer(source) : 0)
+  const needed = bytes + limits.backupTargetSpareBytes + (shared ? reservedBytes(source) : 0)
   const free = freeBytes(target)
   if (free >= needed) return undefined
-  return `Expected ${mebibytes(needed)} of free space for the copy at ${target}, got ${mebibytes(free)}`
+  return `The copy at ${target} needs ${mebibytes(needed)} of free space, but only ${mebibytes(free)} are free`
 }
 
-/** What the shards of a running server are asked for. */
+/** Flushes the shards of a running server. */
 export interface Flush {
   /**
-   * Has every shard bring its store up to its log, all asked at once: whatever a shard has written by then because of
-   * another one, that one has written before it was asked.
-   * @param rest whether the shards then rest until `goOn`, or a second
-   * @returns the last segment that each store has
+   * Makes every shard bring its store up to its log, all at the same time. A write that one shard caused in
+   * another is included if it came before the request.
+   * @param rest whether the shards then pause writes until `resume`, or for a second
+   * @returns the last segment in each store
    */
   all(rest: boolean): Promise<number[]>
-  goOn(): void
+  resume(): void
 }
 
 /**
- * Copies stores as they are at one moment, and gives up when free space runs low on the disk of the source or the
- * target.
- * @throws Error that says which disk is low; whatever the copying throws
+ * Copies stores as of one moment, and stops when free space runs low on the disk of the source or the target.
+ * @throws Error that names the full disk; any error of the copy
  */
 export async function copyWithinSpace(
   pool: StorePool,
-  { from, to, source, flush }: { from: string[]; to: string[]; source: BackedUp; flush?: Flush },
+  { from, to, source, flush }: { from: string[]; to: string[]; source: BackupSource; flush?: Flush },
 ): Promise<ShardCopy[]> {
   let low = lowSpace(to, source)
   if (low !== undefined) throw new Error(low)
@@ -59,17 +58,18 @@ export async function copyWithinSpace(
   try {
     if (flush === undefined) return await pool.copy(from, to)
     for (let tries = 0; tries < limits.backupFlushTries; tries++) {
-      // Most often nobody has to wait for a backup. Where much is written, or erased, a store never stays as it is.
+      // The first try pauses no writes. Under a heavy load of writes or erasures, a store never stays
+      // unchanged long enough.
       const rest = tries > 0
       try {
         const segments = await flush.all(rest)
-        const copies = await pool.copy(from, to, { segments, taken: () => rest && flush.goOn() })
+        const copies = await pool.copy(from, to, { segments, taken: () => rest && flush.resume() })
         if (copies.length > 0) return copies
       } finally {
-        if (rest) flush.goOn()
+        if (rest) flush.resume()
       }
     }
-    throw new Error('The shards were never seen at rest: try again when less is written')
+    throw new Error('The stores changed during every attempt to copy them: try again under less load')
   } catch (error) {
     if (low === undefined) throw error
     throw new Error(low, { cause: error })
@@ -78,27 +78,27 @@ export async function copyWithinSpace(
   }
 }
 
-/** Why the copy has to be given up. A command that was interrupted has removed its directory by then. */
-function lowSpace(to: readonly string[], source: BackedUp): string | undefined {
+/** Why the copy must be stopped. An interrupted command has already removed its directory. */
+function lowSpace(to: readonly string[], source: BackupSource): string | undefined {
   try {
     return lowSpaceNow(to[0] ?? source.dataDir, source)
   } catch (error) {
     if (!isFileSystemError(error)) throw error
-    return `Given up, as free space cannot be told: ${error.message}`
+    return `The copy was stopped, because free space cannot be read: ${error.message}`
   }
 }
 
-function lowSpaceNow(target: string, source: BackedUp): string | undefined {
+function lowSpaceNow(target: string, source: BackupSource): string | undefined {
   const free = freeBytes(source.dataDir)
-  if (free < leftToServer(source))
-    return `Given up, so that the server can go on writing: ${mebibytes(free)} are free on the disk of ${source.dataDir}`
+  if (free < reservedBytes(source))
+    return `The copy was stopped, so that the server can continue to write: ${mebibytes(free)} are free on the disk of ${source.dataDir}`
   const freeAtTarget = freeBytes(target)
   if (freeAtTarget < limits.backupTargetSpareBytes / 2)
-    return `Given up, as the disk of the copy fills up: ${mebibytes(freeAtTarget)} are free at ${target}`
+    return `The copy was stopped, because its disk is almost full: ${mebibytes(freeAtTarget)} are free at ${target}`
   return undefined
 }
 
-/** A quarter above the mark: the backup is given up before anything else is refused. */
-function leftToServer({ freeBytesMin }: BackedUp): number {
+/** A quarter above the limit, so that the backup stops before the server becomes read-only. */
+function reservedBytes({ freeBytesMin }: BackupSource): number {
   return Math.ceil(freeBytesMin * 1.25)
 }

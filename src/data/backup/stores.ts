@@ -10,11 +10,8 @@ import type { ShardCheck } from '../../protocol/store-tasks.js'
 import { restoredFile } from '../restored-marker.js'
 import type { BackupManifest } from '../../wire/backup-manifest.js'
 
-/*
- * What `strandfast backup` and `restore` have in common (docs/adr/0020-backup.md).
- */
+/* Common parts of `strandfast backup` and `restore` (docs/adr/0020-backup.md). */
 
-/** What a backup or a restore needs besides directories. */
 export interface StoreWork {
   pool: StorePool
   /** Shows the user the progress of a part. */
@@ -23,30 +20,36 @@ export interface StoreWork {
   signal: AbortSignal
 }
 
-/** The result of a backup or a restore. `usage` is about the arguments and settings, `found` about the data. */
+/**
+ * The result of a backup or a restore. `usage` faults are in the arguments or settings, `found` faults in the
+ * data.
+ */
 export type StoreOutcome =
   | { ok: true; manifest: BackupManifest }
   | { ok: false; because: 'usage' | 'found'; details: string[] }
 
-/** The file that is written last. */
+/** The manifest of a backup, which is written last. */
 export const manifestFile = 'manifest.json'
 
-/** Where the records of a shard are, within a data directory or a backup. */
+/** The path of a shard's data file in a data directory or a backup. */
 export function storeFile(shard: number): string {
   return `${shardDirectory(shard)}/data.mdb`
 }
 
-/** Files that a backup has if the data directory has them. */
+/** Files with secrets, which a backup contains if the data directory has them. */
 export const secretFiles: readonly string[] = [seedFile, rootKeyFile, authorityFile]
 
-/** A name in a directory that should be empty; new volumes have lost+found or hidden files, which are ignored. */
-export function nameWithin(path: string, besides: readonly string[] = []): string | undefined {
+/**
+ * An entry of a directory that should be empty. New volumes have lost+found or hidden files, which are
+ * ignored.
+ */
+export function nameWithin(path: string, ignored: readonly string[] = []): string | undefined {
   return readdirSync(path).find(
-    (name) => name !== 'lost+found' && !name.startsWith('.') && !besides.includes(name),
+    (name) => name !== 'lost+found' && !name.startsWith('.') && !ignored.includes(name),
   )
 }
 
-/** Removes what a backup or a restore has put into a directory; the file by which it is recognised last. */
+/** Removes all files of a backup or a restore from a directory; the file that identifies it comes last. */
 export function discardFilled(path: string): void {
   for (const name of readdirSync(path)) {
     if (/^shard-\d+$/.test(name)) rmSync(join(path, name), { recursive: true, force: true })
@@ -59,7 +62,7 @@ export function discardFilled(path: string): void {
 
 /**
  * Checks every strand of every store, and computes the root over the chain heads.
- * @param paths of the stores, in the order of the shards
+ * @param paths the stores in order of shards
  * @param records the expected number of records
  */
 export async function checkStores(
@@ -73,14 +76,13 @@ export async function checkStores(
   const faults = checks.flatMap((check) => check.faults)
   if (faults.length > 0) return { checks, headsRoot: '', faults }
   const agents = checks.reduce((sum, check) => sum + check.agents, 0)
-  show({ doing: 'took the heads of', unit: 'agents', state: () => ({ done: pool.done, total: agents }) })
+  show({ doing: 'hashed the heads of', unit: 'agents', state: () => ({ done: pool.done, total: agents }) })
   const headsRoot = await pool.headsRoot(paths)
-  // Reading leaves lock files of LMDB, which are not needed.
+  // Reading leaves unneeded lock files of LMDB.
   for (const path of paths) rmSync(join(path, 'lock.mdb'), { force: true })
   return { checks, headsRoot, faults }
 }
 
-/** A size for people. */
 export function mebibytes(bytes: number): string {
   return `${Math.ceil(bytes / 1_048_576)} MiB`
 }

@@ -1,54 +1,54 @@
 import { refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
 
-/** One login by password, as the gate runs it. */
+/** One password login that the gate runs. */
 export interface LoginAttempt<State, Answer> {
   /**
-   * Reads the present state: how many failures are counted, or the final answer, for example for a locked account.
-   * Called again when other attempts have ended in between.
+   * Reads the current number of failures, or the final answer, for example for a locked account. The gate
+   * reads again when another attempt has ended in the meantime.
    */
   look(): Promise<LoginLook<State, Answer>>
-  /** Compares the password and counts a failure, in this order, before it resolves. */
+  /** Compares the password and then counts a failure, before it resolves. */
   verify(state: State): Promise<Answer>
 }
 
-/** The result of a look. `state` is passed to `verify`. */
+/** The result of `look`. `state` is passed to `verify`. */
 export type LoginLook<State, Answer> =
   | { kind: 'open'; failures: number; state: State }
   | { kind: 'answered'; answer: Answer }
 
-/** How many attempts may run and wait at once. */
 export interface LoginGateSettings {
   /** Failures after which the account is locked, at least 1. */
   attemptsMax: number
-  /** Attempts of one e-mail that wait. */
+  /** The most waiting attempts of one e-mail. */
   waitingPerKeyMax?: number
-  /** Attempts of all e-mails that wait. */
+  /** The most waiting attempts of all e-mails. */
   waitingMax?: number
 }
 
 /** The attempts of one e-mail in one namespace. */
 interface Lane {
-  /** Attempts that do not compare the password yet. */
+  /** Attempts that have not started to compare the password. */
   waiting: number
   /** Passwords being compared. */
   running: number
-  /** Attempts that have ended after comparing; if it changes, a look is out of date. */
+  /** Attempts that have compared their password. When this number changes, an earlier look is stale. */
   finished: number
-  /** Resolves when the last waiting attempt has had its turn. */
+  /** Resolves when the last queued attempt has left the queue. */
   turn: Promise<void>
-  /** Wakes the attempt whose turn it is, while it waits for another to end. */
+  /** Wakes the first attempt of the queue, which waits for a running attempt to end. */
   wake: () => void
 }
 
-const noRoom = refuse('overloaded', 'Too many logins wait, try again', { retryAfterSecs: 1 })
+const queueFull = refuse('overloaded', 'Too many logins are waiting, try again', { retryAfterSecs: 1 })
 
 /**
  * Keeps parallel logins from guessing more often than the lockout allows (docs/adr/0010-auth-state.md).
  *
- * Failures are counted only after the slow comparison, so a hundred requests at once would all find the account open.
- * For one e-mail of one namespace, no more passwords are compared at once than failures are still allowed; other
- * attempts wait in order and look again whenever one has ended. Unknown e-mails are treated in the same way.
+ * A failure is counted only after the slow comparison, so a hundred parallel requests would all find the
+ * account open. The gate runs at most as many comparisons for one e-mail of a namespace as failures are still
+ * allowed. Other attempts queue and look again when one has ended. Unknown e-mails are treated in the same
+ * way.
  */
 export class LoginGate {
   readonly #settings: Required<LoginGateSettings>
@@ -63,25 +63,25 @@ export class LoginGate {
     this.#settings = { attemptsMax, waitingPerKeyMax, waitingMax }
   }
 
-  /** The number of e-mails that the gate keeps state for. */
+  /** The number of e-mails for which the gate holds state. */
   get laneCount(): number {
     return this.#lanes.size
   }
 
   /**
    * Runs one attempt.
-   * @param key names the namespace and the e-mail
-   * @returns its answer; 503 overloaded when too many wait already
+   * @param key identifies the namespace and the e-mail
+   * @returns the answer; 503 overloaded when too many attempts already wait
    * @throws what `look` or `verify` throws
    */
   async run<State, Answer>(key: string, attempt: LoginAttempt<State, Answer>): Promise<Answer | Refusal> {
     const lane = this.#lanes.get(key) ?? newLane()
     if (lane.waiting >= this.#settings.waitingPerKeyMax || this.#waiting >= this.#settings.waitingMax) {
-      return noRoom
+      return queueFull
     }
     this.#lanes.set(key, lane)
     try {
-      const look = await this.#inTurn(lane, attempt)
+      const look = await this.#lookInOrder(lane, attempt)
       if (look.kind === 'answered') return look.answer
       try {
         return await attempt.verify(look.state)
@@ -95,16 +95,16 @@ export class LoginGate {
     }
   }
 
-  /** Waits for the turn, then looks. When that finds the account open, the attempt counts as running. */
-  async #inTurn<State, Answer>(
+  /** Waits in the queue, then looks. An attempt that finds the account open counts as running. */
+  async #lookInOrder<State, Answer>(
     lane: Lane,
     attempt: LoginAttempt<State, Answer>,
   ): Promise<LoginLook<State, Answer>> {
     lane.waiting++
     this.#waiting++
     const before = lane.turn
-    let passOn = () => {}
-    lane.turn = new Promise((resolve) => (passOn = resolve))
+    let leave = () => {}
+    lane.turn = new Promise((resolve) => (leave = resolve))
     await before
     try {
       const look = await this.#lookUntilFree(lane, attempt)
@@ -113,7 +113,7 @@ export class LoginGate {
     } finally {
       lane.waiting--
       this.#waiting--
-      passOn()
+      leave()
     }
   }
 
@@ -125,7 +125,7 @@ export class LoginGate {
       const { finished } = lane
       const look = await attempt.look()
       if (look.kind === 'answered') return look
-      // An attempt that ended during the look may or may not be counted in it, so look again.
+      // The look may or may not include an attempt that ended during it, so look again.
       if (lane.finished !== finished) continue
       // The gate does not decide whether an account is locked: it always lets one attempt through.
       if (lane.running < Math.max(1, this.#settings.attemptsMax - look.failures)) return look

@@ -3,33 +3,33 @@ import type { Shards } from '../links/shards.js'
 
 type OutboxMessage = MailDueOutcome['mails'][number]['message']
 
-/** The mails of all shards, each of which keeps those of its own namespaces (docs/adr/0010-auth-state.md). */
+/** The outbox of all shards. Each shard stores the mails of its namespaces (docs/adr/0010-auth-state.md). */
 export class ShardedOutbox {
   readonly #shards: Shards
   readonly #isOwn: (shard: number) => boolean
-  /** Where the mails are that were taken and not settled yet. */
+  /** The shard and key of each mail that was taken and has no result yet. */
   readonly #taken = new Map<string, { shard: number; key: string }>()
 
-  /** @param isOwn whether a shard is of this node: others send the mails of theirs */
+  /** @param isOwn whether this node owns a shard; other nodes send the mails of their shards */
   constructor(shards: Shards, isOwn: (shard: number) => boolean) {
     this.#shards = shards
     this.#isOwn = isOwn
   }
 
-  /** Mails whose next try is due, the oldest of each shard first. @throws Error when a shard does not answer */
+  /** Returns due mails, the oldest of each shard first. @throws Error when a shard does not answer */
   async take(limit: number): Promise<OutboxMessage[]> {
     const own = Array.from({ length: this.#shards.count }, (_none, shard) => shard).filter(this.#isOwn)
     const outcomes = await Promise.all(
       own.map(
-        async (shard) => [shard, await this.#shards.askOne(shard, { kind: 'mailDue', limit })] as const,
+        async (shard) => [shard, await this.#shards.requestShard(shard, { kind: 'mailDue', limit })] as const,
       ),
     )
     this.#taken.clear()
     const messages: OutboxMessage[] = []
     for (const [shard, outcome] of outcomes) {
-      // It has moved meanwhile, and its mails with it.
+      // The shard and its mails have moved to another node in the meantime.
       if (!this.#isOwn(shard)) continue
-      if (outcome.kind !== 'mailDue') throw new Error(`The outbox of shard ${shard} cannot be read now`)
+      if (outcome.kind !== 'mailDue') throw new Error(`Could not read the outbox of shard ${shard}`)
       for (const { key, message } of outcome.mails.slice(0, limit - messages.length)) {
         this.#taken.set(message.id, { shard, key })
         messages.push(message)
@@ -38,23 +38,26 @@ export class ShardedOutbox {
     return messages
   }
 
-  /** The mail is sent. @throws Error when that could not be stored: it is sent again */
+  /** Records that the mail was sent. @throws Error when this cannot be stored; the mail is then sent again */
   done(id: string): Promise<void> {
-    return this.#settle(id, { kind: 'done' })
+    return this.#record(id, { kind: 'done' })
   }
 
-  /** A try failed; without a time for the next one the mail is given up. @throws Error when that could not be stored */
+  /**
+   * Records a failed attempt; without `retryAtMs`, the mail is dropped.
+   * @throws Error when this cannot be stored
+   */
   failed(id: string, retryAtMs: number | undefined, attempts: number): Promise<void> {
     const retry = retryAtMs === undefined ? {} : { retryAtMs }
-    return this.#settle(id, { kind: 'failed', attempts, ...retry })
+    return this.#record(id, { kind: 'failed', attempts, ...retry })
   }
 
-  async #settle(id: string, result: MailSettle['result']): Promise<void> {
-    const place = this.#taken.get(id)
-    if (place === undefined) return
-    const { shard, key } = place
-    const outcome = await this.#shards.askOne(shard, { kind: 'mailSettle', key, result, options: {} })
-    if (outcome.kind !== 'done') throw new Error(`What became of mail ${id} could not be kept`)
+  async #record(id: string, result: MailSettle['result']): Promise<void> {
+    const location = this.#taken.get(id)
+    if (location === undefined) return
+    const { shard, key } = location
+    const outcome = await this.#shards.requestShard(shard, { kind: 'mailSettle', key, result, options: {} })
+    if (outcome.kind !== 'done') throw new Error(`Could not record the result of mail ${id}`)
     this.#taken.delete(id)
   }
 }

@@ -1,35 +1,33 @@
 import { limits } from '../../base/limits/limits.js'
 import type { Refusal } from '../../base/errors.js'
-import type { ProposalPlace, Standing } from '../../protocol/proposal-messages.js'
+import type { ProposalCursor, Standing } from '../../protocol/proposal-messages.js'
 import { endAuthors } from '../ended-authors.js'
 import type { Shards } from '../links/shards.js'
 
-/** What the clock of proposals needs. */
 export interface ProposalClockParts {
   shards: Shards
-  /** Whether a shard is of this node: others look at theirs. */
+  /** Whether this node owns a shard. Other nodes sweep their own shards. */
   isOwn(shard: number): boolean
-  /** True while nothing may be written. */
   readOnly(): boolean
-  /** What keys and users may still do. */
+  /** Reads the current state of keys and users. */
   standings(principals: readonly string[]): Promise<Standing[] | Refusal>
 }
 
 /**
- * Makes the shards look for proposals that are due. A shard waits only for its next frame, so its timers are in its
- * store, and looking at them is a command (docs/adr/0014-proposals.md).
+ * Makes the shards process proposals that are due. A shard has no timers: due times are in its store, and a
+ * command makes it check them (docs/adr/0014-proposals.md).
  */
 export class ProposalClock {
   readonly #parts: ProposalClockParts
   #timers: NodeJS.Timeout[] = []
-  /** Shards that have not answered the last look yet. */
-  readonly #asked = new Set<number>()
+  /** Shards that have not answered the last sweep. */
+  readonly #sweeping = new Set<number>()
 
   constructor(parts: ProposalClockParts) {
     this.#parts = parts
   }
 
-  /** Starts looking. Resolves when everything is decided that came due while the server was off. */
+  /** Starts the sweeps. Resolves when all proposals that came due while the server was off are decided. */
   async start(): Promise<void> {
     this.#timers = [
       setInterval(() => this.#tick(), limits.proposalSweepMs),
@@ -48,19 +46,16 @@ export class ProposalClock {
   #tick(): void {
     if (this.#parts.readOnly()) return
     for (let shard = 0; shard < this.#parts.shards.count; shard++) {
-      if (!this.#asked.has(shard) && this.#parts.isOwn(shard)) void this.#sweep(shard)
+      if (!this.#sweeping.has(shard) && this.#parts.isOwn(shard)) void this.#sweep(shard)
     }
   }
 
-  /**
-   * Sweeps one shard until nothing that is due is left. A shard that cannot answer now is asked again at the next look,
-   * and so is one whose proposals are of authors that cannot be looked up now.
-   */
+  /** Sweeps a shard until no due proposal remains, or it cannot continue now: the next tick retries. */
   async #sweep(shard: number): Promise<void> {
-    this.#asked.add(shard)
+    this.#sweeping.add(shard)
     let standings: Standing[] | Refusal = []
     for (let left = true; left && !('code' in standings);) {
-      const outcome = await this.#parts.shards.askOne(shard, {
+      const outcome = await this.#parts.shards.requestShard(shard, {
         kind: 'proposalsSweep',
         standings,
         options: {},
@@ -70,10 +65,12 @@ export class ProposalClock {
       left = outcome.left || authors.length > 0
       standings = await this.#parts.standings(authors)
     }
-    this.#asked.delete(shard)
+    this.#sweeping.delete(shard)
   }
 
-  /** Ends what is open of keys and users that were deleted or have expired, where that was not done when they were. */
+  /**
+   * Ends open proposals and approvals of deleted or expired keys and users that were not ended at the time.
+   */
   async #endAuthors(): Promise<void> {
     const { shards, isOwn, readOnly } = this.#parts
     for (let shard = 0; shard < shards.count && !readOnly(); shard++) {
@@ -83,10 +80,10 @@ export class ProposalClock {
 
   async #endAuthorsOf(shard: number): Promise<void> {
     const { shards, standings } = this.#parts
-    let after: ProposalPlace | undefined
+    let after: ProposalCursor | undefined
     do {
       const command = { kind: 'proposalAuthors', ...(after !== undefined && { after }) } as const
-      const page = await shards.askOne(shard, command)
+      const page = await shards.requestShard(shard, command)
       if (page.kind !== 'authors') return
       const found = await standings(page.principals)
       if ('code' in found) return

@@ -1,22 +1,22 @@
 import type { Refusal } from '../../base/errors.js'
 import type { LoginAttempt } from './login-gate.js'
 
-/** A login that is led through the gate elsewhere, by the number of its attempt, by which the gate calls back. */
+/** A login for the gate of another thread or node, which calls back with the number of the attempt. */
 export interface RemoteLogin {
   key: string
   attempt: number
 }
 
-/** Whether a login may compare its password, as the gate is told. */
+/** The result of a look, as the remote gate receives it. */
 export type GateLook = { kind: 'open'; failures: number } | { kind: 'answered' }
 
-/** Logins of a front that the gate of another thread or node lets through. */
+/** Sends the logins of a front through the gate of another thread or node. */
 export class RemoteGate {
   readonly #login: (login: RemoteLogin) => Promise<Refusal | undefined>
   readonly #running = new Map<number, RunningAttempt>()
   #nextAttempt = 0
 
-  /** @param login calls the gate */
+  /** @param login calls the remote gate */
   constructor(login: (login: RemoteLogin) => Promise<Refusal | undefined>) {
     this.#login = login
   }
@@ -48,7 +48,7 @@ export class RemoteGate {
         }),
       verify: () =>
         guarded(async () => {
-          if (state === undefined) throw new Error('An attempt is looked at before it is verified')
+          if (state === undefined) throw new Error('Expected a look before the password is verified')
           answer = { found: await attempt.verify(state.known) }
         }),
     })
@@ -60,7 +60,7 @@ export class RemoteGate {
     } finally {
       this.#running.delete(number)
     }
-    if (answer === undefined) throw new Error('An attempt that the gate let through has its answer')
+    if (answer === undefined) throw new Error('The login gate returned without an answer')
     return answer.found
   }
 
@@ -74,7 +74,7 @@ export class RemoteGate {
 
   #attempt(number: number): RunningAttempt {
     const attempt = this.#running.get(number)
-    if (attempt === undefined) throw new Error('The gate asks about an attempt that has ended')
+    if (attempt === undefined) throw new Error(`Login attempt ${number} has ended`)
     return attempt
   }
 }

@@ -3,10 +3,10 @@ import { refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
 import type { Command } from '../../protocol/messages.js'
 
-/** A command that waits, and what takes its outcome. */
-export interface HeldCommand<Receive> {
+/** A queued command with the callback for its outcome. */
+export interface HeldCommand<Callback> {
   command: Command
-  receive: Receive
+  receive: Callback
   bytes: number
 }
 
@@ -18,26 +18,26 @@ const full = refuse('overloaded', 'Too many requests wait for the shard of this 
 })
 
 /**
- * Commands of a front for a shard that moves from one node to another: they wait for the next owner for a while, and are refused
- * then (docs/adr/0048-owners-of-shards.md). Nothing has become of them.
+ * Queues commands for a shard that moves between nodes. A command that finds no owner in time is refused and
+ * has had no effect (docs/adr/0048-owners-of-shards.md).
  */
-export class HeldCommands<Receive extends (refusal: Refusal, proven: boolean) => void> {
-  readonly #held: (HeldCommand<Receive> & { untilMs: number })[] = []
+export class HeldCommands<Callback extends (refusal: Refusal, proven: boolean) => void> {
+  readonly #held: (HeldCommand<Callback> & { untilMs: number })[] = []
   #bytes = 0
   #timer: NodeJS.Timeout | undefined
 
-  /** @returns a refusal where too many wait already */
-  add(held: HeldCommand<Receive>): Refusal | undefined {
+  /** @returns a refusal when the queue is full */
+  add(held: HeldCommand<Callback>): Refusal | undefined {
     const isFull = this.#held.length >= limits.shardQueueMax || this.#bytes > limits.shardQueueBytesMax
     if (isFull) return full
     this.#held.push({ ...held, untilMs: steadyClock() + limits.shardMoveMs })
     this.#bytes += held.bytes
-    this.#timer ??= setInterval(() => this.#refuseLate(), limits.shardMoveLookMs)
+    this.#timer ??= setInterval(() => this.#refuseLate(), limits.shardMoveCheckMs)
     return undefined
   }
 
-  /** Hands all of them on, in the order in which they came. */
-  takeAll(): HeldCommand<Receive>[] {
+  /** Removes and returns all commands in order of arrival. */
+  takeAll(): HeldCommand<Callback>[] {
     clearInterval(this.#timer)
     this.#timer = undefined
     this.#bytes = 0

@@ -2,28 +2,27 @@ import { LRUCache } from 'lru-cache'
 import { limits } from '../../base/limits/limits.js'
 import type { UserAccess } from '../../protocol/command-options.js'
 
-/** About what an entry takes besides its text: key, lists and map. */
+/** The approximate overhead of an entry: key, lists and map. */
 const ENTRY_BYTES = 352
 
-/** A record that was asked for. */
+/** The record that a caller reads. */
 export interface RecordAddress {
   agent: string
   /** 64 hex digits. */
   hash: string
-  /** The user who asks, the same object each time; absent if a key asks. */
+  /** The user who reads, the same object each time; absent for a key. */
   access?: UserAccess
 }
 
 interface Entry {
   agent: string
   body: string
-  /** Numbers of users whom the shard has shown the record since the last change of policies. */
+  /** Numbers of users to whom the shard has shown the record since the last change of policies. */
   readers: number[]
-  /** How many changes of policies there had been when the readers were noted. */
+  /** The number of policy changes when `readers` was last updated. */
   policyChanges: number
 }
 
-/** Counts of the cache, for metrics. */
 export interface RecordCacheFigures {
   hits: number
   misses: number
@@ -31,22 +30,22 @@ export interface RecordCacheFigures {
 }
 
 /**
- * Answers to reading a record by its hash; the least recently used are dropped first. A record never changes, so an
- * answer has to be dropped only when the record is deleted, restored or erased: the shard sends that with the commit,
- * in order with its answers, and before the caller who asked for the change is answered. The shard decides what users
- * may read: a user gets from here only what the shard has shown that user before, until any policies change.
+ * An LRU cache of records by hash. A record never changes, so an answer is dropped only when the record is
+ * deleted, restored or erased. The shard sends this with the commit, in order with its answers, and before
+ * the caller that changed the record gets its answer. The shard decides what users may read: the cache shows
+ * a user only records that the shard has shown that user since the last change of policies.
  */
 export class RecordCache {
-  /** By hash; undefined where the cache is off. */
+  /** By hash; undefined when the cache is off. */
   readonly #answers: LRUCache<string, Entry> | undefined
-  /** Numbers of users, so that an entry does not keep a user in memory. */
+  /** Numbers of users, so that an entry does not retain a user in memory. */
   readonly #users = new WeakMap<UserAccess, number>()
   #usersSeen = 0
   #policyChanges = 0
   #hits = 0
   #misses = 0
 
-  /** `bytesMax` counts the texts and what they need besides; 0 is off. */
+  /** @param bytesMax bytes of the texts and their overhead; 0 turns the cache off */
   constructor(bytesMax: number) {
     if (bytesMax === 0) return
     this.#answers = new LRUCache({
@@ -59,7 +58,6 @@ export class RecordCache {
     return { hits: this.#hits, misses: this.#misses, bytes: this.#answers?.calculatedSize ?? 0 }
   }
 
-  /** The cached answer for a record. */
   find({ agent, hash, access }: RecordAddress): string | undefined {
     const known = this.#answers?.get(hash)
     if (known !== undefined && known.agent === agent && this.#mayRead(known, access)) {
@@ -70,12 +68,11 @@ export class RecordCache {
     return undefined
   }
 
-  /** Keeps the answer to reading a record. */
   keep({ agent, hash, access }: RecordAddress, body: string): void {
     if (this.#answers === undefined) return
     const known = this.#answers.peek(hash)
     if (known === undefined || known.body !== body) {
-      // A copy: the text is a slice of its whole frame, and would keep all of that in memory.
+      // A copy, because the text is a slice that would retain its whole frame.
       const copy = Buffer.from(body).toString()
       const readers = access === undefined ? [] : [this.#numberOf(access)]
       this.#answers.set(hash, { agent, body: copy, readers, policyChanges: this.#policyChanges })
@@ -91,12 +88,12 @@ export class RecordCache {
     for (const hash of hashes) this.#answers?.delete(hash)
   }
 
-  /** Drops what users may read, after a change of policies. */
+  /** Forgets which users may read which records, after a change of policies. */
   forgetReaders(): void {
     this.#policyChanges += 1
   }
 
-  /** Drops everything: the notices of a shard's last commit before it died may never have arrived. */
+  /** Drops everything, because the notices of a dead shard's last commit may never arrive. */
   clear(): void {
     this.#answers?.clear()
   }

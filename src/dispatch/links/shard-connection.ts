@@ -1,22 +1,22 @@
 import type { LeaseMemory } from '../../protocol/lease-memory.js'
 import type { ShardMemory } from '../../protocol/shard-memory.js'
 
-/** A front's connection to a thread of a shard: in this process, or over the link to another node. */
+/** A front's connection to a shard thread, in this process or over the link to another node. */
 export interface ShardConnection {
-  /** The number that the front has there. */
+  /** The number of the front at that thread. */
   readonly front: number
-  /** A later thread of the shard has a higher one, whichever node it is of. */
+  /** A later thread of the shard has a higher term, on any node. */
   readonly term: number
   readonly memory: ShardMemory
-  /** Until when its answers may be passed on; undefined for a server that is not a node of a cluster. */
+  /** Answers may be delivered only while this lease holds; undefined outside a cluster. */
   readonly lease: LeaseMemory | undefined
   post(frame: ArrayBuffer): void
-  /** The front receives nothing more from it. */
+  /** Ends the connection: the front receives no more frames. */
   close?(): void
-  /** It is about to end, for another node to have the shard. */
+  /** True when the thread is about to end so that another node can open the shard. */
   isLeaving?: boolean
-  /** It has ended, or was closed. */
+  /** True when the thread has ended or the connection was closed. */
   isOver?: boolean
-  /** Frames that came before the front was attached to it. */
+  /** Frames that arrived before the front was attached. */
   early?: ArrayBuffer[]
 }

@@ -10,85 +10,86 @@ import { HeldCommands } from './held-commands.js'
 import type { ShardConnection } from './shard-connection.js'
 
 /**
- * Takes the outcome of one command.
- * @param proven it holds whatever has become of the node's lease: a group was appended with it, or it says that nothing is known
- * @param isLate the shard may have told of changes that it does not show yet
+ * Receives the outcome of one command.
+ * @param proven the outcome is valid even if the lease has ended: a group was appended with it, or it says
+ * that the result is unknown
+ * @param isLate the shard may have published changes that the outcome does not include
  */
 export type Receive = (outcome: Outcome, proven: boolean, isLate?: boolean) => void
 
-/** A write in flight may or may not be on disk. */
+/** For a write in flight, which may or may not be on disk. */
 export const outcomeUnknown = refuse(
   'outcome_unknown',
   'The shard did not answer; read the strand to see whether the write is there',
   { retryAfterSecs: 1 },
 )
 
-/** Asks a shard. */
-export type Ask = (command: Command) => Promise<Outcome>
+/** Sends a command to a shard and resolves to its outcome. */
+export type RequestShard = (command: Command) => Promise<Outcome>
 
-/** What a link tells its front of, besides outcomes. */
+/** Receives everything from a link except outcomes. */
 export interface LinkListener {
   events(events: StreamEvent[]): void
   /** Called before the outcomes and events of the same commit. */
   notice(notice: Notice): void
   /**
-   * The thread is new. Asks it for what the notices of its predecessor may not have said; no client is answered before
-   * every front has.
+   * The thread is new. Requests the state that lost notices of its predecessor may have changed; no client
+   * gets an answer until every front has done so.
    */
-  learn(ask: Ask): Promise<void>
-  /** The new thread serves the front. It does not watch any agents yet. */
+  catchUp(ask: RequestShard): Promise<void>
+  /** The new thread serves the front. It has no watched agents yet. */
   restarted(): void
-  /** The thread has ended, and what it had told is passed on. */
+  /** The thread has ended, and its last frames were delivered. */
   ended(): void
-  /**
-   * A message of the thread cannot be read. It may have said that a record was erased or a key removed, so this process
-   * must not go on without it.
-   */
+  /** A message is unreadable, perhaps one about an erased record or removed key: the process must end. */
   unreadable(error: unknown): void
 }
 
-/** A command in flight. */
 interface Pending {
   receive: Receive
   bytes: number
   writes: boolean
 }
 
-/** Whether no thread is attached, or a new one whose predecessor may have told more than the front knows, or one that serves. */
-type Phase = 'away' | 'learning' | 'serving'
+/** Whether no thread is attached, the front catches up with a new thread, or the thread serves. */
+type Phase = 'away' | 'catchingUp' | 'serving'
 
 /**
- * A front's end of one shard, whichever thread serves it: sends its commands, one frame for each tick, and passes on its
- * outcomes, once every front has processed the notices that came with them or before them (docs/adr/0045-fronts.md).
+ * A front's link to one shard across its threads. Sends one frame of commands per tick, and delivers outcomes
+ * once every front has processed the notices up to them (docs/adr/0045-fronts.md).
  */
 export class ShardLink {
   readonly #listener: LinkListener
-  /** Commands that wait for a thread; absent where they are refused instead. */
+  /** Commands that wait for a thread; absent if commands are refused instead. */
   readonly #held: HeldCommands<Receive> | undefined
   readonly #pending = new Map<number, Pending>()
-  /** The thread that is attached, or was last. */
+  /** The attached thread, or the last one. */
   #thread: ShardConnection | undefined
-  /** The one that came last, which may not be attached yet. */
+  /** The newest thread, which may not be attached yet. */
   #next: ShardConnection | undefined
   #phase: Phase = 'away'
   #awaySinceMs = -Infinity
-  /** Resolves when what the last thread had told is passed on. */
+  /** Resolves when the frames of the last thread were delivered. */
   #ended: Promise<void> = Promise.resolve()
-  #passedOn: () => void = () => {}
+  #resolveEnded: () => void = () => {}
   #frame: CommandFrame = []
   #frameBytes = 0
-  /** Commands so far. */
+  /** The number of commands so far. */
   #count = 0
-  /** What waits until all fronts have processed the notices of the first: frames, and what to do at the thread's end. */
-  #untaken: (FrontFrame | (() => void))[] = []
-  /** The notices of the first frame that is held are processed. */
-  #noticed = false
-  /** The last frame with notices that was processed. */
-  #told = 0
-  /** A message of the thread could not be read: nothing is sent or received any more. */
+  /**
+   * Frames, and end-of-thread actions, that wait until all fronts have processed the first frame's notices.
+   */
+  #waiting: (FrontFrame | (() => void))[] = []
+  /** Whether this front has processed the notices of the first waiting frame. */
+  #isProcessed = false
+  /** The number of the last frame with notices that this front has processed. */
+  #noticeNo = 0
+  /** After an unreadable message, nothing is sent or received. */
   #isUnreadable = false
 
-  /** @param waits whether commands wait for a while where there is no thread, as another node may have one soon */
+  /**
+   * @param waits whether commands wait for a limited time without a thread, as another node may soon have one
+   */
   constructor(listener: LinkListener, waits: boolean) {
     this.#listener = listener
     this.#held = waits ? new HeldCommands() : undefined
@@ -98,61 +99,61 @@ export class ShardLink {
     return this.#phase === 'serving' && this.#thread?.isLeaving !== true && !this.#isUnreadable
   }
 
-  /** Since when it has not served, by the steady clock. */
+  /** When the shard stopped serving, by the steady clock. */
   get awaySinceMs(): number {
     return this.#awaySinceMs
   }
 
-  /** Resolves when what the last thread had told is passed on. */
+  /** Resolves when the frames of the last thread were delivered. */
   get ended(): Promise<void> {
     return this.#ended
   }
 
-  /** Of the thread that is attached, or was last: what that has answered is passed on yet. */
+  /** The lease of the attached or last thread, whose answers may still be delivered. */
   get lease(): LeaseMemory | undefined {
     return this.#thread?.lease
   }
 
-  /** Commands of all fronts that wait for their outcome. */
+  /** Pending commands of all fronts. */
   get depth(): number {
     return (this.#thread?.memory.depth ?? 0) + this.#frame.length
   }
 
-  /** Whether a thread is attached. */
   isAt(thread: ShardConnection): boolean {
     return this.#phase !== 'away' && this.#thread === thread
   }
 
   /**
-   * Attaches a thread of the shard once what the last one told is passed on, and has it serve the front once that has
-   * learnt what the last one may not have told.
-   * @param failed called where the thread is there, but did not say what the front must know
-   * @returns whether it serves: not where it is older than one that was attached, or ends in the meantime
+   * Attaches a thread once the frames of the last one were delivered. The thread serves once the front has
+   * caught up.
+   * @param failed called when the front cannot catch up although the thread is there
+   * @returns whether it serves; false if a newer thread was attached or the thread ended
    */
   async join(thread: ShardConnection, failed: (reason: string) => void): Promise<boolean> {
     if (!(await this.#attach(thread))) return false
     try {
-      await this.#listener.learn((command) => this.#learn(command))
+      await this.#listener.catchUp((command) => this.#sendCatchUp(command))
     } catch (error) {
-      if (this.isAt(thread)) failed(`what it told is not known (${String(error)})`)
+      if (this.isAt(thread)) failed(`the front could not catch up with its thread (${String(error)})`)
       return false
     }
     return this.#serve(thread)
   }
 
-  /** The thread that came last is about to end: what was sent is answered yet, and nothing more is sent. */
+  /** The newest thread is about to end: sent commands are still answered, and no more are sent. */
   leaving(thread = this.#next): void {
     if (thread === undefined || thread.isLeaving === true) return
     if (this.isAt(thread)) {
-      this.#noteAway()
+      this.#recordAway()
       this.flush()
     }
     thread.isLeaving = true
   }
 
   /**
-   * Sends a command with the others of this tick, or has it wait until the shard serves.
-   * @returns a refusal, and nothing is sent, when the shard's queue is full, or it is not serving and commands do not wait for it
+   * Sends a command in the frame of this tick, or queues it until the shard serves.
+   * @returns a refusal, without sending, when the queue is full, or the shard does not serve and commands are
+   * not queued
    */
   send(command: Command, receive: Receive): Refusal | undefined {
     if (!this.serving) {
@@ -169,7 +170,7 @@ export class ShardLink {
     return undefined
   }
 
-  /** Sends all commands of this tick in one message: a message costs the same whatever it contains. */
+  /** Sends all commands of this tick in one message, because each message has a fixed cost. */
   flush(): void {
     if (this.#frame.length === 0 || this.#thread === undefined) return
     this.#thread.memory.count(this.#frame.length, this.#frameBytes)
@@ -179,59 +180,61 @@ export class ShardLink {
     this.#thread.post(memory)
   }
 
-  /** Takes a frame of a thread, and keeps it until that is attached. */
+  /** Receives a frame of a thread. Frames of a thread that is not attached yet are stored. */
   receive(thread: ShardConnection, frame: ArrayBuffer): void {
     if (thread.isOver === true) return
     if (this.isAt(thread)) this.#take(frame)
     else (thread.early ??= []).push(frame)
   }
 
-  /** A thread has ended. What it has told is passed on. */
+  /** A thread has ended. Its frames are still delivered. */
   end(thread: ShardConnection): void {
     if (thread.isOver === true) return
     thread.isOver = true
     if (this.isAt(thread)) this.#end(thread)
   }
 
-  /** No message says any more how far other fronts have processed what a thread told: what waits for that is lost. */
+  /**
+   * Drops the waiting frames of a thread, because no message will report the progress of the other fronts.
+   */
   abandon(thread: ShardConnection): void {
     this.end(thread)
     if (this.#thread !== thread) return
     thread.close?.()
-    if (this.#untaken.length === 0) return
-    this.#untaken = this.#untaken.filter((one) => typeof one === 'function')
-    this.#noticed = false
-    this.#goOn()
+    if (this.#waiting.length === 0) return
+    this.#waiting = this.#waiting.filter((one) => typeof one === 'function')
+    this.#isProcessed = false
+    this.#drain()
   }
 
-  /** The front ends: the others wait for it no more. */
+  /** The front ends: other fronts no longer wait for it. */
   leave(): void {
-    this.#thread?.memory.leaves(this.#thread.front)
+    this.#thread?.memory.remove(this.#thread.front)
     this.#thread?.close?.()
   }
 
   async #attach(thread: ShardConnection): Promise<boolean> {
     if (thread.term < (this.#next?.term ?? -1)) return drop(thread)
     this.#next = thread
-    // One that has not ended by itself is of a node that is gone, and does not know.
+    // A thread without an end message belongs to a failed node.
     if (this.#phase !== 'away' && this.#thread !== undefined) this.abandon(this.#thread)
     await this.#ended
     if (this.#next !== thread) return drop(thread)
     this.#thread = thread
-    this.#phase = 'learning'
-    this.#told = 0
-    this.#ended = new Promise((resolve) => (this.#passedOn = resolve))
-    thread.memory.learns(thread.front)
+    this.#phase = 'catchingUp'
+    this.#noticeNo = 0
+    this.#ended = new Promise((resolve) => (this.#resolveEnded = resolve))
+    thread.memory.startCatchUp(thread.front)
     for (const frame of thread.early?.splice(0) ?? []) this.#take(frame)
     if (thread.isOver === true) this.#end(thread)
     return this.isAt(thread)
   }
 
-  /** The front knows what it must know. @returns whether the thread serves it */
+  /** The front has caught up. @returns whether the thread serves it */
   #serve(thread: ShardConnection): boolean {
     if (!this.isAt(thread) || thread.isLeaving === true) return false
     this.#phase = 'serving'
-    thread.memory.serves(thread.front, this.#told)
+    thread.memory.startServing(thread.front, this.#noticeNo)
     for (const { command, receive } of this.#held?.takeAll() ?? []) {
       const refusal = this.send(command, receive)
       if (refusal !== undefined) receive(refusal, true)
@@ -241,8 +244,8 @@ export class ShardLink {
     return true
   }
 
-  /** The outcome of a command by which the front learns what it must know before the thread serves. */
-  #learn(command: Command): Promise<Outcome> {
+  /** Sends a command of the catch-up, before the thread serves. */
+  #sendCatchUp(command: Command): Promise<Outcome> {
     return new Promise((resolve) => {
       if (this.#phase === 'away') resolve(lost(false))
       else this.#add(command, resolve)
@@ -252,35 +255,35 @@ export class ShardLink {
   #take(memory: ArrayBuffer): void {
     if (this.#isUnreadable) return
     try {
-      this.#untaken.push(this.#read(memory))
+      this.#waiting.push(this.#read(memory))
     } catch (error) {
       this.#isUnreadable = true
       this.#listener.unreadable(error)
-      this.#tellLost()
+      this.#failPending()
       return
     }
-    if (this.#untaken.length === 1) this.#goOn()
+    if (this.#waiting.length === 1) this.#drain()
   }
 
   #end(thread: ShardConnection): void {
-    this.#noteAway()
+    this.#recordAway()
     this.#phase = 'away'
-    this.#untaken.push(() => {
-      this.#tellLost()
-      thread.memory.leaves(thread.front)
+    this.#waiting.push(() => {
+      this.#failPending()
+      thread.memory.remove(thread.front)
       this.#listener.ended()
-      this.#passedOn()
+      this.#resolveEnded()
     })
-    if (this.#untaken.length === 1) this.#goOn()
+    if (this.#waiting.length === 1) this.#drain()
   }
 
-  #noteAway(): void {
+  #recordAway(): void {
     if (this.serving) this.#awaySinceMs = steadyClock()
   }
 
   #add(command: Command, receive: Receive): void {
     if (this.#frame.length === 0) setImmediate(() => this.flush())
-    assert(this.#thread !== undefined, 'a command is for a thread that is there')
+    assert(this.#thread !== undefined, 'a command is sent to an attached thread')
     const { front } = this.#thread
     const id = this.#count++ * limits.frontNumbers + front
     const bytes = bytesOf(command)
@@ -289,48 +292,51 @@ export class ShardLink {
     this.#frame.push([id, command.kind === 'watch' ? { ...command, front } : command])
   }
 
-  /** @throws Error when it is no frame, or answers what was not asked */
+  /** @throws Error when the frame is malformed or answers an unknown command */
   #read(memory: ArrayBuffer): FrontFrame {
     const frame = decodeOutcomes(memory)
     assert(
       frame.outcomes.every(([id]) => this.#pending.has(id)),
-      'an outcome belongs to a command that is under way',
+      'an outcome belongs to a pending command',
     )
     return frame
   }
 
-  /** Passes on what is held, as far as all fronts are. */
-  #goOn(): void {
-    for (let first = this.#untaken[0]; first !== undefined; first = this.#untaken[0]) {
+  /** Delivers waiting frames up to the first whose notices another front has not processed. */
+  #drain(): void {
+    for (let first = this.#waiting[0]; first !== undefined; first = this.#waiting[0]) {
       if (typeof first === 'function') first()
-      else if (this.#mayPass(first)) this.#pass(first)
+      else if (this.#processNotices(first)) this.#deliver(first)
       else return
-      this.#untaken.shift()
-      this.#noticed = false
+      this.#waiting.shift()
+      this.#isProcessed = false
     }
   }
 
-  /** Processes the notices of a frame. @returns whether all fronts have; if not, it goes on once they have */
-  #mayPass({ notices, told, isLate }: FrontFrame): boolean {
-    assert(this.#thread !== undefined, 'a frame is of a thread that is there')
+  /**
+   * Processes the notices of a frame.
+   * @returns whether all fronts have; if not, `#drain` runs again once they have
+   */
+  #processNotices({ notices, noticeNo, isLate }: FrontFrame): boolean {
+    assert(this.#thread !== undefined, 'a frame comes from an attached thread')
     const { memory, front } = this.#thread
-    if (!this.#noticed) {
-      for (const notice of notices) this.#guard(() => this.#listener.notice(notice))
-      // Without notices too: the first frame of a front says only that it need not process what was told before.
+    if (!this.#isProcessed) {
+      for (const notice of notices) this.#callSafely(() => this.#listener.notice(notice))
+      // Also without notices: the first frame of a front only says that earlier notices need no processing.
       if (isLate !== true) {
-        if (told !== this.#told) memory.hasTaken(front, told)
-        this.#told = told
+        if (noticeNo !== this.#noticeNo) memory.acknowledge(front, noticeNo)
+        this.#noticeNo = noticeNo
       }
-      this.#noticed = true
+      this.#isProcessed = true
     }
-    // What a front learns before it serves is answered to nobody yet.
-    if (this.#phase === 'learning' || memory.haveTaken(told)) return true
-    void memory.untilTaken(told).then(() => this.#goOn())
+    // No client gets an answer from the catch-up.
+    if (this.#phase === 'catchingUp' || memory.isAcknowledged(noticeNo)) return true
+    void memory.untilAcknowledged(noticeNo).then(() => this.#drain())
     return false
   }
 
-  #pass({ outcomes, events, appended, told, isLate }: FrontFrame): void {
-    const isOvertaken = isLate === true && told !== this.#told
+  #deliver({ outcomes, events, appended, noticeNo, isLate }: FrontFrame): void {
+    const isOvertaken = isLate === true && noticeNo !== this.#noticeNo
     let bytes = 0
     const receivers = outcomes.map(([id]) => {
       const pending = this.#pending.get(id)
@@ -340,27 +346,27 @@ export class ShardLink {
     })
     this.#thread?.memory.count(-outcomes.length, -bytes)
     for (const [at, [, outcome]] of outcomes.entries())
-      this.#guard(() => receivers[at]?.(outcome, appended, isOvertaken))
-    if (events.length > 0) this.#guard(() => this.#listener.events(events))
+      this.#callSafely(() => receivers[at]?.(outcome, appended, isOvertaken))
+    if (events.length > 0) this.#callSafely(() => this.#listener.events(events))
   }
 
-  /** An error in one caller's callback does not end the process, nor keep others from being called. */
-  #guard(tell: () => void): void {
+  /** An error in one callback must not end the process or skip the other callbacks. */
+  #callSafely(callback: () => void): void {
     try {
-      tell()
+      callback()
     } catch (error) {
       const failure = error instanceof Error ? (error.stack ?? error.message) : String(error)
       this.#listener.notice({ kind: 'failed', failures: [failure] })
     }
   }
 
-  #tellLost(): void {
+  #failPending(): void {
     this.#frame = []
     this.#frameBytes = 0
     const pending = [...this.#pending.values()]
     this.#pending.clear()
     for (const { receive, writes } of pending) {
-      this.#guard(() => receive(lost(writes), true))
+      this.#callSafely(() => receive(lost(writes), true))
     }
   }
 }
@@ -377,9 +383,9 @@ function bytesOf(command: Command): number {
   return 'chunk' in command ? command.chunk.length : 64
 }
 
-/** A thread that is never attached: the others do not wait for the front there. */
+/** Discards a thread that is never attached: other fronts do not wait for this one there. */
 function drop(thread: ShardConnection): false {
-  thread.memory.leaves(thread.front)
+  thread.memory.remove(thread.front)
   thread.isOver = true
   thread.close?.()
   return false

@@ -1,25 +1,27 @@
 import { steadyClock } from '../../base/clock.js'
 import { limits } from '../../base/limits/limits.js'
 
-/** Who waits. */
 interface Wait {
   untilMs: number
   resolve: () => void
 }
 
-/** Callers that wait for a while until a shard, or all, may be answered from again: one timer looks for all of them. */
+/** Limited waits until a shard, or every shard, may be answered from. One timer checks all of them. */
 export class ShardWaits {
   readonly #isCurrent: (shard: number | undefined) => boolean
-  /** By the shard, or undefined for all; in the order of their times. */
+  /** By shard, or undefined for all shards; in order of time. */
   readonly #waits = new Map<number | undefined, Wait[]>()
   #count = 0
-  #looks: NodeJS.Timeout | undefined
+  #timer: NodeJS.Timeout | undefined
 
   constructor(isCurrent: (shard: number | undefined) => boolean) {
     this.#isCurrent = isCurrent
   }
 
-  /** Resolves when it may be answered from, or is not waited for any longer; at once where too many wait already. */
+  /**
+   * Resolves when the shard may be answered from or the wait times out; immediately when too many callers
+   * wait.
+   */
   async until(shard: number | undefined): Promise<void> {
     if (this.#isCurrent(shard) || this.#count >= limits.shardQueueMax) return
     await new Promise<void>((resolve) => {
@@ -27,22 +29,22 @@ export class ShardWaits {
       waits.push({ untilMs: steadyClock() + limits.shardMoveMs, resolve })
       this.#waits.set(shard, waits)
       this.#count += 1
-      this.#looks ??= setInterval(() => this.#look(), limits.shardMoveLookMs)
+      this.#timer ??= setInterval(() => this.#check(), limits.shardMoveCheckMs)
     })
   }
 
-  #look(): void {
+  #check(): void {
     const nowMs = steadyClock()
     for (const [shard, waits] of this.#waits) {
       const isCurrent = this.#isCurrent(shard)
       const waiting = isCurrent ? -1 : waits.findIndex(({ untilMs }) => untilMs > nowMs)
-      const over = waits.splice(0, waiting === -1 ? waits.length : waiting)
-      this.#count -= over.length
-      for (const { resolve } of over) resolve()
+      const done = waits.splice(0, waiting === -1 ? waits.length : waiting)
+      this.#count -= done.length
+      for (const { resolve } of done) resolve()
       if (waits.length === 0) this.#waits.delete(shard)
     }
     if (this.#count > 0) return
-    clearInterval(this.#looks)
-    this.#looks = undefined
+    clearInterval(this.#timer)
+    this.#timer = undefined
   }
 }

@@ -7,41 +7,43 @@ import { LeaseMemory } from '../../protocol/lease-memory.js'
 import type { Notice } from '../../protocol/notices.js'
 import { RecordCache, type RecordCacheFigures } from './record-cache.js'
 import {
-  type Ask,
+  type RequestShard,
   type LinkListener,
   outcomeUnknown,
-  type Receive as ReceiveProven,
+  type Receive,
   ShardLink,
 } from './shard-link.js'
 import { ShardWaits } from './shard-waits.js'
 
-/** Takes the outcome of one command. @param isLate the shard may have told of changes that it does not show yet */
-type Receive = (outcome: Outcome, proven?: boolean, isLate?: boolean) => void
+/** @param isLate the shard may have published changes that the outcome does not include */
+type OutcomeCallback = (outcome: Outcome, proven?: boolean, isLate?: boolean) => void
 
-/** Notices for others than the cache of records. */
+/** Notices that the record cache does not consume. */
 export type FrontNotice = Exclude<Notice, { kind: 'recordsChanged' }>
 
-/** What the shards report to a front besides outcomes. */
+/** Receives everything from the shards except outcomes. */
 export interface FrontListener {
   events(shard: number, events: StreamEvent[]): void
   /** Called before the outcomes and events of the same commit. */
   notice(shard: number, notice: FrontNotice): void
   /**
-   * The thread of a shard is new. Asks it for what the notices of its predecessor may not have said; no client is answered
-   * before every front has.
+   * The thread of a shard is new. Requests the state that lost notices of its predecessor may have changed;
+   * no client gets an answer until every front has done so.
    */
-  learn(shard: number, ask: Ask): Promise<void>
-  /** A new thread of a shard serves the front: it does not watch any agents yet. */
+  catchUp(shard: number, ask: RequestShard): Promise<void>
+  /** A new thread of a shard serves the front. It has no watched agents yet. */
   restarted(shard: number): void
 }
 
-/** What a front is, as its shards know it. */
 export interface FrontOptions {
-  /** Memory for records that were read by hash, bytes; 0 is off. */
+  /** Memory for records that were read by hash, bytes; 0 turns the cache off. */
   cacheBytesMax: number
-  /** Of a node of a cluster: another one may have a shard that this front does not talk to, or whose owner has no lease. */
+  /**
+   * Whether this is a node of a cluster: a shard may have no owner with a lease, or no connection to this
+   * front.
+   */
   isOfNode: boolean
-  /** What a shard has told cannot be read: this process must not go on without it. */
+  /** A message of a shard is unreadable: this process must not continue without it. */
   lose(shard: number, reason: string): void
 }
 
@@ -49,9 +51,9 @@ const moving = refuse('unavailable', 'A shard is moving to another node of the c
   retryAfterSecs: 1,
 })
 
-/** All shards, as one front asks them: sends commands to the shards that own their agents. */
+/** All shards as one front calls them. Sends each command to the shard that owns its agent. */
 export class Shards {
-  /** The front's ends of them. */
+  /** The links of the front, by shard. */
   readonly links: readonly ShardLink[]
   readonly #options: FrontOptions
   readonly #records: RecordCache
@@ -64,7 +66,7 @@ export class Shards {
     this.links = Array.from({ length: count }, (_none, shard) => this.#linkOf(shard))
   }
 
-  /** Has a front take what its shards report. To be called before any of them has a thread. */
+  /** Sets the listener. Call this before any shard has a thread. */
   follow(listener: FrontListener): void {
     this.#listener = listener
   }
@@ -73,45 +75,47 @@ export class Shards {
     return this.links.length
   }
 
-  /** True while every shard serves. */
   get serving(): boolean {
     return this.leaseRefusal() === undefined && this.links.every((shard) => shard.serving)
   }
 
-  /** Sends a command to the shard that owns its agent; `receive` is called once, at once when it is refused. */
-  send(agent: string, command: Command, receive: Receive): void {
+  /**
+   * Sends a command to the shard that owns its agent. `receive` is called once, synchronously for a refusal.
+   */
+  send(agent: string, command: Command, receive: OutcomeCallback): void {
     if (command.kind === 'recordGet') this.#get(command, receive)
     else this.sendTo(this.shardOf(agent), command, receive)
   }
 
   /** Sends a command to one shard by its number. */
-  sendTo(shard: number, command: Command, receive: Receive): void {
+  sendTo(shard: number, command: Command, receive: OutcomeCallback): void {
     const link = this.linkOf(shard)
-    // Whether a shard is watched is no answer, and an agent whose streams have ended is not to be watched on.
-    const asksFirst = link.serving && command.kind !== 'watch'
-    const cutOff = asksFirst ? link.lease?.refusal() : undefined
-    const refusal = cutOff ?? link.send(command, this.#withProof(link, command, receive))
+    // `watch` reveals nothing, and watching must end when the streams of an agent have ended.
+    const needsLease = link.serving && command.kind !== 'watch'
+    const leaseRefusal = needsLease ? link.lease?.refusal() : undefined
+    const refusal = leaseRefusal ?? link.send(command, this.#withProof(link, command, receive))
     if (refusal !== undefined) receive(refusal)
   }
 
-  /** The outcome of a command to the shard that owns its agent. */
-  ask(agent: string, command: Command): Promise<Outcome> {
+  /** Sends a command to the shard that owns its agent and returns the outcome. */
+  request(agent: string, command: Command): Promise<Outcome> {
     return new Promise((resolve) => this.send(agent, command, resolve))
   }
 
-  /** The outcome of a command to one shard. */
-  askOne(shard: number, command: Command): Promise<Outcome> {
+  /** Sends a command to one shard and returns the outcome. */
+  requestShard(shard: number, command: Command): Promise<Outcome> {
     return new Promise((resolve) => this.sendTo(shard, command, resolve))
   }
 
-  /** The outcomes of a command to every shard, in the order of their numbers. */
-  askAll(command: Command): Promise<Outcome[]> {
-    return Promise.all(this.links.map((_one, shard) => this.askOne(shard, command)))
+  /** Sends a command to every shard and returns the outcomes in order of shards. */
+  requestAll(command: Command): Promise<Outcome[]> {
+    return Promise.all(this.links.map((_one, shard) => this.requestShard(shard, command)))
   }
 
   /**
-   * Why nobody is answered from what this front has in memory of a shard, or of all: another node may have gone on. To be asked when
-   * the answer is known; undefined while it may be given.
+   * Why this front must not answer from its memory of a shard, or of all shards: another node may have taken
+   * over. Check when the answer is ready.
+   * @returns undefined while answers are allowed
    */
   leaseRefusal(shard?: number): Refusal | undefined {
     if (!this.#options.isOfNode) return undefined
@@ -123,11 +127,11 @@ export class Shards {
     return undefined
   }
 
-  /** The same, where a shard that has been away for a moment is no reason: by default, for as long as one takes to move to another node. */
+  /** Like `leaseRefusal`, but ignores shards that are away for less than `momentMs`, by default a move. */
   lastingRefusal(shard?: number, momentMs: number = limits.shardMoveMs): Refusal | undefined {
     if (!this.#options.isOfNode) return undefined
-    const asked = shard === undefined ? this.links : this.links.slice(shard, shard + 1)
-    for (const one of asked) {
+    const checked = shard === undefined ? this.links : this.links.slice(shard, shard + 1)
+    for (const one of checked) {
       const moves = !one.serving && steadyClock() - one.awaySinceMs < momentMs
       const refusal = moves ? undefined : refusalOf(one)
       if (refusal !== undefined) return refusal
@@ -135,7 +139,7 @@ export class Shards {
     return undefined
   }
 
-  /** Resolves when a shard, or all, may be answered from, or nobody waits for that any longer. */
+  /** Resolves when a shard, or every shard, may be answered from, or the wait times out. */
   untilCurrent(shard?: number): Promise<void> {
     return this.#waits.until(shard)
   }
@@ -150,7 +154,6 @@ export class Shards {
     return this.#records.figures
   }
 
-  /** The front's end of a shard. */
   linkOf(shard: number): ShardLink {
     const link = this.links[shard]
     if (link === undefined) throw new Error(`Expected a shard below ${this.count}, got ${shard}`)
@@ -162,16 +165,16 @@ export class Shards {
     const listener: LinkListener = {
       events: (events) => this.#listener?.events(shard, events),
       notice: (notice) => this.#notice(shard, notice),
-      learn: async (ask) => this.#listener?.learn(shard, ask),
+      catchUp: async (ask) => this.#listener?.catchUp(shard, ask),
       restarted: () => this.#listener?.restarted(shard),
-      // Notices of its last commits may never have arrived.
+      // Notices of its last commits may never arrive.
       ended: () => this.#records.clear(),
-      unreadable: (error) => lose(shard, `what its thread told cannot be read (${String(error)})`),
+      unreadable: (error) => lose(shard, `a message of its thread is unreadable (${String(error)})`),
     }
     return new ShardLink(listener, isOfNode)
   }
 
-  /** Takes from a notice what the cache of records must know. */
+  /** Applies a notice to the record cache, and reports it to the listener. */
   #notice(shard: number, notice: Notice): void {
     if (notice.kind === 'recordsChanged') {
       this.#records.forget(notice.hashes)
@@ -181,8 +184,8 @@ export class Shards {
     this.#listener?.notice(shard, notice)
   }
 
-  /** Reads a record by its hash: from the cache, or from its shard for the cache. */
-  #get(command: CommandOf<'recordGet'>, receive: Receive): void {
+  /** Reads a record by hash from the cache, or from its shard into the cache. */
+  #get(command: CommandOf<'recordGet'>, receive: OutcomeCallback): void {
     const body = this.#records.find(command)
     if (body !== undefined && this.leaseRefusal(this.shardOf(command.agent)) === undefined) {
       receive({ kind: 'reply', status: 200, body })
@@ -196,15 +199,16 @@ export class Shards {
   }
 
   /**
-   * Looks at the lease of the shard's owner when the outcome is there: the shard may have decided after its end. Whether a long
-   * write had a group appended before is not known then. Where a command waits for an owner, it is the lease of that one.
+   * Checks the lease of the shard's owner when the outcome arrives, because the shard may have decided after
+   * its end. For a long write it is then unknown whether a group was appended before. For a queued command,
+   * the lease is that of the owner that executed it.
    */
-  #withProof(link: ShardLink, command: Command, receive: Receive): ReceiveProven {
+  #withProof(link: ShardLink, command: Command, receive: OutcomeCallback): Receive {
     if (!this.#options.isOfNode) return receive
     return (outcome, proven, isLate) => {
-      const cutOff = proven ? undefined : (link.lease ?? noLease).refusal()
-      if (cutOff === undefined) receive(outcome, proven, isLate)
-      else receive('options' in command ? outcomeUnknown : cutOff)
+      const leaseRefusal = proven ? undefined : (link.lease ?? noLease).refusal()
+      if (leaseRefusal === undefined) receive(outcome, proven, isLate)
+      else receive('options' in command ? outcomeUnknown : leaseRefusal)
     }
   }
 }

@@ -13,29 +13,29 @@ import {
 import { answerOf } from '../../protocol/pool-tasks.js'
 import { ThreadPool, type PoolFigures, type PoolListener } from './thread-pool.js'
 
-/** The size of the pool, and its listener. Tests make it small. */
+/** The size and the listener of the pool. Tests use a small pool. */
 export interface PasswordPoolOptions {
   threads?: number
-  /** Passwords that wait for a thread. */
+  /** The most passwords that wait for a thread. */
   queueMax?: number
-  told?: PoolListener
+  listener?: PoolListener
 }
 
-const full = refuse('overloaded', 'Too many passwords wait to be hashed, try again', {
+const full = refuse('overloaded', 'Too many passwords are waiting to be hashed, try again', {
   retryAfterSecs: 1,
 })
 
 /**
- * The pool of low-priority threads that hash passwords and compare them with hashes (docs/adr/0010-auth-state.md). Its
- * queue is bounded: when it is full, a password is refused at once (`overloaded`), as it is when no thread can be
- * started and while closing (`unavailable`).
+ * A pool of low-priority threads that hash and compare passwords (docs/adr/0010-auth-state.md). A password is
+ * refused immediately when the bounded queue is full (`overloaded`), and when no thread can be started or the
+ * pool is closing (`unavailable`).
  */
 export class PasswordPool {
   readonly #pool: ThreadPool
   readonly #queueMax: number
 
   constructor(settings: PasswordSettings, options: PasswordPoolOptions = {}) {
-    const { threads = Math.min(availableParallelism(), limits.passwordThreadsMax), told } = options
+    const { threads = Math.min(availableParallelism(), limits.passwordThreadsMax), listener } = options
     this.#queueMax = options.queueMax ?? limits.passwordQueueMax
     this.#pool = new ThreadPool({
       name: 'passwords',
@@ -45,7 +45,7 @@ export class PasswordPool {
       niced: true,
       idleMs: limits.passwordIdleMs,
       waitMs: limits.poolWaitMs,
-      ...(told !== undefined && { told }),
+      ...(listener !== undefined && { listener }),
     })
   }
 
@@ -58,12 +58,12 @@ export class PasswordPool {
     return this.#run('hashPassword', task)
   }
 
-  /** Compares with a hash; without one, takes the same time and does not match. */
+  /** Compares a password with a hash; without a hash, takes the same time and does not match. */
   verify(task: VerifyTask): Promise<Verification | Refusal> {
     return this.#run('verifyPassword', task)
   }
 
-  /** Ends the threads, each after its task. Waiting tasks are refused. */
+  /** Ends the threads, each after its task. Queued tasks are refused. */
   close(): Promise<void> {
     return this.#pool.close()
   }

@@ -13,42 +13,42 @@ const noDescriptors = refuse('unavailable', 'The server has too many files open 
   retryAfterSecs: 1,
 })
 
-/**
- * Whether a thread could not open a store. A system error arrives from a thread without its code, only with its text.
- */
+/** Whether a thread was out of file descriptors. A system error arrives from a thread without its code. */
 function isOutOfDescriptors(error: unknown): boolean {
   return error instanceof Error && /^(?:EMFILE|ENFILE): /.test(error.message)
 }
 
-/** Options of the readers. */
 export interface ReaderPoolOptions {
-  /** How long a read waits for a shard that does not serve, milliseconds. */
+  /** How long a read waits for a shard that is away, milliseconds. */
   shardWaitMs?: number
-  told?: PoolListener
-  /** Of a node of a cluster. */
+  listener?: PoolListener
+  /** Undefined outside a cluster. */
   lease?: LeaseMemory | undefined
 }
 
 /**
- * The pool of low-priority threads for long reads. Its queue is bounded; callers ask `isFull` before.
+ * A pool of low-priority threads for long reads. Its queue is bounded; callers check `isFull` first.
  *
- * A process has one LMDB environment for a store. After a failed commit it takes no writes until all threads have
- * closed it (docs/adr/0024-damage.md). So these threads are ended when a shard's thread has ended, and new ones
- * continue with the waiting tasks. They do not open that shard's store until it serves again; tasks for it wait for a
- * while.
+ * A process has one LMDB environment per store. After a failed commit, it takes no writes until all threads
+ * have closed it (docs/adr/0024-damage.md). So when the thread of a shard ends, the reader threads are
+ * replaced. The new threads do not open the store of that shard until it serves again; tasks for it wait for
+ * a limited time.
  *
- * A native call that returns to a thread which is being ended may end the process. A task is only one page, so a thread is
- * ended after it.
+ * Terminating a thread during a native call may crash the process. A task reads only one page, so a thread is
+ * ended after its task.
  */
 export class ReaderPool implements Readers {
   readonly #pool: ThreadPool
   readonly #shardWaitMs: number
   readonly #lease: LeaseMemory | undefined
-  /** Shards that do not serve, each with the tasks that wait for it to serve. */
+  /** Shards that are away, each with the tasks that wait for it. */
   readonly #away = new Map<number, Set<() => void>>()
   #waiting = 0
 
-  constructor(dataDir: string, { shardWaitMs = limits.readerWaitMs, told, lease }: ReaderPoolOptions = {}) {
+  constructor(
+    dataDir: string,
+    { shardWaitMs = limits.readerWaitMs, listener, lease }: ReaderPoolOptions = {},
+  ) {
     const workerData: ReaderSettings = { dataDir }
     this.#shardWaitMs = shardWaitMs
     this.#lease = lease
@@ -60,7 +60,7 @@ export class ReaderPool implements Readers {
       niced: true,
       idleMs: limits.readerIdleMs,
       waitMs: limits.poolWaitMs,
-      ...(told !== undefined && { told }),
+      ...(listener !== undefined && { listener }),
     })
   }
 
@@ -73,10 +73,8 @@ export class ReaderPool implements Readers {
     return this.#pool.figures
   }
 
-  /**
-   * A shard's thread has ended. When this resolves, no thread has its store open any more, nor opens it until `resume`.
-   */
-  letGo(shard: number): Promise<void> {
+  /** Closes the store of a shard in all readers. No reader opens it again before `resume`. */
+  release(shard: number): Promise<void> {
     if (!this.#away.has(shard)) this.#away.set(shard, new Set())
     return this.#pool.renew()
   }
@@ -85,7 +83,7 @@ export class ReaderPool implements Readers {
   resume(shard: number): void {
     const waiting = this.#away.get(shard)
     this.#away.delete(shard)
-    for (const go of waiting ?? []) go()
+    for (const resume of waiting ?? []) resume()
   }
 
   close(): Promise<void> {
@@ -93,9 +91,9 @@ export class ReaderPool implements Readers {
   }
 
   /**
-   * Carries out a task. A tree may have to be computed from its leaves, which takes longer the more there are.
-   * @throws RefusedError when the shard does not serve soon enough, no thread can be started, none can open the store, or
-   * another node of a cluster may have gone on meanwhile
+   * Runs a task. The deadline grows with the leaves of a tree that may have to be computed.
+   * @throws RefusedError when the shard stays away too long, no thread can be started, no store can be
+   * opened, or another node of a cluster may have taken over
    */
   async run({ name, task }: ReadCall): Promise<unknown> {
     const leaves = 'size' in task ? task.size : 0
@@ -106,8 +104,8 @@ export class ReaderPool implements Readers {
       try {
         const unless = () => this.#away.has(task.shard)
         const found = await this.#pool.run(task, { name, deadlineMs, unless })
-        const cutOff = this.#lease?.refusal()
-        if (cutOff !== undefined) throw new RefusedError(cutOff)
+        const leaseRefusal = this.#lease?.refusal()
+        if (leaseRefusal !== undefined) throw new RefusedError(leaseRefusal)
         return found
       } catch (error) {
         if (isOutOfDescriptors(error)) throw new RefusedError(noDescriptors, error)
@@ -121,18 +119,18 @@ export class ReaderPool implements Readers {
     const waiting = this.#away.get(shard)
     if (waiting === undefined) return
     this.#waiting++
-    const serves = await new Promise<boolean>((resolve) => {
-      const go = () => {
+    const isServing = await new Promise<boolean>((resolve) => {
+      const resume = () => {
         clearTimeout(timer)
         resolve(true)
       }
       const timer = setTimeout(() => {
-        waiting.delete(go)
+        waiting.delete(resume)
         resolve(false)
       }, this.#shardWaitMs)
-      waiting.add(go)
+      waiting.add(resume)
     })
     this.#waiting--
-    if (!serves) throw new RefusedError(shardAway)
+    if (!isServing) throw new RefusedError(shardAway)
   }
 }

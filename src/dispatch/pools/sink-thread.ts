@@ -3,7 +3,7 @@ import { workerEntry } from '../../base/worker-entry.js'
 import { limits } from '../../base/limits/limits.js'
 import type { SinkFigures, SinkOrder, SinkSettings } from '../../protocol/sink-messages.js'
 
-/** The front thread's end of the PostgreSQL sink. A thread that ends by itself is started again after a pause. */
+/** Runs the thread of the PostgreSQL sink, and restarts it after a pause when it ends unexpectedly. */
 export class SinkThread {
   readonly #settings: Omit<SinkSettings, 'paused'>
   readonly #paused = new Set<number>()
@@ -26,40 +26,39 @@ export class SinkThread {
     this.#died = died
   }
 
-  /** Starts the thread. The stores are open already: its own view of them needs their tables. */
+  /** Starts the thread. The stores must be open already, because the sink needs their tables. */
   start(): void {
     this.#worker = this.#startThread()
   }
 
-  /** The last figures of the thread. */
   get figures(): SinkFigures {
     return this.#figures
   }
 
-  /** Gives the current batch a moment to finish, and ends the thread. */
+  /** Ends the thread, after a short time for the current batch. */
   async stop(): Promise<void> {
     this.#stopping = true
     clearTimeout(this.#restart)
     const worker = this.#worker
     if (worker === undefined || !this.#running) return
     const ended = new Promise((resolve) => worker.once('exit', resolve))
-    this.#say({ kind: 'stop' })
+    this.#send({ kind: 'stop' })
     await ended
   }
 
-  /** A shard's thread has ended: until it serves again, nobody else may have its store open. */
+  /** Makes the sink close the store of a shard whose thread has ended, until `resume`. */
   pause(shard: number): void {
     this.#paused.add(shard)
-    this.#say({ kind: 'pause', shard })
+    this.#send({ kind: 'pause', shard })
   }
 
   /** A shard serves again. */
   resume(shard: number): void {
     this.#paused.delete(shard)
-    this.#say({ kind: 'resume', shard })
+    this.#send({ kind: 'resume', shard })
   }
 
-  #say(order: SinkOrder): void {
+  #send(order: SinkOrder): void {
     this.#worker?.postMessage(order)
   }
 
@@ -84,7 +83,7 @@ export class SinkThread {
       try {
         this.#worker = this.#startThread()
       } catch (error) {
-        // If no thread can be started, the constructor throws.
+        // The constructor throws when no thread can be started.
         this.#died(error instanceof Error ? error : new Error(String(error)))
         this.#startLater()
       }

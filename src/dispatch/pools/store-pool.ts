@@ -11,33 +11,34 @@ import {
 } from '../../protocol/store-tasks.js'
 import { ThreadPool } from './thread-pool.js'
 
-/** Threads that work on whole stores, and their progress (docs/adr/0020-backup.md). */
+/** Threads for tasks on whole stores, with their progress (docs/adr/0020-backup.md). */
 export class StorePool {
   readonly #progress = new TaskProgress()
   readonly #pool: ThreadPool
-  readonly #underWay = new Set<Promise<unknown>>()
+  readonly #running = new Set<Promise<unknown>>()
 
-  /** @param niced whether a server that runs beside it has priority */
+  /** @param niced whether the threads have a lower priority than a server on this machine */
   constructor(niced: boolean) {
     this.#pool = new ThreadPool({
       name: 'stores',
       file: workerEntry('stores'),
       threads: Math.min(availableParallelism(), limits.storeThreadsMax),
       niced,
-      // A copy that begins again has its thread.
+      // A retried copy finds its thread alive.
       idleMs: 1_000,
     })
   }
 
-  /** The progress of the current work: bytes of rows, steps of records, heads. */
+  /** The progress of the current task: bytes of rows, steps of records, or heads. */
   get done(): number {
     return this.#progress.done
   }
 
   /**
-   * Copies stores as they are at one moment; `done` counts bytes of rows.
-   * @param running of a server that runs: `segments` as in `CopyTask`; `taken` is called once the stores may go on
-   * @returns nothing where a store has gone on since
+   * Copies stores as of one moment; `done` counts bytes of rows.
+   * @param running for the stores of a running server: `segments` as in `CopyTask`; `taken` is called when
+   * the shards may write again
+   * @returns an empty list when a store was written in the meantime
    */
   async copy(
     from: readonly string[],
@@ -45,11 +46,11 @@ export class StorePool {
     running?: { segments: readonly number[]; taken(): void },
   ): Promise<ShardCopy[]> {
     this.#progress.begin()
-    const looks = setInterval(() => {
-      if (!this.#progress.taken) return
-      clearInterval(looks)
+    const timer = setInterval(() => {
+      if (!this.#progress.hasSnapshots) return
+      clearInterval(timer)
       running?.taken()
-    }, limits.storeRestLookMs)
+    }, limits.storePauseCheckMs)
     try {
       return await this.#run('copyStores', {
         from: [...from],
@@ -58,16 +59,17 @@ export class StorePool {
         progress: this.#progress.memory,
       })
     } finally {
-      clearInterval(looks)
+      clearInterval(timer)
     }
   }
 
-  /** Checks stores, several at once; `done` counts two steps a record. */
+  /** Checks stores in parallel; `done` counts two steps per record. */
   async check(paths: readonly string[]): Promise<ShardCheck[]> {
     this.#progress.begin()
     const progress = this.#progress.memory
     const checks = paths.map((path, shard) => this.#run('checkOne', { path, shard, progress }))
-    // If one fails, the others must not open a store (which makes its directory) after this has returned.
+    // After a failure, wait for the others: none may open a store, which creates its directory, after this
+    // returns.
     await Promise.allSettled(checks)
     return Promise.all(checks)
   }
@@ -78,32 +80,32 @@ export class StorePool {
     return this.#run('rootOfHeads', { paths: [...paths], progress: this.#progress.memory })
   }
 
-  /** Makes the current work end soon; its promises reject. */
+  /** Stops the current tasks soon; their promises reject. */
   stop(): void {
     this.#progress.stop()
   }
 
-  /** Ends the threads when their work has ended. */
+  /** Ends the threads after their tasks. */
   async close(): Promise<void> {
-    await Promise.allSettled(this.#underWay)
+    await Promise.allSettled(this.#running)
     await this.#pool.close()
   }
 
-  /** A task may take as long as its store needs; if it makes no progress for long, its thread is ended. */
+  /** A task has no time limit, but its thread is ended after a long time without progress. */
   async #run<Name extends keyof StoreTasks>(
     name: Name,
     task: StoreTasks[Name]['task'],
   ): Promise<StoreTasks[Name]['found']> {
     const run = this.#pool.run(task, {
       name,
-      deadlineMs: limits.storeSilenceMs,
+      deadlineMs: limits.storeStallMs,
       steps: () => this.#progress.done,
     })
-    this.#underWay.add(run)
+    this.#running.add(run)
     try {
       return answerOf(storeAnswers[name], await run)
     } finally {
-      this.#underWay.delete(run)
+      this.#running.delete(run)
     }
   }
 }

@@ -1,4 +1,4 @@
-/** What is known of a thread at one check. */
+/** The state of a thread at one check. */
 export interface Look {
   /** Milliseconds of a monotonic clock (`performance.now`). */
   nowMs: number
@@ -9,11 +9,10 @@ export interface Look {
 }
 
 /**
- * Adds up how long a thread that has work has made no progress.
+ * Measures how long a thread with work makes no progress.
  *
- * When the checking thread was blocked, or the process or the machine was suspended, the next check comes late, but
- * that is not the watched thread's fault. So a check counts at most the interval between two checks, however long it
- * really was.
+ * When the checking thread was blocked, or the process or the machine was suspended, the next check is late.
+ * So a check counts at most one interval.
  */
 export class Watchdog {
   readonly #everyMs: number

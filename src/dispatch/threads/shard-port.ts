@@ -1,13 +1,13 @@
 import type { MessagePort, Worker } from 'node:worker_threads'
 import { assert } from '../../base/assert.js'
-import type { ClusterLines } from '../../protocol/cluster-log-messages.js'
+import type { ClusterChannels } from '../../protocol/cluster-log-messages.js'
 import { Heartbeat } from '../../protocol/heartbeat.js'
 import type { LeaseMemory } from '../../protocol/lease-memory.js'
 import type { ShardSettings } from '../../protocol/messages.js'
 import {
   closeShard,
   endShard,
-  handOverShard,
+  transferShard,
   isShardReady,
   type FrontJoins,
 } from '../../protocol/shard-data.js'
@@ -18,70 +18,71 @@ import type { ShardLink } from '../links/shard-link.js'
 import type { ShardWorkers } from './shard-workers.js'
 import { ThreadWatch, type ThreadHealth } from './thread-watch.js'
 
-/** The number of the front that the main thread is. */
+/** The front number of the main thread. */
 export const mainFront = 0
 
-/** Makes the lines of a shard to the log of its cluster. */
-export type LinesOf = (shard: number) => ClusterLines
+/** Makes the channels of a shard to the log of its cluster. */
+export type ChannelsOf = (shard: number) => ClusterChannels
 
-/** What a shard's thread is started with. */
 export interface ShardPortParts {
   settings: ShardSettings
   workers: ShardWorkers
-  /** Of a node of a cluster. */
-  cluster: ClusterOwner | undefined
-  /** The main thread's end of the shard. */
+  /** Undefined outside a cluster. */
+  cluster: ClusterAccess | undefined
+  /** The link of the main thread to the shard. */
   front: ShardLink
-  /** The thread ended unexpectedly, and what it had told is passed on. */
+  /** Called when the thread ended unexpectedly, after its last frames were delivered. */
   died(error: Error): void
 }
 
-/** What makes the shards of a node its own. */
-export interface ClusterOwner {
-  linesOf: LinesOf
+/** The access of a node's shards to their cluster. */
+export interface ClusterAccess {
+  channelsOf: ChannelsOf
   lease: LeaseMemory
-  /** Ends the thread that follows what other nodes own, and all waiting for the database. Resolves when it has no store open. */
+  /**
+   * Ends the follower thread and all waits for the database. Resolves when that thread has closed its stores.
+   */
   abandon(): Promise<void>
 }
 
-/** A thread of the shard that is open. */
+/** A thread whose store is open. */
 interface Running {
   worker: Worker
-  /** By which the main thread talks to it. */
+  /** The connection of the main thread. */
   connection: ShardConnection
 }
 
-/** The thread of one shard: starts and ends it, and has the main thread talk to it as the first of the fronts. */
+/** Starts and ends the thread of one shard, and connects the main thread to it as the first front. */
 export class ShardPort {
   readonly #parts: ShardPortParts
   #running: Running | undefined
-  /** Settles when the current start, or the last one, has ended. */
+  /** Resolves when the current or last start has ended. */
   #starting: Promise<void> = Promise.resolve()
   /** Resolves when the last thread has ended. */
   #ended: Promise<void> = Promise.resolve()
-  /** The thread from its start to its end, and what watches it. */
+  /** The thread from its start to its end, and its watchdog. */
   #worker: Worker | undefined
   #watch: ThreadWatch | undefined
-  /** Memory of a thread which has not opened its store yet. */
+  /** The memory of a thread that has not opened its store yet. */
   #nextMemory: ShardMemory | undefined
-  /** That of a thread which has ended, while what it told last is passed on. */
+  /** The memory of an ended thread while its last frames are delivered. */
   #endingMemory: ShardMemory | undefined
   #closing = false
-  /** The shard is about to be handed over: nobody joins any more. */
+  /** True before a transfer of the shard to another node: no front joins any more. */
   isLeaving = false
-  /** Agents that the last thread had: a new one counts anew. */
+  /** Agents of the last thread; a new thread counts from 0. */
   #agents = 0
 
   constructor(parts: ShardPortParts) {
     this.#parts = parts
   }
 
-  /** Whether there is a thread, which may not serve yet. */
+  /** Whether there is a thread; it may not serve yet. */
   get alive(): boolean {
     return this.#running !== undefined
   }
 
-  /** Whether it serves the main thread, which may talk to that of another node by now. */
+  /** Whether it serves the main thread, which may already be connected to another node's thread. */
   get serving(): boolean {
     const { front } = this.#parts
     return this.#running !== undefined && front.isAt(this.#running.connection) && front.serving
@@ -91,7 +92,6 @@ export class ShardPort {
     return this.#running?.connection.memory.figures ?? { ...noFigures(), agents: this.#agents }
   }
 
-  /** Commands that wait for it. */
   get depth(): number {
     return this.#running?.connection.memory.depth ?? 0
   }
@@ -102,9 +102,9 @@ export class ShardPort {
   }
 
   /**
-   * Starts the thread; returns the connection by which the main thread talks to it, when its store is open.
-   * @param fronts numbers of those that are to learn of it: nobody is answered before they serve
-   * @throws Error when it cannot be opened
+   * Starts the thread and returns the connection of the main thread once the store is open.
+   * @param fronts numbers of the fronts that must serve before any client gets an answer
+   * @throws Error when the store cannot be opened
    */
   start(fronts: readonly number[] = []): Promise<ShardConnection> {
     this.#closing = false
@@ -122,15 +122,15 @@ export class ShardPort {
     const heartbeat = new Heartbeat()
     const memory = new ShardMemory()
     memory.figures = { ...noFigures(), agents: this.#agents }
-    for (const one of fronts) memory.learns(one)
-    // A front may leave before the thread is there, and must not be waited for.
+    for (const one of fronts) memory.startCatchUp(one)
+    // A front that leaves before the thread is ready must not be waited for.
     this.#nextMemory = memory
-    const lines = cluster?.linesOf(settings.shard)
+    const channels = cluster?.channelsOf(settings.shard)
     const worker = workers.start({
       settings,
       heartbeat: heartbeat.memory,
       shared: memory.memory,
-      ...(lines !== undefined && { lines }),
+      ...(channels !== undefined && { channels: channels }),
     })
     const watch = new ThreadWatch(worker, heartbeat)
     this.#worker = worker
@@ -138,11 +138,11 @@ export class ShardPort {
     this.#ended = new Promise((resolve) => worker.once('exit', () => resolve()))
     worker.once('exit', () => (this.#worker = this.#watch = undefined))
     let connection: ShardConnection | undefined
-    // One listener for the first message and for all others: Node stops delivering when the last listener is removed.
+    // One listener for all messages, because Node stops delivering when the last listener is removed.
     const ready = await new Promise<ShardConnection>((resolve, reject) => {
       worker.on('message', (message: unknown) => {
         if (message instanceof ArrayBuffer) {
-          assert(connection !== undefined, 'a shard says that it is ready before all else')
+          assert(connection !== undefined, 'the first message of a shard thread is that it is ready')
           front.receive(connection, message)
         } else if (isShardReady(message)) {
           const post = (frame: ArrayBuffer) => worker.postMessage(frame, [frame])
@@ -155,19 +155,20 @@ export class ShardPort {
     })
     let failure: Error | undefined
     worker.on('error', (error) => (failure = error))
-    // `exit` comes after the last frame of the thread, `error` may come before: committed writes are still answered.
+    // `exit` comes after the last frame of the thread, `error` may come earlier. Committed writes are still
+    // answered.
     worker.on('exit', (code) => {
       assert(this.#running?.worker === worker, 'a thread has no successor before it has ended')
-      const how = watch.ending ? 'hung and was ended' : `ended with ${code}`
+      const reason = watch.ending ? 'hung and was ended' : `ended with ${code}`
       this.#agents = this.figures.agents
       this.#running = undefined
       this.#endingMemory = memory
-      // Until it has told all, the shard may have been opened again.
-      const isWanted = !this.#closing
+      // The shard may be opened again before the last frames are delivered, so read this now.
+      const isUnexpected = !this.#closing
       front.end(ready)
       void front.ended.then(() => {
         if (this.#endingMemory === memory) this.#endingMemory = undefined
-        if (isWanted) died(failure ?? new Error(`The thread of shard ${settings.shard} ${how}`))
+        if (isUnexpected) died(failure ?? new Error(`The thread of shard ${settings.shard} ${reason}`))
       })
     })
     this.#running = { worker, connection: ready }
@@ -177,42 +178,41 @@ export class ShardPort {
   }
 
   /**
-   * Has the thread talk to one more front.
-   * @returns the memory that they share, and the term of the thread; undefined while there is none
+   * Connects one more front to the thread.
+   * @returns the memory that they share, and the term of the thread; undefined without a thread
    */
   join(front: number, port: MessagePort): { memory: ShardMemory; term: number } | undefined {
     if (this.#running === undefined || this.isLeaving) return undefined
     const { worker, connection } = this.#running
     const { memory, term } = connection
-    memory.learns(front)
+    memory.startCatchUp(front)
     const joins: FrontJoins = { kind: 'front', front, port }
     worker.postMessage(joins, [port])
     return { memory, term }
   }
 
-  /** Another node is to have the shard: no front joins any more. */
+  /** Prepares a transfer of the shard to another node: no front joins any more. */
   leaving(): void {
     this.isLeaving = true
     this.#parts.front.leaving()
   }
 
-  /** A front has gone. */
   leave(front: number): void {
-    this.#running?.connection.memory.leaves(front)
-    this.#nextMemory?.leaves(front)
-    this.#endingMemory?.leaves(front)
+    this.#running?.connection.memory.remove(front)
+    this.#nextMemory?.remove(front)
+    this.#endingMemory?.remove(front)
   }
 
-  /** Checks the thread. One that hangs is ended; callers and listener are told in the same way as when it dies. */
-  look(nowMs: number, silenceMaxMs: number): ThreadHealth {
-    // Closing a store may take long, and has the time limit of the stop.
+  /** Checks the thread and ends it if it hangs. Callers and the listener are notified as when it dies. */
+  check(nowMs: number, stallMaxMs: number): ThreadHealth {
+    // Closing a store may take long and has the time limit of the stop.
     const waiting = this.depth > 0
-    return this.#watch?.look(nowMs, { waiting, silenceMaxMs }) ?? 'well'
+    return this.#watch?.check(nowMs, { waiting, stallMaxMs }) ?? 'well'
   }
 
   /**
-   * Has the thread end where it stands, even one that is only starting; resolves when it has. It has to do that itself: one that
-   * is ended from outside in the midst of a call of LMDB may take the process along.
+   * Makes the thread exit immediately, even during its start; resolves when it has exited. The thread must
+   * exit by itself: terminating it during a call of LMDB may crash the process.
    */
   async abandon(): Promise<void> {
     this.#closing = true
@@ -221,14 +221,14 @@ export class ShardPort {
   }
 
   /**
-   * Lets commands in flight finish, closes the store and ends the thread, which may still be starting.
-   * @param handsOver says in the log of the cluster, too, that another node may have the shard
+   * Finishes commands in flight, closes the store and ends the thread, even during its start.
+   * @param transfers whether to record in the cluster log that another node may take the shard
    */
-  async close(handsOver: boolean): Promise<void> {
+  async close(transfers: boolean): Promise<void> {
     this.#closing = true
     await this.#starting
     this.#parts.front.flush()
-    this.#running?.worker.postMessage(handsOver ? handOverShard : closeShard)
+    this.#running?.worker.postMessage(transfers ? transferShard : closeShard)
     await this.#ended
   }
 }

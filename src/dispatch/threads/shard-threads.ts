@@ -7,36 +7,38 @@ import type { ShardSettings } from '../../protocol/messages.js'
 import type { ShardFigures } from '../../protocol/shard-figures.js'
 import type { ShardMemory } from '../../protocol/shard-memory.js'
 import { type FrontListener, Shards } from '../links/shards.js'
-import { type ClusterOwner, ShardPort } from './shard-port.js'
+import { type ClusterAccess, ShardPort } from './shard-port.js'
 import { ShardWorkers } from './shard-workers.js'
 
-/** What the shards report to the main thread. */
+/** Receives the reports of the shards in the main thread. */
 export interface ShardsListener extends FrontListener {
-  /** A shard has a new thread: the other fronts are to talk to it. */
+  /** A shard has a new thread, to which the other fronts must connect. */
   replaced(shard: number): void
-  /** It serves the main thread. */
+  /** A shard serves the main thread again. */
   resumed(shard: number): void
-  /** The thread ended unexpectedly. Resolves when nobody else has its store open; then it is started again. */
+  /**
+   * A thread ended unexpectedly. It is restarted when the promise resolves: then no thread has its store
+   * open.
+   */
   died(shard: number, error: Error): Promise<void>
-  /** A thread hangs and is being ended; `died` follows when it has. */
+  /** A thread hangs and is being ended; `died` follows. */
   hung(shard: number): void
   /**
-   * A thread that hangs cannot be ended, or hangs again, or memory is corrupt: only a new process helps. Called once.
+   * Only a new process helps: a hung thread cannot be ended or hangs again, or memory is corrupted. Called
+   * once.
    */
   lost(shard: number, reason: string): void
 }
 
-/** Options of the shards. */
 export interface ShardsOptions {
-  /** Memory for records that were read by hash, bytes; 0 is off. */
+  /** Memory for records that were read by hash, bytes; 0 turns the cache off. */
   cacheBytesMax: number
-  /** How long a thread may make no progress while commands wait for it, milliseconds; 0 is off. */
-  silenceMaxMs: number
-  /** Of a node of a cluster. */
-  cluster?: ClusterOwner | undefined
+  /** How long a thread with pending commands may make no progress, milliseconds; 0 turns the check off. */
+  stallMaxMs: number
+  /** Absent outside a cluster. */
+  cluster?: ClusterAccess | undefined
 }
 
-/** Figures of a shard, with what the main thread knows of its thread. */
 export type ShardThreadFigures = ShardFigures & {
   depth: number
   silentMs: number
@@ -44,7 +46,7 @@ export type ShardThreadFigures = ShardFigures & {
   hangs: number
 }
 
-/** How often the thread of one shard has ended since the start. */
+/** How often the thread of a shard has ended since the start. */
 interface Ends {
   deaths: number
   hangs: number
@@ -52,28 +54,30 @@ interface Ends {
   hungAtMs: number | undefined
 }
 
-/** The threads of all shards: starts them, and starts those again that died or hung (docs/adr/0025-hung-threads.md). */
+/**
+ * Starts the threads of all shards, and restarts threads that died or hung (docs/adr/0025-hung-threads.md).
+ */
 export class ShardThreads {
-  /** The shards, as the main thread asks them. */
+  /** The shards as the main thread calls them. */
   readonly shards: Shards
   readonly #ports: ShardPort[]
   readonly #workers = new ShardWorkers()
-  /** Set at the start; nothing is reported before. */
+  /** Set at the start; no report comes earlier. */
   #listener: ShardsListener | undefined
   /** Numbers of the fronts beside the main thread. */
   readonly #fronts = new Set<number>()
   readonly #restartsAt: number[] = []
   readonly #ends: Ends[]
-  readonly #silenceMaxMs: number
-  #looks: NodeJS.Timeout | undefined
+  readonly #stallMaxMs: number
+  #checks: NodeJS.Timeout | undefined
   #lost = false
-  /** A thread does not end although it was told to. */
+  /** A thread does not end after it was terminated. */
   #stuck = false
   #closing = false
-  readonly #cluster: ClusterOwner | undefined
+  readonly #cluster: ClusterAccess | undefined
 
-  constructor(settings: readonly ShardSettings[], { cacheBytesMax, silenceMaxMs, cluster }: ShardsOptions) {
-    this.#silenceMaxMs = silenceMaxMs
+  constructor(settings: readonly ShardSettings[], { cacheBytesMax, stallMaxMs, cluster }: ShardsOptions) {
+    this.#stallMaxMs = stallMaxMs
     this.#cluster = cluster
     this.#ends = settings.map(() => ({ deaths: 0, hangs: 0, hungAtMs: undefined }))
     this.shards = new Shards(settings.length, {
@@ -93,7 +97,10 @@ export class ShardThreads {
     )
   }
 
-  /** Opens every store. @throws Error when one cannot be opened, or does not say what the main thread must know */
+  /**
+   * Opens every store.
+   * @throws Error when a store cannot be opened, or the main thread cannot catch up with a shard
+   */
   async start(listener: ShardsListener): Promise<void> {
     this.begin(listener)
     const connections = await Promise.all(this.#ports.map((port) => port.start()))
@@ -104,16 +111,16 @@ export class ShardThreads {
     }
   }
 
-  /** Opens none yet. */
+  /** Starts the checks of threads; opens no store yet. */
   begin(listener: ShardsListener): void {
     this.#listener = listener
     this.shards.follow(listener)
-    if (this.#silenceMaxMs > 0) this.#looks ??= setInterval(() => this.#look(), limits.shardLookMs)
+    if (this.#stallMaxMs > 0) this.#checks ??= setInterval(() => this.#check(), limits.shardCheckMs)
   }
 
   /**
-   * Opens one store; returns when its shard serves the main thread.
-   * @throws Error when it cannot be opened; `isHeld` where another node of the cluster owns it
+   * Opens one store; resolves when its shard serves the main thread.
+   * @throws Error when the store cannot be opened; `isHeld` if another node of the cluster owns the shard
    */
   async open(shard: number): Promise<void> {
     const connection = await this.#portAt(shard).start([...this.#fronts])
@@ -122,48 +129,50 @@ export class ShardThreads {
     if (await link.join(connection, (reason) => this.lose(shard, reason))) this.#listener?.resumed(shard)
   }
 
-  /** Has some threads begin already that wait for a shard, as this node may have to open one soon. */
+  /** Starts spare threads, because this node may have to open a shard soon. */
   keepSpares(): void {
     this.#workers.keepSpares()
   }
 
-  /** The main thread sends nothing more to a shard that another node is to have, and no further front does. */
+  /**
+   * Prepares a transfer of a shard to another node: the main thread sends nothing more to it, and no front
+   * joins.
+   */
   leaving(shard: number): void {
     this.#portAt(shard).leaving()
   }
 
-  /** Whether this node has a thread of a shard. */
+  /** Whether this node has a thread for a shard. */
   has(shard: number): boolean {
     return this.#portAt(shard).alive
   }
 
-  /** Whether that serves the main thread. */
+  /** Whether a shard serves the main thread. */
   serves(shard: number): boolean {
     return this.#portAt(shard).serving
   }
 
-  /** Ends the thread of a shard, for another node to have it. Every front knows already that it ends. */
-  async handOver(shard: number): Promise<void> {
+  /** Ends the thread of a shard so that another node can open it. Every front was notified before. */
+  async transfer(shard: number): Promise<void> {
     await this.#portAt(shard).close(this.#cluster?.lease.holds() === true)
   }
 
   /**
-   * Has a shard talk to one more front. Until the front has learnt what it must know, nobody is answered.
-   * @returns the memory that they share, and the term of its thread; undefined while it has none, for whose successor it is to be
-   * asked again
+   * Connects one more front to a shard. No client gets an answer until this front has caught up.
+   * @returns the memory that they share, and the term of the thread; undefined without a thread: join its
+   * successor
    */
   join(shard: number, front: number, port: MessagePort): { memory: ShardMemory; term: number } | undefined {
     this.#fronts.add(front)
     return this.#ports[shard]?.join(front, port)
   }
 
-  /** A front has gone, with all that it kept: nobody waits for it. */
   leave(front: number): void {
     this.#fronts.delete(front)
     for (const port of this.#ports) port.leave(front)
   }
 
-  /** Figures, queue depth, silence and ends of each shard, for metrics. */
+  /** Figures, queue depth, stalls and ends of each shard, for metrics. */
   figures(): ShardThreadFigures[] {
     return this.#ports.map((port, shard) => {
       const { deaths = 0, hangs = 0 } = this.#ends[shard] ?? {}
@@ -171,30 +180,28 @@ export class ShardThreads {
     })
   }
 
-  /** Whether a thread does not end. */
+  /** Whether a thread cannot be ended. */
   get isStuck(): boolean {
     return this.#stuck
   }
 
-  /** Whether it closes, or the process ends. */
+  /** Whether the shards are closing, or the process ends. */
   get isClosing(): boolean {
     return this.#closing
   }
 
-  /** A node that reaches the database of its cluster hands its shards over. */
+  /** Ends all threads. A node that holds its lease releases its shards for other nodes. */
   async close(): Promise<void> {
     this.#closing = true
-    const handsOver = this.#cluster?.lease.holds() === true
-    await Promise.all([...this.#ports.map((port) => port.close(handsOver)), this.#workers.close()])
-    clearInterval(this.#looks)
+    const transfers = this.#cluster?.lease.holds() === true
+    await Promise.all([...this.#ports.map((port) => port.close(transfers)), this.#workers.close()])
+    clearInterval(this.#checks)
   }
 
-  /**
-   * Has every thread end where it stands, before the process ends. Resolves when all have, which is never where one is stuck.
-   */
+  /** Makes every thread exit immediately, before the process ends. Never resolves if a thread is stuck. */
   async abandon(): Promise<void> {
     this.#closing = true
-    clearInterval(this.#looks)
+    clearInterval(this.#checks)
     await Promise.all([
       ...this.#ports.map((port) => port.abandon()),
       this.#cluster?.abandon(),
@@ -202,18 +209,18 @@ export class ShardThreads {
     ])
   }
 
-  /** Reports that only a new process helps; only the first reason counts. */
+  /** Reports that only a new process helps. Only the first reason is reported. */
   lose(shard: number, reason: string): void {
     if (this.#lost) return
     this.#lost = true
     this.#listener?.lost(shard, reason)
   }
 
-  /** Checks whether every thread that has work makes progress. */
-  #look(): void {
+  /** Checks that every thread with work makes progress. */
+  #check(): void {
     const nowMs = steadyClock()
     for (const [shard, port] of this.#ports.entries()) {
-      const verdict = port.look(nowMs, this.#silenceMaxMs)
+      const verdict = port.check(nowMs, this.#stallMaxMs)
       if (verdict === 'hung') this.#hung(shard, nowMs)
       if (verdict !== 'stuck') continue
       this.#stuck = true
@@ -228,12 +235,12 @@ export class ShardThreads {
     ends.hangs++
     const { hungAtMs } = ends
     ends.hungAtMs = nowMs
-    // A thread that hung may hold something that its successor waits for, such as a lock of LMDB.
+    // A hung thread may hold a resource that its successor needs, such as a lock of LMDB.
     if (hungAtMs !== undefined && nowMs - hungAtMs < limits.shardHangWindowMs)
       this.lose(shard, 'its thread hangs again')
   }
 
-  /** A thread that died is started again after a pause that grows with the deaths of the last minute. */
+  /** Restarts a thread that died, after a pause that grows with the deaths of the last minute. */
   #restart(shard: number, error: Error): void {
     if (this.#closing) return
     const ends = this.#ends[shard]
@@ -252,7 +259,7 @@ export class ShardThreads {
       return
     }
     const released = this.#listener?.died(shard, error)
-    // Not the time of day, which can jump.
+    // The wall clock can jump.
     const now = steadyClock()
     this.#restartsAt.push(now)
     while ((this.#restartsAt[0] ?? now) < now - limits.shardRestartWindowMs) this.#restartsAt.shift()
@@ -262,7 +269,7 @@ export class ShardThreads {
 
   async #startAgain(shard: number, released: Promise<void> | undefined): Promise<void> {
     await released
-    // Where it was to be handed over, whoever follows its log finds out what became of that.
+    // If the shard was being transferred, the follower of its log finds the outcome.
     if (this.#closing || this.#portAt(shard).isLeaving) return
     try {
       await this.open(shard)
@@ -278,17 +285,17 @@ export class ShardThreads {
   }
 }
 
-/** The error text of LMDB for a failed write, as lmdb 3.5.6 makes it (mdb_page_flush in its mdb.c). */
-const failedWrite = /Attempting to write page at position .*/
+/** The error text of a failed write in lmdb 3.5.6 (mdb_page_flush in its mdb.c). */
+const failedWriteText = /Attempting to write page at position .*/
 
-/** The text is made in a buffer of 100 bytes, the last of which is for NUL. */
+/** LMDB formats the text in a buffer of 100 bytes, the last of which is NUL. */
 const textBytesMax = 99
 
 /**
- * Whether LMDB has written past the end of its memory while making an error text: some numbers in that text are
- * uninitialised, and can be long. The memory of this process may be corrupt after that.
+ * Whether LMDB has written past the end of a buffer while it formatted an error text, which may contain long
+ * uninitialised numbers. The memory of this process may be corrupted.
  */
 export function hasCorruptedMemory({ message }: Error): boolean {
-  const [text = ''] = failedWrite.exec(message) ?? []
+  const [text = ''] = failedWriteText.exec(message) ?? []
   return text.length > textBytesMax
 }

@@ -6,17 +6,17 @@ import { endShard, type ShardWorkerData } from '../../protocol/shard-data.js'
 const entry = workerEntry('shard-thread')
 
 /**
- * Makes the threads of shards. A node of a cluster has some that have begun and wait for a shard, since to begin takes most of
- * the time until a shard that moves is served again.
+ * Creates the threads of shards. A node of a cluster keeps spare threads that are already running, because
+ * the start of a thread takes most of the time in which a moving shard is not served.
  */
 export class ShardWorkers {
   readonly #spares = new Set<Worker>()
-  #isOver = false
+  #isClosed = false
 
-  /** A thread for a shard. */
+  /** Returns a thread for a shard, a spare one if there is any. */
   start(data: ShardWorkerData): Worker {
-    const { settings, lines } = data
-    const transferList = lines === undefined ? [] : [lines.log.port, lines.checkpoints.port]
+    const { settings, channels } = data
+    const transferList = channels === undefined ? [] : [channels.log.port, channels.checkpoints.port]
     const [spare] = this.#spares
     if (spare === undefined)
       return new Worker(entry, { workerData: data, name: `shard-${settings.shard}`, transferList })
@@ -27,21 +27,21 @@ export class ShardWorkers {
     return spare
   }
 
-  /** Has some threads begin which wait for a shard. */
+  /** Starts spare threads, up to the limit. */
   keepSpares(): void {
-    while (!this.#isOver && this.#spares.size < limits.clusterSpareThreads) {
+    while (!this.#isClosed && this.#spares.size < limits.clusterSpareThreads) {
       const spare = new Worker(entry, { name: 'shard' })
       spare.unref()
       this.#spares.add(spare)
-      // Whoever would have it makes one of its own then, and says what is wrong.
+      // `start` then creates another thread and reports the error.
       spare.once('error', () => {})
       spare.once('exit', () => this.#spares.delete(spare))
     }
   }
 
-  /** Has those end that wait, each once it has begun. Resolves when they have ended. */
+  /** Ends the spare threads. Resolves when they have ended. */
   async close(): Promise<void> {
-    this.#isOver = true
+    this.#isClosed = true
     await Promise.all(
       [...this.#spares].map((spare) => {
         const ended = new Promise<void>((resolve) => spare.once('exit', () => resolve()))

@@ -3,17 +3,14 @@ import { limits } from '../../base/limits/limits.js'
 import type { Heartbeat } from '../../protocol/heartbeat.js'
 import { Watchdog } from '../pools/watchdog.js'
 
-/**
- * The state of a thread: `hung` once, when it is told to end; `stuck` when it then does not end, for example because it
- * is in a system call.
- */
+/** `hung` when the thread is terminated for a stall, `stuck` if it then does not end (a system call). */
 export type ThreadHealth = 'well' | 'hung' | 'stuck'
 
-/** Watches one thread from its start to its end, and ends it when it hangs (docs/adr/0025-hung-threads.md). */
+/** Watches one thread and ends it when it hangs (docs/adr/0025-hung-threads.md). */
 export class ThreadWatch {
   readonly #worker: Worker
   readonly #heartbeat: Heartbeat
-  #watchdog = new Watchdog(limits.shardLookMs)
+  #watchdog = new Watchdog(limits.shardCheckMs)
   #phase: 'opening' | 'serving' | 'ending' = 'opening'
   #silentMs = 0
 
@@ -22,28 +19,28 @@ export class ThreadWatch {
     this.#heartbeat = heartbeat
   }
 
-  /** Milliseconds without progress of the thread while it had work. */
+  /** Milliseconds without progress while the thread had work. */
   get silentMs(): number {
     return this.#silentMs
   }
 
-  /** True once the thread was told to end because it hung. */
+  /** True after the thread was terminated because it hung. */
   get ending(): boolean {
     return this.#phase === 'ending'
   }
 
-  /** Its store is open: from now on every command is a step. */
+  /** The store is open: from now on every command is a step. */
   opened(): void {
     if (this.#phase !== 'opening') return
     this.#phase = 'serving'
-    this.#watchdog = new Watchdog(limits.shardLookMs)
+    this.#watchdog = new Watchdog(limits.shardCheckMs)
   }
 
   /**
-   * @param waiting whether it has commands to carry out
-   * @param silenceMaxMs how long it may then make no progress
+   * @param waiting whether the thread has pending commands
+   * @param stallMaxMs how long it may then make no progress
    */
-  look(nowMs: number, { waiting, silenceMaxMs }: { waiting: boolean; silenceMaxMs: number }): ThreadHealth {
+  check(nowMs: number, { waiting, stallMaxMs }: { waiting: boolean; stallMaxMs: number }): ThreadHealth {
     const serving = this.#phase === 'serving'
     this.#silentMs = this.#watchdog.look({
       nowMs,
@@ -51,10 +48,10 @@ export class ThreadWatch {
       steps: this.#heartbeat.count,
     })
     if (this.#phase === 'ending') return this.#silentMs >= limits.shardEndMs ? 'stuck' : 'well'
-    // Opening a store can take long, and does not count steps.
-    if (this.#silentMs < (serving ? silenceMaxMs : limits.shardOpenMs)) return 'well'
+    // Opening a store can take long and counts no steps.
+    if (this.#silentMs < (serving ? stallMaxMs : limits.shardOpenMs)) return 'well'
     this.#phase = 'ending'
-    this.#watchdog = new Watchdog(limits.shardLookMs)
+    this.#watchdog = new Watchdog(limits.shardCheckMs)
     void this.end()
     return 'hung'
   }

@@ -3,152 +3,163 @@ import { organismNamespace, type Namespace } from '../../auth/namespace.js'
 import { refuse, statusOf, type Fault, type Refusal } from '../../base/errors.js'
 import { refuseAll, shortName } from '../../base/faults.js'
 import { limits } from '../../base/limits/limits.js'
-import { isOfSettingsAlone, shardOfCredential } from './auth/api-key-upkeep.js'
+import { isBuiltIn, shardOfCredential } from './auth/api-key-sync.js'
 import type { AuthRoute } from '../routes/auth-route.js'
 import type { Answer, Principal } from '../routes/route.js'
 import { foreignRefusal } from '../routes/parameters.js'
 import type { Route } from '../routes/routes.js'
-import { isUnknown, type Caller } from './credentials.js'
+import { isAnonymous, type Caller } from './credentials.js'
 import type { Handling } from './handling.js'
 import type { RequestHead } from './head.js'
 import type { TicketUse } from './streams/tickets.js'
 
-/** A request whose route is found. */
-export interface Placed {
+/** A request whose route was found. */
+export interface RoutedRequest {
   head: RequestHead
-  /** Parameters of the path; undefined when they are not percent-encoded UTF-8. */
+  /** Path parameters; undefined if they are not percent-encoded UTF-8. */
   parameters: string[] | undefined
-  /** Whether its route writes. */
   writes: boolean
-  /** The address of the caller, as text. */
   addressOf(): string
 }
 
-/** A request that its caller may make. */
-export interface Admitted extends Placed {
+/** A request that its caller is allowed to make. */
+export interface AdmittedRequest extends RoutedRequest {
   parameters: string[]
   query: URLSearchParams
   principal: Principal
-  /** The namespace that an auth route is about. */
   namespace: Namespace
-  /** The principal (or address) whose share of bytes in memory the body and the answer take. */
+  /** The principal (or address) to whose quota the bytes of the body and the answer are counted. */
   ownerOf(): string
 }
 
-/** The result of admission; an Answer comes from a route that serves while the auth add-on is off. */
-type Admission = Admitted | Refusal | Answer
+/** The result of admission; an Answer comes from a route that serves while the auth add-on is disabled. */
+type Admission = AdmittedRequest | Refusal | Answer
 
 /**
- * Admits a request to its route, of any kind: checks that the server and the route serve, what the path names, who the
- * caller is and whether they may, and whether anything can be written now. The body has not been read.
- * @returns 400 validation_failed, 401, 402 license_required, 403, 404, 503 unavailable or 507 storage_full; as a
- * promise where a token has to be verified first
+ * Admits a request to its route. Checks that the server and the route are serving, what the path names, who
+ * the caller is, what the caller is allowed to do, and that the server can write now. The body has not been
+ * read.
+ * @returns 400 validation_failed, 401, 402 license_required, 403, 404, 503 unavailable or 507 storage_full; a
+ * promise if a token has to be verified first
  */
-export function admit(route: Route, placed: Placed, handling: Handling): Admission | Promise<Admission> {
-  const closed = notServing(route, handling)
-  if (closed !== undefined) return closed
-  // A route that ends access serves without a license, but tells no more than the others.
+export function admit(
+  route: Route,
+  routed: RoutedRequest,
+  handling: Handling,
+): Admission | Promise<Admission> {
+  const unavailable = notServing(route, handling)
+  if (unavailable !== undefined) return unavailable
+  // A route that ends access serves without a license, but reveals no more than other routes do.
   const unlicensed = route.kind === 'auth' ? handling.auth.refusal() : undefined
-  const { parameters } = placed
+  const { parameters } = routed
   if (parameters === undefined)
     return unlicensed ?? refuse('validation_failed', 'Expected a percent-encoded UTF-8 path')
   const namespace = namespaceOf(route, parameters, handling)
   if (namespace === undefined)
-    return unlicensed ?? refuse('organism_not_found', 'Expected the id of an organism')
+    return unlicensed ?? refuse('organism_not_found', 'Organism not found: the path has no valid organism id')
   const grant = (principal: Principal | Refusal) => {
     if ('code' in principal)
       return unlicensed !== undefined && statusOf(principal) === 401 ? unlicensed : principal
-    const query = queryOf(placed.head)
+    const query = queryOf(routed.head)
     const refusal =
-      (principal.id === 'open' && route.scope !== 'none' ? foreignRefusal(placed.head.headers) : undefined) ??
+      (principal.id === 'open' && route.scope !== 'none' ? foreignRefusal(routed.head.headers) : undefined) ??
       queryRefusal(route, query) ??
-      (placed.writes ? handling.writeRefusal() : undefined)
+      (routed.writes ? handling.writeRefusal() : undefined)
     if (refusal !== undefined) return refusal
-    // What callers without a credential have in memory is counted by address.
-    const ownerOf = isUnknown(principal) ? placed.addressOf : () => principal.id
-    const { head, writes, addressOf } = placed
+    // Memory of callers without a credential is counted by address.
+    const ownerOf = isAnonymous(principal) ? routed.addressOf : () => principal.id
+    const { head, writes, addressOf } = routed
     return { head, writes, addressOf, parameters, query, principal, namespace, ownerOf }
   }
-  const find = () => callerOf(route, { placed, namespace }, handling)
-  const caller = find()
-  if (caller instanceof Promise || whyUnknown(caller, handling) !== undefined)
-    return knownCaller(caller, find, handling).then(grant)
+  const findCaller = () => callerOf(route, { routed, namespace }, handling)
+  const caller = findCaller()
+  if (caller instanceof Promise || uncertainty(caller, handling) !== undefined)
+    return confirmedCaller(caller, findCaller, handling).then(grant)
   return grant(caller)
 }
 
-/** The caller as the shards that decide on it say now; where one of them moves, once that is over. */
-async function knownCaller(
+/**
+ * The caller, confirmed by the shard that knows its credential. If that shard is being transferred, waits
+ * until the transfer is over.
+ */
+async function confirmedCaller(
   found: Caller,
-  find: () => Caller,
+  findCaller: () => Caller,
   handling: Handling,
 ): Promise<Principal | Refusal> {
   const caller = await found
-  if (whyUnknown(caller, handling) === undefined) return caller
+  if (uncertainty(caller, handling) === undefined) return caller
   await handling.shards.untilCurrent(decidingShard(caller, handling))
-  const again = await find()
-  return whyUnknown(again, handling) ?? again
+  const again = await findCaller()
+  return uncertainty(again, handling) ?? again
 }
 
-/** Why it cannot be said who the caller is: keys and tokens may have been made, and have ended, at another node. */
-function whyUnknown(caller: Principal | Refusal, handling: Handling): Refusal | undefined {
-  return isOfSettings(caller) ? undefined : handling.shards.leaseRefusal(decidingShard(caller, handling))
+/**
+ * Why the credential cannot be confirmed now: keys and tokens may have been created or revoked at another
+ * node.
+ */
+function uncertainty(caller: Principal | Refusal, handling: Handling): Refusal | undefined {
+  return needsNoShard(caller) ? undefined : handling.shards.leaseRefusal(decidingShard(caller, handling))
 }
 
-/** The shard that says whether a credential is in force; undefined where any may. */
+/** The shard that knows whether a credential is valid; undefined for a refused caller. */
 function decidingShard(caller: Principal | Refusal, { shards }: Handling): number | undefined {
   return 'code' in caller ? undefined : shardOfCredential(caller, shards)
 }
 
-/** Whether a route writes, which it cannot while the disk is full. */
+/** Whether a route writes, and so is refused while the disk is full. */
 export function isWrite(route: Route): boolean {
   if (route.whileFull === true) return false
   if (route.kind === 'auth') return route.method !== 'get' || route.writes === true
   return route.method !== 'get' && route.scope !== 'records:read' && route.scope !== 'none'
 }
 
-/** Why a route does not serve now, or what it answers even so. */
+/** Why a route is not serving now, or its answer for that case. */
 function notServing(route: Route, handling: Handling): Refusal | Answer | undefined {
   if (route.kind !== 'auth') return route.scope === 'none' ? undefined : handling.stopping()
   const inactive = handling.auth.refusal()
   const served = inactive?.code === 'license_required' && route.endsAccess === true
-  const closed = handling.stopping() ?? (served ? undefined : inactive)
-  return closed?.code === 'auth_disabled' ? (route.whileOff?.() ?? closed) : closed
+  const unavailable = handling.stopping() ?? (served ? undefined : inactive)
+  return unavailable?.code === 'auth_disabled' ? (route.whileOff?.() ?? unavailable) : unavailable
 }
 
-/** The namespace that a route is about; undefined where the path names no organism. */
+/** The namespace of a route; undefined if the path has no valid organism id. */
 function namespaceOf(route: Route, parameters: string[], { auth }: Handling): Namespace | undefined {
   if (route.kind !== 'auth' || route.organism === undefined) return auth.root
   return organismNamespace(parameters[0] ?? '')
 }
 
-/** Whether a caller is known by the settings alone. */
-function isOfSettings(caller: Principal | Refusal): boolean {
-  return !('code' in caller) && isOfSettingsAlone(caller)
+function needsNoShard(caller: Principal | Refusal): boolean {
+  return !('code' in caller) && isBuiltIn(caller)
 }
 
-/** The caller, if it may use the route. */
+/** The caller, if it is allowed to use the route. */
 function callerOf(
   route: Route,
-  { placed, namespace }: { placed: Placed; namespace: Namespace },
+  { routed, namespace }: { routed: RoutedRequest; namespace: Namespace },
   { credentials, auth }: Handling,
 ): Caller {
-  const { head } = placed
+  const { head } = routed
   const { authorization } = head.headers
   if (route.kind === 'auth') return authCallerOf(route, { authorization, namespace }, { credentials, auth })
-  // Thousands of query parameters take time to parse, so a credential is required first.
+  // Parsing thousands of query parameters takes time, so a credential is required first.
   const query = route.kind === 'stream' && authorization === '' ? queryOf(head) : emptyQuery
   const ticket = query.get('ticket')
   if (ticket === null) return credentials.authorize(authorization, route)
-  return credentials.authorizeStream(ticket, ticketUse(route, placed, query), route)
+  return credentials.authorizeStream(ticket, ticketUse(route, routed, query), route)
 }
 
-/** Who opens which stream by a ticket; a later use may go on from another event. */
-function ticketUse({ path }: Route, { parameters, addressOf }: Placed, query: URLSearchParams): TicketUse {
+/** The address and the stream for which a ticket is used; a later use may start at another event. */
+function ticketUse(
+  { path }: Route,
+  { parameters, addressOf }: RoutedRequest,
+  query: URLSearchParams,
+): TicketUse {
   const stream = JSON.stringify([path, parameters, query.getAll('agents').join(), query.get('filter')])
   return { address: addressOf(), stream: hash('sha256', stream) }
 }
 
-/** The caller; 404 for a namespace that does not exist, before anything that costs more. */
+/** The caller; 404 for a namespace that does not exist, before anything more expensive is done. */
 function authCallerOf(
   { caller, organism }: AuthRoute,
   { authorization, namespace }: { authorization: string; namespace: Namespace },
@@ -157,11 +168,11 @@ function authCallerOf(
   const authorize = () => credentials.authorizeAuth(authorization, caller, namespace)
   const missing = organism === 'initialised' ? auth.missing(namespace) : undefined
   if (missing === undefined) return authorize()
-  return missing.then(async (gone) => {
-    if (gone === undefined) return authorize()
-    // Without a license only a valid credential learns which namespaces there are.
-    const known = auth.refusal() === undefined ? gone : await authorize()
-    return 'code' in known ? known : gone
+  return missing.then(async (refusal) => {
+    if (refusal === undefined) return authorize()
+    // Without a license, only callers with a valid credential may learn which namespaces exist.
+    const authorized = auth.refusal() === undefined ? refusal : await authorize()
+    return 'code' in authorized ? authorized : refusal
   })
 }
 
@@ -172,8 +183,8 @@ function queryOf({ query }: RequestHead): URLSearchParams {
 const emptyQuery = new URLSearchParams()
 
 /**
- * 400 for query parameters that the route does not know, as for unknown members of a body, and for those that are given twice
- * and are no lists: otherwise one that is misspelt, or of which one value counts, would change the answer in silence.
+ * 400 for unknown query parameters, and for repeated ones that are not lists. Otherwise a misspelt or ignored
+ * parameter would silently change the answer.
  */
 function queryRefusal({ docs, anyQuery }: Route, query: URLSearchParams): Refusal | undefined {
   if (query === emptyQuery || anyQuery === true) return undefined
@@ -183,8 +194,8 @@ function queryRefusal({ docs, anyQuery }: Route, query: URLSearchParams): Refusa
   for (const name of query.keys()) {
     if (details.size >= limits.faultsMax) break
     if (!known.includes(name)) {
-      const takes = known.length === 0 ? 'none' : known.map((one) => `"${one}"`).join(', ')
-      details.set(name, `Unknown query parameter "${shortName(name)}", expected ${takes}`)
+      const expected = known.length === 0 ? 'none' : known.map((parameter) => `"${parameter}"`).join(', ')
+      details.set(name, `Unknown query parameter "${shortName(name)}", expected ${expected}`)
     } else if (seen.has(name) && docs.lists?.includes(name) !== true)
       details.set(name, `Expected the query parameter "${name}" once`)
     else seen.add(name)

@@ -2,13 +2,12 @@ import { refuse, type Refusal } from '../../base/errors.js'
 import type { BodyMemory } from '../../base/gathered-bytes.js'
 import type { OpenUploads } from '../limits/uploads.js'
 import type { Answer, Principal } from '../routes/route.js'
-import { type BodySink, readBody, refuseRest } from './body-stream.js'
+import { type BodySink, readBody, refuseAndSkipBody } from './body-stream.js'
 import type { Exchange } from './exchange.js'
 
-/** The next part of a body: bytes, its end, why it cannot be read further, or that the client has gone. */
+/** The next part of a body: bytes, its end, an error, or that the client has disconnected. */
 export type BodyPart = { bytes: Buffer } | { ended: true } | { refusal: Refusal } | { gone: true }
 
-/** How a body is taken part by part. */
 interface Receiving {
   principal: Principal
   uploads: OpenUploads
@@ -18,52 +17,53 @@ interface Receiving {
 }
 
 /**
- * Takes a body part by part and sends the answer.
- * @param take reads it; `memory` counts what it keeps; undefined when the client has gone
+ * Receives a body part by part and sends the answer.
+ * @param take reads the body; `memory` counts the bytes that it keeps; returns undefined if the client has
+ * disconnected
  */
 export function receiveBody(
   exchange: Exchange,
   { principal, uploads, gzip, isBinary, onError }: Receiving,
   take: (body: BodyQueue, memory: BodyMemory) => Promise<Answer | Refusal | undefined>,
 ): void {
-  const memory = uploads.hold({ principal, owner: exchange.owner }, (refusal) => body.cut(refusal))
+  const memory = uploads.hold({ principal, owner: exchange.owner }, (refusal) => body.cancel(refusal))
   const body = new BodyQueue(exchange, memory)
   const stopReading = readBody(exchange, { gzip, memory, isBinary }, body)
   take(body, memory)
     .then((answer) => {
       if (answer === undefined) return
-      if ('code' in answer) refuseRest(exchange, answer)
+      if ('code' in answer) refuseAndSkipBody(exchange, answer)
       else exchange.answer(answer)
     })
     .catch((error: unknown) => {
       onError(error, exchange.requestId)
-      const detail = 'The server failed; its log says why under the request id'
-      refuseRest(exchange, refuse('internal_error', detail))
+      const detail = 'Internal error: the server log has the cause under this request id'
+      refuseAndSkipBody(exchange, refuse('internal_error', detail))
     })
     .finally(() => {
       stopReading()
-      memory.release()
+      memory.finish()
     })
 }
 
-/** A body whose parts are read one by one, with one more read ahead. */
+/** A body whose parts are read one by one, with one part read ahead. */
 export class BodyQueue implements BodySink {
   readonly #parts: { bytes: Buffer; more: () => void }[] = []
-  /** How it ended, once all parts are taken. */
+  /** The end of the body, after all parts. */
   #last: BodyPart | undefined
   #wake: (() => void) | undefined
   readonly #memory: BodyMemory
-  /** Bytes of the part that was taken last, and is being worked on. */
+  /** Bytes of the last returned part, which is being processed. */
   #takenBytes = 0
 
-  /** @param memory counts the bytes of a part until the next one is taken */
+  /** @param memory counts the bytes of a part until the next one is requested */
   constructor(exchange: Exchange, memory: BodyMemory) {
     this.#memory = memory
-    exchange.onGone(() => this.#break({ gone: true }))
+    exchange.onDisconnect(() => this.#break({ gone: true }))
   }
 
   push(bytes: Buffer, more: () => void): void {
-    if (this.broken !== undefined || !this.#memory.add(bytes.length)) return
+    if (this.interruption !== undefined || !this.#memory.add(bytes.length)) return
     this.#parts.push({ bytes, more })
     this.#wakeUp()
   }
@@ -78,22 +78,22 @@ export class BodyQueue implements BodySink {
     this.#wakeUp()
   }
 
-  /** Stops the body: nothing more of it is taken, not even what has arrived. */
-  cut(refusal: Refusal): void {
+  /** Cancels the body: returns nothing more of it, not even parts that have arrived. */
+  cancel(refusal: Refusal): void {
     this.#break({ refusal })
   }
 
-  /** Why the body was cut off, or that the client has gone: no more work is to be done for it. */
-  broken: Extract<BodyPart, { refusal: Refusal } | { gone: true }> | undefined
+  /** Why the body was cancelled, or that the client has disconnected; no more work should be done for it. */
+  interruption: Extract<BodyPart, { refusal: Refusal } | { gone: true }> | undefined
 
-  /** Waits for the next part and has the one after it read meanwhile. */
+  /** Waits for the next part, and lets the part after it arrive in the meantime. */
   async next(): Promise<BodyPart> {
-    this.#memory.give(this.#takenBytes)
+    this.#memory.release(this.#takenBytes)
     this.#takenBytes = 0
-    while (this.#parts.length === 0 && this.#last === undefined && this.broken === undefined) {
+    while (this.#parts.length === 0 && this.#last === undefined && this.interruption === undefined) {
       await new Promise<void>((resolve) => (this.#wake = resolve))
     }
-    if (this.broken !== undefined) return this.broken
+    if (this.interruption !== undefined) return this.interruption
     const part = this.#parts.shift()
     if (part === undefined) return this.#last ?? { gone: true }
     this.#takenBytes = part.bytes.length
@@ -103,7 +103,7 @@ export class BodyQueue implements BodySink {
 
   #break(how: { refusal: Refusal } | { gone: true }): void {
     this.#parts.length = 0
-    this.broken ??= how
+    this.interruption ??= how
     this.#wakeUp()
   }
 

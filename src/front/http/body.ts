@@ -1,22 +1,21 @@
-import { withoutMark } from '../../base/bytes.js'
+import { withoutByteOrderMark } from '../../base/bytes.js'
 import { GatheredBytes } from '../../base/gathered-bytes.js'
 import { refuse, refuseCoding, type Refusal } from '../../base/errors.js'
 import type { Principal } from '../routes/route.js'
-import { refuseRest } from './body-stream.js'
+import { refuseAndSkipBody } from './body-stream.js'
 import type { Exchange } from './exchange.js'
 import type { FrontTurn } from './front-turn.js'
 import type { RequestHead } from './head.js'
 import type { OpenUploads } from '../limits/uploads.js'
 
-/** How a body is read. */
-export interface Taking {
-  /** 0 if the route takes no body, or reads it as it arrives. */
+/** How to read the body of a route. */
+export interface RouteBodyOptions {
+  /** 0 if the route takes no body or streams it. */
   bodyBytesMax: number
   head: RequestHead
   principal: Principal
   handling: {
     uploads: OpenUploads
-    /** The time that the front has for complete bodies. */
     turn: FrontTurn
   }
 }
@@ -24,63 +23,65 @@ export interface Taking {
 const noBytes = new Uint8Array(0)
 
 /**
- * Reads the body of a route, which is JSON, and goes on with the request without its byte order mark; or answers it: 401 if the credential ends
- * before the body does, 413 too_large, 415 unsupported_media_type, 503 overloaded while bodies take too much memory.
+ * Reads the JSON body of a route and passes it on without its byte order mark, or answers with an error: 401
+ * if the credential ends before the body does, 413 too_large, 415 unsupported_media_type, 503 overloaded
+ * while bodies take too much memory.
+ * @param proceed called with the body
  */
-export function takeBody(
+export function readRouteBody(
   exchange: Exchange,
-  { bodyBytesMax, ...taking }: Taking,
-  goOn: (body: Uint8Array) => void,
+  { bodyBytesMax, ...taking }: RouteBodyOptions,
+  proceed: (body: Uint8Array) => void,
 ): void {
   if (bodyBytesMax === 0) {
-    goOn(noBytes)
+    proceed(noBytes)
     return
   }
   const { contentEncoding, contentType } = taking.head.headers
   collectBody(exchange, { ...taking, bytesMax: bodyBytesMax }, (body) => {
-    if (body.length === 0) goOn(body)
+    if (body.length === 0) proceed(body)
     else if (contentEncoding !== '' && contentEncoding !== 'identity') exchange.refuse(coded)
     else if (!isJson(contentType))
       exchange.refuse(refuse('unsupported_media_type', 'Expected Content-Type application/json'))
-    else goOn(withoutMark(body))
+    else proceed(withoutByteOrderMark(body))
   })
 }
 
-const coded = refuseCoding('identity', 'Expected no Content-Encoding; ingest takes gzip')
+const coded = refuseCoding('identity', 'Expected no Content-Encoding: only ingest accepts gzip')
 
-/** JSON by its media type; a body without a type is taken for JSON. */
+/** Whether a media type is JSON; a body without a type is treated as JSON. */
 function isJson(contentType: string): boolean {
   return contentType === '' || contentType === 'application/json' || jsonType.test(contentType)
 }
 
 const jsonType = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i
 
-/** How a body is collected. */
-interface Collecting extends Omit<Taking, 'bodyBytesMax'> {
+interface Collecting extends Omit<RouteBodyOptions, 'bodyBytesMax'> {
   bytesMax: number
 }
 
 /**
- * Collects a whole body of at most `bytesMax` bytes and hands it over once. A larger one is answered 413 at once. The
- * library skips the rest: closing the connection would reset it, and the client would never see the answer.
+ * Collects a whole body of at most `bytesMax` bytes and passes it on. Answers 413 to a larger one
+ * immediately, and lets the library skip the rest: closing the connection would reset it, and the client
+ * would never see the answer.
  */
 function collectBody(
   exchange: Exchange,
   { head, bytesMax, principal, handling: { uploads, turn } }: Collecting,
   receive: (body: Uint8Array) => void,
 ): void {
-  // Most bodies come in one part.
+  // Most bodies arrive in one part.
   let gathered: GatheredBytes | undefined
   const end = () => {
     gathered = undefined
-    upload.release()
+    upload.finish()
   }
   const refuseBody = (refusal: Refusal) => {
     end()
-    refuseRest(exchange, refusal)
+    refuseAndSkipBody(exchange, refusal)
   }
   const upload = uploads.hold({ principal, owner: exchange.owner }, refuseBody)
-  exchange.onGone(end)
+  exchange.onDisconnect(end)
   const { contentLength = 0 } = head
   if (contentLength > bytesMax) {
     refuseBody(tooLarge(bytesMax))
@@ -100,7 +101,7 @@ function collectBody(
       receive(Buffer.from(bytes))
       return
     }
-    // A whole body is counted, too, while it waits.
+    // A complete body is also counted while it waits.
     gathered ??= new GatheredBytes({ memory: upload, bytesMax: contentLength || bytesMax })
     gathered.add(bytes)
     if (!last || !exchange.open) return
@@ -110,7 +111,7 @@ function collectBody(
       if (body !== undefined && exchange.open) receive(body)
     }
     if (!isWhole && turn.takesBodies) complete()
-    else turn.bodyLater(exchange.owner, complete)
+    else turn.deferBody(exchange.owner, complete)
   })
 }
 

@@ -4,19 +4,19 @@ import { limits } from '../../base/limits/limits.js'
 import type { Answer } from '../routes/route.js'
 import type { HeaderFields } from './answer-head.js'
 
-/** A way in which an answer can be compressed. */
+/** A content coding for answers. */
 export type Coding = 'br' | 'gzip'
 
-/** How hard a compressor tries. */
+/** Compression effort: for bytes that are compressed once and reused, or for each answer. */
 type Effort = 'once' | 'each'
 
 const codings: readonly Coding[] = ['br', 'gzip']
-/** More ways of coding than there are names for. */
+/** More codings than exist. */
 const ITEMS_MAX = 32
 
 /**
- * The coding that a client asks for by Accept-Encoding (RFC 9110, 12.5.3): the one with the highest weight, brotli if both
- * have the same; undefined for none.
+ * The coding that Accept-Encoding prefers (RFC 9110, 12.5.3): the one with the highest weight, brotli if both
+ * are equal; undefined for none.
  */
 export function codingOf(acceptEncoding: string): Coding | undefined {
   if (acceptEncoding === '') return undefined
@@ -28,27 +28,27 @@ export function codingOf(acceptEncoding: string): Coding | undefined {
   }
   const weightOf = (name: string) => weights.get(name) ?? weights.get('*') ?? 0
   const [best = 'br'] = [...codings].sort((one, other) => weightOf(other) - weightOf(one))
-  const least = weights.get('identity') ?? 0
-  return weightOf(best) > 0 && weightOf(best) >= least ? best : undefined
+  const identityWeight = weights.get('identity') ?? 0
+  return weightOf(best) > 0 && weightOf(best) >= identityWeight ? best : undefined
 }
 
-/** Sent with whatever could have been compressed, compressed or not: caches keep one for each. */
+/** Sent with every compressible answer, compressed or not, so that caches keep one of each. */
 const varies: HeaderFields[number] = ['Vary', 'Accept-Encoding']
 
-/** The headers of an answer in a coding, or in none. */
+/** The headers of an answer in a coding, or without one. */
 export function codingHeaders(coding: Coding | undefined): HeaderFields {
   return coding === undefined ? [varies] : [varies, ['Content-Encoding', coding]]
 }
 
-/** Compresses answers in threads of the platform, a few at a time; when more ask, the others get theirs as it is. */
+/** Compresses answers in Node's thread pool, a few at a time; other answers are sent uncompressed. */
 export class AnswerCoder {
   #busy = 0
-  /** Answers whose bytes stay the same, by these bytes. */
+  /** Compressed answers whose bytes never change, by the original bytes. */
   readonly #lasting = new WeakMap<Uint8Array, Map<Coding, Promise<Uint8Array>>>()
 
-  /** The answer in the coding that the client asks for, if it is long enough for that. */
+  /** The answer in the coding that the client prefers, if it is long enough. */
   async code(answer: Answer, acceptEncoding: string): Promise<Answer> {
-    if (sizeOf(answer.body) < limits.codedAnswerBytesMin) return answer
+    if (sizeOf(answer.body) < limits.compressedAnswerBytesMin) return answer
     const coding = codingOf(acceptEncoding)
     const coded = coding && (await this.#coded(answer, coding))
     const headers = [...(answer.headers ?? []), ...codingHeaders(coded && coding)]
@@ -58,8 +58,8 @@ export class AnswerCoder {
   async #coded({ body, lasting }: Answer, coding: Coding): Promise<Uint8Array | undefined> {
     const [first] = body
     if (lasting === true && first instanceof Uint8Array && body.length === 1) return this.#once(first, coding)
-    // Before anything of it is copied: most answers come here where many ask at once.
-    if (this.#busy >= limits.codedAnswersMax) return undefined
+    // Checked before any bytes are copied, which matters under load.
+    if (this.#busy >= limits.answerCompressionsMax) return undefined
     this.#busy += 1
     try {
       return await compress(
@@ -73,10 +73,10 @@ export class AnswerCoder {
   }
 
   #once(bytes: Uint8Array, coding: Coding): Promise<Uint8Array> {
-    const made = this.#lasting.get(bytes) ?? new Map<Coding, Promise<Uint8Array>>()
-    this.#lasting.set(bytes, made)
-    const coded = made.get(coding) ?? compress(bytes, coding, 'once')
-    made.set(coding, coded)
+    const byCoding = this.#lasting.get(bytes) ?? new Map<Coding, Promise<Uint8Array>>()
+    this.#lasting.set(bytes, byCoding)
+    const coded = byCoding.get(coding) ?? compress(bytes, coding, 'once')
+    byCoding.set(coding, coded)
     return coded
   }
 }
@@ -95,13 +95,14 @@ function compress(bytes: Uint8Array, coding: Coding, effort: Effort): Promise<Bu
 }
 
 /**
- * What is compressed for every answer takes about as long as it takes to read it from the store. A window of 256 KiB
- * keeps the memory of a brotli stream below 2 MiB. The front thread is called once for each piece of what comes out.
+ * With effort `each`, compression takes about as long as reading the answer from the store. A window of 256
+ * KiB keeps the memory of a brotli stream below 2 MiB. The chunk size determines how often the front thread
+ * is called.
  */
 function optionsOf(effort: Effort): object {
   const quality = effort === 'once' ? 9 : 4
   return {
-    chunkSize: limits.codedPieceBytes,
+    chunkSize: limits.compressedPieceBytes,
     level: effort === 'once' ? 9 : 3,
     params: {
       [constants.BROTLI_PARAM_QUALITY]: quality,
@@ -110,7 +111,7 @@ function optionsOf(effort: Effort): object {
   }
 }
 
-/** Compresses a body that is made while it is sent. */
+/** Compresses a body that is produced while it is sent. */
 export class StreamCoder {
   readonly #stream: ReturnType<typeof createGzip> | ReturnType<typeof createBrotliCompress>
   readonly #parts: Buffer[] = []
@@ -123,13 +124,13 @@ export class StreamCoder {
     this.#stream.on('error', (error: Error) => this.#fail(error))
   }
 
-  /** Takes a part. @returns what is ready of the compressed body, often nothing */
+  /** Adds a part. @returns the compressed bytes that are ready, often none */
   async add(part: string | Uint8Array): Promise<Uint8Array> {
     await this.#done((callback) => this.#stream.write(part, callback))
     return Buffer.concat(this.#parts.splice(0))
   }
 
-  /** Takes the last part. @returns the rest of the compressed body */
+  /** Adds the last part. @returns the rest of the compressed body */
   async end(part: string): Promise<Uint8Array> {
     await this.#done((callback) => {
       this.#stream.once('end', callback)
@@ -138,7 +139,7 @@ export class StreamCoder {
     return Buffer.concat(this.#parts.splice(0))
   }
 
-  /** Frees its memory; an answer that ends before its time never comes to `end`. */
+  /** Frees its memory. Needed because an interrupted answer never calls `end`. */
   close(): void {
     this.#stream.destroy()
   }

@@ -10,20 +10,20 @@ import type { ApiKeys } from './auth/api-keys.js'
 import type { UserPrincipal } from './auth/tokens.js'
 import type { StreamTickets, TicketUse } from './streams/tickets.js'
 
-/** What credentials are compared with. */
+/** Settings of the credential check. */
 export interface CredentialSettings {
   /** SHA-256 of the root key. */
   rootKeyDigest: Buffer
-  /** Development only: no credential is asked for. */
+  /** Development only: no credential is required. */
   open: boolean
-  /** Bytes of users' tokens that were found valid. */
+  /** The most bytes of cached valid tokens of users. */
   tokenBytesMax: number
 }
 
-/** Finds out whose a token is (src/front/http/auth/tokens.ts). */
+/** Identifies the user of a token (src/front/http/auth/tokens.ts). */
 export interface TokenReader {
   identify(token: string): Promise<UserPrincipal | Refusal>
-  stillGood(user: TokenUser): Refusal | undefined
+  revalidate(user: TokenUser): Refusal | undefined
 }
 
 /** The caller, or a refusal; as a promise where a token has to be verified first. */
@@ -31,53 +31,56 @@ export type Caller = Principal | Refusal | Promise<Principal | Refusal>
 
 const root: Principal = { id: 'root', scopes: new Set(['admin:*']), agents: [] }
 const anyone: Principal = { id: 'open', scopes: new Set(['admin:*']), agents: [] }
-const nobody: Principal = { id: 'nobody', scopes: new Set(), agents: [] }
+const anonymous: Principal = { id: 'anonymous', scopes: new Set(), agents: [] }
 
-/** A principal that the settings alone make, by its id. @param open whether no credential is asked for */
-export function principalOfSettings(id: string, open: boolean): Principal | undefined {
+/** A built-in principal by its id. @param open whether no credential is required */
+export function builtInPrincipal(id: string, open: boolean): Principal | undefined {
   if (id === root.id) return root
   return open && id === anyone.id ? anyone : undefined
 }
 
-/** Whether a principal stands for every caller without a credential. */
-export function isUnknown(principal: Principal): boolean {
-  return principal === anyone || principal === nobody
+/** Whether a principal represents all callers without a credential. */
+export function isAnonymous(principal: Principal): boolean {
+  return principal === anyone || principal === anonymous
 }
 
 const missing = refuse(
   'unauthorized',
-  'Expected Authorization: Bearer with a root key, an API key or a token, or Basic with a key for password',
+  'Expected Authorization: Bearer with the root key, an API key or a token, or Basic with a key as the password',
 )
-const unknown = refuse('unauthorized', 'Expected a key that this server knows')
+const unknown = refuse('unauthorized', 'Unknown key')
 const noToken = refuse('unauthorized', 'Expected Authorization: Bearer with the token of a user')
-const otherNamespace = refuse('invalid_token', 'Expected a token that this namespace issued')
+const otherNamespace = refuse('invalid_token', 'The token was issued by another namespace')
 
 /** Looks like a JWT: three base64url parts. */
 const tokenShape = /^[\w-]+\.[\w-]+\.[\w-]+$/
 
-/** A user's token that was found valid, with the whole header that it came in. */
+/** A user whose token is valid, with the whole header that it came in. */
 interface KnownUser {
   authorization: string
   principal: UserPrincipal
 }
 
-/** Characters at the end of a token that hold half of its signature, so that no two have the same. */
+/**
+ * Number of last characters of a token by which it is looked up: half of its signature, so that no two tokens
+ * collide.
+ */
 const TOKEN_END_CHARACTERS = 43
 
-/** Finds out who the caller is by its credential, and whether it may use a route (docs/SECURITY.md). */
+/** Identifies callers by their credentials, and checks their access to routes (docs/SECURITY.md). */
 export class Credentials {
   readonly #settings: CredentialSettings
   readonly #keys: ApiKeys
   readonly #tickets: Pick<StreamTickets, 'redeem'>
-  /** Absent while the auth add-on is off. */
+  /** Absent while the auth add-on is disabled. */
   readonly #tokens: TokenReader | undefined
   readonly #clock: Clock
   /**
-   * Headers that were found valid. A Map compares texts only if their seeded hashes are equal, so the time of a lookup
-   * tells a guesser nothing about the texts in it.
+   * Valid headers. A Map compares strings only if their seeded hashes are equal, so the time of a lookup
+   * reveals nothing about its keys.
    */
   readonly #verified = new Map<string, Principal>()
-  /** The same for users' tokens, which can expire or be revoked, by the last characters of the token. */
+  /** Valid tokens of users, which can expire or be revoked, by the last characters of the token. */
   readonly #users: LRUCache<string, KnownUser>
   #removalsSeen = 0
 
@@ -93,7 +96,7 @@ export class Credentials {
     this.#settings = settings
     this.#users = new LRUCache({
       maxSize: settings.tokenBytesMax,
-      // The bytes of its text and of the claims read from it.
+      // The bytes of the header and of the claims in it.
       sizeCalculation: ({ authorization }) => authorization.length * 2,
     })
     this.#keys = parts.keys
@@ -102,13 +105,13 @@ export class Credentials {
     this.#tokens = parts.tokens
   }
 
-  /** Whether a text is a credential that was found valid before; it may have ended since. */
+  /** Whether a credential was valid before; it may have ended since. */
   knows(authorization: string): boolean {
     const user = this.#users.peek(endOf(authorization))
     return user?.authorization === authorization || this.#verified.has(authorization)
   }
 
-  /** The caller, if it may use the route; 401 or 403. */
+  /** The caller, if it is allowed to use the route; otherwise 401 or 403. */
   authorize(authorization: string, route: Access): Caller {
     if (route.scope === 'none') return anyone
     const principal = this.#authenticate(authorization)
@@ -118,7 +121,7 @@ export class Credentials {
     return 'code' in principal ? principal : allow(principal, route)
   }
 
-  /** The same for a stream that comes with a ticket in place of a credential. */
+  /** As `authorize`, for a stream that is opened with a ticket instead of a credential. */
   authorizeStream(ticket: string, use: TicketUse, route: Access): Caller {
     const found = this.#tickets.redeem(ticket, use)
     if (found instanceof Promise) return found.then((one) => this.#authorizeTicket(one, route))
@@ -129,44 +132,44 @@ export class Credentials {
     if (principal === undefined) {
       return refuse(
         'unauthorized',
-        'Expected a ticket that has not expired, and for another use the address and the stream of its first',
+        'The ticket is unknown or has expired, or its first use was from another address or for another stream',
       )
     }
     const used = this.#keys.use(principal, this.#clock())
     if ('code' in used) return used
-    // The user of a ticket may have been signed out meanwhile.
-    const ended = principal.user === undefined ? undefined : this.#tokens?.stillGood(principal.user)
+    // The user of a ticket may have signed out since it was issued.
+    const ended = principal.user === undefined ? undefined : this.#tokens?.revalidate(principal.user)
     if (ended !== undefined) return ended
     return route.scope === 'none' ? principal : allow(principal, route)
   }
 
   /**
-   * The caller on an auth route of a namespace. Routes for anyone admit a request without a credential, or with an
-   * invalid one.
+   * The caller on an auth route of a namespace. Routes for anyone admit requests without a credential or with
+   * an invalid one.
    */
   authorizeAuth(authorization: string, caller: AuthCaller, namespace: Namespace): Caller {
     if (caller === 'user') return this.#authorizeUser(authorization, namespace)
     const principal = authorization === '' ? missing : this.#authenticateKey(authorization)
-    if (caller === 'anyone') return 'code' in principal ? nobody : principal
+    if (caller === 'anyone') return 'code' in principal ? anonymous : principal
     if ('code' in principal) return principal
-    // Such a key could make itself a user who reaches more agents.
+    // Such a key could create a user with access to more agents.
     if (principal.agents.length > 0)
-      return refuse('forbidden', 'Expected a key that is not limited to agents')
+      return refuse('forbidden', 'A key that is limited to agents cannot use this route')
     return allow(principal, { scope: namespace.id === '' ? 'admin:*' : 'admin:organisms' })
   }
 
   #authorizeUser(authorization: string, namespace: Namespace): Caller {
     const user = this.#knownUser(authorization) ?? this.#identify(authorization)
     if (user === undefined) return noToken
-    const ofNamespace = (one: UserPrincipal | Refusal) =>
-      !('code' in one) && one.user.namespace.id !== namespace.id ? otherNamespace : one
-    return user instanceof Promise ? user.then(ofNamespace) : ofNamespace(user)
+    const checkNamespace = (found: UserPrincipal | Refusal) =>
+      !('code' in found) && found.user.namespace.id !== namespace.id ? otherNamespace : found
+    return user instanceof Promise ? user.then(checkNamespace) : checkNamespace(user)
   }
 
   #authenticate(authorization: string): Caller {
     if (authorization === '') return this.#settings.open ? anyone : missing
-    // Users first: a lookup of a key would hash the whole of a long text.
-    const known = this.#knownUser(authorization) ?? this.#known(authorization)
+    // Users first: looking up a key would hash the whole of a long text.
+    const known = this.#knownUser(authorization) ?? this.#knownKey(authorization)
     if (known !== undefined) return known
     const key = keyTextOf(authorization)
     if (key === undefined) return missing
@@ -174,21 +177,21 @@ export class Credentials {
   }
 
   #authenticateKey(authorization: string): Principal | Refusal {
-    const known = this.#known(authorization)
+    const known = this.#knownKey(authorization)
     if (known !== undefined) return known
     const key = keyTextOf(authorization)
     if (key === undefined) return missing
     return this.#keyOf(authorization, key) ?? unknown
   }
 
-  /** A user whose token was found valid before, or why it no longer is. */
+  /** A user with a cached token, or why the token is no longer valid. */
   #knownUser(authorization: string): UserPrincipal | Refusal | undefined {
     const known = this.#users.get(endOf(authorization))
     if (known?.authorization !== authorization) return undefined
-    return this.#tokens?.stillGood(known.principal.user) ?? known.principal
+    return this.#tokens?.revalidate(known.principal.user) ?? known.principal
   }
 
-  /** The user of a token; undefined for what does not look like a token. */
+  /** The user of a token; undefined if the credential does not look like a token. */
   #identify(authorization: string): Promise<UserPrincipal | Refusal> | undefined {
     const token = bearerOf(authorization)
     if (token === undefined || !tokenShape.test(token)) return undefined
@@ -198,9 +201,9 @@ export class Credentials {
     })
   }
 
-  /** A key that was found valid before and was not deleted since; 401 if it has expired. */
-  #known(authorization: string): Principal | Refusal | undefined {
-    if (this.#removalsSeen !== this.#keys.removals || this.#verified.size > limits.credentialsKeptMax) {
+  /** A cached key that was not deleted since; 401 if it has expired. */
+  #knownKey(authorization: string): Principal | Refusal | undefined {
+    if (this.#removalsSeen !== this.#keys.removals || this.#verified.size > limits.cachedCredentialsMax) {
       this.#removalsSeen = this.#keys.removals
       this.#verified.clear()
     }
@@ -218,25 +221,33 @@ export class Credentials {
   }
 }
 
-/** What a route asks of a credential. */
+/** The access that a route requires. */
 type Access = Pick<RouteBase, 'scope' | 'orScopes' | 'users'>
 
 function allow(principal: Principal, { scope, orScopes, users }: Access): Principal | Refusal {
   if (principal.user !== undefined) {
-    return users === true ? principal : refuse('forbidden', 'Expected a key, not the token of a user')
+    return users === true
+      ? principal
+      : refuse('forbidden', 'This route requires a key, not the token of a user')
   }
   if (scope === 'none' || scope === 'any') return principal
   if (principal.scopes.has(scope) || principal.scopes.has('admin:*')) return principal
   if (orScopes?.some((one) => principal.scopes.has(one)) === true) return principal
-  return refuse('forbidden', `Expected a key with the scope ${scope}`)
+  return refuse('forbidden', `This route requires a key with the scope ${scope}`)
 }
 
-/** The part of a user's token by which it is looked up: hashing all of it would be most of the cost of a lookup. */
+/**
+ * The part of a user's token by which it is looked up: hashing the whole token would be most of the cost of a
+ * lookup.
+ */
 function endOf(authorization: string): string {
   return authorization.slice(-TOKEN_END_CHARACTERS)
 }
 
-/** The key of `Authorization: Bearer`, or the password of `Authorization: Basic` (RFC 7617), whatever the user name. */
+/**
+ * The key of `Authorization: Bearer`, or the password of `Authorization: Basic` (RFC 7617), whatever the user
+ * name.
+ */
 function keyTextOf(authorization: string): string | undefined {
   const basic = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i.exec(authorization)?.[1]
   if (basic === undefined) return bearerOf(authorization)

@@ -10,59 +10,59 @@ import {
   writeRefusalFields,
   type HeaderFields,
 } from './answer-head.js'
-import { ChunkGathering, HeldBody, type ReceivePart } from './chunk-gathering.js'
+import { ChunkJoiner, BufferedBody, type ReceivePart } from './chunk-joiner.js'
 import { FanOut } from './streams/fan-out.js'
 import { LastAnswer, type LastAnswerParts } from './last-answer.js'
-import { joined, sendPaced, type Pace } from './paced.js'
+import { concatenated, sendPaced, type Pace } from './paced.js'
 import type { Upload } from '../limits/uploads.js'
-import { type BoundedBytes, noRoom } from '../limits/bounded-bytes.js'
-import type { HttpResponse } from '../door/door.js'
+import { type BoundedBytes, tooManyUnreadBytes } from '../limits/bounded-bytes.js'
+import type { HttpResponse } from '../engine/http-listener.js'
 
-/** What watches an exchange. */
+/** Is notified when an exchange ends. */
 export interface ExchangeWatch {
   /**
-   * Called once, when the answer was handed over whole or the client has gone; status 0: it has gone.
-   * @param tookMs since the request's head was there
+   * Called once, when the whole answer was passed on or the client has disconnected (status 0).
+   * @param tookMs since the head of the request was read
    */
   done(status: number, tookMs: number): void
 }
 
-/** One request and its answer. After the client has gone, answering does nothing. */
+/** One request and its answer. Answering does nothing after the client has disconnected. */
 export class Exchange {
   readonly requestId: string
-  /** The origin that the answer may be read by (CORS); empty for none. */
+  /** The origin that may read the answer (CORS); empty for none. */
   readonly allowedOrigin: string
-  /** The headers of the rate limits; set once the request was counted. */
+  /** The rate-limit headers; set when the request was counted. */
   rate: HeaderFields = []
-  /** What a 401 asks for, by scheme. */
+  /** The challenges of a 401, by scheme. */
   challenges: readonly string[] = bearer
-  /** Whose share of bytes in memory the exchange takes; set once the request was admitted. */
+  /** Returns the principal or address to whose quota bytes in memory are counted; set on admission. */
   ownerOf: (() => string) | undefined
-  /** Called once the answer was sent or the client has gone. */
+  /** Called when the answer was sent or the client has disconnected. */
   onDone: (() => void) | undefined
-  /** Called when a large answer begins to go out; what it returns, when that was sent or the client has gone. */
+  /** Called when sending a large answer begins; the returned function is called when it has ended. */
   onLarge: (() => () => void) | undefined
   #owner = ''
   readonly #unsent: BoundedBytes
   readonly #response: HttpResponse
   readonly #watch: ExchangeWatch
   readonly #beganMs = performance.now()
-  /** The answer to HEAD: all of the one to GET but its body (RFC 9110, 9.3.2). */
+  /** Answers HEAD: like GET, without the body (RFC 9110, 9.3.2). */
   readonly headOnly: boolean
-  /** The connection takes no further request after this one (src/front/http/head.ts). */
+  /** The connection accepts no further request after this one (src/front/http/head.ts). */
   readonly #isLast: boolean
-  /** The client keeps the connection for a next request. */
+  /** The client keeps the connection open. */
   readonly #isKept: boolean
   #wholeBody = false
   #open = true
   #last: LastAnswer | undefined
   #begun = false
-  /** A large answer is on its way. */
+  /** A large answer is being sent. */
   #answering = false
   #sent: (() => void) | undefined
   #paused = false
   readonly #onGone: (() => void)[] = []
-  #held: HeldBody | undefined
+  #buffered: BufferedBody | undefined
 
   constructor(
     response: HttpResponse,
@@ -84,21 +84,21 @@ export class Exchange {
     this.#isLast = about.isLast
     this.#isKept = about.isKept && !about.isLast
     this.#unsent = about.unsent
-    response.onAborted(() => this.#gone())
+    response.onAborted(() => this.#disconnected())
   }
 
-  /** False when the answer was sent or the client has gone. */
+  /** False after the answer was sent or the client has disconnected. */
   get open(): boolean {
     return this.#open && !this.#answering
   }
 
-  /** True when the answer has begun. */
+  /** Whether sending the answer has begun. */
   get begun(): boolean {
     return this.#begun
   }
 
-  /** Has `callback` called when the client goes before its answer is out. */
-  onGone(callback: () => void): void {
+  /** Calls `callback` if the client disconnects before the answer was sent. */
+  onDisconnect(callback: () => void): void {
     this.#onGone.push(callback)
   }
 
@@ -107,35 +107,35 @@ export class Exchange {
     const { body } = answer
     if (typeof body !== 'string') this.#answerParts(answer, body)
     else if (body.length > limits.largeAnswerBytes) this.#answerParts(answer, [Buffer.from(body)])
-    else this.#answerAtOnce(answer, body)
+    else this.#answerWhole(answer, body)
   }
 
-  #answerAtOnce(answer: Answer, body: string | Uint8Array): void {
-    this.#letGo()
+  #answerWhole(answer: Answer, body: string | Uint8Array): void {
+    this.#skipBody()
     this.#send(answer.status, body, () => this.#answerHead(answer))
   }
 
-  /** A large answer takes room until its reader has it. 503 overloaded if there is no room. */
+  /** Sends a large answer. Its bytes count until the client has read them; 503 if there are too many. */
   #answerParts(answer: Answer, parts: readonly Uint8Array[]): void {
     const size = parts.reduce((sum, part) => sum + part.length, 0)
     if (this.headOnly || size <= limits.largeAnswerBytes) {
-      this.#answerAtOnce(answer, joined(parts, size))
-    } else if (!this.takeRoom(size)) {
-      this.refuse(noRoom)
+      this.#answerWhole(answer, concatenated(parts, size))
+    } else if (!this.reserveBytes(size)) {
+      this.refuse(tooManyUnreadBytes)
     } else {
       this.#answering = true
       this.#sent = this.onLarge?.()
       const pace = this.#paceOf(answer.status, size)
-      largeAnswers.each([parts], () => this.#sendPaced(answer, joined(parts, size), pace))
+      largeAnswers.each([parts], () => this.#sendPaced(answer, concatenated(parts, size), pace))
     }
   }
 
   #sendPaced(answer: Answer, body: Uint8Array, pace: Pace): void {
     if (!this.#open) return
-    this.#letGo()
+    this.#skipBody()
     const writeHead = () => this.#answerHead(answer)
     if (this.#isLast) {
-      const onEnd = () => pace.held(0)
+      const onEnd = () => pace.onUnreadBytes(0)
       this.#sendLast({ status: answer.status, body, beforeTheRest: false, onEnd }, writeHead)
       return
     }
@@ -146,41 +146,44 @@ export class Exchange {
     })
   }
 
-  /** Gives back room as the body is sent. It must not reference the body, which would then stay in memory as long. */
-  #paceOf(status: number, taken: number): Pace {
-    let room = taken
-    this.onGone(() => this.giveRoom(room))
+  /**
+   * Releases counted bytes as the body is sent. It must not reference the body, which would then stay in
+   * memory as long.
+   */
+  #paceOf(status: number, size: number): Pace {
+    let counted = size
+    this.onDisconnect(() => this.releaseBytes(counted))
     return {
-      held: (bytes) => {
-        this.giveRoom(room - bytes)
-        room = bytes
+      onUnreadBytes: (bytes) => {
+        this.releaseBytes(counted - bytes)
+        counted = bytes
         if (bytes === 0 && this.#open) this.#finish(status)
       },
     }
   }
 
-  /** The principal, or address, whose share of bytes in memory the exchange takes; once it was admitted. */
+  /** The principal or address to whose quota bytes in memory are counted; empty before admission. */
   get owner(): string {
     if (this.#owner === '' && this.ownerOf !== undefined) this.#owner = this.ownerOf()
     return this.#owner
   }
 
-  /** Takes room for bytes that wait for the reader; false if its principal, or all together, have too many. */
-  takeRoom(bytes: number): boolean {
+  /** Counts unread bytes of an answer. Returns false, and counts nothing, if there are too many. */
+  reserveBytes(bytes: number): boolean {
     return this.#unsent.take(this.owner, bytes)
   }
 
-  giveRoom(bytes: number): void {
-    this.#unsent.give(this.owner, bytes)
+  releaseBytes(bytes: number): void {
+    this.#unsent.release(this.owner, bytes)
   }
 
   /**
-   * Answers a refusal. `closing`: the connection is closed afterwards, and nothing else that arrived with the request
-   * is carried out: it may be no request at all.
+   * Answers with a refusal. `closing`: closes the connection afterwards and ignores everything else that
+   * arrived with the request, which may not be a valid request at all.
    */
   refuse(refusal: Refusal, more: { closing?: boolean; headers?: HeaderFields } = {}): void {
     if (!this.open) return
-    this.#letGo()
+    this.#skipBody()
     const status = statusOf(refusal)
     const text = JSON.stringify(problemOf(refusal, this.requestId))
     const writeHead = () => {
@@ -192,13 +195,13 @@ export class Exchange {
   }
 
   /**
-   * Begins an answer that is written in parts; `end` or `abort` finishes it. For HEAD it is finished at once, and the
-   * exchange is no longer open.
+   * Begins an answer that is written in parts; `end` or `abort` finishes it. For HEAD it is finished
+   * immediately, and the exchange is no longer open.
    */
   begin(status: number, contentType: string, headers: HeaderFields): void {
     if (!this.#open) return
     this.#begun = true
-    this.#letGo()
+    this.#skipBody()
     this.#response.cork(() => {
       this.#head({ status, contentType, headers })
       this.#keepAlive()
@@ -208,9 +211,7 @@ export class Exchange {
     })
   }
 
-  /**
-   * Writes a part. @returns false when the socket has it in its buffer and wants no more: wait for `onWritable`
-   */
+  /** Writes a part. @returns false if the socket has buffered it and wants no more: wait for `onWritable` */
   write(part: string | Uint8Array): boolean {
     if (!this.#open) return false
     let drained = false
@@ -221,8 +222,8 @@ export class Exchange {
   }
 
   /**
-   * Has `callback` called each time the socket takes more. The callback must always write something: the write that
-   * failed has armed a timer of uWebSockets.js, which would otherwise close the connection.
+   * Calls `callback` each time the socket accepts more. The callback must always write something: the failed
+   * write has started a timer of uWebSockets.js, which would otherwise close the connection.
    */
   onWritable(callback: () => void): void {
     this.#response.onWritable(() => {
@@ -239,40 +240,41 @@ export class Exchange {
     })
   }
 
-  /** Closes the connection in the middle, so that the client sees that the answer is not whole. */
+  /** Closes the connection in the middle of the answer, so that the client sees that it is incomplete. */
   abort(): void {
     if (this.#open) this.#response.close()
   }
 
-  /** Receives the body, part by part; each part is valid only during the call. */
+  /** Receives the body part by part; each part is valid only during the call. */
   onData(callback: ReceivePart): void {
-    if (this.#held === undefined) this.#listen(callback)
-    // Resumed first: after an answer by the callback, the response must not be used any more.
-    else this.#held.take(callback, () => this.resume())
+    if (this.#buffered === undefined) this.#listen(callback)
+    // Resumes first: after an answer by the callback, the response must not be used any more.
+    else this.#buffered.take(callback, () => this.resume())
   }
 
   /**
-   * Keeps what has arrived of the body until `onData`, and pauses the rest, while it is not yet known what to do with
-   * the body. The HTTP library drops parts that are not taken immediately. Does nothing where it is kept already.
-   * @param memoryOf what counts the bytes that are kept
+   * Buffers the arrived part of the body until `onData`, and pauses the rest, because its reader is not known
+   * yet. The HTTP library drops parts that are not consumed immediately. Does nothing if the body is buffered
+   * already.
+   * @param memoryOf creates the counter of buffered bytes
    */
-  holdBody(memoryOf: () => Upload): void {
-    if (this.#held !== undefined) return
-    const held = new HeldBody(memoryOf)
-    this.#held = held
-    this.onGone(() => held.drop())
-    this.#listen((part, last) => held.add(part, last))
+  bufferBody(memoryOf: () => Upload): void {
+    if (this.#buffered !== undefined) return
+    const buffered = new BufferedBody(memoryOf)
+    this.#buffered = buffered
+    this.onDisconnect(() => buffered.drop())
+    this.#listen((part, last) => buffered.add(part, last))
     this.pause()
   }
 
   #listen(receive: ReceivePart): void {
     const pass = (part: ArrayBuffer, last: boolean) => this.#pass(part, last, receive)
     const chunks = this.#isLast
-      ? new ChunkGathering({ deliver: pass, refuse: (refusal) => this.#refuseBody(refusal) })
+      ? new ChunkJoiner({ deliver: pass, refuse: (refusal) => this.#refuseBody(refusal) })
       : undefined
     this.#response.onData((part, last) => {
       this.#wholeBody ||= last
-      // What follows a chunked body, trailers perhaps, is not to end the connection before its answer is out.
+      // Data after a chunked body, such as trailers, must not end the connection before its answer was sent.
       if (last && chunks !== undefined && this.#open) this.#response.pause()
       if (last) this.#last?.bodyArrived()
       if (chunks === undefined) pass(part, last)
@@ -280,7 +282,7 @@ export class Exchange {
     })
   }
 
-  /** Refuses a request in the middle of its body, whose reader is told that the client has gone. */
+  /** Refuses a request during its body, whose reader is notified as if the client had disconnected. */
   #refuseBody(refusal: Refusal): void {
     const callbacks = this.#open ? this.#onGone.splice(0) : []
     this.refuse(refusal, { closing: true })
@@ -288,8 +290,9 @@ export class Exchange {
   }
 
   /**
-   * uWebSockets.js passes on the rest of what arrived together even when the connection is paused, and with each 160
-   * KiB starts a timer that closes it unless more arrives within ten seconds. Pausing it again stops that timer.
+   * uWebSockets.js passes on the rest of a read even if the connection is paused, and with every 160 KiB
+   * starts a timer that closes the connection unless more arrives within ten seconds. Pausing again stops
+   * that timer.
    */
   #pass(part: ArrayBuffer, last: boolean, receive: ReceivePart): void {
     const wasPaused = this.#paused
@@ -297,10 +300,10 @@ export class Exchange {
     if (this.#open && wasPaused && this.#paused) this.#response.pause()
   }
 
-  /** Skips the rest of a body that was held back: a connection that stays paused takes no next request. */
-  #letGo(): void {
+  /** Skips the rest of a buffered body: a connection that stays paused accepts no further request. */
+  #skipBody(): void {
     this.#resume()
-    if (this.#held?.isTaken === false) this.#held.drop()
+    if (this.#buffered?.isTaken === false) this.#buffered.drop()
   }
 
   pause(): void {
@@ -310,14 +313,17 @@ export class Exchange {
   }
 
   /**
-   * Lets more of the body arrive. Does nothing once it is whole: uWebSockets.js would wait ten seconds for more, and
-   * then close the connection.
+   * Lets more of the body arrive. Does nothing if it is complete: uWebSockets.js would wait ten seconds for
+   * more, and then close the connection.
    */
   resume(): void {
     if (!this.#wholeBody) this.#resume()
   }
 
-  /** uWebSockets.js resets a resumed connection that is not paused at its next request; after a chunked body none is read. */
+  /**
+   * Resumes unless a chunked body is complete, after which nothing is read. Otherwise the connection must be
+   * resumed: uWebSockets.js resets a connection that is still paused at its next request.
+   */
   #resume(): void {
     if (!this.#open || !this.#paused) return
     this.#paused = false
@@ -349,14 +355,14 @@ export class Exchange {
         this.#response.end(body)
         return
       }
-      // Written as a header: if uWebSockets.js knew the length, it would consider the answer unfinished until that many
-      // bytes were sent.
+      // Written as a header: if uWebSockets.js knew the length, it would consider the answer unfinished until
+      // that many bytes were sent.
       if (!isBodiless(status)) this.#response.writeHeader('Content-Length', String(Buffer.byteLength(body)))
       this.#response.endWithoutBody()
     })
   }
 
-  /** Answers so that nothing that follows on the connection is carried out. */
+  /** Answers, and ignores everything that follows on the connection. */
   #sendLast(
     { status, ...about }: { status: number } & Pick<LastAnswerParts, 'body' | 'beforeTheRest' | 'onEnd'>,
     writeHead: () => void,
@@ -380,7 +386,7 @@ export class Exchange {
     this.#sent?.()
   }
 
-  #gone(): void {
+  #disconnected(): void {
     this.#last?.gone()
     if (!this.#open) return
     this.#finish(0)
@@ -388,5 +394,5 @@ export class Exchange {
   }
 }
 
-/** Large answers go out one after the other, and the front thread serves others in between. */
+/** Large answers are sent one after another; the front thread serves other requests in between. */
 const largeAnswers = new FanOut('later')

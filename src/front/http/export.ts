@@ -7,20 +7,20 @@ import { answerOf, unexpected } from '../routes/answers.js'
 import type { ExportRequest, Principal } from '../routes/route.js'
 import { manifestLine, trailerLine } from '../../strand/strand-export.js'
 import { codingHeaders, codingOf, StreamCoder } from './content-coding.js'
-import { noRoom } from '../limits/bounded-bytes.js'
+import { tooManyUnreadBytes } from '../limits/bounded-bytes.js'
 import type { Exchange } from './exchange.js'
-import { locateCommand, ownText } from './streams/grants.js'
+import { locateCommand, copyGrantText } from './streams/grants.js'
 import type { OpenUploads } from '../limits/uploads.js'
 
-/** Sends exports page by page, at the client's pace: memory does not grow with the strand. */
+/** Sends exports page by page at the client's pace, so that memory does not grow with the strand. */
 export class ExportSender {
   readonly #shards: Shards
   readonly #readers: Readers
   readonly #read: Read
   readonly #uploads: OpenUploads
   readonly #onError: (error: unknown, requestId: string) => void
-  /** Exports that are being compressed. */
-  #coded = 0
+  /** Number of exports that are being compressed. */
+  #codedCount = 0
 
   constructor(parts: {
     shards: Shards
@@ -36,18 +36,18 @@ export class ExportSender {
   }
 
   /**
-   * When a credential ends, so do its exports, and those of users when the policies of their agent change: with a refusal
-   * before anything was sent, later by closing the connection.
+   * Sends an export. It ends when the credential becomes invalid or, for users, when row policies of the
+   * agent change: with a refusal if nothing was sent yet, otherwise by closing the connection.
    */
   send(exchange: Exchange, request: ExportRequest | Refusal, principal: Principal): void {
     if ('code' in request) {
       exchange.refuse(request)
       return
     }
-    // One page always waits for the reader, and what a user may read is held until the end.
-    const room = limits.exportPageBytes + (request.access === undefined ? 0 : limits.grantBytesMax)
-    if (!exchange.takeRoom(room)) {
-      exchange.refuse(noRoom)
+    // One page is always unread, and the grants of a user stay in memory until the end.
+    const reservedBytes = limits.exportPageBytes + (request.access === undefined ? 0 : limits.grantBytesMax)
+    if (!exchange.reserveBytes(reservedBytes)) {
+      exchange.refuse(tooManyUnreadBytes)
       return
     }
     const end = (refusal: Refusal) => {
@@ -62,21 +62,21 @@ export class ExportSender {
           exchange.refuse(error.refusal)
           return
         }
-        // A refusal tells the caller why, as when another node has taken the shard: no fault of this one.
+        // A refusal is not an error of this server, for example if another node has taken over the shard.
         if (!(error instanceof RefusedError)) this.#onError(error, exchange.requestId)
-        // In the middle of the answer, only a broken connection can show that it is incomplete.
+        // In the middle of an answer, only closing the connection shows that it is incomplete.
         exchange.abort()
       })
       .finally(() => {
-        upload.release()
-        exchange.giveRoom(room)
+        upload.finish()
+        exchange.releaseBytes(reservedBytes)
       })
   }
 
   /** @param caller id of the principal */
   async #send(exchange: Exchange, request: ExportRequest, caller: string): Promise<void> {
     const { agent, fromSeq } = request
-    const located = await this.#shards.ask(agent, locateCommand(agent, caller, request))
+    const located = await this.#shards.request(agent, locateCommand(agent, caller, request))
     if (located.kind !== 'located') {
       exchange.refuse(unexpected(located))
       return
@@ -94,7 +94,8 @@ export class ExportSender {
       return
     }
     const toSeq = await this.#lastSeq(located, request)
-    const coding = this.#coded < limits.codedExportsMax ? codingOf(request.acceptEncoding) : undefined
+    const coding =
+      this.#codedCount < limits.exportCompressionsMax ? codingOf(request.acceptEncoding) : undefined
     exchange.begin(200, 'application/x-ndjson', [
       ['Content-Disposition', `attachment; filename="${agent.replaceAll(':', '-')}.ndjson"`],
       ...codingHeaders(coding),
@@ -102,16 +103,16 @@ export class ExportSender {
     if (!exchange.open) return
     if (coding === undefined) return this.#body(exchange, { request, caller, located, toSeq })
     const coder = new StreamCoder(coding)
-    this.#coded += 1
+    this.#codedCount += 1
     try {
       await this.#body(exchange, { request, caller, located, toSeq, coder })
     } finally {
-      this.#coded -= 1
+      this.#codedCount -= 1
       coder.close()
     }
   }
 
-  /** Sends the lines: the manifest, the records and the trailer. */
+  /** Sends the manifest, the records and the trailer. */
   async #body(exchange: Exchange, { request, caller, located, toSeq, coder }: ExportBody): Promise<void> {
     const { agent, fromSeq } = request
     const send = paceOf(exchange)
@@ -122,17 +123,18 @@ export class ExportSender {
     await pace(`${manifestLine(manifest)}\n`)
     const chainHead = await this.#pages(exchange, { located, fromSeq, toSeq, pace })
     const checkpoint = await this.#checkpoint(agent, located, toSeq)
-    // A record can have been erased since the beginning, by a sys/erase after the export's end: the new count shows
+    // A sys/erase after the end of the export may have erased exported records: the new record count shows
     // that.
-    const now = await this.#shards.ask(agent, locateCommand(agent, caller, request))
-    const ended = now.kind === 'located' ? { recordCount: now.headSeq } : {}
-    const trailer = `${trailerLine({ chainHead, records: toSeq - fromSeq + 1, checkpoint, ...ended })}\n`
+    const current = await this.#shards.request(agent, locateCommand(agent, caller, request))
+    const countAtEnd = current.kind === 'located' ? { recordCount: current.headSeq } : {}
+    const trailer = `${trailerLine({ chainHead, records: toSeq - fromSeq + 1, checkpoint, ...countAtEnd })}\n`
     exchange.end(200, coder === undefined ? trailer : await coder.end(trailer))
   }
 
   /**
-   * An export ends with a signed record: if its last record is sealed, those up to the one that seals it are added. The
-   * reader is asked even if the end is the head: if it cannot open the store, that can still be answered now.
+   * An export ends with a signed record: if its last record is sealed, records up to the sealing one are
+   * added. The reader is called even if the export ends at the head, because an error can still be answered
+   * now.
    */
   async #lastSeq({ shard, agentNo, headSeq }: LocatedOutcome, request: ExportRequest): Promise<number> {
     const seq = Math.min(request.toSeq ?? headSeq, headSeq)
@@ -149,10 +151,10 @@ export class ExportSender {
       shard,
       agentNo,
       strand,
-      publicKeys: [...retiredKeys.map((one) => one.publicKey), publicKey],
+      publicKeys: [...retiredKeys.map((key) => key.publicKey), publicKey],
       toSeq: range.toSeq,
       bytesMax: limits.exportPageBytes,
-      ...(readable !== undefined && { readable: ownText(readable) }),
+      ...(readable !== undefined && { readable: copyGrantText(readable) }),
     }
     let fromSeq = range.fromSeq
     let lastHash = ''
@@ -168,8 +170,8 @@ export class ExportSender {
   }
 
   /**
-   * Undefined if the export ends before a rotation: the server no longer has the key of that time, and whoever checks
-   * the export alone does not know a later one. Undefined also while the strand is being imported.
+   * Undefined if the export ends before a key rotation: the server no longer has the old key, and a verifier
+   * of the export alone does not know a later one. Also undefined while the strand is being imported.
    */
   async #checkpoint(
     agent: string,
@@ -178,7 +180,13 @@ export class ExportSender {
   ): Promise<string | undefined> {
     const size = toSeq + 1
     const root = await this.#read('treeRoot', { shard, agentNo, size })
-    const outcome = await this.#shards.ask(agent, { kind: 'checkpointSign', agent, size, root, by: 'then' })
+    const outcome = await this.#shards.request(agent, {
+      kind: 'checkpointSign',
+      agent,
+      size,
+      root,
+      by: 'then',
+    })
     const importing = 'code' in outcome && outcome.code === 'import_open'
     if (outcome.kind === 'done' || importing) return undefined
     const answer = answerOf(outcome)
@@ -187,34 +195,37 @@ export class ExportSender {
   }
 }
 
-/** An export of which the head was sent. */
+/** An export whose response head was sent. */
 interface ExportBody {
   request: ExportRequest
   /** Id of the principal. */
   caller: string
   located: LocatedOutcome
   toSeq: number
-  /** Absent where it is not compressed. */
+  /** Absent if the export is not compressed. */
   coder?: StreamCoder
 }
 
-/** The public key in force at the record `seq`. */
+/** The public key at the record `seq`. */
 function keyAt({ publicKey, retiredKeys }: LocatedOutcome, seq: number): string {
   return retiredKeys.find(({ lastSeq }) => seq <= lastSeq)?.publicKey ?? publicKey
 }
 
-/** Writes a part, and resolves when the socket wants more. */
+/** Writes a part; resolves when the socket accepts more. */
 type PacedWrite = (text: string | Uint8Array) => Promise<void>
 
-/** Writes and resolves when the socket wants more; also when the client has gone. */
+/**
+ * Returns a function that writes a part and resolves when the socket accepts more or the client has
+ * disconnected.
+ */
 function paceOf(exchange: Exchange): PacedWrite {
   let release: (() => void) | undefined
-  const go = () => {
+  const releaseWaiter = () => {
     release?.()
     release = undefined
   }
-  exchange.onGone(go)
-  exchange.onWritable(go)
+  exchange.onDisconnect(releaseWaiter)
+  exchange.onWritable(releaseWaiter)
   return (text) => {
     if (text.length === 0 || !exchange.open || exchange.write(text)) return Promise.resolve()
     return exchange.open ? new Promise((resolve) => (release = resolve)) : Promise.resolve()

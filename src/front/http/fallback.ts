@@ -3,24 +3,24 @@ import type { Route } from '../routes/routes.js'
 import type { Exchange } from './exchange.js'
 import {
   openRequest,
-  takeRequest,
+  admitByRate,
   type HandlerRules,
   type OpenedRequest,
   type Opening,
   type RequestHead,
 } from './head.js'
-import type { HttpDoor } from '../door/door.js'
+import type { HttpListener } from '../engine/http-listener.js'
 
-/** What no route takes: CORS preflights, 404, and 405 where another method has the path. */
-export function addFallbacks(door: HttpDoor, routes: readonly Route[], opening: Opening): void {
+/** Handles requests that no route handles: CORS preflights, 404, and 405 if the path has other methods. */
+export function addFallbacks(door: HttpListener, routes: readonly Route[], opening: Opening): void {
   const paths = pathsOf(routes)
   const uncounted = { opening, watch: { done() {} } }
   const preflights: HandlerRules = { ...uncounted, headOnly: false, takesBody: false, rate: 'global' }
   door.route('options', '/*', (response, request) => {
     const opened = openRequest(response, request, preflights)
-    // Of the library's buffers, which live only until this returns.
+    // Read now: the library's buffers are valid only until this returns.
     const path = request.getUrl()
-    takeRequest(opened, preflights, () => answerOptions(opened, patternsOf(paths, path), opening))
+    admitByRate(opened, preflights, () => answerOptions(opened, patternsOf(paths, path), opening))
   })
   door.route('any', '/*', (response, request) => {
     const path = request.getUrl()
@@ -31,21 +31,21 @@ export function addFallbacks(door: HttpDoor, routes: readonly Route[], opening: 
       rate: isAuthPath(path) ? 'auth' : 'global',
     }
     const opened = openRequest(response, request, rules)
-    takeRequest(opened, rules, () => refuseUnknown(opened.exchange, methodsOf(patternsOf(paths, path))))
+    admitByRate(opened, rules, () => refuseUnknown(opened.exchange, methodsOf(patternsOf(paths, path))))
   })
 }
 
-/** 404 where no method has the path, and 405 where others have it. */
+/** 404 if the path has no methods, 405 if it has others. */
 function refuseUnknown(exchange: Exchange, allowed: readonly string[]): void {
   if (allowed.length === 0) {
-    exchange.refuse(refuse('not_found', 'Expected a path of /openapi.json'))
+    exchange.refuse(refuse('not_found', 'Unknown path: /openapi.json lists all paths'))
     return
   }
   const detail = `Expected one of ${allowed.join(', ')}`
   exchange.refuse(refuse('method_not_allowed', detail), { headers: [['Allow', allowed.join(', ')]] })
 }
 
-/** Paths below the prefixes of auth routes count as auth routes (docs/OPERATIONS.md, Rate limits). */
+/** Paths below the prefixes of auth routes count as auth routes (docs/NETWORK.md). */
 function isAuthPath(path: string): boolean {
   return /^\/v1\/(?:organisms\/[^/]+\/)?auth\//.test(path)
 }
@@ -53,11 +53,10 @@ function isAuthPath(path: string): boolean {
 interface PathPattern {
   pattern: RegExp
   methods: readonly string[]
-  /** Events are delivered there. */
   takesEvents: boolean
 }
 
-/** The answer to OPTIONS: to a preflight of a browser, and to a sender of web hooks that asks whether it may deliver. */
+/** Answers OPTIONS: a browser's preflight, or a sender of web hooks that asks whether it may deliver. */
 function answerOptions(
   { exchange, head }: OpenedRequest,
   found: readonly PathPattern[],
@@ -81,7 +80,7 @@ function answerOptions(
           ['WebHook-Allowed-Rate', webhooks.allowedRate],
         ]
   exchange.answer({
-    // Senders take no other success than 200 for a grant (CloudEvents HTTP 1.1 Web Hooks, 4.2).
+    // Senders accept no other status than 200 as a grant (CloudEvents HTTP 1.1 Web Hooks, 4.2).
     status: allowed === undefined ? 204 : 200,
     body: '',
     contentType: 'text/plain',
@@ -89,7 +88,10 @@ function answerOptions(
   })
 }
 
-/** The sender of web hooks that may deliver, or `*`; undefined where none asks, or it is not named by the setting. */
+/**
+ * The allowed sender of web hooks, or `*`; undefined if the request names none or the setting does not list
+ * it.
+ */
 function allowedOrigin(
   { headers: { webhookOrigin } }: RequestHead,
   { origins }: Opening['webhooks'],
@@ -110,7 +112,7 @@ function pathsOf(routes: readonly Route[]): PathPattern[] {
   }))
 }
 
-/** The routes of a path; `*` means all of the server (RFC 9110, 9.3.7). */
+/** The routes of a path; `*` means the whole server (RFC 9110, 9.3.7). */
 function patternsOf(paths: readonly PathPattern[], path: string): readonly PathPattern[] {
   return path === '*' ? paths : paths.filter(({ pattern }) => pattern.test(path))
 }

@@ -2,15 +2,15 @@ import { steadyClock, type Clock } from '../../base/clock.js'
 import { limits } from '../../base/limits/limits.js'
 
 /**
- * The time that the front thread has for requests in one turn of the event loop. Once it is spent, those that arrive, and
- * bodies that are complete, wait for later turns, so that the thread does other work in between (docs/SECURITY.md, What one
- * request can cost). A connection has one request that waits at the most: the next one closes it.
+ * The front thread's time budget for requests in one turn of the event loop. When it is spent, new requests
+ * and complete bodies wait for later turns, so that the thread does other work in between (docs/SECURITY.md,
+ * What one request can cost). At most one request of a connection waits: the next one closes the connection.
  */
 export class FrontTurn {
-  /** When the time of this turn ends; 0 while nothing was done in it. */
+  /** When the budget of this turn ends; 0 if nothing was done in it. */
   #endsAtMs = 0
   readonly #requests: (() => void)[] = []
-  /** Complete bodies by their owners, who take turns. */
+  /** Waiting bodies by owner; owners are served round-robin. */
   readonly #bodies = new Map<string, (() => void)[]>()
   readonly #clock: Clock
 
@@ -18,70 +18,72 @@ export class FrontTurn {
     this.#clock = clock
   }
 
-  /** Whether a request that arrives now is carried out at once. */
+  /** Whether a request that arrives now can be handled immediately. */
   get takesRequests(): boolean {
     return this.#requests.length === 0 && this.#hasTime()
   }
 
-  /** Whether a body that is complete now is carried out at once. */
+  /** Whether a body that completes now can be processed immediately. */
   get takesBodies(): boolean {
     return this.#bodies.size === 0 && this.#hasTime()
   }
 
-  /** Carries a request out in a later turn, before all complete bodies. */
-  requestLater(work: () => void): void {
+  /** Handles a request in a later turn, before all waiting bodies. */
+  deferRequest(work: () => void): void {
     this.#requests.push(work)
   }
 
-  /** Carries out a complete body in a later turn. */
-  bodyLater(owner: string, work: () => void): void {
-    const own = this.#bodies.get(owner)
-    if (own === undefined) this.#bodies.set(owner, [work])
-    else own.push(work)
+  /** Processes a complete body in a later turn. */
+  deferBody(owner: string, work: () => void): void {
+    const queue = this.#bodies.get(owner)
+    if (queue === undefined) this.#bodies.set(owner, [work])
+    else queue.push(work)
   }
 
   #hasTime(): boolean {
     const nowMs = this.#clock()
     if (this.#endsAtMs > 0) return nowMs < this.#endsAtMs
     this.#endsAtMs = nowMs + limits.requestTurnMs
-    // At the end of this turn: immediates come after all that has arrived.
+    // Immediates run at the end of this turn, after everything that has arrived.
     setImmediate(() => this.#end())
     return true
   }
 
-  /** Ends a turn: at least one of each kind that waits is carried out. */
+  /** Ends a turn: runs at least one waiting request and one waiting body. */
   #end(): void {
     do this.#requests.shift()?.()
     while (this.#requests.length > 0 && this.#clock() < this.#endsAtMs)
-    do this.#nextBody()
+    do this.#runNextBody()
     while (this.#bodies.size > 0 && this.#clock() < this.#endsAtMs)
     this.#endsAtMs = 0
     if (this.#requests.length > 0 || this.#bodies.size > 0) this.#hasTime()
   }
 
-  #nextBody(): void {
+  #runNextBody(): void {
     const [next] = this.#bodies
     if (next === undefined) return
-    const [owner, own] = next
-    const work = own.shift()
+    const [owner, queue] = next
+    const work = queue.shift()
     this.#bodies.delete(owner)
-    if (own.length > 0) this.#bodies.set(owner, own)
+    if (queue.length > 0) this.#bodies.set(owner, queue)
     work?.()
   }
 }
 
 /**
- * Work of the front thread that may take long, done in slices: between two of them it serves others. All uploads share
- * the slices, so that a hundred of them hold up the thread no longer than one (docs/SECURITY.md, What one request can
- * cost).
+ * Runs long work of the front thread in slices, with other work in between. All uploads share the slices, so
+ * that a hundred of them block the thread no longer than one (docs/SECURITY.md, What one request can cost).
  */
 export class FrontSlices {
   readonly #waiting: (() => void)[] = []
 
-  /** Carries out one slice in its turn: `work` takes a few milliseconds at the most. Rejects where it throws. */
+  /**
+   * Runs one slice, after those that wait already; `work` takes a few milliseconds at most. Rejects if it
+   * throws.
+   */
   run<Result>(work: () => Result): Promise<Result> {
     return new Promise((resolve, reject) => {
-      if (this.#waiting.length === 0) setImmediate(() => this.#turn())
+      if (this.#waiting.length === 0) setImmediate(() => this.#runWaiting())
       this.#waiting.push(() => {
         try {
           resolve(work())
@@ -92,7 +94,7 @@ export class FrontSlices {
     })
   }
 
-  /** Carries out work that comes in steps, a slice for each. */
+  /** Runs work step by step, each step in its own slice. */
   async runSteps<Result>(steps: Iterator<undefined, Result, undefined>): Promise<Result> {
     for (;;) {
       const step = await this.run(() => steps.next())
@@ -100,10 +102,10 @@ export class FrontSlices {
     }
   }
 
-  #turn(): void {
+  #runWaiting(): void {
     const endsAtMs = performance.now() + limits.frontTurnMs
     do this.#waiting.shift()?.()
     while (this.#waiting.length > 0 && performance.now() < endsAtMs)
-    if (this.#waiting.length > 0) setImmediate(() => this.#turn())
+    if (this.#waiting.length > 0) setImmediate(() => this.#runWaiting())
   }
 }

@@ -14,25 +14,26 @@ import type {
   StreamRequest,
 } from '../routes/route.js'
 import { bodyBytesMaxOf, type Route } from '../routes/routes.js'
-import { admit, isWrite, type Admitted, type Placed } from './admit.js'
-import { takeBody } from './body.js'
-import { basicToo } from './answer-head.js'
+import { admit, isWrite, type AdmittedRequest, type RoutedRequest } from './admit.js'
+import { readRouteBody } from './body.js'
+import { bearerOrBasic } from './answer-head.js'
 import type { Exchange } from './exchange.js'
 import { answerFile } from './file.js'
 import type { Handling } from './handling.js'
 import {
-  holdBody,
+  bufferBody,
   openRequest,
   readParameters,
-  takeRequest,
+  admitByRate,
   type HandlerRules,
   type OpenedRequest,
 } from './head.js'
-import type { HttpRequest, HttpResponse } from '../door/door.js'
+import type { HttpRequest, HttpResponse } from '../engine/http-listener.js'
 
 /**
- * Makes the handler of a route: the life of one request. Each step gets what the ones before it found, and passes more
- * on to the next one or ends with a refusal (docs/ARCHITECTURE.md, The life of a request).
+ * Creates the handler of a route: the life of one request. Each step gets the results of the previous steps,
+ * and either continues with the next one or ends with a refusal (docs/ARCHITECTURE.md, The life of a
+ * request).
  */
 export function handlerOf(
   route: Route,
@@ -50,71 +51,72 @@ export function handlerOf(
     takesBody: route.kind === 'ingest' || route.kind === 'import' || bodyBytesMax > 0,
     rate: route.kind === 'auth' ? 'auth' : 'global',
   }
-  const carryOut = (opened: OpenedRequest, parameters: string[] | undefined) => {
+  const handleOpened = (opened: OpenedRequest, parameters: string[] | undefined) => {
     const { response, exchange, head } = opened
     const addressOf = () => handling.rates.addressOf(response, head.headers)
-    // Auth routes log it after they have waited, when the client may be gone and its address with it.
+    // Read now for auth routes: they log it later, when the client may have disconnected.
     const address = route.kind === 'auth' ? addressOf() : undefined
-    const place: Placed = {
+    const routed: RoutedRequest = {
       head,
       parameters,
       writes,
       addressOf: address === undefined ? addressOf : () => address,
     }
-    const goOn = (admitted: Admitted | Refusal | Answer) => {
-      // Refused while it was admitted: its body takes too much memory.
+    const proceed = (admitted: AdmittedRequest | Refusal | Answer) => {
+      // Already refused during admission, because its body takes too much memory.
       if (!exchange.open) return
       if ('code' in admitted) exchange.refuse(admitted)
       else if ('status' in admitted) exchange.answer(admitted)
       else {
         exchange.ownerOf = admitted.ownerOf
         const { principal } = admitted
-        takeBody(exchange, { bodyBytesMax, head, principal, handling }, (body) =>
-          guarded(exchange, handling, () => act(route, { exchange, admitted, body }, handling)),
+        readRouteBody(exchange, { bodyBytesMax, head, principal, handling }, (body) =>
+          guarded(exchange, handling, () => perform(route, { exchange, admitted, body }, handling)),
         )
       }
     }
     guarded(exchange, handling, () => {
-      const admitted = admit(route, place, handling)
-      if (!(admitted instanceof Promise)) return goOn(admitted)
-      // A token that is not cached yet is verified first; the body waits.
-      holdBody(opened, rules)
-      return admitted.then(goOn)
+      const admitted = admit(route, routed, handling)
+      if (!(admitted instanceof Promise)) return proceed(admitted)
+      // A token that is not cached is verified first; the body waits.
+      bufferBody(opened, rules)
+      return admitted.then(proceed)
     })
   }
   return (response, request) => {
     watch.begin()
     const opened = openRequest(response, request, rules)
-    if (route.kind === 'ingest' && opened.head.headers.fetchSite === '') opened.exchange.challenges = basicToo
+    if (route.kind === 'ingest' && opened.head.headers.fetchSite === '')
+      opened.exchange.challenges = bearerOrBasic
     const parameters = readParameters(request, parameterCount)
-    takeRequest(opened, rules, () => carryOut(opened, parameters))
+    admitByRate(opened, rules, () => handleOpened(opened, parameters))
   }
 }
 
-/** A request that is about to be carried out. */
+/** An admitted request with its body. */
 interface ReadyRequest {
   exchange: Exchange
-  admitted: Admitted
-  /** Empty for routes that take no body, and for those that read it as it arrives. */
+  admitted: AdmittedRequest
+  /** Empty for routes that take no body, and for those that stream it. */
   body: Uint8Array
 }
 
 /**
- * Carries a request out and answers it: the one step in which the kinds of routes differ.
- * @returns a promise that resolves once it is answered, where that can fail on the way
+ * Performs a request and answers it: the one step in which the kinds of routes differ.
+ * @returns a promise that resolves when the request was answered, if that can fail later
  */
-function act(route: Route, ready: ReadyRequest, handling: Handling): void | Promise<void> {
-  const { exchange, admitted, body } = ready
+function perform(route: Route, admittedRequest: ReadyRequest, handling: Handling): void | Promise<void> {
+  const { exchange, admitted, body } = admittedRequest
   const { parameters: params, query, principal } = admitted
   const request: RouteRequest = { params, query, headers: admitted.head.headers, body, principal }
-  // Row policies of the agents that a user's request asks for decide what its answer shows.
+  // The agents of a user's request, whose row policies apply to the answer.
   const agents = principal.user === undefined ? undefined : new Set<string>()
   if (route.scope !== 'none') {
     exchange.onLarge = () => {
       const answer = handling.uploads.hold({ principal, owner: exchange.owner, agents }, () =>
         exchange.abort(),
       )
-      return () => answer.release()
+      return () => answer.finish()
     }
   }
   switch (route.kind) {
@@ -147,7 +149,7 @@ function act(route: Route, ready: ReadyRequest, handling: Handling): void | Prom
 
 function runCommand(
   route: CommandRoute,
-  { exchange, request, agents }: { exchange: Exchange } & Asking,
+  { exchange, request, agents }: { exchange: Exchange } & ShardRequest,
   handling: Handling,
 ): void | Promise<void> {
   const addressed = route.toCommand(request)
@@ -165,10 +167,10 @@ function runCommand(
     )
     return
   }
-  return finishLater(exchange, handling.shards.ask(agent, command).then(toBody))
+  return finishLater(exchange, handling.shards.request(agent, command).then(toBody))
 }
 
-/** The direct way of most answers: the shard's text is sent as it is. */
+/** The fast path of most answers: sends the shard's text unchanged. */
 function reply(exchange: Exchange, outcome: Outcome): void {
   if (outcome.kind !== 'reply') finish(exchange, answerOf(outcome))
   else if (outcome.replayed === true) exchange.answer({ ...outcome, headers: replayedHeaders })
@@ -182,26 +184,27 @@ function sendFile(exchange: Exchange, { headers }: FileRoute, answer: Answer | R
 
 function runAuth(
   route: AuthRoute,
-  { exchange, admitted, request }: { exchange: Exchange; admitted: Admitted; request: RouteRequest },
+  { exchange, admitted, request }: { exchange: Exchange; admitted: AdmittedRequest; request: RouteRequest },
   handling: Handling,
 ): void | Promise<void> {
   const { context } = handling.auth
-  assert(context !== undefined, 'no auth route is entered while the add-on is off')
+  assert(context !== undefined, 'auth routes are not reached while the add-on is disabled')
   if (exchange.headOnly && route.writes === true) {
-    // HEAD is safe (RFC 9110, 9.2.1): looking at a link must not use it up.
+    // HEAD is safe (RFC 9110, 9.2.1): it must not use up a link.
     exchange.answer({ status: 204, body: '' })
     return
   }
   const { head, namespace, principal } = admitted
-  // An id made by this server: one sent by the caller could be an e-mail, and would stay on the audit strand.
+  // An id generated by this server: one sent by the caller could be an e-mail address, and would stay on the
+  // audit strand.
   const requestId = head.headers.requestId === '' ? exchange.requestId : handling.nextRequestId()
-  const asked = {
+  const authRequest = {
     ...request,
     namespace,
     origin: { ip: admitted.addressOf(), userAgent: head.headers.userAgent, requestId },
     ...(principal.user !== undefined && { claims: principal.user.claims }),
   }
-  return finishLater(exchange, route.handle(asked, context))
+  return finishLater(exchange, route.handle(authRequest, context))
 }
 
 function openStream(
@@ -213,7 +216,7 @@ function openStream(
   }: { request: StreamRequest | Refusal; ticket: string | null; principal: Principal },
   { streams, tickets }: Handling,
 ): void {
-  // The answer to HEAD opens no stream.
+  // HEAD opens no stream.
   if (exchange.headOnly && !('code' in request)) exchange.begin(200, 'text/event-stream', [])
   else {
     exchange.onDone = ticket === null ? undefined : tickets.hold(ticket, principal)
@@ -223,7 +226,7 @@ function openStream(
 
 async function runHandler(
   route: HandlerRoute,
-  { request, agents }: Asking,
+  { request, agents }: ShardRequest,
   { context, coder }: Handling,
 ): Promise<Answer | Refusal> {
   const answer = await route.handle(request, contextFor({ request, agents }, context))
@@ -231,15 +234,15 @@ async function runHandler(
   return coder.code(answer, request.headers.acceptEncoding)
 }
 
-/** A request that is sent on to shards. */
-interface Asking {
+/** A request that is forwarded to shards. */
+interface ShardRequest {
   request: RouteRequest
-  /** For a user, the agents that it is sent for are added. */
+  /** Collects the agents of a user's request. */
   agents: Set<string> | undefined
 }
 
-/** The context of one request, which names its caller to the shards. */
-function contextFor({ request, agents }: Asking, context: RouteContext): RouteContext {
+/** The context of one request, which adds the caller to every command. */
+function contextFor({ request, agents }: ShardRequest, context: RouteContext): RouteContext {
   const { id } = request.principal
   return {
     ...context,
@@ -262,7 +265,7 @@ function finish(exchange: Exchange, answer: Answer | Refusal): void {
   else exchange.answer(answer)
 }
 
-/** A bug in a route breaks its request and no other. */
+/** Runs a step so that a bug in it breaks only this request. */
 function guarded(exchange: Exchange, handling: Handling, run: () => void | Promise<void>): void {
   try {
     run()?.catch((error: unknown) => exchange.refuse(failure(error, exchange, handling)))
@@ -271,11 +274,14 @@ function guarded(exchange: Exchange, handling: Handling, run: () => void | Promi
   }
 }
 
-/** The answer to an exception; a refusal by a thread pool is no bug, and its pool logs it. */
+/** The answer to an exception. A refusal by a thread pool is not a bug, and the pool logs it. */
 function failure(error: unknown, exchange: Exchange, handling: Handling): Refusal {
   if (error instanceof RefusedError) return error.refusal
   handling.onError(error, exchange.requestId)
   return internalError
 }
 
-const internalError = refuse('internal_error', 'The server failed; its log says why under the request id')
+const internalError = refuse(
+  'internal_error',
+  'Internal error: the server log has the cause under this request id',
+)

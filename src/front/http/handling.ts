@@ -28,21 +28,20 @@ export interface Handling extends Opening {
   uploads: OpenUploads
   counts: RequestCounts
   auth: AuthHandling
-  /** Why no request is accepted now; undefined while serving. */
+  /** Why requests are refused now; undefined while serving. */
   stopping(): Refusal | undefined
-  /** Why no write is accepted now. */
+  /** Why writes are refused now. */
   writeRefusal(): Refusal | undefined
   onError(error: unknown, requestId: string): void
 }
 
 /** The parts that handle auth routes. */
 export interface AuthHandling {
-  /** Why none of them serves: 404 while the add-on is off, 402 without a license. */
+  /** Why they are not serving: 404 while the add-on is disabled, 402 without a license. */
   refusal(): Refusal | undefined
   /** The namespace of requests outside organisms. */
   root: Namespace
-  /** Absent while the add-on is off. */
   context: AuthContext | undefined
-  /** Why a namespace cannot be used; undefined at once for one that is known to exist. */
+  /** Why a namespace cannot be used; undefined without a promise if it is known to exist. */
   missing(namespace: Namespace): undefined | Promise<Refusal | undefined>
 }

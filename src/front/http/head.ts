@@ -7,45 +7,48 @@ import type { RateLimits } from '../limits/rate-limits.js'
 import type { BoundedBytes } from '../limits/bounded-bytes.js'
 import type { FrontTurn } from './front-turn.js'
 import type { OpenUploads } from '../limits/uploads.js'
-import type { HttpRequest, HttpResponse } from '../door/door.js'
+import type { HttpRequest, HttpResponse } from '../engine/http-listener.js'
 
-/** The head of a request, copied out of the HTTP library's buffers, which live only until its callback returns. */
+/**
+ * The head of a request, copied from the HTTP library's buffers, which are valid only until its callback
+ * returns.
+ */
 export interface RequestHead {
   headers: RequestHeaders
   query: string
-  /** Bytes that the client says it sends; undefined when it does not say. */
+  /** Content-Length; undefined if absent. */
   contentLength: number | undefined
   chunked: boolean
-  /** The client wants its connection closed after the answer. */
-  closes: boolean
-  /** What is malformed about it; undefined when nothing is. */
+  /** The client requests that the connection is closed after the answer. */
+  closesConnection: boolean
+  /** Why the head is malformed; undefined if it is well-formed. */
   fault: Refusal | undefined
 }
 
-/** What is needed to open a request. */
+/** The parts needed to open a request. */
 export interface Opening {
   rates: RateLimits
   credentials: Credentials
   corsOrigins: ReadonlySet<string>
-  /** Senders of web hooks that may deliver, in lower case, or `*`; and how many requests they may send a minute, or `*`. */
+  /** Allowed senders of web hooks, in lower case, or `*`; and their allowed requests per minute, or `*`. */
   webhooks: { origins: ReadonlySet<string>; allowedRate: string }
-  /** Bytes of answers that wait to be read by clients. */
+  /** Counts unread bytes of answers. */
   unsent: BoundedBytes
-  /** The time that this front has for requests. */
+  /** The time budget of this front. */
   turn: FrontTurn
-  uploads: Pick<OpenUploads, 'holdUnknown'>
+  uploads: Pick<OpenUploads, 'holdAnonymous'>
   nextRequestId(): string
 }
 
-/** How the requests of one handler are opened: made once, not for each. */
+/** How the requests of one handler are opened; created once per handler. */
 export interface HandlerRules {
   opening: Opening
   watch: ExchangeWatch
-  /** Answers to HEAD: no body goes out. */
+  /** Answers HEAD: without a body. */
   headOnly: boolean
-  /** Whether a body can belong to the request; a chunked one is refused at once where it cannot. */
+  /** Whether the request can have a body; otherwise a chunked one is refused immediately. */
   takesBody: boolean
-  /** Which limits count: that of every request, or also that of auth routes (docs/OPERATIONS.md, Rate limits). */
+  /** Which rate limits apply: the global one, or also that of auth routes (docs/NETWORK.md). */
   rate: 'global' | 'auth'
 }
 
@@ -56,7 +59,7 @@ export interface OpenedRequest {
   head: RequestHead
 }
 
-/** Opens the exchange of a request, before anything else is done with it. */
+/** Reads the head of a request and opens its exchange. */
 export function openRequest(
   response: HttpResponse,
   request: HttpRequest,
@@ -71,10 +74,11 @@ export function openRequest(
       requestId: requestId === '' || malformed ? opening.nextRequestId() : requestId,
       allowedOrigin: origin !== '' && !malformed && opening.corsOrigins.has(origin) ? origin : '',
       headOnly,
-      // uWebSockets.js reads extensions of chunk sizes as digits and trailers as a next request, and hardly checks the
-      // end of a chunk. So two readers may disagree about where a chunked body ends, and nothing may follow it.
+      // uWebSockets.js reads extensions of chunk sizes as digits and trailers as the next request, and hardly
+      // checks the end of a chunk. Two readers may therefore disagree about where a chunked body ends, and
+      // nothing may follow it.
       isLast: head.chunked || malformed,
-      isKept: !head.closes,
+      isKept: !head.closesConnection,
       unsent: opening.unsent,
     },
     watch,
@@ -83,42 +87,43 @@ export function openRequest(
 }
 
 /**
- * Goes on with a request, or ends it: the rate of its address counts first, of malformed requests too. Where the time of
- * this turn is spent, that comes later: uWebSockets.js and node.ts close a connection whose next request arrives before.
- * Answers 429 rate_limited, or 400 malformed_request or 431 headers_too_large, which close the connection (docs/SECURITY.md).
- * @param goOn called for a well-formed request from an address within its rate limit
+ * Checks the rate limits, also for malformed requests, and continues with a request or refuses it. If the
+ * time budget of this turn is spent, does so in a later turn; uWebSockets.js and node.ts close a connection
+ * whose next request arrives earlier. Answers 429 rate_limited, or 400 malformed_request or 431
+ * headers_too_large, which close the connection (docs/SECURITY.md).
+ * @param proceed called for a well-formed request from an address within its rate limit
  */
-export function takeRequest(opened: OpenedRequest, rules: HandlerRules, goOn: () => void): void {
+export function admitByRate(opened: OpenedRequest, rules: HandlerRules, proceed: () => void): void {
   const { opening, takesBody, rate } = rules
   const { response, exchange, head } = opened
-  const take = () => {
+  const start = () => {
     if (!exchange.open) return
     const { refusal, headers } = opening.rates.limit(response, head.headers, rate === 'auth')
     exchange.rate = headers
     if (refusal !== undefined) exchange.refuse(refusal)
     else if (head.fault !== undefined) exchange.refuse(head.fault, { closing: true })
     else if (head.chunked && !takesBody) exchange.refuse(unwantedBody)
-    else goOn()
+    else proceed()
   }
   if (opening.turn.takesRequests) {
-    take()
+    start()
     return
   }
-  holdBody(opened, rules)
-  opening.turn.requestLater(take)
+  bufferBody(opened, rules)
+  opening.turn.deferRequest(start)
 }
 
 /**
- * Keeps what arrives of a body until it is known what to do with it. Not where no body is read, as of exports and streams: it
- * is skipped, and uWebSockets.js closes a connection ten seconds after it was resumed, in the middle of a long answer too.
+ * Buffers the body until its reader is known. Not for a route without a body, such as an export or a stream:
+ * uWebSockets.js closes a connection ten seconds after it was resumed, even in the middle of a long answer.
  */
-export function holdBody(
+export function bufferBody(
   { response, exchange, head }: OpenedRequest,
   { opening: { rates, uploads }, takesBody }: HandlerRules,
 ): void {
   if (!takesBody && !head.chunked && head.fault === undefined) return
-  exchange.holdBody(() =>
-    uploads.holdUnknown(rates.addressOf(response, head.headers), (refusal) => exchange.refuse(refusal)),
+  exchange.bufferBody(() =>
+    uploads.holdAnonymous(rates.addressOf(response, head.headers), (refusal) => exchange.refuse(refusal)),
   )
 }
 
@@ -127,26 +132,26 @@ const unwantedBody = refuse('malformed_request', 'Expected no body: this method 
 /** Tab is the one control character that HTTP allows within a value (RFC 9110, 5.5). */
 const controlCharacter = /[\x00-\x08\x0a-\x1f\x7f]/
 
-/** A name or an address, and a port (RFC 9112, 3.2); empty where the target has none. */
+/** A name or an address, and a port (RFC 9112, 3.2); empty if the target has none. */
 const hostPattern = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\dA-Fa-f:.]+\])(?::\d{0,5})?$/
 
-/** Of the options of `Connection`, which stand between commas (RFC 9110, 7.6.1). */
+/** The option `close` in the comma-separated list of `Connection` (RFC 9110, 7.6.1). */
 const closeOption = /(?:^|[,\s])close(?:$|[,\s])/i
 
-/** Without `@` and `%`: an e-mail that somebody sends as an id would stand in the log. */
+/** Without `@` and `%`: an e-mail address sent as an id would otherwise appear in the log. */
 const idPattern = /^[\x21-\x24\x26-\x3f\x41-\x7e]{1,128}$/
 
 /**
  * Reads the head of a request in one pass over its headers.
- * @param credentials knows those that were found valid before, whose characters were checked then
+ * @param credentials knows cached credentials, whose characters were checked before
  */
 function readHead(request: HttpRequest, credentials: Pick<Credentials, 'knows'>): RequestHead {
   const headers = noHeaders()
   let contentLength: string | undefined
   let fault: string | undefined
   let chunked = false
-  let closes = false
-  let trails = false
+  let closesConnection = false
+  let announcesTrailers = false
   let hosts = 0
   let count = 0
   request.forEach((name, value) => {
@@ -167,29 +172,29 @@ function readHead(request: HttpRequest, credentials: Pick<Credentials, 'knows'>)
         chunked = true
         break
       case 'trailer':
-        trails = true
+        announcesTrailers = true
         break
       case 'connection':
-        closes = closeOption.test(value)
+        closesConnection = closeOption.test(value)
         break
       default:
         readField(headers, name, value)
     }
   })
   if (contentLength !== undefined) fault = lengthFault(contentLength, chunked) ?? fault
-  // uWebSockets.js takes trailers for a next request, so none are announced to it.
-  if (chunked && trails) fault ??= 'Expected no trailers: they are not read'
+  // uWebSockets.js takes trailers for the next request, so they must not be sent.
+  if (chunked && announcesTrailers) fault ??= 'Expected no trailers: they are not read'
   return {
     headers,
     query: request.getQuery() ?? '',
     contentLength: contentLength === undefined ? undefined : Number(contentLength),
     chunked,
-    closes,
+    closesConnection,
     fault: refusalOf(fault, count),
   }
 }
 
-/** Headers that say nothing of where a request ends. */
+/** Reads a header that does not affect where the request ends. */
 function readField(headers: ReturnType<typeof noHeaders>, name: string, value: string): void {
   switch (name) {
     case 'authorization':
@@ -238,7 +243,7 @@ function refusalOf(fault: string | undefined, headerCount: number): Refusal | un
 
 const tooManyHeaders = refuse('headers_too_large', `Expected at most ${limits.headersMax} headers`)
 
-/** Headers that few requests have, or few routes look at. */
+/** Reads a header that few requests have or few routes use. */
 function readRareHeader(headers: ReturnType<typeof noHeaders>, name: string, value: string): void {
   if (name.startsWith('ce-')) headers.event.push([name.slice(3), value])
   else if (name === 'sec-fetch-site') headers.fetchSite = value
@@ -251,7 +256,7 @@ function readRareHeader(headers: ReturnType<typeof noHeaders>, name: string, val
   else if (name === 'accept') headers.accept = value
 }
 
-/** A content coding; `x-gzip` is an old name of gzip (RFC 9110, 8.4.1.3). */
+/** A content coding; `x-gzip` is an alias of gzip (RFC 9110, 8.4.1.3). */
 function contentCodingOf(value: string): string {
   const coding = value.toLowerCase()
   return coding === 'x-gzip' ? 'gzip' : coding
@@ -291,7 +296,7 @@ function noHeaders(): RequestHeaders & { event: [name: string, value: string][] 
   }
 }
 
-/** The path parameters, percent-decoded; undefined when one is not decodable. */
+/** The percent-decoded path parameters; undefined if one cannot be decoded. */
 export function readParameters(request: HttpRequest, count: number): string[] | undefined {
   const parameters: string[] = []
   for (let index = 0; index < count; index++) {

@@ -1,33 +1,34 @@
 import { limits } from '../../base/limits/limits.js'
-import type { HttpResponse } from '../door/door.js'
+import type { HttpResponse } from '../engine/http-listener.js'
 
 /**
- * Bytes that uWebSockets.js holds back until it has parsed what has arrived. A longer answer is sent while parsing, so
- * it is not lost if what follows has the connection closed.
+ * Bytes that uWebSockets.js buffers until it has parsed everything that arrived. It sends a longer answer
+ * while parsing, so the answer is not lost if later bytes make the library close the connection.
  */
 const CORK_BYTES = 16 * 1024
 
-/** What a last answer consists of. */
+/** The parts of a last answer. */
 export interface LastAnswerParts {
-  /** Writes status line and headers. */
   writeHead(): void
   body: string | Uint8Array
   headOnly: boolean
-  /** The whole body of the request has arrived, or its end cannot be known. */
+  /** The whole request body has arrived, or its end cannot be determined. */
   wholeBody: boolean
-  /** The answer is sent even if more has arrived that closes the connection; for this it is padded to `CORK_BYTES`. */
+  /**
+   * Sends the answer even if bytes have arrived that close the connection; pads it to `CORK_BYTES` for that.
+   */
   beforeTheRest: boolean
-  /** Called when no memory waits for its reader any more. */
+  /** Called when none of the answer is in memory any more. */
   onEnd?: () => void
 }
 
 /**
- * An answer after which its connection takes no further request, whatever uWebSockets.js reads there.
+ * An answer after which its connection accepts no further request, whatever uWebSockets.js reads there.
  *
- * The library goes on to the next request as soon as it considers an answer finished, even if the client has not read
- * it yet; and it closes a connection on which a request arrives before the one before it is answered. So the whole
- * answer is sent, but the library is told a length of one byte more: for it, the answer is never finished, and the
- * connection is closed once the kernel has all of it.
+ * The library handles the next request as soon as it considers an answer finished, even if the client has not
+ * read it yet, and it closes a connection on which a request arrives before the previous answer is finished.
+ * Therefore the whole answer is sent, but the length declared to the library is one byte more: for the
+ * library the answer is never finished. The connection is closed when the kernel has the whole answer.
  */
 export class LastAnswer {
   readonly #response: HttpResponse
@@ -35,10 +36,10 @@ export class LastAnswer {
   readonly #onEnd: (() => void) | undefined
   #wholeBody: boolean
   #sent: boolean
-  #gone = false
+  #closed = false
   #lingering: NodeJS.Timeout | undefined
 
-  /** Writes as much as the connection takes. Called while the head of the request is handled, or later. */
+  /** Writes as much as the connection accepts. Called while the head of the request is handled, or later. */
   constructor(
     response: HttpResponse,
     { writeHead, body, headOnly, wholeBody, beforeTheRest, onEnd }: LastAnswerParts,
@@ -50,11 +51,11 @@ export class LastAnswer {
     this.#sent = headOnly
     response.cork(() => {
       writeHead()
-      // Writes the length header, which later calls do not change.
+      // Writes the Content-Length header, which later calls do not change.
       response.tryEnd('', this.#body.length)
       if (headOnly) return
       if (beforeTheRest) this.#sent = this.#write(this.#body)
-      // The library may still hold what is written here. It takes the last byte only once the kernel has the rest.
+      // The library may buffer these bytes. It accepts the last byte only after the kernel has the others.
       else this.#write(this.#body.subarray(0, -1))
     })
     response.onWritable(() => {
@@ -62,29 +63,28 @@ export class LastAnswer {
       return true
     })
     if (beforeTheRest && !headOnly) this.#finish()
-    // Later: the kernel may not have all of it yet, and more of the body may be about to be parsed.
+    // Deferred: the kernel may not have all of it yet, and more of the body may be about to be parsed.
     else setImmediate(() => this.#finish())
   }
 
-  /** The body of the request has arrived, so that closing the connection resets nobody who is still sending. */
+  /** The request body has arrived, so closing the connection no longer resets a client that is sending. */
   bodyArrived(): void {
     this.#wholeBody = true
     setImmediate(() => this.#finish())
   }
 
-  /** The connection is closed. */
   gone(): void {
-    this.#gone = true
+    this.#closed = true
     clearTimeout(this.#lingering)
     this.#onEnd?.()
   }
 
   #finish(): void {
-    if (this.#gone) return
+    if (this.#closed) return
     if (!this.#sent) this.#sent = this.#writeRest()
     if (!this.#sent) return
     if (this.#wholeBody) {
-      this.#gone = true
+      this.#closed = true
       this.#response.close()
     }
     // A client that is still sending would be reset and might never see the answer.
@@ -92,9 +92,9 @@ export class LastAnswer {
   }
 
   /**
-   * Whether the kernel has all of it. What is written within one `cork` counts as taken while the library still holds it,
-   * and closing the connection then would lose it. So the last byte has a `cork` of its own: it is taken only once the
-   * kernel has all before it.
+   * Writes the rest. Returns whether the kernel has the whole answer. Bytes written within one `cork` count
+   * as sent while the library still buffers them, and closing the connection would lose them. Therefore the
+   * last byte has its own `cork`: it is accepted only when the kernel has all bytes before it.
    */
   #writeRest(): boolean {
     const last = this.#body.length - 1
@@ -111,14 +111,20 @@ export class LastAnswer {
     return taken
   }
 
-  /** Whether all of a part is taken; the library takes nothing while it still holds some of an earlier one. */
+  /**
+   * Returns whether the whole part was accepted; the library accepts nothing while it buffers an earlier
+   * part.
+   */
   #write(part: Uint8Array): boolean {
     const [taken] = this.#response.tryEnd(part, this.#body.length + 1)
     return taken
   }
 }
 
-/** Never empty: an answer without bytes would be finished at once. White space changes none of these texts. */
+/**
+ * Never empty: an answer without bytes would be finished immediately. White space does not change these
+ * texts.
+ */
 function bytesOf(text: string, beforeTheRest: boolean): Uint8Array {
   return Buffer.from(beforeTheRest ? text.padEnd(CORK_BYTES) : text || '\n')
 }

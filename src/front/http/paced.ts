@@ -1,44 +1,44 @@
-import type { HttpResponse } from '../door/door.js'
+import type { HttpResponse } from '../engine/http-listener.js'
 
-/** Callbacks while a body is sent that is larger than the socket's buffer. */
+/** Callbacks while a large body is sent. */
 export interface Pace {
-  /** Called with the bytes that still wait for the reader, at each change; once with 0, at the end. */
-  held(bytes: number): void
+  /** Called with the number of unread bytes at each change, and once with 0 at the end. */
+  onUnreadBytes(bytes: number): void
 }
 
 /**
- * Sends the body of an answer, whose head was written already, at the pace of its reader: the HTTP library gets no more
- * than its socket has room for, since it would keep a copy of the rest. Called within `cork`.
+ * Sends the body of an answer, whose head was already written, at the client's pace. The HTTP library gets no
+ * more than its socket can accept, because it would copy the rest. Must be called within `cork`.
  */
 export function sendPaced(response: HttpResponse, body: Uint8Array, pace: Pace): void {
   const size = body.length
   const [, done] = response.tryEnd(body, size)
   if (done) {
-    pace.held(0)
+    pace.onUnreadBytes(0)
     return
   }
-  // Usually the socket has taken most of it: only the rest is kept.
+  // Usually the socket has accepted most of it: keeps only the rest.
   let from = response.getWriteOffset()
   let rest = body.slice(from)
-  pace.held(rest.length)
+  pace.onUnreadBytes(rest.length)
   response.onWritable((offset) => {
     const [ok, finished] = response.tryEnd(rest.subarray(offset - from), size)
     if (finished) {
-      pace.held(0)
+      pace.onUnreadBytes(0)
       return ok
     }
     const sent = response.getWriteOffset()
     if (sent - from > rest.length / 2) {
       rest = rest.slice(sent - from)
       from = sent
-      pace.held(rest.length)
+      pace.onUnreadBytes(rest.length)
     }
     return ok
   })
 }
 
-/** Parts in one piece: not a Buffer, whose `slice` would be a view of the whole. */
-export function joined(parts: readonly Uint8Array[], size: number): Uint8Array {
+/** Concatenates parts. Not a Buffer, whose `slice` would be a view of the whole. */
+export function concatenated(parts: readonly Uint8Array[], size: number): Uint8Array {
   const whole = new Uint8Array(size)
   let at = 0
   for (const part of parts) {

@@ -1,7 +1,7 @@
 import { isIPv6 } from 'node:net'
 import { refuse } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
-import { assertFree } from '../door/free-port.js'
+import { assertFree } from '../engine/free-port.js'
 import type { Config } from '../../settings/config.js'
 import type { Route } from '../routes/routes.js'
 import { problemOf } from '../../wire/problem.js'
@@ -9,39 +9,37 @@ import { boundConnections, type ConnectionBound } from '../limits/connections.js
 import { addFallbacks } from './fallback.js'
 import { handlerOf } from './handle.js'
 import type { Handling } from './handling.js'
-import type { DoorMethod, DoorOptions, Engine, HttpDoor } from '../door/door.js'
-import { loadEngine, type LoadedEngine } from '../door/engine.js'
+import type { HandlerMethod, ListenerOptions, Engine, HttpListener } from '../engine/http-listener.js'
+import { loadEngine, type LoadedEngine } from '../engine/engine.js'
 
-/** The listening part of the server. */
+/** The HTTP server. */
 export interface HttpServer {
   url: string
-  /** The port in force. */
+  /** The actual port. */
   port: number
-  /** The HTTP library. */
   engine: Engine
-  /** Gives a front of another thread a share of the connections. */
-  shareWith(door: number): void
-  /** Takes no new connections; open ones go on. */
+  /** Shares the connections with a front of another thread. */
+  shareWith(listenerId: number): void
+  /** Accepts no new connections; open ones stay. */
   stopListening(): void
-  /** Closes every connection. */
   close(): void
 }
 
-/** The settings that listening needs. */
+/** The settings for listening. */
 export type ListenSettings = Pick<Config, 'host' | 'port' | 'tls' | 'httpEngine'> & {
   connections: ConnectionBound
 }
 
-/** A part of the server that listens with others on one port. */
+/** A front that shares the port of another thread. */
 export interface HttpShare extends Pick<HttpServer, 'stopListening' | 'close'> {
-  /** Names it to the thread that listens first. */
-  door: number
+  /** The id for the `shareWith` of the thread that listens first. */
+  listenerId: number
 }
 
 /**
- * Listens and routes.
- * @param shared whether fronts of other threads take a share of the connections
- * @throws Error when the address cannot be listened on, or the certificate not be read
+ * Listens for requests and routes them.
+ * @param shared whether fronts of other threads share the connections
+ * @throws Error if the server cannot listen on the address or cannot read the certificate
  */
 export async function listen(
   config: ListenSettings,
@@ -50,31 +48,31 @@ export async function listen(
 ): Promise<HttpServer> {
   const loaded = await engineOf(config)
   if (config.port !== 0) await assertFree(config)
-  const door = openDoor(loaded, config, { routes, handling })
-  const port = await door.listen(config.host, config.port, shared)
+  const listener = createListener(loaded, config, { routes, handling })
+  const port = await listener.listen(config.host, config.port, shared)
   if (port === undefined) throw new Error(notFree(config))
   return {
-    url: `${config.tls === undefined ? 'http' : 'https'}://${shown(config.host)}:${port}`,
+    url: `${config.tls === undefined ? 'http' : 'https'}://${hostInUrl(config.host)}:${port}`,
     port,
     engine: loaded.engine,
-    shareWith: (other) => door.shareWith(other),
-    ...endsOf(door),
+    shareWith: (listenerId) => listener.shareWith(listenerId),
+    ...closeMethods(listener),
   }
 }
 
 /**
- * Takes a share of the connections of a port that another thread of this process listens on, and routes.
- * @throws Error when that is not possible, or the certificate cannot be read
+ * Shares the port on which another thread of this process listens, and routes requests.
+ * @throws Error if the port cannot be shared or the certificate cannot be read
  */
-export async function listenAlong(
+export async function listenShared(
   config: ListenSettings,
   routes: readonly Route[],
   handling: Handling,
 ): Promise<HttpShare> {
-  const door = openDoor(await engineOf(config), config, { routes, handling })
-  const share = await door.takeShare(config.host, config.port)
+  const listener = createListener(await engineOf(config), config, { routes, handling })
+  const share = await listener.takeShare(config.host, config.port)
   if (share === undefined) throw new Error(notFree(config))
-  return { door: share, ...endsOf(door) }
+  return { listenerId: share, ...closeMethods(listener) }
 }
 
 async function engineOf({ httpEngine }: ListenSettings): Promise<LoadedEngine> {
@@ -83,37 +81,37 @@ async function engineOf({ httpEngine }: ListenSettings): Promise<LoadedEngine> {
   return loading.loaded
 }
 
-function openDoor(
+function createListener(
   loaded: LoadedEngine,
   { tls, connections }: ListenSettings,
   { routes, handling }: { routes: readonly Route[]; handling: Handling },
-): HttpDoor {
-  const problem: DoorOptions['problem'] = (code) =>
+): HttpListener {
+  const problem: ListenerOptions['problem'] = (code) =>
     JSON.stringify(problemOf(refuse(code, noRequest[code]), handling.nextRequestId()))
-  const door = doorOf(loaded, { tls, problem })
-  boundConnections(door, connections)
-  const all = routes.flatMap((route): { method: DoorMethod; route: Route; headOnly: boolean }[] => {
+  const listener = openListener(loaded, { tls, problem })
+  boundConnections(listener, connections)
+  const all = routes.flatMap((route): { method: HandlerMethod; route: Route; headOnly: boolean }[] => {
     const own = { method: route.method, route, headOnly: false }
     return route.method === 'get' ? [own, { method: 'head', route, headOnly: true }] : [own]
   })
   for (const { method, route, headOnly } of all)
-    door.route(method, route.path, handlerOf(route, handling, headOnly))
-  addFallbacks(door, routes, handling)
-  return door
+    listener.route(method, route.path, handlerOf(route, handling, headOnly))
+  addFallbacks(listener, routes, handling)
+  return listener
 }
 
-function endsOf(door: HttpDoor): Pick<HttpServer, 'stopListening' | 'close'> {
+function closeMethods(listener: HttpListener): Pick<HttpServer, 'stopListening' | 'close'> {
   return {
-    stopListening: () => door.stopListening(),
+    stopListening: () => listener.stopListening(),
     close() {
-      door.stopListening()
-      door.close()
+      listener.stopListening()
+      listener.close()
     },
   }
 }
 
 function notFree({ host, port }: ListenSettings): string {
-  return `Expected ${host}:${port} to be free and an address of this machine`
+  return `Cannot listen on ${host}:${port}: the port is in use, or the host is not an address of this machine`
 }
 
 const noRequest = {
@@ -122,24 +120,24 @@ const noRequest = {
   http_version_not_supported: 'Expected HTTP/1.1, and a target of this server',
 }
 
-function doorOf({ open }: LoadedEngine, options: DoorOptions): HttpDoor {
+function openListener({ open }: LoadedEngine, options: ListenerOptions): HttpListener {
   const { tls } = options
   try {
     return open(options)
   } catch (error) {
     if (tls === undefined) throw error
-    throw new Error(`Expected ${tls.certFile} and ${tls.keyFile} to be a PEM certificate and its key`, {
+    throw new Error(`Cannot read ${tls.certFile} and ${tls.keyFile} as a PEM certificate and its key`, {
       cause: error,
     })
   }
 }
 
-function shown(host: string): string {
+function hostInUrl(host: string): string {
   return isIPv6(host) ? `[${host}]` : host
 }
 
-/** Why several threads cannot listen on one port, in one line; undefined where they can. */
-export async function unsharedBecause(httpEngine: Config['httpEngine']): Promise<string | undefined> {
+/** Why several threads cannot share a port, in one line; undefined if they can. */
+export async function unsharedReason(httpEngine: Config['httpEngine']): Promise<string | undefined> {
   const loading = await loadEngine(httpEngine)
-  return loading.ok ? loading.loaded.unsharedBecause() : undefined
+  return loading.ok ? loading.loaded.unsharedReason() : undefined
 }

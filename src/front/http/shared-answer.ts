@@ -1,28 +1,28 @@
 import type { Clock } from '../../base/clock.js'
 
 /**
- * Makes what is the same for every caller once at a time: callers that come while it is made wait for that result, and
- * those that come within `keptMs` after it was begun get it too. A failure is not kept.
- * @param clock milliseconds that only go forward
+ * Computes an answer that is the same for every caller only once at a time. Callers during the computation
+ * get its result, and so do callers within `keptMs` after its start. A failure is not cached.
+ * @param clock monotonic milliseconds
  */
 export function sharedAnswer<Result>(
-  make: () => Result | Promise<Result>,
+  compute: () => Result | Promise<Result>,
   { keptMs, clock }: { keptMs: number; clock: Clock },
 ): () => Promise<Result> {
-  let made: Promise<Result> | undefined
-  let isBeingMade = false
+  let cached: Promise<Result> | undefined
+  let isComputing = false
   let untilMs = 0
   return () => {
-    if (made !== undefined && (isBeingMade || clock() < untilMs)) return made
-    isBeingMade = true
+    if (cached !== undefined && (isComputing || clock() < untilMs)) return cached
+    isComputing = true
     untilMs = clock() + keptMs
-    const begun = (async () => make())()
-    made = begun
-    const ended = () => (isBeingMade = false)
-    begun.then(ended, () => {
-      ended()
-      made = undefined
+    const computation = (async () => compute())()
+    cached = computation
+    const onEnd = () => (isComputing = false)
+    computation.then(onEnd, () => {
+      onEnd()
+      cached = undefined
     })
-    return begun
+    return computation
   }
 }

@@ -1,69 +1,73 @@
 import { randomBytes } from 'node:crypto'
 import { limits } from '../../base/limits/limits.js'
-import { sharedTableMemory, type SharedTableMemory } from './shared-table.js'
-import { OwnCount, SharedCount, type Count, SharedShares, Shares, type ShareCounts } from './shares.js'
+import { allocateTable, type SharedTableMemory } from './shared-table.js'
+import {
+  LocalCount,
+  SharedCount,
+  type Count,
+  SharedPrincipalQuotas,
+  PrincipalQuotas,
+  type QuotaCounts,
+} from './quotas.js'
 import { SharedBuckets } from './rate-buckets.js'
 import { RateLimiter } from './rate-limit.js'
 import { BoundedBytes } from './bounded-bytes.js'
 
-/** The settings that bounds come from. */
+/** Settings that determine the limits. */
 export interface BoundSettings {
   streamsPerPrincipal: number
   /** For each address, per second; 0 is off. */
   global: { ratePerSec: number; burst: number }
   auth: { ratePerSec: number; burst: number }
-  /** Connections at once; Infinity where nothing limits them. */
   connectionsMax: number
 }
 
-/** What bounds the whole process, whichever front counts. */
+/** Limits of the whole process, across all fronts. */
 export interface Bounds {
   connections: Count
   streams: StreamBounds
-  /** Bytes of answers and exports that wait for their readers. */
+  /** Bytes of answers and exports that clients have not read yet. */
   answers: BoundedBytes
-  /** Bytes of bodies that are arriving, or wait until they are carried out. */
+  /** Bytes of request bodies that are arriving or waiting to be processed. */
   bodies: BoundedBytes
   global: RateLimiter
   auth: RateLimiter
 }
 
-/** What bounds the streams of all fronts. */
+/** Limits of the event streams of all fronts. */
 export interface StreamBounds {
   count: Count
-  /** How many each principal has. */
-  shares: ShareCounts
-  /** Bytes of events that wait for their readers. */
+  shares: QuotaCounts
+  /** Bytes of events that clients have not read yet. */
   unsent: BoundedBytes
-  /** Bytes of what users may read, which their streams hold. */
+  /** Bytes of the read grants of users that open streams hold. */
   grants: BoundedBytes
 }
 
-/** The bounds of a process with one front. */
-export function ownBounds(settings: BoundSettings): Bounds {
+/** The limits of a process with one front. */
+export function localBounds(settings: BoundSettings): Bounds {
   const rate = (limit: BoundSettings['global']) =>
     new RateLimiter({ ...limit, addressesMax: limits.rateLimitAddressesMax })
   return {
-    connections: new OwnCount(),
-    streams: ownStreamBounds(settings.streamsPerPrincipal),
-    answers: ownUnsent(),
-    bodies: ownBodies(),
+    connections: new LocalCount(),
+    streams: localStreamBounds(settings.streamsPerPrincipal),
+    answers: localUnreadBytes(),
+    bodies: localBodyBytes(),
     global: rate(settings.global),
     auth: rate(settings.auth),
   }
 }
 
-/** The bounds of streams of a process with one front. @param perPrincipal how many streams one principal can have open */
-export function ownStreamBounds(perPrincipal: number): StreamBounds {
+/** The stream limits of a process with one front. @param perPrincipal open streams per principal at most */
+export function localStreamBounds(perPrincipal: number): StreamBounds {
   return {
-    count: new OwnCount(),
-    shares: new Shares(perPrincipal),
-    unsent: ownUnsent(eventBytes),
-    grants: ownUnsent(grantBytes),
+    count: new LocalCount(),
+    shares: new PrincipalQuotas(perPrincipal),
+    unsent: localUnreadBytes(eventBytes),
+    grants: localUnreadBytes(grantBytes),
   }
 }
 
-/** Bytes in all and of each principal at most. */
 interface ByteBound {
   max: number
   perPrincipalMax: number
@@ -77,23 +81,23 @@ const grantBytes = {
 }
 const bodyBytes = { max: limits.bodyBytesInMemoryMax, perPrincipalMax: limits.bodyBytesPerPrincipalMax }
 
-/** The bound of answers that wait for their readers, of a process with one front. */
-export function ownUnsent(bound: ByteBound = answerBytes): BoundedBytes {
+/** Limits unread bytes in a process with one front. */
+export function localUnreadBytes(bound: ByteBound = answerBytes): BoundedBytes {
   return new BoundedBytes({
     max: bound.max,
-    total: new OwnCount(),
-    shares: new Shares(bound.perPrincipalMax),
+    total: new LocalCount(),
+    shares: new PrincipalQuotas(bound.perPrincipalMax),
   })
 }
 
-/** The bound of bodies that are in memory, of a process with one front. */
-export function ownBodies(): BoundedBytes {
-  return ownUnsent(bodyBytes)
+/** Limits the bytes of request bodies in a process with one front. */
+export function localBodyBytes(): BoundedBytes {
+  return localUnreadBytes(bodyBytes)
 }
 
-/** The memory of bounds that several fronts share. */
+/** The memory in which several fronts share their counters. */
 export interface BoundsMemory {
-  /** Connections, streams, and bytes of answers, of events, of bodies and of grants. */
+  /** Six counters: connections, streams, and bytes of answers, events, bodies and grants. */
   counts: SharedArrayBuffer
   streams: SharedTableMemory
   answers: SharedTableMemory
@@ -104,23 +108,22 @@ export interface BoundsMemory {
   auth: SharedTableMemory
 }
 
-/** Principals whose bytes are counted at most: as many as there can be connections by the setting. */
-const READERS_MAX = 1_000_000
+/** At most as many principals as connections can be configured. */
+const PRINCIPALS_MAX = 1_000_000
 
-/** Streams that are being opened or closed while the last ones are counted. */
+/** Extra entries for streams that are being opened or closed. */
 const OPENING_MAX = 1_024
 
-/** Makes it. */
-export function boundsMemory({ connectionsMax }: BoundSettings): BoundsMemory {
+/** Allocates the shared counters. */
+export function allocateBounds({ connectionsMax }: BoundSettings): BoundsMemory {
   const secret = randomBytes(16).toString('hex')
-  // As many principals can have bytes that wait as there are connections.
-  const readers = Math.min(connectionsMax, READERS_MAX)
-  const table = (keysMax: number) => sharedTableMemory(keysMax, secret)
+  const principals = Math.min(connectionsMax, PRINCIPALS_MAX)
+  const table = (keysMax: number) => allocateTable(keysMax, secret)
   return {
     counts: new SharedArrayBuffer(6 * Int32Array.BYTES_PER_ELEMENT),
     streams: table(limits.streamsMax + OPENING_MAX),
-    answers: table(readers),
-    bodies: table(readers),
+    answers: table(principals),
+    bodies: table(principals),
     events: table(limits.streamsMax + OPENING_MAX),
     grants: table(limits.streamsMax + OPENING_MAX),
     global: table(limits.rateLimitAddressesMax),
@@ -128,14 +131,14 @@ export function boundsMemory({ connectionsMax }: BoundSettings): BoundsMemory {
   }
 }
 
-/** The bounds of a process with several fronts. */
+/** The limits of a process with several fronts. */
 export function sharedBounds(settings: BoundSettings, memory: BoundsMemory): Bounds {
   const words = new Int32Array(memory.counts)
   const bytes = (at: number, { max, perPrincipalMax }: ByteBound, table: SharedTableMemory) =>
     new BoundedBytes({
       max,
       total: new SharedCount(words, at),
-      shares: new SharedShares(perPrincipalMax, table),
+      shares: new SharedPrincipalQuotas(perPrincipalMax, table),
     })
   const rate = (limit: BoundSettings['global'], table: SharedTableMemory) =>
     new RateLimiter({ ...limit, addressesMax: table.keysMax }, (rule) => new SharedBuckets(rule, table))
@@ -143,7 +146,7 @@ export function sharedBounds(settings: BoundSettings, memory: BoundsMemory): Bou
     connections: new SharedCount(words, 0),
     streams: {
       count: new SharedCount(words, 1),
-      shares: new SharedShares(settings.streamsPerPrincipal, memory.streams),
+      shares: new SharedPrincipalQuotas(settings.streamsPerPrincipal, memory.streams),
       unsent: bytes(3, eventBytes, memory.events),
       grants: bytes(5, grantBytes, memory.grants),
     },

@@ -4,38 +4,39 @@ import { assert } from '../../base/assert.js'
 import { limits } from '../../base/limits/limits.js'
 
 interface Range {
-  /** 4 or 16. */
+  /** 4 or 16 bytes. */
   bytes: Uint8Array
-  /** How many of these bits count. */
+  /** Length of the prefix, in bits. */
   bits: number
 }
 
-/** Ranges of addresses; IPv4-mapped ranges are kept as IPv4. */
+/** IP ranges; IPv4-mapped ranges are stored as IPv4. */
 export type AddressRanges = readonly Range[]
 
 const IPV4_BYTES = 4
 const IPV6_BYTES = 16
 const MAPPED_PREFIX_BITS = 96
-/** The longest IPv6 address with brackets and a port, and some. */
+/** More than the longest IPv6 address with brackets and a port. */
 const HOP_CHARACTERS_MAX = 64
 
 const hexPairs = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
 
 /**
- * The client's address, 4 or 16 bytes, an IPv4-mapped one as its 4.
+ * The client's address: 4 or 16 bytes; an IPv4-mapped address as its 4 bytes.
  *
- * `X-Forwarded-For` counts only when the peer is a trusted proxy. It is then read from the right, where the nearest
- * proxy wrote, to the first hop that is not trusted: what stands left of it can be made up by anybody. A hop that is no
- * address ends the walk at the hop before it, or at the peer; if all are trusted, the leftmost of at most
- * `forwardedHopsMax` is the client. This runs before admission, so each hop must be cheap: it costs about a
+ * `X-Forwarded-For` counts only if the peer is a trusted proxy. It is read from the right, where the nearest
+ * proxy wrote, to the first hop that is not trusted: clients can forge everything left of it. A hop that is
+ * not an address ends the walk at the hop before it, or at the peer. If all are trusted, the leftmost of at
+ * most `forwardedHopsMax` is the client. This runs before admission, so it has to be cheap: about a
  * microsecond.
- * @param request.peer bytes of the connection's other end, as uWebSockets.js gives them; copied, not held
- * @param request.forwardedFor all lines of the header joined by commas, in their order; empty when absent
+ * @param request.peer bytes of the connection's remote address, as the HTTP library returns them; copied, not
+ * kept
+ * @param request.forwardedFor all lines of the header joined by commas, in order; empty if absent
  */
 export function clientAddress(request: {
   peer: Uint8Array
   forwardedFor: string
-  /** Proxies whose `X-Forwarded-For` is believed. */
+  /** Trusted proxies. */
   trusted: AddressRanges
 }): Uint8Array {
   const { forwardedFor, trusted } = request
@@ -52,8 +53,8 @@ export function clientAddress(request: {
 }
 
 /**
- * The key under which limiters count an address: an IPv4 address in full, an IPv6 one by its /64, which is what
- * one customer gets. Bytes of any other length (a connection that is gone) share one key.
+ * The key under which rate limiters count an address: an IPv4 address in full, an IPv6 address by its /64,
+ * which is what one customer gets. Any other length (a closed connection) shares one key.
  * @param ip 4 or 16 bytes
  */
 export function limiterKey(ip: Uint8Array): string {
@@ -63,7 +64,7 @@ export function limiterKey(ip: Uint8Array): string {
   return `${ipv6Group(ip, 0)}:${ipv6Group(ip, 2)}:${ipv6Group(ip, 4)}:${ipv6Group(ip, 6)}::/64`
 }
 
-/** An address as text (RFC 5952), for audit records and logs; empty when it is not 4 or 16 bytes. */
+/** An address as text (RFC 5952), for audit records and logs; empty if it is not 4 or 16 bytes. */
 export function addressText(ip: Uint8Array): string {
   const parsed = fromBytes(withoutMapping(ip))
   if (parsed === undefined) return ''
@@ -71,8 +72,9 @@ export function addressText(ip: Uint8Array): string {
 }
 
 /**
- * Reads addresses and CIDR ranges, separated by commas. `::/0` is every IPv6 address and no IPv4 one.
- * @returns the ranges, and one fault for each entry that is neither; with a fault the setting is refused
+ * Parses IP addresses and CIDR ranges, separated by commas. `::/0` matches every IPv6 address and no IPv4
+ * address.
+ * @returns the ranges, and one error text for each invalid entry
  */
 export function parseAddressRanges(cidrs: string): { ranges: AddressRanges; faults: string[] } {
   const ranges: Range[] = []
@@ -90,7 +92,7 @@ export function parseAddressRanges(cidrs: string): { ranges: AddressRanges; faul
 
 function parseRange(text: string): Range | undefined {
   const cidr = text.includes('/') ? text : `${text}/${text.includes(':') ? 128 : 32}`
-  // The four-part form only: ipaddr.js would take `10.1` and octal numbers for addresses too.
+  // Only the four-part form: ipaddr.js would also accept `10.1` and octal numbers as addresses.
   if (!ipaddr.IPv4.isValidCIDRFourPartDecimal(cidr) && !ipaddr.IPv6.isValidCIDR(cidr)) return undefined
   const [address, bits] = ipaddr.parseCIDR(cidr)
   if (address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() && bits >= MAPPED_PREFIX_BITS) {
@@ -100,7 +102,7 @@ function parseRange(text: string): Range | undefined {
   return { bytes: Uint8Array.from(address.toByteArray()), bits }
 }
 
-/** Whether an address, 4 or 16 bytes as `clientAddress` gives it, lies in one of some ranges. */
+/** Whether an address, 4 or 16 bytes as returned by `clientAddress`, is in one of the ranges. */
 export function isWithinAny(ip: Uint8Array, ranges: AddressRanges): boolean {
   return ranges.some((range) => isWithin(ip, range))
 }
@@ -108,8 +110,8 @@ export function isWithinAny(ip: Uint8Array, ranges: AddressRanges): boolean {
 function isWithin(ip: Uint8Array, { bytes, bits }: Range): boolean {
   if (ip.length !== bytes.length) return false
   for (let at = 0; at * 8 < bits; at++) {
-    const countedBits = Math.min(8, bits - at * 8)
-    if (((ip[at] ?? 0) ^ (bytes[at] ?? 0)) >> (8 - countedBits) !== 0) return false
+    const prefixBits = Math.min(8, bits - at * 8)
+    if (((ip[at] ?? 0) ^ (bytes[at] ?? 0)) >> (8 - prefixBits) !== 0) return false
   }
   return true
 }
@@ -119,7 +121,7 @@ function fromBytes(ip: Uint8Array): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
   return ipaddr.fromByteArray([...ip])
 }
 
-/** An address, with the port and brackets that some proxies add; undefined when it is none. */
+/** Parses an address, with the port and brackets that some proxies add; undefined if it is not an address. */
 function parseHop(text: string): Uint8Array | undefined {
   if (text.length > HOP_CHARACTERS_MAX) return undefined
   const match = /^(?:([\d.]+)|\[([\da-f:.]+)\])(?::\d{1,5})?$|^([\da-f:.]+)$/i.exec(text)
@@ -129,10 +131,10 @@ function parseHop(text: string): Uint8Array | undefined {
   return isIPv6(address) ? withoutMapping(ipv6Bytes(address)) : undefined
 }
 
-/** The bytes of a text that is known to be an IPv6 address without a zone. */
+/** The bytes of a valid IPv6 address without a zone. */
 function ipv6Bytes(text: string): Uint8Array {
   const bytes = new Uint8Array(IPV6_BYTES)
-  // Before and after the one gap (`::`); without a gap, everything is before it.
+  // The parts before and after `::`; without it, everything is in the first part.
   const [before = '', after] = text.split('::')
   writeGroups(bytes, before, 0)
   if (after !== undefined && after !== '') {
@@ -142,7 +144,7 @@ function ipv6Bytes(text: string): Uint8Array {
   return bytes
 }
 
-/** Writes groups of hex digits from `from` on; the last one can be an IPv4 address (RFC 4291, 2.2). */
+/** Writes groups of hex digits from `from`; the last one can be an IPv4 address (RFC 4291, 2.2). */
 function writeGroups(bytes: Uint8Array, text: string, from: number): void {
   let at = from
   for (const group of text === '' ? [] : text.split(':')) {

@@ -1,35 +1,34 @@
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { limits } from '../../base/limits/limits.js'
-import type { HttpDoor } from '../door/door.js'
-import type { Count } from './shares.js'
+import type { HttpListener } from '../engine/http-listener.js'
+import type { Count } from './quotas.js'
 
-/** How many connections there can be, and who is told when there are more. */
+/** The most connections, their current number, and what to call above it. */
 export interface ConnectionBound {
   max: number
-  /** The connections of all fronts. */
   open: Count
-  /** Called when a connection was closed because there were too many; at most once a minute. */
+  /** Called when a connection was closed because of the limit; at most once a minute. */
   onFull(): void
 }
 
 /**
- * How many connections the process can have and still leave descriptors for what stores, threads and pools open later.
+ * The most connections that leave enough file descriptors for stores, threads and pools that open later.
  * @param wanted the value of the setting
- * @returns at least `connectionsMin`, however few files may be open; Infinity if nothing limits them
+ * @returns at least `connectionsMin`, however low the limit of open files is; Infinity if nothing limits them
  */
 export function connectionsMax(wanted: number | undefined, shards: number): number {
-  const own =
+  const reserved =
     limits.descriptorsReserved +
     shards * limits.descriptorsPerShard +
     availableParallelism() * limits.descriptorsPerThread
-  const room = Math.max(limits.connectionsMin, openFilesMax() - own)
-  return Math.min(room, wanted ?? Infinity)
+  const available = Math.max(limits.connectionsMin, openFilesMax() - reserved)
+  return Math.min(available, wanted ?? Infinity)
 }
 
 /**
- * The soft limit of open files of this process; Infinity if there is none, or on a platform that does not show it (only
- * Linux does).
+ * The soft limit of open files of this process; Infinity if there is none or the platform does not show it
+ * (only Linux does).
  */
 function openFilesMax(): number {
   let text: string
@@ -42,16 +41,16 @@ function openFilesMax(): number {
   return soft === undefined ? Infinity : Number(soft)
 }
 
-/** Closes connections over the bound as they arrive, before anything is read from them. */
-export function boundConnections(door: HttpDoor, { max, open, onFull }: ConnectionBound): void {
-  let saidAtMs = -Infinity
+/** Closes new connections above the limit before anything is read from them. */
+export function boundConnections(door: HttpListener, { max, open, onFull }: ConnectionBound): void {
+  let loggedAtMs = -Infinity
   door.onConnection((response, change) => {
     const count = open.add(change)
     if (change < 0 || count <= max) return
     response.close()
     const nowMs = performance.now()
-    if (nowMs - saidAtMs < limits.connectionsFullLogMs) return
-    saidAtMs = nowMs
+    if (nowMs - loggedAtMs < limits.connectionsFullLogMs) return
+    loggedAtMs = nowMs
     onFull()
   })
 }

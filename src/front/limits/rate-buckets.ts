@@ -3,29 +3,30 @@ import { assert } from '../../base/assert.js'
 import { boundedCache } from '../../base/bounded-cache.js'
 import { SharedTable, type SharedTableMemory } from './shared-table.js'
 
-/** How long a bucket needs to be full, and when it may be forgotten. */
+/** How new buckets start, and which buckets may be evicted. */
 export interface BucketRule {
-  /** How far from full a new bucket is, milliseconds of refilling. */
-  newBucketLacksMs: number
-  /** A bucket that lacks no more than this is as good as a new one. */
-  droppableLacksMs: number
+  /** Deficit of a new bucket: milliseconds of refilling until it is full. */
+  newBucketDeficitMs: number
+  /** A bucket whose deficit is at most this may be evicted: a new one is not fuller. */
+  evictableDeficitMs: number
 }
 
 /**
- * The buckets of addresses, each one number: when it will be full again, in milliseconds of the caller's clock.
+ * The buckets of addresses. Each is one number: when it will be full again, in milliseconds of the caller's
+ * clock.
  *
- * The table is bounded, and no address gains by being forgotten, whoever causes that: a bucket is dropped only when it
- * is as good as a new one. New addresses that find no room share one overflow bucket.
+ * The table is bounded, and a client gains nothing if its bucket is evicted: only buckets that are at least
+ * as full as a new one are. If none can be evicted, new addresses share one overflow bucket.
  */
 export interface RateBuckets {
-  /** Replaces when the bucket of an address is full. */
+  /** Updates the time at which the bucket of an address is full. */
   change(address: string, nowMs: number, change: (fullAtMs: number) => number): void
-  /** When the bucket of an address is full, or that which it would get. */
+  /** When the bucket of an address is full; for an unknown address, that of the bucket it would get. */
   peek(address: string, nowMs: number): number
 }
 
-/** The buckets of a process with one front: the least recently seen are dropped first. */
-export class OwnBuckets implements RateBuckets {
+/** The buckets of a process with one front; the least recently used are evicted first. */
+export class LocalBuckets implements RateBuckets {
   readonly #rule: BucketRule
   readonly #addressesMax: number
   readonly #buckets: LRUCache<string, { fullAtMs: number }>
@@ -39,36 +40,36 @@ export class OwnBuckets implements RateBuckets {
   }
 
   change(address: string, nowMs: number, change: (fullAtMs: number) => number): void {
-    const bucket = this.#buckets.get(address) ?? this.#newBucket(address, nowMs)
+    const bucket = this.#buckets.get(address) ?? this.#addBucket(address, nowMs)
     bucket.fullAtMs = change(bucket.fullAtMs)
   }
 
   peek(address: string, nowMs: number): number {
-    const bucket = this.#buckets.peek(address) ?? (this.#hasRoom(nowMs) ? undefined : this.#overflow)
-    return bucket === undefined ? nowMs + this.#rule.newBucketLacksMs : bucket.fullAtMs
+    const bucket = this.#buckets.peek(address) ?? (this.#hasCapacity(nowMs) ? undefined : this.#overflow)
+    return bucket === undefined ? nowMs + this.#rule.newBucketDeficitMs : bucket.fullAtMs
   }
 
-  #newBucket(address: string, nowMs: number): { fullAtMs: number } {
-    if (!this.#hasRoom(nowMs)) return this.#overflow
-    const bucket = { fullAtMs: nowMs + this.#rule.newBucketLacksMs }
+  #addBucket(address: string, nowMs: number): { fullAtMs: number } {
+    if (!this.#hasCapacity(nowMs)) return this.#overflow
+    const bucket = { fullAtMs: nowMs + this.#rule.newBucketDeficitMs }
     this.#buckets.set(address, bucket)
     return bucket
   }
 
-  /** Whether the least recently seen bucket can be forgotten, or none need be. */
-  #hasRoom(nowMs: number): boolean {
+  /** Whether the table has capacity, or its least recently used bucket can be evicted. */
+  #hasCapacity(nowMs: number): boolean {
     if (this.#buckets.size < this.#addressesMax) return true
     const oldestAddress = this.#buckets.rkeys().next().value
     const oldest = oldestAddress === undefined ? undefined : this.#buckets.peek(oldestAddress)
     assert(oldest !== undefined, 'a full table has an oldest bucket')
-    return oldest.fullAtMs - nowMs <= this.#rule.droppableLacksMs
+    return oldest.fullAtMs - nowMs <= this.#rule.evictableDeficitMs
   }
 }
 
-/** How many buckets are looked at for one that can be forgotten. */
-const LOOKS = 64
+/** How many buckets are examined to find one that can be evicted. */
+const EVICTION_PROBES = 64
 
-/** The buckets that all fronts of a process count in (docs/adr/0045-fronts.md). */
+/** The buckets that all fronts of a process share (docs/adr/0045-fronts.md). */
 export class SharedBuckets implements RateBuckets {
   readonly #rule: BucketRule
   readonly #table: SharedTable
@@ -80,26 +81,29 @@ export class SharedBuckets implements RateBuckets {
 
   change(address: string, nowMs: number, change: (fullAtMs: number) => number): void {
     const table = this.#table
-    table.at(address, (found) => {
-      const place = found.isFull ? found.makeRoom((fullAtMs) => this.#mayDrop(fullAtMs, nowMs), LOOKS) : found
-      if (place === false) table.spare = change(table.spare)
+    table.withSlot(address, (found) => {
+      const slot = found.isFull
+        ? found.evictOne((fullAtMs) => this.#mayEvict(fullAtMs, nowMs), EVICTION_PROBES)
+        : found
+      if (slot === false) table.spare = change(table.spare)
       else {
-        const fullAtMs = place.value ?? nowMs + this.#rule.newBucketLacksMs
-        place.set(change(fullAtMs))
+        const fullAtMs = slot.value ?? nowMs + this.#rule.newBucketDeficitMs
+        slot.set(change(fullAtMs))
       }
     })
   }
 
   peek(address: string, nowMs: number): number {
     const table = this.#table
-    return table.at(address, ({ value, isFull, makeRoom }) => {
+    return table.withSlot(address, ({ value, isFull, evictOne }) => {
       if (value !== undefined) return value
-      const isNew = !isFull || makeRoom((fullAtMs) => this.#mayDrop(fullAtMs, nowMs), LOOKS) !== false
-      return isNew ? nowMs + this.#rule.newBucketLacksMs : table.spare
+      const isNew =
+        !isFull || evictOne((fullAtMs) => this.#mayEvict(fullAtMs, nowMs), EVICTION_PROBES) !== false
+      return isNew ? nowMs + this.#rule.newBucketDeficitMs : table.spare
     })
   }
 
-  #mayDrop(fullAtMs: number, nowMs: number): boolean {
-    return fullAtMs - nowMs <= this.#rule.droppableLacksMs
+  #mayEvict(fullAtMs: number, nowMs: number): boolean {
+    return fullAtMs - nowMs <= this.#rule.evictableDeficitMs
   }
 }

@@ -10,45 +10,43 @@ import {
   type CountedRequest,
   type RateLimiter,
 } from './rate-limit.js'
-import type { HttpResponse } from '../door/door.js'
+import type { HttpResponse } from '../engine/http-listener.js'
 
-/** A limit of requests for each address, with its name in the headers. */
+/** A rate limit, with its name in the headers. */
 export interface NamedLimit {
   name: 'global' | 'auth'
   limiter: RateLimiter
   limit: { ratePerSec: number; burst: number }
 }
 
-/** The result of counting a request. */
-export interface Rated {
-  /** 429 rate_limited; absent when admitted. */
+/** The result of checking a request against the limits. */
+export interface RateVerdict {
+  /** 429 rate_limited; absent if admitted. */
   refusal?: Refusal
-  /** `RateLimit` and `RateLimit-Policy`, which are sent with the answer; none if no limit counts. */
+  /** `RateLimit` and `RateLimit-Policy` of the answer; empty if no limit applies. */
   headers: HeaderFields
 }
 
-/** A request that no limit counts. */
-const notRated: Rated = { headers: [] }
+const notRated: RateVerdict = { headers: [] }
 
-/** The limits, and which addresses they count. */
+/** The limits, and the addresses that they treat specially. */
 export interface RateSettings {
   global: NamedLimit
   auth: NamedLimit
-  /** Not counted by the global limit. */
   exempt: AddressRanges
-  /** Proxies whose X-Forwarded-For is believed. */
+  /** Proxies whose X-Forwarded-For is trusted. */
   trusted: AddressRanges
 }
 
-/** A limit, with the header that is always the same. */
+/** A limit with its constant policy header. */
 interface LimitWithPolicy extends NamedLimit {
   policy: readonly ['RateLimit-Policy', string]
 }
 
 /**
- * The limits of requests for each address: the global one on every route and, on auth routes, a second one beside it.
- * The global one does not count exempt addresses. The other counts them, too: it slows down guessing of passwords,
- * which a machine in the local network can do as well (docs/OPERATIONS.md, Rate limits).
+ * The rate limits per address: a global one on every route and a second one on auth routes. Exempt addresses
+ * are exempt from the global limit only: the auth limit slows down password guessing, which a machine in the
+ * local network can do as well (docs/NETWORK.md).
  */
 export class RateLimits {
   readonly #global: LimitWithPolicy
@@ -59,21 +57,20 @@ export class RateLimits {
   readonly #clock: Clock
 
   constructor({ global, auth, exempt, trusted }: RateSettings, clock: Clock) {
-    this.#global = toldOf(global)
-    this.#auth = toldOf(auth)
+    this.#global = withPolicy(global)
+    this.#auth = withPolicy(auth)
     this.#both = ['RateLimit-Policy', `${this.#global.policy[1]}, ${this.#auth.policy[1]}`]
     this.#exempt = exempt
     this.#trusted = trusted
     this.#clock = clock
   }
 
-  /** Counts a request for the address of its caller. */
-  limit(response: HttpResponse, headers: RequestHeaders, isAuth: boolean): Rated {
+  limit(response: HttpResponse, headers: RequestHeaders, isAuth: boolean): RateVerdict {
     const enabled = this.#global.limiter.enabled || (isAuth && this.#auth.limiter.enabled)
     return enabled ? this.count(this.#address(response, headers), isAuth) : notRated
   }
 
-  /** The address of a caller as text, for audit records. */
+  /** The caller's address as text, for audit records. */
   addressOf(response: HttpResponse, headers: RequestHeaders): string {
     return addressText(this.#address(response, headers))
   }
@@ -83,8 +80,8 @@ export class RateLimits {
     return clientAddress({ peer, forwardedFor, trusted: this.#trusted })
   }
 
-  /** Takes a token from each bucket that counts the address, whose bytes are those of `clientAddress`. */
-  count(address: Uint8Array, isAuth: boolean): Rated {
+  /** Takes a token from each bucket that applies. @param address as returned by `clientAddress` */
+  count(address: Uint8Array, isAuth: boolean): RateVerdict {
     const key = limiterKey(address)
     const nowMs = this.#clock()
     const isExempt = this.#exempt.length > 0 && isWithinAny(address, this.#exempt)
@@ -99,7 +96,7 @@ export class RateLimits {
   }
 }
 
-function toldOf(named: NamedLimit): LimitWithPolicy {
+function withPolicy(named: NamedLimit): LimitWithPolicy {
   return { ...named, policy: ['RateLimit-Policy', rateLimitPolicyField(named.name, named.limit)] }
 }
 
@@ -111,17 +108,15 @@ function field({ name }: LimitWithPolicy, { remaining, waitMs }: CountedRequest)
   return rateLimitField(name, remaining, waitMs)
 }
 
-function admitted(told: LimitWithPolicy, count: CountedRequest): Rated {
-  return { headers: [['RateLimit', field(told, count)], told.policy] }
+function admitted(limit: LimitWithPolicy, count: CountedRequest): RateVerdict {
+  return { headers: [['RateLimit', field(limit, count)], limit.policy] }
 }
 
-function limited(told: LimitWithPolicy, count: CountedRequest): Rated {
+function limited(limit: LimitWithPolicy, count: CountedRequest): RateVerdict {
   const refusal = refuse(
     'rate_limited',
-    `This address sends more than ${told.limit.ratePerSec} requests a second, try again later`,
-    {
-      retryAfterSecs: retryAfterSecs(count.waitMs),
-    },
+    `This address sends more than ${limit.limit.ratePerSec} requests per second, try again later`,
+    { retryAfterSecs: retryAfterSecs(count.waitMs) },
   )
-  return { refusal, ...admitted(told, count) }
+  return { refusal, ...admitted(limit, count) }
 }

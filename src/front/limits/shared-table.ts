@@ -1,76 +1,78 @@
 import { hash } from 'node:crypto'
 import { assert } from '../../base/assert.js'
 
-/** The lock, how many keys there are, and where the last search for one to drop ended. */
+/** The lock, the number of keys, and the position at which the next search for an evictable key starts. */
 const HEAD_WORDS = 4
 
-/** How long a thread sleeps while another has the lock, milliseconds: it is woken when the lock is free. */
+/** Milliseconds after which a thread checks the lock again if it was not woken. */
 const LOCK_WAIT_MS = 5
 
-/** Memory of a table, and the secret by which its keys are hashed, so that nobody can choose keys that collide. */
+/**
+ * Memory of a table, and the secret with which keys are hashed so that clients cannot choose keys that
+ * collide.
+ */
 export interface SharedTableMemory {
   memory: SharedArrayBuffer
   secret: string
-  /** How many keys it can have: half of its places. */
+  /** The most keys; at most half of the slots. */
   keysMax: number
 }
 
-/** Memory for a table of so many keys. Pages of it that are not used yet take nothing. */
-export function sharedTableMemory(keysMax: number, secret: string): SharedTableMemory {
-  const memory = new SharedArrayBuffer(HEAD_WORDS * 4 + 8 + placesFor(keysMax) * 16)
+/** Allocates memory for a table of at most `keysMax` keys. Unused pages take no physical memory. */
+export function allocateTable(keysMax: number, secret: string): SharedTableMemory {
+  const memory = new SharedArrayBuffer(HEAD_WORDS * 4 + 8 + slotsFor(keysMax) * 16)
   return { memory, secret, keysMax }
 }
 
-function placesFor(keysMax: number): number {
+function slotsFor(keysMax: number): number {
   return 2 ** Math.ceil(Math.log2(Math.max(2, keysMax * 2)))
 }
 
 /**
- * A table of numbers by texts in memory that several threads share. A text is known by 64 bits of its keyed hash. A lock
- * keeps threads from changing the table at once; what is done under it takes less than a microsecond.
+ * A hash table from strings to numbers in memory that several threads share. A key is identified by 64 bits
+ * of its keyed hash. A lock serializes access; the work under it takes less than a microsecond.
  */
 export class SharedTable {
   readonly keysMax: number
   readonly #secret: string
   readonly #words: Int32Array
-  /** Two words of hash for each place; both 0: free. */
+  /** Two words of hash for each slot; a free slot has 0 in both. */
   readonly #hashes: Int32Array
   readonly #values: Float64Array
-  readonly #places: number
+  readonly #slots: number
 
   constructor({ memory, secret, keysMax }: SharedTableMemory) {
     this.keysMax = keysMax
     this.#secret = secret
-    this.#places = placesFor(keysMax)
+    this.#slots = slotsFor(keysMax)
     this.#words = new Int32Array(memory, 0, HEAD_WORDS)
-    this.#values = new Float64Array(memory, HEAD_WORDS * 4, this.#places + 1)
-    this.#hashes = new Int32Array(memory, HEAD_WORDS * 4 + 8 + this.#places * 8, this.#places * 2)
+    this.#values = new Float64Array(memory, HEAD_WORDS * 4, this.#slots + 1)
+    this.#hashes = new Int32Array(memory, HEAD_WORDS * 4 + 8 + this.#slots * 8, this.#slots * 2)
   }
 
-  /** One more number, without a key; 0 at first. To be used only within `at`. */
+  /** One more number, without a key; initially 0. Use it only within `withSlot`. */
   get spare(): number {
-    return this.#values[this.#places] ?? 0
+    return this.#values[this.#slots] ?? 0
   }
 
   set spare(value: number) {
-    this.#values[this.#places] = value
+    this.#values[this.#slots] = value
   }
 
-  /** Runs `work` while no other thread changes the table, with the place of the key, or where it would be put. */
-  at<Result>(key: string, work: (place: TableSlot) => Result): Result {
+  /** Runs `work` under the lock, with the key's slot, or the free slot where the key would be stored. */
+  withSlot<Result>(key: string, work: (slot: TableSlot) => Result): Result {
     const digest = hash('sha256', this.#secret + key, 'buffer')
     const low = digest.readInt32LE(0)
     const high = digest.readInt32LE(4) | 1
     this.#lock()
     try {
-      return work(this.#placeOf(low, high))
+      return work(this.#slotOf(low, high))
     } finally {
       Atomics.store(this.#words, 0, 0)
       Atomics.notify(this.#words, 0, 1)
     }
   }
 
-  /** How many keys it has. */
   get size(): number {
     return Atomics.load(this.#words, 1)
   }
@@ -79,22 +81,22 @@ export class SharedTable {
     while (Atomics.compareExchange(this.#words, 0, 0, 1) !== 0) Atomics.wait(this.#words, 0, 1, LOCK_WAIT_MS)
   }
 
-  #placeOf(low: number, high: number): TableSlot {
-    let at = (low >>> 0) % this.#places
-    while (!this.#isFree(at) && !this.#has(at, low, high)) at = (at + 1) % this.#places
+  #slotOf(low: number, high: number): TableSlot {
+    let at = (low >>> 0) % this.#slots
+    while (!this.#isFree(at) && !this.#has(at, low, high)) at = (at + 1) % this.#slots
     const isNew = this.#isFree(at)
     return {
       value: isNew ? undefined : this.#values[at],
       isFull: isNew && this.size >= this.keysMax,
       set: (value) => this.#put(at, [low, high], value),
       remove: () => this.#remove(at),
-      makeRoom: (mayDrop, looks) => this.#makeRoom(mayDrop, looks) && this.#placeOf(low, high),
+      evictOne: (mayEvict, probesMax) => this.#evictOne(mayEvict, probesMax) && this.#slotOf(low, high),
     }
   }
 
   #put(at: number, [low, high]: [number, number], value: number): void {
     if (this.#isFree(at)) {
-      assert(this.size < this.keysMax, 'a table has no more keys than it can have')
+      assert(this.size < this.keysMax, 'the table has at most keysMax keys')
       this.#hashes[at * 2] = low
       this.#hashes[at * 2 + 1] = high
       this.#words[1] = this.size + 1
@@ -102,27 +104,27 @@ export class SharedTable {
     this.#values[at] = value
   }
 
-  /** Looks at a few keys, and drops the first that may be. @returns whether one was dropped */
-  #makeRoom(mayDrop: (value: number) => boolean, looks: number): boolean {
-    for (let looked = 0; looked < Math.min(looks, this.#places); looked++) {
-      const at = (this.#words[2] ?? 0) % this.#places
-      this.#words[2] = (at + 1) % this.#places
-      if (this.#isFree(at) || !mayDrop(this.#values[at] ?? 0)) continue
+  /** Examines a few keys and removes the first that may be evicted. @returns whether one was removed */
+  #evictOne(mayEvict: (value: number) => boolean, probesMax: number): boolean {
+    for (let probes = 0; probes < Math.min(probesMax, this.#slots); probes++) {
+      const at = (this.#words[2] ?? 0) % this.#slots
+      this.#words[2] = (at + 1) % this.#slots
+      if (this.#isFree(at) || !mayEvict(this.#values[at] ?? 0)) continue
       this.#remove(at)
       return true
     }
     return false
   }
 
-  /** Frees a place and moves up those behind it that would no longer be found. */
+  /** Frees a slot and moves later entries forward that lookups would otherwise no longer find. */
   #remove(from: number): void {
     if (this.#isFree(from)) return
     this.#words[1] = this.size - 1
     let free = from
-    for (let at = (from + 1) % this.#places; !this.#isFree(at); at = (at + 1) % this.#places) {
-      const wanted = ((this.#hashes[at * 2] ?? 0) >>> 0) % this.#places
-      const apart = (at - wanted + this.#places) % this.#places
-      if (apart < (at - free + this.#places) % this.#places) continue
+    for (let at = (from + 1) % this.#slots; !this.#isFree(at); at = (at + 1) % this.#slots) {
+      const home = ((this.#hashes[at * 2] ?? 0) >>> 0) % this.#slots
+      const distance = (at - home + this.#slots) % this.#slots
+      if (distance < (at - free + this.#slots) % this.#slots) continue
       this.#hashes.copyWithin(free * 2, at * 2, at * 2 + 2)
       this.#values[free] = this.#values[at] ?? 0
       free = at
@@ -140,17 +142,16 @@ export class SharedTable {
   }
 }
 
-/** The place of one key, valid only while the table is locked and nothing else was changed. */
+/** The slot of one key; valid only while the table is locked and nothing else was changed. */
 export interface TableSlot {
-  /** Undefined where the table has no such key. */
   value: number | undefined
-  /** It has no such key, and no room for it. */
+  /** The table has no such key and no capacity for it. */
   isFull: boolean
   set(value: number): void
   remove(): void
   /**
-   * Looks at so many places for a key that may be dropped, and drops it.
-   * @returns the place anew; false where none was found
+   * Examines at most `probesMax` slots for a key that may be evicted, and removes it.
+   * @returns the slot of this key after that; false if no key could be evicted
    */
-  makeRoom(mayDrop: (value: number) => boolean, looks: number): TableSlot | false
+  evictOne(mayEvict: (value: number) => boolean, probesMax: number): TableSlot | false
 }

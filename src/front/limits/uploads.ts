@@ -5,21 +5,20 @@ import type { Principal, TokenUser } from '../routes/route.js'
 import type { BoundedBytes } from './bounded-bytes.js'
 
 /**
- * Ends an upload: nothing more of it is taken. What is written stays, and the answer says so. Or ends an export or
- * another long answer: nothing more of it is sent.
+ * Ends an upload, an export or a large answer: nothing more of it is read or sent. What an upload has written
+ * stays, and its answer reports it.
  */
 type End = (refusal: Refusal) => void
 
-/** Whose a request is. */
-interface Held {
+interface Owned {
   principal: Principal
-  /** Whose share of the memory of bodies it takes: the principal, or the address of an unknown client. */
+  /** Whose quota of body bytes it uses: the principal's, or that of the address of an unknown client. */
   owner: string
-  /** For a user's answer: the agents whose row policies decide what it shows. */
+  /** For a user's answer: the agents whose row policies apply to it. */
   agents?: ReadonlySet<string> | undefined
 }
 
-/** A request whose body is arriving, or whose export is being sent. */
+/** A request whose body is arriving, or whose export or large answer is being sent. */
 export class Upload implements BodyMemory {
   readonly #bound: BoundedBytes
   readonly #owner: string
@@ -27,7 +26,9 @@ export class Upload implements BodyMemory {
   #onRelease: () => void
   #bytes = 0
 
-  /** @param about `owner`: whose share of all bodies its bytes take; `onRelease`: called once, when it is released */
+  /**
+   * @param about `owner`: whose quota of body bytes it uses; `onRelease`: called once, when it is released
+   */
   constructor(
     bound: BoundedBytes,
     { owner, end, onRelease }: { owner: string; end: End; onRelease(): void },
@@ -49,82 +50,83 @@ export class Upload implements BodyMemory {
     return true
   }
 
-  give(bytes: number): void {
-    const given = Math.min(bytes, this.#bytes)
-    this.#bytes -= given
-    if (given > 0) this.#bound.give(this.#owner, given)
+  release(bytes: number): void {
+    const released = Math.min(bytes, this.#bytes)
+    this.#bytes -= released
+    if (released > 0) this.#bound.release(this.#owner, released)
   }
 
-  /** Ends it, unless it has ended. Its bytes are counted until it is released. */
+  /** Ends it, unless it has ended. Its bytes stay counted until its owner finishes it. */
   end(refusal: Refusal): void {
     const end = this.#end
     this.#end = undefined
     end?.(refusal)
   }
 
-  /** Everything has arrived and is carried out, or was sent, or the client has gone: nothing of it is in memory. */
-  release(): void {
+  /**
+   * Call when nothing of it is in memory any more: it was processed or sent, or the client has disconnected.
+   */
+  finish(): void {
     this.#end = undefined
-    this.give(this.#bytes)
+    this.release(this.#bytes)
     this.#onRelease()
     this.#onRelease = () => {}
   }
 }
 
 /**
- * Requests whose bodies are still arriving, and exports and large answers that are still being sent, by their principal:
- * when a key is deleted, a session ends or a token expires, they end, as streams do. Those of users end with the row
- * policies that they were made by, too.
+ * Requests whose bodies are arriving, and exports and large answers that are being sent, by principal. Like
+ * streams, they end when the key is deleted, the session ends or the token expires. Those of users also end
+ * when row policies of their agents change.
  */
 export class OpenUploads {
-  readonly #open = new Map<Upload, Held>()
+  readonly #open = new Map<Upload, Owned>()
   readonly #bytes: BoundedBytes
   #stillGood: (user: TokenUser) => Refusal | undefined = () => undefined
   #expiry: NodeJS.Timeout | undefined
 
-  /** @param bytes bounds the bytes of bodies that are in memory, in all and for each owner */
+  /** @param bytes limits the bytes of bodies in memory, in total and per owner */
   constructor(bytes: BoundedBytes) {
     this.#bytes = bytes
   }
 
-  /** Checks the tokens of users from now on. `stillGood`: why a token is no longer valid */
+  /** Starts checking the tokens of users. @param revalidate returns why a token is no longer valid */
   watchUsers(stillGood: (user: TokenUser) => Refusal | undefined): void {
     this.#stillGood = stillGood
-    this.#expiry ??= setInterval(() => this.endOfUsers(), limits.streamExpiryMs).unref()
+    this.#expiry ??= setInterval(() => this.endInvalidUsers(), limits.streamExpiryMs).unref()
   }
 
   /**
-   * Has `end` called when the credential is no longer valid, when bodies take too much memory, or when policies of its
-   * agents change.
+   * Calls `end` when the credential becomes invalid, when bodies take too much memory, or when row policies
+   * of its agents change.
    */
-  hold(held: Held, end: End): Upload {
+  hold(owned: Owned, end: End): Upload {
     const onRelease = () => this.#open.delete(upload)
-    const upload = new Upload(this.#bytes, { owner: held.owner, end, onRelease })
-    this.#open.set(upload, held)
+    const upload = new Upload(this.#bytes, { owner: owned.owner, end, onRelease })
+    this.#open.set(upload, owned)
     return upload
   }
 
-  /** The same for a body whose principal is not known yet. */
-  holdUnknown(owner: string, end: End): Upload {
+  /** As `hold`, for a body whose principal is not known yet. */
+  holdAnonymous(owner: string, end: End): Upload {
     return new Upload(this.#bytes, { owner, end, onRelease: () => {} })
   }
 
-  /** Ends answers to users that row policies of some agents have decided about. */
-  endByPolicies(isChanged: (agent: string) => boolean): void {
+  /** Ends answers to users to which changed row policies applied. */
+  endPoliciesChanged(isChanged: (agent: string) => boolean): void {
     for (const [upload, { agents = [] }] of this.#open) {
       if ([...agents].some(isChanged)) this.#end(upload, policiesChanged)
     }
   }
 
-  /** Ends the uploads of a key that was deleted. */
-  endOf(principalId: string): void {
+  /** Ends the uploads of a deleted key. */
+  endPrincipal(principalId: string): void {
     for (const [upload, { principal }] of this.#open) {
-      if (principal.id === principalId) this.#end(upload, removed)
+      if (principal.id === principalId) this.#end(upload, keyEnded)
     }
   }
 
-  /** Ends the uploads of users whose tokens are no longer valid. */
-  endOfUsers(): void {
+  endInvalidUsers(): void {
     for (const [upload, { principal }] of this.#open) {
       const { user } = principal
       const refusal = user === undefined ? undefined : this.#stillGood(user)
@@ -145,7 +147,7 @@ export class OpenUploads {
 const policiesChanged = refuse('overloaded', 'The row policies are being changed, try again', {
   retryAfterSecs: 1,
 })
-const removed = refuse('unauthorized', 'Expected a key that this server knows')
-const tooManyBytes = refuse('overloaded', 'Too many bytes of request bodies are arriving, try again', {
+const keyEnded = refuse('unauthorized', 'The key was deleted or has expired')
+const tooManyBytes = refuse('overloaded', 'Too many bytes of request bodies are in memory, try again', {
   retryAfterSecs: 1,
 })

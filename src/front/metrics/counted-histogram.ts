@@ -1,11 +1,10 @@
 import { Histogram, type MetricValueWithName } from 'prom-client'
 
-/** What a histogram shows under some labels. */
+/** The values of a histogram under one set of labels. */
 export interface HistogramValue {
   labels: Record<string, string>
-  /** Values up to each bound and above the one before; the last one counts the rest. */
+  /** Number of values in each bucket; the last bucket counts values above all bounds. */
   counts: readonly number[]
-  /** Of all values. */
   sum: number
 }
 
@@ -13,39 +12,42 @@ interface Configuration {
   name: string
   help: string
   labelNames: string[]
-  /** Bounds, rising. */
+  /** Upper bounds of the buckets, ascending. */
   bounds: readonly number[]
 }
 
-/** A histogram whose values are counted elsewhere and read at each scrape: the library's own has to see each value. */
+/**
+ * A histogram that is counted elsewhere and read at each scrape: the library's own class must observe each
+ * value.
+ */
 export class CountedHistogram extends Histogram {
-  readonly #about: Configuration
+  readonly #configuration: Configuration
   readonly #read: () => readonly HistogramValue[]
 
-  constructor(about: Configuration, read: () => readonly HistogramValue[]) {
-    const { name, help, labelNames, bounds } = about
+  constructor(configuration: Configuration, read: () => readonly HistogramValue[]) {
+    const { name, help, labelNames, bounds } = configuration
     super({ name, help, labelNames, buckets: [...bounds], registers: [] })
-    this.#about = about
+    this.#configuration = configuration
     this.#read = read
   }
 
-  /** What the library asks a histogram for where it writes the text. */
+  /** Called by the library when it writes the text. */
   async getForPromString() {
-    const { name, help } = this.#about
+    const { name, help } = this.#configuration
     return {
       name,
       help,
       type: 'histogram',
-      values: this.#read().flatMap((counted) => this.#valuesOf(counted)),
+      values: this.#read().flatMap((histogram) => this.#valuesOf(histogram)),
     }
   }
 
   #valuesOf({ labels, counts, sum }: HistogramValue): MetricValueWithName<string>[] {
-    const { name, bounds } = this.#about
+    const { name, bounds } = this.#configuration
     let total = 0
-    const buckets = counts.map((count, place) => {
+    const buckets = counts.map((count, bucket) => {
       total += count
-      const le = bounds[place] ?? '+Inf'
+      const le = bounds[bucket] ?? '+Inf'
       return { metricName: `${name}_bucket`, labels: { le, ...labels }, value: total }
     })
     return [

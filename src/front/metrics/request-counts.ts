@@ -8,24 +8,24 @@ export interface RouteWatch {
   done(status: number, tookMs: number): void
 }
 
-/** Bounds of the times that requests take, from an answer from memory to a large upload. */
+/** Bucket bounds of request times, from an answer out of memory to a large upload. */
 export const requestBoundsSecs: readonly number[] = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10,
 ]
 
-/** What was counted of the requests of one route: how many by status, and how long they took. */
+/** Counts of the requests to one route: by status and by time. */
 export interface RouteCounts {
   method: string
   route: string
-  /** It is one of event streams, whose time says nothing. */
+  /** The route serves event streams, whose times are not meaningful. */
   isStream: boolean
   statuses: Map<number, number>
-  /** By `requestBoundsSecs`; the last one is the rest. */
+  /** Counts per bucket of `requestBoundsSecs`; the last bucket counts slower requests. */
   times: number[]
   secs: number
 }
 
-/** What one front has counted, for metrics. Only plain values, so that it can be told to another thread. */
+/** The figures of one front, for metrics. Only plain values, so that they can be sent to another thread. */
 export interface FrontFigures {
   front: number
   routes: RouteCounts[]
@@ -33,17 +33,17 @@ export interface FrontFigures {
   inFlight: number
   streams: number
   cache: RecordCacheFigures
-  /** How long the front has shown no sign of life, milliseconds. */
+  /** Milliseconds since the last heartbeat of the front. */
   silentMs: number
 }
 
-/** Counts the requests of one front. Hot counts are plain numbers, read at a scrape. */
+/** Counts the requests of one front in plain numbers, which are read at a scrape. */
 export class RequestCounts {
   readonly #routes: RouteCounts[] = []
   readonly #refusedLines = new Map<string, number>()
   #inFlight = 0
 
-  /** Requests that are being answered; streams count while they are open. */
+  /** Requests in progress; a stream counts as long as it is open. */
   get inFlight(): number {
     return this.#inFlight
   }
@@ -73,7 +73,7 @@ export class RequestCounts {
     }
   }
 
-  /** Counts lines of ingest uploads that were refused with a code. */
+  /** Counts refused lines of ingest uploads by error code. */
   linesRefused(code: string, count: number): void {
     this.#refusedLines.set(code, (this.#refusedLines.get(code) ?? 0) + count)
   }
@@ -83,7 +83,7 @@ export class RequestCounts {
   }
 }
 
-/** The requests of all fronts by route: each front counts those of a route once for GET and once for HEAD. */
+/** The counts of all fronts, merged by route; each front counts GET and HEAD of a route separately. */
 export function routesOf(fronts: readonly FrontFigures[]): RouteCounts[] {
   const byRoute = new Map<string, RouteCounts>()
   for (const { routes } of fronts) {

@@ -14,15 +14,14 @@ import type {
 } from './route.js'
 
 /*
- * Changes of an agent itself: as mutations of its records, they happen at once or by a proposal, as its zone says
- * (docs/adr/0014-proposals.md).
+ * Changes of an agent itself. Like mutations of its records, they are applied immediately or by a proposal,
+ * depending on the zone of the agent (docs/adr/0014-proposals.md).
  */
 
 const zoneBody = reader(ZoneBody)
 const rotateBody = reader(RotateKeyBody)
 const emptyBody: { seed_hex?: string; reason?: 'compromise' } = {}
 
-/** PUT /v1/agents/:agent/zone */
 const setZone: CommandRoute = {
   kind: 'command',
   method: 'put',
@@ -52,7 +51,6 @@ function zoneCommand(request: RouteRequest): AddressedCommand | Refusal {
   return { agent, command: { kind: 'agentZoneSet', agent, zone, ...authorOf(request), options } }
 }
 
-/** POST /v1/agents/:agent/rotate-key */
 const rotateKey: HandlerRoute = {
   kind: 'handler',
   method: 'post',
@@ -80,12 +78,12 @@ async function rotate(request: RouteRequest, context: RouteContext): Promise<Ans
   const options = writeOptions(request)
   if ('code' in options) return options
   const { seed_hex: seedHex, reason } = body.value
-  const told = reason === undefined ? {} : { reason }
-  const command = { kind: 'agentKeyRotate' as const, agent, ...authorOf(request), options, ...told }
+  const rotationReason = reason === undefined ? {} : { reason }
+  const command = { kind: 'agentKeyRotate' as const, agent, ...authorOf(request), options, ...rotationReason }
   if (seedHex === undefined) return answerOf(await context.ask(agent, command))
   const seeded = { ...command, seed: Buffer.from(seedHex, 'hex') }
-  // Keys are owned by another shard than agents, so a key is claimed first: not for a request that is refused, or that
-  // was answered before.
+  // Keys can belong to another shard than agents, so the key is claimed first; but not for a request that
+  // will be refused or was answered before.
   const checked = await context.ask(agent, { ...seeded, check: true })
   if (checked.kind !== 'done') return answerOf(checked)
   const { publicKey } = keyPairFromSeed(seeded.seed)

@@ -26,10 +26,10 @@ import type { Zone } from '../../strand/zone.js'
 
 const createBody = reader(AgentCreateBody)
 
-/** What a name can begin with: one of an organism has at most 258 characters. */
+/** Beginning of an agent name; a name in an organism has at most 258 characters. */
 const namePrefix = /^[A-Za-z0-9_.:-]{0,258}$/
 
-/** POST /v1/agents: makes a named agent. */
+/** POST /v1/agents: creates a named agent. */
 const create: HandlerRoute = {
   kind: 'handler',
   method: 'post',
@@ -75,10 +75,10 @@ const list: HandlerRoute = {
         description: `At most ${limits.agentStatusesMax} with include=status`,
       }),
       cursor: Cursor,
-      prefix: Type.String({ description: 'Only names that begin with it' }),
+      prefix: Type.String({ description: 'Only names that start with this' }),
       include: Type.Enum(['status'], {
         description:
-          'The status of each agent too; a page may then be shorter than its limit and still have a cursor',
+          'Also the status of each agent; a page can then be shorter than its limit and still have a cursor',
       }),
     },
     answers: { 200: AgentPage },
@@ -93,13 +93,13 @@ async function listAgents(request: RouteRequest, context: RouteContext): Promise
   const limit = integerQuery(request, 'limit', { min: 1, max, fallback: 100 })
   if (typeof limit !== 'number') return limit
   const prefix = request.query.get('prefix') ?? ''
-  // Both become keys of the store, which have a bound on their length.
+  // Prefix and cursor are used as keys of the store, which limits their length.
   if (!namePrefix.test(prefix)) return faultyParameter('?prefix', 'Expected the beginning of an agent name')
   const cursor = request.query.get('cursor')
   const after = cursor === null ? '' : decodeText(cursor)
   if (after === undefined || !namePrefix.test(after)) return badCursor
   if (!reachesPrefix(request.principal.agents, prefix)) {
-    return refuse('forbidden', 'Expected a prefix that the key reaches')
+    return refuse('forbidden', 'This key does not reach all agents with this prefix: use a longer prefix')
   }
   const statuses = include === null ? {} : ({ statuses: true } as const)
   const outcomes = await context.askAll({ kind: 'agentList', prefix, after, limit, ...statuses })
@@ -111,20 +111,20 @@ async function listAgents(request: RouteRequest, context: RouteContext): Promise
   return agentPage(pages, limit, include !== null)
 }
 
-/** One page of those of all shards. */
+/** Merges the pages of all shards into one. */
 function agentPage(pages: readonly NamesOutcome[], limit: number, withStatus: boolean): Answer {
-  // Behind the last name of a shard that has not told all of its names, some may be missing.
+  // After the last name of a shard with an incomplete page, names may be missing.
   const ends = pages.flatMap(({ cut, names }) => (cut === true ? names.slice(-1) : []))
   const rows = pages
     .flatMap(({ names, statuses }) => names.map((name, at) => ({ name, status: statuses?.[at] ?? '' })))
     .filter(({ name }) => ends.every((end) => name <= end))
-    // The order of UTF-8 bytes, which is the order of the shards' keys; names are ASCII.
+    // The order of UTF-8 bytes, like the order of the keys in the shards; names are ASCII.
     .sort((left, right) => (left.name < right.name ? -1 : 1))
   const shown = rows.slice(0, limit)
   const names = shown.map(({ name }) => name)
   const last = names.at(-1)
   const more =
-    rows.length > limit || pages.some(({ cut, names: told }) => cut === true || told.length === limit)
+    rows.length > limit || pages.some(({ cut, names: page }) => cut === true || page.length === limit)
   const total = pages.reduce((sum, page) => sum + page.total, 0)
   const next = more && last !== undefined ? encodeCursor([last]) : null
   if (!withStatus) return json(200, { agents: names, total, next_cursor: next })
@@ -133,7 +133,6 @@ function agentPage(pages: readonly NamesOutcome[], limit: number, withStatus: bo
   return { status: 200, body }
 }
 
-/** GET /v1/agents/:agent/status */
 const status: CommandRoute = {
   kind: 'command',
   method: 'get',
@@ -148,7 +147,6 @@ const status: CommandRoute = {
   },
 }
 
-/** GET /v1/agents/:agent/head */
 const head: CommandRoute = {
   kind: 'command',
   method: 'get',
@@ -164,7 +162,7 @@ const head: CommandRoute = {
   toBody: withEntityTag,
 }
 
-/** The chain head is what If-Match takes, so it stands in the answer's ETag. */
+/** Adds the chain head as ETag, because If-Match uses it. */
 function withEntityTag(outcome: Outcome): Answer | Refusal {
   if (outcome.kind !== 'reply') return unexpected(outcome)
   const hash = /"chain_head":"([0-9a-f]{64})"/.exec(outcome.body)?.[1] ?? ''
@@ -173,21 +171,17 @@ function withEntityTag(outcome: Outcome): Answer | Refusal {
 
 export const agentRoutes = [create, list, status, head]
 
-/*
- * How routes make an agent by name: those of agents, and those of organisms.
- */
+/* Shared by the routes that create agents: those of agents and those of organisms. */
 
-/** An agent that a caller asks for. */
 interface AgentRequest {
-  /** The address that it gets. */
   agent: string
   zone: Zone
-  /** Its Ed25519 seed, 64 hex digits; derived from the master seed when absent. */
+  /** Its Ed25519 seed, 64 hex digits; by default derived from the master seed. */
   seedHex?: string | undefined
   options: WriteOptions
 }
 
-/** Makes an agent and answers as POST /v1/agents does; 409 agent_exists, key_in_use. */
+/** Creates an agent and answers as POST /v1/agents does; 409 agent_exists, key_in_use. */
 export async function createAgent(
   context: RouteContext,
   { agent, zone, seedHex, options }: AgentRequest,
@@ -195,7 +189,8 @@ export async function createAgent(
   const command: AgentCreate = { kind: 'agentCreate', agent, zone, options }
   if (seedHex !== undefined) {
     command.seed = Buffer.from(seedHex, 'hex')
-    // Keys are owned by another shard than agents, so a key is claimed first; a claim without its agent does no harm.
+    // Keys can belong to another shard than agents, so the key is claimed first; a claim without its agent
+    // does no harm.
     const { publicKey } = keyPairFromSeed(command.seed)
     const existing = await context.ask(agent, { kind: 'agentHead', agent })
     const claims = 'code' in existing && existing.code === 'agent_not_found'
@@ -208,10 +203,10 @@ export async function createAgent(
 }
 
 /**
- * Ties the Idempotency-Key of a request to its body: the same key for an agent of another name would be another
- * request, because keys belong to agents otherwise.
- * @param realm what the key belongs to: requests in different realms may have the same key
- * @returns 24 hex digits of chance, the same whenever the request comes again; empty without a key; 422
+ * Binds the Idempotency-Key of a request to its body. Idempotency keys otherwise belong to agents, so the
+ * same key for an agent of another name would be a different request.
+ * @param realm scope of the key: requests in different realms can use the same key
+ * @returns 24 random hex digits, the same for each repetition of the request; empty without a key; 422
  * idempotency_key_reused
  */
 export async function claimRequest(

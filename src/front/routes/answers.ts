@@ -2,17 +2,16 @@ import { refuse, type Refusal } from '../../base/errors.js'
 import type { Outcome } from '../../protocol/messages.js'
 import type { Answer } from './route.js'
 
-/** An answer whose body is a text. */
+/** An answer with a text body. */
 export interface TextAnswer extends Answer {
   body: string
 }
 
-/** A JSON answer. */
 export function json(status: number, body: unknown): TextAnswer {
   return { status, body: JSON.stringify(body) }
 }
 
-/** The answer of an outcome that is one by itself; a refusal stays one. */
+/** Converts a reply to an answer; returns refusals unchanged. */
 export function answerOf(outcome: Outcome): TextAnswer | Refusal {
   if ('code' in outcome) return outcome
   if (outcome.kind !== 'reply') return unexpected(outcome)
@@ -20,11 +19,11 @@ export function answerOf(outcome: Outcome): TextAnswer | Refusal {
   return outcome.replayed === true ? { ...answer, headers: replayedHeaders } : answer
 }
 
-/** Tells that an answer was given before, under the same Idempotency-Key (docs/adr/0008-idempotency.md). */
+/** Marks a replayed answer to an Idempotency-Key (docs/adr/0008-idempotency.md). */
 export const replayedHeaders = [['Idempotency-Replayed', 'true']] as const
 
-/** An outcome that the route did not ask for: a refusal goes on, anything else is a bug. */
+/** Handles an unexpected outcome: a refusal is returned, anything else is a bug. */
 export function unexpected(outcome: Outcome): Refusal {
   if ('code' in outcome) return outcome
-  return refuse('internal_error', 'The shard gave an answer that this route does not know')
+  return refuse('internal_error', 'The shard returned an answer that this route does not expect')
 }

@@ -26,8 +26,8 @@ import type { Answer, HandlerRoute } from './route.js'
 const createBody = reader(ApiKeyCreateBody)
 
 /**
- * POST /v1/admin/api-keys: the key is in this answer and nowhere else; only its SHA-256 is kept. One that may decide about
- * proposals is proposed (202) where two admin keys are there already.
+ * POST /v1/admin/api-keys: the key is only in this answer; the server stores its SHA-256. A key that can
+ * decide on proposals is proposed (202) if two admin keys exist.
  */
 const create: HandlerRoute = {
   kind: 'handler',
@@ -35,8 +35,7 @@ const create: HandlerRoute = {
   path: '/v1/admin/api-keys',
   scope: 'admin:*',
   docs: {
-    summary:
-      'Create a scoped API key; one that may decide about proposals is proposed where two admin keys are there',
+    summary: 'Create a scoped API key; one that can decide on proposals is proposed if two admin keys exist',
     tag: 'Administration',
     request: ApiKeyCreateBody,
     answers: { 201: ApiKeyCreated, 202: ApiKeyProposed },
@@ -60,7 +59,7 @@ const create: HandlerRoute = {
       options,
     })
     if (outcome.kind !== 'apiKeyMade') return unexpected(outcome)
-    // An answer from before is taken in, too: the thread may have ended before its first one was told.
+    // Also for a replayed answer: the shard may have died before it sent a notice of the new key.
     if (outcome.live) context.apiKeys.add(outcome.row)
     return created(outcome)
   },
@@ -68,8 +67,8 @@ const create: HandlerRoute = {
 
 function created({ row, key, proposed, replayed }: ApiKeyMadeOutcome): Answer {
   const { keyId, name, scopes, agents, expiresAtMs = null } = row
-  const made = { key_id: keyId, key, name, scopes, agents, expires_at_ms: expiresAtMs }
-  const answer = proposed === undefined ? json(201, made) : json(202, { ...made, ...proposedBody(proposed) })
+  const view = { key_id: keyId, key, name, scopes, agents, expires_at_ms: expiresAtMs }
+  const answer = proposed === undefined ? json(201, view) : json(202, { ...view, ...proposedBody(proposed) })
   return replayed === true ? { ...answer, headers: replayedHeaders } : answer
 }
 
@@ -77,7 +76,6 @@ function proposedBody({ proposalId, effectiveAtMs }: ProposedAs): Proposed {
   return { proposal_id: proposalId, state: 'proposed', effective_at_ms: effectiveAtMs ?? null }
 }
 
-/** GET /v1/admin/api-keys */
 const list: HandlerRoute = {
   kind: 'handler',
   method: 'get',
@@ -106,17 +104,17 @@ const list: HandlerRoute = {
     const last = outcome.more ? outcome.rows.at(-1)?.keyId : undefined
     const lastUses = await context.apiKeys.lastUses(outcome.rows.map(({ keyId }) => keyId))
     return json(200, {
-      api_keys: outcome.rows.map((row, place) => shownKey(row, lastUses[place] ?? 0)),
+      api_keys: outcome.rows.map((row, index) => shownKey(row, lastUses[index] ?? 0)),
       next_cursor: last === undefined ? null : encodeCursor([last]),
     })
   },
 }
 
-/** Far more than a key's id has. */
+/** More characters than the id of a key has. */
 const KEY_ID_CHARS_MAX = 64
 
 function shownKey(row: ApiKeyRow, lastUseAtMs: number): Record<string, unknown> {
-  // What is kept of a use may be a minute old.
+  // The stored last use can be a minute old.
   const lastUsedAtMs = Math.max(row.lastUsedAtMs ?? 0, lastUseAtMs)
   return {
     key_id: row.keyId,
@@ -131,7 +129,7 @@ function shownKey(row: ApiKeyRow, lastUseAtMs: number): Record<string, unknown> 
   }
 }
 
-/** DELETE /v1/admin/api-keys/:key_id: refused from then on, on open streams too. */
+/** DELETE /v1/admin/api-keys/:key_id: deletes a key and ends its open streams. */
 const remove: HandlerRoute = {
   kind: 'handler',
   method: 'del',
@@ -157,9 +155,9 @@ const remove: HandlerRoute = {
       maker: request.principal.id,
       options,
     })
-    // Also where it is gone already: the thread may have ended before it told of the deletion.
-    const gone = outcome.kind === 'reply' || ('code' in outcome && outcome.code === 'not_found')
-    if (gone) {
+    // Also if it was already deleted: the shard may have died before it sent a notice of the deletion.
+    const isDeleted = outcome.kind === 'reply' || ('code' in outcome && outcome.code === 'not_found')
+    if (isDeleted) {
       context.apiKeys.remove(keyId)
       await context.endAuthors([keyId])
     }

@@ -19,7 +19,7 @@ import { joinRows, recordPage } from './query.js'
 import type { Answer, HandlerRoute, RouteContext, RouteRequest } from './route.js'
 
 /**
- * GET /v1/strand/as-of: a strand as it was at a moment, with the signed tree head and the zone of that moment
+ * GET /v1/strand/as-of: a strand at a past time, with the signed tree head and the zone of that time
  * (docs/adr/0019-as-of.md).
  */
 export function asOfRoute(defaultAgent: string): HandlerRoute {
@@ -31,7 +31,7 @@ export function asOfRoute(defaultAgent: string): HandlerRoute {
     scope: 'records:read',
     users: true,
     docs: {
-      summary: 'A strand as it was at a moment',
+      summary: 'A strand as it was at a given time',
       tag: 'Strands',
       query: {
         ts: Type.String({
@@ -61,31 +61,31 @@ async function asOf(
   if (typeof limit !== 'number') return limit
   const cursor = cursorOf(request)
   if (cursor !== undefined && 'code' in cursor) return cursor
-  // A later page names where the first one stood: a moment that is still to come moves on.
+  // Later pages use the head of the first page, because a time in the future would move it.
   const at: StrandThen['at'] = cursor === undefined ? { moment } : { seq: cursor.asOfSeq }
-  const stood = await context.ask(agent, withAccess(request, { kind: 'strandThen', agent, at }))
-  if (stood.kind !== 'strandThen') return unexpected(stood)
+  const strandThen = await context.ask(agent, withAccess(request, { kind: 'strandThen', agent, at }))
+  if (strandThen.kind !== 'strandThen') return unexpected(strandThen)
   const ts = request.query.get('ts') ?? ''
-  if (stood.head === undefined) return cursor === undefined ? noStrand(ts) : badCursor
+  if (strandThen.head === undefined) return cursor === undefined ? noStrand(ts) : badCursor
   const page: RecordQuery = withAccess(request, {
     kind: 'recordQuery',
     agent,
     order: 'asc',
     limit,
-    cursor: { nextSeq: cursor?.nextSeq ?? 0, asOfSeq: stood.head.seq },
+    cursor: { nextSeq: cursor?.nextSeq ?? 0, asOfSeq: strandThen.head.seq },
   })
-  return strandAnswer({ ts, stood, head: stood.head, page }, context)
+  return strandAnswer({ ts, strandThen, head: strandThen.head, page }, context)
 }
 
 interface StrandAtMoment {
   ts: string
-  stood: StrandThenOutcome
+  strandThen: StrandThenOutcome
   head: NonNullable<StrandThenOutcome['head']>
   page: RecordQuery
 }
 
 async function strandAnswer(
-  { ts, stood: { shard, agentNo }, head, page }: StrandAtMoment,
+  { ts, strandThen: { shard, agentNo }, head, page }: StrandAtMoment,
   context: RouteContext,
 ): Promise<Answer | Refusal> {
   const records = await recordPage(page, context)
@@ -93,19 +93,19 @@ async function strandAnswer(
   const size = head.seq + 1
   const root = await context.read('treeRoot', { shard, agentNo, size })
   const signed = await signPastTreeHead(page.agent, { size, root }, context)
-  // While an import is open the key may not be here, and the records can be read all the same.
+  // While an import is open the server may not have the key, but the records can be read.
   if (typeof signed === 'object' && signed.code !== 'import_open') return signed
   const checkpoint = typeof signed === 'string' ? signed : null
-  const behind =
+  const suffix =
     `],"chain_head":"${head.hash}",` +
     `"record_count":${head.seq},"next_cursor":${JSON.stringify(records.nextCursor)},` +
     `"checkpoint":${JSON.stringify(checkpoint)},"zone":"${head.zone}"}`
-  return { status: 200, body: joinRows(`{"ts":${JSON.stringify(ts)},"records":[`, records.rows, behind) }
+  return { status: 200, body: joinRows(`{"ts":${JSON.stringify(ts)},"records":[`, records.rows, suffix) }
 }
 
-/** The moment lies before the genesis record: nothing was there, which is an answer as good as any other. */
+/** The answer for a time before the genesis record. */
 function noStrand(ts: string): Answer {
-  const nothing: StrandAsOf = {
+  const empty: StrandAsOf = {
     ts,
     records: [],
     chain_head: null,
@@ -114,7 +114,7 @@ function noStrand(ts: string): Answer {
     checkpoint: null,
     zone: null,
   }
-  return { status: 200, body: JSON.stringify(nothing) }
+  return { status: 200, body: JSON.stringify(empty) }
 }
 
 function cursorOf({ query }: RouteRequest): RecordQuery['cursor'] | Refusal {

@@ -28,35 +28,41 @@ import type {
 import type { Verification } from '../../protocol/password-tasks.js'
 import type { Answer, RouteBase, RouteDocs, RouteRequest } from './route.js'
 
-/** Who may use an auth route: anyone, the user that a token names, or a key with the namespace's admin scope. */
+/**
+ * The callers that an auth route accepts: anyone, the user of a token, or a key with the admin scope of the
+ * namespace.
+ */
 export type AuthCaller = 'anyone' | 'user' | 'admin'
 
 /**
- * A route of the auth add-on. Its path is that of the root namespace, `/v1/auth/…`; each is mirrored for organisms
- * (docs/adr/0017-organisms.md).
+ * A route of the auth add-on. Its path is that of the root namespace, `/v1/auth/…`; each route has a
+ * counterpart for organisms (docs/adr/0017-organisms.md).
  */
 export interface AuthRoute extends RouteBase {
   kind: 'auth'
   caller: AuthCaller
-  /** A GET that writes, as browsers are sent to it. */
+  /** A GET that writes, because browsers are redirected to it. */
   writes?: true
   bodyBytesMax?: number
   /**
-   * The first path parameter names an organism, whose namespace is meant. `initialised`: 404 where it is not there.
-   * Absent: the root namespace.
+   * The first path parameter names an organism, whose namespace is used. `initialised`: 404 if that namespace
+   * does not exist. Absent: the root namespace.
    */
   organism?: 'initialised' | 'any'
   /**
-   * Serves callers with a valid credential without a license as well, since tokens go on without one: it ends access, or
-   * shows whose can be ended.
+   * Also serves callers with a valid credential while the server has no license, because their tokens stay
+   * valid: the route ends access or lists what can be ended.
    */
   endsAccess?: true
-  /** Answers while the add-on is off, in place of 404. */
+  /** Answers while the add-on is disabled, instead of 404. */
   whileOff?: () => Answer
   handle(request: AuthRequest, context: AuthContext): Promise<Answer | Refusal>
 }
 
-/** What the file of an auth route says of it; the rest is the same for all (src/front/routes/auth/auth-routes.ts). */
+/**
+ * The parts of an auth route that its file declares; the others are the same for all
+ * (src/front/routes/auth/auth-routes.ts).
+ */
 export interface AuthRouteEntry extends Omit<AuthRoute, 'kind' | 'scope' | 'docs'> {
   docs: Omit<RouteDocs, 'tag'>
 }
@@ -65,45 +71,45 @@ export interface AuthRouteEntry extends Omit<AuthRoute, 'kind' | 'scope' | 'docs
 export interface AuthRequest extends RouteRequest {
   namespace: Namespace
   origin: AuthOrigin
-  /** The claims of the caller's token, for routes of users. */
+  /** The claims of the caller's token, for routes that require a user. */
   claims?: TokenClaims
 }
 
-/** What auth routes work with. */
+/** The functions and settings that auth routes use. */
 export interface AuthContext {
   settings: AuthRouteSettings
-  /** Changes the namespace; what the change ended is refused from then on. Resolves when it is on disk. */
+  /** Changes the namespace. Resolves when the change is on disk and its revocations are applied. */
   change(request: AuthRequest, change: Change): Promise<AuthAnswer | Refusal>
-  look(request: AuthRequest, lookup: Lookup): Promise<AuthAnswer | Refusal>
+  lookUp(request: AuthRequest, lookup: Lookup): Promise<AuthAnswer | Refusal>
   passwords: Passwords
-  /** Leads a login by password through, so that parallel ones do not guess more often than the lockout allows. */
+  /** Runs a password login, so that parallel logins do not guess more often than the lockout allows. */
   attempt<State, Value>(key: string, attempt: PasswordAttempt<State, Value>): Promise<Value | Refusal>
   tokens: TokenIssuer
-  /** Undefined while passkeys are not configured. */
+  /** Undefined if passkeys are not configured. */
   passkeys: PasskeyCeremonies | undefined
   oauth: OauthFlow
   nowMs(): number
   random: RandomBytes
 }
 
-/** Settings that auth routes answer by. */
+/** Settings of the auth routes. */
 export interface AuthRouteSettings {
   jwtExpirySecs: number
   magicLinkExpirySecs: number
   requireEmailVerify: boolean
-  /** Folded passwords that are refused; undefined while the list is off. */
+  /** Normalized passwords that are refused; undefined if the list is disabled. */
   passwordBlocklist: ReadonlySet<string> | undefined
-  /** False: answers to the root key have the tokens that mails would. */
+  /** If false, answers to the root key contain the tokens that mails would contain. */
   mailOn: boolean
-  /** Answers to all callers have the tokens of magic links and verify links. */
+  /** Answers to all callers contain the tokens of magic links and verify links. */
   answersLinks: boolean
   loginAttemptsMax: number
 }
 
-/** Password hashing, in its pool; refused with `overloaded` when that is full. */
+/** Password hashing in a thread pool; refused with `overloaded` if the pool is full. */
 export interface Passwords {
   hash(password: string): Promise<string | Refusal>
-  /** Without a hash it takes as long and does not match. */
+  /** Without a hash, takes as long and does not match. */
   verify(password: string, encoded: string | undefined): Promise<Verification | Refusal>
 }
 
@@ -115,59 +121,59 @@ export interface PasswordAttempt<State, Value> {
   verify(state: State): Promise<Value | Refusal>
 }
 
-/** Tokens of users and the keys that they are signed by. */
+/** Issues tokens of users and publishes their signing keys. */
 export interface TokenIssuer {
-  /** A token for the session, and the refresh token in force. */
+  /** A token for the session, and its current refresh token. */
   issue(namespace: Namespace, signedIn: SignedIn): Promise<IssuedTokens>
-  /** The session and generation of a refresh token; undefined when it was not made for the namespace. */
+  /** The session and generation of a refresh token; undefined if it was not issued for the namespace. */
   readRefreshToken(namespace: Namespace, token: string): { sid: string; generation: number } | undefined
-  /** The device of a device token; undefined when it was not made for the namespace. */
+  /** The device of a device token; undefined if it was not issued for the namespace. */
   readDeviceToken(namespace: Namespace, token: string): DeviceClaim | undefined
-  /** The public keys: the one in force, the next one, and those before whose tokens may still be valid. */
+  /** The public keys: the current one, the next one, and retired ones whose tokens may still be valid. */
   publicKeys(namespace: Namespace): Promise<PublicJwk[]>
 }
 
 /** The ceremonies of passkeys for the relying party of the settings (src/auth/passkey-ceremony.ts). */
 export interface PasskeyCeremonies {
-  /** What `navigator.credentials.create` is called with. @param passkeys that the user has already */
+  /** The options for `navigator.credentials.create`. @param passkeys existing passkeys of the user */
   creationOptions(
     challenge: string,
     user: Pick<AuthUser, 'userId' | 'email'>,
     passkeys: readonly PasskeyRow[],
   ): Promise<CreationOptions>
-  /** What `navigator.credentials.get` is called with. @param allowed credential ids; undefined: any */
+  /** The options for `navigator.credentials.get`. @param allowed credential ids; undefined for any */
   requestOptions(challenge: string, allowed: readonly string[] | undefined): Promise<RequestOptions>
-  /** The new passkey; undefined when anything about it is not as it has to be. */
+  /** The new passkey; undefined if the registration is invalid. */
   verifyRegistration(credential: RegistrationCredential, challenge: string): Promise<NewPasskey | undefined>
-  /** What a good assertion said; undefined for any other. Without a passkey it takes as long and is not good. */
+  /** The data of a valid assertion; undefined if invalid. Without a passkey, takes as long and is invalid. */
   verifyAssertion(
     credential: AssertionCredential,
     expected: ExpectedAssertion,
   ): Promise<VerifiedAssertion | undefined>
-  /** What was wrong with an assertion that did not verify. */
+  /** Why an assertion is invalid. */
   assertionFault(credential: AssertionCredential, expected: ExpectedAssertion): SignInReason
 }
 
-/** Sign-in by other services, as it is set up (docs/adr/0011-oauth-sign-in.md). */
+/** Configured sign-in with other providers (docs/adr/0011-oauth-sign-in.md). */
 export interface OauthFlow {
-  /** Those that are set up. */
+  /** The configured providers. */
   providers: ReadonlyMap<OauthProviderName, OauthProvider>
-  /** The address of this server for browsers; undefined while none is set. */
+  /** The address of this server for browsers; undefined if not configured. */
   redirectBaseUrl: string | undefined
   allowedRedirects: readonly AllowedRedirect[]
-  /** Development only: the list is not asked. */
+  /** Development only: any redirect is allowed. */
   allowAnyRedirect: boolean
-  /** What binds the halves of the sign-in of a state together. */
+  /** Secrets derived from a state, which link the two requests of a sign-in. */
   secretsOf(namespace: Namespace, state: string): OauthSecrets
 }
 
-/** What token answers carry. */
+/** The tokens of an answer. */
 export interface IssuedTokens {
   token: string
   refresh_token: string
-  /** What later logins of this device are counted by. */
+  /** Identifies this device in later logins, so that its failed logins are counted separately. */
   device_token: string
   token_type: 'Bearer'
-  /** Seconds. */
+  /** Lifetime of the token in seconds. */
   expires_in: number
 }

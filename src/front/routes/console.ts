@@ -1,15 +1,15 @@
-import { forEveryone, pageHeaders, pageRoutes } from './page-files.js'
+import { publicPage, pageHeaders, pageRoutes } from './page-files.js'
 import type { HandlerRoute } from './route.js'
 
-/** GET /: leads to the console, below whatever prefix a proxy serves it. */
+/** GET /: redirects to the console, below any prefix of a proxy. */
 const start: HandlerRoute = {
   kind: 'handler',
-  ...forEveryone,
+  ...publicPage,
   path: '/',
   docs: {
-    summary: 'Leads to the console',
+    summary: 'Redirect to the console',
     tag: 'Operation',
-    answers: { 302: { mediaType: 'text/plain', description: 'Nothing but `Location`, the console' } },
+    answers: { 302: { mediaType: 'text/plain', description: 'A redirect: only `Location` matters' } },
   },
   handle: async () => ({
     status: 302,
@@ -22,5 +22,5 @@ const start: HandlerRoute = {
 /** GET /console and its files. */
 export const consoleRoutes = [
   start,
-  ...pageRoutes('console', { page: 'The console, a page for people', file: 'A file of the console' }),
+  ...pageRoutes('console', { page: 'The console, a web page', file: 'A file of the console' }),
 ]

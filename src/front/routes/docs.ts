@@ -1,14 +1,14 @@
-import { forEveryone, pageRoutes } from './page-files.js'
+import { publicPage, pageRoutes } from './page-files.js'
 import type { HandlerRoute } from './route.js'
 
-/** GET /openapi.json: OpenAPI 3.1, made from the schemas that validate. */
+/** GET /openapi.json: OpenAPI 3.1, generated from the validating schemas. */
 const openApi: HandlerRoute = {
   kind: 'handler',
-  ...forEveryone,
+  ...publicPage,
   path: '/openapi.json',
   compressed: true,
   docs: {
-    summary: 'This interface as OpenAPI 3.1',
+    summary: 'This API as OpenAPI 3.1',
     tag: 'Operation',
     answers: { 200: { mediaType: 'application/json', description: 'OpenAPI 3.1' } },
   },
@@ -20,8 +20,8 @@ const openApi: HandlerRoute = {
   }),
 }
 
-/** GET /openapi.json; GET /docs and its files, the same for people. */
+/** GET /openapi.json, and GET /docs with its files, which show the same as a page. */
 export const docsRoutes = [
   openApi,
-  ...pageRoutes('docs', { page: 'This interface as a page', file: 'A file of this page' }),
+  ...pageRoutes('docs', { page: 'This API as a web page', file: 'A file of this page' }),
 ]

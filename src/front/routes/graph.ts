@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import type { Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
-import type { EdgePlace, EdgeRow } from '../../protocol/graph-messages.js'
+import type { EdgeCursor, EdgeRow } from '../../protocol/graph-messages.js'
 import {
   EdgeAdded,
   EdgeBody,
@@ -48,11 +48,14 @@ const filters = {
   edge_type: EdgeType,
   as_of: Type.String({
     description:
-      'The edges as they were then: ISO 8601, Unix milliseconds (0 or from 100000000000 up) or an HLC',
+      'The edges as of this time: ISO 8601, Unix milliseconds (0 or from 100000000000 up) or an HLC',
   }),
 }
 
-/** POST /v1/graph/edges: a signed record on the strand of `src`; again, it gives the edge another weight. */
+/**
+ * POST /v1/graph/edges: adds a signed record to the strand of `src`; repeated, it changes the weight of the
+ * edge.
+ */
 const add: HandlerRoute = {
   kind: 'handler',
   method: 'post',
@@ -78,13 +81,13 @@ async function addEdge(request: RouteRequest, context: RouteContext): Promise<An
   if ('code' in options) return options
   const refusal = agentRefusal(request, src) ?? agentRefusal(request, dst)
   if (refusal !== undefined) return refusal
-  // Agents are never removed, so what is there now is there when the edge is written.
+  // Agents are never removed, so `dst` still exists when the edge is written.
   const end = await context.ask(dst, { kind: 'agentHead', agent: dst })
   if (end.kind !== 'reply') return unexpected(end)
   return answerOf(await context.ask(src, { kind: 'edgeAdd', agent: src, dst, edgeType, weight, options }))
 }
 
-/** DELETE /v1/graph/edges: at once or by a proposal, as the zone of `src` says. */
+/** DELETE /v1/graph/edges: immediately or by a proposal, depending on the zone of `src`. */
 const remove: CommandRoute = {
   kind: 'command',
   method: 'del',
@@ -120,7 +123,7 @@ function removeCommand(request: RouteRequest): AddressedCommand | Refusal {
   return { agent, command: { kind: 'edgeRemove', agent, dst, edgeType, ...authorOf(request), options } }
 }
 
-/** GET /v1/graph/edges/:agent: its edges, by type and then by the agent at the other end. */
+/** GET /v1/graph/edges/:agent: the edges of an agent, by type and then by the agent at the other end. */
 const list: HandlerRoute = {
   kind: 'handler',
   compressed: true,
@@ -148,10 +151,10 @@ async function listEdges(request: RouteRequest, context: RouteContext): Promise<
   if (direction !== 'out' && direction !== 'in') return faultyParameter('?direction', 'Expected out or in')
   const limit = pageLimit(request)
   if (typeof limit !== 'number') return limit
-  const after = placeParameter(request)
+  const after = cursorParameter(request)
   if (after !== undefined && 'code' in after) return after
   if (direction === 'in') {
-    // Every shard is asked for its part, and none but the agent's own knows whether the agent is there.
+    // All shards return their part, but only the agent's own shard knows whether the agent exists.
     const owner = await context.ask(filter.agent, { kind: 'agentHead', agent: filter.agent })
     if (owner.kind !== 'reply') return unexpected(owner)
   }
@@ -173,7 +176,7 @@ async function listEdges(request: RouteRequest, context: RouteContext): Promise<
   })
 }
 
-/** GET /v1/graph/traverse/:agent: what is reached over outbound edges, breadth first. */
+/** GET /v1/graph/traverse/:agent: agents that outbound edges lead to, breadth-first. */
 const walk: HandlerRoute = {
   kind: 'handler',
   compressed: true,
@@ -181,7 +184,7 @@ const walk: HandlerRoute = {
   path: '/v1/graph/traverse/:agent',
   scope: 'records:read',
   docs: {
-    summary: 'Agents within some steps over outbound edges',
+    summary: 'Agents within a number of steps over outbound edges',
     tag: 'Graph',
     query: {
       depth: Type.Integer({ minimum: 1, maximum: limits.graphDepthMax, default: 1 }),
@@ -202,7 +205,7 @@ const walk: HandlerRoute = {
   },
 }
 
-/** The agent of the path, and which of its edges are looked at, as they were when. */
+/** The agent of the path, and the filter of its edges. */
 function filterOf(request: RouteRequest) {
   const agent = reachableAgent(request, request.params[0])
   if (typeof agent !== 'string') return agent
@@ -219,7 +222,7 @@ function shown({ src, dst, edgeType, weight }: EdgeRow): GraphEdge {
 
 const noEdgeType = faultyParameter(
   '?edge_type',
-  'Expected a type of 1 to 64 characters out of A-Z a-z 0-9 _ . : / -',
+  'Expected a type of 1 to 64 characters from A-Z a-z 0-9 _ . : / -',
 )
 
 function edgeTypeParameter({ query }: RouteRequest): string | undefined | Refusal {
@@ -227,21 +230,21 @@ function edgeTypeParameter({ query }: RouteRequest): string | undefined | Refusa
   return text === null || wholeEdgeType.test(text) ? (text ?? undefined) : noEdgeType
 }
 
-/** One end of an edge that the caller may reach. */
+/** One end of an edge, if the caller reaches it. */
 function endParameter(request: RouteRequest, name: 'src' | 'dst'): string | Refusal {
   const agent = agentParameter(request.query.get(name) ?? undefined)
   if (typeof agent !== 'string') return faultyParameter(`?${name}`, 'Expected the name of an agent')
   return agentRefusal(request, agent) ?? agent
 }
 
-/** What a cursor holds becomes a key of the store, so it is held to what an edge can be. */
-function placeParameter({ query }: RouteRequest): EdgePlace | undefined | Refusal {
+/** The cursor is used as a key of the store, so its parts must be valid for an edge. */
+function cursorParameter({ query }: RouteRequest): EdgeCursor | undefined | Refusal {
   const text = query.get('cursor')
   if (text === null) return undefined
   const [edgeType, other] = decodeTexts(text, 2) ?? []
   if (edgeType === undefined || other === undefined) return badCursor
-  const good = wholeEdgeType.test(edgeType) && typeof agentParameter(other) === 'string'
-  return good ? { edgeType, other } : badCursor
+  const isValid = wholeEdgeType.test(edgeType) && typeof agentParameter(other) === 'string'
+  return isValid ? { edgeType, other } : badCursor
 }
 
 export const graphRoutes = [add, remove, list, walk]

@@ -9,7 +9,7 @@ const State = Type.Object({ status: Type.String() })
 const Ready = Type.Object({
   status: Type.String(),
   data_open: Type.Optional(
-    Type.Literal(true, { description: 'The server asks for no credential (SERVICE_DATA_OPEN)' }),
+    Type.Literal(true, { description: 'The server requires no credential (SERVICE_DATA_OPEN)' }),
   ),
 })
 
@@ -24,7 +24,7 @@ const alive: HandlerRoute = {
   handle: async () => json(200, { status: 'alive' }),
 }
 
-/** GET /readyz: every shard serves; 503 while starting, stopping, recovering or read-only. */
+/** GET /readyz: every shard is serving; 503 while starting, stopping, recovering or read-only. */
 const ready: HandlerRoute = {
   kind: 'handler',
   method: 'get',
@@ -58,7 +58,7 @@ const metrics: HandlerRoute = {
   },
 }
 
-/** GET /v1/metrics: the same figures as JSON, for administrators; `/metrics` may be blocked at a proxy. */
+/** GET /v1/metrics: the metrics as JSON, for administrators; a proxy may block `/metrics`. */
 const metricValues: HandlerRoute = {
   kind: 'handler',
   compressed: true,
@@ -70,7 +70,7 @@ const metricValues: HandlerRoute = {
     tag: 'Operation',
     query: {
       names: Type.String({
-        description: `Only metrics of these names, separated by commas or each in a parameter of its own, at most ${limits.metricNamesMax}. Those that are not there are left out`,
+        description: `Only metrics with these names, separated by commas or in repeated parameters, at most ${limits.metricNamesMax}. Unknown names are ignored`,
       }),
     },
     lists: ['names'],

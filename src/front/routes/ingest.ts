@@ -20,49 +20,52 @@ import type { EventHead } from '../../protocol/record-messages.js'
 const ndjson = {
   mediaType: 'application/x-ndjson',
   description:
-    'One JSON object a line; gzip by Content-Encoding. A line that is too long is refused alone. `application/json` and other ' +
-    '`application/*+json`: objects on lines as well; an array of them, of which nothing is written unless it is whole ' +
-    `(${limits.ingestArrayBytesMax} bytes at most); or one, to one agent a single record, answered 201. CloudEvents 1.0, ` +
-    'structured, batched or binary (its attributes in `ce-` headers, the body its data), are records in their JSON format, ' +
-    'each written once by `source` and `id`; to many agents the extension attribute `agent` names the agent of each',
+    'One JSON object per line; gzip by Content-Encoding. Only a line that is too long is refused, not the whole body. ' +
+    '`application/json` and other `application/*+json` can be objects on lines as well, or an array of objects, of which ' +
+    `nothing is written unless it is complete (at most ${limits.ingestArrayBytesMax} bytes), or one object, which on the route ` +
+    'of one agent is a single record, answered 201. CloudEvents 1.0, structured, batched or binary (attributes in `ce-` ' +
+    'headers, data in the body), become records in their JSON format, each written only once by `source` and `id`; for many ' +
+    'agents, the extension attribute `agent` names the agent of each event',
 }
 
-/** Query parameters of both. */
+/** Query parameters of both routes. */
 const query = {
   on_error: Type.Enum(['skip', 'keep', 'reject_all'], {
     default: 'skip',
     description:
-      'Leave bad lines out; keep each as a signed record of type `ingest/rejected` with the body `{line, code, detail, text}` ' +
-      '(`base64` instead of `text` where it is not UTF-8; one that no record can hold in several, each with `part`, `parts`, and ' +
-      `the \`bytes\` and \`sha256\` of all of it; more than ${limits.ingestAtomicBytesMax} bytes are not kept: 413), ` +
-      'so that 200 means that all of it is on disk; or write nothing when one is bad',
+      '`skip` leaves invalid lines out. `keep` stores each as a signed record of type `ingest/rejected` with the body `{line, ' +
+      'code, detail, text}`, so that 200 means that all lines are on disk: `base64` instead of `text` if it is not UTF-8; ' +
+      'several records for a line that does not fit into one, each with `part`, `parts`, and the `bytes` and `sha256` of the ' +
+      `whole line; a line of more than ${limits.ingestAtomicBytesMax} bytes is not stored: 413. \`reject_all\` writes nothing if ` +
+      'a line is invalid',
   }),
   dedupe: Type.Enum(['body'], {
     description:
-      'Write no record that the same caller has written to the same agent by ingest with `dedupe=body` within ' +
-      `${limits.idempotencyHours} hours, with the same type and the same body in canonical form: it counts as accepted, and ` +
-      'among `duplicates`. A CloudEvent is always known by its `source` and `id`',
+      'Do not write a record again that the same caller wrote to the same agent with `dedupe=body` within ' +
+      `${limits.idempotencyHours} hours, with the same type and the same body in canonical form: it counts as accepted and in ` +
+      '`duplicates`. A CloudEvent is always identified by its `source` and `id`',
   }),
   integers: Type.Enum(['text'], {
     description:
-      'Keep integers beyond ±(2^53-1) as strings of their digits, which are refused otherwise: other readers of JSON would ' +
-      'round them',
+      'Store integers beyond ±(2^53-1) as strings of their digits; by default they are refused, because other JSON parsers ' +
+      'would round them',
   }),
   signing: Signed,
 }
 
-/** Query parameters of records of one agent. */
+/** Query parameters of the route of one agent. */
 const ofOne = {
   split: Type.String({
     description:
-      'The body is one JSON object: make a record of each member of the array at this path, a JSON Pointer (RFC 6901) or names ' +
-      'with dots between them. A record is the object with the member in place of the array. Nothing is written of an object ' +
-      `that is not whole. At most ${limits.ingestArrayBytesMax} bytes, ${limits.ingestSplitRestBytesMax} of them outside of the array`,
+      'The body is one JSON object: create a record from each member of the array at this path, a JSON Pointer (RFC 6901) or ' +
+      'names separated by dots. A record is the object with the member in place of the array. Nothing of an incomplete object ' +
+      `is written. At most ${limits.ingestArrayBytesMax} bytes, ${limits.ingestSplitRestBytesMax} of them outside of the array`,
     examples: ['/items'],
   }),
   split_rest: Type.Enum(['keep', 'drop'], {
     default: 'keep',
-    description: 'With `split`: `drop` makes each record of the member alone, which has to be an object then',
+    description:
+      'With `split`: `drop` creates each record from the member alone, which then has to be an object',
   }),
 }
 
@@ -71,7 +74,7 @@ const addressed = [
   { agent: 'doors', data: { door: 'north', open: true } },
 ]
 
-/** `agent` says whose it is where the path does not. */
+/** `agent` names the agent if the path does not. */
 const event = {
   specversion: '1.0',
   id: '7f3a',
@@ -81,7 +84,7 @@ const event = {
   data: reading,
 }
 
-/** CloudEvents that come as JSON; one of binary mode comes in `ce-` headers. */
+/** CloudEvents in JSON; an event in binary mode uses `ce-` headers. */
 const events = {
   'application/cloudevents+json': { schema: JsonObject, examples: { event } },
   'application/cloudevents-batch+json': { schema: Type.Array(JsonObject), examples: { batch: [event] } },
@@ -92,7 +95,7 @@ const oneOrMore = Type.Unsafe({ oneOf: [JsonObject, Type.Array(JsonObject)] })
 const linesOf = (values: readonly object[]): string =>
   values.map((value) => `${JSON.stringify(value)}\n`).join('')
 
-/** POST /v1/ingest/:agent: one record, or a line each of a stream of them. */
+/** POST /v1/ingest/:agent: one record, or a stream with one record per line. */
 const ingestOne: IngestRoute = {
   kind: 'ingest',
   method: 'post',
@@ -150,8 +153,7 @@ const ingestMany: IngestRoute = {
       rejected_agent: Type.Unsafe<string>({
         ...AgentAddress,
         description:
-          'With `on_error=keep`, which needs it: the agent that keeps refused lines which name no agent that the caller may ' +
-          'write to',
+          'Required with `on_error=keep`: the agent that stores refused lines which name no agent that the caller can write to',
       }),
       ...query,
     },
@@ -160,7 +162,7 @@ const ingestMany: IngestRoute = {
   },
   toIngest(request) {
     if (request.headers.ifMatch !== '')
-      return refuse('validation_failed', 'Expected no If-Match: each agent has a chain head of its own')
+      return refuse('validation_failed', 'Expected no If-Match: each agent has its own chain head')
     const ingest = toIngest(request)
     if ('code' in ingest) return ingest
     if (ingest.event !== undefined) {
@@ -168,19 +170,19 @@ const ingestMany: IngestRoute = {
       return typeof agent === 'string' ? { ...ingest, agent } : agent
     }
     if (ingest.onError !== 'keep') return ingest
-    const rejectedAgent = keeperOf(request)
+    const rejectedAgent = rejectedAgentOf(request)
     return typeof rejectedAgent === 'string' ? { ...ingest, rejectedAgent } : rejectedAgent
   },
 }
 
-/** The agent that keeps refused lines which name none that the caller may write to. */
-function keeperOf(request: RouteRequest): string | Refusal {
+/** The agent that stores refused lines which name no agent that the caller can write to. */
+function rejectedAgentOf(request: RouteRequest): string | Refusal {
   const named = request.query.get('rejected_agent')
   const agent = named === null ? undefined : agentParameter(named)
   if (typeof agent === 'string') return agentRefusal(request, agent) ?? agent
   return faultyParameter(
     '?rejected_agent',
-    'Expected the agent that keeps refused lines which name no agent that you may write to, as on_error=keep needs it',
+    'Expected the agent that stores refused lines without an agent that you can write to: on_error=keep requires it',
   )
 }
 
@@ -214,29 +216,29 @@ function toIngest(request: RouteRequest): IngestRequest | Refusal {
 }
 
 function splitOf(
-  { query: asked }: RouteRequest,
+  { query: parameters }: RouteRequest,
   { format, shape }: IngestRequest,
 ): Pick<IngestRequest, 'split'> | Refusal {
-  const path = asked.get('split')
-  const rest = asked.get('split_rest')
+  const path = parameters.get('split')
+  const rest = parameters.get('split_rest')
   if (rest !== null && rest !== 'keep' && rest !== 'drop') {
     return faultyParameter('?split_rest', 'Expected keep or drop')
   }
   if (path === null) {
-    return rest === null ? {} : faultyParameter('?split_rest', 'Expected split beside split_rest')
+    return rest === null ? {} : faultyParameter('?split_rest', 'Expected split together with split_rest')
   }
   const steps = fieldSteps(path)
   if (steps === undefined) return faultyParameter('?split', fieldPathDetail)
   if (format !== 'json' || shape !== undefined) {
     return faultyParameter(
       '?split',
-      'Expected split with one JSON object, which is neither lines nor a CloudEvent',
+      'Expected split only with one JSON object, not with lines or a CloudEvent',
     )
   }
   return { split: { path, steps, keepsRest: rest !== 'drop' } }
 }
 
-/** What the body is, by its media type and by the `ce-` headers of a CloudEvent. */
+/** The format of the body, by its media type and the `ce-` headers of a CloudEvent. */
 function contentOf({ headers }: RouteRequest): IngestContent | Refusal {
   const mediaType = mediaTypeOf(headers.contentType)
   if (mediaType === 'application/cloudevents+json') return { format: 'json', once: 'event', shape: 'one' }
@@ -253,7 +255,10 @@ function contentOf({ headers }: RouteRequest): IngestContent | Refusal {
 
 type IngestContent = Pick<IngestRequest, 'format' | 'once' | 'shape' | 'event'>
 
-/** The media type decides between JSON, which is one record or an array of them, and lines; JSON when none is named. */
+/**
+ * The format by media type: JSON, which is one record or an array of records, or lines. JSON if there is
+ * none.
+ */
 function formatOf(mediaType: string): 'json' | 'ndjson' | undefined {
   if (mediaType === '' || /^application\/(?:[^/]+\+)?json$/.test(mediaType)) return 'json'
   if (['application/x-ndjson', 'application/ndjson', 'application/jsonl'].includes(mediaType)) return 'ndjson'
@@ -263,13 +268,15 @@ function formatOf(mediaType: string): 'json' | 'ndjson' | undefined {
 export const ingestRoutes = [ingestOne, ingestMany]
 
 /*
- * CloudEvents 1.0 in binary mode (HTTP Protocol Binding): the attributes come as `ce-` headers, the body is the data.
+ * CloudEvents 1.0 in binary mode (HTTP Protocol Binding): attributes are `ce-` headers, the body is the data.
  */
 
-/** What the JSON format of events names otherwise, or Content-Type tells. */
+/** Attributes that are not `ce-` headers: members of the JSON format, or set by Content-Type. */
 const notByHeader = new Set(['data', 'datacontenttype'])
 
-/** The attributes of an event of binary mode; 400 for what cannot be one. The shard looks for those that it must have. */
+/**
+ * The attributes of an event in binary mode; 400 if one is invalid. The shard checks for required attributes.
+ */
 function eventHead({ event, contentType }: RequestHeaders): EventHead | Refusal {
   const attributes: Record<string, string> = {}
   for (const [name, raw] of event) {
@@ -292,7 +299,9 @@ function dataOf(mediaType: string): EventHead['data'] {
   return mediaType.startsWith('text/') ? 'text' : 'base64'
 }
 
-/** A value of a header; a `%` that no two hex digits follow is itself, as senders write it that encode nothing. */
+/**
+ * Decodes a header value; a `%` without two hex digits stays as it is, because some senders do not encode.
+ */
 function decoded(text: string): string | undefined {
   try {
     return decodeURIComponent(text.replaceAll(/%(?![\da-f]{2})/gi, '%25'))

@@ -2,18 +2,18 @@ import { createHash } from 'node:crypto'
 import type { HandlerRoute } from './route.js'
 
 /*
- * Plain pages for the links of mails, for who has none of their own: SERVICE_MAIL_LINK_BASE_URL can be the address of
- * the server. Opening one consumes nothing, as mail scanners open links; its button posts the token.
+ * Plain pages for the links in mails, for applications that have no such pages: SERVICE_MAIL_LINK_BASE_URL
+ * can be the address of the server. Opening a page does not use up the link, because mail scanners open
+ * links; its button posts the token.
  */
 
 interface MailPage {
   path: string
   title: string
   button: string
-  /** Path below the namespace's auth routes. */
+  /** Path below the auth routes of the namespace. */
   post: string
   done: string
-  /** Whether a new password is asked for. */
   password: boolean
 }
 
@@ -49,14 +49,14 @@ input,button,textarea{font:inherit;width:100%;box-sizing:border-box;padding:.6re
 [type=checkbox]{width:auto}button{background:#0a7558;border-color:#0a7558;color:#fff;cursor:pointer}button:disabled{opacity:.6}
 @media(prefers-color-scheme:dark){body{color:#e6efeb;background:#101714}input{background:#17211d;color:inherit}}`
 
-// The token leaves the address bar at once, so that it stays neither in the history nor in a referrer.
+// Removes the token from the address bar, so that it stays neither in the history nor in a referrer.
 const script = `'use strict';(() => {
 const query = new URLSearchParams(location.search)
 history.replaceState(null, '', location.pathname)
 const form = document.querySelector('form'), state = document.querySelector('[role=status]')
 const organism = query.get('organism')
 const below = organism === null ? '/v1/auth/' : '/v1/organisms/' + encodeURIComponent(organism) + '/auth/'
-// An application has a page of its own, which takes the tokens; here they are for the eye.
+// Shows the access token; an application's own page would use it instead.
 const show = (token) => {
   if (token === undefined) return
   const text = Object.assign(document.createElement('textarea'), { readOnly: true, rows: 6, value: token })
@@ -81,7 +81,7 @@ form.addEventListener('submit', async (event) => {
 
 const headers = plainPageHeaders([`script-src ${digestOf(script)}`, "connect-src 'self'"])
 
-/** GET /magic-link, /verify-email and /reset-password (docs/OPERATIONS.md, Signing people in). */
+/** GET /magic-link, /verify-email and /reset-password (docs/SIGN-IN.md). */
 export const mailPageRoutes: readonly HandlerRoute[] = pages.map((page) => {
   const body = render(page)
   return {
@@ -102,7 +102,7 @@ export const mailPageRoutes: readonly HandlerRoute[] = pages.map((page) => {
 function render({ title, button, post, done, password }: MailPage): string {
   const input =
     '<label>New password<input type="password" autocomplete="new-password" minlength="8" required></label>' +
-    '<label><input type="checkbox"> Remove all passkeys of the account too</label>'
+    '<label><input type="checkbox"> Also remove all passkeys of the account</label>'
   return plainPage(
     title,
     `<form data-post="${post}" data-done="${done}">${password ? input : ''}<button>${button}</button></form>
@@ -110,7 +110,7 @@ function render({ title, button, post, done, password }: MailPage): string {
   )
 }
 
-/** A page for people without an application's own look. @param content HTML below the title */
+/** A plain HTML page. @param content HTML below the title */
 export function plainPage(title: string, content: string): string {
   return `<!doctype html>
 <html lang="en">
@@ -122,10 +122,10 @@ ${content}</body>
 `
 }
 
-/** Headers of such a page, which may do nothing but what `more` of its content security policy allows. */
+/** Headers of a plain page. Its content security policy allows only `more`. */
 export function plainPageHeaders(more: readonly string[] = []): (readonly [name: string, value: string])[] {
-  const closed = ["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"]
-  const policy = ["default-src 'none'", `style-src ${digestOf(style)}`, ...more, ...closed].join('; ')
+  const forbidden = ["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"]
+  const policy = ["default-src 'none'", `style-src ${digestOf(style)}`, ...more, ...forbidden].join('; ')
   return [
     ['Content-Security-Policy', policy],
     ['Referrer-Policy', 'no-referrer'],

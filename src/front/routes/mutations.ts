@@ -5,7 +5,7 @@ import { MutationDone } from '../../wire/records.js'
 import { authorOf, hashParameter, reachableAgent, withAccess, writeOptions } from './parameters.js'
 import type { AddressedCommand, CommandRoute, RouteRequest } from './route.js'
 
-/** DELETE /v1/agents/:agent/records/:hash: a tombstone; the record stays in the strand. */
+/** DELETE /v1/agents/:agent/records/:hash: adds a tombstone; the record stays in the strand. */
 const remove: CommandRoute = {
   kind: 'command',
   method: 'del',
@@ -23,7 +23,6 @@ const remove: CommandRoute = {
   toCommand: (request) => mutateCommand(request, 'delete'),
 }
 
-/** POST /v1/agents/:agent/records/:hash/restore */
 const restore: CommandRoute = {
   kind: 'command',
   method: 'post',
@@ -42,7 +41,9 @@ const restore: CommandRoute = {
   toCommand: (request) => mutateCommand(request, 'restore'),
 }
 
-/** POST /v1/agents/:agent/records/:hash/erase: destroys body and salt; chain, signature and proofs still hold. */
+/**
+ * POST /v1/agents/:agent/records/:hash/erase: erases body and salt; chain, signature and proofs stay valid.
+ */
 const erase: CommandRoute = {
   kind: 'command',
   method: 'post',
@@ -52,7 +53,7 @@ const erase: CommandRoute = {
   bodyBytesMax: 1_024,
   errors: ['zone_immutable', 'already_erased', 'proposal_open'],
   docs: {
-    summary: 'Erase the body of a record for good',
+    summary: 'Permanently erase the body of a record',
     tag: 'Records',
     answers: { 200: MutationDone, 202: Proposed },
     idempotent: true,

@@ -24,13 +24,12 @@ import type { Answer, HandlerRoute, RouteContext, RouteRequest } from './route.j
 const createBody = reader(OrganismCreateBody)
 const memberBody = reader(AgentCreateBody)
 
-/** Before the chance in an id that the server makes. */
-const MADE_ID = 'org_'
-const MADE_ID_BYTES = 12
+const GENERATED_ID_PREFIX = 'org_'
+const GENERATED_ID_BYTES = 12
 
 /**
- * POST /v1/organisms: its row first, then its agents, each on its own shard. What a crash cuts off is made when the
- * request comes again under its Idempotency-Key.
+ * POST /v1/organisms: creates the row first, then the agents, each on its own shard. If a crash interrupts
+ * this, repeating the request with its Idempotency-Key completes it.
  */
 const create: HandlerRoute = {
   kind: 'handler',
@@ -48,19 +47,19 @@ const create: HandlerRoute = {
   async handle(request, context) {
     const body = createBody.bytes(request.body)
     if ('code' in body) return body
-    const { organism_id: given, name, agents: members = [] } = body.value
+    const { organism_id: givenId, name, agents: members = [] } = body.value
     const options = writeOptions(request)
     if ('code' in options) return options
     const refusal =
-      wordRefusal(given) ??
+      reservedRefusal(givenId) ??
       membersRefusal(members) ??
-      reachRefusal(request, given === undefined ? MADE_ID : given + memberSeparator)
+      reachRefusal(request, givenId === undefined ? GENERATED_ID_PREFIX : givenId + memberSeparator)
     if (refusal !== undefined) return refusal
-    const drawn = await claimRequest(request, { options, realm: 'organisms' }, context)
-    if (typeof drawn !== 'string') return drawn
-    const organismId = given ?? `${MADE_ID}${drawn || chance(context)}`
+    const randomId = await claimRequest(request, { options, realm: 'organisms' }, context)
+    if (typeof randomId !== 'string') return randomId
+    const organismId = givenId ?? `${GENERATED_ID_PREFIX}${randomId || randomHex(context)}`
     const agent = ownerOf(organismId)
-    const made = await context.ask(agent, {
+    const outcome = await context.ask(agent, {
       kind: 'organismCreate',
       agent,
       organismId,
@@ -68,22 +67,24 @@ const create: HandlerRoute = {
       members,
       options,
     })
-    if (made.kind !== 'reply') return unexpected(made)
-    return (await makeMembers(context, organismId, members)) ?? answerOf(made)
+    if (outcome.kind !== 'reply') return unexpected(outcome)
+    return (await createMembers(context, organismId, members)) ?? answerOf(outcome)
   },
 }
 
-/** 400 for an id that is a word of JavaScript or of this server. */
-function wordRefusal(organismId: string | undefined): Refusal | undefined {
+/** 400 for an id that is a reserved word of JavaScript or of this server. */
+function reservedRefusal(organismId: string | undefined): Refusal | undefined {
   if (organismId === undefined || !isReservedOrganismId(organismId)) return undefined
-  const detail = `Expected an organism_id that is no reserved word, got "${organismId}"`
+  const detail = `Expected an organism_id that is not a reserved word, got "${organismId}"`
   return refuse('validation_failed', detail, {
     faults: [{ pointer: '/organism_id', code: 'validation_failed', detail }],
   })
 }
 
-/** Makes those that are not there yet; they stand in the row, so nobody else has made them. */
-async function makeMembers(
+/**
+ * Creates the agents that do not exist yet. They are listed in the row, so no other request has created them.
+ */
+async function createMembers(
   context: RouteContext,
   organismId: string,
   members: readonly OrganismMember[],
@@ -98,7 +99,7 @@ async function makeMembers(
   return refusals.find(({ code }) => code !== 'agent_exists')
 }
 
-/** POST /v1/organisms/:organism_id/agents: an agent among those of an organism. */
+/** POST /v1/organisms/:organism_id/agents: creates an agent of an organism. */
 const createMember: HandlerRoute = {
   kind: 'handler',
   method: 'post',
@@ -132,7 +133,6 @@ const createMember: HandlerRoute = {
   },
 }
 
-/** GET /v1/organisms/:organism_id */
 const show: HandlerRoute = {
   kind: 'handler',
   compressed: true,
@@ -178,7 +178,7 @@ async function membersOf(
   return { agents: names.sort().slice(0, limit), agent_count: count }
 }
 
-/** GET /v1/organisms: all organisms, by id. */
+/** GET /v1/organisms: all organisms, ordered by id. */
 const list: HandlerRoute = {
   kind: 'handler',
   compressed: true,
@@ -214,7 +214,7 @@ async function listOrganisms(request: RouteRequest, context: RouteContext): Prom
       rows.push({ organism_id: organismId, name, created_at_ms: createdAtMs })
     }
   }
-  // Ids are ASCII: the order of the shards' keys.
+  // Ids are ASCII, so this is the order of the keys in the shards.
   rows.sort((left, right) => (left.organism_id < right.organism_id ? -1 : 1))
   const organisms = rows.slice(0, limit)
   const last = organisms.at(-1)
@@ -227,11 +227,11 @@ async function listOrganisms(request: RouteRequest, context: RouteContext): Prom
   return json(200, page)
 }
 
-/** An id that cannot be one belongs to no organism: 404. */
+/** The organism id of the path; 404 if it is invalid. */
 function organismParameter({ params }: RouteRequest): string | Refusal {
   const [organismId = ''] = params
   if (isOrganismId(organismId)) return organismId
-  return refuse('organism_not_found', 'Expected the id of an organism')
+  return refuse('organism_not_found', 'Organism not found: the path has no valid organism id')
 }
 
 async function organismOf(context: RouteContext, organismId: string): Promise<OrganismOutcome | Refusal> {
@@ -240,23 +240,23 @@ async function organismOf(context: RouteContext, organismId: string): Promise<Or
   return outcome.kind === 'organism' ? outcome : unexpected(outcome)
 }
 
-/** The agent whose shard keeps the organism's row. */
+/** The agent whose shard stores the row of the organism. */
 function ownerOf(organismId: string): string {
   return memberAddress(organismId, authMember)
 }
 
-/** 403 for a key that does not reach all agents whose names begin so. */
+/** 403 for a key that does not reach all agents whose names begin with `prefix`. */
 function reachRefusal({ principal }: RouteRequest, prefix: string): Refusal | undefined {
   if (reachesPrefix(principal.agents, prefix)) return undefined
-  return refuse('forbidden', `Expected a key that reaches every agent of "${prefix}*"`)
+  return refuse('forbidden', `This key does not reach every agent of "${prefix}*"`)
 }
 
-/** 400 for names that are reserved or there twice. */
+/** 400 for reserved or repeated names. */
 function membersRefusal(members: readonly OrganismMember[]): Refusal | undefined {
   const seen = new Set<string>()
   const faults: Fault[] = []
-  for (const [place, { name }] of members.entries()) {
-    const pointer = `/agents/${place}/name`
+  for (const [index, { name }] of members.entries()) {
+    const pointer = `/agents/${index}/name`
     if (name === authMember) faults.push(reservedAt(pointer))
     if (seen.has(name)) {
       faults.push({ pointer, code: 'validation_failed', detail: 'Expected each name once' })
@@ -267,7 +267,7 @@ function membersRefusal(members: readonly OrganismMember[]): Refusal | undefined
 }
 
 function reservedAt(pointer: string): Fault {
-  const detail = `Expected another name than "${authMember}", which is reserved for the auth namespace`
+  const detail = `The name "${authMember}" is reserved for the auth namespace`
   return { pointer, code: 'validation_failed', detail }
 }
 
@@ -275,8 +275,8 @@ function memberRefusal(faults: Fault[]): Refusal {
   return refuse('validation_failed', faults[0]?.detail ?? 'Expected other agents', { faults })
 }
 
-function chance({ random }: RouteContext): string {
-  return Buffer.from(random(MADE_ID_BYTES)).toString('hex')
+function randomHex({ random }: RouteContext): string {
+  return Buffer.from(random(GENERATED_ID_BYTES)).toString('hex')
 }
 
 export const organismRoutes = [create, createMember, show, list]

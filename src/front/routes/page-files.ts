@@ -1,6 +1,6 @@
 import type { FileRoute, PageName, RouteBase } from './route.js'
 
-/** What a page may do: nothing but its own files and requests to this server (docs/adr/0042-console-files.md). */
+/** A page may only use its own files and send requests to this server (docs/adr/0042-console-files.md). */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -15,7 +15,7 @@ const policy = [
   'trusted-types console-worker',
 ].join('; ')
 
-/** Sent with every file of a page, and with what leads there. */
+/** Sent with every file of a page and with redirects to the page. */
 export const pageHeaders = [
   ['Content-Security-Policy', policy],
   ['Referrer-Policy', 'no-referrer'],
@@ -23,15 +23,15 @@ export const pageHeaders = [
   ['Cross-Origin-Resource-Policy', 'same-origin'],
 ] as const
 
-/** The name of the page itself among its files. No other file can have it: theirs contain a hash. */
+/** The file name of the page itself. No other file has this name, because their names contain a hash. */
 export const pageFile = 'index.html'
 
-/** Browsers add parameters of their own, and links of other pages: they change nothing. */
-export const forEveryone = { method: 'get', scope: 'none', anyQuery: true } satisfies Partial<RouteBase>
+/** Ignores unknown query parameters: browsers and links on other pages add their own. */
+export const publicPage = { method: 'get', scope: 'none', anyQuery: true } satisfies Partial<RouteBase>
 
-/** The routes of a page: GET /PAGE, and GET /PAGE/NAME-HASH.EXT for what it consists of. */
+/** The routes of a page: GET /PAGE for the page, and GET /PAGE/NAME-HASH.EXT for its files. */
 export function pageRoutes(page: PageName, summaries: { page: string; file: string }): FileRoute[] {
-  const shared = { kind: 'file', page, ...forEveryone, errors: ['not_found'], headers: pageHeaders } as const
+  const shared = { kind: 'file', page, ...publicPage, errors: ['not_found'], headers: pageHeaders } as const
   return [
     {
       ...shared,
@@ -43,7 +43,7 @@ export function pageRoutes(page: PageName, summaries: { page: string; file: stri
           200: { mediaType: 'text/html', description: 'HTML' },
           304: {
             mediaType: 'text/html',
-            description: 'The page that `If-None-Match` names is the present one',
+            description: 'The page has not changed since the version in `If-None-Match`',
           },
         },
       },
@@ -60,12 +60,12 @@ export function pageRoutes(page: PageName, summaries: { page: string; file: stri
           200: { mediaType: 'text/javascript', description: 'JavaScript, CSS or SVG, by its name' },
           304: {
             mediaType: 'text/javascript',
-            description: 'The file that `If-None-Match` names is the present one',
+            description: 'The file has not changed since the version in `If-None-Match`',
           },
         },
       },
       toName: ({ params: [name = ''] }) => (name === pageFile ? '' : name),
-      // Another content has another name.
+      // The name changes with the content.
       cacheControl: 'public, max-age=31536000, immutable',
     },
   ]

@@ -12,34 +12,29 @@ import { agentAddressPattern, agentNamePattern } from '../../wire/primitives.js'
 import type { Principal, RouteRequest, RequestHeaders } from './route.js'
 import { hostname, networkInterfaces } from 'node:os'
 
-/*
- * Reading of the parts of a request that many routes share: path parameters, query parameters and headers.
- */
+/* Parses the parts of a request that many routes share: path parameters, query parameters and headers. */
 
 const agentAddress = new RegExp(agentAddressPattern)
 const agentName = new RegExp(agentNamePattern)
 
-/** A fault of a path or query parameter; the pointer names it as `?name` or `:name`. */
+/** 400 for a path or query parameter; the pointer is `?name` or `:name`. */
 export function faultyParameter(pointer: string, detail: string): Refusal {
   return refuse('validation_failed', detail, { faults: [{ pointer, code: 'validation_failed', detail }] })
 }
 
-/** The agent that a path parameter names; organisms' agents have `::` in their names. */
+/** The agent name of a path parameter; names of organisms' agents contain `::`. */
 export function agentParameter(text: string | undefined): string | Refusal {
   if (text !== undefined && agentAddress.test(text)) return text
-  return faultyParameter(':agent', 'Expected an agent name of 1 to 128 characters out of A-Z a-z 0-9 _ . -')
+  return faultyParameter(':agent', 'Expected an agent name of 1 to 128 characters from A-Z a-z 0-9 _ . -')
 }
 
-/** The name of a collection, which may emerge: so never one of an organism. */
+/** The name of a collection. A write can create it, so it is never an agent of an organism. */
 export function collectionParameter(text: string | undefined): string | Refusal {
   if (text !== undefined && agentName.test(text)) return text
-  return faultyParameter(
-    ':name',
-    'Expected a collection name of 1 to 128 characters out of A-Z a-z 0-9 _ . -',
-  )
+  return faultyParameter(':name', 'Expected a collection name of 1 to 128 characters from A-Z a-z 0-9 _ . -')
 }
 
-/** A record's hash, bare or with its prefix; gives the bare one. */
+/** The hash of a record, with or without its prefix; returned without. */
 export function hashParameter(text: string | undefined, pointer: string): string | Refusal {
   const match = text === undefined ? null : /^(?:sha256:)?([0-9a-f]{64})$/.exec(text)
   return (
@@ -47,7 +42,7 @@ export function hashParameter(text: string | undefined, pointer: string): string
   )
 }
 
-/** A whole number within bounds; `fallback` when it is not there. */
+/** A whole number within bounds; `fallback` if absent. */
 export function integerQuery(
   request: RouteRequest,
   name: string,
@@ -60,19 +55,18 @@ export function integerQuery(
   return faultyParameter(`?${name}`, `Expected a whole number from ${bounds.min} to ${bounds.max}`)
 }
 
-/** The items of a list, between commas or each in a parameter of its own; undefined when it is not there. */
+/** The items of a list, separated by commas or in repeated parameters; undefined if absent. */
 export function listQuery({ query }: Pick<RouteRequest, 'query'>, name: string): string[] | undefined {
   return query.has(name) ? query.getAll(name).flatMap((text) => text.split(',')) : undefined
 }
 
-/** The page size of a list. */
 export function pageLimit(request: RouteRequest): number | Refusal {
   return integerQuery(request, 'limit', { min: 1, max: limits.pageRowsMax, fallback: 100 })
 }
 
 /**
- * A moment of the query: ISO 8601, Unix milliseconds or an HLC. One in milliseconds means the whole of that millisecond.
- * @returns undefined when it is not there; 400 when it is none, or is not there though `required`
+ * A time in the query: ISO 8601, Unix milliseconds or an HLC. Milliseconds mean the whole millisecond.
+ * @returns undefined if absent; 400 if invalid, or absent though `required`
  */
 export function momentParameter(request: RouteRequest, name: string, required: 'required'): Hlc | Refusal
 export function momentParameter(request: RouteRequest, name: string): Hlc | undefined | Refusal
@@ -88,7 +82,7 @@ export function momentParameter(
   return faultyParameter(`?${name}`, momentExpected)
 }
 
-/** What a write carries in its headers and query: If-Match, Idempotency-Key, ?signing=. */
+/** The options of a write in headers and query: If-Match, Idempotency-Key, ?signing=. */
 export function writeOptions(request: RouteRequest): WriteOptions | Refusal {
   const options: WriteOptions = {}
   const { ifMatch, idempotencyKey } = request.headers
@@ -107,29 +101,29 @@ export function writeOptions(request: RouteRequest): WriteOptions | Refusal {
   return typeof signing === 'string' ? { ...options, signing } : signing
 }
 
-/** Entity tags between commas (RFC 9110, 8.8.3). */
+/** Entity tags separated by commas (RFC 9110, 8.8.3). */
 const tagList = /^[\s,]*(?:(?:W\/)?"[^"\x00-\x20\x7f]*"\s*(?:,[\s,]*|$))+$/
 
 /**
- * The chain heads that `If-Match` names (RFC 9110, 13.1.1): hashes between commas, or `*`. Tags are compared strongly, so a weak
- * one names none, and neither does one that is no hash; of a list of such tags nothing is left, and no head matches.
+ * The chain heads in `If-Match` (RFC 9110, 13.1.1): hashes separated by commas, or `*`. Tags are compared
+ * strongly, so weak tags and tags that are not a hash are dropped; if none is left, no head matches.
  */
 function headsOf(ifMatch: string): string | Refusal {
   if (ifMatch === '*') return ifMatch
   if (!tagList.test(ifMatch))
-    return refuse('validation_failed', 'Expected If-Match to be chain heads in quotes, between commas, or *')
+    return refuse('validation_failed', 'Expected If-Match to be quoted chain heads separated by commas, or *')
   const tags = [...ifMatch.matchAll(/(W\/)?"(?:sha256:)?([^"]*)"/g)]
   return tags.flatMap(([, weak, tag = '']) => (weak === undefined && headHash.test(tag) ? [tag] : [])).join()
 }
 
 const headHash = /^[0-9a-f]{64}$/
 
-/** What `?signing=` is documented by. */
+/** The schema of `?signing=`. */
 export const Signed = Type.Enum(['record', 'group'], {
-  description: 'Sign every record, or the last of each commit, which seals the ones before it',
+  description: 'Sign every record, or only the last one of each commit, which seals the records before it',
 })
 
-/** `?signing=`; undefined when it is not there. */
+/** `?signing=`; undefined if absent. */
 export function signingQuery(request: RouteRequest): Signing | undefined | Refusal {
   const text = request.query.get('signing')
   if (text === null) return undefined
@@ -145,12 +139,12 @@ function idempotencyFault(key: string): Refusal | undefined {
   )
 }
 
-/** Packs what a cursor holds; clients hand it back unread. */
+/** Encodes the values of a cursor; clients treat it as opaque. */
 export function encodeCursor(value: readonly (number | string)[]): string {
   return Buffer.from(JSON.stringify(value)).toString('base64url')
 }
 
-/** The numbers of a cursor, `count` of them; undefined when it is none of ours. */
+/** Decodes a cursor of `count` numbers; undefined if invalid. */
 export function decodeNumbers(cursor: string, count: number): number[] | undefined {
   const values = decoded(cursor)
   if (values?.length !== count) return undefined
@@ -160,12 +154,12 @@ export function decodeNumbers(cursor: string, count: number): number[] | undefin
   return numbers.length === count ? numbers.map(Number) : undefined
 }
 
-/** The one text of a cursor; undefined when it is none of ours. */
+/** Decodes a cursor of one string; undefined if invalid. */
 export function decodeText(cursor: string): string | undefined {
   return decodeTexts(cursor, 1)?.[0]
 }
 
-/** The texts of a cursor, `count` of them; undefined when it is none of ours. */
+/** Decodes a cursor of `count` strings; undefined if invalid. */
 export function decodeTexts(cursor: string, count: number): string[] | undefined {
   const values = decoded(cursor)
   if (values?.length !== count) return undefined
@@ -180,59 +174,61 @@ function decoded(cursor: string): unknown[] | undefined {
     const value: unknown = JSON.parse(text)
     return Array.isArray(value) ? value : undefined
   } catch {
-    // Not JSON: no cursor that this server made.
+    // Not JSON, so not a cursor of this server.
     return undefined
   }
 }
 
-/** 400 for a cursor that this route did not make. */
+/** 400 for an invalid cursor. */
 export const badCursor: Refusal = faultyParameter('?cursor', 'Expected the next_cursor of an earlier page')
 
-/** Whether a principal may reach every agent whose name begins with `prefix`, there or not. */
+/** Whether a principal reaches every agent whose name begins with `prefix`, existing or not. */
 export function reachesPrefix(agents: readonly string[], prefix: string): boolean {
-  const prefixes = agents.filter((one) => one.endsWith('*'))
+  const prefixes = agents.filter((pattern) => pattern.endsWith('*'))
   return agents.length === 0 || (prefixes.length > 0 && reaches(prefixes, prefix))
 }
 
-/** Whether a principal may do everything everywhere. */
+/** Whether a principal has `admin:*` and is not limited to agents. */
 export function isUnlimitedAdmin({ scopes, agents }: Principal): boolean {
   return scopes.has('admin:*') && agents.length === 0
 }
 
-/** Who asks, as commands name it: the principal, and the first key of its line where that is another. */
+/** The author of a command: the principal, and the first key of its lineage if that is another key. */
 export function authorOf({ principal: { id, key } }: Pick<RouteRequest, 'principal'>): Author {
   return key === undefined || key.row.line === id ? { principal: id } : { principal: id, line: key.row.line }
 }
 
-/** 403 when the key is limited to other agents, or the token is of another namespace than the agent. */
+/**
+ * 403 if the key is limited to other agents, or if the token and the agent belong to different namespaces.
+ */
 export function agentRefusal(
   { principal }: Pick<RouteRequest, 'principal'>,
   agent: string,
 ): Refusal | undefined {
   const { agents, user } = principal
   if (agent === auditAgent && !isUnlimitedAdmin(principal)) {
-    return refuse('forbidden', 'Expected a key with admin:* that is not limited to agents')
+    return refuse('forbidden', 'The audit strand requires a key with admin:* that is not limited to agents')
   }
   if (user !== undefined && !reachesAgent(user.namespace, agent)) {
-    return refuse('forbidden', `Expected a token of the namespace of agent "${agent}"`)
+    return refuse('forbidden', `This token is of another namespace than agent "${agent}"`)
   }
   if (reaches(agents, agent)) return undefined
-  return refuse('forbidden', `Expected a key that reaches agent "${agent}"`)
+  return refuse('forbidden', `This key does not reach agent "${agent}"`)
 }
 
 /**
- * Adds to a command, which nobody else holds yet, whose row policies decide about it, where a user asks; where a key
- * does, it stays as it is.
+ * Adds the access of a user, whose row policies apply, to a command; leaves commands of keys unchanged.
+ * Changes the object in place, so the caller must not share it yet.
  */
 export function withAccess<C extends object>(
   { principal }: Pick<RouteRequest, 'principal'>,
   command: C,
 ): C & { access?: UserAccess } {
-  // A spread in its place takes four times as long, with each shape of command that comes by.
+  // A spread takes four times as long for each shape of command.
   return principal.user === undefined ? command : Object.assign(command, { access: principal.user.access })
 }
 
-/** The agent of a path that the caller may reach. */
+/** The agent of a path, if the caller reaches it. */
 export function reachableAgent(request: RouteRequest, text: string | undefined): string | Refusal {
   const agent = agentParameter(text)
   if (typeof agent !== 'string') return agent
@@ -240,23 +236,26 @@ export function reachableAgent(request: RouteRequest, text: string | undefined):
 }
 
 /**
- * 403 for a key that is limited to agents, on routes about the whole server: it could make itself one that is not, or learn
- * what lies beyond them.
+ * 403 for a key that is limited to agents, on routes about the whole server: it could create a key without
+ * that limit, or learn about other agents.
  */
 export function limitedRefusal({ principal }: RouteRequest): Refusal | undefined {
   if (principal.agents.length === 0) return undefined
-  return refuse('forbidden', 'Expected a key that is not limited to agents')
+  return refuse('forbidden', 'A key that is limited to agents cannot use this route')
 }
 
 const foreign = refuse(
   'foreign_request',
-  'Expected a credential, or a Host of this machine and no page of another site: the server is in an open mode',
+  'Expected a credential, or a request to a Host of this machine and not from a page of another site: the server runs in an open mode',
 )
 
-/** Names and addresses of this machine, as `Host` has them. They are read once: open modes are for development. */
-let names: ReadonlySet<string> | undefined
+/**
+ * Names and addresses of this machine in the form of `Host`. Read only once, because open modes are for
+ * development.
+ */
+let machineNames: ReadonlySet<string> | undefined
 
-function namesOfMachine(): ReadonlySet<string> {
+function readMachineNames(): ReadonlySet<string> {
   const addresses = Object.values(networkInterfaces()).flatMap((list = []) =>
     list.map(({ address, family }) => (family === 'IPv6' ? `[${address}]` : address)),
   )
@@ -264,16 +263,17 @@ function namesOfMachine(): ReadonlySet<string> {
 }
 
 /**
- * Refuses a request without a credential that an open mode would serve, but which a web page may have sent from elsewhere: one
- * whose `Host` is a foreign name that leads here (DNS rebinding), or that a browser says comes from another site.
+ * Refuses a request without a credential in an open mode if a web page of another site may have sent it: its
+ * `Host` is a foreign name that resolves to this machine (DNS rebinding), or the browser reports another
+ * site.
  * @returns 403 foreign_request
  */
 export function foreignRefusal({
   host,
   fetchSite,
 }: Pick<RequestHeaders, 'host' | 'fetchSite'>): Refusal | undefined {
-  names ??= namesOfMachine()
+  machineNames ??= readMachineNames()
   const name = host.toLowerCase().replace(/:\d*$/, '')
-  const isOwn = names.has(name) || name.endsWith('.localhost')
-  return isOwn && fetchSite !== 'cross-site' ? undefined : foreign
+  const isThisMachine = machineNames.has(name) || name.endsWith('.localhost')
+  return isThisMachine && fetchSite !== 'cross-site' ? undefined : foreign
 }

@@ -1,4 +1,4 @@
-import { newerFaults, policyFaults } from '../../auth/row-policy.js'
+import { newPolicyFaults, policyFaults } from '../../auth/row-policy.js'
 import { refuse, type Refusal } from '../../base/errors.js'
 import { PoliciesBody, PoliciesReplaced, PoliciesShown } from '../../wire/policies.js'
 import { Proposed } from '../../wire/proposals.js'
@@ -8,7 +8,9 @@ import type { AddressedCommand, CommandRoute, RouteRequest } from './route.js'
 
 const policiesBody = reader(PoliciesBody)
 
-/** PUT /v1/agents/:agent/policies: what users' tokens may do on an agent from now on, on open streams too. */
+/**
+ * PUT /v1/agents/:agent/policies: replaces the row policies of an agent, which also apply to open streams.
+ */
 const replace: CommandRoute = {
   kind: 'command',
   method: 'put',
@@ -32,7 +34,7 @@ function replaceCommand(request: RouteRequest): AddressedCommand | Refusal {
   const body = policiesBody.bytes(request.body)
   if ('code' in body) return body
   const { policies } = body.value
-  const faults = [...policyFaults(policies), ...newerFaults(policies)]
+  const faults = [...policyFaults(policies), ...newPolicyFaults(policies)]
   const [first] = faults
   if (first !== undefined) {
     return refuse('validation_failed', `${first.detail} at ${first.pointer}`, { faults })
@@ -42,7 +44,6 @@ function replaceCommand(request: RouteRequest): AddressedCommand | Refusal {
   return { agent, command: { kind: 'policiesSet', agent, policies, ...authorOf(request), options } }
 }
 
-/** GET /v1/agents/:agent/policies */
 const show: CommandRoute = {
   kind: 'command',
   method: 'get',

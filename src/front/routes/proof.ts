@@ -27,7 +27,7 @@ function checkpointRoute(defaultAgent: string): HandlerRoute {
       const agent = reachableAgent(request, request.query.get('agent') ?? defaultAgent)
       if (typeof agent !== 'string') return agent
       const command = withAccess(request, { kind: 'strandLocate' as const, agent })
-      return inForce(async () => {
+      return withCurrentKey(async () => {
         const located = await locate(command, context)
         if ('code' in located) return located
         const view = viewOf(located)
@@ -44,7 +44,7 @@ function checkpointRoute(defaultAgent: string): HandlerRoute {
   }
 }
 
-/** GET /v1/strand/proof: that a record is in a strand, without the strand (RFC 6962, 2.1.1). */
+/** GET /v1/strand/proof: proves that a record is in a strand, without the strand (RFC 6962, 2.1.1). */
 function proofRoute(defaultAgent: string): HandlerRoute {
   return {
     kind: 'handler',
@@ -76,7 +76,7 @@ async function prove(
   const hash = hashParameter(request.query.get('hash') ?? undefined, '?hash')
   if (typeof hash !== 'string') return hash
   const command = withAccess(request, { kind: 'strandLocate' as const, agent, hash })
-  return inForce(async () => {
+  return withCurrentKey(async () => {
     const located = await locate(command, context)
     if ('code' in located) return located
     const seq = located.seq ?? 0
@@ -88,7 +88,9 @@ async function prove(
   })
 }
 
-/** GET /v1/strand/consistency: that the strand of then is the beginning of the strand of now (RFC 6962, 2.1.2). */
+/**
+ * GET /v1/strand/consistency: proves that an older strand is a prefix of the current one (RFC 6962, 2.1.2).
+ */
 function consistencyRoute(defaultAgent: string): HandlerRoute {
   return {
     kind: 'handler',
@@ -101,8 +103,11 @@ function consistencyRoute(defaultAgent: string): HandlerRoute {
       tag: 'Strands',
       query: {
         agent: Type.String({ default: defaultAgent }),
-        from: Type.Integer({ minimum: 1, description: 'Records of the older strand, genesis counted' }),
-        to: Type.Integer({ minimum: 1, description: 'Records of the newer strand; all when absent' }),
+        from: Type.Integer({
+          minimum: 1,
+          description: 'Number of records of the older strand, including genesis',
+        }),
+        to: Type.Integer({ minimum: 1, description: 'Number of records of the newer strand; default: all' }),
       },
       required: ['from'],
       answers: { 200: ConsistencyProof },
@@ -124,11 +129,11 @@ function consistencyRoute(defaultAgent: string): HandlerRoute {
   }
 }
 
-/** The two sizes of a consistency proof; 400 where they are none of a tree of `size` records. */
+/** The two sizes of a consistency proof; 400 if they are not sizes of a tree of `size` records. */
 export function sizesOf(request: RouteRequest, size: number): { from: number; to: number } | Refusal {
   const to = integerQuery(request, 'to', { min: 1, max: size, fallback: size })
   if (typeof to !== 'number') return to
-  // Not there it is 0, which no older tree has.
+  // 0 if absent, which is not a valid size.
   const from = integerQuery(request, 'from', { min: 1, max: to, fallback: 0 })
   if (typeof from !== 'number') return from
   return from === 0 ? faultyParameter('?from', `Expected a whole number from 1 to ${to}`) : { from, to }
@@ -144,19 +149,21 @@ export async function consistencyBetween(
   return { from, to, path, from_root: fromRoot, to_root: toRoot }
 }
 
-/** How often a tree head is taken again whose key was rotated before it was signed. */
+/** How often signing is retried if the key was rotated in between. */
 const TRIES_MAX = 3
 
-/** What `attempt` gives, once a key signs that is in force; a rotation between its steps makes it begin anew. */
-async function inForce(attempt: () => Promise<Answer | Refusal | undefined>): Promise<Answer | Refusal> {
+/** The answer of `attempt`, which is repeated if the key was rotated between its steps (undefined). */
+async function withCurrentKey(
+  attempt: () => Promise<Answer | Refusal | undefined>,
+): Promise<Answer | Refusal> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const answer = await attempt()
     if (answer !== undefined) return answer
   }
-  return refuse('overloaded', 'The key of this agent keeps changing, try again', { retryAfterSecs: 1 })
+  return refuse('overloaded', 'The key of this agent is being rotated, try again', { retryAfterSecs: 1 })
 }
 
-/** Where a strand stands; for users 403 unless a policy lets them read it, 404 agent_not_found. */
+/** Locates a strand; 403 for users without a policy that allows reading it, 404 agent_not_found. */
 export async function locate(
   command: StrandLocate,
   context: RouteContext,
@@ -165,18 +172,17 @@ export async function locate(
   return outcome.kind === 'located' ? outcome : unexpected(outcome)
 }
 
-/** All of a strand that is located. */
+/** The whole of a located strand. */
 export function viewOf(located: LocatedOutcome): StrandView {
   return { shard: located.shard, agentNo: located.agentNo, size: located.headSeq + 1 }
 }
 
-/** A tree head to be signed. */
 interface TreeHead {
   size: number
   root: string
 }
 
-/** The signed note of a tree head; undefined where the key of that tree head has been rotated since. */
+/** The signed note of a tree head; undefined if the key of that tree head was rotated since. */
 export async function signTreeHead(
   agent: string,
   head: TreeHead,
@@ -188,7 +194,10 @@ export async function signTreeHead(
   return 'code' in answer ? answer : answer.body
 }
 
-/** The signed note of a tree head of the past, by the key in force now (docs/FORMAT.md, A checkpoint of the past). */
+/**
+ * The signed note of a past tree head, signed with the current key (docs/FORMAT.md, A checkpoint of the
+ * past).
+ */
 export async function signPastTreeHead(
   agent: string,
   head: TreeHead,

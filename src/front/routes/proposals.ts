@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
 import type { CommandOf } from '../../protocol/messages.js'
-import type { ProposalPlace } from '../../protocol/proposal-messages.js'
+import type { ProposalCursor } from '../../protocol/proposal-messages.js'
 import { parseProposalId, proposalStates, type ProposalState } from '../../strand/proposal.js'
 import { AgentAddress, Cursor } from '../../wire/primitives.js'
 import { ProposalPage, ProposalStateName, ProposalView } from '../../wire/proposals.js'
@@ -20,7 +20,7 @@ import {
 } from './parameters.js'
 import type { Answer, HandlerRoute, RouteContext, RouteRequest } from './route.js'
 
-/** GET /v1/proposals: those of one agent, or of all. */
+/** GET /v1/proposals: the proposals of one agent, or of all. */
 const list: HandlerRoute = {
   kind: 'handler',
   compressed: true,
@@ -28,7 +28,7 @@ const list: HandlerRoute = {
   path: '/v1/proposals',
   scope: 'proposals:decide',
   docs: {
-    summary: 'Proposed mutations, and what became of them',
+    summary: 'Proposed mutations and their outcomes',
     tag: 'Proposals',
     query: {
       agent: AgentAddress,
@@ -41,20 +41,19 @@ const list: HandlerRoute = {
   handle: listProposals,
 }
 
-/** What a list asks for. */
 interface ListRequest {
   agent?: string
   state?: ProposalState
   limit: number
-  /** Whether proposals about API keys are shown. */
+  /** Whether to include proposals about API keys. */
   keys: boolean
   shard: number
-  after?: ProposalPlace
+  after?: ProposalCursor
 }
 
 async function listProposals(request: RouteRequest, context: RouteContext): Promise<Answer | Refusal> {
-  const asked = readListRequest(request, context)
-  return 'code' in asked ? asked : page(asked, context)
+  const listRequest = readListRequest(request, context)
+  return 'code' in listRequest ? listRequest : page(listRequest, context)
 }
 
 function readListRequest(request: RouteRequest, context: RouteContext): ListRequest | Refusal {
@@ -64,7 +63,7 @@ function readListRequest(request: RouteRequest, context: RouteContext): ListRequ
   if (typeof state === 'object') return state
   const agent = agentQuery(request)
   if (typeof agent === 'object') return agent
-  const asked: ListRequest = {
+  const listRequest: ListRequest = {
     limit,
     keys: isUnlimitedAdmin(request.principal),
     shard: agent === undefined ? 0 : context.shardOf(agent),
@@ -72,24 +71,24 @@ function readListRequest(request: RouteRequest, context: RouteContext): ListRequ
     ...(agent !== undefined && { agent }),
   }
   const cursor = request.query.get('cursor')
-  if (cursor === null) return asked
+  if (cursor === null) return listRequest
   const [shard, agentNo, seq] = decodeNumbers(cursor, 3) ?? []
   if (shard === undefined || agentNo === undefined || seq === undefined) return badCursor
-  const ofOther = agent !== undefined && shard !== asked.shard
+  const ofOther = agent !== undefined && shard !== listRequest.shard
   const outside = shard >= context.shardCount || agentNo > AGENT_NO_MAX || seq > SEQ_MAX
   if (outside || ofOther) return badCursor
-  // The seq counts from 1 here: 0 stands for the beginning of a shard.
-  return { ...asked, shard, ...(seq > 0 && { after: { agentNo, seq: seq - 1 } }) }
+  // The seq counts from 1 in cursors: 0 means the beginning of a shard.
+  return { ...listRequest, shard, ...(seq > 0 && { after: { agentNo, seq: seq - 1 } }) }
 }
 
-/** Agents of a shard are numbered by u32, seqs by u48. */
+/** Agent numbers are u32, seqs are u48. */
 const AGENT_NO_MAX = 2 ** 32 - 1
 const SEQ_MAX = 2 ** 48 - 1
 
 function stateQuery(request: RouteRequest): ProposalState | undefined | Refusal {
   const text = request.query.get('state')
   if (text === null) return undefined
-  const state = proposalStates.find((one) => one === text)
+  const state = proposalStates.find((known) => known === text)
   return state ?? faultyParameter('?state', `Expected one of ${proposalStates.join(', ')}`)
 }
 
@@ -97,21 +96,21 @@ function agentQuery(request: RouteRequest): string | undefined | Refusal {
   const text = request.query.get('agent')
   if (text !== null) return reachableAgent(request, text)
   if (request.principal.agents.length === 0) return undefined
-  return refuse('forbidden', 'Expected ?agent= to name an agent that the key reaches')
+  return refuse('forbidden', 'This key is limited to agents: name one of them in ?agent=')
 }
 
-/** Goes from shard to shard until the page is full, or enough was looked at. */
-async function page(asked: ListRequest, context: RouteContext): Promise<Answer | Refusal> {
+/** Reads one shard after another until the page is full or enough was read. */
+async function page(listRequest: ListRequest, context: RouteContext): Promise<Answer | Refusal> {
   const rows: string[] = []
-  let { shard, after } = asked
-  const lastShard = asked.agent === undefined ? context.shardCount - 1 : shard
+  let { shard, after } = listRequest
+  const lastShard = listRequest.agent === undefined ? context.shardCount - 1 : shard
   while (shard <= lastShard) {
     const outcome = await context.askShard(shard, {
       kind: 'proposalList',
-      limit: asked.limit - rows.length,
-      keys: asked.keys,
-      ...(asked.agent !== undefined && { agent: asked.agent }),
-      ...(asked.state !== undefined && { state: asked.state }),
+      limit: listRequest.limit - rows.length,
+      keys: listRequest.keys,
+      ...(listRequest.agent !== undefined && { agent: listRequest.agent }),
+      ...(listRequest.state !== undefined && { state: listRequest.state }),
       ...(after !== undefined && { after }),
     })
     if (outcome.kind !== 'proposals') return unexpected(outcome)
@@ -120,7 +119,7 @@ async function page(asked: ListRequest, context: RouteContext): Promise<Answer |
     if (next !== undefined) return pageAnswer(rows, encodeCursor([shard, next.agentNo, next.seq + 1]))
     shard++
     after = undefined
-    if (rows.length >= asked.limit) break
+    if (rows.length >= listRequest.limit) break
   }
   return pageAnswer(rows, shard <= lastShard ? encodeCursor([shard, 0, 0]) : null)
 }
@@ -133,14 +132,13 @@ function pageAnswer(rows: readonly string[], cursor: string | null): Answer {
 }
 
 const summaries = {
-  approve: 'Approve a proposal; where that suffices it is applied at once',
+  approve: 'Approve a proposal; if no more approvals are needed, it is applied immediately',
   reject: 'Reject a proposal, which ends it',
-  cancel: 'Take a proposal back: its proposer, or a key with admin:*',
+  cancel: 'Cancel a proposal; for its proposer, or a key with admin:*',
 } as const
 
 type VoteName = keyof typeof summaries
 
-/** POST /v1/proposals/:id/approve, /reject, /cancel */
 function voteRoute(vote: VoteName): HandlerRoute {
   const anyProposer = {
     scope: 'records:delete',
@@ -164,22 +162,22 @@ async function takeVote(
   context: RouteContext,
   vote: VoteName,
 ): Promise<Answer | Refusal> {
-  const asked = voteCommand(request, vote)
-  if ('code' in asked) return asked
-  const { agent, seq } = asked
-  if (vote !== 'approve') return answerOf(await context.ask(agent, asked))
+  const command = voteCommand(request, vote)
+  if ('code' in command) return command
+  const { agent, seq } = command
+  if (vote !== 'approve') return answerOf(await context.ask(agent, command))
   const authors = await context.ask(agent, { kind: 'proposalAuthors', of: { agent, seq } })
   if (authors.kind !== 'authors') return unexpected(authors)
   const standings = await context.standings(authors.principals)
   if ('code' in standings) return standings
   const otherAdmins = context.apiKeys.hasAdmin()
-  return answerOf(await context.ask(agent, { ...asked, standings, otherAdmins }))
+  return answerOf(await context.ask(agent, { ...command, standings, otherAdmins }))
 }
 
 function voteCommand(request: RouteRequest, vote: VoteName): CommandOf<'proposalDecide'> | Refusal {
   const parsed = parseProposalId(request.params[0] ?? '')
   if (parsed === undefined)
-    return faultyParameter(':proposal_id', 'Expected the proposal_id of a proposal: p_<seq>_<agent>')
+    return faultyParameter(':proposal_id', 'Expected a proposal_id of the form p_<seq>_<agent>')
   const agent = reachableAgent(request, parsed.agent)
   if (typeof agent !== 'string') return agent
   const options = writeOptions(request)

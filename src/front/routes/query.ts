@@ -5,7 +5,7 @@ import type { UserAccess } from '../../protocol/command-options.js'
 import type { RecordQuery } from '../../protocol/record-messages.js'
 import { comparedType, type Condition } from '../../strand/condition.js'
 import { fieldPathDetail, fieldSteps } from '../../strand/field-path.js'
-import { sayWhere } from '../../strand/json-fault.js'
+import { locateFault } from '../../strand/json-fault.js'
 import { readJson } from '../../strand/json.js'
 import { momentExpected, momentLower, momentUpper } from '../../strand/moment.js'
 import {
@@ -33,7 +33,7 @@ const timeRangeBody = reader(queryBodies.time_range)
 const hashBody = reader(queryBodies.hash)
 const chainHeadBody = reader(queryBodies.chain_head)
 
-/** Pages of one shard call that a query goes through before it answers with what it has and a cursor. */
+/** The most pages that one query reads; after that it returns what it has, with a cursor. */
 const PAGES_MAX = 16
 
 /** POST /v1/agents/:agent/query: the four kinds of query. */
@@ -54,39 +54,39 @@ const query: HandlerRoute = {
     const agent = reachableAgent(request, request.params[0])
     if (typeof agent !== 'string') return agent
     const parsed = readJson(request.body, limits.nestingDepthMax)
-    if ('code' in parsed) return sayWhere(request.body, parsed)
+    if ('code' in parsed) return locateFault(request.body, parsed)
     return answerQuery(withAccess(request, { agent }), parsed.value, context)
   },
 }
 
-/** The agent that is queried, and for whom. */
+/** The queried agent, and the user's access. */
 interface QueriedAgent {
   agent: string
   access?: UserAccess
 }
 
 async function answerQuery(
-  place: QueriedAgent,
+  queried: QueriedAgent,
   body: unknown,
   context: RouteContext,
 ): Promise<Answer | Refusal> {
   switch (typeOf(body)) {
     case 'latest': {
       const latest = latestBody.value(body)
-      return 'code' in latest ? latest : rows(rangeQuery(place, latest.value, 'desc'), context)
+      return 'code' in latest ? latest : rows(rangeQuery(queried, latest.value, 'desc'), context)
     }
     case 'time_range': {
       const range = timeRangeBody.value(body)
-      return 'code' in range ? range : rows(rangeQuery(place, range.value, 'asc'), context)
+      return 'code' in range ? range : rows(rangeQuery(queried, range.value, 'asc'), context)
     }
     case 'hash': {
-      const one = hashBody.value(body)
-      return 'code' in one ? one : byHash(place, one.value.hash, context)
+      const byHashBody = hashBody.value(body)
+      return 'code' in byHashBody ? byHashBody : byHash(queried, byHashBody.value.hash, context)
     }
     case 'chain_head': {
       const head = chainHeadBody.value(body)
       if ('code' in head) return head
-      return answerOf(await context.ask(place.agent, { kind: 'agentHead', ...place }))
+      return answerOf(await context.ask(queried.agent, { kind: 'agentHead', ...queried }))
     }
     default:
       return faultyParameter('/type', 'Expected latest, time_range, hash or chain_head')
@@ -98,13 +98,13 @@ function typeOf(body: unknown): unknown {
 }
 
 function rangeQuery(
-  place: QueriedAgent,
+  queried: QueriedAgent,
   body: LatestQuery | TimeRangeQuery,
   order: 'asc' | 'desc',
 ): RecordQuery | Refusal {
   const command: RecordQuery = {
     kind: 'recordQuery',
-    ...place,
+    ...queried,
     order: body.order ?? order,
     limit: body.limit ?? limits.pageRowsDefault,
   }
@@ -133,11 +133,11 @@ function rangeQuery(
 }
 
 function whereFault(where: readonly Condition[]): Refusal | undefined {
-  for (const [place, { field, op, value }] of where.entries()) {
-    if (fieldSteps(field) === undefined) return faultyParameter(`/where/${place}/field`, fieldPathDetail)
+  for (const [index, { field, op, value }] of where.entries()) {
+    if (fieldSteps(field) === undefined) return faultyParameter(`/where/${index}/field`, fieldPathDetail)
     if (op === 'in' && Array.isArray(value) && value.length > limits.whereItemsMax) {
       return faultyParameter(
-        `/where/${place}/value`,
+        `/where/${index}/value`,
         `Expected at most ${limits.whereItemsMax} items with in`,
       )
     }
@@ -154,25 +154,28 @@ async function rows(command: RecordQuery | Refusal, context: RouteContext): Prom
   const page = await recordPage(command, context)
   if ('code' in page) return page
   const { where = [] } = command
-  const warnings = where.flatMap((condition, place) =>
-    page.mismatched.has(place) ? [mismatchWarning(condition, place)] : [],
+  const warnings = where.flatMap((condition, index) =>
+    page.mismatched.has(index) ? [mismatchWarning(condition, index)] : [],
   )
   return resultPage(page.rows, page.nextCursor, warnings)
 }
 
-function mismatchWarning(condition: Condition, place: number): string {
+function mismatchWarning(condition: Condition, index: number): string {
   const [compared, found] = comparedType(condition) === 'number' ? ['a number', 'text'] : ['text', 'a number']
-  return `/where/${place} compares ${condition.field} with ${compared}, but some records have ${found} there, which never matches`
+  return `/where/${index} compares ${condition.field} with ${compared}, but some records have ${found} there, which never matches`
 }
 
-/** Rows, where the next page begins, and the conditions of the query that met records of another type, by their places. */
+/**
+ * The rows, the cursor of the next page, and the indexes of conditions that found records with a value of
+ * another type.
+ */
 interface RecordPage {
   rows: Uint8Array[]
   nextCursor: string | null
   mismatched: ReadonlySet<number>
 }
 
-/** Goes on over pages that end early until the page is full, the strand is through, or enough was looked at. */
+/** Reads pages that end early until the result is full, the strand has ended, or enough was read. */
 export async function recordPage(command: RecordQuery, context: RouteContext): Promise<RecordPage | Refusal> {
   const found: Uint8Array[] = []
   const mismatched = new Set<number>()
@@ -189,11 +192,11 @@ export async function recordPage(command: RecordQuery, context: RouteContext): P
       found.push(row)
       bytes += row.length
     }
-    for (const place of outcome.mismatched ?? []) mismatched.add(place)
+    for (const index of outcome.mismatched ?? []) mismatched.add(index)
     if (outcome.cursor === undefined) return { rows: found, nextCursor: null, mismatched }
     next = { ...command, cursor: outcome.cursor }
-    // What was found waits in memory for the next part, beside that of everybody else.
-    if (found.length >= command.limit || bytes >= limits.pageEnoughBytes) break
+    // The rows stay in memory until the answer is complete, as those of other requests do.
+    if (found.length >= command.limit || bytes >= limits.pageTargetBytes) break
   }
   const { cursor } = next
   const nextCursor = cursor === undefined ? null : encodeCursor([cursor.nextSeq, cursor.asOfSeq])
@@ -210,24 +213,24 @@ function resultPage(
   return { status: 200, body: joinRows('{"records":[', found, end) }
 }
 
-/** The parts of an answer: rows with commas in between, and what stands around them. */
-export function joinRows(before: string, rows: readonly Uint8Array[], behind: string): Uint8Array[] {
-  const parts: Uint8Array[] = [Buffer.from(before)]
-  for (const [place, row] of rows.entries()) {
-    if (place > 0) parts.push(comma)
+/** The parts of an answer: rows separated by commas, between `prefix` and `suffix`. */
+export function joinRows(prefix: string, rows: readonly Uint8Array[], suffix: string): Uint8Array[] {
+  const parts: Uint8Array[] = [Buffer.from(prefix)]
+  for (const [index, row] of rows.entries()) {
+    if (index > 0) parts.push(comma)
     parts.push(row)
   }
-  parts.push(Buffer.from(behind))
+  parts.push(Buffer.from(suffix))
   return parts
 }
 
 const comma = Buffer.from(',')
 
-/** `hash` finds one record or none; a deleted one is left out, as everywhere in query results. */
-async function byHash(place: QueriedAgent, text: string, context: RouteContext): Promise<Answer | Refusal> {
+/** `hash` finds one record or none; deleted records are left out, as in all query results. */
+async function byHash(queried: QueriedAgent, text: string, context: RouteContext): Promise<Answer | Refusal> {
   const hash = hashParameter(text, '/hash')
   if (typeof hash !== 'string') return hash
-  const outcome = await context.ask(place.agent, { kind: 'recordGet', ...place, hash })
+  const outcome = await context.ask(queried.agent, { kind: 'recordGet', ...queried, hash })
   if ('code' in outcome && outcome.code === 'record_not_found') return resultPage([], null)
   if (outcome.kind !== 'reply') return unexpected(outcome)
   return resultPage(outcome.gone === true ? [] : [Buffer.from(outcome.body)], null)

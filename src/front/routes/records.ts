@@ -18,11 +18,11 @@ import {
 } from './parameters.js'
 import type { AddressedCommand, CommandRoute, RouteRequest } from './route.js'
 
-/** JSON around a record's body: member names, the type and white space. */
+/** Bytes of JSON around the body of a record: member names, the type and white space. */
 const WRAPPER_BYTES = 65_536
 
 /**
- * The routes that append: to a named agent, which must exist, and to a collection, which its first write makes.
+ * A route that appends to a named agent, which must exist, or to a collection, which its first write creates.
  */
 function appendRoute(path: string, emerge: boolean): CommandRoute {
   return {
@@ -31,12 +31,12 @@ function appendRoute(path: string, emerge: boolean): CommandRoute {
     path: `${path}/records`,
     scope: 'records:write',
     users: true,
-    // The bound on the canonical body is the shard's; JSON can take more bytes before it is made canonical.
+    // The shard limits the canonical body; JSON can be longer than its canonical form.
     bodyBytesMax: limits.recordBytesMax * 2 + WRAPPER_BYTES,
     errors: emerge ? ['import_open'] : [],
     docs: {
       summary: emerge
-        ? 'Append a record to a collection, made at the first write'
+        ? 'Append a record to a collection, which the first write creates'
         : 'Append a record to an agent',
       tag: 'Records',
       query: { signing: Signed },
@@ -89,7 +89,6 @@ function reachableCollection(request: RouteRequest): string | Refusal {
   return agentRefusal(request, name) ?? name
 }
 
-/** GET /v1/agents/:agent/records/:hash */
 const get: CommandRoute = {
   kind: 'command',
   method: 'get',

@@ -13,38 +13,42 @@ import type { Scope } from '../../wire/api-keys.js'
 import type { MetricFamily } from '../../wire/metrics.js'
 import type { ServerInfo } from '../../wire/server.js'
 
-/** Who asks. `agents` limits a scoped key to names and `prefix*`; empty means no limit. */
+/** The caller of a request. `agents` limits a scoped key to names and `prefix*`; empty means no limit. */
 export interface Principal {
-  /** `root`, `open`, the key's id, or `user:<namespace>:<user_id>`; idempotency keys belong to it. */
+  /**
+   * `root`, `open`, the id of the key, or `user:<namespace>:<user_id>`. Idempotency keys are scoped to it.
+   */
   id: string
   scopes: ReadonlySet<string>
   agents: readonly string[]
-  /** The scoped key that it is. */
   key?: ApiKeyUse
-  /** Whose token it is. A user has no scopes, only the agents' row policies (docs/adr/0012-row-policies.md). */
+  /**
+   * The user of the token. A user has no scopes, only the row policies of agents
+   * (docs/adr/0012-row-policies.md).
+   */
   user?: TokenUser
 }
 
 /** A scoped key in memory. */
 export interface ApiKeyUse {
   row: ApiKeyRow
-  /** When it was last used, Unix milliseconds; 0 for never. */
+  /** Last use in Unix milliseconds; 0 for never. */
   lastUsedAtMs: number
 }
 
-/** A user as a token that was found good names it. */
+/** The user of a valid token. */
 export interface TokenUser {
   namespace: Namespace
   claims: TokenClaims
-  /** What goes to the shards with each command; the same object as long as the token is remembered. */
+  /** Sent to the shards with each command; the same object as long as the token is cached. */
   access: UserAccess
 }
 
-/** The headers that routes look at; empty when not sent. Names as in HTTP, in camelCase. */
+/** The headers that routes use; empty if absent. Named as in HTTP, in camelCase. */
 export interface RequestHeaders {
   authorization: string
   host: string
-  /** `Sec-Fetch-Site`, by which browsers say where a request comes from. */
+  /** `Sec-Fetch-Site`: whether a browser's request comes from another site. */
   fetchSite: string
   contentType: string
   contentEncoding: string
@@ -59,17 +63,17 @@ export interface RequestHeaders {
   forwardedFor: string
   userAgent: string
   cookie: string
-  /** Of an import; never logged. */
+  /** `Strandfast-Agent-Seed` of an import; never logged. */
   agentSeed: string
   /** `WebHook-Request-Origin`: a sender of events asks whether it may deliver. */
   webhookOrigin: string
-  /** The attributes of a CloudEvent of binary mode: `ce-` headers, without that prefix. */
+  /** The attributes of a CloudEvent in binary mode: `ce-` headers without the prefix. */
   event: readonly (readonly [name: string, value: string])[]
 }
 
-/** A request as a route sees it: everything copied out of the HTTP library's buffers. */
+/** A request as passed to a route, copied from the HTTP library's buffers. */
 export interface RouteRequest {
-  /** Path parameters by their place, percent-decoded. */
+  /** Percent-decoded path parameters, in order. */
   params: readonly string[]
   query: URLSearchParams
   headers: RequestHeaders
@@ -78,41 +82,43 @@ export interface RouteRequest {
   principal: Principal
 }
 
-/** A finished answer. `body` is JSON, a text or UTF-8 in parts, unless `contentType` says otherwise. */
+/**
+ * A complete answer. `body` is JSON or UTF-8 text, in parts if it is an array, unless `contentType` says
+ * otherwise.
+ */
 export interface Answer {
   status: number
   body: string | readonly Uint8Array[]
   contentType?: string
   headers?: readonly (readonly [name: string, value: string])[]
-  /** The body is the same bytes for every request: compressed once, for all. */
+  /** The body is the same for every request, so it is compressed only once. */
   lasting?: true
 }
 
-/** What handlers that need more than one command work with. */
+/** The functions that handlers with more than one command use. */
 export interface RouteContext {
-  /** Asks the shard that owns `agent`. */
+  /** Sends a command to the shard that owns `agent`. */
   ask(agent: string, command: Command): Promise<Outcome>
   askAll(command: Command): Promise<Outcome[]>
-  /** Asks one shard by its number, from 0 to `shardCount` - 1. */
+  /** Sends a command to a shard by its number, from 0 to `shardCount` - 1. */
   askShard(shard: number, command: Command): Promise<Outcome>
   shardCount: number
-  /** The shard that owns `agent`. */
   shardOf(agent: string): number
-  /** Asks the shard that keeps what belongs to the whole server: the scoped keys. */
+  /** Sends a command to the shard that stores data of the whole server: the scoped keys. */
   askFirst(command: Command): Promise<Outcome>
-  /** Work on a read-only view, in the pool. */
+  /** Runs a task on a read-only view, in the reader pool. */
   read: Read
   apiKeys: ApiKeyRegistry
-  /** What keys and users may still do that have proposed or approved something. */
+  /** The current permissions of keys and users that proposed or approved something. */
   standings(principals: readonly string[]): Promise<Standing[] | Refusal>
-  /** Cancels the open proposals of principals that have ended, and withdraws their approvals. */
+  /** Cancels the open proposals of deleted principals, and withdraws their approvals. */
   endAuthors(principals: readonly string[]): Promise<void>
   tickets: TicketIssuer
   readiness(): Refusal | undefined | Promise<Refusal | undefined>
-  /** What the server is and how it is set, without secrets. */
+  /** Version and settings of the server, without secrets. */
   server(): ServerInfo | Promise<ServerInfo>
   metrics(): Promise<{ text: Uint8Array; contentType: string }>
-  /** The same figures as values; those of `names` that there are, or all. */
+  /** The metrics as values: those in `names` that exist, or all. */
   metricFamilies(names: readonly string[] | undefined): Promise<MetricFamily[]>
   /** The OpenAPI document, JSON in UTF-8. */
   openApi(): Promise<Uint8Array>
@@ -120,219 +126,226 @@ export interface RouteContext {
   random: RandomBytes
 }
 
-/** Which strand a reader of the pool walks, and how far. */
+/** The part of a strand that a reader of the pool reads. */
 export interface StrandView {
   shard: number
   agentNo: number
-  /** Records that count: the seq of the last one plus 1. */
+  /** Number of records to read: the seq of the last one plus 1. */
   size: number
 }
 
-/** The scoped keys that the front thread checks credentials against. */
+/** The scoped keys against which the front checks credentials. */
 export interface ApiKeyRegistry {
   add(row: ApiKeyRow): void
   remove(keyId: string): void
-  /** When keys were last used, whichever front was asked, Unix milliseconds; 0 for never. */
+  /** The last use of each key on any front, in Unix milliseconds; 0 for never. */
   lastUses(keyIds: readonly string[]): Promise<number[]>
-  /** Whether there is a key that may do everything everywhere. */
+  /** Whether an unlimited key with `admin:*` exists. */
   hasAdmin(): boolean
 }
 
-/** Tickets by which a native EventSource opens a stream, and opens it again. */
+/** Issues tickets with which a native EventSource opens and reopens a stream. */
 export interface TicketIssuer {
   issue(principal: Principal): string | Refusal | Promise<string | Refusal>
 }
 
-/** A body that is no JSON value of one schema. */
+/** A body that is not a JSON value with one schema. */
 export interface MediaText {
   mediaType: string
   description: string
   example?: string
 }
 
-/** Such a body of a request, and the other media types that do as well: each with a schema and examples. */
+/** Such a request body, and the other accepted media types, each with a schema and examples. */
 export interface RequestText extends MediaText {
   others?: Readonly<Record<string, { schema: TSchema; examples: Readonly<Record<string, unknown>> }>>
 }
 
-/** What the OpenAPI document tells of a route. */
+/** The documentation of a route in the OpenAPI document. */
 export interface RouteDocs {
   summary: string
   tag: string
-  /** Query parameters: name → schema with its description. */
+  /** Query parameters: schemas with descriptions, by name. */
   query?: Record<string, TSchema>
-  /** Names of query parameters without which it answers 400. */
   required?: readonly string[]
-  /** Names of query parameters that are lists: their items stand between commas, or each in a parameter of its own. */
+  /**
+   * Names of query parameters that are lists: items are separated by commas, or each in its own parameter.
+   */
   lists?: readonly string[]
   request?: TSchema | RequestText
-  /** No body does as well as `{}`. */
+  /** The body is optional; an empty one means `{}`. */
   requestOptional?: true
-  /** Status → schema of the JSON answer, or a media type. */
+  /** Schema of the JSON answer, or a media type, by status. */
   answers: Record<number, TSchema | MediaText>
-  /** Its `invalid_token` is 400: the token stands in the body and is no credential. */
+  /** Its `invalid_token` is 400, because the token is in the body and not a credential. */
   tokenInBody?: true
   idempotent?: boolean
   ifMatch?: boolean
 }
 
-/** What every route has. */
+/** The members of every route. */
 export interface RouteBase {
   method: 'get' | 'post' | 'put' | 'patch' | 'del'
   /** Pattern with `:name` segments. */
   path: string
-  /** The scope that a key needs; `any` is for every key, `none` is open to everyone. */
+  /** The scope that a key needs; `any` accepts every key, `none` needs no credential. */
   scope: Scope | 'any' | 'none'
-  /** Other scopes that do as well. */
   orScopes?: readonly Scope[]
-  /** A write that is taken even while the disk is full: one that takes something away from an attacker. */
+  /** A write that is accepted even while the disk is full, because it revokes access. */
   whileFull?: true
-  /** Users' tokens are taken too, and the agent's row policies decide (docs/adr/0012-row-policies.md). */
+  /**
+   * Tokens of users are accepted as well, and the row policies of the agent apply
+   * (docs/adr/0012-row-policies.md).
+   */
   users?: true
   /**
-   * Query parameters that it does not know are ignored: probes, readers of mail and providers of sign-in add their own.
-   * Elsewhere they are refused.
+   * Unknown query parameters are ignored, because probes, mail readers and identity providers add their own.
+   * Other routes refuse them.
    */
   anyQuery?: true
-  /** The codes that it answers with beside those of every route of its kind (src/front/http/openapi/problems.ts). */
+  /**
+   * Error codes of the route, in addition to those of every route of its kind
+   * (src/front/http/openapi/problems.ts).
+   */
   errors?: readonly ErrorCode[]
   docs: RouteDocs
 }
 
-/** One command to one shard, whose outcome is the answer. */
+/** A route that sends one command to one shard, whose outcome is the answer. */
 export interface CommandRoute extends RouteBase {
   kind: 'command'
-  /** Bytes of the body at most; absent: `requestBytesMax` where its documents name a body, else 0. */
+  /** The most bytes of the body; by default `requestBytesMax` if the route documents a body, else 0. */
   bodyBytesMax?: number
   toCommand(request: RouteRequest): AddressedCommand | Refusal
-  /** The answer of an outcome that is not a reply by itself. */
+  /** Converts an outcome that is not a reply to an answer. */
   toBody?(outcome: Outcome): Answer | Refusal
 }
 
-/** A command and the agent whose shard it goes to. */
+/** A command, and the agent to whose shard it is sent. */
 export interface AddressedCommand {
   agent: string
   command: Command
 }
 
-/** Anything that takes more than one command. */
+/** A route that needs more than one command. */
 export interface HandlerRoute extends RouteBase {
   kind: 'handler'
   bodyBytesMax?: number
   /**
-   * Its answers are compressed for clients that ask for it. Not where an answer has a secret beside something that
-   * another chose: the length would tell of it (docs/SECURITY.md, Compressed answers).
+   * Answers are compressed for clients that accept it. Must not be set if an answer contains a secret beside
+   * text that another party chooses: the length would reveal the secret (docs/SECURITY.md, Compressed
+   * answers).
    */
   compressed?: true
   handle(request: RouteRequest, context: RouteContext): Promise<Answer | Refusal>
 }
 
-/** An ingest stream: the body is taken as it comes (src/front/http/ingest/receiver.ts). */
+/** A route that processes an ingest body as it arrives (src/front/http/ingest/receiver.ts). */
 export interface IngestRoute extends RouteBase {
   kind: 'ingest'
   toIngest(request: RouteRequest): IngestRequest | Refusal
 }
 
-/** What an ingest request asks for. */
+/** The parameters of an ingest request. */
 export interface IngestRequest {
-  /** The agent of every line; absent when each line names its own. */
+  /** The agent of every line; absent if each line names its own. */
   agent?: string
-  /** JSON, which is one record or an array of them, or lines. */
+  /** JSON (one record or an array of records), or lines. */
   format: 'json' | 'ndjson'
   gzip: boolean
   onError: 'skip' | 'keep' | 'reject_all'
-  /** The agent that keeps refused lines which name none that the caller may write to; only with `keep`, of many. */
+  /**
+   * The agent that stores refused lines which name no agent that the caller can write to; only with `keep` on
+   * ingest of many agents.
+   */
   rejectedAgent?: string
-  /** `text`: integers beyond ±(2^53-1) are kept as strings. */
+  /** `text`: integers beyond ±(2^53-1) are stored as strings. */
   integers?: 'text'
-  /** Each record is written once, as known by this. */
+  /** Each record is written only once, identified by its body or by its CloudEvent id. */
   once?: 'body' | 'event'
-  /** A CloudEvent of binary mode: the body is its data. */
+  /** A CloudEvent in binary mode: the body is its data. */
   event?: EventHead
   /**
-   * The array of one JSON object whose members become records, each with the rest of the object around it or alone: its
-   * path and the steps of it.
+   * The array in a JSON object whose members become records, each alone or with the rest of the object around
+   * it: the path of the array, as text and as steps.
    */
   split?: { path: string; steps: readonly string[]; keepsRest: boolean }
-  /** What JSON has to be; either where it is absent. */
+  /** The required shape of JSON; by default either. */
   shape?: 'one' | 'array'
   ifMatch?: string
   idempotencyKey?: string
   signing?: Signing
 }
 
-/** An export that is taken in: the body is taken as it comes (src/front/http/import/receiver.ts). */
+/** A route that imports an export as it arrives (src/front/http/import/receiver.ts). */
 export interface ImportRoute extends RouteBase {
   kind: 'import'
   toImport(request: RouteRequest): ImportRequest | Refusal
 }
 
-/** What an import asks for; the agent stands in the body. */
+/** The parameters of an import; the agent is in the body. */
 export interface ImportRequest {
   gzip: boolean
-  /** More of the strand is to come: the agent takes no writes at the end. */
+  /** More of the strand will be imported: the agent takes no writes at the end. */
   hold: boolean
-  /** Id of the principal who asks. */
   principal: string
-  /** The seed of the key in force at the end, 32 bytes. */
+  /** The seed of the agent's key at the end of the export, 32 bytes. */
   seed?: Uint8Array
-  /** Whether the caller may go on with a strand that takes writes. */
+  /** Whether the caller may import into a strand that takes writes. */
   admin: boolean
   /** The agents that its key is limited to; empty means no limit. */
   agents: readonly string[]
-  /** Why the caller may not import the agent that the manifest names; undefined when it may. */
+  /** Why the caller may not import the agent of the manifest; undefined if it may. */
   agentRefusal(agent: string): Refusal | undefined
 }
 
-/** An answer that is made while it is sent (src/front/http/export.ts). */
+/** A route whose answer is produced while it is sent (src/front/http/export.ts). */
 export interface ExportRoute extends RouteBase {
   kind: 'export'
   toExport(request: RouteRequest): ExportRequest | Refusal
 }
 
-/** A page for people, each with files of its own. */
+/** A web page with its own files. */
 export type PageName = 'console' | 'docs'
 
-/** A file that is the same for everyone as long as the server runs (src/front/http/file.ts). */
+/** A route of a file that does not change while the server runs (src/front/http/file.ts). */
 export interface FileRoute extends RouteBase {
   kind: 'file'
-  /** The page that it belongs to. */
   page: PageName
-  /** The name of the file among those of the page, which the server keeps in memory; 404 where there is none. */
+  /** The name of the file in the page, which the server has in memory; 404 if there is none. */
   toName(request: RouteRequest): string
   cacheControl: string
-  /** Sent with the file, with 304, and with a refusal by the file's absence. */
+  /** Sent with the file, with 304 and with 404. */
   headers: readonly (readonly [name: string, value: string])[]
 }
 
-/** Which part of which strand is exported; both ends included. */
+/** The part of a strand to export; both ends are inclusive. */
 export interface ExportRequest {
   agent: string
   fromSeq: number
   toSeq?: number
-  /** Accept-Encoding of the request; empty where it is not sent. */
+  /** Accept-Encoding of the request; empty if absent. */
   acceptEncoding: string
-  /** The user for whom it is made; what its row policies hide is withheld. */
+  /** The user of the export; records that row policies hide are withheld. */
   access?: UserAccess
 }
 
-/** A stream of server-sent events (src/front/http/streams/hub.ts). */
+/** A route of server-sent events (src/front/http/streams/hub.ts). */
 export interface StreamRoute extends RouteBase {
   kind: 'stream'
   toStream(request: RouteRequest): StreamRequest | Refusal
 }
 
-/** What a stream shows. */
+/** The parameters of a stream. */
 export interface StreamRequest {
-  /** The agents that it shows; absent for all. */
+  /** The agents of the stream; absent for all. */
   agents?: string[]
-  /** One agent, numbered by seq, or many, in the order of their clocks. */
+  /** One agent, ordered by seq, or many, ordered by clock. */
   scope: 'agent' | 'global'
-  /** Where to replay from: a moment, or the cursor of an earlier event. Absent: live only. */
+  /** Where the replay starts: a time, or the cursor of an earlier event. Absent: only live events. */
   since?: string
   cursor?: string
-  /** Only events whose payload has this field. */
   filter?: string
-  /** The user who reads it; only what the row policies of the agents show. Then the agents are named. */
+  /** The user of the stream, for whom row policies apply; then `agents` is set. */
   access?: UserAccess
 }

@@ -35,8 +35,8 @@ import { streamRoutes } from './stream.js'
 import { whoamiRoute } from './whoami.js'
 
 /**
- * Every route of the server. What is not here is not there.
- * @param withConsole false where the console is switched off, or the build has none
+ * Every route of the server.
+ * @param withConsole false if the console is disabled or not part of the build
  */
 export function allRoutes(defaultAgent: string, withConsole = true): readonly Route[] {
   return [
@@ -68,7 +68,7 @@ export function allRoutes(defaultAgent: string, withConsole = true): readonly Ro
   ]
 }
 
-/** Bytes of the body at most that a route is given whole; 0 where it takes none, or reads it as it comes. */
+/** The most bytes of a body that a route gets as a whole; 0 if it takes none or streams it. */
 export function bodyBytesMaxOf(route: Route): number {
   if (route.kind !== 'command' && route.kind !== 'handler' && route.kind !== 'auth') return 0
   return route.bodyBytesMax ?? (route.docs.request === undefined ? 0 : limits.requestBytesMax)

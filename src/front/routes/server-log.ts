@@ -9,10 +9,10 @@ import { integerQuery, reachableAgent, withAccess } from './parameters.js'
 import { consistencyBetween, locate, signTreeHead, sizesOf, viewOf } from './proof.js'
 import type { Answer, HandlerRoute, RouteContext, RouteRequest } from './route.js'
 
-/** Who may read of any strand may see how far the log is: it names none. */
+/** The checkpoint and size of the log are readable with any read access, because they name no strand. */
 const common = { kind: 'handler', method: 'get', scope: 'records:read', users: true } as const
 
-/** GET /v1/log/checkpoint: the signed tree head of the server log, which a witness keeps. */
+/** GET /v1/log/checkpoint: the signed tree head of the server log, for witnesses. */
 const checkpoint: HandlerRoute = {
   ...common,
   path: '/v1/log/checkpoint',
@@ -33,7 +33,7 @@ const checkpoint: HandlerRoute = {
   },
 }
 
-/** GET /v1/log/consistency: that the log of then is the beginning of the log of now. */
+/** GET /v1/log/consistency: proves that an older log is a prefix of the current one. */
 const consistency: HandlerRoute = {
   ...common,
   path: '/v1/log/consistency',
@@ -42,8 +42,8 @@ const consistency: HandlerRoute = {
     summary: 'Consistency proof between two sizes of the log',
     tag: 'Server log',
     query: {
-      from: Type.Integer({ minimum: 1, description: 'Records of the older log' }),
-      to: Type.Integer({ minimum: 1, description: 'Records of the newer log; all when absent' }),
+      from: Type.Integer({ minimum: 1, description: 'Number of records of the older log' }),
+      to: Type.Integer({ minimum: 1, description: 'Number of records of the newer log; default: all' }),
     },
     required: ['from'],
     answers: { 200: LogConsistency },
@@ -62,18 +62,18 @@ const consistency: HandlerRoute = {
   },
 }
 
-/** GET /v1/log/proof: the newest head of a strand that the log tells of, or told of when it had `at` records. */
+/** GET /v1/log/proof: the newest head of a strand in the log, or in its first `at` records. */
 const proof: HandlerRoute = {
   ...common,
   path: '/v1/log/proof',
   errors: ['not_found', 'head_not_logged'],
   docs: {
     summary:
-      'A head of a strand that the log told of, with the proof that it was told (not that it was told last)',
+      'A logged head of a strand, with the proof that it is in the log (not that it is the latest one)',
     tag: 'Server log',
     query: {
-      agent: Type.String({ description: 'The agent whose strand it is', example: 'sensors' }),
-      at: Type.Integer({ minimum: 1, description: 'Records of the log that count; all when absent' }),
+      agent: Type.String({ description: 'The agent of the strand', example: 'sensors' }),
+      at: Type.Integer({ minimum: 1, description: 'Number of records of the log to use; default: all' }),
     },
     required: ['agent'],
     answers: { 200: LoggedHeadProof },
@@ -103,37 +103,37 @@ async function prove(request: RouteRequest, context: RouteContext): Promise<Answ
   const note = await signed(size, root, context)
   if (typeof note !== 'string') return note
   const tree = { tree_size: size, root, path, checkpoint: note }
-  const about = { agent, strand, size: head.size, hash: head.hash }
-  const place = { strand: log.strand, public_key: log.publicKey, seq: logSeq }
+  const loggedHead = { agent, strand, size: head.size, hash: head.hash }
+  const logRecord = { strand: log.strand, public_key: log.publicKey, seq: logSeq }
   return {
     status: 200,
-    body: `${open(about)},"log":${open(place)},"record":${record},${JSON.stringify(tree).slice(1)}}`,
+    body: `${unclosed(loggedHead)},"log":${unclosed(logRecord)},"record":${record},${JSON.stringify(tree).slice(1)}}`,
   }
 }
 
-/** The text of an object but its end. */
-function open(value: object): string {
+/** The JSON of an object without its closing brace. */
+function unclosed(value: object): string {
   return JSON.stringify(value).slice(0, -1)
 }
 
-/** The line that an export of the log has for a record. */
+/** The line of a record in an export of the log. */
 async function lineOf(log: LocatedOutcome, seq: number, { read }: RouteContext): Promise<string> {
   const { shard, agentNo, strand, publicKey } = log
-  const place = { shard, agentNo, strand, publicKeys: [publicKey] }
-  const page = await read('exportPage', { ...place, fromSeq: seq, toSeq: seq, bytesMax: 1 })
+  const range = { fromSeq: seq, toSeq: seq, bytesMax: 1 }
+  const page = await read('exportPage', { shard, agentNo, strand, publicKeys: [publicKey], ...range })
   return asBuffer(page.bytes).toString().trimEnd()
 }
 
 async function locateLog(context: RouteContext): Promise<LocatedOutcome | Refusal> {
   const located = await locate({ kind: 'strandLocate', agent: logAgent }, context)
   if (!('code' in located) || located.code !== 'agent_not_found') return located
-  return refuse('not_found', 'Expected a server that keeps a log of its strand heads')
+  return refuse('not_found', 'This server has no log of strand heads')
 }
 
-/** The key of the log never changes, so that it signs the tree heads of all times. */
+/** The key of the log never changes, so it can sign tree heads of any time. */
 async function signed(size: number, root: string, context: RouteContext): Promise<string | Refusal> {
   const note = await signTreeHead(logAgent, { size, root }, context)
-  return note ?? refuse('internal_error', 'The key of the log changed, which it never does')
+  return note ?? refuse('internal_error', 'The key of the log has changed, which must not happen')
 }
 
 export const serverLogRoutes = [checkpoint, consistency, proof]

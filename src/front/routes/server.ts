@@ -3,7 +3,7 @@ import { json } from './answers.js'
 import { limitedRefusal } from './parameters.js'
 import type { HandlerRoute } from './route.js'
 
-/** GET /v1/server: what the server is and how it is set, for those who run it. No secret is part of it. */
+/** GET /v1/server: version and settings of the server, for operators, without secrets. */
 export const serverRoute: HandlerRoute = {
   kind: 'handler',
   method: 'get',

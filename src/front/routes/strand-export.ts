@@ -19,10 +19,13 @@ export function exportRoute(defaultAgent: string): ExportRoute {
       query: {
         agent: Type.String({ default: defaultAgent }),
         from_seq: Type.Integer({ minimum: 0, default: 0 }),
-        to_seq: Type.Integer({ minimum: 0, description: 'Included; the head when absent' }),
+        to_seq: Type.Integer({ minimum: 0, description: 'The last record, inclusive; default: the head' }),
       },
       answers: {
-        200: { mediaType: 'application/x-ndjson', description: 'Manifest, a line a record, trailer' },
+        200: {
+          mediaType: 'application/x-ndjson',
+          description: 'A manifest, one line per record, and a trailer',
+        },
       },
     },
     toExport: (request) => toExport(request, defaultAgent),
@@ -36,7 +39,7 @@ function toExport(request: RouteRequest, defaultAgent: string): ExportRequest | 
   if (typeof fromSeq !== 'number') return fromSeq
   const toSeq = integerQuery(request, 'to_seq', { min: 0, max: SEQ_MAX, fallback: SEQ_MAX })
   if (typeof toSeq !== 'number') return toSeq
-  if (toSeq < fromSeq) return faultyParameter('?to_seq', 'Expected to_seq not to be below from_seq')
+  if (toSeq < fromSeq) return faultyParameter('?to_seq', 'Expected to_seq to be at least from_seq')
   const part = { agent, fromSeq, acceptEncoding: request.headers.acceptEncoding }
   return withAccess(request, request.query.has('to_seq') ? { ...part, toSeq } : part)
 }

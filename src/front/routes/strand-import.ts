@@ -7,7 +7,7 @@ import { StrandImported } from '../../wire/strand.js'
 import { agentParameter, agentRefusal, faultyParameter, isUnlimitedAdmin } from './parameters.js'
 import type { ImportRequest, ImportRoute, RouteRequest } from './route.js'
 
-/** POST /v1/strand/import: takes an export back in (docs/adr/0022-import.md). */
+/** POST /v1/strand/import: imports an export (docs/adr/0022-import.md). */
 export const importRoute: ImportRoute = {
   kind: 'import',
   method: 'post',
@@ -23,17 +23,17 @@ export const importRoute: ImportRoute = {
     'import_rejected',
   ],
   docs: {
-    summary: 'Import an export of a strand, checked record by record; an import that was cut off is resumed',
+    summary: 'Import an export of a strand and verify every record; an interrupted import is resumed',
     tag: 'Strands',
     query: {
       hold: Type.Boolean({
         default: false,
-        description: 'More of the strand is to come: the agent takes no writes yet',
+        description: 'More of the strand will be imported: the agent takes no writes yet',
       }),
     },
     request: {
       mediaType: 'application/x-ndjson',
-      description: 'The lines of GET /v1/strand/export as they are; gzip by Content-Encoding',
+      description: 'The unchanged lines of GET /v1/strand/export; gzip by Content-Encoding',
     },
     answers: { 200: StrandImported },
   },
@@ -51,10 +51,7 @@ function toImport(request: RouteRequest): ImportRequest | Refusal {
   const hold = request.query.get('hold') ?? 'false'
   if (hold !== 'true' && hold !== 'false') return faultyParameter('?hold', 'Expected true or false')
   if (agentSeed !== '' && !seedPattern.test(agentSeed)) {
-    return refuse(
-      'validation_failed',
-      `Expected Strandfast-Agent-Seed to be a seed of ${seedBytes * 2} hex digits`,
-    )
+    return refuse('validation_failed', `Expected Strandfast-Agent-Seed to have ${seedBytes * 2} hex digits`)
   }
   const { id: principal, scopes, agents } = request.principal
   const admin = scopes.has('admin:*')
@@ -68,17 +65,20 @@ function toImport(request: RouteRequest): ImportRequest | Refusal {
     ...(agentSeed !== '' && { seed: Buffer.from(agentSeed, 'hex') }),
     agentRefusal(agent) {
       if (typeof agentParameter(agent) !== 'string') {
-        return refuse('import_rejected', 'Expected a manifest that names an agent as this server does')
+        return refuse('import_rejected', 'The agent name in the manifest is invalid on this server')
       }
-      if (isServerAgent(agent)) return refuse('forbidden', 'Expected a strand that is not one of the server')
+      if (isServerAgent(agent)) return refuse('forbidden', 'Strands of the server itself cannot be imported')
       const organismId = memberOrganism(agent)
       const ofNamespace = organismId !== undefined && agent === memberAddress(organismId, authMember)
       if (ofNamespace && !isUnlimitedAdmin(request.principal)) {
-        return refuse('forbidden', 'Expected a key with admin:* that is not limited to agents')
+        return refuse(
+          'forbidden',
+          'Importing an auth namespace requires a key with admin:* that is not limited to agents',
+        )
       }
       const refusal = agentRefusal(request, agent)
       if (refusal !== undefined || organisms || organismId === undefined) return refusal
-      return refuse('forbidden', 'Expected the scope admin:organisms for an agent of an organism')
+      return refuse('forbidden', 'Importing an agent of an organism requires the scope admin:organisms')
     },
   }
 }

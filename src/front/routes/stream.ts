@@ -18,20 +18,22 @@ import type { HandlerRoute, RouteRequest, StreamRequest, StreamRoute } from './r
 
 const since = Type.String({
   description:
-    'Replay from this moment before going live: HLC, ISO 8601 or Unix milliseconds (0, the beginning, or from 100000000000 up)',
+    'Replay from this time before live events: HLC, ISO 8601 or Unix milliseconds (0 for the beginning, or from 100000000000 up)',
 })
 const filter = Type.String({
   description:
-    'Only payloads that have this field: its name, names with dots between them, or a JSON Pointer (RFC 6901), which begins with /',
+    'Only payloads that have this field: its name, names separated by dots, or a JSON Pointer (RFC 6901), which starts with /',
 })
 const last_event_id = Type.String({
-  description: 'The id of the last event that was seen, in place of the header Last-Event-ID, which beats it',
+  description:
+    'The id of the last received event, for clients that cannot send Last-Event-ID; the header takes precedence',
 })
 const lastEventId = Type.String({
-  description: 'The same under the name by which polyfills of EventSource add it; it beats last_event_id',
+  description:
+    'The same, under the name that polyfills of EventSource use; takes precedence over last_event_id',
 })
 const ticket = Type.String({
-  description: 'A ticket of POST /v1/stream/tickets, in place of the header Authorization',
+  description: 'A ticket of POST /v1/stream/tickets, instead of the header Authorization',
 })
 const shown = {
   record_id: second,
@@ -49,11 +51,10 @@ const events = {
   mediaType: 'text/event-stream',
   description:
     'Events `record` with {record_id, payload, agent, seq, type, timestamp_hlc, timestamp_ms, content_hash, parent_hash}; ' +
-    '`caught_up` where replay meets live; Last-Event-ID goes on behind that event and beats since',
+    '`caught_up` when the replay has reached live events; Last-Event-ID continues after that event and takes precedence over since',
   example: `retry: 2000\n\nid: 2\nevent: record\ndata: ${JSON.stringify(shown)}\n\nevent: caught_up\ndata: {}\n\n`,
 }
 
-/** GET /v1/agents/:agent/stream */
 const agentStream: StreamRoute = {
   kind: 'stream',
   method: 'get',
@@ -73,7 +74,6 @@ const agentStream: StreamRoute = {
   },
 }
 
-/** GET /v1/stream */
 const globalStream: StreamRoute = {
   kind: 'stream',
   method: 'get',
@@ -81,10 +81,10 @@ const globalStream: StreamRoute = {
   scope: 'records:read',
   users: true,
   docs: {
-    summary: 'The records of all agents, or of those named, as they are written',
+    summary: 'The records of all agents, or of the named ones, as they are written',
     tag: 'Streams',
     query: {
-      agents: Type.String({ description: 'Names, separated by commas or each in a parameter of its own' }),
+      agents: Type.String({ description: 'Names, separated by commas or in repeated parameters' }),
       since,
       last_event_id,
       lastEventId,
@@ -98,8 +98,9 @@ const globalStream: StreamRoute = {
     const named = listQuery(request, 'agents')
     if (named === undefined) {
       const { agents, user } = request.principal
-      if (agents.length > 0) return refuse('forbidden', 'Expected the agents that the key reaches')
-      if (user !== undefined) return refuse('forbidden', 'Expected the agents to be named')
+      if (agents.length > 0)
+        return refuse('forbidden', 'This key is limited to agents: name them in ?agents=')
+      if (user !== undefined) return refuse('forbidden', 'A user has to name the agents in ?agents=')
       return streamRequest(request, { scope: 'global' })
     }
     const agents = [...new Set(named)]
@@ -118,16 +119,16 @@ const globalStream: StreamRoute = {
 
 function streamRequest(
   request: RouteRequest,
-  what: Pick<StreamRequest, 'scope' | 'agents'>,
+  subject: Pick<StreamRequest, 'scope' | 'agents'>,
 ): StreamRequest | Refusal {
-  const stream: StreamRequest = withAccess(request, { ...what })
+  const stream: StreamRequest = withAccess(request, { ...subject })
   const from = request.query.get('since')
   if (from !== null) {
     if (momentLower(from) === undefined) return faultyParameter('?since', momentExpected)
     stream.since = from
   }
   const { headers, query } = request
-  // What a reader adds when it reconnects is newer than what its address had from the beginning.
+  // A parameter that a client adds when it reconnects is newer than one in its original address.
   const cursor = headers.lastEventId || query.get('lastEventId') || query.get('last_event_id') || ''
   if (cursor !== '') stream.cursor = cursor
   const filter = request.query.get('filter')
@@ -138,7 +139,10 @@ function streamRequest(
   return stream
 }
 
-/** POST /v1/stream/tickets: what an EventSource, which can send no header, opens a stream with, again and again. */
+/**
+ * POST /v1/stream/tickets: a ticket with which an EventSource, which cannot send headers, opens and reopens a
+ * stream.
+ */
 const tickets: HandlerRoute = {
   kind: 'handler',
   method: 'post',

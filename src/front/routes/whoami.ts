@@ -2,7 +2,7 @@ import { scopes, WhoAmI } from '../../wire/api-keys.js'
 import { json } from './answers.js'
 import type { HandlerRoute, Principal } from './route.js'
 
-/** GET /v1/whoami: whose the credential is, and what it may do. */
+/** GET /v1/whoami: the principal of the credential, and its permissions. */
 export const whoamiRoute: HandlerRoute = {
   kind: 'handler',
   method: 'get',
@@ -10,22 +10,22 @@ export const whoamiRoute: HandlerRoute = {
   scope: 'any',
   users: true,
   docs: {
-    summary: 'Whose the credential is, and what it may do',
+    summary: 'The principal of the credential, and its permissions',
     tag: 'Administration',
     answers: { 200: WhoAmI },
   },
   async handle({ principal }) {
-    return json(200, whoIs(principal))
+    return json(200, describe(principal))
   },
 }
 
-function whoIs({ id, scopes: own, agents, key, user }: Principal): WhoAmI {
+function describe({ id, scopes: granted, agents, key, user }: Principal): WhoAmI {
   const claims = user?.claims
   const expiresAtMs = claims === undefined ? key?.row.expiresAtMs : claims.exp * 1_000
   return {
     principal: id,
     kind: user !== undefined ? 'user' : key !== undefined ? 'api_key' : id === 'root' ? 'root' : 'open',
-    scopes: scopes.filter((scope) => own.has(scope)),
+    scopes: scopes.filter((scope) => granted.has(scope)),
     agents: [...agents],
     name: key?.row.name ?? null,
     made_by: key?.row.madeBy ?? null,

@@ -3,31 +3,30 @@ import { recordHash } from '../../strand/hash.js'
 import type { Manifest } from '../../strand/strand-export.js'
 import type { VerifiedExport } from '../export-check.js'
 import { parseLine, parseManifest } from '../export-lines.js'
-import { ToldHeads, headFault } from '../heads.js'
-import { runNow } from '../job.js'
+import { StrandHeads, headFault } from '../heads.js'
+import { runSync } from '../job.js'
 import { KeptCheckpoint } from '../kept-checkpoint.js'
 import { parseCheckpoint, strandOf, type Checkpoint, verifyCheckpoint as check } from '../note.js'
 import { jobs } from './jobs.js'
 
 /*
- * Whether a strand still begins as it was when somebody kept a checkpoint of it, or of the server log, which names the
- * heads of all strands (docs/FORMAT.md, The server log). Exports are verified before; here they are read once more, for
- * what they say at the sizes of the checkpoint.
+ * Compares a strand with an earlier checkpoint of it, or of the server log, which has the heads of all
+ * strands (docs/FORMAT.md, The server log). The exports were verified before and are read a second time here.
  */
 
-/** An export that was found valid, and how to read its lines again. */
+/** A valid export, and a function to read its lines again. */
 export interface ReadableExport {
   verified: VerifiedExport
   lines(): AsyncIterable<string>
 }
 
-/** The result of the comparison: a sentence without a full stop. */
+/** The result of the comparison; `shown` completes the sentence "compared …". */
 export type Comparison = { ok: true; shown: string } | { ok: false; reason: string }
 
 /**
- * Compares an export with a checkpoint that was kept earlier. With a checkpoint of the server log, `log` is an export of
+ * Compares an export with an earlier checkpoint. A checkpoint of the server log needs `log`, an export of
  * that log from its first record.
- * @throws Error when an export is not any more what was verified; what reading it throws
+ * @throws Error if an export has changed since it was verified, or cannot be read
  */
 export async function compareWithCheckpoint(
   strand: ReadableExport,
@@ -35,9 +34,9 @@ export async function compareWithCheckpoint(
   log?: ReadableExport,
 ): Promise<Comparison> {
   const old = parseCheckpoint(note)
-  if (old === undefined) return fault('The checkpoint is no signed note of this form')
-  const of = strandOf(old)
-  if (of === strand.verified.strand) {
+  if (old === undefined) return fault('The checkpoint is not a valid signed note')
+  const noteStrand = strandOf(old)
+  if (noteStrand === strand.verified.strand) {
     const reason = await pastFault(strand, note)
     if (reason !== undefined) return fault(reason)
     return { ok: true, shown: `with the checkpoint of ${old.size} records` }
@@ -45,7 +44,7 @@ export async function compareWithCheckpoint(
   if (log === undefined) {
     return fault('The checkpoint is of another strand; one of the server log needs an export of that log')
   }
-  if (of !== log.verified.strand) {
+  if (noteStrand !== log.verified.strand) {
     return fault('The checkpoint is neither of this strand nor of the log given')
   }
   const reason = await pastFault(log, note)
@@ -53,54 +52,54 @@ export async function compareWithCheckpoint(
   return compareWithLog(strand, log, old.size)
 }
 
-/** What is wrong with the first records of a strand, by its own checkpoint. */
+/** The fault of a strand according to its earlier checkpoint, or undefined. */
 async function pastFault({ verified, lines }: ReadableExport, note: string): Promise<string | undefined> {
   const kept = new KeptCheckpoint(note)
   let strandSize = 0
   let head: string | undefined
   const read = recordsOf(lines(), verified, ({ recordCount }) => (strandSize = recordCount + 1))
   for await (const { seq, key, hash } of read) {
-    runNow(kept.follow({ seq, head, key }), jobs)
+    runSync(kept.follow({ seq, head, key }), jobs)
     head = hash
   }
   const { strand, firstSeq, lastSeq, publicKey } = verified
-  // After the last record, which may be a rotation itself.
-  runNow(kept.follow({ seq: lastSeq + 1, head, key: publicKey }), jobs)
+  // The last record may be a rotation, so `publicKey` can be a new key.
+  runSync(kept.follow({ seq: lastSeq + 1, head, key: publicKey }), jobs)
   return kept.fault({ strand, firstSeq, lastSeq, strandSize })
 }
 
-/** Compares every head of a strand that a log names with the strand, as far as its export goes. */
+/** Compares a strand with all of its heads in a log, up to the end of its export. */
 async function compareWithLog(
   strand: ReadableExport,
   log: ReadableExport,
   before: number,
 ): Promise<Comparison> {
   const size = strand.verified.lastSeq + 1
-  const told = new ToldHeads(strand.verified.strand, before)
+  const loggedHeads = new StrandHeads(strand.verified.strand, before)
   const records = recordsOf(strand.lines(), strand.verified)
   let different: string | undefined
   try {
     for await (const record of recordsOf(log.lines(), log.verified)) {
-      const found = told.take(record)
+      const found = loggedHeads.take(record)
       if ('fault' in found) return fault(`The server log: ${found.fault}`)
       const { head } = found
       if (different !== undefined || head === undefined || head.size > size) continue
       different = headFault(head, await hashAt(records, head.size - 1))
     }
-    // Reads to the end, which shows whether it is still the export that was verified.
+    // Reading to the end checks that the export has not changed since it was verified.
     if (different === undefined) await readThrough(records)
   } finally {
     await records.return(undefined)
   }
-  const reason = told.fault(size) ?? different
+  const reason = loggedHeads.fault(size) ?? different
   if (reason !== undefined) return fault(reason)
   return {
     ok: true,
-    shown: `with the log of ${before} records, which told of ${told.settled?.size ?? 0} of this strand`,
+    shown: `with the log of ${before} records, which names ${loggedHeads.headAtCheckpoint?.size ?? 0} of this strand`,
   }
 }
 
-/** The hash of a record after those that were read so far; undefined where the export leaves it out. */
+/** Reads up to the record `seq` and returns its hash; undefined if the export does not have it. */
 async function hashAt(records: AsyncGenerator<RecordRead>, seq: number): Promise<string | undefined> {
   for (;;) {
     const { done, value } = await records.next()
@@ -121,7 +120,7 @@ interface RecordRead {
   body: string | undefined
 }
 
-/** The records of a verified export. The chain of hashes shows whether it is still the same export. */
+/** The records of a verified export. The chain of hashes shows whether the export has changed. */
 async function* recordsOf(
   lines: AsyncIterable<string>,
   { chainHead, firstSeq }: VerifiedExport,
@@ -152,7 +151,7 @@ function fault(reason: string): Comparison {
   return { ok: false, reason }
 }
 
-/** Reads a checkpoint that carries this key's signature; undefined when it does not. */
+/** Parses a checkpoint that is signed by `publicKey`; undefined otherwise. */
 export function verifyCheckpoint(note: string, publicKey: string): Checkpoint | undefined {
-  return runNow(check(note, publicKey), jobs)
+  return runSync(check(note, publicKey), jobs)
 }

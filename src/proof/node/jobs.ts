@@ -1,14 +1,14 @@
 import { hash } from 'node:crypto'
 import { asBuffer } from '../../base/bytes.js'
 import { verifyBytes } from '../../strand/keys.js'
-import type { JobsNow } from '../job.js'
+import type { SyncJobs } from '../job.js'
 
-// Every inner node is assembled in this one block: hashing is synchronous, so none overwrites another.
+// Inner nodes share this buffer, which is safe because hashing is synchronous.
 const node = Buffer.alloc(65)
 node[0] = 1
 
-/** Computes the jobs of checks at once, with node:crypto and libsodium. */
-export const jobs: JobsNow = {
+/** Computes the jobs of checks synchronously, with node:crypto and libsodium. */
+export const jobs: SyncJobs = {
   hash: (bytes) => hash('sha256', bytes, 'hex'),
   node(left, right) {
     node.write(left, 1, 'hex')

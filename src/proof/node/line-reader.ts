@@ -10,7 +10,7 @@ const NINE = 0x39
 const BACKSLASH = 0x5c
 const SPACE = 0x20
 
-/** The most digits of a number that is read here: every such number is safe. Longer ones are left to `readLineText`. */
+/** Numbers with more digits, which may be unsafe, are left to `readLineText`. */
 const NUMBER_DIGITS_MAX = 15
 const HASH_DIGITS = 64
 const SIGNATURE_DIGITS = 128
@@ -22,7 +22,7 @@ const TYPE_CHARS_MAX = 64
 const HEADER_BYTES_MAX = 512
 const BODY_AT = commitmentPrefix.length + saltBytes
 
-/** What `recordLine` and `headerText` write between the values of a record, as it is in the line. */
+/** The texts between the values of a record, as `recordLine` and `headerText` write them. */
 const written = {
   strand: Buffer.from('{"h":"strand-record/v1\\nstrand '),
   key: Buffer.from('\\nkey '),
@@ -40,29 +40,29 @@ const written = {
   withheld: Buffer.from(',"withheld":true}'),
 }
 
-/** Bytes from the beginning of a line to its seq, which are mostly the same as in the line before. */
+/** Bytes from the start of a line to its seq, which are mostly the same as in the previous line. */
 const FRAME_BYTES = written.strand.length + written.key.length + written.seq.length + 2 * HASH_DIGITS
 
-/** 0 to 15 for hex digits, lower case; 255 for every other byte. */
+/** The values of lower-case hex digits; 255 for every other byte. */
 const hexValues = new Uint8Array(256).fill(255)
 for (let value = 0; value < 16; value += 1) hexValues[value.toString(16).charCodeAt(0)] = value
 
-/** 1 for the bytes of a record type. */
+/** 1 for the bytes that a record type may contain. */
 const typeBytes = new Uint8Array(256)
 for (const byte of Buffer.from('abcdefghijklmnopqrstuvwxyz0123456789_./-')) typeBytes[byte] = 1
 
 /**
- * Reads lines from their bytes. A record that is exactly as `recordLine` writes it is read without parsing JSON; any
- * other line is read by `readLineText`. The result is the same.
+ * Reads lines from their bytes. A record line exactly as `recordLine` writes it is read without parsing JSON,
+ * any other line by `readLineText`, with the same result.
  */
 export class LineReader {
-  /** 0x00 and the header's text. */
+  /** 0x00 and the text of the header. */
   readonly #leaf = Buffer.alloc(HEADER_BYTES_MAX)
   #committed = Buffer.alloc(BODY_AT)
-  /** The next byte of the line to read, and of `#leaf` to write. */
+  /** The next byte to read from the line, and the next byte to write in `#leaf`. */
   #at = 0
   #to = 0
-  /** The beginning of the last line; its part of the header is in `#leaf`, up to `#frameEnd`. */
+  /** The start of the last line. Its part of the header is in `#leaf`, up to `#frameEnd`. */
   readonly #frame = Buffer.alloc(FRAME_BYTES)
   #frameEnd = 0
   #strand = ''
@@ -72,13 +72,13 @@ export class LineReader {
     this.#committed.set(commitmentPrefix)
   }
 
-  /** Reads the line from `start` up to but not including `end`: UTF-8, without its LF. */
+  /** Reads the UTF-8 line from `start` up to but not including `end`, without its LF. */
   read(bytes: Buffer, start: number, end: number): ReadLine {
     const record = this.readWritten(bytes, start, end)
     return record === undefined ? readLineText(bytes.toString('utf8', start, end)) : { record }
   }
 
-  /** The record of a line as `recordLine` writes it; undefined where the line may be something else. */
+  /** The record of a line as `recordLine` writes it; undefined for a line of any other form. */
   readWritten(bytes: Buffer, start: number, end: number): ReadRecord | undefined {
     this.#at = start
     const read = this.#header(bytes)
@@ -110,7 +110,7 @@ export class LineReader {
     return { header: read.header, h: read.h, leaf, sig, sealedBy, content, withheld }
   }
 
-  /** The header and its text, which is put after 0x00 in `#leaf`. */
+  /** Reads the header and writes its text after the 0x00 in `#leaf`. */
   #header(bytes: Buffer): { header: RecordHeader; h: string } | undefined {
     if (!this.#skipFrame(bytes)) return undefined
     this.#to = this.#frameEnd
@@ -138,7 +138,7 @@ export class LineReader {
       strand: this.#strand,
       key: this.#key,
       seq,
-      // Places in the text are one less than in `#leaf`.
+      // Offsets in the text are one less than in `#leaf`.
       prev: h.slice(prevAt - 1, prevAt - 1 + HASH_DIGITS),
       hlc: h.slice(hlcAt - 1, hlcAt - 1 + HLC_CHARS),
       type: h.slice(typeAt - 1, typeEnd - 1),
@@ -147,7 +147,7 @@ export class LineReader {
     return { header, h }
   }
 
-  /** Skips the beginning of a line, with strand and key. */
+  /** Skips the start of a line, with strand and key. */
   #skipFrame(bytes: Buffer): boolean {
     return (this.#frameEnd > 0 && this.#skip(bytes, this.#frame)) || this.#newFrame(bytes)
   }
@@ -178,7 +178,7 @@ export class LineReader {
     return true
   }
 
-  /** The same for the name of a header's line; its LF, in JSON two characters, and its letters go into `#leaf`. */
+  /** Skips the name of a header line, and copies it to `#leaf`; its LF has two characters in JSON. */
   #name(bytes: Buffer, part: Uint8Array): boolean {
     if (!this.#skip(bytes, part)) return false
     this.#leaf[this.#to++] = LF
@@ -186,7 +186,7 @@ export class LineReader {
     return true
   }
 
-  /** Copies this many hex digits to `#leaf`. */
+  /** Copies hex digits to `#leaf`. */
   #hex(bytes: Buffer, digits: number): boolean {
     const leaf = this.#leaf
     const from = this.#at
@@ -213,7 +213,7 @@ export class LineReader {
     return this.#at > from
   }
 
-  /** A number without leading zeros. */
+  /** Reads a number without leading zeros. */
   #number(bytes: Buffer): number | undefined {
     const from = this.#at
     let value = 0
@@ -228,16 +228,16 @@ export class LineReader {
     return value
   }
 
-  /** Salt and body, up to the end of the line. */
+  /** Reads salt and body, up to the end of the line. */
   #content(bytes: Buffer, end: number): ReadContent | undefined {
     const from = this.#at
     if (!isHex(bytes, from, SALT_DIGITS)) return undefined
     this.#at += SALT_DIGITS
     if (!this.#skip(bytes, written.body)) return undefined
-    // No text gets longer when its escapes are decoded.
-    const room = BODY_AT + end - this.#at
-    if (this.#committed.length < room) {
-      this.#committed = Buffer.alloc(2 * room)
+    // A text does not grow when its escapes are decoded.
+    const bytesMax = BODY_AT + end - this.#at
+    if (this.#committed.length < bytesMax) {
+      this.#committed = Buffer.alloc(2 * bytesMax)
       this.#committed.set(commitmentPrefix)
     }
     const target = this.#committed
@@ -248,7 +248,7 @@ export class LineReader {
     return this.#body(bytes, end)
   }
 
-  /** The body's text, with its escapes decoded, in `#committed`. Canonical JSON needs only two kinds of escapes. */
+  /** Decodes the text of the body into `#committed`. Canonical JSON needs only two kinds of escapes. */
   #body(bytes: Buffer, end: number): ReadContent | undefined {
     const target = this.#committed
     let at = this.#at

@@ -1,29 +1,29 @@
 import { isUtf8 } from 'node:buffer'
 import { lineEnd } from '../../base/line-splitter.js'
 import type { Manifest, Trailer } from '../../strand/strand-export.js'
-import { type ChainPlace, placeFor } from '../chain-check.js'
-import { runNow } from '../job.js'
+import { type ChainPlace, assumedPlace } from '../chain-check.js'
+import { runSync } from '../job.js'
 import type { ReadLine } from '../record.js'
 import { SegmentCheck, type SegmentOptions, type SegmentResult } from '../segment-check.js'
 import { jobs } from './jobs.js'
 import { LineReader } from './line-reader.js'
 
-/** Some whole lines of an export, in order, without the export's first line. */
+/** Consecutive whole lines of an export, without its first line. */
 export interface Segment {
   manifest: Manifest
   /** Lines, split at LF; text after the last LF is a line if it is not empty. */
   bytes: Uint8Array
-  /** Where the records before lead to; undefined where that is not known yet. */
+  /** The state of the chain before the segment; undefined if it is not known yet. */
   place: ChainPlace | undefined
-  /** The trailer, where it has come before these lines. */
+  /** The trailer, if it precedes these lines. */
   trailer?: Trailer | undefined
   options: SegmentOptions
 }
 
 /**
- * Checks a segment of an export. If its place is not known, it is taken from the first record, so that segments can be
- * checked in parallel and joined afterwards (`ExportCheck`).
- * @returns undefined where the place is not known and the first line does not name one
+ * Checks a segment of an export. If the state before it is unknown, the state is assumed from the first
+ * record, so that segments can be checked in parallel and joined afterwards (`ExportCheck`).
+ * @returns undefined if the state is unknown and the first line is not a record
  */
 export function checkSegment({
   manifest,
@@ -39,7 +39,7 @@ export function checkSegment({
   let begin = place
   if (begin === undefined) {
     const first = readable ? reader.read(buffer, 0, firstEnd) : undefined
-    begin = first !== undefined && 'record' in first ? placeFor(first.record) : undefined
+    begin = first !== undefined && 'record' in first ? assumedPlace(first.record) : undefined
     if (begin === undefined) return undefined
   }
   const check = new SegmentCheck(manifest, { place: begin, trailer }, options)
@@ -47,7 +47,7 @@ export function checkSegment({
   let end = 0
   for (let start = 0; start < buffer.length; start = end + 1) {
     end = lineEnd(buffer, start)
-    // A line that is cut out of UTF-8 at LF is UTF-8 itself.
+    // If all bytes are UTF-8, so is each line.
     if (!readable && !isUtf8(buffer.subarray(start, end))) check.refuse('a line is not UTF-8')
     else take(check, reader.read(buffer, start, end))
     if (check.ended) break
@@ -57,9 +57,9 @@ export function checkSegment({
   return after && { ...check.result(), assumed: { line: buffer.toString('utf8', 0, firstEnd), after } }
 }
 
-/** Two generators in a row pass on fewer jobs than one inside the other. */
+/** Runs two generators one after another, which passes on fewer jobs than nesting them. */
 function take(check: SegmentCheck, line: ReadLine): void {
   const record = line !== undefined && 'record' in line ? line.record : undefined
-  const examined = record && runNow(check.examine(record), jobs)
-  runNow(check.take(line, examined), jobs)
+  const examined = record && runSync(check.examine(record), jobs)
+  runSync(check.take(line, examined), jobs)
 }

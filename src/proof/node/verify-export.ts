@@ -7,21 +7,21 @@ import {
   emptyExport,
   readFirstLine,
 } from '../export-check.js'
-import { runNow } from '../job.js'
+import { runSync } from '../job.js'
 import { readLineText } from '../record.js'
 import { SegmentCheck } from '../segment-check.js'
 import { jobs } from './jobs.js'
 
-/** How often `onProgress` is called. */
+/** Records between two calls of `onProgress`. */
 const PROGRESS_RECORDS = 1_000
 
 /**
- * Checks an export from nothing but its lines (docs/FORMAT.md, Checking an export): every link, hash, body, signature and
- * seal, key rotations, the trailer and its checkpoint. Memory does not grow with the strand.
+ * Verifies an export from its lines only (docs/FORMAT.md, Checking an export): every link, hash, body,
+ * signature and seal, key rotations, the trailer and its checkpoint. Memory does not grow with the strand.
  *
- * `publicKey` is what the caller trusts: it must have signed a record of the export, as the first key or as one that a
- * rotation led to. That signature vouches for the records before it, the rotations for those after it. Without a key
- * the export is only checked against itself. `strand` is that of `ExportOptions`, `fast` of `ChainOptions`, `watch` of
+ * `publicKey` is the trusted key, which must have signed a record of the export, as the first key or after a
+ * rotation. Its signature vouches for earlier records, and the rotations vouch for later ones. Without a key,
+ * the export is only checked against itself. For the other options, see `ExportOptions`, `ChainOptions` and
  * `SegmentOptions`.
  */
 export async function verifyExport(
@@ -34,23 +34,23 @@ export async function verifyExport(
     onProgress?: (records: number) => void
   } = {},
 ): Promise<VerifiedExport | ExportFault> {
-  const { publicKey: trustedKey, onProgress, ...how } = options
-  const asked: ExportOptions = { trustedKey, ...how }
+  const { publicKey: trustedKey, onProgress, ...others } = options
+  const exportOptions: ExportOptions = { trustedKey, ...others }
   let whole: ExportCheck | undefined
   let segment: SegmentCheck | undefined
   for await (const text of lines) {
     if (whole === undefined || segment === undefined) {
-      const manifest = readFirstLine(text, asked)
+      const manifest = readFirstLine(text, exportOptions)
       if ('ok' in manifest) return manifest
-      whole = new ExportCheck(manifest, asked)
-      segment = new SegmentCheck(manifest, { place: placeOf(manifest) }, asked)
+      whole = new ExportCheck(manifest, exportOptions)
+      segment = new SegmentCheck(manifest, { place: placeOf(manifest) }, exportOptions)
       continue
     }
     const before = segment.records
-    runNow(segment.take(readLineText(text)), jobs)
+    runSync(segment.take(readLineText(text)), jobs)
     if (segment.ended) break
     if (segment.records > before && segment.records % PROGRESS_RECORDS === 0) onProgress?.(segment.records)
   }
   if (whole === undefined || segment === undefined) return emptyExport
-  return runNow(whole.join(segment.result()), jobs) ?? runNow(whole.end(), jobs)
+  return runSync(whole.join(segment.result()), jobs) ?? runSync(whole.end(), jobs)
 }

@@ -13,12 +13,12 @@ import type { Config } from '../../settings/config.js'
 import type { MetricFamily } from '../../wire/metrics.js'
 import type { ServerInfo } from '../../wire/server.js'
 
-/** What the thread of a front is started with. */
-export interface FrontGiven {
+/** The worker data of a front thread. */
+export interface FrontWorkerData {
   kind: 'front'
-  /** Its number, from 1: the main thread is front 0. */
+  /** Its number, from 1; the main thread is front 0. */
   front: number
-  /** Its settings, with the number of fronts in force. */
+  /** The settings, with the number of fronts in force. */
   config: Config
   masterSeed: Uint8Array
   tokenEra: number
@@ -26,11 +26,11 @@ export interface FrontGiven {
   shards: number
   stageFolder: string
   hasServerLog: boolean
-  /** How many connections all fronts together can have. */
+  /** The connection limit of all fronts together. */
   connectionsMax: number
   /** Absent while the auth add-on is off. */
   auth: { license: License | undefined; mailOn: boolean } | undefined
-  /** Memory of `LeaseMemory`; undefined for a server of its own. */
+  /** Memory of `LeaseMemory`; undefined outside a cluster. */
   lease: SharedArrayBuffer | undefined
   /** Memory of `Heartbeat`, `Standing` and `Bounds`. */
   heartbeat: SharedArrayBuffer
@@ -38,77 +38,77 @@ export interface FrontGiven {
   bounds: BoundsMemory
 }
 
-/** One call of the table below. */
+/** A call, as an entry of the tables below. */
 interface Call<Ask, Found> {
-  ask: Ask
-  found: Found
+  request: Ask
+  reply: Found
 }
 
-/** What a front asks the main thread. */
+/** Calls of a front to the main thread. */
 export interface MainCalls {
   ticketIssue: Call<Principal, string | Refusal>
   ticketRedeem: Call<{ ticket: string; use: TicketUse }, Principal | undefined>
   ticketHold: Call<{ ticket: string; principal: Principal; hold: number }, void>
   ticketRelease: Call<number, void>
-  /** Leads a login through the gate, which asks back by the number of the attempt. */
+  /** Runs a sign-in through the gate, which calls back with the number of the attempt. */
   login: Call<RemoteLogin, Refusal | undefined>
   hashPassword: Call<HashTask, string | Refusal>
   verifyPassword: Call<VerifyTask, Verification | Refusal>
   mailWaits: Call<undefined, void>
   readersFull: Call<undefined, boolean>
-  /** A long read, by the pool of the thread that is asked. */
+  /** A long read, run by the reader pool of the called thread. */
   read: Call<ReadCall, unknown>
-  tellHead: Call<Parameters<ServerLog['tell']>[0], boolean>
+  logHead: Call<Parameters<ServerLog['logHead']>[0], boolean>
   readiness: Call<undefined, Refusal | undefined>
   server: Call<undefined, ServerInfo>
   metrics: Call<undefined, { text: Uint8Array; contentType: string }>
   metricFamilies: Call<readonly string[] | undefined, MetricFamily[]>
   lastUses: Call<readonly string[], number[]>
-  /** An exception that nobody has caught: the process ends. */
+  /** An uncaught exception: the process ends. */
   failed: Call<string, void>
-  /** What a shard told cannot be read, or learnt: the process ends. */
+  /** A message of a shard cannot be read or processed: the process ends. */
   lose: Call<{ shard: number; reason: string }, void>
 }
 
 /** A node of a cluster, as its peers reach it. */
-export interface PeerPlace {
+export interface PeerAddress {
   node: string
   incarnation: number
   host: string
   port: number
 }
 
-/** Who this node is for its peers, and which they are. */
-export interface PeersTold {
+/** The identity of this node for its peers, and the list of peers. */
+export interface PeerNotices {
   own: { node: string; incarnation: number; key: Uint8Array }
-  peers: readonly PeerPlace[]
+  peers: readonly PeerAddress[]
 }
 
-/** What the main thread asks a front. */
+/** Calls of the main thread to a front. */
 export interface FrontCalls {
-  /** Has it talk to the new thread of a shard; answered once the front has learnt what it must know. */
+  /** Joins the new thread of a shard; answered after the front has loaded the shard's state. */
   join: Call<{ shard: number; port: MessagePort; memory: SharedArrayBuffer; term: number }, void>
-  /** Another node is to have a shard: answered once the front sends nothing more to its thread. */
+  /** Stops sending to the thread of a shard, which is about to leave this node. */
   leaving: Call<number, void>
-  /** Which other nodes are alive: it has links to their shards. */
-  peers: Call<PeersTold, void>
-  /** Answered once it reaches all shards, or after a while. */
+  /** Sets the other live nodes, to whose shards the front keeps links. */
+  peers: Call<PeerNotices, void>
+  /** Answered when the front reaches all shards, or after a time limit. */
   untilCurrent: Call<undefined, void>
-  /** Has it take a share of the connections; answered by what names its door. */
+  /** Accepts a share of the connections; answered with the id of the listener. */
   listen: Call<{ port: number }, number>
   look: Call<number, GateLook>
   verify: Call<number, void>
   figures: Call<undefined, FrontFigures>
   lastUses: Call<readonly string[], number[]>
-  /** Ends streams and uploads, and waits so long for requests that are being answered. */
+  /** Ends streams and uploads, and waits up to `timeMs` for pending answers. */
   drain: Call<{ timeMs: number }, void>
   close: Call<undefined, void>
 }
 
-/** Whether a value is what the thread of a front is given. */
-export function isFrontGiven(value: unknown): value is FrontGiven {
+/** Whether a value is the worker data of a front thread. */
+export function isFrontWorkerData(value: unknown): value is FrontWorkerData {
   return typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'front'
 }
 
-/** What a node asks a front of another one. */
+/** Calls of a node to a front of another node. */
 export type PeerCalls = Pick<FrontCalls, 'look' | 'verify'>

@@ -6,28 +6,28 @@ import type { ApiKeys } from '../../front/http/auth/api-keys.js'
 import { sharedAnswer } from '../../front/http/shared-answer.js'
 import type { StreamTickets } from '../../front/http/streams/tickets.js'
 import type { AuthServices } from '../auth.js'
-import type { FrontCalls, FrontGiven, MainCalls } from './front-messages.js'
+import type { FrontCalls, FrontWorkerData, MainCalls } from './front-messages.js'
 import type { Services } from '../services.js'
 
-/** Calls of a front to the main thread. */
-export type ToMain = Pick<Calls<FrontCalls, MainCalls>, 'call'>
+/** The client for calls to the main thread. */
+export type MainClient = Pick<Calls<FrontCalls, MainCalls>, 'call'>
 
-/** What all fronts share, as a front beside the main thread reaches it. */
-export function remoteServices({ call }: ToMain, { hasServerLog }: FrontGiven): Services {
-  // The main thread keeps them; requests that wait for the same call share it.
-  const kept = { keptMs: 0, clock: steadyClock }
+/** The services of the main thread, for a front in another thread. */
+export function remoteServices({ call }: MainClient, { hasServerLog }: FrontWorkerData): Services {
+  // The main thread caches the answers; requests that wait for the same call share it.
+  const sharing = { keptMs: 0, clock: steadyClock }
   return {
-    readiness: sharedAnswer(() => call('readiness', undefined), kept),
-    server: sharedAnswer(() => call('server', undefined), kept),
-    metrics: sharedAnswer(() => call('metrics', undefined), kept),
+    readiness: sharedAnswer(() => call('readiness', undefined), sharing),
+    server: sharedAnswer(() => call('server', undefined), sharing),
+    metrics: sharedAnswer(() => call('metrics', undefined), sharing),
     metricFamilies: (names) => call('metricFamilies', names),
     lastUses: (keyIds) => call('lastUses', keyIds),
-    tellHead: hasServerLog ? (head) => call('tellHead', head) : undefined,
+    logHead: hasServerLog ? (head) => call('logHead', head) : undefined,
   }
 }
 
-/** The pool of the main thread for long reads. */
-export function remoteReaders({ call }: ToMain): Readers {
+/** The reader pool of the main thread. */
+export function remoteReaders({ call }: MainClient): Readers {
   return {
     isFull: () => call('readersFull', undefined),
     run: (read) => call('read', read),
@@ -35,11 +35,11 @@ export function remoteReaders({ call }: ToMain): Readers {
 }
 
 /**
- * The tickets of the main thread, each of which works at any front. A key that opens a stream by a ticket is one that
- * this front knows: if it was deleted meanwhile, it opens nothing.
+ * The tickets of the main thread; each works at every front. If a key opens a stream by a ticket, this front
+ * must know the key: a deleted key opens nothing.
  */
 export function remoteTickets(
-  { call }: ToMain,
+  { call }: MainClient,
   apiKeys: ApiKeys,
   failed: (error: unknown) => void,
 ): StreamTickets {
@@ -48,7 +48,7 @@ export function remoteTickets(
     issue: (principal) => call('ticketIssue', principal),
     async redeem(ticket, use) {
       const found = await call('ticketRedeem', { ticket, use })
-      return found?.key === undefined ? found : apiKeys.ofId(found.id)
+      return found?.key === undefined ? found : apiKeys.byId(found.id)
     },
     hold(ticket, principal) {
       const hold = holds++
@@ -58,11 +58,11 @@ export function remoteTickets(
   }
 }
 
-/** What fronts share of the auth add-on. */
+/** The auth services of the main thread. */
 export function remoteAuthServices(
-  { call }: ToMain,
+  { call }: MainClient,
   gate: RemoteGate,
-  { license, mailOn }: NonNullable<FrontGiven['auth']>,
+  { license, mailOn }: NonNullable<FrontWorkerData['auth']>,
 ): AuthServices {
   return {
     passwords: {

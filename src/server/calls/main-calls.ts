@@ -6,13 +6,13 @@ import type { MainCalls, PeerCalls } from './front-messages.js'
 import type { FrontParts, Parts } from '../parts.js'
 import type { Services } from '../services.js'
 
-/** A front, as its calls see it. */
+/** The front that makes the calls. */
 export interface CallingFront extends Pick<Calls<MainCalls, PeerCalls>, 'call'> {
-  /** It cannot go on. */
+  /** Reports a fatal error of the front. */
   failed(error: Error): void
 }
 
-/** What answering the calls of a front needs. */
+/** Dependencies of the call handlers. */
 export interface MainCallParts {
   parts: Pick<Parts, 'apiKeys' | 'shards' | 'threads'> & Pick<FrontParts, 'tickets' | 'readers'>
   services: Services
@@ -24,8 +24,8 @@ const noAuth = refuse('unavailable', 'The auth add-on is off')
 const unknownKey = refuse('unauthorized', 'Expected a key that this server knows')
 
 /**
- * Answers the calls of one front, in the main thread, which keeps what all fronts share.
- * @param gone aborts when the front has gone, where the process goes on without it: it holds nothing any more
+ * Handlers for the calls of one front, run in the main thread.
+ * @param gone aborts when the front has ended while the process continues; its tickets are released then
  */
 export function mainCalls(
   { parts, services, auth }: MainCallParts,
@@ -33,16 +33,16 @@ export function mainCalls(
   gone?: AbortSignal,
 ): Handlers<MainCalls> {
   const { tickets, apiKeys, readers } = parts
-  const { readiness, server, metrics, metricFamilies, lastUses, tellHead } = services
-  /** Ends of the streams of the front that hold a ticket. */
+  const { readiness, server, metrics, metricFamilies, lastUses, logHead } = services
+  /** Releases of the tickets that streams of the front hold. */
   const holds = new Map<number, () => void>()
   gone?.addEventListener('abort', () => {
     for (const release of holds.values()) release()
     holds.clear()
   })
-  /** The key as this thread knows it; what came with the call is a copy. */
+  /** The key as this thread knows it; the call contains a copy. */
   const own = (principal: Principal): Principal | Refusal =>
-    principal.key === undefined ? principal : (apiKeys.ofId(principal.id) ?? unknownKey)
+    principal.key === undefined ? principal : (apiKeys.byId(principal.id) ?? unknownKey)
   return {
     ticketIssue(principal) {
       const known = own(principal)
@@ -61,7 +61,7 @@ export function mainCalls(
     ...authCalls(auth, front),
     readersFull: () => readers.isFull(),
     read: (call) => readers.run(call),
-    tellHead: async (head) => (await tellHead?.(head)) ?? true,
+    logHead: async (head) => (await logHead?.(head)) ?? true,
     readiness,
     server,
     metrics,

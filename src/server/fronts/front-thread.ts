@@ -5,27 +5,27 @@ import { Calls, type Handlers } from '../../dispatch/calls.js'
 import type { ShardThreads } from '../../dispatch/threads/shard-threads.js'
 import { Watchdog } from '../../dispatch/pools/watchdog.js'
 import { Heartbeat } from '../../protocol/heartbeat.js'
-import type { FrontCalls, FrontGiven, MainCalls } from '../calls/front-messages.js'
+import type { FrontCalls, FrontWorkerData, MainCalls } from '../calls/front-messages.js'
 
-/** What the thread of a front is started with, but for what its end in the main thread adds. */
-export type FrontStart = Omit<FrontGiven, 'kind' | 'heartbeat'>
+/** The worker data of a front thread, without the parts that the main thread adds. */
+export type FrontStart = Omit<FrontWorkerData, 'kind' | 'heartbeat'>
 
-/** What is told of such a thread. */
+/** Receives the failure of a front thread. */
 export interface FrontThreadListener {
-  /** It cannot go on, or ended by itself. */
+  /** The thread cannot continue, or has ended unexpectedly. */
   failed(front: number, error: Error): void
 }
 
-/** The main thread's end of the thread of one front. */
+/** The main thread's handle of a front thread. */
 export class FrontThread {
   readonly front: number
   readonly #listener: FrontThreadListener
   readonly #calls: Calls<MainCalls, FrontCalls>
   readonly #heartbeat = new Heartbeat()
-  readonly #watchdog = new Watchdog(limits.shardLookMs)
+  readonly #watchdog = new Watchdog(limits.shardCheckMs)
   readonly #ended: Promise<void>
   #closing = false
-  /** How long it has shown no sign of life, milliseconds. */
+  /** How long the thread has not sent a heartbeat, milliseconds. */
   silentMs = 0
 
   /** Starts the thread. @param handlers answers its calls, which may call it */
@@ -36,7 +36,7 @@ export class FrontThread {
   ) {
     this.front = start.front
     this.#listener = listener
-    const workerData: FrontGiven = { ...start, kind: 'front', heartbeat: this.#heartbeat.memory }
+    const workerData: FrontWorkerData = { ...start, kind: 'front', heartbeat: this.#heartbeat.memory }
     const worker = new Worker(workerEntry('front'), {
       workerData,
       name: `front-${start.front}`,
@@ -45,12 +45,12 @@ export class FrontThread {
       (message, transfer) => worker.postMessage(message, transfer),
       handlers(() => this),
     )
-    worker.on('message', (message: unknown) => this.#calls.take(message))
+    worker.on('message', (message: unknown) => this.#calls.receive(message))
     let failure: Error | undefined
     worker.on('error', (error) => (failure = error))
     this.#ended = new Promise((resolve) => {
       worker.once('exit', (code) => {
-        const error = failure ?? new Error(`The thread of front ${start.front} ended with ${code}`)
+        const error = failure ?? new Error(`The thread of front ${start.front} ended with exit code ${code}`)
         this.#calls.end(error)
         this.failed(error)
         resolve()
@@ -58,7 +58,7 @@ export class FrontThread {
     })
   }
 
-  /** It cannot go on, or has ended by itself. */
+  /** Reports a failure of the thread, unless it is closing. */
   failed(error: Error): void {
     if (!this.#closing) this.#listener.failed(this.front, error)
   }
@@ -68,8 +68,8 @@ export class FrontThread {
   }
 
   /**
-   * Has it talk to a shard. Resolves once it has learnt what it must know.
-   * @returns false when the shard has no thread now
+   * Joins the front to a shard. Resolves after the front has loaded the shard's state.
+   * @returns false if the shard has no thread now
    */
   async join(shard: number, threads: ShardThreads): Promise<boolean> {
     const { port1, port2 } = new MessageChannel()
@@ -83,19 +83,19 @@ export class FrontThread {
     return true
   }
 
-  /** Checks whether it shows signs of life. @returns milliseconds without one */
+  /** Checks the heartbeat of the thread. @returns milliseconds since the last one */
   look(nowMs: number): number {
     this.silentMs = this.#watchdog.look({ nowMs, waiting: true, steps: this.#heartbeat.count })
     return this.silentMs
   }
 
   /**
-   * Closes its connections and ends it. It has to do that itself: where a thread that has connections of uWebSockets.js is
-   * ended from outside, Node or the library ends the whole process.
+   * Closes the connections of the front and ends its thread. The thread ends itself: terminating a thread
+   * with open uWebSockets.js connections ends the whole process.
    */
   async close(): Promise<void> {
     this.#closing = true
-    // What ends in the middle of that has ended, too.
+    // A thread that ends during the call has ended, too.
     await this.call('close', undefined).catch(() => undefined)
     await this.#ended
   }

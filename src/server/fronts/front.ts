@@ -8,56 +8,57 @@ import { Calls, type Handlers } from '../../dispatch/calls.js'
 import { RemoteGate } from '../../dispatch/duties/remote-gate.js'
 import type { ShardConnection } from '../../dispatch/links/shard-connection.js'
 import { Shards } from '../../dispatch/links/shards.js'
-import { ApiKeyUpkeep } from '../../front/http/auth/api-key-upkeep.js'
-import { listenAlong, type HttpShare } from '../../front/http/server.js'
+import { ApiKeySync } from '../../front/http/auth/api-key-sync.js'
+import { listenShared, type HttpShare } from '../../front/http/server.js'
 import { sharedBounds } from '../../front/limits/bounds.js'
 import { allRoutes } from '../../front/routes/routes.js'
 import { Heartbeat } from '../../protocol/heartbeat.js'
 import { LeaseMemory } from '../../protocol/lease-memory.js'
 import { ShardMemory } from '../../protocol/shard-memory.js'
 import { makeAuth } from '../auth.js'
-import type { FrontCalls, FrontGiven, MainCalls } from '../calls/front-messages.js'
+import type { FrontCalls, FrontWorkerData, MainCalls } from '../calls/front-messages.js'
 import {
   remoteAuthServices,
   remoteReaders,
   remoteServices,
   remoteTickets,
-  type ToMain,
+  type MainClient,
 } from '../calls/front-services.js'
 import { readPages } from '../pages.js'
 import { boundSettings, connectionBound, drain, makeFrontParts } from '../parts.js'
 import { handlingOf } from '../requests.js'
 import { figuresOf } from '../services.js'
 import { frontListener } from '../shards.js'
-import { Standing } from '../state.js'
+import { ServerStatus } from '../state.js'
 
-/** Runs a front beside the main thread: takes requests, and is a client of the shards as the main thread is. */
-export function runFront(given: FrontGiven, port: MessagePort): void {
+/** Runs a front in its own thread: accepts requests, and is a client of the shards like the main thread. */
+export function runFront(given: FrontWorkerData, port: MessagePort): void {
   const log = createLogger(given.config.logLevel, `front-${given.front}`)
   const calls: Calls<FrontCalls, MainCalls> = new Calls(
     (message, transfer) => port.postMessage(message, transfer),
     handlersOf(() => front),
   )
   const front = makeFront(given, { calls, log })
-  // The thread goes on until the main thread has it close: ended as it is, it would take the process along at once.
+  // The thread continues until the main thread closes it: if it ended by itself, the process could end
+  // immediately.
   process.on('uncaughtException', (error: unknown) => {
     const stack = error instanceof Error ? (error.stack ?? error.message) : String(error)
     void calls.call('failed', stack)
   })
   const heartbeat = new Heartbeat(given.heartbeat)
-  setInterval(() => heartbeat.beat(), limits.frontBeatMs).unref()
-  // What arrives while the front is being made waits for it.
-  void front.then(() => port.on('message', (message: unknown) => calls.take(message)))
+  setInterval(() => heartbeat.step(), limits.frontHeartbeatMs).unref()
+  // Messages that arrive before the front is ready wait for it.
+  void front.then(() => port.on('message', (message: unknown) => calls.receive(message)))
 }
 
-/** A front, as a client of the shards. */
+/** A front as a client of the shards. */
 type Front = Awaited<ReturnType<typeof makeFront>>
 
-/** Makes a front; it knows no shard and does not listen yet. */
-async function makeFront(given: FrontGiven, { calls, log }: FrontOwn) {
+/** Creates a front that has joined no shard and does not listen yet. */
+async function makeFront(given: FrontWorkerData, { calls, log }: FrontOwn) {
   const { config, connectionsMax } = given
-  const standing = new Standing(given.standing)
-  const ended = (error: unknown) => log.error({ err: error }, 'the main thread could not be told')
+  const standing = new ServerStatus(given.standing)
+  const failed = (error: unknown) => log.error({ err: error }, 'a call to the main thread failed')
   const shards = new Shards(given.shards, {
     cacheBytesMax: Math.floor(config.recordCacheBytes / config.fronts),
     isOfNode: given.lease !== undefined,
@@ -68,7 +69,7 @@ async function makeFront(given: FrontGiven, { calls, log }: FrontOwn) {
     readers: remoteReaders(calls),
     bounds: sharedBounds(boundSettings(config, connectionsMax), given.bounds),
     stageFolder: given.stageFolder,
-    tickets: (apiKeys) => remoteTickets(calls, apiKeys, ended),
+    tickets: (apiKeys) => remoteTickets(calls, apiKeys, failed),
   })
   const gate = new RemoteGate((login) => calls.call('login', login))
   const directory = { masterSeed: Buffer.from(given.masterSeed), tokenEra: given.tokenEra }
@@ -82,7 +83,7 @@ async function makeFront(given: FrontGiven, { calls, log }: FrontOwn) {
           services: remoteAuthServices(calls, gate, given.auth),
         })
   const readOnly = () => standing.readOnly
-  const keys = new ApiKeyUpkeep({ shards, keys: parts.apiKeys, readOnly, nowMs: systemClock })
+  const keys = new ApiKeySync({ shards, keys: parts.apiKeys, readOnly, nowMs: systemClock })
   shards.follow(frontListener({ ...parts, log, keys, auth }))
   const pages = await readPages(config, createLogger('silent', 'front'))
   const routes = allRoutes(config.agentId, pages.console !== undefined)
@@ -101,47 +102,48 @@ async function makeFront(given: FrontGiven, { calls, log }: FrontOwn) {
   return { given, log, calls, shards, parts, gate, keys, routes, handling, peers, http: noHttp() }
 }
 
-/** What a front has beside what it is given. */
+/** Dependencies of a front beside its worker data. */
 interface FrontOwn {
-  /** To the main thread that keeps what all fronts share. */
-  calls: ToMain
+  /** Calls to the main thread. */
+  calls: MainClient
   log: Logger
 }
 
-/** What listens, once it does. */
+/** The listener, once there is one. */
 function noHttp(): { share: HttpShare | undefined } {
   return { share: undefined }
 }
 
-/** Answers the calls of the main thread. */
-function handlersOf(made: () => Promise<Front>): Handlers<FrontCalls> {
+/** Handlers for the calls of the main thread. */
+function handlersOf(ready: () => Promise<Front>): Handlers<FrontCalls> {
   return {
-    join: async (thread) => joinThread(await made(), thread),
-    leaving: async (shard) => (await made()).shards.linkOf(shard).leaving(),
-    untilCurrent: async () => (await made()).shards.untilCurrent(),
-    peers: async (told) => (await made()).peers.follow(told),
-    listen: async ({ port }) => listenBeside(await made(), port),
-    look: async (attempt) => (await made()).gate.look(attempt),
-    verify: async (attempt) => (await made()).gate.verify(attempt),
+    join: async (thread) => joinThread(await ready(), thread),
+    leaving: async (shard) => (await ready()).shards.linkOf(shard).leaving(),
+    untilCurrent: async () => (await ready()).shards.untilCurrent(),
+    peers: async (notices) => (await ready()).peers.follow(notices),
+    listen: async ({ port }) => listenBeside(await ready(), port),
+    look: async (attempt) => (await ready()).gate.look(attempt),
+    verify: async (attempt) => (await ready()).gate.verify(attempt),
     async figures() {
-      const { given, parts } = await made()
+      const { given, parts } = await ready()
       return figuresOf(given.front, parts)
     },
-    lastUses: async (keyIds) => (await made()).parts.apiKeys.lastUses(keyIds),
+    lastUses: async (keyIds) => (await ready()).parts.apiKeys.lastUses(keyIds),
     async drain({ timeMs }) {
-      const { parts, keys, http } = await made()
+      const { parts, keys, http } = await ready()
       await drain(parts, http.share, timeMs)
       await keys.stop()
     },
     async close() {
-      const { shards, http, peers } = await made()
-      // What the main thread has accepted before it stopped comes first.
+      const { shards, http, peers } = await ready()
+      // Connections that the main thread has accepted before it stopped are handled first.
       await turn()
       await turn()
       http.share?.close()
       peers.close()
       for (const link of shards.links) link.leave()
-      // The connections are closed at the end of this turn of the event loop; with one open, Node ends the process.
+      // Connections are closed at the end of this turn of the event loop; with an open one, Node ends the
+      // process.
       await turn()
       await turn()
       process.exit()
@@ -149,22 +151,22 @@ function handlersOf(made: () => Promise<Front>): Handlers<FrontCalls> {
   }
 }
 
-/** A turn of the event loop. */
+/** Resolves after one turn of the event loop. */
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 async function listenBeside(front: Front, port: number): Promise<number> {
   const { given, log, parts, routes, handling, keys, http } = front
   const connections = connectionBound(parts.bounds, given.connectionsMax, log)
-  const share = await listenAlong({ ...given.config, port, connections }, routes, handling)
+  const share = await listenShared({ ...given.config, port, connections }, routes, handling)
   http.share = share
   keys.start()
-  return share.door
+  return share.listenerId
 }
 
-/** Talks to the new thread of a shard of this process. */
+/** Joins the new thread of a shard in this process. */
 async function joinThread(
   { given, shards, calls }: Front,
-  { shard, port, memory, term }: FrontCalls['join']['ask'],
+  { shard, port, memory, term }: FrontCalls['join']['request'],
 ): Promise<void> {
   const link = shards.linkOf(shard)
   const thread: ShardConnection = {

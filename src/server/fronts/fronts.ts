@@ -4,48 +4,48 @@ import type { Logger } from '../../base/log.js'
 import type { DataDirectory } from '../../data/directory.js'
 import type { Handlers } from '../../dispatch/calls.js'
 import type { ShardThreads } from '../../dispatch/threads/shard-threads.js'
-import { type HttpServer, unsharedBecause } from '../../front/http/server.js'
+import { type HttpServer, unsharedReason } from '../../front/http/server.js'
 import type { FrontFigures } from '../../front/metrics/request-counts.js'
 import type { LeaseMemory } from '../../protocol/lease-memory.js'
 import type { Config } from '../../settings/config.js'
 import type { AuthServices } from '../auth.js'
-import type { MainCalls, PeersTold } from '../calls/front-messages.js'
+import type { MainCalls, PeerNotices } from '../calls/front-messages.js'
 import type { Parts } from '../parts.js'
-import type { Standing } from '../state.js'
+import type { ServerStatus } from '../state.js'
 import { type FrontStart, FrontThread } from './front-thread.js'
 
-/** The settings with the number of fronts in force: one where several threads cannot share a port. */
+/** The settings with the number of fronts in force: one, if threads cannot share a port. */
 export async function withFronts(config: Config, log: Logger): Promise<Config> {
   if (config.fronts === 1) return config
-  const because = await unsharedBecause(config.httpEngine)
+  const because = await unsharedReason(config.httpEngine)
   if (because === undefined) return config
   log.warn({ because }, 'one front serves instead of several')
   return { ...config, fronts: 1 }
 }
 
-/** What the fronts beside the main thread need. */
+/** Dependencies of the additional fronts. */
 interface FrontsParts {
   config: Pick<Config, 'fronts' | 'shardSilenceSecs'>
   threads: ShardThreads
-  /** Answers the calls of one. */
+  /** Handlers for the calls of one front. */
   calls(front: () => FrontThread): Handlers<MainCalls>
   log: Logger
-  /** Ends the process: a front is missing, with all its connections and what it has not told. */
+  /** Ends the process: a front has failed, with all its connections and unprocessed notices. */
   end(): void
 }
 
-interface FrontsSurroundings extends Omit<FrontsParts, 'config' | 'threads'> {
+interface MakeFrontsParts extends Omit<FrontsParts, 'config' | 'threads'> {
   directory: DataDirectory
   parts: Parts
-  standing: Standing
-  /** Absent for a server of its own. */
+  standing: ServerStatus
+  /** Absent outside a cluster. */
   lease: LeaseMemory | undefined
   /** Absent while the auth add-on is off. */
   auth: AuthServices | undefined
 }
 
-/** The fronts beside the main thread; undefined where it is the only one. */
-export function makeFronts(config: Config, around: FrontsSurroundings): Fronts | undefined {
+/** Creates the additional fronts; undefined if the main thread is the only front. */
+export function makeFronts(config: Config, around: MakeFrontsParts): Fronts | undefined {
   const { directory, parts, standing, lease, auth } = around
   const { threads, connectionsMax, stageFolder, boundsMemory: bounds } = parts
   if (bounds === undefined) return undefined
@@ -69,12 +69,12 @@ export function makeFronts(config: Config, around: FrontsSurroundings): Fronts |
   )
 }
 
-/** The fronts beside the main thread, which take requests on the same port (docs/adr/0045-fronts.md). */
+/** The fronts besides the main thread; all accept requests on the same port (docs/adr/0045-fronts.md). */
 export class Fronts {
   readonly #start: Omit<FrontStart, 'front'>
   readonly #parts: FrontsParts
   readonly #threads: FrontThread[] = []
-  /** What hands them their connections. */
+  /** Distributes connections to them. */
   #http: HttpServer | undefined
   #looks: NodeJS.Timeout | undefined
   #lost = false
@@ -84,7 +84,10 @@ export class Fronts {
     this.#parts = parts
   }
 
-  /** Starts them; returns when each knows what it must know to take requests. @throws Error when one does not start */
+  /**
+   * Starts the fronts; resolves when each has loaded the state of all shards.
+   * @throws Error if a front does not start
+   */
   async start(): Promise<void> {
     const { config, calls } = this.#parts
     for (let front = 1; front < config.fronts; front++) {
@@ -93,45 +96,46 @@ export class Fronts {
     }
     const shards = Array.from({ length: this.#start.shards }, (_none, shard) => shard)
     const joined = await Promise.all(shards.map((shard) => this.#join(shard)))
-    // In a cluster, another node may have it.
+    // In a cluster, another node may own the shard.
     if (this.#start.lease === undefined && joined.flat().includes(false))
-      throw new Error('A shard ended while the fronts were started')
-    // Loading its code takes a thread longer than it may be silent later.
-    this.#looks = setInterval(() => this.#look(), limits.shardLookMs)
+      throw new Error('A shard ended while the fronts were starting')
+    // Begins after the start, because loading code takes a thread longer than a heartbeat may be missing
+    // later.
+    this.#looks = setInterval(() => this.#look(), limits.shardCheckMs)
   }
 
-  /** A shard has a new thread: all fronts are to talk to it. */
+  /** Joins all fronts to the new thread of a shard. */
   join(shard: number): void {
     this.#join(shard).catch((error: unknown) => {
-      // It is asked again for the next thread, unless a front has ended.
-      this.#parts.log.warn({ shard, err: error }, 'a front could not talk to the new thread of a shard')
+      // The next thread of the shard triggers another join, unless a front has ended.
+      this.#parts.log.warn({ shard, err: error }, 'a front could not join the new thread of a shard')
     })
   }
 
-  /** Another node is to have a shard: resolves when none sends anything more to its thread. */
+  /** Resolves when no front sends to the thread of a shard any more, because another node gets the shard. */
   async leaving(shard: number): Promise<void> {
     if (this.#lost) return
     await Promise.all(this.#threads.map((thread) => thread.call('leaving', shard)))
   }
 
-  /** Which other nodes are alive: each front has links of its own to their shards. */
-  async followPeers(told: PeersTold): Promise<void> {
+  /** Passes the other live nodes to the fronts; each front has its own links to them. */
+  async followPeers(notices: PeerNotices): Promise<void> {
     if (this.#lost) return
-    await Promise.all(this.#threads.map((thread) => thread.call('peers', told)))
+    await Promise.all(this.#threads.map((thread) => thread.call('peers', notices)))
   }
 
-  /** Resolves when each reaches all shards, or nobody waits for that any longer. */
+  /** Resolves when each front reaches all shards, or its time limit has passed. */
   async untilCurrent(): Promise<void> {
     await Promise.all(this.#threads.map((thread) => thread.call('untilCurrent', undefined)))
   }
 
-  /** Gives each a share of the connections. */
+  /** Gives each front a share of the connections. */
   async listen(http: HttpServer): Promise<void> {
     this.#http = http
     for (const thread of this.#threads) http.shareWith(await thread.call('listen', { port: http.port }))
   }
 
-  /** What each has counted. */
+  /** The counters of each front. */
   figures(): Promise<FrontFigures[]> {
     return Promise.all(
       this.#threads.map(async (thread) => ({
@@ -141,17 +145,20 @@ export class Fronts {
     )
   }
 
-  /** When keys were last used at each. */
+  /** When keys were last used, for each front. */
   lastUses(keyIds: readonly string[]): Promise<number[][]> {
     return Promise.all(this.#threads.map((thread) => thread.call('lastUses', keyIds)))
   }
 
-  /** Ends streams and uploads of each, and waits so long for requests that are being answered. */
+  /** Ends the streams and uploads of each front, and waits up to `timeMs` for pending answers. */
   async drain(timeMs: number): Promise<void> {
     await Promise.all(this.#threads.map((thread) => thread.call('drain', { timeMs })))
   }
 
-  /** Closes their connections and ends them. The main thread accepts none any more: it would hand it to a thread that is gone. */
+  /**
+   * Closes the connections of all fronts and ends them. The main thread stops accepting first, since it would
+   * pass a connection to an ended thread.
+   */
   async close(): Promise<void> {
     clearInterval(this.#looks)
     this.#lost = true
@@ -163,11 +170,11 @@ export class Fronts {
     return Promise.all(this.#threads.map((thread) => thread.join(shard, this.#parts.threads)))
   }
 
-  /** Checks that each shows signs of life: the others wait for it whenever something is revoked. */
+  /** Checks the heartbeat of each front: whenever something is revoked, the others wait for it. */
   #look(): void {
-    const silenceMaxMs = this.#parts.config.shardSilenceSecs * 1_000
+    const stallMaxMs = this.#parts.config.shardSilenceSecs * 1_000
     for (const thread of this.#threads) {
-      if (thread.look(steadyClock()) >= silenceMaxMs && silenceMaxMs > 0)
+      if (thread.look(steadyClock()) >= stallMaxMs && stallMaxMs > 0)
         this.#lose(thread.front, new Error('Its thread hangs'))
     }
   }

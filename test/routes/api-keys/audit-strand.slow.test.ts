@@ -2,7 +2,7 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { ask, newAgent, scopedKey } from '../../support/http/answers.js'
+import { checkedCall, newAgent, scopedKey } from '../../support/http/answers.js'
 import { auditRecords, auditStrand } from '../../support/server/audit-strand.js'
 import { startServer, type TestServer } from '../../support/server/server.js'
 import { exportOf, fill, importTo } from '../../support/shard/imports.js'
@@ -19,7 +19,7 @@ afterAll(async () => {
   await source.stop()
 })
 
-it('an import is told of before it changes anything and when it has ended', async () => {
+it('records an import before it changes anything and when it has ended', async () => {
   await newAgent(source, 'brought')
   await fill(source, 'brought', { from: 0, count: 3 })
   const text = await exportOf(source, 'brought')
@@ -34,7 +34,7 @@ it('an import is told of before it changes anything and when it has ended', asyn
   const about = (await auditRecords(server)).slice(before + 1)
   const strand = JSON.parse(text.split('\n')[0] ?? '').strand
   const facts = { agent: 'brought', strand, principal: importer.key_id, from_seq: 0, to_seq: 3 }
-  const { seq } = (await ask(server, `GET /v1/agents/${auditStrand}/head`)).body
+  const { seq } = (await checkedCall(server, `GET /v1/agents/${auditStrand}/head`)).body
   expect(about).toEqual([
     { type: 'sys/imported', body: { state: 'begun', ...facts } },
     {
@@ -49,12 +49,12 @@ it('an import is told of before it changes anything and when it has ended', asyn
       },
     },
   ])
-  // Nothing new is in it, and the agent takes no writes still.
+  // It contains nothing new, and the agent still takes no writes.
   expect((await importTo(server, text)).status).toBe(422)
   expect((await auditRecords(server)).slice(before + 1)).toHaveLength(2)
 })
 
-it('another license is told of at the start that brings it', async () => {
+it('records another license at the first start with it', async () => {
   const env = { SERVICE_AUTH_ENABLED: 'true', SERVICE_LICENSE_KEY: 'none' }
   const dataDir = mkdtempSync(join(tmpdir(), 'strandfast-audit-'))
   for (let start = 0; start < 2; start++) {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { verifyExport } from '../../../src/proof/node/verify-export.js'
-import { ask, scopedKey } from '../../support/http/answers.js'
+import { checkedCall, scopedKey } from '../../support/http/answers.js'
 import { eventually } from '../../support/eventually.js'
 import { exportOf, importTo } from '../../support/shard/imports.js'
 import { auditRecords, auditStrand } from '../../support/server/audit-strand.js'
@@ -13,18 +13,18 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-const told = () => auditRecords(server)
+const auditLog = () => auditRecords(server)
 
 describe('the audit strand', () => {
-  it('tells who made a key and who deleted it, and neither the key, its hash nor its name', async () => {
+  it('records who created and deleted a key, but not the key, its hash or its name', async () => {
     const admin = await scopedKey(server, ['admin:*'])
-    const made = await ask(server, 'POST /v1/admin/api-keys', {
+    const made = await checkedCall(server, 'POST /v1/admin/api-keys', {
       key: admin.key,
       body: { name: 'gateway of Ann', scopes: ['ingest'], agents: ['a', 'b*'], expires_in_secs: 60 },
     })
     expect(made.status).toBe(201)
-    await ask(server, `DELETE /v1/admin/api-keys/${made.body.key_id}`)
-    const about = (await told()).filter(({ body }) => body.key_id === made.body.key_id)
+    await checkedCall(server, `DELETE /v1/admin/api-keys/${made.body.key_id}`)
+    const about = (await auditLog()).filter(({ body }) => body.key_id === made.body.key_id)
     const facts = {
       key_id: made.body.key_id,
       scopes: ['ingest'],
@@ -43,27 +43,29 @@ describe('the audit strand', () => {
     }
   })
 
-  it('tells nothing of what was refused', async () => {
-    const before = await told()
-    const refused = await ask(server, 'POST /v1/admin/api-keys', { body: { name: '', scopes: ['ingest'] } })
+  it('records no refused requests', async () => {
+    const before = await auditLog()
+    const refused = await checkedCall(server, 'POST /v1/admin/api-keys', {
+      body: { name: '', scopes: ['ingest'] },
+    })
     expect(refused.status).toBe(400)
-    expect((await ask(server, 'DELETE /v1/admin/api-keys/key_none')).status).toBe(404)
-    expect(await told()).toEqual(before)
+    expect((await checkedCall(server, 'DELETE /v1/admin/api-keys/key_none')).status).toBe(404)
+    expect(await auditLog()).toEqual(before)
   })
 
-  it('tells once of a key that is asked for twice under one Idempotency-Key', async () => {
-    const before = (await told()).length
+  it('records a key once that is requested twice with one Idempotency-Key', async () => {
+    const before = (await auditLog()).length
     const call = {
       body: { name: 'once', scopes: ['ingest'] },
       headers: { 'idempotency-key': 'audit-once' },
     }
-    const first = await ask(server, 'POST /v1/admin/api-keys', call)
-    const second = await ask(server, 'POST /v1/admin/api-keys', call)
+    const first = await checkedCall(server, 'POST /v1/admin/api-keys', call)
+    const second = await checkedCall(server, 'POST /v1/admin/api-keys', call)
     expect(second.body).toEqual(first.body)
-    expect(await told()).toHaveLength(before + 1)
+    expect(await auditLog()).toHaveLength(before + 1)
   })
 
-  it('is written by the server only, and read by admins that are not limited only', async () => {
+  it('is written only by the server, and readable only with unlimited admin keys', async () => {
     for (const route of [
       `POST /v1/agents/${auditStrand}/records`,
       `POST /v1/ingest/${auditStrand}`,
@@ -98,15 +100,17 @@ describe('the audit strand', () => {
         expect([route, (await call(server, route, { key })).status]).toEqual([route, 403])
       }
     }
-    const { agents, total } = (await ask(server, 'GET /v1/agents?limit=1000')).body
+    const { agents, total } = (await checkedCall(server, 'GET /v1/agents?limit=1000')).body
     expect(agents).not.toContain(auditStrand)
     expect(total).toBe(agents.length)
     expect(await importTo(server, await exportOf(server, auditStrand))).toMatchObject({ status: 403 })
   })
 
-  it('verifies, and is told by the log of heads', async () => {
+  it('verifies, and is in the log of heads', async () => {
     const text = await exportOf(server, auditStrand)
-    const { public_key: publicKey, zone } = (await ask(server, `GET /v1/agents/${auditStrand}/status`)).body
+    const { public_key: publicKey, zone } = (
+      await checkedCall(server, `GET /v1/agents/${auditStrand}/status`)
+    ).body
     expect(zone).toBe('immutable_core')
     expect(await verifyExport(text.trimEnd().split('\n'), { publicKey })).toMatchObject({ ok: true })
     await eventually(

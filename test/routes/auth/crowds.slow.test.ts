@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { register, tryLogin, usualPassword } from '../../support/auth/accounts.js'
-import { ask } from '../../support/http/answers.js'
+import { checkedCall } from '../../support/http/answers.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import type { TestServer } from '../../support/server/server.js'
 
@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-it('a login is answered 503 when more of one e-mail wait than there is room for, and counts none', async () => {
+it('answers 503 to a login if too many logins of one e-mail wait, and counts none of them', async () => {
   await register(server, 'crowd@example.org')
   const logins = Array.from({ length: 300 }, () => tryLogin(server, 'crowd@example.org', usualPassword))
   const answers = await Promise.all(logins)
@@ -22,17 +22,17 @@ it('a login is answered 503 when more of one e-mail wait than there is room for,
   expect((await tryLogin(server, 'crowd@example.org', usualPassword)).status).toBe(200)
 })
 
-it('a registration is answered 503 when more passwords wait than there is room for, and the others are made', async () => {
+it('answers 503 to a registration if too many passwords wait, and completes the others', async () => {
   const emails = Array.from({ length: 400 }, (_none, at) => `crowd-${at}@example.org`)
   const answers = await Promise.all(
     emails.map((email) =>
-      ask(server, 'POST /v1/auth/register', { key: null, body: { email, password: usualPassword } }),
+      checkedCall(server, 'POST /v1/auth/register', { key: null, body: { email, password: usualPassword } }),
     ),
   )
   const refusedOnes = answers.filter(({ status }) => status !== 201)
   expect(new Set(refusedOnes.map(({ body }) => body.code))).toEqual(new Set(['overloaded']))
   expect(refusedOnes[0]?.headers.get('retry-after')).toBe('1')
-  const { body } = await ask(server, 'GET /v1/auth/users?limit=1000')
+  const { body } = await checkedCall(server, 'GET /v1/auth/users?limit=1000')
   const made = body.users.filter((user: { email: string }) => user.email.startsWith('crowd-'))
   expect(made).toHaveLength(400 - refusedOnes.length)
 })

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { linkToken, outcomeOf, register, tryLogin, usualPassword } from '../../support/auth/accounts.js'
 import { refused } from '../../support/auth/auth-cases.js'
 import { eventually } from '../../support/eventually.js'
-import { ask } from '../../support/http/answers.js'
+import { checkedCall } from '../../support/http/answers.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import type { TestServer } from '../../support/server/server.js'
 
@@ -21,35 +21,35 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-/** Resolves when what is made now and lives a second has ended. */
-function overASecond(): Promise<void> {
+/** Resolves when a token that is issued now for a second has expired. */
+function untilExpired(): Promise<void> {
   const overAtMs = Date.now() + 1_000
   return eventually(() => Date.now() >= overAtMs)
 }
 
-it('a token is answered 401 token_expired once its time is over', async () => {
+it('answers 401 token_expired to an expired token', async () => {
   const { token } = await register(server, 'token@example.org')
-  const shown = () => outcomeOf(ask(server, 'GET /v1/auth/me', { key: token }))
+  const shown = () => outcomeOf(checkedCall(server, 'GET /v1/auth/me', { key: token }))
   await expect.poll(shown, { timeout: 30_000, interval: 100 }).toBe('401 token_expired')
 })
 
-it('a refresh token is answered 401 once its time is over', async () => {
+it('answers 401 to an expired refresh token', async () => {
   const { refreshToken } = await register(server, 'refresh@example.org')
-  await overASecond()
+  await untilExpired()
   const call = { key: null, body: { refresh_token: refreshToken } }
-  expect(await outcomeOf(ask(server, 'POST /v1/auth/refresh', call))).toBe('401 refresh_expired')
+  expect(await outcomeOf(checkedCall(server, 'POST /v1/auth/refresh', call))).toBe('401 refresh_expired')
 })
 
-it('a magic link is answered 401 once its time is over', async () => {
+it('answers 401 to an expired magic link', async () => {
   const token = await linkToken(server, 'magic-link/send', 'late@example.org')
-  await overASecond()
+  await untilExpired()
   await refused(server, 'POST /v1/auth/magic-link/verify', { body: { token }, outcome: '401 invalid_token' })
 })
 
-it('a lockout ends by itself', async () => {
+it('ends a lockout after its time', async () => {
   const { email } = await register(server, 'locked@example.org')
   expect((await tryLogin(server, email, 'not the password of anyone')).status).toBe(401)
-  // Answered 429 or not by how fast the machine is; in the end the right password is taken.
+  // Answered 429 or not depending on the speed of the machine; in the end the right password is accepted.
   const status = async () => (await tryLogin(server, email, usualPassword)).status
   await expect.poll(status, { timeout: 30_000, interval: 100 }).toBe(200)
 })

@@ -1,15 +1,13 @@
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { linkToken, logIn, outcomeOf, register, usualPassword } from '../../support/auth/accounts.js'
-import { refused, restartedFull } from '../../support/auth/auth-cases.js'
-import { ask } from '../../support/http/answers.js'
+import { refused, restartWithFullDisk } from '../../support/auth/auth-cases.js'
+import { checkedCall } from '../../support/http/answers.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import { BeforeRestart } from '../../support/server/before-restart.js'
 import type { TestServer } from '../../support/server/server.js'
 
-/*
- * Every auth route but those of OAuth and passkeys on one server whose disk counts as full.
- */
+/* Every auth route except OAuth and passkeys, on a server whose disk counts as full. */
 
 let server: TestServer
 const before = new BeforeRestart()
@@ -17,23 +15,23 @@ const before = new BeforeRestart()
 beforeAll(async () => {
   server = await startAuthServer()
   await before.run()
-  server = await restartedFull(server)
+  server = await restartWithFullDisk(server)
 })
 afterAll(() => server.stop())
 
 const full = '507 storage_full'
-const anAccount = (email: string) => before.add(() => register(server, email))
-const me = (token: string) => outcomeOf(ask(server, 'GET /v1/auth/me', { key: token }))
+const registered = (email: string) => before.add(() => register(server, email))
+const me = (token: string) => outcomeOf(checkedCall(server, 'GET /v1/auth/me', { key: token }))
 const kids = async (): Promise<string[]> => {
-  const { body } = await ask(server, 'GET /v1/auth/jwks', { key: null })
+  const { body } = await checkedCall(server, 'GET /v1/auth/jwks', { key: null })
   return body.keys.map((key: { kid: string }) => key.kid)
 }
 
-const ada = anAccount('ada@example.org')
+const ada = registered('ada@example.org')
 
-describe('what only reads', () => {
+describe('a route that only reads', () => {
   it.each(['GET /v1/auth/jwks', 'GET /.well-known/jwks.json'])('shows the keys: %s', async (route) => {
-    expect((await ask(server, route, { key: null })).status).toBe(200)
+    expect((await checkedCall(server, route, { key: null })).status).toBe(200)
   })
 
   it('shows the user, and changes nothing', async () => {
@@ -43,20 +41,20 @@ describe('what only reads', () => {
   })
 })
 
-describe('what takes something away from a thief', () => {
-  const leaving = anAccount('leaving@example.org')
+describe('a route that revokes access', () => {
+  const leaving = registered('leaving@example.org')
 
   it('logs out', async () => {
     const { token } = leaving()
-    expect(await outcomeOf(ask(server, 'POST /v1/auth/logout', { key: token }))).toBe('200')
+    expect(await outcomeOf(checkedCall(server, 'POST /v1/auth/logout', { key: token }))).toBe('200')
     expect(await me(token)).toBe('401 token_revoked')
   })
 
-  const revoking = anAccount('revoking@example.org')
+  const revoking = registered('revoking@example.org')
 
   it('revokes a token', async () => {
     const { token } = revoking()
-    expect(await outcomeOf(ask(server, 'POST /v1/auth/revoke', { key: token }))).toBe('200')
+    expect(await outcomeOf(checkedCall(server, 'POST /v1/auth/revoke', { key: token }))).toBe('200')
     expect(await me(token)).toBe('401 token_revoked')
   })
 
@@ -64,35 +62,37 @@ describe('what takes something away from a thief', () => {
 
   it('ends a session', async () => {
     const sid = String(decodeJwt(thief().token)['sid'])
-    const { body } = await ask(server, 'GET /v1/auth/sessions', { key: ada().token })
+    const { body } = await checkedCall(server, 'GET /v1/auth/sessions', { key: ada().token })
     expect(body.sessions.map((session: { sid: string }) => session.sid)).toContain(sid)
-    expect((await ask(server, `DELETE /v1/auth/sessions/${sid}`, { key: ada().token })).status).toBe(200)
+    expect((await checkedCall(server, `DELETE /v1/auth/sessions/${sid}`, { key: ada().token })).status).toBe(
+      200,
+    )
     await refused(server, 'GET /v1/auth/me', { key: thief().token, outcome: '401 token_revoked' })
   })
 
-  const deleted = anAccount('deleted@example.org')
+  const deleted = registered('deleted@example.org')
 
   it('lists and deletes users, and changes no other', async () => {
     const { email, token } = deleted()
-    const { body } = await ask(server, 'GET /v1/auth/users')
+    const { body } = await checkedCall(server, 'GET /v1/auth/users')
     expect(body.users.map((user: { email: string }) => user.email)).toContain(email)
     const route = `PATCH /v1/auth/users/${email}/app-metadata`
     const call = { key: server.rootKey, body: { metadata: { late: true } }, outcome: full }
     await refused(server, route, call)
-    expect((await ask(server, `DELETE /v1/auth/users/${email}`)).status).toBe(200)
+    expect((await checkedCall(server, `DELETE /v1/auth/users/${email}`)).status).toBe(200)
     await refused(server, 'GET /v1/auth/me', { key: token, outcome: '401 token_revoked' })
   })
 })
 
-describe('what writes', () => {
+describe('a route that writes', () => {
   const keysBefore = before.add(kids)
 
-  it('rotates no signing key', async () => {
+  it('refuses to rotate the signing key', async () => {
     await refused(server, 'POST /v1/auth/keys/rotate', { key: server.rootKey, outcome: full })
     expect(await kids()).toEqual(keysBefore())
   })
 
-  it('registers no user', async () => {
+  it('refuses to register a user', async () => {
     const body = { email: 'late@example.org', password: usualPassword }
     await refused(server, 'POST /v1/auth/register', { body, outcome: full })
   })
@@ -118,16 +118,16 @@ describe('what writes', () => {
 
   const verifying = before.add(() => linkToken(server, 'verify-email/send', ada().email))
 
-  it('neither sends a link that verifies nor takes one', async () => {
+  it('neither sends nor accepts a verify link', async () => {
     const sent = { email: ada().email }
     await refused(server, 'POST /v1/auth/verify-email/send', { body: sent, outcome: full })
     await refused(server, 'POST /v1/auth/verify-email', { body: { token: verifying() }, outcome: full })
   })
 
   const magic = before.add(() => linkToken(server, 'magic-link/send', 'linked@example.org'))
-  const refreshing = anAccount('refreshing@example.org')
+  const refreshing = registered('refreshing@example.org')
 
-  it('uses neither a magic link nor a refresh token up', async () => {
+  it('uses up neither a magic link nor a refresh token', async () => {
     const link = { key: null, body: { token: magic() } }
     const refresh = { key: null, body: { refresh_token: refreshing().refreshToken } }
     const sent = { email: 'linked@example.org' }
@@ -136,7 +136,7 @@ describe('what writes', () => {
     await refused(server, 'POST /v1/auth/refresh', { ...refresh, outcome: full })
     await server.halt()
     server = await startAuthServer({ dataDir: server.dataDir })
-    expect((await ask(server, 'POST /v1/auth/magic-link/verify', link)).status).toBe(200)
-    expect((await ask(server, 'POST /v1/auth/refresh', refresh)).status).toBe(200)
+    expect((await checkedCall(server, 'POST /v1/auth/magic-link/verify', link)).status).toBe(200)
+    expect((await checkedCall(server, 'POST /v1/auth/refresh', refresh)).status).toBe(200)
   })
 })

@@ -2,7 +2,7 @@ import { calculateJwkThumbprint, createLocalJWKSet, decodeProtectedHeader, jwtVe
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { jwksRoutes } from '../../../src/front/routes/auth/jwks.js'
 import { register } from '../../support/auth/accounts.js'
-import { ask, leavesUnchanged, unseenSuccesses } from '../../support/http/answers.js'
+import { checkedCall, expectUnchanged, untestedSuccesses } from '../../support/http/answers.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import type { TestServer } from '../../support/server/server.js'
 
@@ -16,8 +16,8 @@ afterAll(() => server.stop())
 const routes = ['GET /v1/auth/jwks', 'GET /.well-known/jwks.json']
 
 describe.each(routes)('%s', (route) => {
-  it('shows the public key in force and the next one, to anyone', async () => {
-    const answer = await leavesUnchanged(server, 'default', () => ask(server, route, { key: null }))
+  it('returns the current public key and the next one, without a credential', async () => {
+    const answer = await expectUnchanged(server, 'default', () => checkedCall(server, route, { key: null }))
     expect(answer.headers.get('cache-control')).toBe('public, max-age=300')
     const { keys } = answer.body
     expect(keys).toHaveLength(2)
@@ -30,18 +30,18 @@ describe.each(routes)('%s', (route) => {
 
   it('verifies a token that was issued here', async () => {
     const { token } = await register(server, `${routes.indexOf(route)}@example.org`)
-    const { body } = await ask(server, route, { key: null })
+    const { body } = await checkedCall(server, route, { key: null })
     const { payload } = await jwtVerify(token, createLocalJWKSet(body), { algorithms: ['EdDSA'] })
     expect(payload['email']).toBe(`${routes.indexOf(route)}@example.org`)
     expect(decodeProtectedHeader(token).kid).toBe(body.keys[0].kid)
   })
 
-  it('takes no notice of a credential that is no good', async () => {
-    expect((await ask(server, route, { key: 'nonsense' })).status).toBe(200)
+  it('ignores an invalid credential', async () => {
+    expect((await checkedCall(server, route, { key: 'nonsense' })).status).toBe(200)
   })
 })
 
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
-  expect(unseenSuccesses(jwksRoutes)).toEqual([])
+  expect(untestedSuccesses(jwksRoutes)).toEqual([])
 })

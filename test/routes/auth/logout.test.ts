@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { logoutRoutes } from '../../../src/front/routes/auth/logout.js'
 import { type Account, logIn, outcomeOf, register } from '../../support/auth/accounts.js'
-import { ask, unseenSuccesses } from '../../support/http/answers.js'
-import { auditsOf, refused, takesUsersOnly } from '../../support/auth/auth-cases.js'
+import { checkedCall, untestedSuccesses } from '../../support/http/answers.js'
+import { auditsOf, refused, acceptsUsersOnly } from '../../support/auth/auth-cases.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import type { TestServer } from '../../support/server/server.js'
 import { subjectOf } from '../../support/auth/users.js'
@@ -17,11 +17,13 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 const route = 'POST /v1/auth/logout'
-const me = (token: string) => outcomeOf(ask(server, 'GET /v1/auth/me', { key: token }))
+const me = (token: string) => outcomeOf(checkedCall(server, 'GET /v1/auth/me', { key: token }))
 const exchange = (refreshToken: string) =>
-  outcomeOf(ask(server, 'POST /v1/auth/refresh', { key: null, body: { refresh_token: refreshToken } }))
+  outcomeOf(
+    checkedCall(server, 'POST /v1/auth/refresh', { key: null, body: { refresh_token: refreshToken } }),
+  )
 
-/** An account with three sessions; the first is the one that registering opened. */
+/** An account with three sessions; the first was opened by registering. */
 async function threeSessions(email: string) {
   const account = await register(server, email)
   return [account, await logIn(server, account), await logIn(server, account)] as const
@@ -33,38 +35,43 @@ describe('logging out', () => {
     ['?scope=local', 1, [false, true, true]],
     ['?scope=others', 2, [true, false, false]],
     ['?scope=global', 3, [false, false, false]],
-  ])('ends by query "%s" %i sessions, and their tokens immediately', async (query, ended, stays) => {
-    const sessions = await threeSessions(`scope${query.length}-${ended}@example.org`)
-    const [first] = sessions
-    const call = { key: first.token }
-    const { result, records, types } = await auditsOf(server, () => ask(server, route + query, call))
-    expect(result.body).toEqual({ logged_out: true, sessions: ended })
-    expect(types).toEqual(['auth/logout'])
-    expect(records[0]?.payload).toMatchObject({ user_id: subjectOf(first.token), outcome: 'success' })
-    for (const [place, { token, refreshToken }] of sessions.entries()) {
-      expect(await me(token)).toBe(stays[place] ? '200' : '401 token_revoked')
-      expect(await exchange(refreshToken)).toBe(stays[place] ? '200' : '401 refresh_invalid')
-    }
-  })
+  ])(
+    'ends sessions and revokes their tokens immediately: query "%s", %i sessions',
+    async (query, ended, stays) => {
+      const sessions = await threeSessions(`scope${query.length}-${ended}@example.org`)
+      const [first] = sessions
+      const call = { key: first.token }
+      const { result, records, types } = await auditsOf(server, () =>
+        checkedCall(server, route + query, call),
+      )
+      expect(result.body).toEqual({ logged_out: true, sessions: ended })
+      expect(types).toEqual(['auth/logout'])
+      expect(records[0]?.payload).toMatchObject({ user_id: subjectOf(first.token), outcome: 'success' })
+      for (const [place, { token, refreshToken }] of sessions.entries()) {
+        expect(await me(token)).toBe(stays[place] ? '200' : '401 token_revoked')
+        expect(await exchange(refreshToken)).toBe(stays[place] ? '200' : '401 refresh_invalid')
+      }
+    },
+  )
 
-  it('ends the tokens that the session was refreshed to, too', async () => {
+  it('also revokes refreshed tokens of the session', async () => {
     const account = await register(server, 'renewed@example.org')
     const body = { refresh_token: account.refreshToken }
-    const renewed = (await ask(server, 'POST /v1/auth/refresh', { key: null, body })).body
-    await ask(server, route, { key: account.token })
+    const renewed = (await checkedCall(server, 'POST /v1/auth/refresh', { key: null, body })).body
+    await checkedCall(server, route, { key: account.token })
     expect(await me(renewed.token)).toBe('401 token_revoked')
     expect(await exchange(renewed.refresh_token)).toBe('401 refresh_invalid')
   })
 
-  it('leaves other users alone', async () => {
+  it('does not affect other users', async () => {
     const bob = await register(server, 'bob@example.org')
-    await ask(server, `${route}?scope=global`, { key: bob.token })
+    await checkedCall(server, `${route}?scope=global`, { key: bob.token })
     expect(await me(ada.token)).toBe('200')
   })
 
   it('answers 401 the second time', async () => {
     const account = await register(server, 'twice@example.org')
-    await ask(server, route, { key: account.token })
+    await checkedCall(server, route, { key: account.token })
     await refused(server, route, { key: account.token, outcome: '401 token_revoked' })
   })
 
@@ -75,10 +82,10 @@ describe('logging out', () => {
     expect(await me(ada.token)).toBe('200')
   })
 
-  takesUsersOnly({ server: () => server, route, key: () => ada.token })
+  acceptsUsersOnly({ server: () => server, route, key: () => ada.token })
 })
 
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
-  expect(unseenSuccesses(logoutRoutes)).toEqual([])
+  expect(untestedSuccesses(logoutRoutes)).toEqual([])
 })

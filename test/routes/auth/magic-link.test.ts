@@ -2,9 +2,9 @@ import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { magicLinkRoutes } from '../../../src/front/routes/auth/magic-link.js'
 import { linkToken, logIn, register } from '../../support/auth/accounts.js'
-import { ask, unseenSuccesses } from '../../support/http/answers.js'
+import { checkedCall, untestedSuccesses } from '../../support/http/answers.js'
 import { callAs } from '../../support/http/call-as.js'
-import { auditsOf, refused, refusesOtherBodies } from '../../support/auth/auth-cases.js'
+import { auditsOf, refused, refusesInvalidBodies } from '../../support/auth/auth-cases.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import type { TestServer } from '../../support/server/server.js'
 
@@ -18,49 +18,49 @@ afterAll(() => server.stop())
 const send = 'POST /v1/auth/magic-link/send'
 const verify = 'POST /v1/auth/magic-link/verify'
 const tokenFor = (email: string) => linkToken(server, 'magic-link/send', email)
-const use = (token: string) => ask(server, verify, { key: null, body: { token } })
+const use = (token: string) => checkedCall(server, verify, { key: null, body: { token } })
 
 describe('sending a magic link', () => {
-  it('gives the token while mail is off, and writes down that a link was asked for', async () => {
+  it('returns the token while mail is disabled, and records the request', async () => {
     await register(server, 'ada@example.org')
     const call = { key: null, body: { email: 'Ada@example.org' } }
-    const { result, types } = await auditsOf(server, () => ask(server, send, call))
+    const { result, types } = await auditsOf(server, () => checkedCall(server, send, call))
     expect(result.body).toEqual({ sent: false, token: expect.stringMatching(/^[\w-]{43}$/) })
     expect(result.headers.get('cache-control')).toBe('no-store')
     expect(types).toEqual(['auth/magic_link_sent'])
   })
 
-  it('writes nothing down at once for an e-mail that no account has', async () => {
+  it('does not immediately record a request for an unknown e-mail', async () => {
     const call = { key: null, body: { email: 'made-up@example.org' } }
-    const { result, types } = await auditsOf(server, () => ask(server, send, call))
+    const { result, types } = await auditsOf(server, () => checkedCall(server, send, call))
     expect([result.status, types]).toEqual([200, []])
   })
 
-  it('answers known and unknown e-mails alike', async () => {
+  it('gives the same answer for known and unknown e-mails', async () => {
     await register(server, 'known@example.org')
     for (const email of ['known@example.org', 'unknown@example.org']) {
-      const { status, body } = await ask(server, send, { key: null, body: { email } })
+      const { status, body } = await checkedCall(server, send, { key: null, body: { email } })
       expect([status, Object.keys(body), body.sent]).toEqual([200, ['sent', 'token'], false])
     }
-    const { body } = await ask(server, 'GET /v1/auth/users')
+    const { body } = await checkedCall(server, 'GET /v1/auth/users')
     expect(JSON.stringify(body)).not.toContain('unknown@example.org')
   })
 
-  it('answers 400 with a pointer for what is no e-mail', async () => {
-    const body = { email: 'nobody' }
+  it('answers 400 with a pointer for an invalid e-mail', async () => {
+    const body = { email: 'absent' }
     const answer = await refused(server, send, { body, outcome: '400 validation_failed' })
     expect(answer.body.errors).toMatchObject([{ pointer: '/email' }])
   })
 
-  refusesOtherBodies({ server: () => server, route: send, body: { email: 'ada@example.org' } })
+  refusesInvalidBodies({ server: () => server, route: send, body: { email: 'ada@example.org' } })
 })
 
 describe('using a magic link', () => {
-  it('makes the account where there is none, and signs in', async () => {
+  it('creates a missing account, and signs in', async () => {
     const token = await tokenFor('new@example.org')
     const { result, records, types } = await auditsOf(server, () => use(token))
     expect(result.headers.get('cache-control')).toBe('no-store')
-    // The token came in an answer, so it proved no mailbox (docs/adr/0031-proof-of-a-mailbox.md).
+    // The token was in an answer, so it did not prove the mailbox (docs/adr/0031-proof-of-a-mailbox.md).
     expect(result.body).toMatchObject({ email: 'new@example.org', verified: false })
     const claims = decodeJwt(result.body.token)
     expect(claims).toMatchObject({ sub: result.body.user_id, amr: ['otp'] })
@@ -68,20 +68,20 @@ describe('using a magic link', () => {
     expect(records[1]?.payload).toMatchObject({ user_id: claims.sub, sid: claims['sid'] })
   })
 
-  it('signs in who is there already, and keeps the password, since no mailbox was proven', async () => {
+  it('signs in to an existing account, and keeps the password because no mailbox was proven', async () => {
     const account = await register(server, 'there@example.org')
     const { body } = await use(await tokenFor(account.email))
     expect(body.user_id).toBe(account.userId)
     expect((await logIn(server, account)).token).not.toBe('')
   })
 
-  it('works once', async () => {
+  it('is valid once', async () => {
     const token = await tokenFor('once@example.org')
     expect((await use(token)).status).toBe(200)
     await refused(server, verify, { body: { token }, outcome: '401 invalid_token' })
   })
 
-  it('answers one thing to links that are wrong, used, expired or of another kind', async () => {
+  it('gives the same answer to links that are invalid, used, expired or of another kind', async () => {
     await register(server, 'kinds@example.org')
     const used = await tokenFor('kinds@example.org')
     await use(used)
@@ -102,18 +102,18 @@ describe('using a magic link', () => {
     expect(details.size).toBe(1)
   })
 
-  it('leaves a link of another kind usable that was tried in vain', async () => {
+  it('does not use up a link of another kind', async () => {
     await register(server, 'spared@example.org')
     const token = await linkToken(server, 'verify-email/send', 'spared@example.org')
     await refused(server, verify, { body: { token }, outcome: '401 invalid_token' })
-    const verified = await ask(server, 'POST /v1/auth/verify-email', { key: null, body: { token } })
+    const verified = await checkedCall(server, 'POST /v1/auth/verify-email', { key: null, body: { token } })
     expect(verified.status).toBe(200)
   })
 
-  refusesOtherBodies({ server: () => server, route: verify, body: { token: 'A'.repeat(43) } })
+  refusesInvalidBodies({ server: () => server, route: verify, body: { token: 'A'.repeat(43) } })
 })
 
-it('answers no page of another site, and no name that leads here, with a token', async () => {
+it('returns no token to a page of another site or for a foreign Host', async () => {
   for (const path of ['/v1/auth/magic-link/send', '/v1/auth/verify-email/send']) {
     const body = { email: 'ada@example.org' }
     for (const headers of [{ host: 'rebound.example.org' }, { 'sec-fetch-site': 'cross-site' }]) {
@@ -130,5 +130,5 @@ it('answers no page of another site, and no name that leads here, with a token',
 
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
-  expect(unseenSuccesses(magicLinkRoutes)).toEqual([])
+  expect(untestedSuccesses(magicLinkRoutes)).toEqual([])
 })

@@ -2,7 +2,7 @@ import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { oauthRoutes } from '../../../src/front/routes/auth/oauth.js'
 import { linkToken, register, tally, tryLogin, usualPassword } from '../../support/auth/accounts.js'
-import { ask, leavesUnchanged, noteSuccess, unseenSuccesses } from '../../support/http/answers.js'
+import { checkedCall, expectUnchanged, recordSuccess, untestedSuccesses } from '../../support/http/answers.js'
 import { auditsOf, refused } from '../../support/auth/auth-cases.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import { freePort } from '../../support/server/free-port.js'
@@ -61,7 +61,7 @@ function authorizeUrl(provider: Provider, query: Record<string, string> = { redi
 const isCallback = (url: URL) => url.pathname.endsWith('/callback')
 const isApp = (url: URL) => url.host.endsWith('.example.com')
 
-/** Signs in at a provider, up to the address of the callback, which is not called. */
+/** Signs in at a provider, and returns the address of the callback without calling it. */
 function toCallback(
   browser: OauthBrowser,
   provider: Provider,
@@ -70,7 +70,7 @@ function toCallback(
   return browser.follow(authorizeUrl(provider, query), login, isCallback)
 }
 
-/** Signs in at a provider and comes back; where the browser ends up, with what it was given. */
+/** Signs in at a provider and follows the callback. @returns the final address with its parameters */
 async function signIn(
   provider: Provider,
   options: { login?: string; query?: Record<string, string>; browser?: OauthBrowser } = {},
@@ -80,11 +80,11 @@ async function signIn(
   return { url, results: Object.fromEntries(new URLSearchParams(url.hash.slice(1) || url.search)) }
 }
 
-/** Calls the callback, once; how it went. */
-async function comeBack(browser: OauthBrowser, url: URL): Promise<string> {
+/** Calls the callback once. @returns its outcome */
+async function callCallback(browser: OauthBrowser, url: URL): Promise<string> {
   const answer = await browser.get(url)
   if (answer.status !== 302) return `${answer.status} ${(await answer.json()).code}`
-  noteSuccess(`GET ${url.pathname}`, answer)
+  recordSuccess(`GET ${url.pathname}`, answer)
   const { searchParams } = new URL(answer.headers.get('location') ?? '')
   return searchParams.get('error') ?? 'signed in'
 }
@@ -96,15 +96,15 @@ const mailOf = (email: string, more: object = {}) => [
 
 let lastId = 1_000
 
-/** A GitHub account that signs in next. */
+/** Sets the GitHub account that signs in next. */
 function githubUser(email: string, more: object = {}): number {
   lastId += 1
   github.user = { id: lastId, emails: mailOf(email, more) }
   return lastId
 }
 
-describe('a sign-in by google', () => {
-  it('makes a verified account once, and finds it by the subject from then on', async () => {
+describe('a sign-in with Google', () => {
+  it('creates a verified account once, and finds it by the subject after that', async () => {
     await google.account('g-ada', { email: 'Ada@Example.org', email_verified: true })
     const { result, types, records } = await auditsOf(server, () => signIn('google', { login: 'g-ada' }))
     const { url, results } = result
@@ -121,7 +121,7 @@ describe('a sign-in by google', () => {
     expect(amr).toEqual(['fed'])
     expect(types).toEqual(['auth/register', 'auth/oauth_login'])
     expect(records[1]?.payload).toMatchObject({ user_id: sub, sid, outcome: 'success' })
-    const me = await ask(server, 'GET /v1/auth/me', { key: results['token'] ?? '' })
+    const me = await checkedCall(server, 'GET /v1/auth/me', { key: results['token'] ?? '' })
     expect(me.body).toMatchObject({ user_id: sub, email: 'ada@example.org', verified: true })
 
     await google.account('g-ada', { email: 'ada@elsewhere.example', email_verified: false })
@@ -131,13 +131,13 @@ describe('a sign-in by google', () => {
     expect(again.result.results['email']).toBe('ada@example.org')
   })
 
-  it('puts the tokens behind # when asked to, and leaves the query of the address as it is', async () => {
+  it('puts the tokens after # on request, and keeps the query of the address', async () => {
     await google.account('g-eve', { email: 'eve@example.org', email_verified: true })
     const query = { redirect_uri: `${app}/deeper?next=%2Fa%20b&x=1`, redirect_mode: 'fragment' }
     const { url, results } = await signIn('google', { login: 'g-eve', query })
     expect(url.href.split('#')[0]).toBe(query.redirect_uri)
     expect(results).toMatchObject({ email: 'eve@example.org', token_type: 'Bearer' })
-    const { body } = await ask(server, 'POST /v1/auth/refresh', {
+    const { body } = await checkedCall(server, 'POST /v1/auth/refresh', {
       key: null,
       body: { refresh_token: results['refresh_token'] },
     })
@@ -146,42 +146,42 @@ describe('a sign-in by google', () => {
     expect(behind.url.search).toMatch(/^\?next=%2Fa%20b&x=1&token=/)
   })
 
-  it('signs nobody in by an e-mail that it does not call verified, and tells the application why', async () => {
+  it('refuses an unverified e-mail, and reports the reason to the application', async () => {
     await register(server, 'victim@example.org')
     await google.account('g-thief', { email: 'victim@example.org', email_verified: false })
-    await google.account('g-nobody', {})
-    for (const login of ['g-thief', 'g-nobody']) {
-      const { results } = await leavesUnchanged(server, 'default', () => signIn('google', { login }))
+    await google.account('g-absent', {})
+    for (const login of ['g-thief', 'g-absent']) {
+      const { results } = await expectUnchanged(server, 'default', () => signIn('google', { login }))
       expect(results).toEqual({
         error: 'access_denied',
-        error_description: 'The provider does not call the e-mail verified',
+        error_description: 'The provider has not verified the e-mail',
       })
     }
   })
 
-  it('signs nobody in by a mailbox that belongs to another of its accounts here', async () => {
+  it('refuses a mailbox that is linked to another account of the provider', async () => {
     await google.account('g-first', { email: 'moved@example.org', email_verified: true })
     await signIn('google', { login: 'g-first' })
-    // The mailbox was given to somebody else there.
+    // The mailbox was given to another person there.
     await google.account('g-second', { email: 'moved@example.org', email_verified: true })
     const { result, types, records } = await auditsOf(server, () => signIn('google', { login: 'g-second' }))
     expect(result.results).toEqual({
       error: 'access_denied',
-      error_description: 'The e-mail belongs to another account of the provider',
+      error_description: 'The e-mail is linked to another account of the provider',
     })
     expect(types).toEqual(['auth/login_failed'])
     const why = { method: 'oauth', reason: 'email_taken', outcome: 'failure', sid: null }
     expect(records[0]?.payload).toMatchObject(why)
   })
 
-  it('tells the application when the user went back', async () => {
+  it('reports to the application that the user cancelled', async () => {
     const browser = new OauthBrowser()
     const back = await browser.follow(authorizeUrl('google'), undefined, isCallback)
     expect(back.searchParams.get('error')).toBe('access_denied')
-    expect(await comeBack(browser, back)).toBe('access_denied')
+    expect(await callCallback(browser, back)).toBe('access_denied')
   })
 
-  it('drops the password and the links that somebody else had set for the same e-mail before', async () => {
+  it('removes the password and links that another person had set for the e-mail before', async () => {
     await register(server, 'hijacked@example.org', usualPassword)
     const planted = await linkToken(server, 'password/reset-request', 'hijacked@example.org')
     await google.account('g-owner', { email: 'hijacked@example.org', email_verified: true })
@@ -196,30 +196,30 @@ describe('a sign-in by google', () => {
     })
   })
 
-  it('takes no answer of another issuer, none without one, and no code that was not for this sign-in', async () => {
+  it('refuses answers of another issuer, without an issuer, and codes of another sign-in', async () => {
     await google.account('g-mix', { email: 'mix@example.org', email_verified: true })
     const changes: ((query: URLSearchParams) => void)[] = [
       (query) => query.set('iss', 'https://evil.example.net'),
       (query) => query.delete('iss'),
-      (query) => query.set('code', 'of-nobody'),
+      (query) => query.set('code', 'of-absent'),
       (query) => query.append('code', 'another'),
     ]
     for (const change of changes) {
       const browser = new OauthBrowser()
       const back = await toCallback(browser, 'google', { login: 'g-mix' })
       change(back.searchParams)
-      expect(await comeBack(browser, back)).toBe('server_error')
+      expect(await callCallback(browser, back)).toBe('server_error')
     }
     const [one, other] = [new OauthBrowser(), new OauthBrowser()]
     const stolen = await toCallback(one, 'google', { login: 'g-mix' })
     const own = await toCallback(other, 'google', { login: 'g-mix' })
     own.searchParams.set('code', stolen.searchParams.get('code') ?? '')
-    expect(await comeBack(other, own)).toBe('server_error')
+    expect(await callCallback(other, own)).toBe('server_error')
   })
 })
 
-describe('a sign-in by github', () => {
-  it('takes the number of the user for its identity, and the primary e-mail', async () => {
+describe('a sign-in with GitHub', () => {
+  it('identifies the user by number, and uses the primary e-mail', async () => {
     const id = githubUser('Grace@Example.org')
     const first = await signIn('github')
     expect(first.results['email']).toBe('grace@example.org')
@@ -228,12 +228,12 @@ describe('a sign-in by github', () => {
     expect(second.results['email']).toBe('grace@example.org')
     const subs = [first, second].map(({ results }) => decodeJwt(results['token'] ?? '').sub)
     expect(new Set(subs).size).toBe(1)
-    // Another number is another user, whosever the mailbox was.
+    // Another number is another user, even with the same mailbox.
     githubUser('grace@example.org')
     expect((await signIn('github')).results['error']).toBe('access_denied')
   })
 
-  it('signs nobody in by a primary e-mail that is not verified, and in an unknown shape by nothing', async () => {
+  it('refuses an unverified primary e-mail and malformed answers', async () => {
     githubUser('unverified@example.org', { verified: false })
     expect((await signIn('github')).results['error']).toBe('access_denied')
     for (const user of [
@@ -247,7 +247,7 @@ describe('a sign-in by github', () => {
     expect((await signIn('github')).results['error']).toBe('access_denied')
   })
 
-  it('tells the application when it is out of order, and nothing of what went wrong', async () => {
+  it('reports an error of the provider to the application, without details', async () => {
     for (const path of ['/login/oauth/access_token', '/api/v3/user', '/api/v3/user/emails']) {
       githubUser('broken@example.org')
       github.faults = new Map([[path, (response) => response.writeHead(500).end('stack trace')]])
@@ -260,14 +260,14 @@ describe('a sign-in by github', () => {
       github.faults = new Map([[path, (response) => response.end('x'.repeat(300_000))]])
       expect((await signIn('github')).results).toEqual({ error: 'server_error' })
     }
-    expect(server.stderr()).toContain('a provider did not sign a user in')
+    expect(server.stderr()).toContain('a sign-in with a provider failed')
     expect(server.stderr()).not.toContain(github.clientSecret)
   })
 
-  it('makes somebody new of who comes back after the account was deleted', async () => {
+  it('creates a new user after the account was deleted', async () => {
     githubUser('again@example.org')
     const before = await signIn('github')
-    expect((await ask(server, 'DELETE /v1/auth/users/again@example.org')).status).toBe(200)
+    expect((await checkedCall(server, 'DELETE /v1/auth/users/again@example.org')).status).toBe(200)
     const { result, types } = await auditsOf(server, () => signIn('github'))
     expect(types).toEqual(['auth/register', 'auth/oauth_login'])
     const sub = (results: Record<string, string>) => decodeJwt(results['token'] ?? '').sub
@@ -275,32 +275,34 @@ describe('a sign-in by github', () => {
   })
 })
 
-describe('coming back', () => {
-  it('works once, however many come at once', async () => {
+describe('the callback', () => {
+  it('succeeds once for concurrent requests', async () => {
     githubUser('once@example.org')
     const browser = new OauthBrowser()
     const back = await toCallback(browser, 'github')
     const { result, types } = await auditsOf(server, () =>
-      Promise.all(Array.from({ length: 16 }, () => comeBack(browser, back))),
+      Promise.all(Array.from({ length: 16 }, () => callCallback(browser, back))),
     )
     expect(tally(result)).toEqual({ 'signed in': 1, '401 oauth_failed': 15 })
     expect(types).toEqual(['auth/register', 'auth/oauth_login'])
-    expect(await comeBack(browser, back)).toBe('401 oauth_failed')
+    expect(await callCallback(browser, back)).toBe('401 oauth_failed')
   })
 
-  it('is refused in another browser, which the provider is then not asked for', async () => {
+  it('is refused in another browser, without a request to the provider', async () => {
     githubUser('attacker@example.org')
     const [attacker, victim] = [new OauthBrowser(), new OauthBrowser()]
     const back = await toCallback(attacker, 'github')
     await toCallback(victim, 'github')
-    const asked = github.asked.length
-    expect(await leavesUnchanged(server, 'default', () => comeBack(victim, back))).toBe('401 oauth_failed')
-    expect(await comeBack(new OauthBrowser(), back)).toBe('401 oauth_failed')
-    expect(github.asked).toHaveLength(asked)
-    expect(await comeBack(attacker, back)).toBe('signed in')
+    const requestCount = github.requested.length
+    expect(await expectUnchanged(server, 'default', () => callCallback(victim, back))).toBe(
+      '401 oauth_failed',
+    )
+    expect(await callCallback(new OauthBrowser(), back)).toBe('401 oauth_failed')
+    expect(github.requested).toHaveLength(requestCount)
+    expect(await callCallback(attacker, back)).toBe('signed in')
   })
 
-  it('shows a person without its cookie a page with the way back, and a program a problem', async () => {
+  it('shows a browser without the cookie a page with a link to the application, and other clients a problem', async () => {
     githubUser('pages@example.org')
     const browser = new OauthBrowser()
     const back = await toCallback(browser, 'github')
@@ -313,12 +315,12 @@ describe('coming back', () => {
     expect(await shown.text()).toContain(`<a href="${origin}/">${host}</a>`)
     const problem = await new OauthBrowser().get(back)
     expect(await problem.text()).not.toContain(host)
-    expect(await comeBack(browser, back)).toBe('signed in')
+    expect(await callCallback(browser, back)).toBe('signed in')
     const again = await page(back)
     expect([again.status, await again.text()]).toEqual([401, expect.stringContaining('the application')])
   })
 
-  it('is refused with a state that is missing, unknown, doubled or of another provider', async () => {
+  it('is refused with a state that is missing, unknown, repeated or of another provider', async () => {
     githubUser('states@example.org')
     const browser = new OauthBrowser()
     await browser.get(authorizeUrl('google'))
@@ -334,24 +336,27 @@ describe('coming back', () => {
     for (const way of ways) {
       const url = new URL(back)
       way(url)
-      expect(await comeBack(browser, url), url.href).toBe('401 oauth_failed')
+      expect(await callCallback(browser, url), url.href).toBe('401 oauth_failed')
     }
-    expect(await comeBack(browser, back)).toBe('signed in')
+    expect(await callCallback(browser, back)).toBe('signed in')
     await refused(server, 'GET /v1/auth/oauth/github/callback?code=x', { outcome: '401 oauth_failed' })
   })
 
-  it('works for two tabs of one browser', async () => {
+  it('succeeds for two tabs of one browser', async () => {
     githubUser('tabs@example.org')
     const browser = new OauthBrowser()
     const one = await toCallback(browser, 'github')
     const other = await toCallback(browser, 'github')
-    expect([await comeBack(browser, one), await comeBack(browser, other)]).toEqual(['signed in', 'signed in'])
+    expect([await callCallback(browser, one), await callCallback(browser, other)]).toEqual([
+      'signed in',
+      'signed in',
+    ])
   })
 
-  it('does not work in another namespace', async () => {
+  it('is refused in another namespace', async () => {
     for (const route of ['POST /v1/organisms', 'POST /v1/organisms/acme/auth/init']) {
       const body = route.endsWith('init') ? undefined : { organism_id: 'acme', name: 'Acme' }
-      expect((await ask(server, route, { ...(body !== undefined && { body }) })).status).toBe(201)
+      expect((await checkedCall(server, route, { ...(body !== undefined && { body }) })).status).toBe(201)
     }
     githubUser('member@example.org')
     const inAcme = authorizeUrl('github').replace('/v1/auth/', '/v1/organisms/acme/auth/')
@@ -365,13 +370,13 @@ describe('coming back', () => {
     expect([answer.status, (await answer.json()).code]).toEqual([401, 'oauth_failed'])
     const location = (await member.get(back)).headers.get('location') ?? ''
     const token = new URL(location).searchParams.get('token') ?? ''
-    expect((await ask(server, 'GET /v1/organisms/acme/auth/me', { key: token })).status).toBe(200)
+    expect((await checkedCall(server, 'GET /v1/organisms/acme/auth/me', { key: token })).status).toBe(200)
     await refused(server, 'GET /v1/auth/me', { key: token, outcome: '401 invalid_token' })
   })
 })
 
-describe('starting', () => {
-  it('sends the browser to the provider with PKCE, a state and a nonce, bound by a cookie', async () => {
+describe('starting a sign-in', () => {
+  it('redirects the browser to the provider with PKCE, a state and a nonce, bound by a cookie', async () => {
     const starts = ['google', 'google', 'github'] as const
     const answers = await Promise.all(starts.map((one) => new OauthBrowser().get(authorizeUrl(one))))
     const [url, other, hub] = answers.map(({ headers }) => new URL(headers.get('location') ?? ''))
@@ -395,7 +400,7 @@ describe('starting', () => {
     expect(headers.get('set-cookie')).toMatch(
       /^strandfast-oauth-google=[\w-]{43}; Path=\/v1\/auth\/oauth\/google; Max-Age=600; HttpOnly; SameSite=Lax$/,
     )
-    noteSuccess('GET /v1/auth/oauth/google/authorize', answers[0] ?? new Response())
+    recordSuccess('GET /v1/auth/oauth/google/authorize', answers[0] ?? new Response())
   })
 
   it.each([
@@ -433,7 +438,7 @@ describe('starting', () => {
     expect(answer.headers.get('set-cookie')).toBeNull()
   })
 
-  it('is refused for two addresses, another mode, or a provider that there is not', async () => {
+  it('is refused for two addresses, an invalid mode, or an unknown provider', async () => {
     const route = (provider: string, query: string) => `GET /v1/auth/oauth/${provider}/authorize?${query}`
     const uri = `redirect_uri=${encodeURIComponent(app)}`
     const outcomes: [string, string][] = [
@@ -446,7 +451,7 @@ describe('starting', () => {
     for (const [one, outcome] of outcomes) await refused(server, one, { outcome })
   })
 
-  it('tells the application when the provider is away', async () => {
+  it('reports to the application that the provider is unreachable', async () => {
     await server.halt()
     const gone = { ...env, SERVICE_OAUTH_GOOGLE_ISSUER_URL: `http://127.0.0.1:${await freePort()}` }
     server = await startAuthServer({ dataDir: server.dataDir, env: gone })
@@ -455,7 +460,7 @@ describe('starting', () => {
   })
 })
 
-describe('a server that is set up otherwise', () => {
+describe('a server with other settings', () => {
   const { SERVICE_OAUTH_ALLOWED_REDIRECT_URIS: _allowed, ...unlisted } = {
     SERVICE_OAUTH_ALLOWED_REDIRECT_URIS: '',
     SERVICE_OAUTH_GITHUB_CLIENT_ID: 'id',
@@ -469,7 +474,7 @@ describe('a server that is set up otherwise', () => {
     await use(other).finally(() => other.stop())
   }
 
-  it('answers 400 as long as no address is listed, whatever else is set', async () => {
+  it('answers 400 if no address is allowed', async () => {
     await withServer(unlisted, async (other) => {
       await refused(other, route, { outcome: '400 redirect_not_allowed' })
       await refused(other, route.replace('github', 'google'), { outcome: '400 redirect_not_allowed' })
@@ -486,13 +491,13 @@ describe('a server that is set up otherwise', () => {
     })
   })
 
-  it('asks no list in development when told so, warns of it, and still takes no trick', async () => {
+  it('allows any address in development on request, warns about it, and still refuses malformed ones', async () => {
     await withServer({ ...unlisted, SERVICE_OAUTH_ALLOW_ANY_REDIRECT_URI: 'true' }, async (other) => {
       expect(other.stderr()).toContain('SERVICE_OAUTH_ALLOW_ANY_REDIRECT_URI=true')
       const url = `${other.url}${route.slice(4).replace('app.example.com', 'anywhere.test')}`
       const { status, headers } = await fetch(url, { redirect: 'manual' })
       expect(status).toBe(302)
-      // Behind https the cookie is of this host alone.
+      // With https, the cookie is limited to this host.
       expect(headers.get('set-cookie')).toMatch(
         /^__Host-strandfast-oauth-github=[\w-]{43}; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax; Secure$/,
       )
@@ -502,7 +507,7 @@ describe('a server that is set up otherwise', () => {
     })
   })
 
-  it('answers 507 while its disk is full, and sends nobody away', async () => {
+  it('answers 507 while its disk is full, without a redirect', async () => {
     await server.halt()
     const full = { ...env, SERVICE_MIN_FREE_BYTES: String(2 ** 52) }
     server = await startAuthServer({ dataDir: server.dataDir, env: full })
@@ -512,6 +517,6 @@ describe('a server that is set up otherwise', () => {
   })
 })
 
-it('has had every success that its routes document', () => {
-  expect(unseenSuccesses(oauthRoutes)).toEqual([])
+it('returned every documented success', () => {
+  expect(untestedSuccesses(oauthRoutes)).toEqual([])
 })

@@ -3,14 +3,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { limits } from '../../../src/base/limits/limits.js'
 import { passkeyRoutes } from '../../../src/front/routes/auth/passkeys.js'
 import { type Account, linkToken, outcomeOf, register, tally, tryLogin } from '../../support/auth/accounts.js'
-import { ask, unseenSuccesses } from '../../support/http/answers.js'
+import { checkedCall, untestedSuccesses } from '../../support/http/answers.js'
 import {
   type Audited,
   auditsOf,
   refused,
-  refusesOtherBodies,
-  restartedFull,
-  takesUsersOnly,
+  refusesInvalidBodies,
+  restartWithFullDisk,
+  acceptsUsersOnly,
 } from '../../support/auth/auth-cases.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import { type Deviation, SoftAuthenticator } from '../../support/auth/authenticator.js'
@@ -21,7 +21,7 @@ import {
   finishRegistration,
   finishSignIn,
   passkeyEnv,
-  passkeyPlace,
+  testRelyingParty,
   signInBy,
 } from '../../support/auth/passkeys.js'
 import type { TestServer } from '../../support/server/server.js'
@@ -43,8 +43,8 @@ const authenticateRoute = 'POST /v1/auth/passkey/authenticate'
 const challengeRoute = 'POST /v1/auth/passkey/authenticate-challenge'
 const failed = '401 passkey_failed'
 
-/** What the client or the authenticator can do wrong in both ceremonies. */
-const wrongs: [what: string, deviation: Deviation][] = [
+/** Faults of the client or the authenticator in both ceremonies. */
+const faults: [what: string, deviation: Deviation][] = [
   ['another origin', { origin: 'https://app.example.org.evil.test' }],
   ['another port', { origin: 'https://app.example.org:8443' }],
   ['the domain of another party', { rpId: 'evil.test' }],
@@ -55,8 +55,8 @@ const wrongs: [what: string, deviation: Deviation][] = [
 ]
 
 describe('registering a passkey', () => {
-  it('begins with options of the user, which no cache keeps', async () => {
-    const answer = await ask(server, 'POST /v1/auth/passkey/register-challenge', { key: ada.token })
+  it('starts with options of the user, which are not cached', async () => {
+    const answer = await checkedCall(server, 'POST /v1/auth/passkey/register-challenge', { key: ada.token })
     expect(answer.headers.get('cache-control')).toBe('no-store')
     const { session_token, creation_options: options } = answer.body
     expect(Buffer.from(session_token, 'base64url')).toHaveLength(32)
@@ -70,30 +70,30 @@ describe('registering a passkey', () => {
     })
   })
 
-  it('writes it down, and lists the passkey, which is left out the next time', async () => {
+  it('is recorded, and lists the passkey, which is excluded from the next registration', async () => {
     const { token, userId } = await newAccount()
     const { result, records, types } = await auditsOf(server, () => addPasskey(server, token))
     expect(types).toEqual(['auth/passkey_registered'])
     expect(records[0]?.payload).toMatchObject({ user_id: userId, outcome: 'success' })
-    const { body } = await ask(server, 'GET /v1/auth/passkeys', { key: token })
+    const { body } = await checkedCall(server, 'GET /v1/auth/passkeys', { key: token })
     expect(body.passkeys).toMatchObject([{ id: result.id, last_used_at_ms: null }])
     const { creation_options } = await beginRegistration(server, token)
     const known = { id: result.id, type: 'public-key', transports: ['internal'] }
     expect(creation_options.excludeCredentials).toEqual([known])
   })
 
-  it.each(wrongs)('is refused with %s, and its session is used up', async (_what, deviation) => {
-    const authenticator = new SoftAuthenticator(passkeyPlace)
+  it.each(faults)('is refused with %s, and its session is used up', async (_what, deviation) => {
+    const authenticator = new SoftAuthenticator(testRelyingParty)
     const { session_token, creation_options } = await beginRegistration(server, ada.token)
     const wrong = { session_token, registration: authenticator.register(creation_options, deviation) }
     await refused(server, registerRoute, { key: ada.token, body: wrong, outcome: failed })
     const right = { session_token, registration: authenticator.register(creation_options) }
     await refused(server, registerRoute, { key: ada.token, body: right, outcome: failed })
-    expect((await ask(server, 'GET /v1/auth/passkeys', { key: ada.token })).body.passkeys).toEqual([])
+    expect((await checkedCall(server, 'GET /v1/auth/passkeys', { key: ada.token })).body.passkeys).toEqual([])
   })
 
-  it('is refused for what is no registration, and its session is used up', async () => {
-    const authenticator = new SoftAuthenticator(passkeyPlace)
+  it('is refused for an invalid registration, and its session is used up', async () => {
+    const authenticator = new SoftAuthenticator(testRelyingParty)
     for (const registration of [{}, { id: 'AAAA' }, authenticator.assert({ challenge: 'AAAA' })]) {
       const { session_token, creation_options } = await beginRegistration(server, ada.token)
       const body = { session_token, registration }
@@ -105,7 +105,7 @@ describe('registering a passkey', () => {
 
   it('is refused with a session that was used, is unknown, of another user or for signing in', async () => {
     const { token } = await newAccount()
-    const authenticator = new SoftAuthenticator(passkeyPlace)
+    const authenticator = new SoftAuthenticator(testRelyingParty)
     const own = await beginRegistration(server, token)
     const registration = authenticator.register(own.creation_options)
     const use = (session_token: string) => ({
@@ -123,52 +123,52 @@ describe('registering a passkey', () => {
     await refused(server, registerRoute, use(own.session_token))
   })
 
-  it('succeeds once when one session is finished many times at once', async () => {
+  it('succeeds once if one session is finished concurrently', async () => {
     const { token } = await newAccount()
     const { session_token, creation_options } = await beginRegistration(server, token)
     const attempts = Array.from({ length: 20 }, () => {
-      const registration = new SoftAuthenticator(passkeyPlace).register(creation_options)
+      const registration = new SoftAuthenticator(testRelyingParty).register(creation_options)
       return outcomeOf(finishRegistration(server, token, { session_token, registration }))
     })
     expect(tally(await Promise.all(attempts))).toEqual({ '200': 1, [failed]: 19 })
   })
 
-  it('is refused for the passkey of another user, and for one of the made-up ones', async () => {
+  it('is refused for the passkey of another user, and for a decoy passkey', async () => {
     const owner = await newAccount()
     const { id } = await addPasskey(server, owner.token)
     const { request_options } = await beginSignIn(server, owner.email)
     const [first, second] = request_options.allowCredentials
     expect(first.id).toBe(id)
     for (const known of [first.id, second.id]) {
-      const thief = new SoftAuthenticator(passkeyPlace, Buffer.from(known, 'base64url'))
+      const thief = new SoftAuthenticator(testRelyingParty, Buffer.from(known, 'base64url'))
       const { session_token, creation_options } = await beginRegistration(server, ada.token)
       const body = { session_token, registration: thief.register(creation_options) }
       await refused(server, registerRoute, { key: ada.token, body, outcome: failed })
     }
   })
 
-  it('is refused with 413 to a user who has too many', async () => {
+  it('is refused with 413 for a user with too many passkeys', async () => {
     const { token } = await newAccount()
     for (let count = 0; count < limits.passkeysPerUserMax; count++) await addPasskey(server, token)
     const route = 'POST /v1/auth/passkey/register-challenge'
     await refused(server, route, { key: token, outcome: '413 too_large' })
   })
 
-  takesUsersOnly({
+  acceptsUsersOnly({
     server: () => server,
     route: 'POST /v1/auth/passkey/register-challenge',
     key: () => ada.token,
   })
   const body = { session_token: 'x', registration: {} }
-  takesUsersOnly({ server: () => server, route: registerRoute, body, key: () => ada.token })
-  refusesOtherBodies({ server: () => server, route: registerRoute, body, key: () => ada.token })
+  acceptsUsersOnly({ server: () => server, route: registerRoute, body, key: () => ada.token })
+  refusesInvalidBodies({ server: () => server, route: registerRoute, body, key: () => ada.token })
 })
 
-describe('signing in by a passkey', () => {
+describe('signing in with a passkey', () => {
   it.each([
     ['by e-mail', true],
-    ['by a passkey that says whose it is', false],
-  ])('opens a session %s, and writes it down', async (_how, named) => {
+    ['by a discoverable passkey', false],
+  ])('opens a session %s, and is recorded', async (_how, named) => {
     const { token, email, userId } = await newAccount()
     const authenticator = await addPasskey(server, token)
     const { result, records, types } = await auditsOf(server, () =>
@@ -181,14 +181,16 @@ describe('signing in by a passkey', () => {
     expect([sub, amr]).toEqual([userId, ['pop', 'mfa', 'user']])
     expect(types).toEqual(['auth/passkey_login'])
     expect(records[0]?.payload).toMatchObject({ user_id: userId, sid, outcome: 'success' })
-    const { body } = await ask(server, 'GET /v1/auth/passkeys', { key: result.body.token })
+    const { body } = await checkedCall(server, 'GET /v1/auth/passkeys', { key: result.body.token })
     expect(body.passkeys).toMatchObject([{ id: authenticator.id, last_used_at_ms: expect.any(Number) }])
     const refresh = { refresh_token: result.body.refresh_token }
-    expect((await ask(server, 'POST /v1/auth/refresh', { key: null, body: refresh })).status).toBe(200)
+    expect((await checkedCall(server, 'POST /v1/auth/refresh', { key: null, body: refresh })).status).toBe(
+      200,
+    )
   })
 
   it.each([
-    ...wrongs,
+    ...faults,
     ['a registration', { type: 'webauthn.create' }] as const,
     ['another user', { userHandle: Buffer.from('usr_1').toString('base64url') }] as const,
   ])('is refused with %s, and its session is used up', async (_what, deviation) => {
@@ -202,7 +204,7 @@ describe('signing in by a passkey', () => {
     expect((await signInBy(server, authenticator, { email })).status).toBe(200)
   })
 
-  it('is refused for what is no assertion, and its session is used up', async () => {
+  it('is refused for an invalid assertion, and its session is used up', async () => {
     const { token } = await newAccount()
     const authenticator = await addPasskey(server, token)
     const { session_token, request_options } = await beginSignIn(server)
@@ -218,7 +220,7 @@ describe('signing in by a passkey', () => {
       const body = { session_token, assertion: authenticator.assert(options) }
       await refused(server, authenticateRoute, { body, outcome: failed })
     }
-    for (const other of [ada.email, 'nobody@example.org']) {
+    for (const other of [ada.email, 'absent@example.org']) {
       const { session_token, request_options } = await beginSignIn(server, other)
       await attempt(session_token, request_options)
     }
@@ -231,7 +233,7 @@ describe('signing in by a passkey', () => {
     await attempt(session_token, request_options)
   })
 
-  it('succeeds once when one session is finished many times at once', async () => {
+  it('succeeds once if one session is finished concurrently', async () => {
     const { token, email } = await newAccount()
     const authenticator = await addPasskey(server, token)
     const { session_token, request_options } = await beginSignIn(server, email)
@@ -241,7 +243,7 @@ describe('signing in by a passkey', () => {
     expect(tally(await Promise.all(attempts))).toEqual({ '200': 1, [failed]: 19 })
   })
 
-  it('is refused when the counter has not grown, which is written down', async () => {
+  it('is refused if the counter has not increased, which is recorded', async () => {
     const { token, email, userId } = await newAccount()
     const authenticator = await addPasskey(server, token)
     expect((await signInBy(server, authenticator, { email, counter: 9 })).status).toBe(200)
@@ -263,9 +265,9 @@ describe('signing in by a passkey', () => {
     expect(records[0]?.payload).toMatchObject({ ...why, count: 2 })
   })
 
-  it('leaves a trace that tells a wrong origin from a lost device, and the caller one answer', async () => {
-    const lost = new SoftAuthenticator(passkeyPlace)
-    // It was never registered here.
+  it('records different reasons for a wrong origin and a lost device, but gives the same answer', async () => {
+    const lost = new SoftAuthenticator(testRelyingParty)
+    // It was never registered on this server.
     lost.register((await beginRegistration(server, (await newAccount()).token)).creation_options)
     const reasonOf = async (by: SoftAuthenticator | undefined, deviation: Deviation) => {
       const { token, email, userId } = await newAccount()
@@ -285,13 +287,13 @@ describe('signing in by a passkey', () => {
     expect(await reasonOf(undefined, { challenge: 'AAAA' })).toBe('wrong_challenge')
   })
 
-  it('leaves no trace of an e-mail that no account has, but one for all of them', async () => {
-    const lost = new SoftAuthenticator(passkeyPlace)
+  it('records unknown e-mails only in a common record', async () => {
+    const lost = new SoftAuthenticator(testRelyingParty)
     const { types } = await auditsOf(server, () => signInBy(server, lost, { email: 'no-one@example.org' }))
     expect(types).toEqual([])
   })
 
-  it('stays open while the password is locked, and leaves it locked', async () => {
+  it('is possible while the password is locked, and does not unlock it', async () => {
     const { token, email, password } = await newAccount()
     const authenticator = await addPasskey(server, token)
     for (let failure = 0; failure < 5; failure++) await tryLogin(server, email, 'wrong')
@@ -300,13 +302,13 @@ describe('signing in by a passkey', () => {
     expect((await tryLogin(server, email, password)).body.code).toBe('account_locked')
   })
 
-  it('tells by nothing whether an e-mail has an account or passkeys', async () => {
+  it('does not reveal whether an e-mail has an account or passkeys', async () => {
     const some = await newAccount()
     const { id } = await addPasskey(server, some.token)
     await addPasskey(server, some.token)
     const bare = await newAccount()
     const shapes = []
-    for (const email of [some.email, bare.email, 'nobody@example.org']) {
+    for (const email of [some.email, bare.email, 'absent@example.org']) {
       const first = await beginSignIn(server, email)
       const again = await beginSignIn(server, ` ${email.toUpperCase()} `)
       const { challenge, allowCredentials, ...rest } = first.request_options
@@ -322,8 +324,8 @@ describe('signing in by a passkey', () => {
     expect(request_options.allowCredentials.map((one: { id: string }) => one.id)).toContain(id)
   })
 
-  it('begins without a body as without an e-mail, and takes none that is no address', async () => {
-    const answer = await ask(server, challengeRoute, { key: null })
+  it('starts without a body or an e-mail, and refuses an invalid e-mail', async () => {
+    const answer = await checkedCall(server, challengeRoute, { key: null })
     expect(answer.status).toBe(200)
     expect(answer.body.request_options).not.toHaveProperty('allowCredentials')
     for (const email of ['', 'ada', 'ada@example.org\u0000']) {
@@ -334,7 +336,7 @@ describe('signing in by a passkey', () => {
     }
   })
 
-  refusesOtherBodies({
+  refusesInvalidBodies({
     server: () => server,
     route: authenticateRoute,
     body: { session_token: 'x', assertion: {} },
@@ -342,52 +344,54 @@ describe('signing in by a passkey', () => {
 })
 
 describe('the passkeys of a user', () => {
-  it('are deleted by the user only, which is written down', async () => {
+  it('are deleted only by the user, which is recorded', async () => {
     const { token, email } = await newAccount()
     const authenticator = await addPasskey(server, token)
     const route = `DELETE /v1/auth/passkeys/${authenticator.id}`
     for (const other of [route, 'DELETE /v1/auth/passkeys/AAAA', 'DELETE /v1/auth/passkeys/a%2Fb']) {
       await refused(server, other, { key: ada.token, outcome: '404 not_found' })
     }
-    const { result, types } = await auditsOf(server, () => ask(server, route, { key: token }))
+    const { result, types } = await auditsOf(server, () => checkedCall(server, route, { key: token }))
     expect([result.status, result.body]).toEqual([200, { deleted: true, id: authenticator.id }])
     expect(types).toEqual(['auth/passkey_removed'])
     await refused(server, route, { key: token, outcome: '404 not_found' })
-    expect((await ask(server, 'GET /v1/auth/passkeys', { key: token })).body).toEqual({ passkeys: [] })
+    expect((await checkedCall(server, 'GET /v1/auth/passkeys', { key: token })).body).toEqual({
+      passkeys: [],
+    })
     expect(await outcomeOf(signInBy(server, authenticator, { email }))).toBe(failed)
   })
 
-  it('are counted where administrators list users', async () => {
+  it('are counted in the list of users', async () => {
     const { token, email } = await newAccount()
     const counted = async () => {
-      const { body } = await ask(server, `GET /v1/auth/users?prefix=${email}`)
+      const { body } = await checkedCall(server, `GET /v1/auth/users?prefix=${email}`)
       return body.users.map((user: { email: string; passkeys: number }) => [user.email, user.passkeys])
     }
     expect(await counted()).toEqual([[email, 0]])
     const { id } = await addPasskey(server, token)
     await addPasskey(server, token)
     expect(await counted()).toEqual([[email, 2]])
-    expect((await ask(server, `DELETE /v1/auth/passkeys/${id}`, { key: token })).status).toBe(200)
+    expect((await checkedCall(server, `DELETE /v1/auth/passkeys/${id}`, { key: token })).status).toBe(200)
     expect(await counted()).toEqual([[email, 1]])
   })
 
-  it('are dropped with the user', async () => {
+  it('are deleted with the user', async () => {
     const { token, email } = await newAccount()
     const authenticator = await addPasskey(server, token)
-    expect((await ask(server, `DELETE /v1/auth/users/${email}`)).status).toBe(200)
+    expect((await checkedCall(server, `DELETE /v1/auth/users/${email}`)).status).toBe(200)
     expect(await outcomeOf(signInBy(server, authenticator))).toBe(failed)
   })
 
-  takesUsersOnly({ server: () => server, route: 'GET /v1/auth/passkeys', key: () => ada.token })
-  takesUsersOnly({
+  acceptsUsersOnly({ server: () => server, route: 'GET /v1/auth/passkeys', key: () => ada.token })
+  acceptsUsersOnly({
     server: () => server,
     route: 'DELETE /v1/auth/passkeys/AAAA',
     key: () => ada.token,
   })
 })
 
-describe('servers of other settings', () => {
-  it('answer 501 without a relying party, and list and delete all the same', async () => {
+describe('servers with other settings', () => {
+  it('answer 501 without a relying party, but list and delete passkeys', async () => {
     const dataDir = server.dataDir
     await server.halt()
     server = await startAuthServer({ dataDir })
@@ -401,11 +405,13 @@ describe('servers of other settings', () => {
     ]) {
       await refused(server, route, { key: token, body, outcome: '501 passkeys_not_configured' })
     }
-    expect((await ask(server, 'GET /v1/auth/passkeys', { key: token })).body).toEqual({ passkeys: [] })
+    expect((await checkedCall(server, 'GET /v1/auth/passkeys', { key: token })).body).toEqual({
+      passkeys: [],
+    })
     await refused(server, 'DELETE /v1/auth/passkeys/AAAA', { key: token, outcome: '404 not_found' })
   })
 
-  it('keep unverified users out where verification is required, after the right passkey only', async () => {
+  it('refuse unverified users if verification is required, but only after the right passkey', async () => {
     await server.halt()
     server = await startAuthServer({ dataDir: server.dataDir, env: passkeyEnv })
     const { token, email } = await newAccount()
@@ -416,30 +422,30 @@ describe('servers of other settings', () => {
     expect(await outcomeOf(signInBy(server, authenticator, { email }))).toBe('403 email_not_verified')
     expect(await outcomeOf(signInBy(server, authenticator, { email, userVerified: false }))).toBe(failed)
     const verify = await linkToken(server, 'verify-email/send', email)
-    await ask(server, 'POST /v1/auth/verify-email', { key: null, body: { token: verify } })
+    await checkedCall(server, 'POST /v1/auth/verify-email', { key: null, body: { token: verify } })
     expect(await outcomeOf(signInBy(server, authenticator, { email }))).toBe('200')
   })
 
-  it('show the same made-up passkeys after a restart', async () => {
+  it('show the same decoy passkeys after a restart', async () => {
     const allowed = async () =>
-      (await beginSignIn(server, 'nobody@example.org')).request_options.allowCredentials
+      (await beginSignIn(server, 'absent@example.org')).request_options.allowCredentials
     const before = await allowed()
     await server.halt()
     server = await startAuthServer({ dataDir: server.dataDir, env: passkeyEnv })
     expect(await allowed()).toEqual(before)
   })
 
-  it('take no ceremony while the disk is full, and delete passkeys all the same', async () => {
+  it('refuse ceremonies while the disk is full, but delete passkeys', async () => {
     const { token } = await newAccount()
     const { id } = await addPasskey(server, token)
-    server = await restartedFull(server)
+    server = await restartWithFullDisk(server)
     const full = '507 storage_full'
     await refused(server, challengeRoute, { outcome: full })
     await refused(server, 'POST /v1/auth/passkey/register-challenge', { key: token, outcome: full })
-    expect((await ask(server, `DELETE /v1/auth/passkeys/${id}`, { key: token })).status).toBe(200)
+    expect((await checkedCall(server, `DELETE /v1/auth/passkeys/${id}`, { key: token })).status).toBe(200)
   })
 })
 
-it('has seen every success that the routes document', () => {
-  expect(unseenSuccesses(passkeyRoutes)).toEqual([])
+it('returned every documented success', () => {
+  expect(untestedSuccesses(passkeyRoutes)).toEqual([])
 })

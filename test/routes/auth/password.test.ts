@@ -9,8 +9,8 @@ import {
   tryLogin,
   usualPassword,
 } from '../../support/auth/accounts.js'
-import { ask, unseenSuccesses, scopedKey } from '../../support/http/answers.js'
-import { auditsOf, refused, refusesOtherBodies, takesUsersOnly } from '../../support/auth/auth-cases.js'
+import { checkedCall, untestedSuccesses, scopedKey } from '../../support/http/answers.js'
+import { auditsOf, refused, refusesInvalidBodies, acceptsUsersOnly } from '../../support/auth/auth-cases.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import { addPasskey, passkeyEnv, signInBy } from '../../support/auth/passkeys.js'
 import type { TestServer } from '../../support/server/server.js'
@@ -30,16 +30,18 @@ const reset = 'POST /v1/auth/password/reset'
 const next = 'seven green bicycles'
 const wrong = 'not the password of anyone'
 const changing = (current: string, wanted: string) => ({ current_password: current, new_password: wanted })
-const me = (token: string) => outcomeOf(ask(server, 'GET /v1/auth/me', { key: token }))
+const me = (token: string) => outcomeOf(checkedCall(server, 'GET /v1/auth/me', { key: token }))
 const exchange = (refreshToken: string) =>
-  outcomeOf(ask(server, 'POST /v1/auth/refresh', { key: null, body: { refresh_token: refreshToken } }))
+  outcomeOf(
+    checkedCall(server, 'POST /v1/auth/refresh', { key: null, body: { refresh_token: refreshToken } }),
+  )
 
 describe('changing a password', () => {
-  it('takes the new one from then on, ends the other sessions only, and is written down', async () => {
+  it('accepts the new password, ends only the other sessions, and is recorded', async () => {
     const account = await register(server, 'change@example.org')
     const other = await logIn(server, account)
     const call = { key: account.token, body: changing(usualPassword, next) }
-    const { result, records, types } = await auditsOf(server, () => ask(server, change, call))
+    const { result, records, types } = await auditsOf(server, () => checkedCall(server, change, call))
     expect(result.body).toEqual({ changed: true })
     expect(types).toEqual(['auth/password_changed'])
     expect(records[0]?.payload).toMatchObject({ user_id: account.userId, outcome: 'success' })
@@ -51,9 +53,9 @@ describe('changing a password', () => {
     expect(await exchange(other.refreshToken)).toBe('401 refresh_invalid')
   })
 
-  it('answers 401 to a wrong current password, which counts towards the lock that logins have', async () => {
+  it('answers 401 to a wrong current password, which counts toward the lockout of logins', async () => {
     const account = await register(server, 'guess@example.org')
-    const guess = () => ask(server, change, { key: account.token, body: changing(wrong, next) })
+    const guess = () => checkedCall(server, change, { key: account.token, body: changing(wrong, next) })
     const { types } = await auditsOf(server, async () => {
       for (let failures = 0; failures < 3; failures++) {
         expect(await outcomeOf(guess())).toBe('401 invalid_credentials')
@@ -71,45 +73,48 @@ describe('changing a password', () => {
     expect(await me(account.token)).toBe('200')
   })
 
-  it('answers 422 for a weak password, before it looks at the current one', async () => {
+  it('answers 422 for a weak password, before it checks the current one', async () => {
     for (const current of [usualPassword, wrong]) {
       const call = { key: ada.token, body: changing(current, 'password1'), outcome: '422 weak_password' }
       expect((await refused(server, change, call)).body.reasons).toHaveLength(1)
     }
   })
 
-  it('answers 401 to who has no password, and sets none', async () => {
+  it('answers 401 to a user without a password, and sets none', async () => {
     const token = await linkToken(server, 'magic-link/send', 'linked@example.org')
-    const { body } = await ask(server, 'POST /v1/auth/magic-link/verify', { key: null, body: { token } })
+    const { body } = await checkedCall(server, 'POST /v1/auth/magic-link/verify', {
+      key: null,
+      body: { token },
+    })
     const call = { key: body.token, body: changing('', next) }
-    expect(await outcomeOf(ask(server, change, call))).toBe('401 invalid_credentials')
+    expect(await outcomeOf(checkedCall(server, change, call))).toBe('401 invalid_credentials')
     expect((await tryLogin(server, 'linked@example.org', next)).status).toBe(401)
   })
 
-  it('lets one of many changes at once win', async () => {
+  it('applies one of many concurrent changes', async () => {
     const account = await register(server, 'race@example.org')
     const wanted = Array.from({ length: 6 }, (_none, at) => `${next} ${at}`)
     const codes = await Promise.all(
       wanted.map((one) =>
-        outcomeOf(ask(server, change, { key: account.token, body: changing(usualPassword, one) })),
+        outcomeOf(checkedCall(server, change, { key: account.token, body: changing(usualPassword, one) })),
       ),
     )
     expect(codes.filter((code) => code === '200')).toHaveLength(1)
     const winner = wanted[codes.indexOf('200')] ?? ''
     expect(new Set(codes.filter((code) => code !== '200'))).not.toContain('500 internal_error')
-    // The losers may have locked the e-mail; the password is the winner's either way.
+    // The refused changes may have locked the e-mail; the password is that of the applied one.
     const resetToken = await linkToken(server, 'password/reset-request', account.email)
-    await ask(server, reset, { key: null, body: { token: resetToken, password: winner } })
+    await checkedCall(server, reset, { key: null, body: { token: resetToken, password: winner } })
     expect((await tryLogin(server, account.email, winner)).status).toBe(200)
   })
 
-  refusesOtherBodies({
+  refusesInvalidBodies({
     server: () => server,
     route: change,
     body: changing(usualPassword, next),
     key: () => ada.token,
   })
-  takesUsersOnly({
+  acceptsUsersOnly({
     server: () => server,
     route: change,
     body: changing(usualPassword, next),
@@ -120,48 +125,54 @@ describe('changing a password', () => {
 describe('links that were sent before', () => {
   const kinds = ['magic-link/send', 'verify-email/send', 'password/reset-request'] as const
 
-  /** What becomes of a link of each kind. */
+  /** The outcome of a link of each kind. */
   async function use([magic = '', verify = '', forgotten = '']: readonly string[]): Promise<string[]> {
     const calls = [
       ['POST /v1/auth/magic-link/verify', { token: magic }],
       ['POST /v1/auth/verify-email', { token: verify }],
       [reset, { token: forgotten, password: 'yet another password' }],
     ] as const
-    return Promise.all(calls.map(([route, body]) => outcomeOf(ask(server, route, { key: null, body }))))
+    return Promise.all(
+      calls.map(([route, body]) => outcomeOf(checkedCall(server, route, { key: null, body }))),
+    )
   }
 
   const dead = ['401 invalid_token', '400 invalid_token', '400 invalid_token']
 
-  it('end with a change of the password, and not with one that is refused', async () => {
+  it('are invalidated by a change of the password, but not by a refused one', async () => {
     const account = await register(server, 'links-change@example.org')
     const links = await Promise.all(kinds.map((kind) => linkToken(server, kind, account.email)))
     const body = changing(usualPassword, next)
-    await ask(server, change, { key: account.token, body: changing(wrong, next) })
+    await checkedCall(server, change, { key: account.token, body: changing(wrong, next) })
     const other = await linkToken(server, 'magic-link/send', account.email)
     expect((await use([other, '', '']))[0]).toBe('200')
-    expect((await ask(server, change, { key: account.token, body })).status).toBe(200)
+    expect((await checkedCall(server, change, { key: account.token, body })).status).toBe(200)
     expect(await use(links)).toEqual(dead)
     expect((await tryLogin(server, account.email, next)).status).toBe(200)
   })
 
-  it('end with a reset, and those that are sent after it work', async () => {
+  it('are invalidated by a reset, and later ones are valid', async () => {
     const account = await register(server, 'links-reset@example.org')
     const links = await Promise.all(kinds.map((kind) => linkToken(server, kind, account.email)))
     const token = await linkToken(server, 'password/reset-request', account.email)
-    expect((await ask(server, reset, { key: null, body: { token, password: next } })).status).toBe(200)
+    expect((await checkedCall(server, reset, { key: null, body: { token, password: next } })).status).toBe(
+      200,
+    )
     expect(await use(links)).toEqual(dead)
     const later = await Promise.all(kinds.slice(0, 2).map((kind) => linkToken(server, kind, account.email)))
     expect((await use(later)).slice(0, 2)).toEqual(['200', '200'])
   })
 })
 
-describe('asking for a reset', () => {
-  it('answers known and unknown e-mails alike, no token but to the root key, and appends nothing', async () => {
+describe('requesting a reset', () => {
+  it('gives the same answer for known and unknown e-mails, a token only to the root key, and appends nothing', async () => {
     const keys = [null, 'nonsense', ada.token, (await scopedKey(server, ['admin:*'])).key]
     for (const email of ['ada@example.org', 'unknown@example.org']) {
       for (const key of keys)
-        expect((await ask(server, request, { key, body: { email } })).body).toEqual({ sent: false })
-      const { result, types } = await auditsOf(server, () => ask(server, request, { body: { email } }))
+        expect((await checkedCall(server, request, { key, body: { email } })).body).toEqual({ sent: false })
+      const { result, types } = await auditsOf(server, () =>
+        checkedCall(server, request, { body: { email } }),
+      )
       expect([result.status, Object.keys(result.body), result.body.sent]).toEqual([
         200,
         ['sent', 'token'],
@@ -172,23 +183,23 @@ describe('asking for a reset', () => {
     }
   })
 
-  it('answers 400 with a pointer for what is no e-mail', async () => {
-    const body = { email: 'nobody' }
+  it('answers 400 with a pointer for an invalid e-mail', async () => {
+    const body = { email: 'absent' }
     const answer = await refused(server, request, { body, outcome: '400 validation_failed' })
     expect(answer.body.errors).toMatchObject([{ pointer: '/email' }])
   })
 
-  refusesOtherBodies({ server: () => server, route: request, body: { email: 'ada@example.org' } })
+  refusesInvalidBodies({ server: () => server, route: request, body: { email: 'ada@example.org' } })
 })
 
 describe('resetting a password', () => {
-  it('sets the password, ends every session, unlocks, and is written down', async () => {
+  it('sets the password, ends every session, unlocks the account, and is recorded', async () => {
     const account = await register(server, 'reset@example.org')
     for (let failures = 0; failures < 3; failures++) await tryLogin(server, account.email, wrong)
     expect((await tryLogin(server, account.email, usualPassword)).status).toBe(429)
     const token = await linkToken(server, 'password/reset-request', account.email)
     const call = { key: null, body: { token, password: next } }
-    const { result, types } = await auditsOf(server, () => ask(server, reset, call))
+    const { result, types } = await auditsOf(server, () => checkedCall(server, reset, call))
     expect(result.body).toEqual({ reset: true, user_id: account.userId, email: account.email })
     expect(types).toContain('auth/password_changed')
     expect((await tryLogin(server, account.email, next)).status).toBe(200)
@@ -197,14 +208,14 @@ describe('resetting a password', () => {
     expect(await exchange(account.refreshToken)).toBe('401 refresh_invalid')
   })
 
-  it('keeps passkeys unless it is told to remove them, which is written down', async () => {
+  it('removes passkeys only on request, which is recorded', async () => {
     const account = await register(server, 'keys@example.org')
     const passkey = await addPasskey(server, account.token)
     await addPasskey(server, account.token)
     const again = async (more: object) => {
       const token = await linkToken(server, 'password/reset-request', account.email)
       const call = { key: null, body: { token, password: next, ...more } }
-      return auditsOf(server, () => ask(server, reset, call))
+      return auditsOf(server, () => checkedCall(server, reset, call))
     }
     for (const more of [{}, { remove_passkeys: false }]) {
       expect((await again(more)).types).toEqual(['auth/password_changed'])
@@ -218,12 +229,12 @@ describe('resetting a password', () => {
     expect((await again({ remove_passkeys: true })).types).toEqual(['auth/password_changed'])
   })
 
-  it('works once, also for many at once', async () => {
+  it('is valid once, also for concurrent requests', async () => {
     const account = await register(server, 'once@example.org')
     const token = await linkToken(server, 'password/reset-request', account.email)
     const codes = await Promise.all(
       Array.from({ length: 6 }, (_none, at) =>
-        outcomeOf(ask(server, reset, { key: null, body: { token, password: `${next} ${at}` } })),
+        outcomeOf(checkedCall(server, reset, { key: null, body: { token, password: `${next} ${at}` } })),
       ),
     )
     expect(codes.toSorted()).toEqual(['200', ...Array(5).fill('400 invalid_token')])
@@ -232,18 +243,18 @@ describe('resetting a password', () => {
     expect((await tryLogin(server, account.email, `${next} ${codes.indexOf('200')}`)).status).toBe(200)
   })
 
-  it('answers 422 for a weak password, and the link stays good', async () => {
+  it('answers 422 for a weak password, and the link stays valid', async () => {
     const account = await register(server, 'weak@example.org')
     const token = await linkToken(server, 'password/reset-request', account.email)
     const body = { token, password: 'password1' }
     const answer = await refused(server, reset, { body, outcome: '422 weak_password' })
     expect(answer.body.reasons).toHaveLength(1)
     expect((await tryLogin(server, account.email, usualPassword)).status).toBe(200)
-    const done = await ask(server, reset, { key: null, body: { token, password: next } })
+    const done = await checkedCall(server, reset, { key: null, body: { token, password: next } })
     expect(done.status).toBe(200)
   })
 
-  it('answers 400 to every token that is none, also to one of an e-mail without an account', async () => {
+  it('answers 400 to every invalid token, also of an e-mail without an account', async () => {
     const others = [
       '',
       'A'.repeat(43),
@@ -259,7 +270,7 @@ describe('resetting a password', () => {
     expect((await tryLogin(server, ada.email, usualPassword)).status).toBe(200)
   })
 
-  refusesOtherBodies({
+  refusesInvalidBodies({
     server: () => server,
     route: reset,
     body: { token: 'A'.repeat(43), password: next },
@@ -268,5 +279,5 @@ describe('resetting a password', () => {
 
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
-  expect(unseenSuccesses(passwordRoutes)).toEqual([])
+  expect(untestedSuccesses(passwordRoutes)).toEqual([])
 })

@@ -2,8 +2,8 @@ import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { refreshRoutes } from '../../../src/front/routes/auth/refresh.js'
 import { logIn, outcomeOf, register } from '../../support/auth/accounts.js'
-import { ask, unseenSuccesses } from '../../support/http/answers.js'
-import { auditsOf, refused, refusesOtherBodies } from '../../support/auth/auth-cases.js'
+import { checkedCall, untestedSuccesses } from '../../support/http/answers.js'
+import { auditsOf, refused, refusesInvalidBodies } from '../../support/auth/auth-cases.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import type { TestServer } from '../../support/server/server.js'
 
@@ -16,9 +16,9 @@ afterAll(() => server.stop())
 
 const route = 'POST /v1/auth/refresh'
 const exchange = (refreshToken: string) =>
-  ask(server, route, { key: null, body: { refresh_token: refreshToken } })
+  checkedCall(server, route, { key: null, body: { refresh_token: refreshToken } })
 
-/** Exchanges a token `times` times, and gives every refresh token there was, the first among them. */
+/** Exchanges a token `times` times. @returns all refresh tokens, including the first */
 async function rotate(first: string, times: number): Promise<string[]> {
   const all = [first]
   for (let time = 0; time < times; time++) {
@@ -28,7 +28,7 @@ async function rotate(first: string, times: number): Promise<string[]> {
 }
 
 describe('exchanging a refresh token', () => {
-  it('gives another one and a new token of the same session, and appends nothing', async () => {
+  it('returns another refresh token and a new token of the same session, and appends nothing', async () => {
     const account = await register(server, 'ada@example.org')
     const { result, types } = await auditsOf(server, () => exchange(account.refreshToken))
     expect([result.status, types]).toEqual([200, []])
@@ -38,27 +38,27 @@ describe('exchanging a refresh token', () => {
     const [before, after] = [decodeJwt(account.token), decodeJwt(result.body.token)]
     expect(after).toMatchObject({ sub: before.sub, sid: before['sid'], amr: before['amr'] })
     expect(after.jti).not.toBe(before.jti)
-    expect((await ask(server, 'GET /v1/auth/me', { key: result.body.token })).status).toBe(200)
-    expect((await ask(server, 'GET /v1/auth/me', { key: account.token })).status).toBe(200)
+    expect((await checkedCall(server, 'GET /v1/auth/me', { key: result.body.token })).status).toBe(200)
+    expect((await checkedCall(server, 'GET /v1/auth/me', { key: account.token })).status).toBe(200)
   })
 
-  it('puts metadata as it is now into the new token', async () => {
+  it('puts the current metadata into the new token', async () => {
     const account = await register(server, 'meta@example.org')
     const body = { metadata: { role: 'editor' } }
-    await ask(server, `PATCH /v1/auth/users/${account.email}/app-metadata`, { body })
+    await checkedCall(server, `PATCH /v1/auth/users/${account.email}/app-metadata`, { body })
     const { body: tokens } = await exchange(account.refreshToken)
     expect(decodeJwt(account.token)['app_metadata']).toEqual({})
     expect(decodeJwt(tokens.token)['app_metadata']).toEqual({ role: 'editor' })
   })
 
-  it('answers the same successor to the token before, for a moment', async () => {
+  it('returns the same successor to the previous token for a short time', async () => {
     const { refreshToken } = await register(server, 'tabs@example.org')
     const answers = await Promise.all(Array.from({ length: 8 }, () => exchange(refreshToken)))
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
     expect(new Set(answers.map(({ body }) => body.refresh_token)).size).toBe(1)
   })
 
-  it('ends the session when an older token comes back, whoever has the one in force', async () => {
+  it('ends the session if an older token is used', async () => {
     const account = await register(server, 'stolen@example.org')
     const other = await logIn(server, account)
     const all = await rotate(account.refreshToken, 2)
@@ -70,11 +70,13 @@ describe('exchanging a refresh token', () => {
       const body = { refresh_token: token }
       await refused(server, route, { body, outcome: '401 refresh_invalid' })
     }
-    expect(await outcomeOf(ask(server, 'GET /v1/auth/me', { key: account.token }))).toBe('401 token_revoked')
+    expect(await outcomeOf(checkedCall(server, 'GET /v1/auth/me', { key: account.token }))).toBe(
+      '401 token_revoked',
+    )
     expect((await exchange(other.refreshToken)).status).toBe(200)
   })
 
-  it('answers 401 to a token that was not made here, or was changed on the way', async () => {
+  it('answers 401 to a token that was issued elsewhere or modified', async () => {
     const { refreshToken, token } = await register(server, 'forged@example.org')
     const bytes = Buffer.from(refreshToken, 'base64url')
     const flipped = Array.from({ length: bytes.length }, (_none, at) => {
@@ -91,15 +93,15 @@ describe('exchanging a refresh token', () => {
 
   it('answers 401 after a logout', async () => {
     const account = await register(server, 'out@example.org')
-    await ask(server, 'POST /v1/auth/logout', { key: account.token })
+    await checkedCall(server, 'POST /v1/auth/logout', { key: account.token })
     const body = { refresh_token: account.refreshToken }
     await refused(server, route, { body, outcome: '401 refresh_invalid' })
   })
 
-  refusesOtherBodies({ server: () => server, route, body: { refresh_token: 'A'.repeat(70) } })
+  refusesInvalidBodies({ server: () => server, route, body: { refresh_token: 'A'.repeat(70) } })
 })
 
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
-  expect(unseenSuccesses(refreshRoutes)).toEqual([])
+  expect(untestedSuccesses(refreshRoutes)).toEqual([])
 })

@@ -2,8 +2,8 @@ import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { registerRoutes } from '../../../src/front/routes/auth/register.js'
 import { tryLogin, usualPassword } from '../../support/auth/accounts.js'
-import { ask, unseenSuccesses } from '../../support/http/answers.js'
-import { auditsOf, refused, refusesOtherBodies } from '../../support/auth/auth-cases.js'
+import { checkedCall, untestedSuccesses } from '../../support/http/answers.js'
+import { auditsOf, refused, refusesInvalidBodies } from '../../support/auth/auth-cases.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import type { TestServer } from '../../support/server/server.js'
 
@@ -17,10 +17,10 @@ afterAll(() => server.stop())
 const route = 'POST /v1/auth/register'
 const password = usualPassword
 const signUp = (email: string, chosen = password) =>
-  ask(server, route, { key: null, body: { email, password: chosen } })
+  checkedCall(server, route, { key: null, body: { email, password: chosen } })
 
 describe('registering', () => {
-  it('makes an account that is signed in and not verified, and writes it down', async () => {
+  it('creates an account that is signed in and not verified, and is recorded', async () => {
     const { result, records, types } = await auditsOf(server, () => signUp('ada@example.org'))
     expect(result.status).toBe(201)
     expect(result.headers.get('cache-control')).toBe('no-store')
@@ -33,12 +33,12 @@ describe('registering', () => {
     expect((claims.exp ?? 0) - (claims.iat ?? 0)).toBe(3_600)
     expect(types).toEqual(['auth/register'])
     expect(records[0]?.payload).toMatchObject({ user_id, sid: claims['sid'], outcome: 'success' })
-    const me = await ask(server, 'GET /v1/auth/me', { key: token })
+    const me = await checkedCall(server, 'GET /v1/auth/me', { key: token })
     expect(me.body).toMatchObject({ user_id, email, verified: false })
     expect((await tryLogin(server, email, password)).status).toBe(200)
   })
 
-  it('takes all ways to write one mailbox for one account', async () => {
+  it('recognizes all spellings of one mailbox', async () => {
     expect((await signUp(' Bob@EXAMPLE.org ')).body.email).toBe('bob@example.org')
     for (const same of ['bob@example.org', 'BOB@example.ORG', '\tbob@example.org\n']) {
       const answer = await refused(server, route, {
@@ -52,9 +52,9 @@ describe('registering', () => {
     await refused(server, route, { body: decomposed, outcome: '409 email_exists' })
   })
 
-  it('leaves the account alone whose e-mail it is', async () => {
+  it('does not change an existing account with the e-mail', async () => {
     await signUp('owner@example.org')
-    const body = { email: 'owner@example.org', password: 'of somebody else altogether' }
+    const body = { email: 'owner@example.org', password: 'of another person entirely' }
     await refused(server, route, { body, outcome: '409 email_exists' })
     expect((await tryLogin(server, body.email, password)).status).toBe(200)
     expect((await tryLogin(server, body.email, body.password)).status).toBe(401)
@@ -86,7 +86,7 @@ describe('registering', () => {
     expect((await tryLogin(server, body.email, weak)).status).toBe(401)
   })
 
-  it('takes a password of exactly 8 characters, and one of exactly 1,024 bytes', async () => {
+  it('accepts a password of exactly 8 characters, and one of exactly 1,024 bytes', async () => {
     for (const [email, fine] of [
       ['eight@example.org', 'q7#kZ9pw'],
       ['long@example.org', 'é'.repeat(512)],
@@ -96,15 +96,15 @@ describe('registering', () => {
     }
   })
 
-  it('makes one account of many requests at once', async () => {
+  it('creates one account for concurrent requests', async () => {
     const answers = await Promise.all(Array.from({ length: 12 }, () => signUp('race@example.org')))
     expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array(11).fill(409)])
   })
 
-  refusesOtherBodies({ server: () => server, route, body: { email: 'other@example.org', password } })
+  refusesInvalidBodies({ server: () => server, route, body: { email: 'other@example.org', password } })
 })
 
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
-  expect(unseenSuccesses(registerRoutes)).toEqual([])
+  expect(untestedSuccesses(registerRoutes)).toEqual([])
 })

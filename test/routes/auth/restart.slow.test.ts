@@ -1,7 +1,7 @@
 import { decodeProtectedHeader } from 'jose'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { logIn, outcomeOf, register } from '../../support/auth/accounts.js'
-import { ask } from '../../support/http/answers.js'
+import { checkedCall } from '../../support/http/answers.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import { BeforeRestart } from '../../support/server/before-restart.js'
 import type { TestServer } from '../../support/server/server.js'
@@ -17,12 +17,12 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-const me = (token: string) => outcomeOf(ask(server, 'GET /v1/auth/me', { key: token }))
+const me = (token: string) => outcomeOf(checkedCall(server, 'GET /v1/auth/me', { key: token }))
 const exchange = (refreshToken: string) =>
-  ask(server, 'POST /v1/auth/refresh', { key: null, body: { refresh_token: refreshToken } })
+  checkedCall(server, 'POST /v1/auth/refresh', { key: null, body: { refresh_token: refreshToken } })
 const kidOf = (token: string) => decodeProtectedHeader(token).kid
 const kids = async (of: TestServer): Promise<string[]> => {
-  const { body } = await ask(of, 'GET /v1/auth/jwks', { key: null })
+  const { body } = await checkedCall(of, 'GET /v1/auth/jwks', { key: null })
   return body.keys.map((key: { kid: string }) => key.kid)
 }
 const ada = before.add(() => register(server, 'ada@example.org'))
@@ -37,7 +37,7 @@ async function takesAll(tokens: readonly string[]): Promise<void> {
 const ofEachKey = before.add(async () => {
   const tokens = [ada().token]
   for (let rotation = 0; rotation < 2; rotation++) {
-    await ask(server, 'POST /v1/auth/keys/rotate')
+    await checkedCall(server, 'POST /v1/auth/keys/rotate')
     tokens.push((await logIn(server, ada())).token)
   }
   expect(new Set(tokens.map(kidOf)).size).toBe(3)
@@ -45,14 +45,14 @@ const ofEachKey = before.add(async () => {
   return tokens
 })
 
-it('a rotated server goes on taking tokens of the keys before, which stay published', async () => {
+it('accepts tokens of earlier keys after a rotation, and publishes these keys', async () => {
   await takesAll(ofEachKey())
   expect(kidOf((await logIn(server, ada())).token)).toBe((await kids(server))[0])
 })
 
 const keysBefore = before.add(() => kids(server))
 
-it('the published keys are the same, and others on another server', async () => {
+it('publishes the same keys as before, and different ones on another server', async () => {
   expect(await kids(server)).toEqual(keysBefore())
   const other = await startAuthServer()
   try {
@@ -64,22 +64,22 @@ it('the published keys are the same, and others on another server', async () => 
 
 const leaving = before.add(async () => {
   const account = await register(server, 'leaving@example.org')
-  await ask(server, 'POST /v1/auth/logout', { key: account.token })
+  await checkedCall(server, 'POST /v1/auth/logout', { key: account.token })
   return account
 })
 
-it('a logout is remembered', async () => {
+it('remembers a logout', async () => {
   expect(await me(leaving().token)).toBe('401 token_revoked')
   expect(await outcomeOf(exchange(leaving().refreshToken))).toBe('401 refresh_invalid')
 })
 
 const revoked = before.add(async () => {
   const { token } = await register(server, 'revoked@example.org')
-  await ask(server, 'POST /v1/auth/revoke', { key: token })
+  await checkedCall(server, 'POST /v1/auth/revoke', { key: token })
   return token
 })
 
-it('a revoked token is remembered', async () => {
+it('remembers a revoked token', async () => {
   expect(await me(revoked())).toBe('401 token_revoked')
   expect(await me(ada().token)).toBe('200')
 })
@@ -90,7 +90,7 @@ const refreshed = before.add(async () => {
   return String(body.refresh_token)
 })
 
-it('a refresh token is taken', async () => {
+it('accepts a refresh token', async () => {
   expect((await exchange(refreshed())).status).toBe(200)
 })
 

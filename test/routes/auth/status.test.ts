@@ -3,7 +3,7 @@ import { authRoutes } from '../../../src/front/routes/auth/auth-routes.js'
 import type { AuthRoute } from '../../../src/front/routes/auth-route.js'
 import { statusRoutes } from '../../../src/front/routes/auth/status.js'
 import { outcomeOf, type Account } from '../../support/auth/accounts.js'
-import { ask, leavesUnchanged, scopedKey, unseenSuccesses } from '../../support/http/answers.js'
+import { checkedCall, expectUnchanged, scopedKey, untestedSuccesses } from '../../support/http/answers.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import { authBase, newOrganism, registerIn, type Space } from '../../support/auth/organisms.js'
 import { call as send, startServer, type TestServer } from '../../support/server/server.js'
@@ -23,11 +23,11 @@ async function outcomes(
   keys: readonly (string | null)[] = [null, server.rootKey],
 ): Promise<Set<string>> {
   const found = new Set<string>()
-  await leavesUnchanged(server, 'default', async () => {
+  await expectUnchanged(server, 'default', async () => {
     for (const call of routes.map(callOf)) {
       for (const key of keys) {
         const body = call.startsWith('P') ? { email: 'ada@example.org' } : undefined
-        const outcome = await outcomeOf(ask(server, call, { key, body }))
+        const outcome = await outcomeOf(checkedCall(server, call, { key, body }))
         found.add(call === route ? `status ${outcome}` : outcome)
       }
     }
@@ -43,24 +43,24 @@ describe('with a license', () => {
   })
   afterAll(() => server.stop())
 
-  it('tells anyone that the add-on is on, whatever credential comes along', async () => {
+  it('reports that the add-on is enabled, with any credential', async () => {
     for (const key of [null, server.rootKey, 'nonsense']) {
-      const { status, body } = await ask(server, route, { key })
+      const { status, body } = await checkedCall(server, route, { key })
       expect([status, body]).toEqual([200, { enabled: true }])
     }
   })
 
-  it('answers no other method', async () => {
-    const { status, headers } = await ask(server, 'POST /v1/auth/status', { key: null })
+  it('answers 405 to other methods', async () => {
+    const { status, headers } = await checkedCall(server, 'POST /v1/auth/status', { key: null })
     expect([status, headers.get('allow')]).toEqual([405, 'GET, HEAD'])
   })
 })
 
-describe('while the add-on is off', () => {
+describe('while the add-on is disabled', () => {
   it('answers {enabled: false}, and 404 on every other auth route', async () => {
     const server = await startServer({ env: { SERVICE_AUTH_RATE_LIMIT_RPS: '0' } })
     try {
-      expect((await ask(server, route, { key: null })).body).toEqual({ enabled: false })
+      expect((await checkedCall(server, route, { key: null })).body).toEqual({ enabled: false })
       expect(await outcomes(server)).toEqual(new Set(['status 200', '404 auth_disabled']))
     } finally {
       await server.stop()
@@ -71,10 +71,10 @@ describe('while the add-on is off', () => {
 describe('without a valid license', () => {
   it.each([
     ['no license', {}],
-    ['what is no license', { SERVICE_LICENSE_KEY: 'x.y.z' }],
+    ['an invalid license', { SERVICE_LICENSE_KEY: 'x.y.z' }],
     ['a license of another authority', { SERVICE_LICENSE_PUBLIC_KEY: 'a'.repeat(64) }],
   ])(
-    'answers 402 on every auth route, but to valid credentials on those that end access: %s',
+    'answers 402 on every auth route, except to valid credentials on those that end access: %s',
     async (_what, env) => {
       const server = await ('SERVICE_LICENSE_PUBLIC_KEY' in env
         ? startAuthServer({ env })
@@ -84,8 +84,8 @@ describe('without a valid license', () => {
         const all = new Set(['status 402 license_required', '402 license_required'])
         expect(await outcomes(server, closed)).toEqual(all)
         expect(await outcomes(server, authRoutes, [null, 'nonsense', 'x.y.z'])).toEqual(all)
-        // Data is served all the same.
-        expect((await ask(server, 'GET /v1/agents')).status).toBe(200)
+        // Data is still served.
+        expect((await checkedCall(server, 'GET /v1/agents')).status).toBe(200)
       } finally {
         await server.stop()
       }
@@ -93,8 +93,8 @@ describe('without a valid license', () => {
   )
 })
 
-describe('when the license has lapsed', () => {
-  it('routes that end access stay open, in an organism too, and routes that give it do not', async () => {
+describe('when the license has expired', () => {
+  it('serves routes that end access, also in an organism, but not routes that give access', async () => {
     const licensed = await startAuthServer()
     const { dataDir } = licensed
     await newOrganism(licensed, 'acme')
@@ -114,30 +114,34 @@ describe('when the license has lapsed', () => {
         if (ada === undefined || eve === undefined || bob === undefined || dan === undefined)
           throw new Error()
         const base = authBase(space)
-        const head = (key: string) => ask(server, 'GET /v1/agents/default/head', { key })
-        const sessions = await ask(server, `GET ${base}/sessions`, { key: ada.token })
+        const head = (key: string) => checkedCall(server, 'GET /v1/agents/default/head', { key })
+        const sessions = await checkedCall(server, `GET ${base}/sessions`, { key: ada.token })
         const { sid } = sessions.body.sessions[0]
-        const listed = await ask(server, `GET ${base}/users`)
+        const listed = await checkedCall(server, `GET ${base}/users`)
         expect(listed.body.total).toBe(4)
         const ended = [
-          await ask(server, `DELETE ${base}/sessions/${sid}`, { key: ada.token }),
-          await ask(server, `POST ${base}/logout`, { key: eve.token }),
-          await ask(server, `POST ${base}/revoke`, { key: bob.token }),
-          await ask(server, `DELETE ${base}/users/${encodeURIComponent(dan.email)}`),
-          await ask(server, `POST ${base}/keys/rotate`),
+          await checkedCall(server, `DELETE ${base}/sessions/${sid}`, { key: ada.token }),
+          await checkedCall(server, `POST ${base}/logout`, { key: eve.token }),
+          await checkedCall(server, `POST ${base}/revoke`, { key: bob.token }),
+          await checkedCall(server, `DELETE ${base}/users/${encodeURIComponent(dan.email)}`),
+          await checkedCall(server, `POST ${base}/keys/rotate`),
         ]
         expect(ended.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
         for (const { token } of [ada, eve, bob, dan])
           expect(await outcomeOf(head(token))).toBe('401 token_revoked')
         const login = { key: null, body: { email: ada.email, password: ada.password } }
         for (const call of [`POST ${base}/login`, `POST ${base}/register`, `GET ${base}/status`])
-          expect(await outcomeOf(ask(server, call, call.startsWith('P') ? login : {}))).toBe(
+          expect(await outcomeOf(checkedCall(server, call, call.startsWith('P') ? login : {}))).toBe(
             '402 license_required',
           )
         const refresh = { key: null, body: { refresh_token: ada.refreshToken } }
-        expect(await outcomeOf(ask(server, `POST ${base}/refresh`, refresh))).toBe('402 license_required')
+        expect(await outcomeOf(checkedCall(server, `POST ${base}/refresh`, refresh))).toBe(
+          '402 license_required',
+        )
         const limited = await scopedKey(server, ['records:read'])
-        expect(await outcomeOf(ask(server, `GET ${base}/users`, { key: limited.key }))).toBe('403 forbidden')
+        expect(await outcomeOf(checkedCall(server, `GET ${base}/users`, { key: limited.key }))).toBe(
+          '403 forbidden',
+        )
         for (const call of [
           `POST ${base}/logout`,
           `POST ${base}/revoke`,
@@ -145,13 +149,15 @@ describe('when the license has lapsed', () => {
           `GET ${base}/users`,
         ])
           for (const key of [null, 'x.y.z', eve.token])
-            expect(await outcomeOf(ask(server, call, { key })), call).toBe('402 license_required')
+            expect(await outcomeOf(checkedCall(server, call, { key })), call).toBe('402 license_required')
       }
       for (const id of ['none', '__proto__', '%ff']) {
         const revoke = `POST /v1/organisms/${id}/auth/revoke`
         expect((await send(server, revoke, { key: null })).status, id).toBe(402)
       }
-      expect(await outcomeOf(ask(server, 'GET /v1/organisms/none/auth/users'))).toBe('404 organism_not_found')
+      expect(await outcomeOf(checkedCall(server, 'GET /v1/organisms/none/auth/users'))).toBe(
+        '404 organism_not_found',
+      )
     } finally {
       await server.stop()
     }
@@ -159,5 +165,5 @@ describe('when the license has lapsed', () => {
 })
 
 it('the server answered every documented success', () => {
-  expect(unseenSuccesses(statusRoutes)).toEqual([])
+  expect(untestedSuccesses(statusRoutes)).toEqual([])
 })

@@ -11,8 +11,8 @@ import {
   tryLogin,
   usualPassword,
 } from '../../support/auth/accounts.js'
-import { ask, scopedKey, unseenSuccesses } from '../../support/http/answers.js'
-import { auditsOf, refused, refusesOtherBodies, takesAdminsOnly } from '../../support/auth/auth-cases.js'
+import { checkedCall, scopedKey, untestedSuccesses } from '../../support/http/answers.js'
+import { auditsOf, refused, refusesInvalidBodies, acceptsAdminsOnly } from '../../support/auth/auth-cases.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import type { TestServer } from '../../support/server/server.js'
 
@@ -27,12 +27,12 @@ afterAll(() => server.stop())
 
 const list = 'GET /v1/auth/users'
 const updateOf = (email: string) => `PATCH /v1/auth/users/${email}/app-metadata`
-const set = (email: string, metadata: unknown) => ask(server, updateOf(email), { body: { metadata } })
+const set = (email: string, metadata: unknown) => checkedCall(server, updateOf(email), { body: { metadata } })
 const rootKey = () => server.rootKey
 
 describe('listing users', () => {
-  it('tells of each what it is, in the order of their e-mails, and nothing of passwords', async () => {
-    const { body, text } = await ask(server, list)
+  it('lists each user, ordered by e-mail, without passwords', async () => {
+    const { body, text } = await checkedCall(server, list)
     expect(body).toMatchObject({ total: 1, next_cursor: null })
     expect(body.users).toEqual([
       {
@@ -52,7 +52,7 @@ describe('listing users', () => {
     expect(text).not.toMatch(/password|argon2|hash/i)
   })
 
-  it('goes through every user once, page by page, whatever the size of the page', async () => {
+  it('lists every user once, page by page, with any page size', async () => {
     const emails = Array.from(
       { length: 11 },
       (_none, at) => `page-${String(at).padStart(2, '0')}@example.org`,
@@ -64,7 +64,7 @@ describe('listing users', () => {
       let cursor: string | null = ''
       while (cursor !== null) {
         const query: string = cursor === '' ? '' : `&cursor=${cursor}`
-        const { body } = await ask(server, `${list}?limit=${limit}${query}`)
+        const { body } = await checkedCall(server, `${list}?limit=${limit}${query}`)
         expect(body.total).toBe(12)
         expect(body.users.length).toBeLessThanOrEqual(limit)
         seen.push(...body.users.map((user: { email: string }) => user.email))
@@ -81,17 +81,17 @@ describe('listing users', () => {
     },
   )
 
-  it('answers 400 for cursors that hold what is no e-mail', async () => {
+  it('answers 400 for cursors without a valid e-mail', async () => {
     for (const held of ['', '\u0000', 'zzz', 'x'.repeat(5_000), '../user']) {
       const cursor = Buffer.from(JSON.stringify([held])).toString('base64url')
-      const { status } = await ask(server, `${list}?cursor=${cursor}`)
+      const { status } = await checkedCall(server, `${list}?cursor=${cursor}`)
       expect([held.slice(0, 9), status]).toEqual([held.slice(0, 9), held === '' ? 200 : 400])
     }
   })
 
-  it('finds users by the beginning of their e-mails, in any case, page by page', async () => {
+  it('finds users by the beginning of their e-mails, ignoring case, page by page', async () => {
     const found = async (prefix: string, more = '') => {
-      const { body } = await ask(server, `${list}?prefix=${encodeURIComponent(prefix)}${more}`)
+      const { body } = await checkedCall(server, `${list}?prefix=${encodeURIComponent(prefix)}${more}`)
       return { emails: body.users.map((user: { email: string }) => user.email), ...body }
     }
     const all = await found('PAGE-0')
@@ -101,63 +101,63 @@ describe('listing users', () => {
     const rest = await found('page-0', `&limit=7&cursor=${first.next_cursor}`)
     expect([...first.emails, ...rest.emails]).toEqual(all.emails)
     expect((await found('page-03@example.org')).total).toBe(1)
-    for (const nobody of ['page-03@example.org.', 'zzz', '%', '_', '~'])
-      expect([nobody, (await found(nobody)).emails]).toEqual([nobody, []])
-    // A cursor of another search leads nowhere else.
+    for (const absent of ['page-03@example.org.', 'zzz', '%', '_', '~'])
+      expect([absent, (await found(absent)).emails]).toEqual([absent, []])
+    // A cursor of another search does not leave this one.
     expect((await found('ada', `&cursor=${first.next_cursor}`)).emails).toEqual([])
   })
 
   it.each(['\u0000', 'a b', 'a\n', '\u00ff\u0000', 'x'.repeat(255), 'é'.repeat(200)])(
-    'answers 400 for a prefix that no e-mail has: %j',
+    'answers 400 for an invalid prefix: %j',
     async (prefix) => {
       const route = `${list}?prefix=${encodeURIComponent(prefix)}`
       await refused(server, route, { key: rootKey(), outcome: '400 validation_failed' })
     },
   )
 
-  it('names each e-mail as its audit records do', async () => {
+  it('shows the same e-mail digest as audit records', async () => {
     const account = await register(server, 'named@example.org')
     const { records } = await auditsOf(server, () => tryLogin(server, account.email, 'a wrong password'))
-    const { body } = await ask(server, `${list}?prefix=named`)
+    const { body } = await checkedCall(server, `${list}?prefix=named`)
     expect(records.map(({ payload }) => payload['email_hmac'])).toEqual([body.users[0].email_hmac])
     expect(records[0]?.payload).toMatchObject({ outcome: 'failure' })
-    expect((await ask(server, `DELETE /v1/auth/users/${account.email}`)).status).toBe(200)
+    expect((await checkedCall(server, `DELETE /v1/auth/users/${account.email}`)).status).toBe(200)
   })
 
-  it('takes a scoped key with admin:*', async () => {
+  it('accepts a scoped key with admin:*', async () => {
     const { key } = await scopedKey(server, ['admin:*'])
-    expect((await ask(server, list, { key })).status).toBe(200)
+    expect((await checkedCall(server, list, { key })).status).toBe(200)
   })
 
-  takesAdminsOnly({ server: () => server, route: list, user: () => ada.token })
+  acceptsAdminsOnly({ server: () => server, route: list, user: () => ada.token })
 })
 
 describe('the sessions of a user', () => {
   const sessionsOf = (email: string) => `GET /v1/auth/users/${email}/sessions`
 
-  it('are told without anything that opens them, the newest first', async () => {
+  it('are listed without tokens, the newest first', async () => {
     const account = await register(server, 'signed-in@example.org')
     const other = await logIn(server, account)
-    const { body, text } = await ask(server, sessionsOf('SIGNED-IN@example.org'))
+    const { body, text } = await checkedCall(server, sessionsOf('SIGNED-IN@example.org'))
     expect(body).toMatchObject({ user_id: account.userId, email: account.email })
     const sids = [other, account].map(({ token }) => decodeJwt(token)['sid'])
     expect(body.sessions.map(({ sid }: { sid: string }) => sid)).toEqual(sids)
     expect(Object.keys(body.sessions[0]).sort()).toEqual(['amr', 'created_at_ms', 'last_used_at_ms', 'sid'])
     expect(text).not.toContain(other.token)
-    await ask(server, `DELETE /v1/auth/users/${account.email}`)
+    await checkedCall(server, `DELETE /v1/auth/users/${account.email}`)
     await refused(server, sessionsOf(account.email), { key: rootKey(), outcome: '404 not_found' })
   })
 
-  it('answers 404 for nobody', async () => {
-    for (const email of ['nobody@example.org', 'no-address'])
+  it('answers 404 for an unknown user', async () => {
+    for (const email of ['absent@example.org', 'no-address'])
       await refused(server, sessionsOf(email), { key: rootKey(), outcome: '404 not_found' })
   })
 
-  takesAdminsOnly({ server: () => server, route: sessionsOf('ada@example.org'), user: () => ada.token })
+  acceptsAdminsOnly({ server: () => server, route: sessionsOf('ada@example.org'), user: () => ada.token })
 })
 
 describe('deleting a user', () => {
-  it('ends all that the user had, at once, and is written down', async () => {
+  it('immediately ends everything that the user had, and is recorded', async () => {
     const account = await register(server, 'gone@example.org')
     const other = await logIn(server, account)
     const links = [
@@ -165,7 +165,7 @@ describe('deleting a user', () => {
       ['password/reset', await linkToken(server, 'password/reset-request', account.email)],
     ] as const
     const { result, records, types } = await auditsOf(server, () =>
-      ask(server, `DELETE /v1/auth/users/${account.email}`),
+      checkedCall(server, `DELETE /v1/auth/users/${account.email}`),
     )
     expect(result.body).toEqual({ deleted: true, user_id: account.userId, email: account.email })
     expect(types).toEqual(['auth/user_deleted'])
@@ -182,26 +182,26 @@ describe('deleting a user', () => {
       await refused(server, `POST /v1/auth/${path}`, { body, outcome: '400 invalid_token' })
     }
     expect(await outcomeOf(tryLogin(server, account.email, usualPassword))).toBe('401 invalid_credentials')
-    expect((await ask(server, list)).text).not.toContain(account.email)
+    expect((await checkedCall(server, list)).text).not.toContain(account.email)
   })
 
-  it('sets the e-mail free for another account, which has nothing of the first', async () => {
+  it('frees the e-mail for another account, which has nothing of the first one', async () => {
     const first = await register(server, 'again@example.org')
     await set(first.email, { role: 'admin' })
-    await ask(server, `DELETE /v1/auth/users/${first.email}`)
+    await checkedCall(server, `DELETE /v1/auth/users/${first.email}`)
     const second = await register(server, first.email, 'another good password')
     expect(second.userId).not.toBe(first.userId)
     expect(decodeJwt(second.token)['app_metadata']).toEqual({})
     expect(await outcomeOf(tryLogin(server, first.email, usualPassword))).toBe('401 invalid_credentials')
   })
 
-  it('finds the user by any way to write the e-mail', async () => {
+  it('finds the user by any spelling of the e-mail', async () => {
     await register(server, 'plus+tag@example.org')
-    const { status, body } = await ask(server, 'DELETE /v1/auth/users/%20PLUS%2Btag%40Example.ORG')
+    const { status, body } = await checkedCall(server, 'DELETE /v1/auth/users/%20PLUS%2Btag%40Example.ORG')
     expect([status, body.email]).toEqual([200, 'plus+tag@example.org'])
   })
 
-  it.each(['nobody@example.org', 'nobody', '%00', '..%2Fada@example.org', 'x'.repeat(3_000)])(
+  it.each(['absent@example.org', 'absent', '%00', '..%2Fada@example.org', 'x'.repeat(3_000)])(
     'answers 404 for %s',
     async (email) => {
       const outcome = '404 not_found'
@@ -210,7 +210,7 @@ describe('deleting a user', () => {
     },
   )
 
-  takesAdminsOnly({
+  acceptsAdminsOnly({
     server: () => server,
     route: 'DELETE /v1/auth/users/ada@example.org',
     user: () => ada.token,
@@ -220,46 +220,52 @@ describe('deleting a user', () => {
 describe('unlocking a user', () => {
   const unlockOf = (email: string) => `POST /v1/auth/users/${email}/unlock`
 
-  it('lets a locked user sign in at once, and is written down with the failures that were not yet', async () => {
+  it('lets a locked user sign in immediately, and is recorded with the pending failures', async () => {
     const account = await register(server, 'locked@example.org')
     for (let tries = 0; tries < 5; tries++) await tryLogin(server, account.email, 'a wrong password')
     expect(await outcomeOf(tryLogin(server, account.email, usualPassword))).toBe('429 account_locked')
-    const { result, records, types } = await auditsOf(server, () => ask(server, unlockOf(account.email)))
+    const { result, records, types } = await auditsOf(server, () =>
+      checkedCall(server, unlockOf(account.email)),
+    )
     expect(result.body).toEqual({ unlocked: true, user_id: account.userId, email: account.email })
     expect(types.at(-1)).toBe('auth/unlocked')
     expect(records.at(-1)?.payload).toMatchObject({ user_id: account.userId, outcome: 'success' })
     expect((await tryLogin(server, account.email, usualPassword)).status).toBe(200)
-    expect((await ask(server, `${list}?prefix=locked`)).body.users[0].locked_until_ms).toBeNull()
+    expect((await checkedCall(server, `${list}?prefix=locked`)).body.users[0].locked_until_ms).toBeNull()
   })
 
-  it('counts failures that did not lock yet, and writes nothing where there are none', async () => {
+  it('counts failures below the lockout, and records nothing if there are none', async () => {
     const account = await register(server, 'failed@example.org')
     for (let tries = 0; tries < 3; tries++) await tryLogin(server, account.email, 'a wrong password')
-    const { result, records, types } = await auditsOf(server, () => ask(server, unlockOf(account.email)))
+    const { result, records, types } = await auditsOf(server, () =>
+      checkedCall(server, unlockOf(account.email)),
+    )
     expect(result.body).toMatchObject({ unlocked: false })
-    // The first failure has a record of its own.
+    // The first failure has a separate record.
     expect(types).toEqual(['auth/login_failed', 'auth/unlocked'])
     expect(records[0]?.payload).toMatchObject({ user_id: account.userId, outcome: 'failure', count: 2 })
-    const again = await auditsOf(server, () => ask(server, unlockOf(account.email)))
+    const again = await auditsOf(server, () => checkedCall(server, unlockOf(account.email)))
     expect(again.result.body).toMatchObject({ unlocked: false })
     expect(again.types).toEqual([])
   })
 
-  it('answers 404 for nobody', async () => {
-    for (const email of ['nobody@example.org', 'no-address'])
+  it('answers 404 for an unknown user', async () => {
+    for (const email of ['absent@example.org', 'no-address'])
       await refused(server, unlockOf(email), { key: rootKey(), outcome: '404 not_found' })
   })
 
-  takesAdminsOnly({ server: () => server, route: unlockOf('ada@example.org'), user: () => ada.token })
+  acceptsAdminsOnly({ server: () => server, route: unlockOf('ada@example.org'), user: () => ada.token })
 })
 
 describe('ending the sessions of a user', () => {
   const logoutOf = (email: string) => `POST /v1/auth/users/${email}/logout`
 
-  it('refuses all tokens from then on, and is written down with how many there were', async () => {
+  it('refuses all tokens, and is recorded with the number of sessions', async () => {
     const account = await register(server, 'signed-out@example.org')
     const other = await logIn(server, account)
-    const { result, records, types } = await auditsOf(server, () => ask(server, logoutOf(account.email)))
+    const { result, records, types } = await auditsOf(server, () =>
+      checkedCall(server, logoutOf(account.email)),
+    )
     expect(result.body).toEqual({ sessions_ended: 2, user_id: account.userId, email: account.email })
     expect(types).toEqual(['auth/sessions_ended'])
     expect(records[0]?.payload).toMatchObject({ user_id: account.userId, outcome: 'success', count: 2 })
@@ -271,21 +277,21 @@ describe('ending the sessions of a user', () => {
         outcome: '401 refresh_invalid',
       })
     expect((await tryLogin(server, account.email, usualPassword)).status).toBe(200)
-    expect((await ask(server, logoutOf(account.email))).body.sessions_ended).toBe(1)
-    const none = await auditsOf(server, () => ask(server, logoutOf(account.email)))
+    expect((await checkedCall(server, logoutOf(account.email))).body.sessions_ended).toBe(1)
+    const none = await auditsOf(server, () => checkedCall(server, logoutOf(account.email)))
     expect([none.result.body.sessions_ended, none.types]).toEqual([0, []])
   })
 
-  it('answers 404 for nobody', async () => {
-    for (const email of ['nobody@example.org', 'no-address'])
+  it('answers 404 for an unknown user', async () => {
+    for (const email of ['absent@example.org', 'no-address'])
       await refused(server, logoutOf(email), { key: rootKey(), outcome: '404 not_found' })
   })
 
-  takesAdminsOnly({ server: () => server, route: logoutOf('ada@example.org'), user: () => ada.token })
+  acceptsAdminsOnly({ server: () => server, route: logoutOf('ada@example.org'), user: () => ada.token })
 })
 
 describe('replacing app_metadata', () => {
-  it('replaces the whole object, is written down without it, and is in the next tokens only', async () => {
+  it('replaces the whole object, is recorded without it, and is only in later tokens', async () => {
     const account = await register(server, 'bob@example.org')
     await set(account.email, { role: 'reader', tenant: 'first' })
     const { result, records, types } = await auditsOf(server, () => set(account.email, { role: 'wörter' }))
@@ -293,25 +299,28 @@ describe('replacing app_metadata', () => {
     expect(types).toEqual(['auth/app_metadata_updated'])
     expect(JSON.stringify(records)).not.toContain('wörter')
     expect(decodeJwt(account.token)['app_metadata']).toEqual({})
-    expect((await ask(server, 'GET /v1/auth/me', { key: account.token })).status).toBe(200)
+    expect((await checkedCall(server, 'GET /v1/auth/me', { key: account.token })).status).toBe(200)
     expect(decodeJwt((await logIn(server, account)).token)['app_metadata']).toEqual({ role: 'wörter' })
   })
 
   it('answers 422 for more bytes than both objects may have together', async () => {
     const account = await register(server, 'bytes@example.org')
     const own = { metadata: { k: 'x'.repeat(92) } }
-    await ask(server, 'PATCH /v1/auth/me/user-metadata', { key: account.token, body: own })
+    await checkedCall(server, 'PATCH /v1/auth/me/user-metadata', { key: account.token, body: own })
     expect((await set(account.email, { k: 'x'.repeat(148) })).status).toBe(200)
     const body = { metadata: { k: 'x'.repeat(149) } }
     const call = { key: rootKey(), body, outcome: '422 metadata_too_large' }
     await refused(server, updateOf(account.email), call)
   })
 
-  it('demotes a user whose user_metadata leaves no room, who is told how', async () => {
+  it('reports how to change a user whose user_metadata leaves no space', async () => {
     const account = await register(server, 'full@example.org')
     await set(account.email, { role: 'a' })
     const own = { metadata: { k: 'x'.repeat(256 - 12 - 8) } }
-    const filled = await ask(server, 'PATCH /v1/auth/me/user-metadata', { key: account.token, body: own })
+    const filled = await checkedCall(server, 'PATCH /v1/auth/me/user-metadata', {
+      key: account.token,
+      body: own,
+    })
     expect(filled.status).toBe(200)
     const refusal = await set(account.email, { role: 'none' })
     expect([refusal.status, refusal.body.detail]).toEqual([
@@ -319,10 +328,12 @@ describe('replacing app_metadata', () => {
       expect.stringContaining('"clear_user_metadata": true'),
     ])
     const body = { metadata: { role: 'none' }, clear_user_metadata: true }
-    const { result, types } = await auditsOf(server, () => ask(server, updateOf(account.email), { body }))
+    const { result, types } = await auditsOf(server, () =>
+      checkedCall(server, updateOf(account.email), { body }),
+    )
     expect(result.body).toEqual({ email: account.email, app_metadata: { role: 'none' } })
     expect(types).toEqual(['auth/app_metadata_updated', 'auth/user_metadata_updated'])
-    const { body: me } = await ask(server, 'GET /v1/auth/me', { key: account.token })
+    const { body: me } = await checkedCall(server, 'GET /v1/auth/me', { key: account.token })
     expect([me.app_metadata, me.user_metadata]).toEqual([{ role: 'none' }, {}])
     const huge = { metadata: { k: 'x'.repeat(300) }, clear_user_metadata: true }
     const tooLarge = { key: rootKey(), body: huge, outcome: '422 metadata_too_large' }
@@ -337,13 +348,13 @@ describe('replacing app_metadata', () => {
     await refused(server, updateOf(ada.email), { key: rootKey(), raw, outcome: '400 validation_failed' })
   })
 
-  refusesOtherBodies({
+  refusesInvalidBodies({
     server: () => server,
     route: () => updateOf(ada.email),
     body: { metadata: {} },
     key: rootKey,
   })
-  takesAdminsOnly({
+  acceptsAdminsOnly({
     server: () => server,
     route: () => updateOf(ada.email),
     body: { metadata: { role: 'root' } },
@@ -353,5 +364,5 @@ describe('replacing app_metadata', () => {
 
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
-  expect(unseenSuccesses(userRoutes)).toEqual([])
+  expect(untestedSuccesses(userRoutes)).toEqual([])
 })

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ask, headOf, newAgent, scopedKey } from '../../support/http/answers.js'
+import { checkedCall, headOf, newAgent, scopedKey } from '../../support/http/answers.js'
 import { startServer, type TestAnswer, type TestServer } from '../../support/server/server.js'
 
 let server: TestServer
@@ -17,7 +17,7 @@ function send(
   raw: string,
   ...[headers = ndjson, key = server.rootKey]: Sent
 ): Promise<TestAnswer> {
-  return ask(server, `POST /v1/ingest${path}`, { raw, headers, key })
+  return checkedCall(server, `POST /v1/ingest${path}`, { raw, headers, key })
 }
 
 type Sent = [headers?: Record<string, string>, key?: string]
@@ -27,7 +27,7 @@ const seqOf = async (agent: string) => (await headOf(server, agent))?.seq
 describe('dedupe=body', () => {
   const query = '?dedupe=body'
 
-  it('writes the same body to the same agent once, in one upload or in many', async () => {
+  it('writes the same body to the same agent once, in one upload or several', async () => {
     const first = await send(`/once${query}`, '{"n":1,"m":2}\n{"m":2, "n":1}\n{"n":2}')
     expect(first.body).toMatchObject({ accepted: 3, duplicates: 1, rejected: 0, last_seq: 2 })
     const again = await send(`/once${query}`, '{"n":1,"m":2}\n{"n":2}')
@@ -40,20 +40,20 @@ describe('dedupe=body', () => {
     expect((await send('/once', '{"n":2}')).body.last_seq).toBe(4)
   })
 
-  it('answers a single record that was written before with the summary', async () => {
+  it('answers a repeated single record with the summary', async () => {
     expect((await send(`/single${query}`, '{"n":1}', {})).status).toBe(201)
     const { status, body } = await send(`/single${query}`, '{"n":1}', {})
     expect([status, body]).toMatchObject([200, { accepted: 1, duplicates: 1, first_seq: null }])
     expect(await seqOf('single')).toBe(1)
   })
 
-  it('holds for what is sent at the same time, all or none, under a key, and for kept lines', async () => {
+  it('applies to concurrent uploads, all or none, with a key, and to stored refused lines', async () => {
     const raw = Array.from({ length: 1_000 }, (_none, n) => `{"n":${n % 700}}\n`).join('')
     for (const more of ['', '&on_error=reject_all', '&on_error=keep']) {
-      const path = `/at-once-${more.length}${query}${more}`
+      const path = `/concurrent-${more.length}${query}${more}`
       const answers = await Promise.all([1, 2, 3].map(() => send(path, raw)))
       for (const { status, body } of answers) expect([status, body.accepted]).toEqual([200, 1_000])
-      expect(await seqOf(`at-once-${more.length}`)).toBe(700)
+      expect(await seqOf(`concurrent-${more.length}`)).toBe(700)
       const headers = { ...ndjson, 'idempotency-key': 'k' }
       expect((await send(path, raw, headers)).body).toMatchObject({ accepted: 1_000, duplicates: 1_000 })
     }
@@ -64,7 +64,7 @@ describe('dedupe=body', () => {
     expect(await seqOf('kept-once')).toBe(2)
   })
 
-  it("is the caller's own: another's record is written", async () => {
+  it('is scoped to the caller: another caller writes the record', async () => {
     const { key } = await scopedKey(server, ['ingest'])
     expect((await send(`/shared${query}`, '{}')).body.duplicates).toBeUndefined()
     expect((await send(`/shared${query}`, '{}', ndjson, key)).body).toMatchObject({
@@ -73,7 +73,7 @@ describe('dedupe=body', () => {
     })
   })
 
-  it('is 400 for anything else, and 413 for too much at once', async () => {
+  it('is answered 400 for other values, and 413 for too many lines', async () => {
     expect((await send('/a?dedupe=body&on_error=reject_all', '{}\n'.repeat(1_025))).status).toBe(413)
     expect((await send('/a?dedupe=hash', '{}')).body).toMatchObject({
       status: 400,
@@ -87,11 +87,11 @@ describe('a CloudEvent', () => {
   const structured = { 'content-type': 'application/cloudevents+json; charset=utf-8' }
   const batched = { 'content-type': 'application/cloudevents-batch+json' }
   const bodies = async (agent: string) => {
-    const page = await ask(server, `POST /v1/agents/${agent}/query`, { body: { type: 'time_range' } })
+    const page = await checkedCall(server, `POST /v1/agents/${agent}/query`, { body: { type: 'time_range' } })
     return page.body.records.map((record: { payload: unknown }) => record.payload)
   }
 
-  it('is a record in its JSON format, however it comes, and written once', async () => {
+  it('becomes a record in its JSON format in every mode, and is written once', async () => {
     const whole = {
       ...event,
       time: '2026-01-01T00:00:00Z',
@@ -120,7 +120,8 @@ describe('a CloudEvent', () => {
     expect([other.status, other.body.code]).toEqual([422, 'idempotency_key_reused'])
   })
 
-  // A sender that changed its mode had all of its events refused: binary mode names the media type, and knows texts only.
+  // Regression: a sender that changed its mode had all of its events refused, because binary mode includes
+  // the media type and only has texts.
   it.each([
     ['JSON', ['application/json; charset=utf-8', '{"n":1}'], { data: { n: 1 } }],
     [
@@ -133,7 +134,7 @@ describe('a CloudEvent', () => {
     ['XML', ['application/xml', '<a/>'], { data: '<a/>', datacontenttype: 'application/xml' }],
     ['bytes', ['image/x', 'ab'], { data_base64: 'YWI=', datacontenttype: 'image/x' }],
     ['nothing', ['', ''], { datacontenttype: null, subject: null }],
-  ])('is one event in either mode, with data of %s', async (name, [type = '', raw = ''], own) => {
+  ])('is the same event in either mode, with data of %s', async (name, [type = '', raw = ''], own) => {
     const binary = Object.entries({ ...event, id: name, sequence: '7', sampled: 'true' }).map(
       ([attribute, value]) => [`ce-${attribute}`, value],
     )
@@ -147,7 +148,7 @@ describe('a CloudEvent', () => {
     expect(answers).toMatchObject([201, { accepted: 1, duplicates: 1 }, { code: 'idempotency_key_reused' }])
   })
 
-  it('names its agent by the extension attribute agent where the path does not', async () => {
+  it('names its agent with the extension attribute agent if the path does not', async () => {
     const own = { ...event, agent: 'ce-many' }
     const one = await send('', JSON.stringify(own, null, 2), structured)
     expect([one.status, one.body.accepted]).toEqual([200, 1])
@@ -161,7 +162,7 @@ describe('a CloudEvent', () => {
     expect((await send('', '', { ...headers, 'ce-agent': 'ce-many' }, key)).status).toBe(403)
   })
 
-  it('keeps any data in binary mode: JSON, text, or bytes', async () => {
+  it('stores any data in binary mode: JSON, text, or bytes', async () => {
     const headers = (id: string, type: string) => ({
       'ce-specversion': '1.0',
       'ce-id': id,
@@ -180,7 +181,7 @@ describe('a CloudEvent', () => {
     }
   })
 
-  it('has a time of RFC 3339 or none, and its data in one form', async () => {
+  it('has an RFC 3339 time or none, and its data in one form', async () => {
     const times = [
       '2026-01-31T12:00:00Z',
       '2026-01-31t12:00:60.123456789012+23:59',
@@ -218,14 +219,14 @@ describe('a CloudEvent', () => {
     expect(await seqOf('timed')).toBe(head)
   })
 
-  // Senders that encode nothing were refused for each URL with a per cent sign.
-  it('has the per cent signs of its headers that encode nothing', async () => {
+  // Regression: senders that do not encode were refused for each URL with a percent sign.
+  it('keeps percent signs in headers that encode nothing', async () => {
     const headers = { 'ce-specversion': '1.0', 'ce-id': '100%', 'ce-source': '/a%2Fb?q=%zz%', 'ce-type': 't' }
     expect((await send('/signs', '{}', headers)).status).toBe(201)
     expect(await bodies('signs')).toMatchObject([{ id: '100%', source: '/a/b?q=%zz%' }])
   })
 
-  it('is refused when it lacks what every event has', async () => {
+  it('is refused without a required attribute', async () => {
     for (const missing of ['specversion', 'id', 'source', 'type']) {
       const partial = Object.fromEntries(Object.entries(event).filter(([name]) => name !== missing))
       expect((await send('/bad', JSON.stringify(partial), structured)).status).toBe(400)

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { ask } from '../../support/http/answers.js'
+import { checkedCall } from '../../support/http/answers.js'
 import { startServer, type TestServer } from '../../support/server/server.js'
 
 let server: TestServer
@@ -21,15 +21,18 @@ const read = {
 }
 
 async function payloads(agent: string): Promise<unknown[]> {
-  const page = await ask(server, `POST /v1/agents/${agent}/query`, { body: { type: 'time_range' } })
+  const page = await checkedCall(server, `POST /v1/agents/${agent}/query`, { body: { type: 'time_range' } })
   return page.body.records.map((record: { payload: unknown }) => record.payload)
 }
 
-it('keeps integers beyond 2^53-1 as strings with ?integers=text, and refuses them without', async () => {
-  expect((await ask(server, 'POST /v1/ingest/a', { raw: large })).status).toBe(400)
-  expect((await ask(server, 'POST /v1/ingest/a', { raw: large, headers: ndjson })).status).toBe(422)
-  expect((await ask(server, 'POST /v1/ingest/a?integers=text', { raw: large })).status).toBe(201)
-  const lines = await ask(server, 'POST /v1/ingest/a?integers=text', { raw: `${large}\n`, headers: ndjson })
+it('stores integers beyond 2^53-1 as strings with ?integers=text, and refuses them without', async () => {
+  expect((await checkedCall(server, 'POST /v1/ingest/a', { raw: large })).status).toBe(400)
+  expect((await checkedCall(server, 'POST /v1/ingest/a', { raw: large, headers: ndjson })).status).toBe(422)
+  expect((await checkedCall(server, 'POST /v1/ingest/a?integers=text', { raw: large })).status).toBe(201)
+  const lines = await checkedCall(server, 'POST /v1/ingest/a?integers=text', {
+    raw: `${large}\n`,
+    headers: ndjson,
+  })
   expect([lines.status, lines.body.accepted]).toEqual([200, 1])
   for (const [query, key] of [
     ['', ''],
@@ -38,13 +41,13 @@ it('keeps integers beyond 2^53-1 as strings with ?integers=text, and refuses the
   ] as const) {
     const headers = { ...ndjson, ...(key !== '' && { 'idempotency-key': key }) }
     const raw = `{"agent":"a","data":${large}}`
-    const many = await ask(server, `POST /v1/ingest?integers=text${query}`, { raw, headers })
+    const many = await checkedCall(server, `POST /v1/ingest?integers=text${query}`, { raw, headers })
     expect([many.status, many.body.accepted]).toEqual([200, 1])
   }
   expect(await payloads('a')).toEqual(Array.from({ length: 5 }, () => read))
 })
 
-it('makes no JSON of what is none', async () => {
+it('refuses invalid JSON too', async () => {
   for (const raw of [
     '{9007199254740993:1}',
     '{9007199254740993 :1}',
@@ -57,9 +60,9 @@ it('makes no JSON of what is none', async () => {
     '{"a":9007199254740993',
     '{"a":"9007199254740993}',
   ]) {
-    const { status, body } = await ask(server, 'POST /v1/ingest/none?integers=text', { raw })
+    const { status, body } = await checkedCall(server, 'POST /v1/ingest/none?integers=text', { raw })
     expect([raw, status, body.code]).toEqual([raw, 400, 'validation_failed'])
   }
-  const other = await ask(server, 'POST /v1/ingest/none?integers=number', { raw: '{}' })
+  const other = await checkedCall(server, 'POST /v1/ingest/none?integers=number', { raw: '{}' })
   expect([other.status, other.body.errors[0].pointer]).toEqual([400, '?integers'])
 })

@@ -1,7 +1,7 @@
 // @run on node:http
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ask, headOf, newAgent, scopedKey } from '../../support/http/answers.js'
+import { checkedCall, headOf, newAgent, scopedKey } from '../../support/http/answers.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import { type TestServer } from '../../support/server/server.js'
 import { signUp } from '../../support/auth/users.js'
@@ -21,7 +21,7 @@ interface Sent {
 }
 
 const send = (path: string, raw: string | Uint8Array, { headers = {}, key = server.rootKey }: Sent = {}) =>
-  ask(server, `POST /v1/ingest${path}`, { raw, headers: { ...ndjson, ...headers }, key })
+  checkedCall(server, `POST /v1/ingest${path}`, { raw, headers: { ...ndjson, ...headers }, key })
 
 interface Kept {
   line: number
@@ -33,20 +33,20 @@ interface Kept {
   base64?: string
 }
 
-/** The bodies of the lines that an agent has kept. */
+/** The bodies of the refused lines that an agent has stored. */
 async function keptBy(agent: string): Promise<Kept[]> {
-  const kept: Kept[] = []
+  const stored: Kept[] = []
   let cursor: string | undefined
   do {
     const body = { type: 'time_range', types: ['ingest/rejected'], limit: 1_000, ...(cursor && { cursor }) }
-    const page = await ask(server, `POST /v1/agents/${agent}/query`, { body })
-    kept.push(...page.body.records.map((record: { payload: Kept }) => record.payload))
+    const page = await checkedCall(server, `POST /v1/agents/${agent}/query`, { body })
+    stored.push(...page.body.records.map((record: { payload: Kept }) => record.payload))
     cursor = page.body.next_cursor ?? undefined
   } while (cursor !== undefined)
-  return kept
+  return stored
 }
 
-/** The line of which these are the parts. */
+/** Joins the parts of a line. */
 const joined = (parts: readonly Kept[]) =>
   Buffer.concat(
     parts.map(({ text = '', base64 = '' }) =>
@@ -59,7 +59,7 @@ const sha256 = (bytes: string | Uint8Array) => createHash('sha256').update(bytes
 describe('on_error=keep for one agent', () => {
   const query = '?on_error=keep'
 
-  it('keeps each refused line in its place of the strand, and answers 200', async () => {
+  it('stores each refused line at its place in the strand, and answers 200', async () => {
     const { status, body } = await send(`/kept${query}`, '{"n":1}\nbad\r\n\n{"n":9007199254740993}\n{"n":2}')
     expect([status, body]).toMatchObject([
       200,
@@ -80,7 +80,7 @@ describe('on_error=keep for one agent', () => {
     ])
   })
 
-  it('is 200 where every line is refused, and makes the agent', async () => {
+  it('answers 200 if every line is refused, and creates the agent', async () => {
     const { status, body } = await send(`/only-bad${query}`, 'x\ny\n')
     expect([status, body]).toMatchObject([
       200,
@@ -88,8 +88,8 @@ describe('on_error=keep for one agent', () => {
     ])
   })
 
-  // Of what no record can hold, a fifth was kept, and the answer was 200.
-  it('keeps bytes that are not UTF-8, and what no record can hold in parts', async () => {
+  // Regression: of lines that do not fit into a record, a fifth was stored, and the answer was 200.
+  it('stores bytes that are not UTF-8, and lines that do not fit into a record in parts', async () => {
     const odd = Buffer.from([0x7b, 0xff, 0xfe, 0x22])
     const texts = [`{"text":"${'é'.repeat(200_000)}"}`, `{"quotes":"${String.raw`\"`.repeat(200_000)}"}`]
     const bytes = [Buffer.from('\u0001'.repeat(200_000)), Buffer.alloc(300_000, 0xff)]
@@ -116,7 +116,7 @@ describe('on_error=keep for one agent', () => {
     }
   })
 
-  it('keeps a record that is too long, and refuses only what is over the limit of an upload', async () => {
+  it('stores a record that is too long, and refuses only lines beyond the limit of an upload', async () => {
     const json = { 'content-type': 'application/json' }
     const raw = JSON.stringify({ text: 'x'.repeat(3_000_000) }, null, 1)
     const { status, body } = await send(`/long${query}`, raw, { headers: json })
@@ -127,7 +127,7 @@ describe('on_error=keep for one agent', () => {
     expect((await headOf(server, 'long'))?.seq).toBe(body.last_seq)
   })
 
-  it('keeps a line that is too long to be read, and goes on behind it', async () => {
+  it('stores a line that is too long to be parsed, and continues after it', async () => {
     const long = [`{"text":"${'x'.repeat(700_000)}"}`, `${' '.repeat(8_388_000)}"`]
     const raw = ['{}', long[0], '{}', long[1], 'bad', ''].join('\n')
     const headers = { 'idempotency-key': 'long-lines' }
@@ -149,7 +149,7 @@ describe('on_error=keep for one agent', () => {
     expect(over.body.detail).toContain('(line 2)')
   })
 
-  it('keeps the attributes of a CloudEvent whose data is refused', async () => {
+  it('stores the attributes of a CloudEvent whose data is refused', async () => {
     const headers = {
       'content-type': 'application/json',
       'ce-specversion': '1.0',
@@ -170,7 +170,7 @@ describe('on_error=keep for one agent', () => {
     expect(await keptBy('event')).toMatchObject([{ line: 1, text: '{"n":}', event }])
   })
 
-  it('keeps one record that is refused, as its only line', async () => {
+  it('stores a refused single record as its only line', async () => {
     const raw = '{"a":1,\n"a":2}'
     const json = { 'content-type': 'application/json' }
     const { status, body } = await send(`/single${query}`, raw, { headers: json })
@@ -179,7 +179,7 @@ describe('on_error=keep for one agent', () => {
     expect((await send(`/single${query}`, '{}', { headers: json })).status).toBe(201)
   })
 
-  it('is written once under an Idempotency-Key, however many lines are kept', async () => {
+  it('is written once with an Idempotency-Key, with any number of refused lines', async () => {
     const headers = { 'idempotency-key': 'keep' }
     const raw = 'x\n{}\n'.repeat(600)
     const first = await send(`/keyed${query}`, raw, { headers })
@@ -193,14 +193,14 @@ describe('on_error=keep for one agent', () => {
     expect((await headOf(server, 'keyed'))?.seq).toBe(1_200)
   })
 
-  it('ends after as many refused lines as without', async () => {
+  it('ends after the same number of refused lines as without keep', async () => {
     const { status, body } = await send(`/many${query}`, 'x\n'.repeat(50_000))
     expect([status, body.code]).toEqual([422, 'too_many_bad_lines'])
     expect((await headOf(server, 'many'))?.seq).toBe(body.kept)
     expect(body.kept).toBeLessThan(50_000)
   })
 
-  it('keeps nothing of what is not about a line: a head that has moved, an agent that takes no writes', async () => {
+  it('stores nothing if the error does not concern a line, such as a head mismatch or an agent that takes no writes', async () => {
     const headers = { 'if-match': `"${'0'.repeat(64)}"` }
     expect((await send(`/kept${query}`, 'x', { headers })).status).toBe(412)
     const { status, body } = await send(`/org::none${query}`, 'x')
@@ -211,7 +211,7 @@ describe('on_error=keep for one agent', () => {
 describe('on_error=keep for many agents', () => {
   const query = '?on_error=keep&rejected_agent=leftovers'
 
-  it('keeps a line with the agent that it names, any other with the one that the query names', async () => {
+  it('stores a line with the agent that it names, other lines with the agent of the query', async () => {
     const raw = [
       '{"agent":"m1","data":{}}',
       '{"agent":"m1","data":7}',
@@ -235,7 +235,7 @@ describe('on_error=keep for many agents', () => {
     ])
   })
 
-  it('keeps a line that is too long to be read with the agent that it names', async () => {
+  it('stores a line that is too long to be parsed with the agent that it names', async () => {
     const long = `{"agent":"m3","data":{"text":"${'x'.repeat(700_000)}"}}`
     const unnamed = 'x'.repeat(700_000)
     const { status, body } = await send(
@@ -250,7 +250,7 @@ describe('on_error=keep for many agents', () => {
     expect(joined(await keptBy('m4')).toString() === unnamed).toBe(true)
   })
 
-  it('needs the name of an agent that the caller reaches', async () => {
+  it('requires an agent that the caller reaches', async () => {
     const bad = await send('?on_error=keep', 'x')
     expect([bad.status, bad.body.code, bad.body.errors[0].pointer]).toEqual([
       400,
@@ -269,12 +269,12 @@ describe('on_error=keep for many agents', () => {
 })
 
 describe('on_error=keep for a user', () => {
-  it('keeps only what a policy lets the user write', async () => {
+  it('stores only records that a policy lets the user write', async () => {
     const token = await signUp(server, 'keeper@example.org')
     for (const agent of ['bound', 'open', 'shut']) await newAgent(server, agent)
     const allow = (agent: string, conditions: object[]) => {
       const body = { policies: [{ actions: ['write'], conditions }] }
-      return ask(server, `PUT /v1/agents/${agent}/policies`, { body })
+      return checkedCall(server, `PUT /v1/agents/${agent}/policies`, { body })
     }
     await allow('bound', [{ field: 'owner', op: 'eq', value: '$jwt.sub' }])
     await allow('open', [])

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { ask } from '../../support/http/answers.js'
+import { checkedCall } from '../../support/http/answers.js'
 import { startServer, type TestServer } from '../../support/server/server.js'
 
 let strict: TestServer
@@ -17,9 +17,9 @@ afterAll(async () => {
 })
 
 const send = (on: TestServer, path: string, raw: string) =>
-  ask(on, `POST /v1/ingest${path}`, { raw, headers: { 'content-type': 'application/x-ndjson' } })
+  checkedCall(on, `POST /v1/ingest${path}`, { raw, headers: { 'content-type': 'application/x-ndjson' } })
 
-it('an upload of bad lines is ended after so many of them, with what was written and refused before', async () => {
+it('ends an upload after the maximum number of refused lines, and reports the lines written and refused before', async () => {
   const few = await send(strict, '/some', `${'x\n'.repeat(50)}{}`)
   expect([few.status, few.body.accepted, few.body.rejected]).toEqual([200, 1, 50])
   const { status, body } = await send(strict, '/some', `{}\n${'x\n'.repeat(200_000)}{}`)
@@ -27,10 +27,10 @@ it('an upload of bad lines is ended after so many of them, with what was written
   expect(body.rejected).toBeGreaterThan(50)
   expect(body.rejected).toBeLessThan(200_000)
   expect(body.rejected_by_code).toEqual({ validation_failed: body.rejected })
-  expect((await ask(strict, 'GET /v1/agents/some/head')).body.seq).toBe(2)
+  expect((await checkedCall(strict, 'GET /v1/agents/some/head')).body.seq).toBe(2)
 })
 
-it('an upload with on_error=keep keeps what fits where records may have few bytes, and says where not even that does', async () => {
+it('stores with on_error=keep the parts that fit into small records, and reports lines that do not fit', async () => {
   const raw = `{"text":"${'x'.repeat(3_000)}"}\n`
   expect((await send(strict, '/a?on_error=keep', raw)).status).toBe(200)
   expect((await send(tiny, '/a?on_error=keep', raw)).status).toBe(422)

@@ -1,7 +1,7 @@
 // @run through a standby
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Account } from '../../support/auth/accounts.js'
-import { ask, headOf } from '../../support/http/answers.js'
+import { checkedCall, headOf } from '../../support/http/answers.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import { secretKinds, triesOf } from '../../support/auth/namespace-secrets.js'
 import { auditAgent, authBase, newOrganism, registerIn, type Space } from '../../support/auth/organisms.js'
@@ -25,18 +25,18 @@ beforeAll(async () => {
   server = await startAuthServer({ env: { SERVICE_SHARDS: '2', ...passkeyEnv } })
   await newOrganism(server, 'alpha')
   await newOrganism(server, 'beta')
-  // The same mailbox everywhere, so that whatever were shared would show.
+  // The same mailbox in every namespace, so that shared state would show.
   for (const space of spaces) accounts.set(space, await registerIn(server, space, email))
 })
 afterAll(() => server.stop())
 
-/** All that a namespace shows of itself. */
+/** The whole visible state of a namespace. */
 async function stateOf(space: Space): Promise<unknown> {
   const base = authBase(space)
   const { token } = accountOf(space)
-  const users = await ask(server, `GET ${base}/users`)
-  const sessions = await ask(server, `GET ${base}/sessions`, { key: token })
-  const me = await ask(server, `GET ${base}/me`, { key: token })
+  const users = await checkedCall(server, `GET ${base}/users`)
+  const sessions = await checkedCall(server, `GET ${base}/sessions`, { key: token })
+  const me = await checkedCall(server, `GET ${base}/me`, { key: token })
   expect([users.status, sessions.status, me.status]).toEqual([200, 200, 200])
   return {
     users: users.body,
@@ -49,43 +49,40 @@ async function stateOf(space: Space): Promise<unknown> {
 const pairs = spaces.flatMap((from) => spaces.filter((to) => to !== from).map((to) => ({ from, to })))
 
 describe.each(pairs.map(({ from, to }) => [nameOf(from), nameOf(to), { from, to }] as const))(
-  'of what %s gives out, in %s',
+  'a credential of %s, in %s',
   (_from, _to, { from, to }) => {
-    it.each(Object.entries(secretKinds))(
-      'the %s is worth nothing, and nothing is written',
-      async (_name, kind) => {
-        const secret = await kind.take(server, from, accountOf(from))
-        const before = [await stateOf(from), await stateOf(to)]
-        const tries = triesOf(to, secret, accountOf(to))
-        expect(tries.length).toBeGreaterThan(10)
-        for (const { route, call } of tries) {
-          const { status, text } = await ask(server, route, call)
-          expect([400, 401], `${route}: ${text}`).toContain(status)
-        }
-        expect([await stateOf(from), await stateOf(to)]).toEqual(before)
-      },
-    )
+    it.each(Object.entries(secretKinds))('refuses the %s, and writes nothing', async (_name, kind) => {
+      const secret = await kind.take(server, from, accountOf(from))
+      const before = [await stateOf(from), await stateOf(to)]
+      const tries = triesOf(to, secret, accountOf(to))
+      expect(tries.length).toBeGreaterThan(10)
+      for (const { route, call } of tries) {
+        const { status, text } = await checkedCall(server, route, call)
+        expect([400, 401], `${route}: ${text}`).toContain(status)
+      }
+      expect([await stateOf(from), await stateOf(to)]).toEqual(before)
+    })
   },
 )
 
 describe.each(spaces.map((space) => [nameOf(space), space] as const))('in %s itself', (_name, space) => {
   it.each(Object.entries(secretKinds).filter(([, { place }]) => place !== undefined))(
-    'the %s works, so that the refusals above mean something',
+    'accepts the %s, so that the tests above can fail',
     async (_kind, { take, place }) => {
       const fresh = await registerIn(server, space, `fresh-${_kind.replaceAll(' ', '-')}@example.com`)
       const secret = await take(server, space, fresh)
       const [method, path] = place?.route.split(' ') ?? []
       const call = { key: null, body: place?.body(secret) ?? {} }
-      const { status, text } = await ask(server, `${method} ${authBase(space)}/${path}`, call)
+      const { status, text } = await checkedCall(server, `${method} ${authBase(space)}/${path}`, call)
       expect(status, text).toBe(200)
     },
   )
 })
 
 describe('a lockout', () => {
-  it('is that of one e-mail in one namespace', async () => {
+  it('applies to one e-mail in one namespace', async () => {
     const login = (space: Space, password: string) =>
-      ask(server, `POST ${authBase(space)}/login`, {
+      checkedCall(server, `POST ${authBase(space)}/login`, {
         key: null,
         body: { email: 'lock@example.com', password },
       })
@@ -103,13 +100,13 @@ describe('the token of a user on data routes', () => {
   const policies = [{ actions: ['read', 'write'], conditions }]
 
   beforeAll(async () => {
-    await ask(server, 'POST /v1/agents', { body: { name: 'notes', zone: 'free' } })
-    await ask(server, 'POST /v1/agents', { body: { name: 'alpha', zone: 'free' } })
+    await checkedCall(server, 'POST /v1/agents', { body: { name: 'notes', zone: 'free' } })
+    await checkedCall(server, 'POST /v1/agents', { body: { name: 'alpha', zone: 'free' } })
     for (const id of ['alpha', 'beta']) {
-      await ask(server, `POST /v1/organisms/${id}/agents`, { body: { name: 'notes', zone: 'free' } })
+      await checkedCall(server, `POST /v1/organisms/${id}/agents`, { body: { name: 'notes', zone: 'free' } })
     }
     for (const agent of ['notes', 'alpha', 'alpha::notes', 'beta::notes']) {
-      const set = await ask(server, `PUT /v1/agents/${agent}/policies`, { body: { policies } })
+      const set = await checkedCall(server, `PUT /v1/agents/${agent}/policies`, { body: { policies } })
       expect(set.status, set.text).toBe(200)
     }
   })
@@ -122,17 +119,20 @@ describe('the token of a user on data routes', () => {
   ]
 
   it.each(reached.map(([space, own]) => [nameOf(space), space, own] as const))(
-    'reaches the agents of its namespace by their policies, and nothing else: %s',
+    'reaches only the agents of its namespace, by their policies: %s',
     async (_name, space, own) => {
       const { token: key, userId } = accountOf(space)
       for (const agent of agents) {
         const before = await headOf(server, agent)
         const call = { key, body: { data: { owner: userId } } }
-        const written = await ask(server, `POST /v1/agents/${agent}/records`, call)
-        const query = await ask(server, `POST /v1/agents/${agent}/query`, { key, body: { type: 'latest' } })
+        const written = await checkedCall(server, `POST /v1/agents/${agent}/records`, call)
+        const query = await checkedCall(server, `POST /v1/agents/${agent}/query`, {
+          key,
+          body: { type: 'latest' },
+        })
         const line = JSON.stringify({ agent, data: { owner: userId } })
         const headers = { 'content-type': 'application/x-ndjson' }
-        const ingested = await ask(server, 'POST /v1/ingest', { key, raw: line, headers })
+        const ingested = await checkedCall(server, 'POST /v1/ingest', { key, raw: line, headers })
         if (own.includes(agent)) {
           expect([written.status, query.status, ingested.body.accepted]).toEqual([201, 200, 1])
           continue
@@ -142,18 +142,18 @@ describe('the token of a user on data routes', () => {
         expect(await headOf(server, agent)).toEqual(before)
       }
       for (const route of ['GET /v1/agents', 'GET /v1/organisms', 'GET /v1/organisms/alpha']) {
-        expect((await ask(server, route, { key })).status, route).toBe(403)
+        expect((await checkedCall(server, route, { key })).status, route).toBe(403)
       }
     },
   )
 
-  it('ends with its user, in that namespace only', async () => {
-    const gone = await registerIn(server, 'alpha', 'gone@example.com')
-    const kept = await registerIn(server, 'beta', 'gone@example.com')
-    await ask(server, 'DELETE /v1/organisms/alpha/auth/users/gone@example.com')
-    const asked = (key: string, agent: string) =>
-      ask(server, `POST /v1/agents/${agent}/query`, { key, body: { type: 'latest' } })
-    expect((await asked(gone.token, 'alpha::notes')).body.code).toBe('token_revoked')
-    expect((await asked(kept.token, 'beta::notes')).status).toBe(200)
+  it('is revoked with its user, only in that namespace', async () => {
+    const deleted = await registerIn(server, 'alpha', 'gone@example.com')
+    const remaining = await registerIn(server, 'beta', 'gone@example.com')
+    await checkedCall(server, 'DELETE /v1/organisms/alpha/auth/users/gone@example.com')
+    const query = (key: string, agent: string) =>
+      checkedCall(server, `POST /v1/agents/${agent}/query`, { key, body: { type: 'latest' } })
+    expect((await query(deleted.token, 'alpha::notes')).body.code).toBe('token_revoked')
+    expect((await query(remaining.token, 'beta::notes')).status).toBe(200)
   })
 })

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { authRoutes, organismAuthRoutes } from '../../../src/front/routes/auth/auth-routes.js'
 import { usualPassword } from '../../support/auth/accounts.js'
-import { ask, headOf, scopedKey } from '../../support/http/answers.js'
+import { checkedCall, headOf, scopedKey } from '../../support/http/answers.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import { partsOf } from '../../support/proof/forging.js'
 import { auditAgent, authBase, newOrganism, registerIn } from '../../support/auth/organisms.js'
@@ -19,51 +19,55 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-const twins = organismAuthRoutes.filter(({ organism }) => organism === 'initialised')
+const counterparts = organismAuthRoutes.filter(({ organism }) => organism === 'initialised')
 
-/** A call of a twin, every parameter but the organism filled in with something. */
-const callOf = ({ method, path }: (typeof twins)[number], organism: string) =>
+/** A call of a counterpart, with example values for every parameter except the organism. */
+const callOf = ({ method, path }: (typeof counterparts)[number], organism: string) =>
   `${method === 'del' ? 'DELETE' : method.toUpperCase()} ${path.replace(':organism_id', organism).replaceAll(/:[a-z_]+/g, 'x')}`
 
-const outcome = async (asked: ReturnType<typeof ask>) => {
-  const { status, body } = await asked
+const outcome = async (pending: ReturnType<typeof checkedCall>) => {
+  const { status, body } = await pending
   return status < 400 ? `${status}` : `${status} ${body.code}`
 }
 
-describe('the mirror', () => {
-  it('has a twin of every route below /v1/auth, and init', () => {
+describe('the routes of organisms', () => {
+  it('include a counterpart of every route below /v1/auth, and init', () => {
     const paths = authRoutes.map(({ path }) => path).filter((path) => path.startsWith('/v1/auth/'))
     expect(paths.length).toBeGreaterThan(20)
-    expect(twins.map(({ path }) => path.replace('/organisms/:organism_id', ''))).toEqual(paths)
+    expect(counterparts.map(({ path }) => path.replace('/organisms/:organism_id', ''))).toEqual(paths)
   })
 
-  it('answers 404 on every route where there is no namespace, whoever asks, and makes none', async () => {
+  it('answer 404 without a namespace, for every caller, and create none', async () => {
     const { token } = await registerIn(server, 'acme', 'passing@example.com')
-    for (const route of twins) {
+    for (const route of counterparts) {
       for (const key of [null, server.rootKey, token]) {
-        expect(await outcome(ask(server, callOf(route, 'nobody'), { key }))).toBe('404 organism_not_found')
-        expect(await outcome(ask(server, callOf(route, 'bare'), { key }))).toBe('404 namespace_not_found')
+        expect(await outcome(checkedCall(server, callOf(route, 'absent'), { key }))).toBe(
+          '404 organism_not_found',
+        )
+        expect(await outcome(checkedCall(server, callOf(route, 'bare'), { key }))).toBe(
+          '404 namespace_not_found',
+        )
       }
     }
     expect(await headOf(server, auditAgent('bare'))).toBeUndefined()
   })
 
-  it('serves at once after init', async () => {
+  it('serve immediately after init', async () => {
     await newOrganism(server, 'fresh', { auth: false })
-    const status = () => outcome(ask(server, 'GET /v1/organisms/fresh/auth/status', { key: null }))
+    const status = () => outcome(checkedCall(server, 'GET /v1/organisms/fresh/auth/status', { key: null }))
     expect(await status()).toBe('404 namespace_not_found')
-    await ask(server, 'POST /v1/organisms/fresh/auth/init')
+    await checkedCall(server, 'POST /v1/organisms/fresh/auth/init')
     expect(await status()).toBe('200')
   })
 
-  it('signs in by every way, with the shapes of the root, and keeps it over a restart', async () => {
+  it('sign in by every method, with the same answers as the root namespace, also after a restart', async () => {
     const base = authBase('acme')
     const email = 'grace@example.com'
     const { token, refreshToken, userId } = await registerIn(server, 'acme', email)
     expect(partsOf(token).claims).toMatchObject({ sub: userId, email })
     expect(partsOf(token).claims['iss']).toMatch(/\/v1\/organisms\/acme$/)
     const post = (path: string, body: unknown, key: string | null = null) =>
-      ask(server, `POST ${base}/${path}`, { key, body })
+      checkedCall(server, `POST ${base}/${path}`, { key, body })
     const login = await post('login', { email, password: usualPassword })
     const refreshed = await post('refresh', { refresh_token: refreshToken })
     const link = await post('magic-link/send', { email })
@@ -75,26 +79,32 @@ describe('the mirror', () => {
     ).toBe(200)
     expect((await post('login', { email, password: usualPassword })).body.code).toBe('invalid_credentials')
     const again = await post('login', { email, password: 'a new one entirely' })
-    expect((await ask(server, `GET ${base}/me`, { key: again.body.token })).body).toMatchObject({ email })
+    expect((await checkedCall(server, `GET ${base}/me`, { key: again.body.token })).body).toMatchObject({
+      email,
+    })
     const metadata = { body: { metadata: { role: 'x' } } }
     const path = `${base}/users/${email}/app-metadata`
-    expect((await ask(server, `PATCH ${path}`, metadata)).body).toEqual({
+    expect((await checkedCall(server, `PATCH ${path}`, metadata)).body).toEqual({
       email,
       app_metadata: { role: 'x' },
     })
     await server.halt()
     server = await startAuthServer({ dataDir: server.dataDir })
-    expect((await ask(server, `GET ${base}/me`, { key: again.body.token })).body).toMatchObject({ email })
+    expect((await checkedCall(server, `GET ${base}/me`, { key: again.body.token })).body).toMatchObject({
+      email,
+    })
     expect((await post('logout', undefined, again.body.token)).body).toEqual({
       logged_out: true,
       sessions: 1,
     })
-    expect(await outcome(ask(server, `GET ${base}/me`, { key: again.body.token }))).toBe('401 token_revoked')
+    expect(await outcome(checkedCall(server, `GET ${base}/me`, { key: again.body.token }))).toBe(
+      '401 token_revoked',
+    )
   })
 
-  it('publishes keys of its own, and rotates them alone', async () => {
+  it('publish separate keys, and rotate them separately', async () => {
     const kids = async (path: string) => {
-      const { body } = await ask(server, `GET ${path}`, { key: null })
+      const { body } = await checkedCall(server, `GET ${path}`, { key: null })
       return body.keys.map(({ kid }: { kid: string }) => kid)
     }
     await newOrganism(server, 'other')
@@ -104,40 +114,40 @@ describe('the mirror', () => {
       await kids('/v1/organisms/other/auth/jwks'),
     ]
     expect(new Set([...root, ...acme, ...other]).size).toBe(6)
-    expect((await ask(server, 'POST /v1/organisms/acme/auth/keys/rotate')).body.kid).toBe(acme[1])
+    expect((await checkedCall(server, 'POST /v1/organisms/acme/auth/keys/rotate')).body.kid).toBe(acme[1])
     expect(await kids('/v1/auth/jwks')).toEqual(root)
     expect(await kids('/v1/organisms/other/auth/jwks')).toEqual(other)
   })
 
-  it('lets keys with admin:organisms administer it, and no other lesser key', async () => {
+  it('accept keys with admin:organisms, but no weaker keys', async () => {
     const organisms = await scopedKey(server, ['admin:organisms'])
     const lesser = await scopedKey(server, ['records:read', 'records:write', 'agents:admin'])
     const limited = await scopedKey(server, ['admin:organisms'], ['acme::*'])
-    const users = (key: string, base: string) => outcome(ask(server, `GET ${base}/users`, { key }))
+    const users = (key: string, base: string) => outcome(checkedCall(server, `GET ${base}/users`, { key }))
     expect(await users(organisms.key, authBase('acme'))).toBe('200')
     expect(await users(organisms.key, authBase(undefined))).toBe('403 forbidden')
     expect(await users(server.rootKey, authBase('acme'))).toBe('200')
     for (const { key } of [lesser, limited]) expect(await users(key, authBase('acme'))).toBe('403 forbidden')
   })
 
-  it('shows one row of metrics for a route, however many organisms use it', async () => {
-    for (const id of ['acme', 'bare', 'nobody']) {
-      await ask(server, `GET ${authBase(id)}/status`, { key: null })
+  it('have one row of metrics per route for all organisms', async () => {
+    for (const id of ['acme', 'bare', 'absent']) {
+      await checkedCall(server, `GET ${authBase(id)}/status`, { key: null })
     }
-    const text = await metricsNow(() => ask(server, 'GET /metrics'))
+    const text = await metricsNow(() => checkedCall(server, 'GET /metrics'))
     expect(text).toContain('route="/v1/organisms/:organism_id/auth/status"')
-    expect(text).not.toMatch(/route="[^"]*(?:acme|nobody|bare)/)
+    expect(text).not.toMatch(/route="[^"]*(?:acme|absent|bare)/)
   })
 })
 
-describe('a token that says it is of an organism', () => {
-  it('is answered 401 when the organism, or its namespace, is not there, and never 5xx', async () => {
+describe('a token that claims an organism', () => {
+  it('is answered 401 if the organism or its namespace does not exist, never 5xx', async () => {
     const { token } = await registerIn(server, 'acme', 'model@example.com')
     const { header, claims } = partsOf(token)
     const { privateKey, publicKey } = await generateKeyPair('EdDSA')
     expect(await exportJWK(publicKey)).toMatchObject({ crv: 'Ed25519' })
     const issuer = String(claims['iss']).replace(/acme$/, '')
-    for (const id of ['nobody', 'bare', 'acme', '', '..', 'a::b', 'a/b', 'acme/', '\0', 'x'.repeat(500)]) {
+    for (const id of ['absent', 'bare', 'acme', '', '..', 'a::b', 'a/b', 'acme/', '\0', 'x'.repeat(500)]) {
       const forged = await new SignJWT({ ...claims, iss: issuer + id })
         .setProtectedHeader({ ...header, alg: 'EdDSA' })
         .sign(privateKey)
@@ -146,13 +156,15 @@ describe('a token that says it is of an organism', () => {
         'GET /v1/organisms/acme/auth/me',
         'GET /v1/agents/acme::auth/head',
       ]) {
-        expect(await outcome(ask(server, route, { key: forged })), `${id} ${route}`).toBe('401 invalid_token')
+        expect(await outcome(checkedCall(server, route, { key: forged })), `${id} ${route}`).toBe(
+          '401 invalid_token',
+        )
       }
     }
   })
 })
 
-describe('an id that is none', () => {
+describe('an invalid id', () => {
   const raws = [
     'acme::',
     'acme::auth',
@@ -180,7 +192,7 @@ describe('an id that is none', () => {
     '%d0%b0cme',
   ]
 
-  /** Sends the path as it is: fetch would tidy it up. */
+  /** Sends the path unchanged: fetch would normalize it. */
   async function statusOf(method: string, path: string, body = ''): Promise<number> {
     const connection = await RawConnection.open(server)
     try {
@@ -195,11 +207,11 @@ describe('an id that is none', () => {
     }
   }
 
-  it('reaches no namespace, neither its own nor another', async () => {
+  it('reaches no namespace', async () => {
     await registerIn(server, 'acme', 'held@example.com')
     const state = async () => {
-      const users = await ask(server, 'GET /v1/organisms/acme/auth/users')
-      const agents = await ask(server, 'GET /v1/agents?limit=1000')
+      const users = await checkedCall(server, 'GET /v1/organisms/acme/auth/users')
+      const agents = await checkedCall(server, 'GET /v1/agents?limit=1000')
       return [users.body, agents.body, await headOf(server, 'acme::auth'), await headOf(server, 'default')]
     }
     const before = await state()
@@ -215,19 +227,19 @@ describe('an id that is none', () => {
         await statusOf('POST', `/v1/organisms/${raw}/agents`, '{"name":"x","zone":"free"}'),
       ]).toEqual([raw, 404])
     }
-    // What decodes to an id is that id.
+    // A path that decodes to an id is that id.
     expect(await statusOf('GET', '/v1/organisms/%61cme/auth/users')).toBe(200)
     expect(await state()).toEqual(before)
   })
 })
 
 describe('the activation', () => {
-  it('answers 404 auth_disabled on every twin while the add-on is off, but status', async () => {
+  it('answers 404 auth_disabled on every counterpart except status while the add-on is disabled', async () => {
     const off = await startServer({ env: { SERVICE_AUTH_RATE_LIMIT_RPS: '0' } })
     try {
       await newOrganism(off, 'acme', { auth: false })
-      for (const route of twins) {
-        const { status, body } = await ask(off, callOf(route, 'acme'), { key: null })
+      for (const route of counterparts) {
+        const { status, body } = await checkedCall(off, callOf(route, 'acme'), { key: null })
         if (route.path.endsWith('/status')) expect([status, body]).toEqual([200, { enabled: false }])
         else expect([route.path, status, body.code]).toEqual([route.path, 404, 'auth_disabled'])
       }
@@ -236,13 +248,13 @@ describe('the activation', () => {
     }
   })
 
-  it('answers 402 on init and on every twin without a license, but those that end access', async () => {
+  it('answers 402 on init and on every counterpart without a license, except those that end access', async () => {
     const unlicensed = await startServer({
       env: { SERVICE_AUTH_ENABLED: 'true', SERVICE_AUTH_RATE_LIMIT_RPS: '0' },
     })
     try {
       for (const route of organismAuthRoutes.filter(({ endsAccess }) => endsAccess !== true)) {
-        expect(await outcome(ask(unlicensed, callOf(route, 'acme')))).toBe('402 license_required')
+        expect(await outcome(checkedCall(unlicensed, callOf(route, 'acme')))).toBe('402 license_required')
       }
     } finally {
       await unlicensed.stop()
@@ -250,7 +262,7 @@ describe('the activation', () => {
   })
 })
 
-it('counts twins and init as auth routes for the limit of an address', async () => {
+it('counts counterparts and init as auth routes for the rate limit', async () => {
   const env = { SERVICE_AUTH_RATE_LIMIT_RPS: '1', SERVICE_AUTH_RATE_LIMIT_BURST: '2' }
   const limited = await startAuthServer({ env })
   try {
@@ -260,10 +272,10 @@ it('counts twins and init as auth routes for the limit of an address', async () 
       'GET /v1/auth/status',
     ]
     const outcomes = []
-    for (const route of calls) outcomes.push(await outcome(ask(limited, route)))
+    for (const route of calls) outcomes.push(await outcome(checkedCall(limited, route)))
     expect(outcomes.slice(1)).toContain('429 rate_limited')
     expect(outcomes[0]).toBe('404 organism_not_found')
-    const refused = await ask(limited, 'POST /v1/organisms/acme/auth/login', { key: null, body: {} })
+    const refused = await checkedCall(limited, 'POST /v1/organisms/acme/auth/login', { key: null, body: {} })
     expect([429, 404]).toContain(refused.status)
   } finally {
     await limited.stop()

@@ -1,12 +1,15 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { verifyExport as verifyInClient } from '../../../src/client/index.js'
 import { verifyExport } from '../../../src/proof/node/verify-export.js'
-import { ask, newAgent } from '../../support/http/answers.js'
+import { checkedCall, newAgent } from '../../support/http/answers.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import type { TestServer } from '../../support/server/server.js'
 import { signUp, subjectOf } from '../../support/auth/users.js'
 
-/* Row policies on exports: the chain stays whole, and what is hidden has neither salt nor body (docs/FORMAT.md). */
+/*
+ * Row policies on exports: the chain is complete, and hidden records have neither salt nor body
+ * (docs/FORMAT.md).
+ */
 
 let server: TestServer
 let ann = ''
@@ -16,23 +19,23 @@ beforeAll(async () => {
   server = await startAuthServer()
   ann = await signUp(server, 'ann@example.org')
   await newAgent(server, 'notes')
-  publicKey = (await ask(server, 'GET /v1/agents/notes/status')).body.public_key
+  publicKey = (await checkedCall(server, 'GET /v1/agents/notes/status')).body.public_key
   const owners = (count: number) =>
     Array.from({ length: count }, (_none, n) => ({
       data: n % 3 === 0 ? { owner: subjectOf(ann), n } : { owner: 'usr_other', secret: `hidden-${n}` },
     }))
   const batch = (query: string, count: number) =>
-    ask(server, `POST /v1/agents/notes/records/batch${query}`, { body: { records: owners(count) } })
+    checkedCall(server, `POST /v1/agents/notes/records/batch${query}`, { body: { records: owners(count) } })
   await batch('', 10)
   await batch('?signing=group', 20)
   const conditions = [{ field: 'owner', op: 'eq', value: '$jwt.sub' }]
   const body = { policies: [{ actions: ['read'], conditions }] }
-  await ask(server, 'PUT /v1/agents/notes/policies', { body })
+  await checkedCall(server, 'PUT /v1/agents/notes/policies', { body })
 })
 afterAll(() => server.stop())
 
 async function linesOf(query: string, key = ann): Promise<string[]> {
-  const answer = await ask(server, `GET /v1/strand/export?agent=notes${query}`, { key })
+  const answer = await checkedCall(server, `GET /v1/strand/export?agent=notes${query}`, { key })
   expect(answer.status).toBe(200)
   return answer.text.slice(0, -1).split('\n')
 }
@@ -48,7 +51,7 @@ it.each([
   expect(await verifyInClient(`${lines.join('\n')}\n`, { publicKey })).toEqual(result)
 })
 
-it('shows what a policy shows and the genesis record, and of the others only headers', async () => {
+it('contains records that a policy shows and the genesis record, and only headers of the others', async () => {
   const own = (await linesOf('')).slice(1, -1).map((line) => JSON.parse(line))
   const all = (await linesOf('', server.rootKey)).slice(1, -1).map((line) => JSON.parse(line))
   expect(own.map(({ h }) => h)).toEqual(all.map(({ h }) => h))
@@ -66,7 +69,7 @@ it('shows what a policy shows and the genesis record, and of the others only hea
   }
 })
 
-it('lets nothing of a hidden record through, its salt included', async () => {
+it('contains nothing of a hidden record, including its salt', async () => {
   const own = (await linesOf('')).join('\n')
   const hidden = (await linesOf('', server.rootKey)).filter((line) => /hidden-|policies/.test(line))
   expect(hidden).toHaveLength(20)
@@ -77,7 +80,7 @@ it('lets nothing of a hidden record through, its salt included', async () => {
   }
 })
 
-it('does not verify once a shown body is changed or a shown record is called withheld and its header changed', async () => {
+it('does not verify if a shown body is changed, or a shown record is marked as withheld and its header changed', async () => {
   const lines = await linesOf('')
   const forged = lines.map((line) => line.replace('\\"n\\":9', '\\"n\\":8'))
   expect(forged).not.toEqual(lines)
@@ -88,7 +91,7 @@ it('does not verify once a shown body is changed or a shown record is called wit
   expect((await verifyExport(renamed, { publicKey })).ok).toBe(false)
 })
 
-it('leaves exports of keys as they were, and had nothing to log', async () => {
+it('does not change exports of keys, and logs nothing', async () => {
   const result = await verifyExport(await linesOf('', server.rootKey), { publicKey })
   expect(result).toMatchObject({ ok: true, records: 32, withheld: 0 })
   expect(server.stderr()).toBe('')

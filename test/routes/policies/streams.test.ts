@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ask, newAgent } from '../../support/http/answers.js'
+import { checkedCall, newAgent } from '../../support/http/answers.js'
 import { isCaughtUp, numbersOf, openStream, type TestEvent } from '../../support/http/events.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import type { TestServer } from '../../support/server/server.js'
@@ -21,10 +21,10 @@ afterAll(() => server.stop())
 async function setPolicies(agent: string, actions = ['read']): Promise<void> {
   const conditions = [{ field: 'owner', op: 'eq', value: '$jwt.sub' }]
   const body = { policies: [{ actions, conditions }] }
-  expect((await ask(server, `PUT /v1/agents/${agent}/policies`, { body })).status).toBe(200)
+  expect((await checkedCall(server, `PUT /v1/agents/${agent}/policies`, { body })).status).toBe(200)
 }
 
-/** A new agent whose records users read by their owner. */
+/** A new agent with a policy that shows users their own records. */
 async function ownedAgent(name: string): Promise<string> {
   await newAgent(server, name)
   await setPolicies(name)
@@ -32,9 +32,9 @@ async function ownedAgent(name: string): Promise<string> {
 }
 
 const write = (agent: string, n: number, owner: string) =>
-  ask(server, `POST /v1/agents/${agent}/records`, { body: { data: { n, owner: subjectOf(owner) } } })
+  checkedCall(server, `POST /v1/agents/${agent}/records`, { body: { data: { n, owner: subjectOf(owner) } } })
 
-/** Records of both users in turn: the even numbers are Ann’s, the odd ones Bob’s. */
+/** Alternating records of both users: even numbers are Ann’s, odd numbers Bob’s. */
 async function writeMany(agent: string, from: number, to: number): Promise<void> {
   for (let n = from; n < to; n++) await write(agent, n, n % 2 === 0 ? ann : bob)
 }
@@ -60,7 +60,7 @@ describe('the stream of one agent', () => {
     second.close()
   })
 
-  it('goes on behind the last event seen, over hidden ones', async () => {
+  it('continues after the last received event, past hidden ones', async () => {
     const agent = await ownedAgent('resumed')
     await writeMany(agent, 0, 4)
     const path = `/v1/agents/${agent}/stream?since=0`
@@ -75,7 +75,7 @@ describe('the stream of one agent', () => {
     next.close()
   })
 
-  it('hides records from a user among many readers by key', async () => {
+  it('hides records from a user among many streams of keys', async () => {
     const agent = await ownedAgent('crowd')
     const path = `/v1/agents/${agent}/stream`
     const keys = await Promise.all(Array.from({ length: 20 }, () => openStream(server, path)))
@@ -94,16 +94,18 @@ describe('the stream of one agent', () => {
     const path = `/v1/agents/${agent}/stream?since=0&filter=n`
     const stream = await openStream(server, path, { key: ann })
     await stream.until(isCaughtUp)
-    await ask(server, `POST /v1/agents/${agent}/records`, { body: { data: { owner: subjectOf(ann) } } })
+    await checkedCall(server, `POST /v1/agents/${agent}/records`, {
+      body: { data: { owner: subjectOf(ann) } },
+    })
     await writeMany(agent, 1, 3)
     await stream.until(has(1))
     expect(numbersOf(stream.events)).toEqual([2])
     stream.close()
   })
 
-  it('opens by a ticket as for the user who got it', async () => {
+  it('opens with a ticket like for its user', async () => {
     const agent = await ownedAgent('ticketed')
-    const { status, body } = await ask(server, 'POST /v1/stream/tickets', { key: ann })
+    const { status, body } = await checkedCall(server, 'POST /v1/stream/tickets', { key: ann })
     expect(status).toBe(201)
     const path = `/v1/agents/${agent}/stream?since=0&ticket=${body.ticket}`
     await writeMany(agent, 0, 4)
@@ -112,10 +114,14 @@ describe('the stream of one agent', () => {
     expect(numbersOf(stream.events)).toEqual([0, 2])
     stream.close()
     await newAgent(server, 'unticketed')
-    const other = await ask(server, 'POST /v1/stream/tickets', { key: ann })
-    const refused = await ask(server, `GET /v1/agents/unticketed/stream?ticket=${other.body.ticket}`, {
-      key: null,
-    })
+    const other = await checkedCall(server, 'POST /v1/stream/tickets', { key: ann })
+    const refused = await checkedCall(
+      server,
+      `GET /v1/agents/unticketed/stream?ticket=${other.body.ticket}`,
+      {
+        key: null,
+      },
+    )
     expect([refused.status, refused.body.code]).toEqual([403, 'forbidden'])
   })
 })
@@ -139,17 +145,17 @@ describe('the global stream', () => {
     stream.close()
   })
 
-  it('is not for users who name no agent, or one that they may not read', async () => {
+  it('is refused for users who name no agent, or one that they may not read', async () => {
     const agent = await ownedAgent('named')
-    for (const query of ['', '?since=0', `?agents=${agent},nobody`, `?agents=default,${agent}`]) {
-      const { status, body } = await ask(server, `GET /v1/stream${query}`, { key: ann })
+    for (const query of ['', '?since=0', `?agents=${agent},absent`, `?agents=default,${agent}`]) {
+      const { status, body } = await checkedCall(server, `GET /v1/stream${query}`, { key: ann })
       expect([status, body.code]).toEqual([403, 'forbidden'])
     }
   })
 })
 
 describe('a change of policies', () => {
-  it('ends the streams that users have of the agent, and no others', async () => {
+  it('ends only the streams of users on the agent', async () => {
     const [agent, other] = [await ownedAgent('changing'), await ownedAgent('staying')]
     const open = (path: string, key: string = ann) => openStream(server, path, { key })
     const ended = await Promise.all([
@@ -165,7 +171,7 @@ describe('a change of policies', () => {
     await Promise.all([...ended, ...staying].map((stream) => stream.until(isCaughtUp)))
     await setPolicies(agent, ['read', 'write'])
     await Promise.all(ended.map((stream) => stream.ended))
-    // Ended in order, with the word when to come back.
+    // Ended regularly, with the retry interval.
     for (const stream of ended) expect(stream.text().endsWith('retry: 2000\n\n')).toBe(true)
     await write(other, 2, ann)
     await write(agent, 4, ann)
@@ -173,18 +179,18 @@ describe('a change of policies', () => {
     for (const stream of staying) stream.close()
   })
 
-  it('judges who connects again anew', async () => {
-    const agent = await ownedAgent('anew')
+  it('applies to streams that reconnect', async () => {
+    const agent = await ownedAgent('reconnected')
     const path = `/v1/agents/${agent}/stream?since=0`
     const stream = await openStream(server, path, { key: ann })
     await stream.until(isCaughtUp)
     await setPolicies(agent, ['write'])
     await stream.ended
-    const refused = await ask(server, `GET ${path}`, { key: ann })
+    const refused = await checkedCall(server, `GET ${path}`, { key: ann })
     expect([refused.status, refused.body.code]).toEqual([403, 'forbidden'])
   })
 
-  it('lets nothing through that is written after it, however close', async () => {
+  it('hides every record that is written after it', async () => {
     const agent = await ownedAgent('close')
     const streams = await Promise.all(
       Array.from({ length: 4 }, () => openStream(server, `/v1/agents/${agent}/stream`, { key: ann })),
@@ -196,7 +202,7 @@ describe('a change of policies', () => {
     await Promise.all(writes)
     await Promise.all(streams.map((stream) => stream.ended))
     const types = { type: 'latest', types: ['sys/policy'], limit: 1 }
-    const { body } = await ask(server, `POST /v1/agents/${agent}/query`, { body: types })
+    const { body } = await checkedCall(server, `POST /v1/agents/${agent}/query`, { body: types })
     const changedAt = body.records[0].seq
     for (const { events } of streams) {
       expect(events.filter(({ event, data }) => event === 'record' && data.seq > changedAt)).toEqual([])

@@ -1,12 +1,12 @@
 // @run through a standby
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ask, headOf, leavesUnchanged, newAgent } from '../../support/http/answers.js'
+import { checkedCall, headOf, expectUnchanged, newAgent } from '../../support/http/answers.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import { type TestAnswer, type TestServer } from '../../support/server/server.js'
 import { signUp, subjectOf } from '../../support/auth/users.js'
 
-/* Row policies on every way to write (docs/adr/0012-row-policies.md). */
+/* Row policies on all writes (docs/adr/0012-row-policies.md). */
 
 let server: TestServer
 let ann = ''
@@ -29,7 +29,7 @@ afterAll(() => server.stop())
 async function policies(agent: string, actions: string[]): Promise<void> {
   const conditions = [{ field: 'owner', op: 'eq', value: '$jwt.sub' }]
   const body = { policies: [{ actions, conditions }] }
-  expect((await ask(server, `PUT /v1/agents/${agent}/policies`, { body })).status).toBe(200)
+  expect((await checkedCall(server, `PUT /v1/agents/${agent}/policies`, { body })).status).toBe(200)
 }
 
 const own = (more: object = {}) => ({ owner: subjectOf(ann), ...more })
@@ -38,24 +38,25 @@ const foreign = (more: object = {}) => ({ owner: subjectOf(bob), ...more })
 const ndjson = { 'content-type': 'application/x-ndjson' }
 const text = (...lines: object[]) => lines.map((line) => `${JSON.stringify(line)}\n`).join('')
 
-/** Every route that appends one record to an agent, and what it answers when it did. */
+/** Every route that appends one record to an agent, with its status on success. */
 const appends: [name: string, status: number, send: (agent: string, data: object) => Promise<TestAnswer>][] =
   [
     [
       'records',
       201,
-      (agent, data) => ask(server, `POST /v1/agents/${agent}/records`, { key: ann, body: { data } }),
+      (agent, data) => checkedCall(server, `POST /v1/agents/${agent}/records`, { key: ann, body: { data } }),
     ],
     [
       'collections',
       201,
-      (agent, data) => ask(server, `POST /v1/collections/${agent}/records`, { key: ann, body: { data } }),
+      (agent, data) =>
+        checkedCall(server, `POST /v1/collections/${agent}/records`, { key: ann, body: { data } }),
     ],
     [
       'a batch',
       201,
       (agent, data) =>
-        ask(server, `POST /v1/agents/${agent}/records/batch`, {
+        checkedCall(server, `POST /v1/agents/${agent}/records/batch`, {
           key: ann,
           body: { records: [{ data: own() }, { data }] },
         }),
@@ -64,7 +65,7 @@ const appends: [name: string, status: number, send: (agent: string, data: object
       'a batch of a collection',
       201,
       (agent, data) =>
-        ask(server, `POST /v1/collections/${agent}/records/batch`, {
+        checkedCall(server, `POST /v1/collections/${agent}/records/batch`, {
           key: ann,
           body: { records: [{ data }, { data: own() }] },
         }),
@@ -73,18 +74,22 @@ const appends: [name: string, status: number, send: (agent: string, data: object
       'a batch that is not atomic, of which nothing is good',
       201,
       (agent, data) =>
-        ask(server, `POST /v1/agents/${agent}/records/batch`, {
+        checkedCall(server, `POST /v1/agents/${agent}/records/batch`, {
           key: ann,
           body: { records: [{ data }], atomic: false },
         }),
     ],
-    ['ingest', 201, (agent, data) => ask(server, `POST /v1/ingest/${agent}`, { key: ann, body: data })],
+    [
+      'ingest',
+      201,
+      (agent, data) => checkedCall(server, `POST /v1/ingest/${agent}`, { key: ann, body: data }),
+    ],
   ]
 
-const missing = ['nobody', 'bare', 'unwritable']
+const missing = ['absent', 'bare', 'unwritable']
 
 describe.each(appends)('a write by %s', (_name, status, send) => {
-  it('is taken when a write policy allows its body', async () => {
+  it('is accepted if a write policy allows its body', async () => {
     const before = (await headOf(server, 'notes'))?.seq ?? 0
     expect((await send('notes', own())).status).toBe(status)
     expect((await headOf(server, 'notes'))?.seq).toBeGreaterThan(before)
@@ -95,18 +100,18 @@ describe.each(appends)('a write by %s', (_name, status, send) => {
     ['without the field', () => ({ n: 1 })],
     ['with the field of another type', () => ({ owner: [subjectOf(ann)] })],
   ])('is refused %s, and appends nothing', async (_what, data) => {
-    const { status, body } = await leavesUnchanged(server, 'notes', () => send('notes', data()))
+    const { status, body } = await expectUnchanged(server, 'notes', () => send('notes', data()))
     expect([status, body.code]).toEqual([403, 'forbidden'])
   })
 
-  it.each(missing)('is refused in the same words for agent %s, and makes none', async (agent) => {
-    const { status, body } = await leavesUnchanged(server, agent, () => send(agent, own()))
+  it.each(missing)('is refused with the same text for agent %s, and creates no agent', async (agent) => {
+    const { status, body } = await expectUnchanged(server, agent, () => send(agent, own()))
     expect([status, body.code, body.detail]).toEqual([
       403,
       'forbidden',
-      'Expected a row policy of the agent to allow this',
+      'No row policy of the agent allows this',
     ])
-    expect(await headOf(server, 'nobody')).toBeUndefined()
+    expect(await headOf(server, 'absent')).toBeUndefined()
   })
 })
 
@@ -115,17 +120,17 @@ it.each([
   ['a batch', 'POST /v1/agents/org::notes/records/batch'],
   ['ingest', 'POST /v1/ingest/org::notes'],
 ])('refuses %s to an agent of an organism: the token is of the root namespace', async (_name, route) => {
-  const { status, body } = await ask(server, route, { key: ann, body: { data: own() } })
+  const { status, body } = await checkedCall(server, route, { key: ann, body: { data: own() } })
   expect([status, body.code]).toEqual([403, 'forbidden'])
-  expect(body.detail).toBe('Expected a token of the namespace of agent "org::notes"')
+  expect(body.detail).toBe('This token is of another namespace than agent "org::notes"')
 })
 
 describe('a batch', () => {
-  it('holds the refusal in the place of a record when it is not atomic', async () => {
+  it('contains the error for each refused record if it is not atomic', async () => {
     const before = (await headOf(server, 'notes'))?.seq ?? 0
     const records = [{ data: own({ n: 1 }) }, { data: foreign() }, { data: own({ n: 2 }) }]
     const body = { records, atomic: false }
-    const answer = await ask(server, 'POST /v1/agents/notes/records/batch', { key: ann, body })
+    const answer = await checkedCall(server, 'POST /v1/agents/notes/records/batch', { key: ann, body })
     expect(answer.status).toBe(201)
     const { results } = answer.body
     expect(results.map((one: { seq?: number }) => one.seq)).toEqual([before + 1, undefined, before + 2])
@@ -133,10 +138,10 @@ describe('a batch', () => {
     expect((await headOf(server, 'notes'))?.seq).toBe(before + 2)
   })
 
-  it('is refused whole when it is atomic, with the place of each record', async () => {
+  it('is refused completely if it is atomic, with the index of each record', async () => {
     const body = { records: [{ data: own() }, { data: foreign() }, { data: {} }] }
-    const answer = await leavesUnchanged(server, 'notes', () =>
-      ask(server, 'POST /v1/agents/notes/records/batch', { key: ann, body }),
+    const answer = await expectUnchanged(server, 'notes', () =>
+      checkedCall(server, 'POST /v1/agents/notes/records/batch', { key: ann, body }),
     )
     expect(answer.status).toBe(403)
     expect(answer.body.errors.map(({ pointer }: { pointer: string }) => pointer)).toEqual([
@@ -149,11 +154,11 @@ describe('a batch', () => {
 describe('lines', () => {
   const mixed = () => text(own({ n: 1 }), foreign(), own({ n: 2 }))
   const send = (path: string, raw: string | Uint8Array, headers = {}) =>
-    ask(server, `POST /v1/ingest${path}`, { key: ann, raw, headers: { ...ndjson, ...headers } })
+    checkedCall(server, `POST /v1/ingest${path}`, { key: ann, raw, headers: { ...ndjson, ...headers } })
   const faults = (answer: TestAnswer) =>
     answer.body.errors.map(({ line, code }: { line: number; code: string }) => `${line} ${code}`)
 
-  it('are taken one by one', async () => {
+  it('are checked individually', async () => {
     const before = (await headOf(server, 'notes'))?.seq ?? 0
     const answer = await send('/notes', mixed())
     expect(answer.status).toBe(200)
@@ -163,25 +168,25 @@ describe('lines', () => {
     expect(packed.body).toMatchObject({ accepted: 2, rejected: 1, last_seq: before + 4 })
   })
 
-  it('are all left out when one is refused and on_error is reject_all', async () => {
-    const answer = await leavesUnchanged(server, 'notes', () => send('/notes?on_error=reject_all', mixed()))
+  it('are all skipped if one is refused with on_error=reject_all', async () => {
+    const answer = await expectUnchanged(server, 'notes', () => send('/notes?on_error=reject_all', mixed()))
     expect([answer.status, answer.body.code]).toEqual([422, 'ingest_rejected'])
     expect(faults(answer)).toEqual(['2 forbidden'])
   })
 
-  it.each(missing)('are refused whole for agent %s', async (agent) => {
+  it.each(missing)('are refused completely for agent %s', async (agent) => {
     for (const query of ['', '?on_error=reject_all']) {
-      const answer = await leavesUnchanged(server, agent, () => send(`/${agent}${query}`, mixed()))
+      const answer = await expectUnchanged(server, agent, () => send(`/${agent}${query}`, mixed()))
       expect([answer.status, answer.body.code]).toEqual([403, 'forbidden'])
     }
-    expect(await headOf(server, 'nobody')).toBeUndefined()
+    expect(await headOf(server, 'absent')).toBeUndefined()
   })
 
-  const agents = ['notes', 'more', 'bare', 'unwritable', 'nobody', 'org::notes']
+  const agents = ['notes', 'more', 'bare', 'unwritable', 'absent', 'org::notes']
   const ofMany = () =>
     text(...agents.map((agent) => ({ agent, data: own() })), { agent: 'more', data: foreign() })
 
-  it('are judged by the policies of each agent that they name', async () => {
+  it('are checked against the policies of each named agent', async () => {
     const before = await Promise.all(agents.map((agent) => headOf(server, agent)))
     const answer = await send('', ofMany())
     expect(answer.status).toBe(200)
@@ -204,13 +209,13 @@ describe('lines', () => {
 
 describe('deletes and restores', () => {
   const write = async (data: object, agent = 'notes') =>
-    (await ask(server, `POST /v1/agents/${agent}/records`, { body: { data } })).body.id
+    (await checkedCall(server, `POST /v1/agents/${agent}/records`, { body: { data } })).body.id
   const remove = (hash: string, agent = 'notes', key = ann) =>
-    ask(server, `DELETE /v1/agents/${agent}/records/${hash}`, { key })
+    checkedCall(server, `DELETE /v1/agents/${agent}/records/${hash}`, { key })
   const restore = (hash: string, agent = 'notes', key = ann) =>
-    ask(server, `POST /v1/agents/${agent}/records/${hash}/restore`, { key })
+    checkedCall(server, `POST /v1/agents/${agent}/records/${hash}/restore`, { key })
 
-  it('are taken when a delete policy allows the record', async () => {
+  it('are accepted if a delete policy allows the record', async () => {
     const hash = await write(own())
     expect((await remove(hash)).status).toBe(200)
     expect((await remove(hash)).body.code).toBe('already_deleted')
@@ -219,11 +224,11 @@ describe('deletes and restores', () => {
     expect((await remove(await write(own(), 'blind'), 'blind')).status).toBe(200)
   })
 
-  it('find no record that the user may not read', async () => {
+  it('do not find records that the user may not read', async () => {
     const hash = await write(foreign())
     const none = '0'.repeat(64)
     for (const act of [remove, restore]) {
-      const hidden = await leavesUnchanged(server, 'notes', () => act(hash))
+      const hidden = await expectUnchanged(server, 'notes', () => act(hash))
       expect([hidden.status, hidden.body.code]).toEqual([404, 'record_not_found'])
       const absent = await act(none)
       expect(absent.body.detail).toBe(hidden.body.detail.replace(hash, none))
@@ -234,16 +239,16 @@ describe('deletes and restores', () => {
   it('are refused for a record that the user may only read', async () => {
     const hash = await write(own(), 'unwritable')
     for (const act of [remove, restore]) {
-      const answer = await leavesUnchanged(server, 'unwritable', () => act(hash, 'unwritable'))
+      const answer = await expectUnchanged(server, 'unwritable', () => act(hash, 'unwritable'))
       expect([answer.status, answer.body.code]).toEqual([403, 'forbidden'])
     }
   })
 
-  it('are refused on agents without a delete policy, there or not', async () => {
+  it('are refused on agents without a delete policy, existing or not', async () => {
     const hash = await write(own(), 'bare')
-    for (const agent of ['bare', 'nobody', 'org::notes']) {
+    for (const agent of ['bare', 'absent', 'org::notes']) {
       for (const act of [remove, restore]) {
-        const { status, body } = await leavesUnchanged(server, agent, () => act(hash, agent))
+        const { status, body } = await expectUnchanged(server, agent, () => act(hash, agent))
         expect([status, body.code]).toEqual([403, 'forbidden'])
       }
     }
@@ -252,25 +257,25 @@ describe('deletes and restores', () => {
 
 describe('erasing', () => {
   const write = async (data: object, agent: string) =>
-    (await ask(server, `POST /v1/agents/${agent}/records`, { body: { data } })).body.id
+    (await checkedCall(server, `POST /v1/agents/${agent}/records`, { body: { data } })).body.id
   const erase = (hash: string, agent: string) =>
-    ask(server, `POST /v1/agents/${agent}/records/${hash}/erase`, { key: ann })
+    checkedCall(server, `POST /v1/agents/${agent}/records/${hash}/erase`, { key: ann })
 
-  it('takes a policy of its own: one that allows deleting does not allow it', async () => {
+  it('requires a separate policy: one that allows deleting does not allow it', async () => {
     const kept = await write(own(), 'notes')
-    const refused = await leavesUnchanged(server, 'notes', () => erase(kept, 'notes'))
+    const refused = await expectUnchanged(server, 'notes', () => erase(kept, 'notes'))
     expect([refused.status, refused.body.code]).toEqual([403, 'forbidden'])
     await policies('erasable', ['read', 'erase'])
     const hash = await write(own(), 'erasable')
-    const deleted = await ask(server, `DELETE /v1/agents/erasable/records/${hash}`, { key: ann })
+    const deleted = await checkedCall(server, `DELETE /v1/agents/erasable/records/${hash}`, { key: ann })
     expect([deleted.status, deleted.body.code]).toEqual([403, 'forbidden'])
     expect((await erase(hash, 'erasable')).body).toMatchObject({ state: 'erased' })
   })
 
-  it('finds no record that the user may not read, nor erase', async () => {
+  it('finds no record that the user may not read', async () => {
     await policies('erasable', ['read', 'erase'])
     const hash = await write(foreign(), 'erasable')
-    const hidden = await leavesUnchanged(server, 'erasable', () => erase(hash, 'erasable'))
+    const hidden = await expectUnchanged(server, 'erasable', () => erase(hash, 'erasable'))
     expect([hidden.status, hidden.body.code]).toEqual([404, 'record_not_found'])
   })
 })
@@ -278,14 +283,14 @@ describe('erasing', () => {
 describe('a user’s write options', () => {
   const stale = { 'if-match': `"${'0'.repeat(64)}"` }
 
-  it('name a head that has moved only to who may read', async () => {
+  it('reveal the current head only to users who may read', async () => {
     for (const [agent, named] of [
       ['notes', true],
       ['blind', false],
     ] as const) {
       const call = { key: ann, body: { data: own() }, headers: stale }
-      const answer = await leavesUnchanged(server, agent, () =>
-        ask(server, `POST /v1/agents/${agent}/records`, call),
+      const answer = await expectUnchanged(server, agent, () =>
+        checkedCall(server, `POST /v1/agents/${agent}/records`, call),
       )
       expect([answer.status, answer.body.code]).toEqual([412, 'head_mismatch'])
       const head = await headOf(server, agent)
@@ -293,36 +298,37 @@ describe('a user’s write options', () => {
       expect(answer.text.includes(head?.chain_head ?? '')).toBe(named)
     }
     const call = { key: ann, body: { data: own() }, headers: stale }
-    expect((await ask(server, 'POST /v1/agents/bare/records', call)).status).toBe(403)
+    expect((await checkedCall(server, 'POST /v1/agents/bare/records', call)).status).toBe(403)
   })
 
   it('keep Idempotency-Keys apart by user', async () => {
     const headers = { 'idempotency-key': 'same' }
     const write = (key: string, data: object) =>
-      ask(server, 'POST /v1/agents/notes/records', { key, body: { data }, headers })
+      checkedCall(server, 'POST /v1/agents/notes/records', { key, body: { data }, headers })
     const first = await write(ann, own())
     const again = await write(ann, own())
     expect([again.headers.get('idempotency-replayed'), again.text]).toEqual(['true', first.text])
     const other = await write(bob, foreign())
     expect([other.status, other.headers.get('idempotency-replayed')]).toEqual([201, null])
-    const refused = await leavesUnchanged(server, 'notes', () => write(bob, own()))
+    const refused = await expectUnchanged(server, 'notes', () => write(bob, own()))
     expect(refused.status).not.toBe(201)
   })
 
-  it('hold after a change of policies', async () => {
+  it('apply after a change of policies too', async () => {
     await newAgent(server, 'changing')
-    const write = () => ask(server, 'POST /v1/agents/changing/records', { key: ann, body: { data: own() } })
+    const write = () =>
+      checkedCall(server, 'POST /v1/agents/changing/records', { key: ann, body: { data: own() } })
     expect((await write()).status).toBe(403)
     await policies('changing', ['write'])
     expect((await write()).status).toBe(201)
     await policies('changing', ['read'])
-    expect((await leavesUnchanged(server, 'changing', write)).status).toBe(403)
+    expect((await expectUnchanged(server, 'changing', write)).status).toBe(403)
   })
 })
 
-it('leaves keys as they were, and had nothing to log', async () => {
+it('does not affect keys, and logs nothing', async () => {
   const call = { body: { data: foreign() } }
-  expect((await ask(server, 'POST /v1/agents/notes/records', call)).status).toBe(201)
-  expect((await ask(server, 'POST /v1/collections/emerging/records', call)).status).toBe(201)
+  expect((await checkedCall(server, 'POST /v1/agents/notes/records', call)).status).toBe(201)
+  expect((await checkedCall(server, 'POST /v1/collections/emerging/records', call)).status).toBe(201)
   expect(server.stderr()).toBe('')
 })

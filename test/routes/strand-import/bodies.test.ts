@@ -1,10 +1,10 @@
 import { fc } from '../../support/fast-check.js'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { ask, newAgent } from '../../support/http/answers.js'
+import { checkedCall, newAgent } from '../../support/http/answers.js'
 import { exportOf, importTo, linesOf, sharedSeed } from '../../support/shard/imports.js'
 import { startServer, type TestServer } from '../../support/server/server.js'
 
-/* What a write takes, an export and an import give back, byte for byte. */
+/* A body survives write, export and import byte for byte. */
 
 let source: TestServer
 let target: TestServer
@@ -18,17 +18,17 @@ afterAll(async () => {
   await target.stop()
 })
 
-/** Bodies of the records of an agent, as the lines of an export have them. */
+/** The bodies of an agent's records in an export. */
 const bodiesOf = (exported: string) =>
   linesOf(exported)
     .slice(2, -1)
     .map((line): string => JSON.parse(line).body)
 
-async function givenBack(agent: string, bodies: readonly string[]): Promise<string[]> {
+async function roundTrip(agent: string, bodies: readonly string[]): Promise<string[]> {
   await newAgent(source, agent)
   const body = bodies.map((text) => `${text}\n`).join('')
   const headers = { 'content-type': 'application/x-ndjson' }
-  const written = await ask(source, `POST /v1/ingest/${agent}`, { headers, raw: body })
+  const written = await checkedCall(source, `POST /v1/ingest/${agent}`, { headers, raw: body })
   expect(written.body, written.text).toMatchObject({ accepted: bodies.length, rejected: 0 })
   const exported = await exportOf(source, agent)
   const imported = await importTo(target, exported)
@@ -38,9 +38,9 @@ async function givenBack(agent: string, bodies: readonly string[]): Promise<stri
   return bodiesOf(exported)
 }
 
-it('gives back numbers that are integers of more than 53 bits once they are written', async () => {
+it('preserves numbers that become integers of more than 53 bits', async () => {
   const texts = ['1e16', '-1e16', '1e20', '1e21', '9007199254740993.0', '1e-400', '5e-324', '-0.0', '1.5e300']
-  const bodies = await givenBack(
+  const bodies = await roundTrip(
     'numbers',
     texts.map((text) => `{"n":${text}}`),
   )
@@ -49,7 +49,7 @@ it('gives back numbers that are integers of more than 53 bits once they are writ
     '{"n":-10000000000000000}',
     '{"n":100000000000000000000}',
     '{"n":1e+21}',
-    // Not one of these is a double: the nearest is kept.
+    // None of these is a double: the nearest one is stored.
     '{"n":9007199254740992}',
     '{"n":0}',
     '{"n":5e-324}',
@@ -58,7 +58,7 @@ it('gives back numbers that are integers of more than 53 bits once they are writ
   ])
 })
 
-it('gives back any body', async () => {
+it('preserves any body', async () => {
   const number = fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => value.toExponential())
   const scalar = fc.oneof(
     number,
@@ -72,10 +72,10 @@ it('gives back any body', async () => {
   const deep = object.map((text) => `{"a":${'['.repeat(62)}${']'.repeat(62)},"b":${text}}`)
   const bodies = fc.sample(fc.oneof({ weight: 9, arbitrary: object }, deep), { seed: 7, numRuns: 300 })
   const usable = bodies.filter((text) => !text.includes('__proto__'))
-  await givenBack('any', usable)
+  await roundTrip('any', usable)
 })
 
-it('takes no number from an import that a write could not have left', async () => {
+it('refuses numbers in an import that a write could not have stored', async () => {
   const [manifest = '', ...rest] = linesOf(await exportOf(source, 'numbers'))
   for (const [name, other] of [
     ['beyond', '10000000000000001'],

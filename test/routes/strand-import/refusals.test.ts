@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { SignedStrand, textOf, type Line } from '../../client/signed-strand.js'
-import { ask, headOf, newAgent, scopedKey } from '../../support/http/answers.js'
+import { checkedCall, headOf, newAgent, scopedKey } from '../../support/http/answers.js'
 import { importTo } from '../../support/shard/imports.js'
 import { startServer, type TestServer } from '../../support/server/server.js'
 
 /*
- * Strands made by another implementation, each with one thing wrong: what is refused, by which line and record, and that
- * nothing of it is there afterwards.
+ * Strands of another implementation, each with one fault: the import is refused with the line and record, and
+ * leaves nothing.
  */
 
 let server: TestServer
-let made = 0
+let strandCount = 0
 
 beforeAll(async () => {
   server = await startServer({ env: { SERVICE_SHARDS: '2' } })
@@ -18,10 +18,10 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-/** The seed of a key of a made strand. */
+/** The seed of a key of a generated strand. */
 const seedOf = (byte: number) => ({ 'strandfast-agent-seed': Buffer.alloc(32, byte).toString('hex') })
 
-const strand = () => new SignedStrand(`made-${made++}`)
+const strand = () => new SignedStrand(`made-${strandCount++}`)
 
 /** Imports lines with the seed of a key. */
 const send = (lines: string | readonly Line[], byte = 1) =>
@@ -33,7 +33,7 @@ async function refusedOf(lines: string | readonly Line[]): Promise<[number, stri
 }
 
 describe('a strand of another implementation', () => {
-  it('is taken in, with its sealed, erased and later keys’ records, and goes on', async () => {
+  it('is imported with its sealed and erased records and rotated keys, and continues', async () => {
     const whole = strand()
       .append()
       .append({ sealedBy: 4 })
@@ -44,13 +44,15 @@ describe('a strand of another implementation', () => {
       .append()
     const { status, body } = await send(whole.exportText(), 40)
     expect([status, body.imported, body.open, body.chain_head]).toEqual([200, 8, true, whole.head])
-    const written = await ask(server, `POST /v1/agents/${whole.agent}/records`, { body: { data: { n: 1 } } })
+    const written = await checkedCall(server, `POST /v1/agents/${whole.agent}/records`, {
+      body: { data: { n: 1 } },
+    })
     expect([written.status, written.body.seq, written.body.parent_hash]).toEqual([201, 8, whole.head])
   })
 })
 
-/** Where something is wrong. */
-type Place = [line: number | undefined, seq: number | undefined]
+/** The position of a fault. */
+type FaultPosition = [line: number | undefined, seq: number | undefined]
 
 describe('an import with a fault', () => {
   const plain = () => strand().append().append().append()
@@ -59,14 +61,14 @@ describe('an import with a fault', () => {
   const put = (lines: Line[], line: number, members: Line) => lines.with(line, { ...lines[line], ...members })
   const zeros = '0'.repeat(64)
 
-  async function refused(lines: readonly Line[], place: Place): Promise<void> {
-    const agent = `made-${made - 1}`
-    expect(await refusedOf(lines)).toEqual([422, 'import_rejected', ...place])
+  async function refused(lines: readonly Line[], position: FaultPosition): Promise<void> {
+    const agent = `made-${strandCount - 1}`
+    expect(await refusedOf(lines)).toEqual([422, 'import_rejected', ...position])
     expect(await headOf(server, agent)).toBeUndefined()
   }
 
-  // Lines 2 to 5 hold the records 0 to 3, line 6 the trailer.
-  it.each<[string, (lines: Line[]) => Line[], Place]>([
+  // Lines 2 to 5 contain records 0 to 3, line 6 the trailer.
+  it.each<[string, (lines: Line[]) => Line[], FaultPosition]>([
     ['no manifest', (lines) => lines.slice(1), [1, undefined]],
     ['another format', (lines) => put(lines, 0, { format: 'x' }), [1, undefined]],
     ['an agent that none can have', (lines) => put(lines, 0, { agent: 'a b' }), [undefined, undefined]],
@@ -81,7 +83,7 @@ describe('an import with a fault', () => {
     ['another salt', (lines) => put(lines, 3, { salt: 'f'.repeat(32) }), [4, 2]],
     ['another signature', (lines) => put(lines, 4, { sig: '0'.repeat(128) }), [5, 3]],
     ['no signature', (lines) => put(lines, 2, { sig: undefined }), [3, 1]],
-    ['a line that is none', (lines) => lines.toSpliced(3, 0, {}), [4, 2]],
+    ['an invalid line', (lines) => lines.toSpliced(3, 0, {}), [4, 2]],
     ['a line behind the trailer', (lines) => [...lines, lines[3] ?? {}], [7, 4]],
     ['a trailer of another head', (lines) => put(lines, 5, { chain_head: zeros }), [6, 4]],
     ['a trailer of other records', (lines) => put(lines, 5, { records: 9 }), [6, 4]],
@@ -91,33 +93,33 @@ describe('an import with a fault', () => {
       (lines) => put(lines, 5, { checkpoint: new SignedStrand('x').exportLines().at(-1)?.['checkpoint'] }),
       [6, 4],
     ],
-  ])('is refused whole, and the answer names the line: %s', async (_what, change, place) => {
-    await refused(change(plain().exportLines()), place)
+  ])('is refused whole, and the answer names the line: %s', async (_what, change, position) => {
+    await refused(change(plain().exportLines()), position)
   })
 
   const nested = `{"a":${'['.repeat(64)}${']'.repeat(64)}}`
-  const nobody = [{ field: 'a', op: 'eq', value: '$jwt.nobody' }]
+  const absent = [{ field: 'a', op: 'eq', value: '$jwt.absent' }]
   const ballot = { proposal: zeros, proposal_seq: 0, principal: 'root' }
 
   it.each<[string, Parameters<SignedStrand['append']>[0]]>([
     ['a withheld body', { withheld: true }],
     ['a record of the server erased', { type: 'sys/zone', erased: true }],
     ['a second genesis record', { type: 'sys/genesis' }],
-    ['a record of the server that is none', { type: 'sys/other' }],
-    ['an edge of a kind that is none', { type: 'edge/other' }],
+    ['an unknown record type of the server', { type: 'sys/other' }],
+    ['an unknown edge record', { type: 'edge/other' }],
     ['a body that is a list', { body: [1] }],
-    ['a body that is no JSON', { text: '{"a":' }],
+    ['a body that is not JSON', { text: '{"a":' }],
     ['a body that is not canonical', { text: '{"b":1,"a":2}' }],
     ['a key twice in a body', { text: '{"a":1,"a":1}' }],
     ['a body that is nested too deep', { text: nested }],
     ['a body that is too long', { body: { a: 'x'.repeat(1_048_576) } }],
     ['a tombstone of what is not there', { type: 'sys/tombstone', body: { target: zeros, target_seq: 0 } }],
     ['an erasure of a later record', { type: 'sys/erase', body: { target: zeros, target_seq: 5 } }],
-    ['a zone that is none', { type: 'sys/zone', body: { zone: 'wild' } }],
-    ['policies that are none', { type: 'sys/policy', body: { policies: [{}] } }],
+    ['an unknown zone', { type: 'sys/zone', body: { zone: 'wild' } }],
+    ['invalid policies', { type: 'sys/policy', body: { policies: [{}] } }],
     [
       'policies that say nothing',
-      { type: 'sys/policy', body: { policies: [{ actions: ['read'], conditions: nobody }] } },
+      { type: 'sys/policy', body: { policies: [{ actions: ['read'], conditions: absent }] } },
     ],
     [
       'an edge of another agent',
@@ -130,7 +132,7 @@ describe('an import with a fault', () => {
     await refused(strand().append(plan).exportLines(), [3, 1])
   })
 
-  it('is refused when it is empty, and when its bytes are not UTF-8', async () => {
+  it('is refused if it is empty, and if its bytes are not UTF-8', async () => {
     expect(await refusedOf('')).toEqual([422, 'import_rejected', 1, undefined])
     const bytes = Buffer.from(plain().exportText())
     bytes[bytes.indexOf('seq\\":2') + 1] = 0xff
@@ -138,7 +140,7 @@ describe('an import with a fault', () => {
     expect([answer.status, answer.body.line, answer.body.seq]).toEqual([422, 4, 2])
   })
 
-  it('is refused when it deletes or erases a record of the server', async () => {
+  it('is refused if it deletes or erases a record of the server', async () => {
     for (const type of ['sys/tombstone', 'sys/erase']) {
       const zoned = strand().append({ type: 'sys/zone', body: { zone: 'free' } })
       const target = { target: zoned.head, target_seq: 1 }
@@ -153,7 +155,7 @@ describe('an import with a fault', () => {
 })
 
 describe('a clock', () => {
-  it('is refused for now when it is further ahead than the server allows', async () => {
+  it('is refused temporarily if it is further ahead than the server allows', async () => {
     for (const secs of [5, 59, 120]) {
       const ahead = strand().append({ ms: Date.now() + secs * 1_000 })
       const { status, body, headers } = await send(ahead.exportText())
@@ -164,7 +166,7 @@ describe('a clock', () => {
     }
   })
 
-  it('takes the clock of the shard along when it is a little ahead, over a restart too', async () => {
+  it('advances the clock of the shard if it is a little ahead, also across a restart', async () => {
     const first = await startServer({ env: { SERVICE_SHARDS: '1' } })
     const ahead = strand().append({ ms: Date.now() + 900 })
     expect((await importTo(first, ahead.exportText(), { headers: seedOf(1) })).status).toBe(200)
@@ -172,9 +174,9 @@ describe('a clock', () => {
     const again = await startServer({ env: { SERVICE_SHARDS: '1' }, dataDir: first.dataDir })
     try {
       const path = `/v1/agents/${ahead.agent}`
-      const { body: before } = await ask(again, `GET ${path}/head`)
+      const { body: before } = await checkedCall(again, `GET ${path}/head`)
       for (let n = 0; n < 2; n++) {
-        const { body } = await ask(again, `POST ${path}/records`, { body: { data: { n } } })
+        const { body } = await checkedCall(again, `POST ${path}/records`, { body: { data: { n } } })
         expect(body.timestamp_hlc > before.timestamp_hlc).toBe(true)
       }
     } finally {
@@ -183,28 +185,28 @@ describe('a clock', () => {
   })
 })
 
-describe('a strand that is there', () => {
+describe('an existing strand', () => {
   const importedStrand = async (byte: number): Promise<SignedStrand> => {
-    const own = new SignedStrand(`made-${made++}`, byte).append()
+    const own = new SignedStrand(`made-${strandCount++}`, byte).append()
     expect((await send(own.exportText(), byte)).body.open).toBe(true)
     return own
   }
 
-  it('is not gone on with by a key that it never named', async () => {
+  it('cannot be continued with a key that it never had', async () => {
     const own = await importedStrand(50)
     const { status, body } = await send(own.usurp(51).append().exportLines(2))
     expect([status, body.code, body.line, body.seq]).toEqual([422, 'import_rejected', 2, 2])
     expect((await headOf(server, own.agent))?.seq).toBe(1)
   })
 
-  it('is not gone on with by a clock that goes back', async () => {
+  it('cannot be continued with an earlier clock', async () => {
     const own = await importedStrand(52)
     const { status, body } = await send(own.append({ ms: 5 }).exportLines(2))
     expect([status, body.code, body.line, body.seq]).toEqual([422, 'import_rejected', 2, 2])
     expect((await headOf(server, own.agent))?.seq).toBe(1)
   })
 
-  it('is not gone on with by records that belong to another', async () => {
+  it('cannot be continued with records of another strand', async () => {
     const own = await importedStrand(54)
     const other = new SignedStrand(own.agent, 55).append().append()
     const { status, body } = await send(other.exportLines(2))
@@ -214,8 +216,8 @@ describe('a strand that is there', () => {
 })
 
 describe('an edge of an import', () => {
-  it('needs the right to the agent that it leads to, unless it is there already', async () => {
-    const own = new SignedStrand(`made-${made++}`, 70)
+  it('requires access to its destination, unless the edge already exists', async () => {
+    const own = new SignedStrand(`made-${strandCount++}`, 70)
     own.append({ type: 'edge/add', body: { src: own.agent, dst: 'there', edge_type: 'knows', weight: 1 } })
     const limited = await scopedKey(server, ['agents:admin'], [own.agent])
     const byKey = (key: string, lines: string) => importTo(server, lines, { key, headers: seedOf(70) })
@@ -230,9 +232,9 @@ describe('an edge of an import', () => {
   })
 })
 
-describe('an export that is cut off', () => {
-  it('leaves nothing, and is taken when it comes whole', async () => {
-    const own = new SignedStrand(`made-${made++}`, 60).append().append().append()
+describe('an incomplete export', () => {
+  it('leaves nothing, and is imported when it is sent completely', async () => {
+    const own = new SignedStrand(`made-${strandCount++}`, 60).append().append().append()
     const lines = own.exportLines()
     const { status, body } = await send(lines.slice(0, -1))
     expect([status, body.code, body.line, body.imported]).toEqual([422, 'import_rejected', 6, 0])
@@ -242,7 +244,7 @@ describe('an export that is cut off', () => {
     expect([unsealed.status, unsealed.body.imported, unsealed.body.skipped]).toEqual([422, 0, 0])
     const whole = await send(sealed.append().exportText(), 60)
     expect([whole.status, whole.body.imported, whole.body.skipped]).toEqual([200, 7, 0])
-    const written = await ask(server, `POST /v1/agents/${own.agent}/records`, { body: { data: {} } })
+    const written = await checkedCall(server, `POST /v1/agents/${own.agent}/records`, { body: { data: {} } })
     expect(written.status).toBe(201)
   })
 })

@@ -1,11 +1,14 @@
 // @run through a standby
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { ask, newAgent } from '../../support/http/answers.js'
+import { checkedCall, newAgent } from '../../support/http/answers.js'
 import { isCaughtUp, numbersOf, openStream, type TestStream } from '../../support/http/events.js'
 import { exportOf, fill, importTo, sharedSeed } from '../../support/shard/imports.js'
 import { startServer, type TestServer } from '../../support/server/server.js'
 
-/* What streams show of imports: those of the agent all of it, those of many nothing, and neither misses anything else. */
+/*
+ * Imports in streams: a stream of the agent shows all records, streams of many agents show none, and neither
+ * misses other records.
+ */
 
 let source: TestServer
 let target: TestServer
@@ -22,7 +25,7 @@ afterAll(async () => {
 const upTo = (count: number) => Array.from({ length: count }, (_none, n) => n)
 const last = (stream: TestStream, n: number) => stream.until((events) => numbersOf(events).includes(n))
 
-/** A strand of numbers on the source, whose first part is on the target. */
+/** A strand of numbers on the source; the target has its first part. */
 async function halfOf(agent: string): Promise<void> {
   await newAgent(source, agent)
   await fill(source, agent, { from: 0, count: 10 })
@@ -31,9 +34,9 @@ async function halfOf(agent: string): Promise<void> {
   await fill(source, agent, { from: 410, count: 10 })
 }
 
-it('shows the streams of an agent each imported record once, and what is written behind them', async () => {
+it('shows each imported record once in streams of the agent, and later records after it', async () => {
   await halfOf('flow')
-  // From so many streams on, the latest events are kept for those that fall behind.
+  // With this many streams, recent events are stored for those that fall behind.
   const plain = await Promise.all(upTo(17).map(() => openStream(target, '/v1/agents/flow/stream?since=0')))
   const streams = [...plain, await openStream(target, '/v1/agents/flow/stream?since=0&filter=n')]
   try {
@@ -51,7 +54,7 @@ it('shows the streams of an agent each imported record once, and what is written
   }
 })
 
-it('shows the streams of many agents none, and they go on from any cursor', async () => {
+it('shows no imported records in streams of many agents, which continue from any cursor', async () => {
   await halfOf('history')
   await newAgent(target, 'news')
   await fill(target, 'news', { from: 1_000, count: 3 })
@@ -81,8 +84,8 @@ it('shows the streams of many agents none, and they go on from any cursor', asyn
   everything.close()
 })
 
-it('lets a stream begin at an agent that has come by an import', async () => {
-  const { body } = await ask(target, 'GET /v1/agents/history/head')
+it('starts a stream at an imported agent', async () => {
+  const { body } = await checkedCall(target, 'GET /v1/agents/history/head')
   const stream = await openStream(target, `/v1/agents/history/stream?since=${body.timestamp_hlc}`)
   await stream.until(isCaughtUp)
   expect(numbersOf(stream.events)).toEqual([2_002])

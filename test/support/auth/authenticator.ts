@@ -1,7 +1,7 @@
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 import { cborMap } from './cbor.js'
 
-/** Credentials as browsers send them. */
+/** A credential that a browser sends. */
 export interface SentRegistration {
   id: string
   rawId: string
@@ -23,22 +23,22 @@ export interface SentAssertion {
   clientExtensionResults: object
 }
 
-/** What a browser and an authenticator do otherwise than they should. */
+/** Wrong behaviour of a browser or an authenticator. */
 export interface Deviation {
   origin?: string
   rpId?: string
-  /** Of the client data. */
+  /** The type in the client data. */
   type?: string
   challenge?: string
   crossOrigin?: boolean
-  /** The authenticator did not verify its user, or did not see anyone. */
+  /** The authenticator did not verify its user, or no user was present. */
   userVerified?: false
   userPresent?: false
   backupEligible?: true
   counter?: number
-  /** Null: the assertion names nobody. */
+  /** Null for an assertion without a user handle. */
   userHandle?: string | null
-  /** Signs by a key of its own. */
+  /** A different signing key. */
   key?: KeyObject
 }
 
@@ -47,7 +47,7 @@ const FLAGS = { present: 0x01, verified: 0x04, backupEligible: 0x08, credential:
 const sha256 = (bytes: Uint8Array | string) => createHash('sha256').update(bytes).digest()
 const base64url = (bytes: Uint8Array | string) => Buffer.from(bytes).toString('base64url')
 
-/** A passkey in the memory of a test: one ES256 key for one user, with the page of one origin in front of it. */
+/** An authenticator in memory: one ES256 key for one user, used by a page of one origin. */
 export class SoftAuthenticator {
   readonly #origin: string
   readonly #rpId: string
@@ -57,10 +57,10 @@ export class SoftAuthenticator {
   counter = 0
   #userHandle = ''
 
-  /** @param idBytes of the credential id, made by chance unless given */
-  constructor(place: { origin: string; rpId: string }, idBytes: Uint8Array = randomBytes(32)) {
-    this.#origin = place.origin
-    this.#rpId = place.rpId
+  /** @param idBytes the credential id, random by default */
+  constructor(party: { origin: string; rpId: string }, idBytes: Uint8Array = randomBytes(32)) {
+    this.#origin = party.origin
+    this.#rpId = party.rpId
     this.id = base64url(idBytes)
   }
 
@@ -96,7 +96,7 @@ export class SoftAuthenticator {
     }
   }
 
-  /** Answers request options, whether they name this passkey or not; its counter goes up by one. */
+  /** Answers request options, even if they do not contain this passkey, and increments the counter. */
   assert({ challenge }: { challenge: string }, deviation: Deviation = {}): SentAssertion {
     this.counter += 1
     const authData = this.#authData(deviation, 0)
@@ -139,7 +139,7 @@ export class SoftAuthenticator {
     ])
   }
 
-  /** The public key by COSE: EC2, ES256, P-256. */
+  /** The public key in COSE: EC2, ES256, P-256. */
   #coseKey(): Buffer {
     const { x = '', y = '' } = this.#keys.publicKey.export({ format: 'jwk' })
     return cborMap([

@@ -1,7 +1,7 @@
-/** What the encoder takes; `encoded` is CBOR already. */
+/** A value to encode; `encoded` is CBOR that is copied unchanged. */
 type CborValue = number | string | Buffer | { encoded: Buffer }
 
-/** A CBOR map (RFC 8949) of integers, texts and byte strings: as much as authenticators need. */
+/** A CBOR map (RFC 8949) of integers, texts and byte strings, as needed by authenticators. */
 export function cborMap(entries: readonly (readonly [number | string, CborValue])[]): Buffer {
   return Buffer.concat([head(5, entries.length), ...entries.flat().map(encode)])
 }

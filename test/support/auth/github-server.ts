@@ -8,17 +8,19 @@ export interface GithubUser {
   emails: unknown
 }
 
-/** A server in the shape of GitHub: no OpenID provider, errors in answers of status 200, an API for the rest. */
+/**
+ * A fake GitHub server: not an OpenID provider, errors with status 200, an API for the user and the e-mails.
+ */
 export interface GithubServer {
   url: string
   clientId: string
   clientSecret: string
-  /** Who signs in next. */
+  /** The user that signs in next. */
   user: GithubUser
-  /** Answers in place of the server, by path; what is set is asked first. */
+  /** Handlers that replace those of the server, by path. */
   faults: Map<string, (response: ServerResponse) => void>
-  /** Paths asked for, in order. */
-  asked: string[]
+  /** Requested paths, in order. */
+  requested: string[]
   stop(): Promise<void>
 }
 
@@ -28,7 +30,7 @@ interface Grant {
   user: GithubUser
 }
 
-/** Starts one on a port of loopback. */
+/** Starts a fake GitHub server on the loopback address. */
 export async function startGithubServer(): Promise<GithubServer> {
   const codes = new Map<string, Grant>()
   const tokens = new Map<string, GithubUser>()
@@ -38,7 +40,7 @@ export async function startGithubServer(): Promise<GithubServer> {
     clientSecret: 'github-secret',
     user: { id: 1, emails: [] },
     faults: new Map(),
-    asked: [],
+    requested: [],
     async stop() {
       server.closeAllConnections()
       server.close()
@@ -47,7 +49,7 @@ export async function startGithubServer(): Promise<GithubServer> {
   }
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? '', 'http://127.0.0.1')
-    github.asked.push(url.pathname)
+    github.requested.push(url.pathname)
     const fault = github.faults.get(url.pathname)
     if (fault !== undefined) fault(response)
     else if (url.pathname === '/login/oauth/authorize') authorize(url, response)
@@ -57,7 +59,7 @@ export async function startGithubServer(): Promise<GithubServer> {
 
   function authorize({ searchParams }: URL, response: ServerResponse): void {
     const redirectUri = searchParams.get('redirect_uri') ?? ''
-    const isRight =
+    const isValid =
       searchParams.get('client_id') === github.clientId &&
       searchParams.get('scope') === 'user:email' &&
       searchParams.get('code_challenge_method') === 'S256'
@@ -68,7 +70,7 @@ export async function startGithubServer(): Promise<GithubServer> {
       user: github.user,
     })
     const back = new URL(redirectUri)
-    back.searchParams.set('code', isRight ? code : '')
+    back.searchParams.set('code', isValid ? code : '')
     back.searchParams.set('state', searchParams.get('state') ?? '')
     response.writeHead(302, { location: back.href }).end()
   }
@@ -82,9 +84,9 @@ export async function startGithubServer(): Promise<GithubServer> {
       .digest('base64url')
     const isClient =
       form.get('client_id') === github.clientId && form.get('client_secret') === github.clientSecret
-    const isGood =
+    const isValid =
       isClient && grant?.challenge === challenge && grant.redirectUri === form.get('redirect_uri')
-    if (!isGood) {
+    if (!isValid) {
       answer(response, {
         error: 'bad_verification_code',
         error_description: 'The code is incorrect or expired.',

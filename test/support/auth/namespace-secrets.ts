@@ -1,42 +1,44 @@
 import { expect } from 'vitest'
 import { authRoutes } from '../../../src/front/routes/auth/auth-routes.js'
 import { usualPassword, type Account } from './accounts.js'
-import { ask } from '../http/answers.js'
+import { checkedCall } from '../http/answers.js'
 import { SoftAuthenticator } from './authenticator.js'
 import { authBase, type Space } from './organisms.js'
-import { passkeyPlace } from './passkeys.js'
+import { testRelyingParty } from './passkeys.js'
 import type { TestCall, TestServer } from '../server/server.js'
 
 /*
- * Everything that a namespace gives out and that must be worth nothing in another one. A new way to sign in adds its
+ * The secrets of a namespace, which must be invalid in any other namespace. A new way to sign in adds its
  * secret here, and test/routes/organisms/isolation.test.ts tries it everywhere.
  */
 
-/** One kind of secret: how to come by one, and where a body takes it. */
+/** One kind of secret: how to obtain it, and which body contains it. */
 export interface SecretKind {
-  /** A secret of `account`, which is a user of `space`. */
+  /** Obtains a secret of `account`, which is a user of `space`. */
   take(server: TestServer, space: Space, account: Account): Promise<string>
-  /** Route below the namespace's and body that the secret is meant for; absent where it is sent as Bearer only. */
+  /** The route of the namespace, and the body with the secret; absent if it is only sent as Bearer. */
   place?: { route: string; body(secret: string): Record<string, unknown> }
 }
 
 const linkOf =
   (route: string): SecretKind['take'] =>
   async (server, space, { email }) => {
-    const { status, body } = await ask(server, `POST ${authBase(space)}/${route}`, { body: { email } })
+    const { status, body } = await checkedCall(server, `POST ${authBase(space)}/${route}`, {
+      body: { email },
+    })
     expect([status, body.sent]).toEqual([200, false])
     return body.token
   }
 
-/** A finished sign-in by a new passkey, as the JSON of its body. */
+/** The JSON body of a sign-in with a new passkey. */
 const passkeyAssertion: SecretKind['take'] = async (server, space, { token, email }) => {
   const base = authBase(space)
   const post = async (path: string, key: string | null, body?: object) => {
-    const answer = await ask(server, `POST ${base}/passkey/${path}`, { key, body })
+    const answer = await checkedCall(server, `POST ${base}/passkey/${path}`, { key, body })
     expect(answer.status, answer.text).toBe(200)
     return answer.body
   }
-  const authenticator = new SoftAuthenticator(passkeyPlace)
+  const authenticator = new SoftAuthenticator(testRelyingParty)
   const { session_token, creation_options } = await post('register-challenge', token)
   await post('register', token, { session_token, registration: authenticator.register(creation_options) })
   const begun = await post('authenticate-challenge', null, { email })
@@ -44,12 +46,12 @@ const passkeyAssertion: SecretKind['take'] = async (server, space, { token, emai
   return JSON.stringify({ session_token: begun.session_token, assertion })
 }
 
-/** The body of a finished sign-in; other secrets are put in the place of its session token. */
+/** The body of a sign-in with a passkey; other secrets replace its session token. */
 function assertionBody(secret: string): Record<string, unknown> {
   return secret.startsWith('{') ? JSON.parse(secret) : { session_token: secret, assertion: {} }
 }
 
-/** Every kind of secret, by its name. */
+/** All kinds of secrets by their names. */
 export const secretKinds: Readonly<Record<string, SecretKind>> = {
   'access token': { take: async (_server, _space, { token }) => token },
   'refresh token': {
@@ -74,13 +76,13 @@ export const secretKinds: Readonly<Record<string, SecretKind>> = {
   },
 }
 
-/** One call that tries a secret in a namespace. */
+/** A call with a secret in a namespace. */
 export interface Try {
   route: string
   call: TestCall
 }
 
-/** Calls that try a secret wherever a namespace takes any: in each body of `secretKinds`, and as Bearer. */
+/** Calls with a secret in each body of `secretKinds`, and as Bearer. */
 export function triesOf(space: Space, secret: string, account: Account): Try[] {
   const base = authBase(space)
   const inBodies = Object.values(secretKinds).flatMap(({ place }): Try[] => {
@@ -91,12 +93,12 @@ export function triesOf(space: Space, secret: string, account: Account): Try[] {
   return [...inBodies, ...guardedRoutes(space, account).map((route) => ({ route, call: { key: secret } }))]
 }
 
-/** Every auth route of a namespace that wants a credential. */
+/** All auth routes of a namespace that require a credential. */
 function guardedRoutes(space: Space, { email }: Account): string[] {
   return authRoutes
     .filter(({ caller, path }) => caller !== 'anyone' && path.startsWith('/v1/auth/'))
     .map(({ method, path }) => {
-      const own = path.replace(':email', email).replaceAll(/:[a-z_]+/g, '0'.repeat(32))
-      return `${method === 'del' ? 'DELETE' : method.toUpperCase()} ${authBase(space)}${own.slice('/v1/auth'.length)}`
+      const filled = path.replace(':email', email).replaceAll(/:[a-z_]+/g, '0'.repeat(32))
+      return `${method === 'del' ? 'DELETE' : method.toUpperCase()} ${authBase(space)}${filled.slice('/v1/auth'.length)}`
     })
 }

@@ -1,8 +1,8 @@
-/** As much of a browser as a sign-in by a provider needs: cookies, and forms that it fills in. */
+/** A minimal browser for a sign-in with a provider: it has cookies and fills in forms. */
 export class OauthBrowser {
   readonly #cookies = new Map<string, { value: string; path: string; host: string }>()
 
-  /** Goes to an address and no further. */
+  /** Requests an address without following redirects. */
   async get(url: string | URL, init: RequestInit = {}): Promise<Response> {
     const { host, pathname } = new URL(url)
     const sent = [...this.#cookies.entries()]
@@ -16,8 +16,8 @@ export class OauthBrowser {
   }
 
   /**
-   * Follows redirects and signs in where a form asks for it, until the browser would go to an address that `isEnd` takes.
-   * @param login the subject to sign in as; undefined: the user goes back instead
+   * Follows redirects and submits forms until an address for which `isEnd` is true.
+   * @param login the subject to sign in as; if undefined, the user cancels
    */
   async follow(from: string, login: string | undefined, isEnd: (url: URL) => boolean): Promise<URL> {
     let url = new URL(from)
@@ -30,7 +30,7 @@ export class OauthBrowser {
       if (location !== null) url = new URL(location, url)
       else [url, init] = answerForm(await response.text(), url, login)
     }
-    throw new Error(`Expected to get somewhere, was at ${url.href}`)
+    throw new Error(`Too many redirects, the last one to ${url.href}`)
   }
 
   /** Cookies by their names. */
@@ -54,7 +54,7 @@ function isBelow(path: string, cookiePath: string): boolean {
   return path.startsWith(cookiePath.endsWith('/') ? cookiePath : `${cookiePath}/`)
 }
 
-/** Fills in the one form of a page; without a login follows the link that says no. */
+/** Fills in the form of a page, or follows its link to cancel if there is no login. */
 function answerForm(html: string, url: URL, login: string | undefined): [URL, RequestInit] {
   const action = /<form[^>]*action="([^"]+)"/.exec(html)?.[1]
   if (action === undefined) throw new Error(`Expected a form at ${url.href}: ${html.slice(0, 300)}`)

@@ -1,6 +1,6 @@
 /**
- * An OpenID provider in a process of its own: listens on the port given and asks each user to sign in and to consent,
- * as real ones do. Its accounts come as lines of JSON on standard input.
+ * An OpenID provider in a separate process: it listens on the given port, and users sign in and consent as
+ * with real providers. It reads its accounts as lines of JSON from standard input.
  */
 import { createInterface } from 'node:readline'
 import { Provider } from 'oidc-provider'
@@ -10,7 +10,6 @@ const [port, clientId, clientSecret, authMethod] = process.argv.slice(2)
 /** Subject → claims. */
 const accounts = new Map()
 
-/** Takes the redirect addresses that the client registers, and the accounts, before it listens. */
 let provider
 
 function start(redirectUris) {

@@ -1,17 +1,18 @@
-/** How two samples compare. */
+/** The result of a rank test of two samples. */
 export interface RankTest {
-  /** How often a value of the first sample is above one of the second; ties count one half. */
+  /** Pairs in which the value of the first sample is larger; ties count one half. */
   u: number
-  /** Standard deviations from what equal distributions give. */
+  /** Standard deviations from the expected value for equal distributions. */
   z: number
-  /** How likely samples of one distribution differ as much, either way. */
+  /** The two-sided p-value. */
   p: number
 }
 
 /**
- * The two-sided rank test of Mann and Whitney (1947), by the normal approximation with corrections for ties and for
- * continuity. It asks only which values are larger, so single slow ones, as a busy machine gives, say little.
- * @param one at least 8 values, as many in `other`: fewer are not normal enough
+ * The two-sided rank test of Mann and Whitney (1947), with the normal approximation and corrections for ties
+ * and for continuity. It only depends on the order of values, so that a few slow ones on a busy machine have
+ * little influence.
+ * @param one at least 8 values, as in `other`; the approximation needs as many
  */
 export function rankTest(one: readonly number[], other: readonly number[]): RankTest {
   const n = one.length
@@ -26,7 +27,7 @@ export function rankTest(one: readonly number[], other: readonly number[]): Rank
   for (let from = 0, to = 0; from < total; from = to) {
     while (to < total && sorted[to]?.value === sorted[from]?.value) to++
     const firsts = sorted.slice(from, to).filter(({ first }) => first).length
-    // Ranks count from 1; those that tie share their mean.
+    // Ranks start at 1; ties get their mean rank.
     rankSum += firsts * ((from + 1 + to) / 2)
     tieTerm += (to - from) ** 3 - (to - from)
   }
@@ -37,7 +38,7 @@ export function rankTest(one: readonly number[], other: readonly number[]): Rank
   return { u, z, p: complementaryError(z / Math.SQRT2) }
 }
 
-/** erfc of a number that is not negative; wrong by less than 1.2e-7 of its value (Numerical Recipes, 6.2). */
+/** erfc for x ≥ 0, with a relative error below 1.2e-7 (Numerical Recipes, 6.2). */
 function complementaryError(x: number): number {
   const t = 1 / (1 + x / 2)
   const coefficients = [

@@ -10,14 +10,14 @@ import type { TestServer } from '../server/server.js'
 import { linkIn, type SmtpProcess, startSmtpProcess } from '../mail/smtp.js'
 import { startStaticServer } from '../server/static-server.js'
 
-/** Everything that the example page meets: service, both providers, mail server, browser. */
+/** The environment of the example page: service, both providers, mail server, browser. */
 export interface SignInWorld {
-  /** Where the page is: localhost, the one name by which browsers let pages use passkeys without TLS. */
+  /** The address of the page on localhost, where browsers allow passkeys without TLS. */
   home: string
-  /** The same page on another site than the service. */
+  /** The same page on a different site than the service. */
   foreignHome: string
   service: TestServer
-  /** The address of the service by the name that cookies are kept for. */
+  /** The address of the service with the host name for cookies. */
   base: string
   provider: OidcProcess
   github: GithubServer
@@ -26,12 +26,12 @@ export interface SignInWorld {
   stop(): Promise<void>
 }
 
-/** The organism of the world that has users. */
+/** The organism with users. */
 export const worldOrganism = 'guild'
 
 const FOLDER = '/examples/sign-in/'
 
-/** Starts all of it, with every way to sign in set up. */
+/** Starts the environment, with all ways to sign in configured. */
 export async function startSignInWorld(): Promise<SignInWorld> {
   const [port, providerPort, smtpPort] = [await freePort(), await freePort(), await freePort()]
   const base = `http://localhost:${port}`
@@ -81,24 +81,24 @@ export async function startSignInWorld(): Promise<SignInWorld> {
   return { home, foreignHome, service, base, provider, github, smtp, browser, stop }
 }
 
-/** The page in a browser profile of its own. */
+/** The page in a new browser profile. */
 export interface OpenPage {
   page: Page
   context: BrowserContext
-  /** The page's address, with the service and the organism. */
+  /** The address of the page, with the service and the organism. */
   address: string
-  /** What went wrong in the page's script and was caught by nobody. */
-  complaints: string[]
+  /** Uncaught errors of the page. */
+  errors: string[]
 }
 
-/** Which page to open, for which users of which service; that of the world and its users outside organisms unless given. */
+/** The page, service and namespace to use; by default those of the environment and the root namespace. */
 interface Opening {
   home?: string
   url?: string
   space?: Space
 }
 
-/** Opens the page with an authenticator that verifies its user and knows no passkey. */
+/** Opens the page with an authenticator that verifies its user and has no passkey yet. */
 export async function openSignIn(world: SignInWorld, opening: Opening = {}): Promise<OpenPage> {
   const { home = world.home, url = world.base, space } = opening
   const query = new URLSearchParams({ url, ...(space !== undefined && { organism: space }) })
@@ -109,8 +109,8 @@ export async function openSignIn(world: SignInWorld, opening: Opening = {}): Pro
   page.on('pageerror', (error) => complaints.push(error.message))
   await plugIn(context, page)
   await page.goto(address)
-  await says(page, 'Nobody is signed in.')
-  return { page, context, address, complaints }
+  await says(page, 'You are not signed in.')
+  return { page, context, address, errors: complaints }
 }
 
 async function plugIn(context: BrowserContext, page: Page): Promise<void> {
@@ -127,20 +127,20 @@ async function plugIn(context: BrowserContext, page: Page): Promise<void> {
   await devtools.send('WebAuthn.addVirtualAuthenticator', { options })
 }
 
-/** Waits until the page says so. */
+/** Waits until the page has this status. */
 export function says(page: Page, text: string): Promise<void> {
   return page.locator('[role=status]', { hasText: text }).waitFor()
 }
 
-/** Waits until the page tells of a problem in these words. */
+/** Waits until the page shows this error. */
 export function warns(page: Page, text: string): Promise<void> {
   return page.locator('[role=alert]', { hasText: text }).waitFor()
 }
 
-/** A part of the page, by its heading. */
+/** A section of the page, by its heading. */
 export const part = (page: Page, name: string) => page.getByRole('region', { name, exact: true })
 
-/** Signs in or registers by e-mail and password. */
+/** Signs in or registers with e-mail and password. */
 export async function byPassword(
   page: Page,
   button: 'Sign in' | 'Register',
@@ -152,13 +152,13 @@ export async function byPassword(
   await form.getByRole('button', { name: button }).click()
 }
 
-/** Signs out and waits until that is so. */
+/** Signs out, and waits until the page shows it. */
 export async function signOut(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Sign out', exact: true }).click()
-  await says(page, 'Nobody is signed in.')
+  await says(page, 'You are not signed in.')
 }
 
-/** The address in the mail that signs in, sent to an address so far unused. */
+/** The magic link in the first mail to an address. */
 export async function mailedLink({ smtp }: SignInWorld, email: string): Promise<URL> {
   const find = () => smtp.mails.find(({ to, subject }) => to.includes(email) && subject.startsWith('Sign in'))
   await eventually(() => find() !== undefined)
@@ -167,12 +167,12 @@ export async function mailedLink({ smtp }: SignInWorld, email: string): Promise<
   return linkIn(mail).url
 }
 
-/** Tokens that the tab keeps, whatever for. */
-export function keptTokens(page: Page): Promise<string[]> {
+/** All tokens that the page has stored. */
+export function storedTokens(page: Page): Promise<string[]> {
   return page.evaluate(() =>
     Object.values({ ...sessionStorage, ...localStorage }).flatMap((text: string) => {
-      const kept: unknown = text.startsWith('{') ? JSON.parse(text) : undefined
-      return typeof kept === 'object' && kept !== null && 'token' in kept ? [String(kept.token)] : []
+      const stored: unknown = text.startsWith('{') ? JSON.parse(text) : undefined
+      return typeof stored === 'object' && stored !== null && 'token' in stored ? [String(stored.token)] : []
     }),
   )
 }

@@ -1,12 +1,12 @@
 import { decodeJwt } from 'jose'
 import { expect } from 'vitest'
 import { logIn, register } from './accounts.js'
-import { ask } from '../http/answers.js'
+import { checkedCall } from '../http/answers.js'
 import type { TestServer } from '../server/server.js'
 
 /**
- * Registers a user of the root namespace and gives a token of it.
- * `app` is what the root key has set in its app_metadata, `own` what the user has set in its user_metadata.
+ * Registers a user of the root namespace with `app` as app_metadata and `own` as user_metadata.
+ * @returns a token
  */
 export async function signUp(
   server: TestServer,
@@ -16,20 +16,22 @@ export async function signUp(
   const account = await register(server, email)
   if (app === undefined && own === undefined) return account.token
   if (app !== undefined) {
-    const set = await ask(server, `PATCH /v1/auth/users/${email}/app-metadata`, { body: { metadata: app } })
+    const set = await checkedCall(server, `PATCH /v1/auth/users/${email}/app-metadata`, {
+      body: { metadata: app },
+    })
     expect(set.status, set.text).toBe(200)
   }
   if (own !== undefined) {
     const call = { key: account.token, body: { metadata: own } }
-    const set = await ask(server, 'PATCH /v1/auth/me/user-metadata', call)
+    const set = await checkedCall(server, 'PATCH /v1/auth/me/user-metadata', call)
     expect(set.status, set.text).toBe(200)
   }
-  // Metadata is in the tokens that are made from now on.
+  // Only new tokens contain the metadata.
   const { token } = await logIn(server, account)
   return token
 }
 
-/** Whose token it is: the claim `sub`. */
+/** The claim `sub` of a token. */
 export function subjectOf(token: string): string {
   const { sub = '' } = decodeJwt(token)
   return sub

@@ -7,8 +7,8 @@ import type { ClusterOfOne } from '../postgres/cluster-of-one.js'
 import type { TestPostgres } from '../postgres/postgres.js'
 
 /*
- * A cluster of format 1 as a version of that format has made it: a pushed directory of two shards, with a node's writes behind it and
- * two erased bodies, one of each. The node was stopped in order.
+ * A cluster of format 1, created by a version of that format: a pushed directory of two shards, later writes
+ * of a node, and two erased bodies, one in each part. The node was stopped in order.
  */
 
 /** The root over the heads of all its strands. */
@@ -32,7 +32,7 @@ const tables = [
 ]
 const bytes = ['hash', 'blocks', 'state']
 
-/** Makes its tables, in the place of others, and fills them. */
+/** Creates and fills its tables, replacing existing ones. */
 export async function makeFormerCluster(postgres: TestPostgres): Promise<void> {
   const rows = await postgres.query<{ name: string }>(
     "SELECT tablename AS name FROM pg_tables WHERE tablename LIKE 'strandfast%'",
@@ -45,13 +45,13 @@ export async function makeFormerCluster(postgres: TestPostgres): Promise<void> {
       const values = Object.entries(row).map(([name, value]) =>
         bytes.includes(name) && typeof value === 'string' ? Buffer.from(value, 'hex') : value,
       )
-      const places = values.map((_value, nth) => `$${nth + 1}`)
-      await postgres.query(`INSERT INTO strandfast_${table} VALUES (${places.join(', ')})`, values)
+      const placeholders = values.map((_value, nth) => `$${nth + 1}`)
+      await postgres.query(`INSERT INTO strandfast_${table} VALUES (${placeholders.join(', ')})`, values)
     }
   }
 }
 
-/** Upgrades it, and kills that when `moment` has come, or it has ended. */
+/** Starts an upgrade, and kills it when `moment` resolves or the upgrade has ended. */
 export async function cutOff(
   { env }: ClusterOfOne,
   target: string,

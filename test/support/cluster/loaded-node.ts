@@ -9,14 +9,14 @@ import { run, type Ran } from '../server/command.js'
 import { call, startServer, testRootKey, type TestAnswer, type TestServer } from '../server/server.js'
 
 const agents = ['one', 'two', 'three'] as const
-/** Writers of each agent: more than one, so that groups have several records. */
+/** Writers per agent: more than one, so that groups have several records. */
 const WRITERS = 2
-/** How long a writer waits that was refused, so that the machine is busy with something else, milliseconds. */
+/** Pause of a writer after a refusal, milliseconds. */
 const REFUSED_MS = 50
 
 /**
- * Settings of a node, and of commands beside it, over the servers of a database.
- * @param role which it logs in as; that of the database's owner when absent
+ * Settings for a node, and for commands beside it, with the servers of a database.
+ * @param role the database role; the owner of the database when absent
  */
 export function nodeSettings(urls: readonly string[], role = 'strandfast'): Record<string, string> {
   const hosts = urls.map((url) => new URL(url).host).join(',')
@@ -28,14 +28,14 @@ export function nodeSettings(urls: readonly string[], role = 'strandfast'): Reco
   }
 }
 
-/** A node, and writers that note what it answered. */
+/** A node, and writers that record its answers. */
 export class LoadedNode {
   readonly server: TestServer
   readonly #env: Record<string, string>
   readonly #directory: string
-  /** Hashes of records that it acknowledged, and their agents. */
+  /** Hashes of acknowledged records, and their agents. */
   readonly acknowledged = new Map<string, string>()
-  /** What it answered otherwise. */
+  /** All other answers. */
   readonly refused: TestAnswer[] = []
   #isWriting = true
   readonly #writers: Promise<void>[]
@@ -47,26 +47,29 @@ export class LoadedNode {
     this.#writers = agents.flatMap((agent) => Array.from({ length: WRITERS }, () => this.#write(agent)))
   }
 
-  /** Starts it on an empty directory. */
+  /** Starts a node with an empty directory. */
   static async start(env: Record<string, string>): Promise<LoadedNode> {
     const directory = mkdtempSync(join(tmpdir(), 'strandfast-loaded-'))
     const server = await startServer({ dataDir: join(directory, 'data'), env })
     return new LoadedNode(server, env, directory)
   }
 
-  /** What it says of itself: 200 where it serves. */
+  /** Requests /readyz: 200 if the node serves. */
   ready(): Promise<TestAnswer> {
     return call(this.server, 'GET /readyz')
   }
 
-  /** Resolves when it serves, and has acknowledged some more. */
-  async goesOn(): Promise<void> {
+  /** Resolves when the node serves, and has acknowledged more writes. */
+  async recovers(): Promise<void> {
     const { size } = this.acknowledged
     await eventually(() => this.acknowledged.size > size + 30)
     await eventually(async () => (await this.ready()).status === 200)
   }
 
-  /** Ends the writing. @returns what of all that was acknowledged the exports lack, which `verify` found whole */
+  /**
+   * Ends the writers.
+   * @returns acknowledged records that are missing from the exports, which `verify` has accepted
+   */
   async lost(): Promise<string[]> {
     this.#isWriting = false
     await Promise.all(this.#writers)
@@ -79,7 +82,7 @@ export class LoadedNode {
     return found
   }
 
-  /** Stops it, and removes what it has. */
+  /** Stops the node, and removes its directory. */
   async stop(): Promise<void> {
     const { process } = this.server
     this.#isWriting = false

@@ -1,17 +1,17 @@
 import { lateAnswers, type MemberEvent, TestMember } from './members.js'
 import type { Chance } from './register-chaos.js'
-import type { Rig, Ways } from './rig.js'
+import type { Rig, ProxiedServers } from './rig.js'
 
 const names = ['a', 'b', 'c']
 
-/** A node, and its ways to the database. */
-interface Place {
+/** A node with its proxied connections to the database. */
+interface Participant {
   node: string
-  ways: Ways
+  ways: ProxiedServers
   member: TestMember
 }
 
-/** What a round needs. */
+/** The input of the rounds. */
 export interface MemberRounds {
   rig: Rig
   tables: string
@@ -20,60 +20,61 @@ export interface MemberRounds {
 }
 
 /**
- * Three nodes, to which something is done in each round, two of them at once now and then; who has ended is started again.
- * @returns answers that a node gave after it was expelled: there may be none
+ * Runs three nodes with a fault in each round, sometimes two faults together; a node that has ended is
+ * started again.
+ * @returns answers that a node gave after it was expelled: must be empty
  */
 export async function memberChaos(about: MemberRounds, rounds: number): Promise<MemberEvent[]> {
   const { rig } = about
-  const start = (node: string, { urls }: Ways) => new TestMember(node, urls, about)
-  const places: Place[] = []
+  const start = (node: string, { urls }: ProxiedServers) => new TestMember(node, urls, about)
+  const participants: Participant[] = []
   for (const node of names) {
-    const ways = await rig.ways()
-    places.push({ node, ways, member: start(node, ways) })
+    const ways = await rig.proxied()
+    participants.push({ node, ways, member: start(node, ways) })
   }
-  const late: MemberEvent[] = []
+  const lateAnswerEvents: MemberEvent[] = []
   try {
-    for (let round = 0; round < rounds && late.length === 0; round++) {
-      for (const { member } of places) await member.sees(...names)
-      await disturb(about, places)
+    for (let round = 0; round < rounds && lateAnswerEvents.length === 0; round++) {
+      for (const { member } of participants) await member.sees(...names)
+      await disturb(about, participants)
       const ended: TestMember[] = []
-      restartEnded(places, ended, start)
-      // Those that were expelled and had not found out end meanwhile.
-      while (!(await allSeen(places))) restartEnded(places, ended, start)
-      late.push(...lateAnswers([...ended, ...places.map(({ member }) => member)]))
-      for (const { member } of places) member.events.length = 0
+      restartEnded(participants, ended, start)
+      // Expelled nodes that did not know it yet end during this wait.
+      while (!(await allSeen(participants))) restartEnded(participants, ended, start)
+      lateAnswerEvents.push(...lateAnswers([...ended, ...participants.map(({ member }) => member)]))
+      for (const { member } of participants) member.events.length = 0
     }
   } finally {
-    for (const { member } of places) await member.end()
+    for (const { member } of participants) await member.end()
   }
-  return late
+  return lateAnswerEvents
 }
 
-/** Whether all see each other now; looked at again and again. */
-async function allSeen(places: readonly Place[]): Promise<boolean> {
-  const seen = places.map(({ member }) => member.sees(...names).then(() => true))
-  const exits = places.map(({ member }) => member.exited.then(() => false))
+/** Whether all nodes see each other, before one of them exits. */
+async function allSeen(participants: readonly Participant[]): Promise<boolean> {
+  const seen = participants.map(({ member }) => member.sees(...names).then(() => true))
+  const exits = participants.map(({ member }) => member.exited.then(() => false))
   return Promise.race([Promise.all(seen).then(() => true), ...exits])
 }
 
 function restartEnded(
-  places: readonly Place[],
+  participants: readonly Participant[],
   ended: TestMember[],
-  start: (node: string, ways: Ways) => TestMember,
+  start: (node: string, ways: ProxiedServers) => TestMember,
 ): void {
-  for (const place of places) {
-    if (place.member.isRunning) continue
-    ended.push(place.member)
-    place.member = start(place.node, place.ways)
+  for (const participant of participants) {
+    if (participant.member.isRunning) continue
+    ended.push(participant.member)
+    participant.member = start(participant.node, participant.ways)
   }
 }
 
-type Fault = (about: MemberRounds, place: Place) => Promise<void>
+type Fault = (about: MemberRounds, participant: Participant) => Promise<void>
 
-async function disturb(about: MemberRounds, places: readonly Place[]): Promise<void> {
+async function disturb(about: MemberRounds, participants: readonly Participant[]): Promise<void> {
   const { chance } = about
-  const one = places[Math.floor(chance() * places.length)]
-  const other = places[Math.floor(chance() * places.length)]
+  const one = participants[Math.floor(chance() * participants.length)]
+  const other = participants[Math.floor(chance() * participants.length)]
   const fault = () => faults[Math.floor(chance() * faults.length)]
   if (one === undefined || other === undefined) return
   if (chance() < 0.25) {
@@ -86,7 +87,7 @@ async function disturb(about: MemberRounds, places: readonly Place[]): Promise<v
   await Promise.all([fault()?.(about, one), second])
 }
 
-/** A part of some leases. */
+/** Waits for a random part of `most` leases. */
 const forLeases = ({ leaseMs, chance }: MemberRounds, most: number) =>
   new Promise((resolve) => setTimeout(resolve, chance() * most * leaseMs))
 
@@ -106,8 +107,8 @@ const faults: readonly Fault[] = [
   },
   async (about, { ways }) => {
     const { chance } = about
-    const way = (['requests', 'answers'] as const)[Math.floor(chance() * 3)]
-    for (const proxy of ways.proxies) proxy.hold(...(way === undefined ? [] : [way]))
+    const direction = (['requests', 'answers'] as const)[Math.floor(chance() * 3)]
+    for (const proxy of ways.proxies) proxy.hold(...(direction === undefined ? [] : [direction]))
     await forLeases(about, 2.5)
     for (const proxy of ways.proxies) {
       if (chance() < 0.5) proxy.break()

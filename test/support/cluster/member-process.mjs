@@ -1,6 +1,6 @@
 /*
- * A node that is nothing but a member: it prints a line of JSON for all that happens to it, with the time of the machine's
- * clock. As long as its lease holds it answers, every few milliseconds. It leaves at SIGTERM.
+ * A node that is only a member: it prints each event as a line of JSON with the time of the machine's clock,
+ * and "answers" every few milliseconds while its lease holds. It leaves at SIGTERM.
  */
 import { machineClock } from '../../../dist/src/base/clock.js'
 import { assign } from '../../../dist/src/cluster/members/placement.js'
@@ -12,24 +12,25 @@ import { LeaseMemory } from '../../../dist/src/protocol/lease-memory.js'
 
 const [urls, tables, node, leaseText] = process.argv.slice(2)
 const leaseMs = Number(leaseText)
-const say = (event, more = {}) => console.log(JSON.stringify({ event, node, atMs: machineClock(), ...more }))
+const report = (event, more = {}) =>
+  console.log(JSON.stringify({ event, node, atMs: machineClock(), ...more }))
 
 const statements = statementsOf(tables)
 const lease = new LeaseMemory()
 
-/** The table, which says whom it has expelled. */
+/** The table of nodes, with a report of each expulsion. */
 async function connect() {
   const secret = { key: Buffer.alloc(32), cluster: tables }
   const table = new NodeTable(await Session.open(urls.split(' ')), statements, { secret })
   return {
     all: () => table.all(),
     join: (about) => table.join(about),
-    beat: (last, next) => table.beat(last, next),
+    heartbeat: (last, next) => table.heartbeat(last, next),
     drop: () => table.drop(),
     async expel(seen) {
-      // Whoever takes over may open from here on.
+      // From here on another node may take over.
       const isDone = await table.expel(seen)
-      if (isDone) say('expelled', { whom: `${seen.node} ${seen.incarnation}` })
+      if (isDone) report('expelled', { whom: `${seen.node} ${seen.incarnation}` })
       return isDone
     },
   }
@@ -45,13 +46,13 @@ const membership = new Membership({
   changed(members) {
     const names = members.map((one) => one.node).sort()
     const owners = assign(names, { shards: 8, copies: 2 }).map(({ owner }) => owner)
-    say('members', { names, owners })
+    report('members', { names, owners })
   },
   answers: () => false,
-  trouble: (error) => say('trouble', { message: error.message }),
-  distrusts: (faults) => say('distrusts', { message: faults.map(({ reason }) => reason).join() }),
+  trouble: (error) => report('trouble', { message: error.message }),
+  faultsChanged: (faults) => report('distrusts', { message: faults.map(({ reason }) => reason).join() }),
   expelled: () => {
-    say('ended')
+    report('ended')
     process.exitCode = 3
     clearInterval(answering)
   },
@@ -59,19 +60,19 @@ const membership = new Membership({
 
 process.once('SIGTERM', () => {
   clearInterval(answering)
-  void membership.leave().then(() => say('left'))
+  void membership.leave().then(() => report('left'))
 })
 
 let answering
 try {
   const incarnation = await membership.join()
-  say('joined', { incarnation })
+  report('joined', { incarnation })
   membership.start()
   answering = setInterval(() => {
     const atMs = machineClock()
-    if (lease.holds()) say('answered', { atMs, incarnation })
+    if (lease.holds()) report('answered', { atMs, incarnation })
   }, 5)
 } catch (error) {
-  say(error instanceof NameTaken ? 'taken' : 'failed', { message: error.message })
+  report(error instanceof NameTaken ? 'taken' : 'failed', { message: error.message })
   process.exitCode = 1
 }

@@ -6,7 +6,7 @@ import { eventually } from '../eventually.js'
 
 const program = fileURLToPath(new URL('member-process.mjs', import.meta.url))
 
-/** What a node of `member-process.mjs` tells. */
+/** An event reported by `member-process.mjs`. */
 export interface MemberEvent {
   event:
     | 'joined'
@@ -20,18 +20,18 @@ export interface MemberEvent {
     | 'taken'
     | 'failed'
   node: string
-  /** Of the clock of the machine, which all processes share. */
+  /** Time of the machine's clock, which all processes share. */
   atMs: number
   incarnation?: number
   names?: string[]
-  /** Of each of 8 shards, the node that should own it. */
+  /** The node that should own each of 8 shards. */
   owners?: string[]
   whom?: string
   message?: string
 }
 
-/** How a node runs. */
-export interface MemberMaking {
+/** Options of a node. */
+export interface MemberOptions {
   tables: string
   leaseMs: number
   /** Options of Node. */
@@ -39,7 +39,7 @@ export interface MemberMaking {
   env?: Readonly<Record<string, string>>
 }
 
-/** A node in a process of its own. */
+/** A node in a separate process. */
 export class TestMember {
   readonly node: string
   readonly events: MemberEvent[] = []
@@ -47,7 +47,7 @@ export class TestMember {
   readonly exited: Promise<unknown>
   readonly #child: ChildProcess
 
-  constructor(node: string, urls: readonly string[], making: MemberMaking) {
+  constructor(node: string, urls: readonly string[], making: MemberOptions) {
     const { tables, leaseMs, options = [], env = {} } = making
     this.node = node
     const args = [...options, program, urls.join(' '), tables, node, `${leaseMs}`]
@@ -68,18 +68,18 @@ export class TestMember {
     return this.#child.exitCode === null && this.#child.signalCode === null
   }
 
-  /** Whether it runs and has told that it joined. */
+  /** Resolves when the node has joined. */
   async joined(): Promise<this> {
-    await this.told('joined')
+    await this.reports('joined')
     return this
   }
 
-  /** Resolves when it has told so. */
-  async told(event: MemberEvent['event'], after = 0): Promise<void> {
+  /** Resolves when the node has reported an event after a time. */
+  async reports(event: MemberEvent['event'], after = 0): Promise<void> {
     await eventually(() => this.events.some((one) => one.event === event && one.atMs > after))
   }
 
-  /** Resolves when it takes these for alive. */
+  /** Resolves when the node considers exactly these nodes alive. */
   async sees(...names: string[]): Promise<void> {
     await eventually(() => this.#members === names.join())
   }
@@ -100,7 +100,7 @@ export class TestMember {
   }
 }
 
-/** Answers that a node gave after another one had expelled it: there may be none. */
+/** Answers that a node gave after another one had expelled it: must be empty. */
 export function lateAnswers(members: readonly TestMember[]): MemberEvent[] {
   const events = members.flatMap((member) => member.events)
   return events

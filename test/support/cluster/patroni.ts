@@ -10,7 +10,7 @@ import { freePort } from '../server/free-port.js'
 
 const programs = ['patroni', 'patronictl', 'etcd'].map((name) => join('/usr/bin', name))
 
-/** What Debian calls what is missing; undefined where tests with Patroni can run. */
+/** The missing packages; undefined if tests with Patroni can run. */
 export const missingPatroni = programs.every((path) => existsSync(path))
   ? undefined
   : 'no Patroni: apt-get install patroni etcd-server'
@@ -18,7 +18,10 @@ export const missingPatroni = programs.every((path) => existsSync(path))
 const names = ['s0', 's1', 's2'] as const
 const scope = 'strandfast'
 
-/** What Patroni is told of all servers, as docs/CLUSTER.md asks. It lets a leader be silent for `ttl` seconds, and for no less. */
+/**
+ * The settings of all servers, as docs/CLUSTER.md recommends. `ttl`, in seconds, is the least that Patroni
+ * accepts.
+ */
 const shared = {
   ttl: 20,
   loop_wait: 1,
@@ -31,14 +34,14 @@ const shared = {
   },
 }
 
-/** A server, as Patroni tells of it. */
+/** A server, as Patroni reports it. */
 interface Member {
   name: string
   role: string
   state: string
 }
 
-/** A server of PostgreSQL and the Patroni that runs it. */
+/** A PostgreSQL server and the Patroni that manages it. */
 interface Managed {
   name: string
   directory: string
@@ -48,7 +51,7 @@ interface Managed {
   patroni: ChildProcess | undefined
 }
 
-/** Three servers of PostgreSQL on this machine, run by Patroni over etcd. */
+/** Three PostgreSQL servers on this machine, managed by Patroni with etcd. */
 export class PatroniRig {
   readonly #directory: string
   readonly #etcd: ChildProcess
@@ -60,7 +63,7 @@ export class PatroniRig {
     this.#servers = servers
   }
 
-  /** Resolves when one leads, and another one has each commit before it is answered. */
+  /** Resolves when there is a leader with a synchronous standby. */
   static async start(): Promise<PatroniRig> {
     const directory = mkdtempSync(join(tmpdir(), 'strandfast-patroni-'))
     own(directory)
@@ -78,7 +81,7 @@ export class PatroniRig {
     return this.#servers.map(({ port }) => `postgres://strandfast@127.0.0.1:${port}/postgres`)
   }
 
-  /** The server that takes writes, as Patroni says. */
+  /** The primary, according to Patroni. */
   async leader(): Promise<string | undefined> {
     return (await this.#members()).find(({ role, state }) => role === 'leader' && state === 'running')?.name
   }
@@ -93,33 +96,33 @@ export class PatroniRig {
     })
   }
 
-  /** Has the synchronous standby lead. @returns what patronictl says */
+  /** Promotes the synchronous standby. @returns the output of patronictl */
   switchover(leader: string): string {
     const [server] = this.#servers
-    if (server === undefined) throw new Error('Expected a rig to have a server')
+    if (server === undefined) throw new Error('A rig needs a server')
     const args = ['-c', server.configuration, 'switchover', scope, '--leader', leader, '--force']
     return execFileSync('/usr/bin/patronictl', args, { encoding: 'utf8', env: environment(this.#directory) })
   }
 
-  /** Kills a server with its Patroni, as when its machine is off. */
+  /** Kills a server and its Patroni, as if its machine were off. */
   async kill(name: string): Promise<void> {
     const server = this.#of(name)
     const { patroni } = server
     const [first = ''] = readFileSync(join(server.directory, 'data/postmaster.pid'), 'utf8').split('\n')
     if (patroni === undefined) throw new Error(`Expected ${name} to run`)
-    // Not again by that one.
+    // Patroni first, or it would restart the server.
     patroni.kill('SIGKILL')
     for (const pid of familyOf(Number(first))) killIfThere(pid)
     await once(patroni, 'exit')
     server.patroni = undefined
   }
 
-  /** Starts it again after `kill`. */
+  /** Starts a server again after `kill`. */
   restart(name: string): void {
     run(this.#of(name))
   }
 
-  /** Resolves when another one leads. */
+  /** Resolves when another server is the leader. */
   async leads(before: string): Promise<string> {
     let leader: string | undefined
     await eventually(async () => {
@@ -141,21 +144,23 @@ export class PatroniRig {
     return server
   }
 
-  /** What a Patroni that runs says of all. */
+  /** The state of all servers, as reported by a running Patroni. */
   async #members(): Promise<Member[]> {
     for (const { restPort, patroni } of this.#servers) {
       if (patroni === undefined) continue
       const answer = await fetch(`http://127.0.0.1:${restPort}/cluster`).catch(() => undefined)
       if (answer?.status !== 200) continue
-      const told: unknown = await answer.json()
-      if (isCluster(told)) return told.members
+      const cluster: unknown = await answer.json()
+      if (isCluster(cluster)) return cluster.members
     }
     return []
   }
 }
 
-function isCluster(told: unknown): told is { members: Member[] } {
-  return typeof told === 'object' && told !== null && 'members' in told && Array.isArray(told.members)
+function isCluster(cluster: unknown): cluster is { members: Member[] } {
+  return (
+    typeof cluster === 'object' && cluster !== null && 'members' in cluster && Array.isArray(cluster.members)
+  )
 }
 
 async function startEtcd(directory: string): Promise<{ etcd: ChildProcess; port: number }> {
@@ -185,7 +190,7 @@ async function managed(parent: string, name: string, etcdPort: number): Promise<
   const [port, restPort] = [await freePort(), await freePort()]
   const configuration = join(directory, 'patroni.json')
   const [address, restAddress] = [`127.0.0.1:${port}`, `127.0.0.1:${restPort}`]
-  // YAML, of which JSON is a part.
+  // JSON is a subset of YAML.
   const settings = {
     scope,
     name,
@@ -215,7 +220,7 @@ function run(server: Managed): void {
 
 const environment = (home: string) => ({ PATH: '/usr/bin:/bin', HOME: home, LANG: 'C.UTF-8' })
 
-/** Gives a directory to the user that PostgreSQL runs as. */
+/** Makes the user that runs PostgreSQL the owner of a directory. */
 function own(directory: string): void {
   const { uid, gid } = serverUser()
   if (uid !== undefined && gid !== undefined) chownSync(directory, uid, gid)
@@ -225,6 +230,6 @@ function killIfThere(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It has ended by itself.
+    // The process has ended already.
   }
 }

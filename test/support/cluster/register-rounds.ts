@@ -6,19 +6,19 @@ import {
 } from '../../../src/cluster/database/register.js'
 import type { ClusterStatements } from '../../../src/cluster/database/statements.js'
 import { eventually } from '../eventually.js'
-import type { Rig, Ways } from './rig.js'
+import type { Rig, ProxiedServers } from './rig.js'
 import type { AnswerFilter } from './tcp-proxy.js'
 
-/** What is put to the test: the statements that the register is given, and what becomes of the answers on their way to it. */
+/** The subject of a test: the statements of the register, and a filter for the answers that it receives. */
 export interface Subject {
   statements: ClusterStatements
   filter?: AnswerFilter
 }
 
-/** What a round found that must not be: nothing where all is well. */
+/** Broken guarantees: empty if all is well. */
 export type Breaches = string[]
 
-/** A segment with a hash of what it says. */
+/** A segment whose hash depends on its content. */
 export function segmentOf(shard: number, number: number, header: string): StoredSegment {
   const hash = createHash('sha256').update(`${shard} ${number} ${header}`).digest()
   return { shard, number, hash, header, parts: [{ blocks: Buffer.from(header), state: null }] }
@@ -26,7 +26,7 @@ export function segmentOf(shard: number, number: number, header: string): Stored
 
 let shards = 0
 
-/** Registers of one rig, each with ways of its own, and shards that nobody has used. */
+/** Registers of one rig, each with separate proxied connections, and unused shards. */
 export class RegisterRound {
   readonly rig: Rig
   readonly #subject: Subject
@@ -38,12 +38,12 @@ export class RegisterRound {
     this.#subject = subject
   }
 
-  async register(): Promise<{ log: SegmentRegister; ways: Ways }> {
-    const ways = await this.rig.ways(this.#subject.filter)
-    return { log: this.over(ways.urls), ways }
+  async register(): Promise<{ log: SegmentRegister; proxied: ProxiedServers }> {
+    const ways = await this.rig.proxied(this.#subject.filter)
+    return { log: this.over(ways.urls), proxied: ways }
   }
 
-  /** @param nowMs its clock, by which it gives up */
+  /** @param nowMs clock of the time limit */
   over(urls: readonly string[], nowMs = () => performance.now()): SegmentRegister {
     const { statements } = this.#subject
     const log = new SegmentRegister({ urls, statements, nowMs, chance: () => 0.1 })
@@ -58,15 +58,15 @@ export class RegisterRound {
     return base
   }
 
-  /** The headers of a shard's log as the primary has it, in order. */
+  /** The headers of a shard's log in the primary, in order. */
   async headers(shard: number): Promise<string[]> {
     this.#reader ??= this.over(this.rig.urls)
     const reader = this.#reader
     const read = () => reader.read(shard, { segment: -1, part: 0 }, { rows: 100_000, bytes: 2 ** 40 })
-    // Its connection may be one to a primary of before.
+    // The connection may lead to a former primary.
     const rows = await read().catch(read)
     rows.forEach(({ segment }, index) => {
-      if (segment !== index) throw new Error(`Shard ${shard} has segment ${segment} where ${index} should be`)
+      if (segment !== index) throw new Error(`Shard ${shard} has segment ${segment} instead of ${index}`)
     })
     return rows.map(({ header }) => header)
   }
@@ -76,7 +76,7 @@ export class RegisterRound {
   }
 }
 
-/** Writers that meet at one number: exactly one of them gets through, and it stays. */
+/** Several writers compete for one number: exactly one wins, and its segment stays. */
 export async function race(round: RegisterRound, segments = 10): Promise<Breaches> {
   const breaches: Breaches = []
   const logs = await Promise.all(Array.from({ length: 4 }, () => round.register()))
@@ -88,8 +88,7 @@ export async function race(round: RegisterRound, segments = 10): Promise<Breache
       logs.map(({ log }, rival) => log.append(before, rivals[rival] ?? base)),
     )
     const winners = rivals.filter((_rival, nth) => outcomes[nth]?.kind === 'durable')
-    if (winners.length !== 1)
-      breaches.push(`${winners.length} writers were told that segment ${number} is theirs`)
+    if (winners.length !== 1) breaches.push(`${winners.length} writers won segment ${number}`)
     const there = (await round.headers(base.shard))[number]
     if (winners.some(({ header }) => header !== there))
       breaches.push(`Segment ${number} was replaced by ${there}`)
@@ -98,33 +97,33 @@ export async function race(round: RegisterRound, segments = 10): Promise<Breache
   return breaches
 }
 
-/** A segment behind one that is not there: it is refused, and the log has no gap. */
+/** A segment after a missing one is refused, and the log has no gap. */
 export async function gap(round: RegisterRound): Promise<Breaches> {
   const base = await round.begin()
   const { log } = await round.register()
-  const never = segmentOf(base.shard, 1, 'never written')
-  const outcome = await log.append(never, segmentOf(base.shard, 2, 'behind it'))
-  return outcome.kind === 'lost' ? [] : [`A segment behind none was ${outcome.kind}`]
+  const missing = segmentOf(base.shard, 1, 'never written')
+  const outcome = await log.append(missing, segmentOf(base.shard, 2, 'behind it'))
+  return outcome.kind === 'lost' ? [] : [`A segment after a missing one was ${outcome.kind}`]
 }
 
-/** A log of which another one was made at the same number: who chains to the other hash is refused. */
+/** A segment chained to another history is refused. */
 export async function anotherHistory(round: RegisterRound): Promise<Breaches> {
   const base = await round.begin()
   const { log } = await round.register()
   await log.append(base, segmentOf(base.shard, 1, 'one history'))
   const other = segmentOf(base.shard, 1, 'another history')
   const outcome = await log.append(other, segmentOf(base.shard, 2, 'behind it'))
-  return outcome.kind === 'lost' ? [] : [`A segment behind one of another history was ${outcome.kind}`]
+  return outcome.kind === 'lost' ? [] : [`A segment after one of another history was ${outcome.kind}`]
 }
 
-/** What ends the waiting of the primary's sessions for a standby; `nothing` lets them wait until they die. */
+/** How waits for a standby are ended; with `nothing` they last until the primary dies. */
 export type EndWaiting = 'pg_cancel_backend' | 'pg_terminate_backend' | 'nothing'
 
 const SHARDS = 4
 
 /**
- * Appends wait for standbys that are cut off, the waiting is ended, the primary is killed, and a standby promoted: what
- * was acknowledged, before or after, is in the new primary, and the registers go on there.
+ * Appends wait for standbys that are cut off; the waits are ended, the primary is killed, and a standby is
+ * promoted. Whatever was acknowledged must be in the new primary, where the registers continue.
  */
 export async function unreplicated(round: RegisterRound, by: EndWaiting): Promise<Breaches> {
   const { rig } = round
@@ -150,7 +149,7 @@ export async function unreplicated(round: RegisterRound, by: EndWaiting): Promis
     settled += 1
     return outcome
   })
-  // Twice each, so that what confirms a commit is interrupted as well.
+  // Twice for each, to interrupt the confirmation of a commit as well.
   if (by === 'nothing') await eventually(async () => settled + (await rig.waiting()) >= SHARDS)
   else
     await eventually(async () => {

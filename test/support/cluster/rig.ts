@@ -6,28 +6,28 @@ import { makePostgres, type TestPostgres } from '../postgres/postgres.js'
 import { binariesOf, copyData, ownSettings, preparedData, rigSettings, serverNames } from './prepared-data.js'
 import { type AnswerFilter, startTcpProxy, type TcpProxy } from './tcp-proxy.js'
 
-/** One of the servers of a rig. */
+/** A server of a rig. */
 export interface RigServer extends TestPostgres {
   name: string
   port: number
 }
 
-/** A node's ways to the servers, in their order, each through a proxy. */
-export interface Ways {
-  /** Addresses, one a server. */
+/** The servers as one node reaches them: in order, each through a proxy. */
+export interface ProxiedServers {
+  /** One address for each server. */
   urls: string[]
   proxies: TcpProxy[]
 }
 
 /**
- * A primary and two standbys of PostgreSQL on this machine, one of which has to have each commit before it is answered.
- * Standbys follow through proxies.
+ * A primary and two standbys of PostgreSQL on this machine; a commit waits for one of the standbys.
+ * Replication goes through proxies.
  */
 export class Rig {
   readonly servers: readonly RigServer[]
   #primary: RigServer
   readonly #dead = new Set<RigServer>()
-  /** Were primary until another one was promoted. */
+  /** Former primaries that still run. */
   readonly #former = new Set<RigServer>()
   readonly #followings = new Map<string, TcpProxy>()
   readonly #proxies: TcpProxy[] = []
@@ -37,7 +37,7 @@ export class Rig {
     this.#primary = primary
   }
 
-  /** @param settings of all servers */
+  /** @param settings for all servers */
   static async start(
     major: PostgresMajor = 15,
     settings: Readonly<Record<string, string>> = {},
@@ -66,13 +66,13 @@ export class Rig {
     return this.servers.filter((server) => server !== this.#primary)
   }
 
-  /** Addresses of all servers, direct ones. */
+  /** Direct addresses of all servers. */
   get urls(): string[] {
     return this.servers.map(({ url }) => url)
   }
 
-  /** Ways of another node to the servers. */
-  async ways(filter?: AnswerFilter): Promise<Ways> {
+  /** Creates proxied connections to the servers for a node. */
+  async proxied(filter?: AnswerFilter): Promise<ProxiedServers> {
     const proxies: TcpProxy[] = []
     for (const { port } of this.servers) proxies.push(await startTcpProxy(port, filter))
     this.#proxies.push(...proxies)
@@ -80,7 +80,7 @@ export class Rig {
     return { urls, proxies }
   }
 
-  /** Has a server follow the primary; one that does not run is started. */
+  /** Makes a server follow the primary, and starts it if necessary. */
   async follow(standby: RigServer): Promise<void> {
     const proxy = await this.#following(standby)
     const follows = `host=127.0.0.1 port=${proxy.port} user=strandfast application_name=${standby.name}`
@@ -90,13 +90,13 @@ export class Rig {
     await standby.start()
   }
 
-  /** Resolves when so many standbys, at least, have all that the primary has. */
+  /** Resolves when at least `standbys` standbys have caught up with the primary. */
   async replicated(standbys = 1): Promise<void> {
     const behind = 'SELECT 1 FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()'
     await eventually(async () => (await this.#primary.query(behind)).length >= standbys)
   }
 
-  /** Holds what the primary sends to its standbys: commits wait. */
+  /** Stops replication to the standbys, so that commits wait. */
   async cutOffStandbys(): Promise<void> {
     for (const standby of this.standbys) (await this.#following(standby)).hold('answers')
   }
@@ -105,22 +105,22 @@ export class Rig {
     for (const standby of this.standbys) (await this.#following(standby)).heal()
   }
 
-  /** Connections of the primary that wait for a standby. */
+  /** The number of connections of the primary that wait for a standby. */
   async waiting(): Promise<number> {
     return (await this.#primary.query(`SELECT 1 FROM pg_stat_activity WHERE ${isWaiting}`)).length
   }
 
-  /** Ends the waiting for a standby. @returns of how many connections */
+  /** Ends the waits for a standby. @returns the number of connections */
   async endWaiting(by: 'pg_cancel_backend' | 'pg_terminate_backend'): Promise<number> {
     return (await this.#primary.query(`SELECT ${by}(pid) FROM pg_stat_activity WHERE ${isWaiting}`)).length
   }
 
-  /** Kills the primary. What its standbys have not received is lost with it. */
+  /** Kills the primary; what its standbys have not received is lost. */
   async killPrimary(): Promise<void> {
     await this.kill(this.#primary)
   }
 
-  /** Kills a server: the primary, or one that was until another one was promoted beside it. */
+  /** Kills the primary, or a former primary. */
   async kill(server: RigServer): Promise<void> {
     await server.kill()
     this.#dead.add(server)
@@ -131,7 +131,7 @@ export class Rig {
     }
   }
 
-  /** Makes the standby that has most the primary; the other one follows it. */
+  /** Promotes the standby that has received most; the other one follows it. */
   async promote(): Promise<RigServer> {
     const received = await Promise.all(this.standbys.map(receivedOf))
     const [first, second] = received.sort((one, other) => (one.received > other.received ? -1 : 1))
@@ -144,7 +144,7 @@ export class Rig {
     return first.server
   }
 
-  /** Makes servers that were primary standbys again, and has all connected. */
+  /** Turns dead and former servers into standbys, and reconnects all. */
   async restore(): Promise<void> {
     for (const server of this.#former) if (!this.#dead.has(server)) await this.kill(server)
     this.#former.clear()
@@ -154,7 +154,7 @@ export class Rig {
     await this.replicated(2)
   }
 
-  /** Begins a server anew, as a copy of what is the primary now. */
+  /** Rebuilds a server as a copy of the current primary. */
   async #rebuild(server: RigServer): Promise<void> {
     const client = await this.#primary.connect()
     await client.query("SELECT pg_backup_start('rig', true)")
@@ -166,18 +166,18 @@ export class Rig {
     await this.follow(server)
   }
 
-  /** What its servers say of themselves, for a reader of what went wrong. */
+  /** The state of the servers, for diagnosis. */
   async describe(): Promise<string> {
-    const look = `SELECT pg_is_in_recovery(), pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn(),
+    const query = `SELECT pg_is_in_recovery(), pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn(),
       (SELECT json_agg(r) FROM (SELECT application_name, state, sync_state, sent_lsn, replay_lsn FROM pg_stat_replication) r) AS standbys,
       (SELECT json_agg(w) FROM (SELECT status, sender_port, latest_end_lsn FROM pg_stat_wal_receiver) w) AS receiver,
       (SELECT json_agg(a) FROM (SELECT state, wait_event, count(*) FROM pg_stat_activity GROUP BY 1, 2) a) AS activity`
-    const told = this.servers.map(async (server) => {
+    const descriptions = this.servers.map(async (server) => {
       const about = server === this.#primary ? `${server.name}, the primary` : server.name
-      const rows = await server.query(look).catch(String)
+      const rows = await server.query(query).catch(String)
       return `${about}: ${JSON.stringify(rows)}`
     })
-    return (await Promise.all(told)).join('\n')
+    return (await Promise.all(descriptions)).join('\n')
   }
 
   async remove(): Promise<void> {
@@ -198,7 +198,7 @@ export class Rig {
   }
 }
 
-/** Writes a file of a server's data directory, which it may change itself. */
+/** Writes a file in a server's data directory, with the owner of the directory. */
 function writeAsOwner({ data }: RigServer, name: string, text: string): void {
   const path = join(data, name)
   writeFileSync(path, text)
@@ -208,7 +208,7 @@ function writeAsOwner({ data }: RigServer, name: string, text: string): void {
 
 const isWaiting = "wait_event = 'SyncRep'"
 
-/** How far a standby has received what the primary wrote. */
+/** The position up to which a standby has received the WAL. */
 async function receivedOf(server: RigServer): Promise<{ server: RigServer; received: bigint }> {
   const lsn = "pg_wal_lsn_diff(coalesce(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0')::text"
   const [row] = await server.query<{ received: string }>(`SELECT ${lsn} AS received`)

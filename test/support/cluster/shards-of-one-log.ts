@@ -5,10 +5,10 @@ import { Worker } from 'node:worker_threads'
 import { pooledRandom } from '../../../src/base/random.js'
 import { SegmentRegister } from '../../../src/cluster/database/register.js'
 import { statementsOf } from '../../../src/cluster/database/statements.js'
-import type { ShardLine } from '../../../src/protocol/cluster-log-messages.js'
+import type { LogChannel } from '../../../src/protocol/cluster-log-messages.js'
 import { ClusterLog } from '../../../workers/store/replica/cluster-log.js'
 import { firstSegment } from '../../../workers/store/replica/cluster-segment.js'
-import { LogLine } from '../../../workers/store/replica/log-line.js'
+import { LogClient } from '../../../workers/store/replica/log-client.js'
 import type { OpenLog } from '../../../workers/store/log/shard-log.js'
 import { makePostgres, type TestPostgres } from '../postgres/postgres.js'
 import { TestShard } from '../shard/shard.js'
@@ -17,14 +17,14 @@ import { logSettings, shardLine } from './shard-line.js'
 const tables = 'test'
 const statements = statementsOf(tables)
 
-/** That of test shards. */
+/** The secret of test shards. */
 export const testSecret = {
   cluster: '07'.repeat(16),
   masterSeed: Buffer.alloc(32, 7),
   random: pooledRandom(),
 }
 
-/** Nodes' shards over one log, that of shard 0, in a PostgreSQL of a test's own. */
+/** Shards of several nodes on one log, that of shard 0, in a separate PostgreSQL. */
 export class ShardsOfOneLog {
   readonly postgres: TestPostgres
   readonly #thread: Worker
@@ -42,7 +42,7 @@ export class ShardsOfOneLog {
     return new ShardsOfOneLog(postgres)
   }
 
-  /** Makes the tables, and begins the log. */
+  /** Creates the tables, and begins the log. */
   async begin(): Promise<void> {
     for (const statement of statements.create) await this.postgres.query(statement)
     const urls = [this.postgres.url]
@@ -51,20 +51,20 @@ export class ShardsOfOneLog {
     await register.close()
   }
 
-  /** A new line to the log. */
-  line(): ShardLine {
+  /** Opens a channel to the log. */
+  line(): LogChannel {
     return shardLine(this.#thread, 0)
   }
 
-  /** How a node opens the log. */
+  /** Opens the log for a node. */
   log(name: string): OpenLog {
     return (from, rowOf) => {
       const writer = { node: name, incarnation: 1 }
-      return new ClusterLog({ ...testSecret, writer, line: new LogLine(this.line()) }, from, rowOf)
+      return new ClusterLog({ ...testSecret, writer, client: new LogClient(this.line()) }, from, rowOf)
     }
   }
 
-  /** A node's shard, on a directory of its own. */
+  /** The shard of a node, with a separate directory. */
   node(name: string, path = mkdtempSync(join(tmpdir(), 'strandfast-node-'))): TestShard {
     const shard = new TestShard(path, { openLog: this.log(name) })
     this.#open.push(shard)

@@ -4,13 +4,13 @@ import { LeaseMemory } from '../../../src/protocol/lease-memory.js'
 
 export const LEASE_MS = 1_000
 
-/** What happens in a simulation. */
-export interface SimulatedLives {
-  /** By how much the clock of each node is slower than time: one a node. */
+/** The course of a simulation. */
+export interface Simulation {
+  /** How much slower the clock of each node is than real time. */
   rates: readonly number[]
-  /** How long each way to the table and back takes, milliseconds, one after the other. */
-  waysMs: readonly number[]
-  /** Times in which a node stands still, or does not reach the table, or nobody does. */
+  /** Durations of trips to the table and back, used one after another by all nodes, milliseconds. */
+  tripMs: readonly number[]
+  /** Times in which a node is stopped or cut off from the table, or all nodes are cut off. */
   troubles: readonly {
     kind: 'stopped' | 'cutOff' | 'allCutOff'
     node: number
@@ -19,19 +19,21 @@ export interface SimulatedLives {
   }[]
 }
 
-/** What came of it. */
+/** The result of a simulation. */
 export interface SimulatedEnd {
-  /** Each expulsion: when it was, and until when, of the same clock, whoever was expelled believed to have a lease. */
+  /**
+   * Each expulsion: its time, and until when the expelled node believed to hold a lease, by the same clock.
+   */
   expulsions: { node: number; atMs: number; leaseUntilMs: number }[]
 }
 
-/** Rules of the table that may be broken by hand. */
+/** Rules of the table that a test may break. */
 export interface TableRules {
-  expelsOnlyTheBeatSeen: boolean
+  expelsOnlyTheHeartbeatSeen: boolean
 }
 
-/** Several memberships over one table in memory, in a time of their own: the same each time that it is run. */
-export async function simulate(lives: SimulatedLives, rules: TableRules): Promise<SimulatedEnd> {
+/** Runs several memberships on one table in memory, in simulated time; deterministic. */
+export async function simulate(lives: Simulation, rules: TableRules): Promise<SimulatedEnd> {
   const time = new SimulatedTime(lives)
   const rows = new Map<string, Member>()
   const end: SimulatedEnd = { expulsions: [] }
@@ -49,7 +51,7 @@ export async function simulate(lives: SimulatedLives, rules: TableRules): Promis
       changed() {},
       answers: () => false,
       trouble() {},
-      distrusts() {},
+      faultsChanged() {},
       expelled() {},
     })
     return { membership, lease, rate }
@@ -61,7 +63,7 @@ export async function simulate(lives: SimulatedLives, rules: TableRules): Promis
       if (row?.alive === false && own === undefined)
         end.expulsions.push({ node, atMs: time.nowMs, leaseUntilMs: -Infinity })
       const expulsion = end.expulsions.find((one) => one.node === node)
-      // An answer that came late may lengthen the lease even now.
+      // A late answer may still extend the lease.
       if (expulsion !== undefined)
         expulsion.leaseUntilMs = Math.max(expulsion.leaseUntilMs, lease.untilMs * rate)
     }
@@ -78,40 +80,41 @@ export async function simulate(lives: SimulatedLives, rules: TableRules): Promis
   return end
 }
 
-interface Place {
+interface TableAccess {
   time: SimulatedTime
   rows: Map<string, Member>
   node: number
   rules: TableRules
 }
 
-/** The table as one node reaches it: what it asks takes effect halfway. */
-function tableOf({ time, rows, node, rules }: Place): MemberTable {
-  const asked = async <T>(work: () => T): Promise<T> => {
+/** The table as one node reaches it: a request takes effect half-way. */
+function tableOf({ time, rows, node, rules }: TableAccess): MemberTable {
+  const request = async <T>(work: () => T): Promise<T> => {
     await time.travel(node, 'there')
     const found = work()
     await time.travel(node, 'back')
     return found
   }
   return {
-    all: () => asked(() => ({ members: [...rows.values()].map((row) => ({ ...row })), faults: [] })),
+    all: () => request(() => ({ members: [...rows.values()].map((row) => ({ ...row })), faults: [] })),
     join: (about) =>
-      asked(() => {
-        const row = { ...about, incarnation: 1, ended: 0, beat: 0, alive: true, owns: '{}' }
+      request(() => {
+        const row: Member = { ...about, incarnation: 1, ended: 0, heartbeat: 0, alive: true, owns: '{}' }
         rows.set(about.node, { ...row })
         return row
       }),
-    beat: (last, next) =>
-      asked(() => {
+    heartbeat: (last, next) =>
+      request(() => {
         const row = rows.get(last.node)
-        if (row?.alive !== true || row.beat !== last.beat) return 'missed'
-        row.beat = next.beat
+        if (row?.alive !== true || row.heartbeat !== last.heartbeat) return 'missed'
+        row.heartbeat = next.heartbeat
         return 'counted'
       }),
     expel: (seen) =>
-      asked(() => {
+      request(() => {
         const row = rows.get(seen.node)
-        if (row?.alive !== true || (rules.expelsOnlyTheBeatSeen && row.beat !== seen.beat)) return false
+        if (row?.alive !== true || (rules.expelsOnlyTheHeartbeatSeen && row.heartbeat !== seen.heartbeat))
+          return false
         row.alive = false
         return true
       }),
@@ -119,20 +122,20 @@ function tableOf({ time, rows, node, rules }: Place): MemberTable {
   }
 }
 
-/** A time that goes on when everybody waits for it. */
+/** A clock that advances when all nodes wait for it. */
 class SimulatedTime {
   readonly endMs = 12 * LEASE_MS
   nowMs = 0
   afterEach = () => {}
-  readonly #lives: SimulatedLives
-  #ways = 0
-  #waiting: { atMs: number; wake: () => void }[] = []
+  readonly #lives: Simulation
+  #trips = 0
+  #sleepers: { atMs: number; wake: () => void }[] = []
 
-  constructor(lives: SimulatedLives) {
+  constructor(lives: Simulation) {
     this.#lives = lives
   }
 
-  /** Lets a node wait, and for longer where it is stopped then. */
+  /** Makes a node wait, longer if it is stopped at that time. */
   pass(node: number, ms: number): Promise<void> {
     let atMs = this.nowMs + ms
     for (const { kind, node: whose, fromMs, forMs } of this.#lives.troubles)
@@ -142,15 +145,15 @@ class SimulatedTime {
   }
 
   #until(atMs: number): Promise<void> {
-    return new Promise((wake) => void this.#waiting.push({ atMs, wake }))
+    return new Promise((wake) => void this.#sleepers.push({ atMs, wake }))
   }
 
-  /** One way between a node and the table. @throws Error where the node is cut off meanwhile */
-  async travel(node: number, way: 'there' | 'back'): Promise<void> {
-    const { waysMs, troubles } = this.#lives
-    const ms = waysMs[(this.#ways += 1) % waysMs.length] ?? 1
-    // What is on its way there arrives, whoever sent it.
-    if (way === 'there') await this.#until(this.nowMs + ms)
+  /** A trip between a node and the table. @throws Error if the node is cut off at the end */
+  async travel(node: number, direction: 'there' | 'back'): Promise<void> {
+    const { tripMs: waysMs, troubles } = this.#lives
+    const ms = waysMs[(this.#trips += 1) % waysMs.length] ?? 1
+    // A request that was sent arrives, even if its sender was stopped.
+    if (direction === 'there') await this.#until(this.nowMs + ms)
     else await this.pass(node, ms)
     const isCut = troubles.some(
       ({ kind, node: whose, fromMs, forMs }) =>
@@ -165,7 +168,7 @@ class SimulatedTime {
     for (;;) {
       await turn()
       this.afterEach()
-      const [next] = this.#waiting.sort((one, other) => one.atMs - other.atMs).splice(0, 1)
+      const [next] = this.#sleepers.sort((one, other) => one.atMs - other.atMs).splice(0, 1)
       if (next === undefined) return
       this.nowMs = Math.max(this.nowMs, next.atMs)
       next.wake()

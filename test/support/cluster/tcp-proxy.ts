@@ -1,28 +1,34 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 
-/** What a client sends, or what its server answers. */
+/** What a client sends, or its server answers. */
 export type Direction = 'requests' | 'answers'
 
-/** A TCP proxy that does to connections what networks do. */
+/** A TCP proxy that simulates network faults. */
 export interface TcpProxy {
   readonly port: number
-  /** Bytes that the server has answered since the start. */
+  /** Bytes answered by the server since the start. */
   readonly answered: number
   /**
-   * Lets so many bytes of the next answers through, counted from now, and then cuts the connection, once.
-   * @returns what resolves when it was cut
+   * Passes exactly `bytes` more bytes of answers, then cuts the connection, once.
+   * @returns resolves when the connection was cut
    */
   cutAfter(bytes: number): Promise<void>
-  /** Passes nothing on any more, both ways or one, and closes nothing: it comes after `heal`, as when packets are sent again. */
+  /**
+   * Holds everything, in both directions or one, without closing connections; it arrives after `heal`, like
+   * retransmitted packets.
+   */
   hold(...directions: Direction[]): void
-  /** Has everything take so much longer, each way. */
+  /** Adds a delay in each direction. */
   delay(ms: number): void
-  /** Passes so many bytes a second on, each way, of all connections together: each has its turn, and none may send far ahead. */
+  /**
+   * Limits the bytes per second in each direction, of all connections together; connections are served
+   * round-robin, and none may buffer much.
+   */
   limit(bytesPerSec: number): void
-  /** Passes on at once again, and what was held first. */
+  /** Passes everything again without delay, beginning with what was held. */
   heal(): void
-  /** Breaks all connections; what is held of them is lost. */
+  /** Breaks all connections; held bytes are lost. */
   break(): void
   stop(): Promise<void>
 }
@@ -32,45 +38,45 @@ export type AnswerFilter = () => (bytes: Buffer) => Buffer
 
 const both: readonly Direction[] = ['requests', 'answers']
 
-/** What holds for all connections of a proxy. */
-interface Weather {
+/** State shared by all connections of a proxy. */
+interface ProxyState {
   held: Set<Direction>
   delayMs: number
-  /** By their directions, where there is a limit. */
-  wires: Map<Direction, Wire>
+  /** By direction, if there is a limit. */
+  limiters: Map<Direction, RateLimiter>
   answered: number
-  /** Bytes until a cut. */
+  /** Bytes until the cut. */
   left: number
   onCut(): void
 }
 
 /**
  * Starts a proxy in front of a port of this machine.
- * @param target the port, or what says it whenever somebody connects
+ * @param target the port, or a function that returns it for each connection
  */
 export async function startTcpProxy(
   target: number | (() => number),
   filter: AnswerFilter = () => asIs,
 ): Promise<TcpProxy> {
-  const weather: Weather = {
+  const state: ProxyState = {
     held: new Set(),
     delayMs: 0,
-    wires: new Map(),
+    limiters: new Map(),
     answered: 0,
     left: Infinity,
     onCut: () => {},
   }
   const pipes = new Set<Pipe>()
   const sockets = new Set<Socket>()
-  // An end that came through is not answered before the other side has read everything, as on a network.
+  // As on a network, the end of one direction is passed on only after the other side has read everything.
   const server = createServer({ allowHalfOpen: true }, (client) => {
     const port = typeof target === 'number' ? target : target()
     const upstream = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
     const change = filter()
-    const requests = new Pipe(weather, 'requests', (bytes) =>
+    const requests = new Pipe(state, 'requests', (bytes) =>
       bytes === null ? upstream.end() : upstream.write(bytes),
     )
-    const answers = new Pipe(weather, 'answers', (bytes) => answer(weather, client, bytes && change(bytes)))
+    const answers = new Pipe(state, 'answers', (bytes) => answer(state, client, bytes && change(bytes)))
     for (const [socket, pipe] of [
       [client, requests],
       [upstream, answers],
@@ -104,25 +110,25 @@ export async function startTcpProxy(
   return {
     port: address.port,
     get answered() {
-      return weather.answered
+      return state.answered
     },
     cutAfter(bytes) {
-      weather.left = bytes
+      state.left = bytes
       return new Promise((resolve) => {
-        weather.onCut = resolve
+        state.onCut = resolve
       })
     },
     hold(...directions) {
-      for (const direction of directions.length === 0 ? both : directions) weather.held.add(direction)
+      for (const direction of directions.length === 0 ? both : directions) state.held.add(direction)
     },
-    delay: (ms) => void (weather.delayMs = ms),
+    delay: (ms) => void (state.delayMs = ms),
     limit(bytesPerSec) {
-      for (const direction of both) weather.wires.set(direction, new Wire(bytesPerSec))
+      for (const direction of both) state.limiters.set(direction, new RateLimiter(bytesPerSec))
     },
     heal() {
-      weather.held.clear()
-      weather.delayMs = 0
-      weather.wires.clear()
+      state.held.clear()
+      state.delayMs = 0
+      state.limiters.clear()
       pump()
     },
     break: breakAll,
@@ -136,13 +142,13 @@ export async function startTcpProxy(
 
 const asIs = (bytes: Buffer) => bytes
 
-/** Bytes that one connection sends before another has its turn, and that it may be ahead. */
+/** Bytes that a connection sends in its turn, and that it may buffer. */
 const [TURN_BYTES, AHEAD_BYTES] = [4_096, 65_536]
 
-/** A line that takes so many bytes a second, in one direction. */
-class Wire {
+/** Limits the bytes per second in one direction. */
+class RateLimiter {
   readonly #bytesPerSec: number
-  readonly #waiting = new Set<Pipe>()
+  readonly #pipes = new Set<Pipe>()
   #freeAtMs = 0
   #isDue = false
 
@@ -151,49 +157,49 @@ class Wire {
   }
 
   send(pipe: Pipe): void {
-    this.#waiting.add(pipe)
+    this.#pipes.add(pipe)
     if (this.#isDue) return
     this.#isDue = true
-    setTimeout(() => this.#goOn(), this.#freeAtMs - performance.now())
+    setTimeout(() => this.#sendDue(), this.#freeAtMs - performance.now())
   }
 
-  #goOn(): void {
+  #sendDue(): void {
     this.#isDue = false
     this.#freeAtMs = Math.max(this.#freeAtMs, performance.now() - 10)
-    for (const pipe of this.#waiting) {
+    for (const pipe of this.#pipes) {
       if (this.#freeAtMs > performance.now()) break
-      const bytes = pipe.giveSome(TURN_BYTES)
+      const bytes = pipe.passSome(TURN_BYTES)
       this.#freeAtMs += (bytes / this.#bytesPerSec) * 1_000
-      // One that is held waits until it is healed.
-      this.#waiting.delete(pipe)
-      if (bytes > 0 && !pipe.isEmpty) this.#waiting.add(pipe)
+      // A held pipe waits until it is healed.
+      this.#pipes.delete(pipe)
+      if (bytes > 0 && !pipe.isEmpty) this.#pipes.add(pipe)
     }
-    const [next] = this.#waiting
+    const [next] = this.#pipes
     if (next !== undefined) this.send(next)
   }
 }
 
-/** One direction of one connection: bytes in their order, and null where it ends. */
+/** One direction of one connection: a queue of bytes in order, and null at its end. */
 class Pipe {
-  readonly #weather: Weather
+  readonly #state: ProxyState
   readonly #direction: Direction
-  readonly #give: (bytes: Buffer | null) => void
+  readonly #write: (bytes: Buffer | null) => void
   #queue: { bytes: Buffer | null; dueMs: number }[] = []
   #timer: NodeJS.Timeout | undefined
   #bytes = 0
-  /** Is not read where too much waits. */
+  /** Paused while too much is queued. */
   source: Socket | undefined
 
-  constructor(weather: Weather, direction: Direction, give: (bytes: Buffer | null) => void) {
-    this.#weather = weather
+  constructor(state: ProxyState, direction: Direction, write: (bytes: Buffer | null) => void) {
+    this.#state = state
     this.#direction = direction
-    this.#give = give
+    this.#write = write
   }
 
   take(bytes: Buffer | null): void {
-    this.#queue.push({ bytes, dueMs: performance.now() + this.#weather.delayMs })
+    this.#queue.push({ bytes, dueMs: performance.now() + this.#state.delayMs })
     this.#bytes += bytes?.length ?? 0
-    if (this.#weather.wires.size > 0 && this.#bytes > AHEAD_BYTES) this.source?.pause()
+    if (this.#state.limiters.size > 0 && this.#bytes > AHEAD_BYTES) this.source?.pause()
     this.pump()
   }
 
@@ -201,41 +207,41 @@ class Pipe {
     return this.#queue.length === 0
   }
 
-  /** Passes some bytes on. @returns how many */
-  giveSome(bytesMax: number): number {
+  /** Passes some bytes. @returns how many */
+  passSome(bytesMax: number): number {
     const [next] = this.#queue
-    if (next === undefined || this.#weather.held.has(this.#direction)) return 0
+    if (next === undefined || this.#state.held.has(this.#direction)) return 0
     const some = next.bytes?.subarray(0, bytesMax) ?? null
     if (some === null || some.length === next.bytes?.length) this.#queue.shift()
     else next.bytes = next.bytes?.subarray(bytesMax) ?? null
-    this.#gives(some)
+    this.#pass(some)
     return some?.length ?? 0
   }
 
-  #gives(bytes: Buffer | null): void {
+  #pass(bytes: Buffer | null): void {
     this.#bytes -= bytes?.length ?? 0
     if (this.#bytes <= AHEAD_BYTES) this.source?.resume()
-    this.#give(bytes)
+    this.#write(bytes)
   }
 
   pump(): void {
     clearTimeout(this.#timer)
-    const wire = this.#weather.wires.get(this.#direction)
-    if (wire !== undefined) {
-      if (!this.isEmpty) wire.send(this)
+    const limiter = this.#state.limiters.get(this.#direction)
+    if (limiter !== undefined) {
+      if (!this.isEmpty) limiter.send(this)
       return
     }
-    while (!this.#weather.held.has(this.#direction)) {
+    while (!this.#state.held.has(this.#direction)) {
       const [next] = this.#queue
       if (next === undefined) return
-      // What a connection is destroyed with does not wait for a delay that is over.
-      const leftMs = this.#weather.delayMs === 0 ? 0 : next.dueMs - performance.now()
+      // The end of a connection does not wait for a delay that is over.
+      const leftMs = this.#state.delayMs === 0 ? 0 : next.dueMs - performance.now()
       if (leftMs > 0) {
         this.#timer = setTimeout(() => this.pump(), leftMs)
         return
       }
       this.#queue.shift()
-      this.#gives(next.bytes)
+      this.#pass(next.bytes)
     }
   }
 
@@ -246,21 +252,21 @@ class Pipe {
   }
 }
 
-/** Passes an answer on, up to where it is to be cut. */
-function answer(weather: Weather, client: Socket, bytes: Buffer | null): void {
+/** Passes an answer up to the position of a cut. */
+function answer(state: ProxyState, client: Socket, bytes: Buffer | null): void {
   if (client.destroyed || client.writableEnded) return
   if (bytes === null) {
     client.end()
     return
   }
-  weather.answered += bytes.length
-  if (bytes.length <= weather.left) {
-    weather.left -= bytes.length
+  state.answered += bytes.length
+  if (bytes.length <= state.left) {
+    state.left -= bytes.length
     client.write(bytes)
     return
   }
-  client.end(bytes.subarray(0, weather.left))
-  // The database goes on with what it was asked: it learns later that nobody listens.
-  weather.left = Infinity
-  weather.onCut()
+  client.end(bytes.subarray(0, state.left))
+  // The database continues with the request: it learns later that the client is disconnected.
+  state.left = Infinity
+  state.onCut()
 }

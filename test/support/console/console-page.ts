@@ -4,15 +4,15 @@ import type { AxeResults } from 'axe-core'
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
 import { testRootKey } from '../server/server.js'
 
-/** The console in a browser profile of its own. */
+/** The console in a separate browser profile. */
 export interface ConsolePage {
   page: Page
   context: BrowserContext
-  /** Addresses that it asked for, `data:` and `blob:` aside. */
-  asked: string[]
-  /** Errors of its scripts, errors in the browser's console, and violations of its policy. */
-  complaints: string[]
-  /** Complaints that are expected contain this. */
+  /** The URLs of all requests, except `data:` and `blob:`. */
+  requestedUrls: string[]
+  /** Script errors, errors in the browser's console, and violations of the page's policy. */
+  browserErrors: string[]
+  /** Ignores later browser errors that contain this text. */
   allow(text: string): void
 }
 
@@ -21,7 +21,7 @@ export interface ConsoleOpening {
   /** The part of the address behind `/console`. */
   at?: string
   options?: BrowserContextOptions
-  /** Complaints that contain this are expected. */
+  /** Browser errors that contain this text are ignored. */
   allowed?: string
 }
 
@@ -35,29 +35,29 @@ export async function openConsole(
 ): Promise<ConsolePage> {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options })
   const page = await context.newPage()
-  const asked: string[] = []
-  const complaints: string[] = []
+  const requestedUrls: string[] = []
+  const browserErrors: string[] = []
   const allowed = expected === undefined ? [] : [expected]
   page.on('request', (request) => {
-    if (!/^(data|blob):/.test(request.url())) asked.push(request.url())
+    if (!/^(data|blob):/.test(request.url())) requestedUrls.push(request.url())
   })
-  page.on('pageerror', (error) => complaints.push(error.message))
+  page.on('pageerror', (error) => browserErrors.push(error.message))
   page.on('console', (message) => {
     const text = message.text()
-    if (message.type() === 'error' && !allowed.some((one) => text.includes(one))) complaints.push(text)
+    if (message.type() === 'error' && !allowed.some((one) => text.includes(one))) browserErrors.push(text)
   })
   await page.goto(`${url}/console${at}`)
-  return { page, context, asked, complaints, allow: (text) => allowed.push(text) }
+  return { page, context, requestedUrls, browserErrors, allow: (text) => allowed.push(text) }
 }
 
-/** Signs in, and waits until the console says whose the key is. */
+/** Signs in, and waits for the signed-in console. */
 export async function signIn(page: Page, key: string = testRootKey): Promise<void> {
   await page.getByLabel('Root key or API key').fill(key)
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('button', { name: 'Sign out' }).waitFor()
 }
 
-/** Opens the console signed in, at a screen. */
+/** Opens a screen of the console, signed in. */
 export async function openSignedIn(
   browser: Browser,
   url: string,
@@ -68,14 +68,17 @@ export async function openSignedIn(
   return opened
 }
 
-/** What axe finds wrong with the page, each with the places. The page's policy does not stop what the browser runs. */
+/**
+ * The violations that axe finds, with their elements. The page's policy does not apply to scripts of the
+ * test.
+ */
 export async function axeFindings(page: Page): Promise<string[]> {
   await page.evaluate(axeSource)
   const results: AxeResults = await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')
   return results.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`)
 }
 
-/** The result of a check, once it is there. */
+/** Waits for the verdict of a check, and returns it. */
 export async function verdict(page: Page): Promise<string> {
   const shown = page.getByRole('status').filter({ hasText: /^(Verified|Not verified)/ })
   await shown.waitFor()

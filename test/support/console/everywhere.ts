@@ -1,16 +1,16 @@
 import type { Page } from 'playwright-core'
 import { axeFindings } from './console-page.js'
 
-/** Colours do not depend on the width, so two looks have them all. */
-const looks = [
+/** Colours do not depend on the width, so two combinations cover all of them. */
+const combinations = [
   [1440, 'light'],
   [360, 'dark'],
 ] as const
 
-/** What axe finds on a screen and what does not fit, wide and narrow, light and dark; nothing where all is well. */
+/** The violations of axe and the overflows of a screen: wide and light, narrow and dark. */
 export async function faultsEverywhere(page: Page): Promise<string[]> {
   const faults: string[] = []
-  for (const [width, colorScheme] of looks) {
+  for (const [width, colorScheme] of combinations) {
     await page.setViewportSize({ width, height: 800 })
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
     const found = await axeFindings(page)

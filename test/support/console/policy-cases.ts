@@ -1,5 +1,5 @@
 import {
-  newerFaults,
+  newPolicyFaults,
   type Policy,
   policyActions,
   policyFaults,
@@ -8,18 +8,18 @@ import {
 import { type Condition, operators } from '../../../src/strand/condition.js'
 import { fc } from '../fast-check.js'
 
-/** Rules, who asks, and what is asked for. */
+/** Rules, with a user and the requests of that user. */
 export interface PolicyCase {
   policies: Policy[]
-  /** The place of the user in the list. */
+  /** The index of the user. */
   user: number
-  /** Bodies to be written. */
+  /** The bodies to write. */
   written: Record<string, unknown>[]
-  /** Places of the records to be deleted. */
+  /** The indices of the records to delete. */
   deleted: number[]
 }
 
-/** What the application and the user have set of each user; the first has come in by its mailbox. */
+/** The metadata of each user. Only the first user has a verified mailbox. */
 export const usersMetadata: { app: object; own: object }[] = [
   { app: { team: 'blue', level: 2 }, own: {} },
   { app: { team: 'red', level: '2', tags: ['a', 'b'] }, own: { team: 'blue' } },
@@ -28,7 +28,7 @@ export const usersMetadata: { app: object; own: object }[] = [
   { app: {}, own: {} },
 ]
 
-/** E-mails of the users. */
+/** The e-mails of the users. */
 export const emails = usersMetadata.map((_one, at) => `user-${at}@example.org`)
 
 const texts = [
@@ -120,22 +120,22 @@ const policy: fc.Arbitrary<Policy> = fc.record(
   { requiredKeys: ['actions', 'conditions'] },
 )
 
-/** Cases whose rules the server takes. `records`: how many there are to be deleted. */
+/** Cases with rules that the server accepts. @param records the number of records that can be deleted */
 export function policyCases(records: number): fc.Arbitrary<PolicyCase> {
   return fc.record({
     policies: fc
       .array(policy, { maxLength: 4 })
-      .filter((policies) => policyFaults(policies).length + newerFaults(policies).length === 0),
+      .filter((policies) => policyFaults(policies).length + newPolicyFaults(policies).length === 0),
     user: fc.nat({ max: emails.length - 1 }),
     written: fc.array(value.object, { minLength: 1, maxLength: 6 }),
     deleted: fc.uniqueArray(fc.nat({ max: records - 1 }), { minLength: 2, maxLength: 2 }),
   })
 }
 
-/** Bodies of records, most of which have something that conditions ask for. @param subs the ids of the users */
+/** Bodies of records, most of which have a field that conditions compare. @param subs the ids of the users */
 export function policyBodies(subs: readonly string[]): fc.Arbitrary<Record<string, unknown>> {
   const few = fc.constantFrom('a', 'b', 'blue', 'red', '2', 2, 1, null, true)
   const owner = fc.constantFrom(...subs, ...emails)
-  const asked = fc.record({ owner, team: few, level: few, 10: few }, { requiredKeys: [] })
-  return fc.tuple(value.object, asked).map(([object, own]) => ({ ...object, ...own }))
+  const compared = fc.record({ owner, team: few, level: few, 10: few }, { requiredKeys: [] })
+  return fc.tuple(value.object, compared).map(([object, own]) => ({ ...object, ...own }))
 }

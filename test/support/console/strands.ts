@@ -1,6 +1,6 @@
 import { type ServerAddress, call } from '../server/server.js'
 
-/** Writes records in one group. @returns their hashes */
+/** Writes records in one batch. @returns their hashes */
 export async function writeMany(
   server: ServerAddress,
   agent: string,
@@ -14,7 +14,10 @@ export async function writeMany(
   return body.results.map(({ content_hash: hash }: { content_hash: string }) => hash)
 }
 
-/** A free agent with an active, a deleted, an erased and two sealed records, and a signed one behind them. */
+/**
+ * Creates an agent in zone free with an active, a deleted and an erased record, two sealed records and their
+ * seal.
+ */
 export async function makeMixedStrand(server: ServerAddress, name: string): Promise<void> {
   await call(server, 'POST /v1/agents', { body: { name, zone: 'free' } })
   const [, deleted, erased] = await writeMany(

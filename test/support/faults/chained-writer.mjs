@@ -1,7 +1,7 @@
 /*
- * A thread that writes one number after the other into all stores that it is given, each into the first of them, then
- * into the next: at no moment is a store ahead of one before it, or behind it by more than one. The stores are written
- * so fast that several change while somebody looks at all of them, with rests in between.
+ * A thread that writes consecutive numbers into all given stores, in the order of the stores: a store is
+ * never ahead of the previous one, or behind it by more than one. With pauses, but so fast that several
+ * stores change while a reader opens them.
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import { open } from 'lmdb'

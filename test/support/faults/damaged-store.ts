@@ -4,7 +4,7 @@ import { between, pick } from '../../../scripts/crash-loop/seeded-random.mjs'
 import { structureFault } from '../../../src/store-files/lmdb-file.js'
 import { storeFault } from '../../../src/cli/doctor-data.js'
 import { registerMany, tryLogin, usualPassword } from '../auth/accounts.js'
-import { ask } from '../http/answers.js'
+import { checkedCall } from '../http/answers.js'
 import { startAuthServer } from '../server/auth-server.js'
 import { addEdge, makeAgents, removeEdge } from '../shard/graph.js'
 import { call, startServer, type TestAnswer, type TestServer } from '../server/server.js'
@@ -12,21 +12,21 @@ import { call, startServer, type TestAnswer, type TestServer } from '../server/s
 type Random = () => number
 
 const PAGE_BYTES = 4_096
-/** More than the hash index keeps in memory, so that its runs are read, too. */
+/** More records than the hash index holds in memory, so that its runs are read, too. */
 const INGESTED = 17_000
 const AGENTS = 40
-/** Where a meta page has the lowest byte of its transaction's number. */
+/** The offset in a meta page of the lowest byte of its transaction number. */
 const LOWEST_OF_TRANSACTION = 152
 const dataFile = join('shard-0', 'data.mdb')
 
-/** One request that only reads, or that repeats one under its Idempotency-Key. */
+/** A read, or the repetition of a write with its Idempotency-Key. */
 export interface Reading {
   route: string
   body?: unknown
   headers?: Record<string, string>
 }
 
-/** A data directory with something in every table, and what a sound server answers about it. */
+/** An undamaged data directory with rows in every table, and the right answers to reads of it. */
 export interface SoundStore {
   directory: string
   readings: { reading: Reading; answer: string }[]
@@ -34,10 +34,10 @@ export interface SoundStore {
   pages: Map<string, number[]>
 }
 
-// What is proposed stays so for as long as the tests take.
+// Proposals stay open for as long as the tests take.
 const env = { SERVICE_SHARDS: '1', SERVICE_GOVERNED_AUTO_APPROVE_SECS: '86400' }
 
-/** Makes the directory. */
+/** Creates the directory. */
 export async function makeSoundStore(directory: string): Promise<SoundStore> {
   const readings: Reading[] = []
   let server = await startAuthServer({ dataDir: directory, env })
@@ -47,8 +47,8 @@ export async function makeSoundStore(directory: string): Promise<SoundStore> {
   for (const email of users) await tryLogin(server, email, usualPassword)
   await server.halt()
   server = await startOn(directory)
-  const truth: SoundStore['readings'] = []
-  for (const reading of readings) truth.push({ reading, answer: (await read(server, reading)).text })
+  const answered: SoundStore['readings'] = []
+  for (const reading of readings) answered.push({ reading, answer: (await read(server, reading)).text })
   await server.halt()
   rmSync(join(directory, 'shard-0', 'lock.mdb'))
   const pages = new Map<string, number[]>([
@@ -62,15 +62,15 @@ export async function makeSoundStore(directory: string): Promise<SoundStore> {
       pages.get('any')?.push(pageNo)
     },
   })
-  return { directory, readings: truth, pages }
+  return { directory, readings: answered, pages }
 }
 
-/** A server on the directory, with the auth add-on on. */
+/** Starts a server on the directory, with the auth add-on. */
 export function startOn(directory: string): Promise<TestServer> {
   return startServer({ dataDir: directory, env: { ...env, SERVICE_AUTH_ENABLED: 'true' } })
 }
 
-/** What a request is answered. @throws TypeError when the answer is broken off */
+/** Sends a read. @throws TypeError if the server aborts the answer */
 export async function read(
   server: TestServer,
   { route, body, headers }: Reading,
@@ -82,7 +82,7 @@ export async function read(
   return { status, text: status < 500 ? `${status} ${text.replace(/"request_id":"[^"]*"/, '')}` : '' }
 }
 
-/** Copies a directory, without what a first start makes anew. */
+/** Copies a directory. */
 export function copyStore(from: string, to: string): void {
   rmSync(to, { recursive: true, force: true })
   mkdirSync(to, { mode: 0o700 })
@@ -92,7 +92,7 @@ export function copyStore(from: string, to: string): void {
   }
 }
 
-/** Flips one bit in the used part of a page of the kind. @returns what it did */
+/** Flips one bit in the used part of a page. @returns a description */
 export function flipBit(directory: string, pageNo: number, random: Random): string {
   const file = join(directory, dataFile)
   const bytes = readFileSync(file)
@@ -104,7 +104,7 @@ export function flipBit(directory: string, pageNo: number, random: Random): stri
   return `bit ${bit} of byte ${at} of page ${pageNo}`
 }
 
-/** Flips the lowest bit of the last byte of a row's key, in whichever of the leaf pages it is. */
+/** Flips the lowest bit of the last byte of a row's key, which is in one of the given leaf pages. */
 export function flipKeyBit(directory: string, pages: readonly number[], key: string): void {
   const file = join(directory, dataFile)
   const bytes = readFileSync(file)
@@ -122,8 +122,8 @@ export function flipKeyBit(directory: string, pages: readonly number[], key: str
   throw new Error(`Expected a row with the key ${key}`)
 }
 
-/** Cuts the data file off. @returns what it did */
-export function cutFile(directory: string, random: Random): string {
+/** Truncates the data file. @returns a description */
+export function truncateFile(directory: string, random: Random): string {
   const file = join(directory, dataFile)
   const bytes = readFileSync(file)
   const length =
@@ -134,14 +134,14 @@ export function cutFile(directory: string, random: Random): string {
   return `cut to ${length} bytes`
 }
 
-/** What `strandfast doctor` says of a directory's store. */
+/** The fault that `strandfast doctor` finds in a directory's store, if any. */
 export function faultFound(directory: string): string | undefined {
   return storeFault(join(directory, dataFile))
 }
 
 function usedBytes(page: Buffer, pageNo: number): number[] {
   const all = Array.from({ length: PAGE_BYTES }, (_none, at) => at)
-  // Which of the two meta pages is the last, only the numbers of their transactions tell; the other is whole, too.
+  // The transaction numbers decide which of the two meta pages is current; the other one is valid, too.
   if (pageNo < 2) return all.slice(0, 168).filter((at) => at !== LOWEST_OF_TRANSACTION)
   const flags = page.readUInt16LE(18)
   if (flags !== 1 && flags !== 2) return all
@@ -150,10 +150,10 @@ function usedBytes(page: Buffer, pageNo: number): number[] {
 }
 
 async function post(server: TestServer, route: string, body: unknown): Promise<TestAnswer['body']> {
-  return (await ask(server, route, { body })).body
+  return (await checkedCall(server, route, { body })).body
 }
 
-/** Writes something into every table, and says what can be asked about it. */
+/** Writes rows into every table, and adds reads of them to `readings`. */
 async function fill(server: TestServer, readings: Reading[]): Promise<void> {
   const names = Array.from({ length: AGENTS }, (_none, n) => `agent-${n}`)
   await makeAgents(server, names)
@@ -162,7 +162,7 @@ async function fill(server: TestServer, readings: Reading[]): Promise<void> {
     const pad = 'x'.repeat(n % 10 === 0 ? 20_000 : 100 * (n % 10))
     const body = { data: { n, pad } }
     const headers = { 'idempotency-key': `key-${n}` }
-    const { body: written } = await ask(server, `POST /v1/agents/${name}/records`, { body, headers })
+    const { body: written } = await checkedCall(server, `POST /v1/agents/${name}/records`, { body, headers })
     hashes.push(written.content_hash)
     if (n % 4 === 0) readings.push({ route: `POST /v1/agents/${name}/records`, body, headers })
     readings.push({ route: `GET /v1/agents/${name}/records/${written.content_hash}` })
@@ -171,11 +171,11 @@ async function fill(server: TestServer, readings: Reading[]): Promise<void> {
     if (n % 3 === 0) await addEdge(server, [name, next, 'next', n + 0.5])
     if (n % 5 === 0) await removeEdge(server, [name, next, 'next'])
   }
-  for (const n of [1, 2, 3]) await ask(server, `DELETE /v1/agents/agent-${n}/records/${hashes[n]}`)
-  for (const n of [4, 5]) await ask(server, `POST /v1/agents/agent-${n}/records/${hashes[n]}/erase`)
-  await ask(server, 'PUT /v1/agents/agent-6/zone', { body: { zone: 'governed' } })
-  await ask(server, `DELETE /v1/agents/agent-6/records/${hashes[6]}`)
-  await ask(server, 'PUT /v1/agents/agent-7/policies', {
+  for (const n of [1, 2, 3]) await checkedCall(server, `DELETE /v1/agents/agent-${n}/records/${hashes[n]}`)
+  for (const n of [4, 5]) await checkedCall(server, `POST /v1/agents/agent-${n}/records/${hashes[n]}/erase`)
+  await checkedCall(server, 'PUT /v1/agents/agent-6/zone', { body: { zone: 'governed' } })
+  await checkedCall(server, `DELETE /v1/agents/agent-6/records/${hashes[6]}`)
+  await checkedCall(server, 'PUT /v1/agents/agent-7/policies', {
     body: { policies: [{ actions: ['read'], conditions: [{ field: 'n', op: 'eq', value: 7 }] }] },
   })
   await post(server, 'POST /v1/organisms', { organism_id: 'first', name: 'First' })

@@ -3,22 +3,22 @@ import { basename, dirname, join, relative, sep } from 'node:path'
 import { between } from '../../../scripts/crash-loop/seeded-random.mjs'
 import type { DiskCall } from './disk-trace.js'
 
-/** Chance, as a number from 0 to below 1. */
+/** Returns a random number from 0 to below 1. */
 type Random = () => number
 
-/** What a disk writes whole or not at all, bytes. LMDB counts on as much for its meta pages. */
+/** The bytes that a disk writes atomically. LMDB relies on the same size for its meta pages. */
 const SECTOR_BYTES = 512
 
 type Change = { number: number } & ({ at: number; bytes: Buffer } | { length: number })
 
-/** A file: what is on disk of it for sure, and what was done to it since, in order. */
+/** A file: its content that is certainly on disk, and the later changes, in order. */
 interface FileNode {
   kind: 'file'
   synced: Buffer
   pending: Change[]
 }
 
-/** A directory: the names that are on disk for sure, all names, and the changes that make one of the other. */
+/** A directory: the names that are certainly on disk, all current names, and the changes between them. */
 interface DirectoryNode {
   kind: 'directory'
   synced: Map<string, DiskNode>
@@ -29,40 +29,41 @@ interface DirectoryNode {
 type DiskNode = FileNode | DirectoryNode
 
 /**
- * A directory as a disk has it, which knows what is there for sure and what only the machine's memory had. A cut of the
- * power leaves all of the first, and of the second what chance says: any sectors of the writes to a file since its last
- * sync, and the changes of a directory's names since its own last sync up to some point.
+ * A simulated directory that distinguishes changes that are certainly on disk from those that are only in the
+ * machine's memory. A loss of power preserves the former and a random part of the latter: any sectors of the
+ * writes to a file since its last sync, and the changes of a directory's names since its last sync up to a
+ * random one.
  */
 export class DiskImage {
   readonly #path: string
   readonly #root: DirectoryNode
   readonly #files = new Map<bigint, DiskNode>()
 
-  /** @param path the directory; all that is in it is on disk */
+  /** @param path the directory, whose content counts as synced */
   constructor(path: string) {
     this.#path = path
     this.#root = readDirectory(path)
   }
 
-  /** Does to the image what the calls of a trace did to the directory. */
+  /** Applies the calls of a trace to the image. */
   replay(calls: Iterable<DiskCall>): void {
     for (const call of calls) this.#replay(call)
   }
 
-  /** Writes what a cut leaves into a new directory. */
-  cut(target: string, random: Random): void {
+  /** Writes the state after a loss of power into a new directory. */
+  writeAfterPowerLoss(target: string, random: Random): void {
     writeDirectory(target, this.#root, random)
   }
 
-  /** Writes all that there is into a new directory: what a kill leaves, which the machine itself outlives. */
-  write(target: string): void {
+  /** Writes all changes into a new directory: the state after a kill, when the machine continues to run. */
+  writeAfterKill(target: string): void {
     writeAll(target, this.#root)
   }
 
   #replay(call: DiskCall): void {
     switch (call.kind) {
       case 'opened': {
-        const { directory, name } = this.#placeOf(call.path)
+        const { directory, name } = this.#locate(call.path)
         let node = name === '' ? directory : directory.names.get(name)
         if (node === undefined) {
           node = call.directory ? emptyDirectory() : { kind: 'file', synced: Buffer.alloc(0), pending: [] }
@@ -78,28 +79,28 @@ export class DiskImage {
         this.#fileOf(call.file).pending.push({ number: call.number, length: call.length })
         return
       case 'written':
-        settleOne(this.#fileOf(call.file), call.of)
+        persistWrite(this.#fileOf(call.file), call.of)
         return
       case 'synced': {
         const node = this.#files.get(call.file)
-        if (node !== undefined) settle(node, call.of)
+        if (node !== undefined) persistUpTo(node, call.of)
         return
       }
       case 'sync':
         return
       case 'mkdir': {
-        const { directory, name } = this.#placeOf(call.path)
+        const { directory, name } = this.#locate(call.path)
         rename(directory, call.number, [[name, emptyDirectory()]])
         return
       }
       case 'remove': {
-        const { directory, name } = this.#placeOf(call.path)
+        const { directory, name } = this.#locate(call.path)
         rename(directory, call.number, [[name, undefined]])
         return
       }
       case 'rename': {
-        const { directory, name } = this.#placeOf(call.from)
-        const to = this.#placeOf(call.to)
+        const { directory, name } = this.#locate(call.from)
+        const to = this.#locate(call.to)
         if (to.directory !== directory) throw new Error('Expected a rename within one directory')
         rename(directory, call.number, [
           [name, undefined],
@@ -109,7 +110,7 @@ export class DiskImage {
     }
   }
 
-  #placeOf(path: string): { directory: DirectoryNode; name: string } {
+  #locate(path: string): { directory: DirectoryNode; name: string } {
     const within = relative(this.#path, path)
     if (within === '') return { directory: this.#root, name: '' }
     let directory = this.#root
@@ -165,8 +166,8 @@ function apply(
   }
 }
 
-/** What was done before entry `number` is on disk for sure. */
-function settle(node: DiskNode, number: number): void {
+/** Marks the changes before entry `number` as certainly on disk. */
+function persistUpTo(node: DiskNode, number: number): void {
   if (node.kind === 'directory') {
     for (const { changes } of node.pending.filter((one) => one.number < number)) apply(node.synced, changes)
     node.pending = node.pending.filter((one) => one.number > number)
@@ -178,18 +179,18 @@ function settle(node: DiskNode, number: number): void {
   node.pending = node.pending.filter((one) => one.number > number)
 }
 
-/** One write is on disk for sure, whatever happens to those before it. */
-function settleOne(node: FileNode, number: number): void {
-  const own = node.pending.find((one) => one.number === number)
-  if (own === undefined || !('bytes' in own)) return
-  node.synced = changed(node.synced, own)
-  node.pending = node.pending.filter((one) => one !== own)
+/** Marks a single write as certainly on disk; earlier ones stay pending. */
+function persistWrite(node: FileNode, number: number): void {
+  const write = node.pending.find((one) => one.number === number)
+  if (write === undefined || !('bytes' in write)) return
+  node.synced = changed(node.synced, write)
+  node.pending = node.pending.filter((one) => one !== write)
   for (const other of node.pending) {
     if (other.number > number || !('bytes' in other)) continue
-    const [from, to] = [Math.max(own.at, other.at), Math.min(endOf(own), endOf(other))]
+    const [from, to] = [Math.max(write.at, other.at), Math.min(endOf(write), endOf(other))]
     if (from >= to) continue
     other.bytes = Buffer.from(other.bytes)
-    own.bytes.copy(other.bytes, from - other.at, from - own.at, to - own.at)
+    write.bytes.copy(other.bytes, from - other.at, from - write.at, to - write.at)
   }
 }
 
@@ -213,13 +214,13 @@ function resized(content: Buffer, length: number): Buffer {
 function writeDirectory(path: string, node: DirectoryNode, random: Random): void {
   mkdirSync(path, { mode: 0o700 })
   const names = new Map(node.synced)
-  const kept = Math.floor(random() * 3)
-  const count = [0, node.pending.length, between(random, 0, node.pending.length)][kept] ?? 0
+  const choice = Math.floor(random() * 3)
+  const count = [0, node.pending.length, between(random, 0, node.pending.length)][choice] ?? 0
   for (const { changes } of node.pending.slice(0, count)) apply(names, changes)
   for (const [name, child] of names) {
     const at = join(path, name)
     if (child.kind === 'directory') writeDirectory(at, child, random)
-    else writeFileSync(at, left(child, random), { mode: 0o600 })
+    else writeFileSync(at, afterLoss(child, random), { mode: 0o600 })
   }
 }
 
@@ -232,8 +233,8 @@ function writeAll(path: string, { names }: DirectoryNode): void {
   }
 }
 
-/** What is left of a file: all that is synced, and of each later change, sector by sector, what chance says. */
-function left({ synced, pending }: FileNode, random: Random): Buffer {
+/** The content of a file after a loss of power: all synced bytes, and random sectors of each later change. */
+function afterLoss({ synced, pending }: FileNode, random: Random): Buffer {
   let content: Buffer = Buffer.from(synced)
   const share = [0, 1, 0.1, 0.5, 0.9][between(random, 0, 4)] ?? 0
   for (const change of pending) {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 
 const source = join(import.meta.dirname, '../../faults/shim/disk-shim.c')
 
-/** What is missing to build the shim; `undefined` when nothing is. */
+/** Why the shim cannot be built; `undefined` if it can. */
 export const shimMissing =
   process.platform !== 'linux'
     ? 'no LD_PRELOAD on this system'
@@ -15,12 +15,14 @@ export const shimMissing =
 
 /** The built shim. */
 export interface DiskShim {
-  /** Variables that put it under a process, whose changes below `directory` it sees. */
+  /**
+   * Environment variables that load it into a process. It sees the changes of the process below `directory`.
+   */
   under(directory: string, settings: Record<string, string>): Record<string, string>
   remove(): void
 }
 
-/** Builds the shim. @throws Error when gcc is not there or does not take it */
+/** Builds the shim. @throws Error if gcc is missing or fails */
 export function buildDiskShim(): DiskShim {
   const directory = mkdtempSync(join(tmpdir(), 'strandfast-shim-'))
   const library = join(directory, 'disk-shim.so')

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** What a call did that test/faults/shim/disk-shim.c has seen. `number` is its place among all of them. */
+/** A call that test/faults/shim/disk-shim.c has traced. `number` is its position in the trace. */
 export type DiskCall =
   | { kind: 'opened'; number: number; file: bigint; path: string; created: boolean; directory: boolean }
   | { kind: 'write'; number: number; file: bigint; at: number; bytes: Buffer }
@@ -8,7 +8,7 @@ export type DiskCall =
   | { kind: 'written'; number: number; file: bigint; of: number }
   | { kind: 'truncate'; number: number; file: bigint; length: number }
   | { kind: 'sync'; number: number; file: bigint }
-  /** A sync returned: what was written before its beginning, the entry `of`, is on disk. */
+  /** A sync that returned: all writes before its beginning, the entry `of`, are on disk. */
   | { kind: 'synced'; number: number; file: bigint; of: number }
   | { kind: 'mkdir'; number: number; path: string }
   | { kind: 'rename'; number: number; from: string; to: string }
@@ -18,7 +18,7 @@ const ENTRY_BYTES = 32
 const CREATED = 1
 const DIRECTORY = 2
 
-/** Reads a trace. The kill may have cut its last entry off: what that was about was not done then. */
+/** Reads a trace. An incomplete last entry is ignored, because the kill came before its call. */
 export function readTrace(file: string): DiskCall[] {
   const trace = readFileSync(file)
   const calls: DiskCall[] = []

@@ -8,35 +8,39 @@ import type { DiskShim } from './disk-shim.js'
 import { FailingDisk, type FailingCall } from './failing-disk.js'
 import { FailingLoad, type Findings } from './failing-load.js'
 
-/** What came of calls that failed. */
+/** The result of several failing calls. */
 export interface FailedCalls extends Findings {
   /** Processes that the failure ended. */
   ended: number
 }
 
-/** What came of one call that failed. */
+/** The result of one failing call. */
 export interface FailedCall extends FailedCalls {
-  /** Whether that call came before the server listened, later, or never: there are fewer of that kind. */
+  /**
+   * Whether the call was made before the server listened or later; undefined if there were fewer calls of its
+   * kind.
+   */
   hit: 'start' | 'load' | undefined
 }
 
-/** The numbers of the calls that are to fail, in order; whoever comes to one that never comes ends them. */
+/** The numbers of the calls to fail, in order. */
 export interface Numbers {
-  /** The one that came last. */
+  /** The last number that was used. */
   last: number
   step: number
+  /** Set when a call with its number was never made. */
   ended: boolean
 }
 
-/** Loads of one server. A shard that has died often waits before its thread is started again. */
+/** Loads of one server. Not many, because a shard that dies often is restarted with a delay. */
 const LOADS_OF_A_SERVER = 6
 
-/** How long a process that is ending may take, milliseconds. */
+/** How long a process may take to end, milliseconds. */
 const EXIT_MS = 5_000
 
 /**
- * Has the Nth call of a kind fail, counted from the start of a server on a new directory, which is then sent a few
- * requests. Looks with another one, under which nothing fails, whether everything is there once.
+ * Makes the Nth call of a kind fail, counted from the start of a server on a new directory, which then gets a
+ * few requests. Another server, without failures, then checks that each record exists once.
  */
 export async function failFromStart(shim: DiskShim, call: FailingCall, nth: number): Promise<FailedCall> {
   const found: FailedCall = { hit: undefined, faults: [], refused: 0, ended: 0 }
@@ -47,13 +51,13 @@ export async function failFromStart(shim: DiskShim, call: FailingCall, nth: numb
     servers.fail(nth)
     servers.start()
     let hitAtStart = true
-    const lived = await servers.outlives(async () => {
+    const survived = await servers.survives(async () => {
       const url = await servers.listening()
       hitAtStart = disk.hit
       await new FailingLoad(url, agent, found).run()
     })
-    if (lived) await servers.stop()
-    disk.spare()
+    if (survived) await servers.stop()
+    disk.stopFailing()
     if (disk.hit) found.hit = hitAtStart ? 'start' : 'load'
     servers.start()
     await new FailingLoad(await servers.listening(), agent, found).run()
@@ -67,9 +71,10 @@ export async function failFromStart(shim: DiskShim, call: FailingCall, nth: numb
 }
 
 /**
- * Has the Nth call of a kind fail, counted on a running server from the first of a few requests, one N after the other,
- * each under requests to an agent of its own. After some of them another server looks whether everything is there once.
- * @param numbers may be shared by several that run at once
+ * Makes the Nth call of a kind fail, counted on a running server from the first of a few requests. Repeats
+ * this for one N after another, each with requests to a new agent. After some of them another server checks
+ * that each record exists once.
+ * @param numbers may be shared by concurrent runs
  */
 export async function failWhileRunning(
   shim: DiskShim,
@@ -80,25 +85,25 @@ export async function failWhileRunning(
   const servers = new Servers(shim, call, found)
   try {
     let before: string[] = []
-    /** The server was gone before this call came, by one that had failed before. */
-    let again: number | undefined
-    while (before.length > 0 || again !== undefined || !numbers.ended) {
+    /** A number to use again, because an earlier failure ended the server before this call. */
+    let retry: number | undefined
+    while (before.length > 0 || retry !== undefined || !numbers.ended) {
       servers.start()
       const url = await servers.listening()
       for (const agent of before) await new FailingLoad(url, agent, found).run()
       before = []
-      let lived = true
-      while (lived && (again !== undefined || !numbers.ended) && before.length < LOADS_OF_A_SERVER) {
-        const nth: number = again ?? (numbers.last += numbers.step)
+      let survived = true
+      while (survived && (retry !== undefined || !numbers.ended) && before.length < LOADS_OF_A_SERVER) {
+        const nth: number = retry ?? (numbers.last += numbers.step)
         const agent = agentOf(nth)
         before.push(agent)
         servers.fail(nth)
-        lived = await servers.outlives(() => new FailingLoad(url, agent, found).run())
-        servers.disk.spare()
-        again = lived || servers.disk.hit ? undefined : nth
-        if (lived && !servers.disk.hit) numbers.ended = true
+        survived = await servers.survives(() => new FailingLoad(url, agent, found).run())
+        servers.disk.stopFailing()
+        retry = survived || servers.disk.hit ? undefined : nth
+        if (survived && !servers.disk.hit) numbers.ended = true
       }
-      if (lived) await servers.stop()
+      if (survived) await servers.stop()
     }
   } catch (error) {
     found.faults.push(`Up to number ${numbers.last}: ${inspect(error)}`)
@@ -108,7 +113,7 @@ export async function failWhileRunning(
   return found
 }
 
-/** Servers on a new directory, one after the other, below which calls fail. */
+/** Servers with failing calls, one after another, on a new directory. */
 class Servers {
   readonly disk: FailingDisk
   readonly #directory: string
@@ -118,7 +123,7 @@ class Servers {
   readonly #found: FailedCalls
   #victim: ReturnType<typeof startVictim> | undefined
   #listened = false
-  /** Calls of the server that failed before the one that is to fail now. */
+  /** Whether an earlier call of the current server has failed. */
   #failedBefore = false
 
   constructor(shim: DiskShim, call: FailingCall, found: FailedCalls) {
@@ -131,68 +136,68 @@ class Servers {
     this.#found = found
   }
 
-  /** From now on the Nth call fails. */
+  /** Makes the Nth call from now fail. */
   fail(nth: number): void {
     this.#failedBefore ||= this.disk.hit
     this.disk.fail(this.#call, nth)
   }
 
-  /** Starts the next one. The one before has ended. */
+  /** Starts the next server. The previous one must have ended. */
   start(): void {
     this.#listened = false
     this.#failedBefore = false
     this.#victim = startVictim(this.#data, this.#environment)
   }
 
-  /** Its address. @throws Error when it ended itself */
+  /** The address of the server. @throws Error if it has ended itself */
   async listening(): Promise<string> {
     const url = await this.#victim?.listening()
-    if (url === undefined) throw new Error('Expected a server that nobody has ended')
+    if (url === undefined) throw new Error('Expected a server that was not ended by the test')
     this.#listened = true
     return url
   }
 
   /**
-   * Whether the server is still there behind `work`. The call that fails may end it: as it starts, with a word, and as
-   * LMDB does.
-   * @throws Error when it was ended otherwise, or fails though it is there
+   * Whether the server still runs after `work`. The failing call may end it, by a refused start with a
+   * reason, or by a known crash of LMDB.
+   * @throws Error if it ended in another way, or if `work` fails although the server runs
    */
-  async outlives(work: () => Promise<void>): Promise<boolean> {
+  async survives(work: () => Promise<void>): Promise<boolean> {
     const victim = this.#victim
     if (victim === undefined) throw new Error('Expected a server')
     try {
       await work()
       return true
     } catch (error) {
-      // A broken connection may be told of before the end of the process.
+      // A connection may break before the process ends.
       await Promise.race([victim.exited, pause(EXIT_MS, undefined, { ref: false })])
       const ended = victim.ended()
       await victim.kill()
       const refusedToStart = !this.#listened && typeof ended === 'number' && victim.stderr() !== ''
       if (this.disk.hit && refusedToStart) return false
-      if (!this.#isKnownEnd(ended))
+      if (!this.#isKnownCrash(ended))
         throw new Error(`The server ended with ${ended}: ${victim.stderr()}`, { cause: error })
       this.#found.ended++
       return false
     }
   }
 
-  /** Stops it in order, unless it has ended already. */
+  /** Shuts the server down, unless it has ended already. */
   async stop(): Promise<void> {
     const wasHit = this.disk.hit
     const code = await this.#victim?.stop()
-    // The call that fails may be one of its last.
+    // The failing call may be one of its last.
     if (code === 0 || (this.disk.hit && !wasHit)) return
-    if (this.#isKnownEnd(this.#victim?.ended() ?? null)) this.#found.ended++
+    if (this.#isKnownCrash(this.#victim?.ended() ?? null)) this.#found.ended++
     else this.#found.faults.push(`The server stopped with ${code}: ${this.#victim?.stderr()}`)
   }
 
   /**
-   * Two ways in which lmdb-js 3.5.6 takes the process along, which then is started again by whoever watches over it:
-   * where LMDB cannot open a store, and where a write to one fails, which it reports by a text longer than the memory for
-   * it. It ends itself where it sees such a text, and else may be ended later.
+   * Two known crashes of lmdb-js 3.5.6, after which a supervisor restarts the process: if LMDB cannot open a
+   * store, and if a write to one fails, because the error text is longer than its buffer. The process ends
+   * itself if it notices such a text; otherwise it may crash later.
    */
-  #isKnownEnd(ended: number | string | null): boolean {
+  #isKnownCrash(ended: number | string | null): boolean {
     if (!this.disk.hit && !this.#failedBefore) return false
     const { kind } = this.#call
     if (ended === 'SIGSEGV') return kind !== 'sync'

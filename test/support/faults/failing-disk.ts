@@ -1,7 +1,10 @@
 import { closeSync, openSync, readSync, writeSync } from 'node:fs'
 import { assert } from '../../../src/base/assert.js'
 
-/** A kind of call, as the shim has them (test/faults/shim/disk-shim.c), and what calls of it fail with in turn. */
+/**
+ * A kind of call in the shim (test/faults/shim/disk-shim.c), and the errors that its calls fail with
+ * alternately.
+ */
 export interface FailingCall {
   kind: keyof typeof kinds
   errors: readonly (keyof typeof errnos)[]
@@ -20,31 +23,33 @@ const HIT_AT = 16
 /** A disk on which single calls of a process fail, chosen while it runs. */
 export class FailingDisk {
   readonly #file: number
-  /** Variables that the shim is put under a process with. */
+  /** Environment variables for the shim. */
   readonly settings: Record<string, string>
 
-  /** @param path where the file is made that the process is told by */
+  /** @param path the file to create, through which the shim is controlled */
   constructor(path: string) {
     this.#file = openSync(path, 'wx+', 0o600)
     this.settings = { SHIM_FAIL: path }
     writeSync(this.#file, Buffer.alloc(BYTES), 0, BYTES, 0)
   }
 
-  /** From now on the Nth call of a kind fails, once; the one before, if it never came, no longer does. */
+  /**
+   * Makes the Nth call of a kind from now fail, once. Replaces an earlier failure that has not happened yet.
+   */
   fail({ kind, errors }: FailingCall, nth: number): void {
     const error = errors[nth % errors.length]
-    assert(error !== undefined, 'a call fails with something')
+    assert(error !== undefined, 'a failing call has an error')
     this.#setKind(0)
     writeSync(this.#file, Buffer.from(Uint32Array.of(nth, errnos[error], 0, 0).buffer), 0, 16, KIND_BYTES)
     this.#setKind(kinds[kind])
   }
 
-  /** From now on no call fails. */
-  spare(): void {
+  /** Stops failures. */
+  stopFailing(): void {
     this.#setKind(0)
   }
 
-  /** Whether the call that was to fail has come. */
+  /** Whether the failing call was made. */
   get hit(): boolean {
     const hit = Buffer.alloc(4)
     readSync(this.#file, hit, 0, hit.length, HIT_AT)

@@ -4,20 +4,20 @@ import { send } from '../../../scripts/crash-loop/request.mjs'
 import { rootKey } from '../../../scripts/crash-loop/victim.mjs'
 
 const records = 4
-/** Tries of one step, and the pause between two, milliseconds. */
+/** The maximum attempts of one step, and the pause between two, milliseconds. */
 const TRIES_MAX = 400
 const PAUSE_MS = 25
 
-/** What a load found. */
+/** The result of a load. */
 export interface Findings {
   faults: string[]
-  /** Answers of 5xx that came between. */
+  /** The number of 5xx answers before requests succeeded. */
   refused: number
 }
 
 type Answer = Awaited<ReturnType<typeof send>>
 
-/** The same few requests each time, to one agent. They can be sent again: what they lead to is there once. */
+/** A fixed load of a few requests to one agent. It is idempotent. */
 export class FailingLoad {
   readonly #url: string
   readonly #agent: string
@@ -30,7 +30,7 @@ export class FailingLoad {
     this.#findings = findings
   }
 
-  /** Sends them, each until it is answered with success under its Idempotency-Key, and looks what there is then. */
+  /** Sends the requests, each until it succeeds with its Idempotency-Key, and checks the result. */
   async run(): Promise<void> {
     await this.#send()
     await this.#check()
@@ -44,7 +44,7 @@ export class FailingLoad {
         body: { data: { n } },
       })
       this.#hashes.push(body.content_hash)
-      // Read by the shard, then by the thread for long reads, which has the store open for itself.
+      // Read through the shard, and then through a reader thread, which opens the store itself.
       await this.#expectRecord(n, false)
       if (n === 0) await this.#exported()
     }
@@ -62,7 +62,7 @@ export class FailingLoad {
       return h?.includes('\ntype record\n') === true ? [body] : []
     })
     const expected = Array.from({ length: records }, (_none, n) => (n === 2 ? undefined : `{"n":${n}}`))
-    if (numbers.join() !== expected.join()) this.#fault(`The strand holds ${numbers.join()}`)
+    if (numbers.join() !== expected.join()) this.#fault(`The strand has ${numbers.join()}`)
   }
 
   #pathOf(n: number): string {
@@ -71,7 +71,7 @@ export class FailingLoad {
 
   async #expectRecord(n: number, deleted: boolean): Promise<void> {
     const { body } = await this.#surely('GET', this.#pathOf(n), {})
-    // Sent again, a request finds what later ones did the time before.
+    // When the load is repeated, the record may already be erased.
     const payload = body.erased === true ? null : { n }
     const right =
       body.record_id === this.#hashes[n] && JSON.stringify(body.payload) === JSON.stringify(payload)
@@ -89,16 +89,16 @@ export class FailingLoad {
         if (response.status === 200) return text.trimEnd().split('\n')
         this.#refused('GET export', response.status, text)
       } catch (error) {
-        // An export that cannot go on is broken off; where nobody listens any more, none will be whole again.
-        if (!(error instanceof TypeError) || isGone(error)) throw error
+        // The server aborts an export that fails. If it does not listen any more, retries are useless.
+        if (!(error instanceof TypeError) || isRefused(error)) throw error
         this.#findings.refused++
       }
       await pause(PAUSE_MS)
     }
-    throw new Error('The export was never whole again')
+    throw new Error('No attempt returned a complete export')
   }
 
-  /** Sends a request until it succeeds. @throws Error when the server is gone, or never comes back */
+  /** Sends a request until it succeeds. @throws Error if the server has ended or all attempts fail */
   async #surely(
     method: string,
     path: string,
@@ -120,11 +120,11 @@ export class FailingLoad {
       this.#refused(`${method} ${path}`, last.status, JSON.stringify(last.body))
       await pause(PAUSE_MS)
     }
-    throw new Error(`${method} ${path} was never carried out: ${JSON.stringify(last)}`)
+    throw new Error(`${method} ${path} never succeeded: ${JSON.stringify(last)}`)
   }
 
-  #refused(what: string, status: number, answer: string): void {
-    if (status < 500) this.#fault(`${what} was answered ${status} ${answer}`)
+  #refused(request: string, status: number, answer: string): void {
+    if (status < 500) this.#fault(`${request} returned ${status} ${answer}`)
     this.#findings.refused++
   }
 
@@ -133,7 +133,7 @@ export class FailingLoad {
   }
 }
 
-/** Whether nobody listens any more where a request was sent to. */
-function isGone({ cause }: TypeError): boolean {
+/** Whether the connection was refused. */
+function isRefused({ cause }: TypeError): boolean {
   return cause instanceof Error && 'code' in cause && cause.code === 'ECONNREFUSED'
 }

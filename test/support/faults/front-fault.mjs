@@ -1,6 +1,7 @@
 /**
- * Loaded before the server, in each of its threads: that of a front does what the file in STRANDFAST_FRONT_FAULT says,
- * once it is there: `die` by an exception that nobody catches, or `hang`. The main thread the same by STRANDFAST_MAIN_FAULT.
+ * Loaded before the server, in each of its threads. Once the file in STRANDFAST_FRONT_FAULT exists, a front
+ * thread fails as its text says: `die` by an uncaught exception, or `hang`. For the main thread, the file is
+ * in STRANDFAST_MAIN_FAULT.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { isMainThread, workerData } from 'node:worker_threads'
@@ -9,9 +10,9 @@ const { STRANDFAST_FRONT_FAULT: ofFront, STRANDFAST_MAIN_FAULT: ofMain } = proce
 const isFront = !isMainThread && workerData?.kind === 'front'
 const file = isMainThread ? ofMain : isFront ? ofFront : undefined
 if (file !== undefined) {
-  const looks = setInterval(() => {
+  const timer = setInterval(() => {
     if (!existsSync(file)) return
-    clearInterval(looks)
+    clearInterval(timer)
     if (readFileSync(file, 'utf8') === 'die') throw new Error('A fault of the test')
     for (;;);
   }, 20)

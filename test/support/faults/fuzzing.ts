@@ -8,34 +8,34 @@ import { checkAnswer } from '../http/answers.js'
 import type { ServerAddress, TestAnswer } from '../server/server.js'
 
 /*
- * Random requests: what they are made of, how they are sent, and what every answer is held to. A server may refuse
- * whatever comes, by a code that its route documents; it may not fail.
+ * Random requests: generators, sending, and the checks of all answers. A server may refuse any request with a
+ * code that its route documents, but must not fail.
  */
 
-/** What a fuzz test draws. */
+/** The cases of a fuzz test. */
 export interface Fuzzing<T> {
   seed: number
-  /** Cases to draw. A campaign draws as many again with each of its seeds. */
+  /** The number of random cases. A campaign repeats them with each of its seeds. */
   runs: number
   draw: fc.Arbitrary<T>
-  /** Whether a case can be tried once only; then what fails is not made smaller. */
+  /** Whether each case can run only once. Then failing cases are not shrunk. */
   once?: boolean
-  /** Cases that come before those that are drawn: what the test counts on is among them. */
+  /** Fixed cases that run before the random ones. The test may rely on them. */
   examples?: readonly T[]
 }
 
-/** Has each case that is drawn pass `check`; what fails is made smaller, and told with its seed and path. */
+/** Runs `check` on each case. A failing case is shrunk, and reported with its seed and path. */
 export async function fuzz<T>(
   { seed, runs, draw, once = false, examples = [] }: Fuzzing<T>,
   check: (drawn: T) => Promise<void>,
 ): Promise<void> {
   const drawn = fc.asyncProperty(draw, check)
-  const given = examples.map((example): [T] => [example])
-  const numRuns = given.length + runs
-  await fc.assert(drawn, { seed, numRuns, endOnFailure: once, examples: given })
+  const fixed = examples.map((example): [T] => [example])
+  const numRuns = fixed.length + runs
+  await fc.assert(drawn, { seed, numRuns, endOnFailure: once, examples: fixed })
 }
 
-/** A request whose parts go out as they are: the path is not normalised. */
+/** A request that is sent unchanged: the path is not normalised. */
 export interface RawCall {
   method: string
   path: string
@@ -44,16 +44,20 @@ export interface RawCall {
 }
 
 const connections = new Agent({ keepAlive: true })
-/** An answer that has not come by then never comes. */
+/** The timeout of an answer. */
 const ANSWER_MS = 20_000
 
-/** Calls the server with the root key, unless a header says otherwise. Of a stream only the head is read. */
+/**
+ * Calls the server with the root key, unless `headers` has another credential. Only the head of a stream is
+ * read.
+ */
 export async function rawCall(
   server: ServerAddress,
   { method, path, headers, body }: RawCall,
 ): Promise<TestAnswer> {
   const { hostname, port } = new URL(server.url)
-  // Said for DELETE too: by itself node:http sends such a body without saying so, and it would be read as a request.
+  // Also for DELETE: node:http would send the body without a length, and the server would read it as a
+  // request.
   const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
   const sent = httpRequest({
     hostname,
@@ -92,7 +96,7 @@ function answerOf(status: number, headers: Headers, text: string): TestAnswer {
   return { status, headers, text, body: isJson ? JSON.parse(text) : undefined }
 }
 
-/** The same, and holds the answer to what its route documents. The server has not failed. */
+/** Like `rawCall`, but also checks that the route documents the answer, and that the server did not fail. */
 export async function rawAsk(server: ServerAddress, sent: RawCall): Promise<TestAnswer> {
   const answer = await rawCall(server, sent)
   checkAnswer(`${sent.method} ${sent.path}`, answer)
@@ -100,12 +104,14 @@ export async function rawAsk(server: ServerAddress, sent: RawCall): Promise<Test
   return answer
 }
 
-/** Not set up is no failure (501). */
+/** Expects no server error, except 501 for a part that is not configured. */
 export function expectNoFailure({ status, text }: Pick<TestAnswer, 'status' | 'text'>): void {
   if (status !== 501) expect(status, text).toBeLessThan(500)
 }
 
-/** Texts that programs trip over, and any other. Encoded in a path or a query they fit into a header block. */
+/**
+ * Texts that often cause errors, and random ones. Encoded in a path or a query, they fit into a header block.
+ */
 export const oddText: fc.Arbitrary<string> = fc.oneof(
   fc.string({ unit: 'grapheme' }),
   fc.string({ unit: 'binary' }),
@@ -145,7 +151,7 @@ export const oddText: fc.Arbitrary<string> = fc.oneof(
     .map(([text, times]) => text.repeat(times)),
 )
 
-/** Without the characters that no header may have. */
+/** Removes the characters that are not allowed in headers. */
 export function headerText(text: string): string {
   return text.replaceAll(/[^\t\x20-\x7e\x80-\xff]/g, '')
 }
@@ -161,7 +167,7 @@ export type Change =
 
 const at = fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true })
 
-/** Changes, each at a place between 0 and 1 of the whole. */
+/** Changes, each at a relative position from 0 to below 1. */
 export const changes: fc.Arbitrary<Change[]> = fc.array(
   fc.oneof(
     fc.record({ do: fc.constant('set' as const), at, byte: fc.integer({ min: 0, max: 255 }) }),
@@ -178,32 +184,36 @@ export const changes: fc.Arbitrary<Change[]> = fc.array(
   { minLength: 1, maxLength: 4 },
 )
 
-/** The bytes after the changes, one after the other. */
+/** Applies changes to bytes, one after another. */
 export function changed(bytes: Uint8Array, by: readonly Change[]): Uint8Array {
   return by.reduce(applied, bytes)
 }
 
 function applied(bytes: Uint8Array, change: Change): Uint8Array {
-  const place = Math.floor(change.at * bytes.length)
-  const before = bytes.subarray(0, place)
-  const byte = bytes[place] ?? 0
+  const position = Math.floor(change.at * bytes.length)
+  const before = bytes.subarray(0, position)
+  const byte = bytes[position] ?? 0
   switch (change.do) {
     case 'set':
-      return Buffer.concat([before, Buffer.of(change.byte), bytes.subarray(place + 1)])
+      return Buffer.concat([before, Buffer.of(change.byte), bytes.subarray(position + 1)])
     case 'flip':
-      return Buffer.concat([before, Buffer.of(byte ^ (1 << change.bit)), bytes.subarray(place + 1)])
+      return Buffer.concat([before, Buffer.of(byte ^ (1 << change.bit)), bytes.subarray(position + 1)])
     case 'cut':
       return before
     case 'drop':
-      return Buffer.concat([before, bytes.subarray(place + change.bytes)])
+      return Buffer.concat([before, bytes.subarray(position + change.bytes)])
     case 'insert':
-      return Buffer.concat([before, change.bytes, bytes.subarray(place)])
+      return Buffer.concat([before, change.bytes, bytes.subarray(position)])
     case 'repeat':
-      return Buffer.concat([before, bytes.subarray(place, place + change.bytes), bytes.subarray(place)])
+      return Buffer.concat([
+        before,
+        bytes.subarray(position, position + change.bytes),
+        bytes.subarray(position),
+      ])
   }
 }
 
-/** A text after changes of its bytes. */
+/** Applies changes to the bytes of a text. */
 export function changedText(text: string, by: readonly Change[]): string {
   return Buffer.from(changed(Buffer.from(text), by)).toString('latin1')
 }

@@ -1,7 +1,7 @@
 /*
- * Preloaded into a server process (`node --import`), and so into each of its threads: the clock stands still at what
- * the file named by TEST_CLOCK_FILE says, 8 bytes, Unix milliseconds as a double. A test moves it by writing the file.
- * What the server does every now and then it does fifty times as often, so that a test need not wait for it.
+ * Preloaded into a server process (`node --import`), and so into each of its threads. The clock is stopped at
+ * the time in the file named by TEST_CLOCK_FILE: 8 bytes, Unix milliseconds as a double. A test moves it by
+ * writing the file. Timers with an interval run fifty times as often, so that tests need not wait for them.
  */
 import { openSync, readSync } from 'node:fs'
 

@@ -1,19 +1,19 @@
 import { closeSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** What node is given so that its clock stands still and is moved by a `MovedClock`. */
+/** The options of node with which its clock is stopped and controlled by a `MovedClock`. */
 export const movedClockOptions: readonly string[] = [
   '--import',
   new URL('moved-clock.mjs', import.meta.url).href,
 ]
 
-/** The clock of servers in processes of their own, which stands still between two moves. */
+/** The clock of servers in other processes, which only moves when it is set. */
 export class MovedClock {
-  /** What the servers are started with. */
+  /** The environment of the servers. */
   readonly env: Record<string, string>
   readonly #file: number
 
-  /** @param directory where its file is put */
+  /** @param directory where its file is created */
   constructor(directory: string, nowMs: number) {
     const path = join(directory, 'clock')
     this.#file = openSync(path, 'w')
@@ -21,7 +21,7 @@ export class MovedClock {
     this.set(nowMs)
   }
 
-  /** From here on every thread of the servers reads `nowMs`. */
+  /** Sets the clock of all threads of the servers. */
   set(nowMs: number): void {
     const bytes = Buffer.alloc(8)
     bytes.writeDoubleLE(nowMs)

@@ -2,7 +2,7 @@ import { fc } from '../fast-check.js'
 import { oddText } from './fuzzing.js'
 
 /*
- * Texts that are JSON, nearly JSON, or JSON of the kind that readers disagree about.
+ * Texts that are JSON, almost JSON, or JSON about which parsers disagree.
  */
 
 const oddNumbers = [
@@ -65,7 +65,7 @@ const oddLiterals = [
   '',
 ]
 
-/** Names, a few of them the same in other letters. */
+/** Names of members, some of them equal in different encodings. */
 const names = fc.oneof(
   {
     weight: 4,
@@ -96,7 +96,7 @@ const names = fc.oneof(
 
 const blank = fc.constantFrom('', '', '', ' ', '\n', '\t\r\n ', '\u00a0', '\ufeff')
 
-/** One and the same thing within itself, as deep as is asked for. */
+/** A value with up to 300 levels of nesting. */
 const deep = fc
   .tuple(
     fc.constantFrom<[string, string]>(['[', ']'], ['{"a":', '}'], ['[{"a":', '}]']),
@@ -104,7 +104,7 @@ const deep = fc
   )
   .map(([[open, close], levels]) => `${open.repeat(levels)}1${close.repeat(levels)}`)
 
-/** Far more than any bound, with no end. */
+/** Unterminated nesting far beyond any limit. */
 const bottomless = fc
   .tuple(fc.constantFrom('[', '{"a":', '[['), fc.integer({ min: 1_000, max: 30_000 }))
   .map(([open, levels]) => open.repeat(levels))
@@ -138,7 +138,7 @@ const { value } = fc.letrec<{ value: string; list: string; object: string }>((ti
     .map((members) => `{${members.map(([name, space, text]) => `${name}${space}:${text}`).join(',')}}`),
 }))
 
-/** The text of a value, more often good than not. */
+/** The text of a value, which is usually valid. */
 export const jsonText: fc.Arbitrary<string> = fc.oneof(
   { weight: 30, arbitrary: value },
   { weight: 3, arbitrary: deep },
@@ -146,64 +146,64 @@ export const jsonText: fc.Arbitrary<string> = fc.oneof(
   { weight: 2, arbitrary: long },
 )
 
-/** How one place of a body is spoiled: `text` takes the place of what is there, or stands beside it. */
+/** A change of one member of a body. `text` replaces the member, or is added next to it. */
 export interface Spoiling {
   how: 'replace' | 'remove' | 'twice' | 'add'
-  /** Which place, between 0 and 1 of all. */
+  /** Which member, as a fraction from 0 to below 1 of all. */
   at: number
   text: string
 }
 
-/** Spoilings of any body. */
+/** Random changes of any body. */
 export const spoilings: fc.Arbitrary<Spoiling> = fc.record({
   how: fc.constantFrom('replace', 'replace', 'replace', 'remove', 'twice', 'add'),
   at: fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }),
   text: jsonText,
 })
 
-/** The text of `body` with one place of it spoiled. */
+/** The text of `body` with one member changed. */
 export function spoiled(body: unknown, { how, at, text }: Spoiling): string {
-  const places = membersOf(body)
-  const place = places[Math.floor(at * places.length)]
-  if (place === undefined) return text
-  return written(body, place, (name, member) => {
-    const own = name === undefined ? member : `${name}:${member}`
-    const given = name === undefined ? text : `${name}:${text}`
+  const members = membersOf(body)
+  const target = members[Math.floor(at * members.length)]
+  if (target === undefined) return text
+  return written(body, target, (name, member) => {
+    const original = name === undefined ? member : `${name}:${member}`
+    const changed = name === undefined ? text : `${name}:${text}`
     switch (how) {
       case 'replace':
-        return given
+        return changed
       case 'remove':
         return undefined
       case 'twice':
-        return `${own},${given}`
+        return `${original},${changed}`
       case 'add':
-        return name === undefined ? `${own},${text}` : `${own},"more":${text}`
+        return name === undefined ? `${original},${text}` : `${original},"more":${text}`
     }
   })
 }
 
 /** A member of an object or a list within a body. */
-interface Place {
+interface Member {
   within: object
   name: string
 }
 
-function membersOf(body: unknown): Place[] {
+function membersOf(body: unknown): Member[] {
   if (typeof body !== 'object' || body === null) return []
   return Object.entries(body).flatMap(([name, member]) => [{ within: body, name }, ...membersOf(member)])
 }
 
 function written(
   body: unknown,
-  place: Place,
+  target: Member,
   write: (name: string | undefined, member: string) => string | undefined,
 ): string {
   if (typeof body !== 'object' || body === null) return JSON.stringify(body)
   const isList = Array.isArray(body)
   const members = Object.entries(body).map(([name, member]) => {
     const shown = isList ? undefined : JSON.stringify(name)
-    const text = written(member, place, write)
-    if (place.within === body && place.name === name) return write(shown, text)
+    const text = written(member, target, write)
+    if (target.within === body && target.name === name) return write(shown, text)
     return shown === undefined ? text : `${shown}:${text}`
   })
   const text = members.filter((member) => member !== undefined).join(',')

@@ -13,42 +13,49 @@ import { DiskImage } from './disk-image.js'
 import type { DiskShim } from './disk-shim.js'
 import { readTrace } from './disk-trace.js'
 
-/** Rounds on one data directory, which then is left for a new one: so it stays small, and first starts are cut often. */
+/**
+ * Rounds on one data directory before a new one is used, so that it stays small and first starts are often
+ * interrupted.
+ */
 const ROUNDS_OF_A_LIFE = 20
 
-/** First starts of a directory that are cut before one is let through. */
+/** The number of first starts of a directory that are interrupted. */
 const CUT_STARTS = 3
 
-/** Changes and syncs of a first start, about: the cut comes before one of them, or behind all. */
+/**
+ * The approximate number of changes and syncs of a first start. The loss of power is before one of them, or
+ * after all.
+ */
 const FIRST_START_CALLS = 60
 
-/** Changes and syncs under load before the cut, at most. */
+/** The maximum number of changes and syncs under load before the loss of power. */
 const LOADED_CALLS_MAX = 300
 
-/** How much longer every sync takes in half of the rounds, milliseconds. */
+/** The delay of each sync in half of the rounds, milliseconds. */
 const SLOW_MS = 2
 
-/** How long a server is loaded at most before its power is cut, milliseconds. */
+/** The maximum time of load before the loss of power, milliseconds. */
 const LOADED_MS_MAX = 1_500
 
-/** The agent whose records are erased, beside the crash loop's load. */
+/** The agent whose records are erased, in addition to the crash loop's load. */
 const erasedAgent = 'power-erased'
 
-/** What was found. */
+/** The result of the rounds. */
 export interface PowerLosses {
   faults: string[]
   cuts: number
   answered: number
-  /** Where everything lies that a fault was found in. */
+  /** The directory in which a fault was found. */
   kept?: string
 }
 
-/** What the load has been told; the shape is the crash loop's. */
+/** The journal of the crash loop's load: requests and their answers. */
 type Journal = Parameters<Checker['check']>[1]['journal']
 
 /**
- * Takes the power away from a loaded server, over and over, and looks each time whether a server that is started on what
- * the disk has left shows everything that was answered, nothing twice, and strands that verify.
+ * Simulates losses of power of a server under load. After each, starts a server on the state that the disk
+ * may have, and checks that nothing acknowledged is lost, that there are no duplicates, and that the strands
+ * verify.
  */
 export async function losePower(
   shim: DiskShim,
@@ -73,7 +80,7 @@ export async function losePower(
   }
 }
 
-/** One data directory from its first start on. */
+/** The rounds on one data directory, from its first start. */
 class Life {
   readonly directory = mkdtempSync(join(tmpdir(), 'strandfast-power-'))
   readonly faults: string[] = []
@@ -84,7 +91,7 @@ class Life {
   readonly #random: () => number
   readonly #checker = new Checker()
   readonly #data = join(this.directory, 'data')
-  /** Hashes of records whose erasure was answered. */
+  /** Hashes of records whose erasure was acknowledged. */
   readonly #erased: string[] = []
 
   constructor(shim: DiskShim, load: ChildProcess, random: () => number) {
@@ -107,7 +114,7 @@ class Life {
     if (code !== 0) this.faults.push(`The server stopped with ${code}:\n${victim.stderr()}`)
   }
 
-  /** A start that is cut before its Nth change. */
+  /** A start that loses power before its Nth change. */
   async #cutStart(): Promise<void> {
     const image = new DiskImage(this.#data)
     const victim = this.#start()
@@ -117,7 +124,10 @@ class Life {
     this.#leave(image)
   }
 
-  /** Looks at what the round before has left, loads the server, and cuts. @returns what the load was told */
+  /**
+   * Checks the state after the previous round, loads the server, and cuts the power.
+   * @returns the journal of the load
+   */
   async #round(round: number, before: Journal): Promise<Journal> {
     const image = new DiskImage(this.#data)
     const victim = this.#start()
@@ -137,9 +147,9 @@ class Life {
     }
     const journaled = once(this.#load, 'message')
     this.#load.send('stop')
-    const [told]: { journal: Journal }[] = await journaled
-    if (told === undefined) throw new Error('Expected the load to tell its journal')
-    const { journal } = told
+    const [reported]: { journal: Journal }[] = await journaled
+    if (reported === undefined) throw new Error('The load has sent no journal')
+    const { journal } = reported
     this.answered += journal.filter(({ answer }) => answer !== undefined).length
     this.#leave(image)
     return journal
@@ -147,12 +157,12 @@ class Life {
 
   async #check(
     victim: ReturnType<typeof startVictim>,
-    about: { journal: Journal; whole: boolean },
+    scope: { journal: Journal; whole: boolean },
   ): Promise<string | undefined> {
     try {
       const url = await victim.listening()
-      if (url === undefined) throw new Error('Expected a server that nobody has killed')
-      this.faults.push(...(await this.#checker.check(url, about)).faults)
+      if (url === undefined) throw new Error('The server ended before it listened')
+      this.faults.push(...(await this.#checker.check(url, scope)).faults)
       for (const hash of this.#erased) await this.#checkErased(url, hash)
       return this.faults.length === 0 ? url : undefined
     } catch (error) {
@@ -161,7 +171,7 @@ class Life {
     }
   }
 
-  /** Writes records and erases them until the server is gone. */
+  /** Writes records and erases them until the server ends. */
   async #erase(url: string): Promise<void> {
     const post = (path: string, body?: unknown) =>
       send(url, {
@@ -176,10 +186,10 @@ class Life {
         const { body } = await post(`/v1/agents/${erasedAgent}/records`, { data: { text: 'to be erased' } })
         const { status } = await post(`/v1/agents/${erasedAgent}/records/${body.content_hash}/erase`)
         if (status === 200) this.#erased.push(body.content_hash)
-        else this.faults.push(`An erasure was answered ${status}`)
+        else this.faults.push(`An erasure returned ${status}`)
       }
     } catch {
-      // The power is gone: whether the last call was carried out is what nobody knows.
+      // The power was cut, so the outcome of the last call is unknown.
     }
   }
 
@@ -187,7 +197,9 @@ class Life {
     const path = `/v1/agents/${erasedAgent}/records/${hash}`
     const { status, body } = await send(url, { method: 'GET', path })
     if (status !== 200 || body.erased !== true || body.payload !== null)
-      this.faults.push(`Record ${hash} is not erased as was answered: ${status} ${JSON.stringify(body)}`)
+      this.faults.push(
+        `Record ${hash} is not erased although that was acknowledged: ${status} ${JSON.stringify(body)}`,
+      )
   }
 
   #start(): ReturnType<typeof startVictim> {
@@ -195,9 +207,9 @@ class Life {
     const settings = {
       SHIM_TRACE: join(this.directory, 'trace'),
       SHIM_CUT: join(this.directory, 'cut'),
-      // Upon a slow disk, the next group is decided while one is on its way.
+      // With a slow disk, a shard decides the next group during a sync.
       SHIM_SLOW: String(this.#random() < 0.5 ? 0 : SLOW_MS),
-      // The shim tells files apart by their path.
+      // The shim identifies files by their path.
       SERVICE_DATA_DIR: this.#data,
     }
     return startVictim(this.#data, this.#shim.under(this.#data, settings))
@@ -209,13 +221,16 @@ class Life {
     renameSync(`${file}.new`, file)
   }
 
-  /** Puts in the place of the directory what a disk would have had of it. What it was made from stays for a look. */
+  /**
+   * Replaces the directory by the state that the disk may have. The previous state stays in `before` for
+   * debugging.
+   */
   #leave(image: DiskImage): void {
     image.replay(readTrace(join(this.directory, 'trace')))
     const before = join(this.directory, 'before')
     rmSync(before, { recursive: true, force: true })
     renameSync(this.#data, before)
-    image.cut(this.#data, this.#random)
+    image.writeAfterPowerLoss(this.#data, this.#random)
     this.cuts++
   }
 }

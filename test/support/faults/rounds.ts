@@ -1,8 +1,8 @@
 import { appendFileSync } from 'node:fs'
 
 /**
- * Runs rounds in two series side by side, as each waits for the disk about half of its time.
- * @param series runs its share of the rounds with random choices of its own: `nth` is to be added to the seed
+ * Runs rounds in two parallel series, because each waits for the disk about half of its time.
+ * @param series runs its share of the rounds, and must add `nth` to the seed
  */
 export function sideBySide<Found>(
   rounds: number,
@@ -12,14 +12,17 @@ export function sideBySide<Found>(
   return Promise.all(shares.map((share, nth) => series(share, nth)))
 }
 
-/** Adds what a test did to the numbers of the campaign that runs it (scripts/campaign.mjs); prints them elsewhere. */
+/**
+ * Adds counts to those of the campaign that runs the test (scripts/campaign.mjs); without a campaign, prints
+ * them.
+ */
 export function count(numbers: Readonly<Record<string, number>>): void {
   const file = process.env['STRANDFAST_COUNTS']
   if (file === undefined) console.log(JSON.stringify(numbers))
   else appendFileSync(file, `${JSON.stringify(numbers)}\n`)
 }
 
-/** Whether a test whose tools are missing is left out: always with a warning, and never in CI. */
+/** Whether to skip a test because its tools are missing: with a warning, and never in CI. */
 export function leftOut(missing: string | undefined): boolean {
   if (missing === undefined || process.env['CI'] === 'true') return false
   console.warn(`Skipped: ${missing}`)

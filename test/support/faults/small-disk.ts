@@ -3,23 +3,22 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, rmdirSync, statSync } from 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** Why no small disk can be made here; `undefined` where one can. */
+/** Why no small disk can be mounted; `undefined` if it can. */
 export const smallDiskMissing = whyMissing()
 
-// Left out, but never in silence.
 if (smallDiskMissing !== undefined) console.warn(`Skipped: no small disk, ${smallDiskMissing}`)
 
-/** A file system of its own that a directory has been moved to. */
+/** A separate file system to which a directory was moved. */
 export interface SmallDisk {
-  /** Takes all room that is left. */
+  /** Fills the disk. */
   fill(): void
-  /** Gives it back. */
-  makeRoom(): void
-  /** Removes it, with all that is on it. */
+  /** Frees the space again. */
+  freeSpace(): void
+  /** Removes the disk with all its files. */
   remove(): void
 }
 
-/** Moves a directory, which nobody uses yet, to a file system in memory that is mounted in its place. */
+/** Moves an unused directory to a file system in memory, which is mounted at its path. */
 export function onSmallDisk(directory: string, megabytes: number): SmallDisk {
   const { uid, gid } = statSync(directory)
   const moved = `${directory}.moved`
@@ -31,10 +30,10 @@ export function onSmallDisk(directory: string, megabytes: number): SmallDisk {
   const filler = join(directory, 'filler')
   return {
     fill() {
-      // Fails where it is full, which it is to be.
+      // Fails when the disk is full, as intended.
       spawnSync('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4k'])
     },
-    makeRoom: () => rmSync(filler),
+    freeSpace: () => rmSync(filler),
     remove() {
       run('umount', [directory])
       rmdirSync(directory)
@@ -49,12 +48,12 @@ function run(program: string, args: readonly string[]): void {
 
 function whyMissing(): string | undefined {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'it takes root on Linux'
-  const place = mkdtempSync(join(tmpdir(), 'strandfast-disk-'))
+  const directory = mkdtempSync(join(tmpdir(), 'strandfast-disk-'))
   try {
-    onSmallDisk(place, 1).remove()
+    onSmallDisk(directory, 1).remove()
     return undefined
   } catch (error) {
-    rmSync(place, { recursive: true, force: true })
+    rmSync(directory, { recursive: true, force: true })
     return error instanceof Error ? error.message : String(error)
   }
 }

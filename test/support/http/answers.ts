@@ -9,37 +9,43 @@ import { Problem } from '../../../src/wire/problem.js'
 import { call, type TestAnswer, type TestCall, type TestServer } from '../server/server.js'
 
 /*
- * Every answer that tests get is held to what the OpenAPI document promises: its status, its media type, and each
- * member of its body.
+ * Every answer in tests is checked against the OpenAPI document: its status, its media type, and each member
+ * of its body.
  */
 
 const routes = allRoutes('default')
-/** The statuses that calls were answered with, by the path of the test file and the route: files share this module. */
+/**
+ * The statuses of successful answers, by the path of the test file and the route: files share this module.
+ */
 const successes = new Map<string, Set<number>>()
 const validators = new Map<TSchema, Validator>()
 const problem = Compile(Problem)
 
-/** Calls the server and holds the answer to the documented schema of its route and status. */
-export async function ask(server: TestServer, route: string, options: TestCall = {}): Promise<TestAnswer> {
+/** Calls the server and checks the answer against the documented schema of its route and status. */
+export async function checkedCall(
+  server: TestServer,
+  route: string,
+  options: TestCall = {},
+): Promise<TestAnswer> {
   const answer = await call(server, route, options)
   checkAnswer(route, answer)
   return answer
 }
 
-/** Holds an answer, had in whatever way, to the documented schema of its route and status. */
+/** Checks any answer against the documented schema of its route and status. */
 export function checkAnswer(route: string, answer: TestAnswer): void {
   const { headers } = answer
   expect(headers.get('x-content-type-options'), route).toBe('nosniff')
-  const isKept =
+  const isCacheable =
     /^GET \/(?:docs|console|openapi\.json|\?|$)|\/jwks(?:\.json)?(?:\?|$)/.test(route) && answer.status < 400
-  if (!isKept) expect(headers.get('cache-control'), route).toBe('no-store')
+  if (!isCacheable) expect(headers.get('cache-control'), route).toBe('no-store')
   else expect(headers.get('vary'), route).toMatch(/\bOrigin$/)
   if (answer.status < 400) checkSuccess(route, answer)
   else checkProblem(route, answer)
 }
 
-/** Notes a success that was not had by `ask`, such as an open stream. */
-export function noteSuccess(route: string, answer: Pick<TestAnswer, 'status' | 'headers'>): void {
+/** Records a success of a call without `checkedCall`, such as an open stream. */
+export function recordSuccess(route: string, answer: Pick<TestAnswer, 'status' | 'headers'>): void {
   const found = routeOf(route)
   const documented = found.docs.answers[answer.status]
   expect(documented, `${route} documents the status ${answer.status}`).toBeDefined()
@@ -50,11 +56,11 @@ export function noteSuccess(route: string, answer: Pick<TestAnswer, 'status' | '
   successes.set(key, (successes.get(key) ?? new Set()).add(answer.status))
 }
 
-/** The successes that routes document and that no call of this test file was answered with. */
-export function unseenSuccesses(of: readonly Pick<Route, 'method' | 'path'>[]): string[] {
-  const own = new Set(of.map(keyOf))
+/** The documented successes of routes that no call of this test file has received. */
+export function untestedSuccesses(of: readonly Pick<Route, 'method' | 'path'>[]): string[] {
+  const requested = new Set(of.map(keyOf))
   return routes
-    .filter((route) => own.has(keyOf(route)))
+    .filter((route) => requested.has(keyOf(route)))
     .flatMap((route) =>
       Object.keys(route.docs.answers)
         .filter((status) => successes.get(ofThisFile(route))?.has(Number(status)) !== true)
@@ -66,55 +72,55 @@ function ofThisFile(route: Route): string {
   return `${expect.getState().testPath} ${keyOf(route)}`
 }
 
-/** A scoped key, fresh from the server. */
+/** Creates a scoped key with the root key. */
 export async function scopedKey(
   server: TestServer,
   scopes: readonly Scope[],
   agents: readonly string[] = [],
 ): Promise<{ key: string; key_id: string }> {
-  return keyMadeBy(server, server.rootKey, { scopes, agents })
+  return createKeyAs(server, server.rootKey, { scopes, agents })
 }
 
-/** The same made by another key than the root key. */
-export async function keyMadeBy(
+/** Creates a scoped key with another key than the root key. */
+export async function createKeyAs(
   server: TestServer,
   by: string,
   { scopes, agents = [] }: { scopes: readonly Scope[]; agents?: readonly string[] },
 ): Promise<{ key: string; key_id: string }> {
-  const { status, body } = await ask(server, 'POST /v1/admin/api-keys', {
+  const { status, body } = await checkedCall(server, 'POST /v1/admin/api-keys', {
     key: by,
     body: { name: 'test', scopes, agents },
   })
   const admins = adminKeys.get(server) ?? []
   if (status === 202) {
-    // Once there are two admin keys, one of them has to approve a key that may decide.
+    // Once two admin keys exist, one of them has to approve a key that can decide on proposals.
     const approve = `POST /v1/proposals/${body.proposal_id}/approve`
-    expect((await ask(server, approve, { key: admins[0] ?? null })).body.state).toBe('applied')
+    expect((await checkedCall(server, approve, { key: admins[0] ?? null })).body.state).toBe('applied')
   } else expect(status).toBe(201)
   if (scopes.includes('admin:*') && agents.length === 0) adminKeys.set(server, [...admins, body.key])
   return body
 }
 
-/** Admin keys that tests have made, by their server. */
+/** Admin keys that tests have created, by server. */
 const adminKeys = new WeakMap<TestServer, string[]>()
 
-/** Makes an agent of zone `free`, unless another is named, and gives its name back. */
+/** Creates an agent, by default of zone `free`, and returns its name. */
 export async function newAgent(server: TestServer, name: string, zone = 'free'): Promise<string> {
-  expect((await ask(server, 'POST /v1/agents', { body: { name, zone } })).status).toBe(201)
+  expect((await checkedCall(server, 'POST /v1/agents', { body: { name, zone } })).status).toBe(201)
   return name
 }
 
-/** The chain head of an agent; undefined when there is no such agent. */
+/** The chain head of an agent; undefined if the agent does not exist. */
 export async function headOf(
   server: TestServer,
   agent: string,
 ): Promise<{ chain_head: string; seq: number; record_count: number } | undefined> {
-  const { status, body } = await ask(server, `GET /v1/agents/${agent}/head`)
+  const { status, body } = await checkedCall(server, `GET /v1/agents/${agent}/head`)
   return status === 404 ? undefined : body
 }
 
-/** Makes sure that `action` leaves the strand of `agent` as it was. */
-export async function leavesUnchanged<T>(
+/** Runs `action`, and expects that the strand of `agent` does not change. */
+export async function expectUnchanged<T>(
   server: TestServer,
   agent: string,
   action: () => Promise<T>,
@@ -126,7 +132,7 @@ export async function leavesUnchanged<T>(
 }
 
 function checkSuccess(route: string, answer: TestAnswer): void {
-  noteSuccess(route, answer)
+  recordSuccess(route, answer)
   expect(answer.headers.get('x-request-id')).toMatch(/^[\x21-\x7e]{1,128}$/)
   const schema = routeOf(route).docs.answers[answer.status]
   if (schema === undefined || 'mediaType' in schema) return
@@ -142,7 +148,7 @@ function checkProblem(route: string, { status, headers, body, text }: TestAnswer
     expect(documented, `${route}: ${text}`).toContainEqual({ code: body.code, status })
   }
   expect(headers.get('content-type'), text).toBe('application/problem+json')
-  // A refused ingest carries its summary, whose `errors` name lines, not members.
+  // A refused ingest contains its summary, whose `errors` refer to lines, not members.
   if (body.code !== 'ingest_rejected') expect(faultsOf(problem, body), text).toEqual([])
   expect(body.status).toBe(status)
   expect(body.message).toBe(body.detail)
@@ -150,7 +156,7 @@ function checkProblem(route: string, { status, headers, body, text }: TestAnswer
   expect(errorCatalogue).toHaveProperty(body.code)
   const catalogued = Object.entries(errorCatalogue).find(([code]) => code === body.code)?.[1]
   expect(catalogued?.title).toBe(body.title)
-  // What a route documents may differ from the catalogue; anything else is answered by the catalogue.
+  // The status that a route documents can differ from the catalogue; others use the catalogue.
   if (documented === undefined) expect(catalogued?.status).toBe(status)
   const challenge = found?.kind === 'ingest' ? 'Bearer, Basic realm="strandfast", charset="UTF-8"' : 'Bearer'
   if (status === 401) expect(headers.get('www-authenticate')).toBe(challenge)
@@ -163,12 +169,12 @@ function faultsOf(validator: Pick<Validator, 'Check' | 'Errors'>, value: unknown
 function validatorOf(schema: TSchema): Validator {
   const known = validators.get(schema)
   if (known !== undefined) return known
-  const made = Compile(closed(schema) as TSchema)
-  validators.set(schema, made)
-  return made
+  const validator = Compile(closed(schema) as TSchema)
+  validators.set(schema, validator)
+  return validator
 }
 
-/** The schema with every object closed: a member that is not documented is a fault. */
+/** The schema with every object closed, so that an undocumented member is an error. */
 function closed(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(closed)
   if (typeof schema !== 'object' || schema === null) return schema
@@ -180,18 +186,18 @@ function closed(schema: unknown): unknown {
 
 function routeOf(route: string): Route {
   const found = findRoute(route)
-  if (found === undefined) throw new Error(`No route takes ${route}`)
+  if (found === undefined) throw new Error(`No route for ${route}`)
   return found
 }
 
-/** Undefined for what is answered by no route: 404 and 405. */
+/** Undefined if no route matches: 404 and 405. */
 function findRoute(route: string): Route | undefined {
   const [method = '', target = ''] = route.split(' ')
   const path = target.split('?')[0] ?? ''
   return routes.find(
-    (one) =>
-      methodOf(one) === method &&
-      new RegExp(`^${one.path.replaceAll('.', '\\.').replaceAll(/:[a-z_]+/g, '[^/]+')}$`).test(path),
+    (candidate) =>
+      methodOf(candidate) === method &&
+      new RegExp(`^${candidate.path.replaceAll('.', '\\.').replaceAll(/:[a-z_]+/g, '[^/]+')}$`).test(path),
   )
 }
 

@@ -1,26 +1,29 @@
 import { existsSync } from 'node:fs'
 import { type Browser, chromium } from 'playwright-core'
 
-/** Debian's Chromium; its headless shell draws the same with two thirds of the processor time. */
+/** Debian's Chromium; its headless shell renders the same with two thirds of the processor time. */
 const headlessShell = '/usr/bin/chromium-headless-shell'
 const chromiumPath = existsSync(headlessShell) ? headlessShell : '/usr/bin/chromium'
 
-/** Whether browser tests are left out: where there is no browser, but never where the whole suite is promised. */
+/**
+ * Whether browser tests are skipped: if there is no browser, but never in CI, where the whole suite has to
+ * run.
+ */
 export const noBrowser = !existsSync(chromiumPath) && process.env['CI'] !== 'true'
 
-// Left out, but never in silence.
+// Skipped, but not silently.
 if (noBrowser) console.warn(`Skipped: no browser at ${chromiumPath}`)
 
 let started: Promise<Browser> | undefined
 
 /**
- * A browser without a window, one for all files of a test process; it ends with that. Contexts that an earlier file has left
- * open are closed. `console.example` is this machine.
+ * A headless browser, shared by all files of a test process and closed with it. Contexts that an earlier file
+ * has left open are closed. `console.example` resolves to this machine.
  */
 export async function sharedBrowser(): Promise<Browser> {
   const mapped = '--host-resolver-rules=MAP console.example 127.0.0.1'
   const args = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', mapped]
-  // Fewer processes: a tenth of its processor time.
+  // Fewer processes save a tenth of its processor time.
   args.push('--in-process-gpu', '--no-zygote')
   started ??= chromium.launch({ executablePath: chromiumPath, args })
   const browser = await started

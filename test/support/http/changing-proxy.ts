@@ -1,7 +1,7 @@
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, request as ask } from 'node:http'
+import { createServer, type IncomingMessage, request as sendRequest } from 'node:http'
 
-/** A proxy that changes what the server answers. */
+/** A proxy that changes answers of the server. */
 export interface ChangingProxy {
   url: string
   stop(): void
@@ -10,11 +10,13 @@ export interface ChangingProxy {
 /**
  * Changes the body of an answer.
  * @param path of the request, with its query
- * @returns the bytes to send in place of it; undefined leaves it as it is
+ * @returns the bytes to send instead; undefined to leave it unchanged
  */
 export type Change = (path: string, body: Buffer) => Buffer | string | undefined
 
-/** Starts a proxy in front of a server. Answers are passed on as they come, but for those that `concerns` names. */
+/**
+ * Starts a proxy in front of a server. Only answers to paths for which `concerns` returns true are changed.
+ */
 export async function startChangingProxy(
   target: string,
   { concerns, change }: { concerns: (path: string) => boolean; change: Change },
@@ -22,12 +24,12 @@ export async function startChangingProxy(
   const server = createServer((request, response) => {
     const path = request.url ?? '/'
     const to = new URL(path, target)
-    const isConcerned = concerns(path)
+    const isChanged = concerns(path)
     const headers = { ...request.headers, host: to.host }
-    // A changed body has to be read first.
-    if (isConcerned) delete headers['accept-encoding']
-    const onward = ask(to, { method: request.method, headers }, async (answer) => {
-      if (!isConcerned) {
+    // The body has to be uncompressed to be changed.
+    if (isChanged) delete headers['accept-encoding']
+    const onward = sendRequest(to, { method: request.method, headers }, async (answer) => {
+      if (!isChanged) {
         response.writeHead(answer.statusCode ?? 502, answer.headers)
         return answer.pipe(response)
       }
@@ -53,7 +55,7 @@ export async function startChangingProxy(
   }
 }
 
-/** The body of an answer; undefined where whoever asked has gone. */
+/** The body of an answer; undefined if the client has disconnected. */
 async function wholeBody(answer: IncomingMessage): Promise<Buffer | undefined> {
   const pieces: Buffer[] = []
   try {

@@ -2,8 +2,8 @@ import { createServer } from 'node:http'
 import { parentPort, workerData } from 'node:worker_threads'
 
 /*
- * The thread of test/support/http/closing-server.ts: answers everything with `{}`, and closes all its connections when it
- * is told to.
+ * The thread of test/support/http/closing-server.ts: answers every request with `{}`, and closes all its
+ * connections on a message.
  */
 const [closings, connections] = [0, 1]
 const counts = new Int32Array(workerData)

@@ -6,20 +6,20 @@ import { Worker } from 'node:worker_threads'
 
 const [closings, connections] = [0, 1]
 
-/** A server that closes connections which it keeps, as one does that was not asked for long. */
+/** A server that closes its idle keep-alive connections. */
 export interface ClosingServer {
   url: string
   /**
-   * Closes them, and holds this thread until they are closed. Whoever sends a request as soon as this resolves has not seen
-   * it, as where one answer came, was worked on for long, and led to the next request.
+   * Closes the connections, and blocks this thread until they are closed. A request that is sent as soon as
+   * this resolves is sent before the close was noticed, as after long work on an earlier answer.
    */
   closeUnseen: () => Promise<void>
-  /** Connections that there have been. */
+  /** Number of connections so far. */
   connections: () => number
   stop: () => Promise<unknown>
 }
 
-/** Starts a server in a thread of its own, so that it can close connections while this one is busy. */
+/** Starts a server in a separate thread, so that it can close connections while this thread is busy. */
 export async function startClosingServer(): Promise<ClosingServer> {
   const counts = new Int32Array(new SharedArrayBuffer(8))
   const worker = new Worker(join(import.meta.dirname, 'closing-server.mjs'), { workerData: counts.buffer })
@@ -27,11 +27,11 @@ export async function startClosingServer(): Promise<ClosingServer> {
   return {
     url: `http://127.0.0.1:${port}`,
     async closeUnseen() {
-      // Behind an answer its connection is given back, which `fetch` does a turn later.
+      // After an answer, `fetch` returns the connection to its pool one turn later.
       await turn()
       await turn()
-      // On from where answers arrive in a turn of the event loop: behind timers and before `setImmediate`, for which `fetch`
-      // waits.
+      // Continues at the phase of the event loop in which answers arrive: after timers and before
+      // `setImmediate`, for which `fetch` waits.
       await stat('.')
       const before = Atomics.load(counts, closings)
       worker.postMessage('close')

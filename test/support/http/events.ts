@@ -1,8 +1,8 @@
-import { noteSuccess } from './answers.js'
-import { fetchSeen } from './fetch-seen.js'
+import { recordSuccess } from './answers.js'
+import { fetchAfterClose } from './fetch-seen.js'
 import type { ServerAddress } from '../server/server.js'
 
-/** One server-sent event as it came. */
+/** One received server-sent event. */
 export interface TestEvent {
   id: string
   event: string
@@ -11,19 +11,19 @@ export interface TestEvent {
   data: any
 }
 
-/** An open stream. Events are kept from the first on. */
+/** An open stream, with all its events. */
 export interface TestStream {
   events: TestEvent[]
-  /** Everything that came, comments included. */
+  /** The received text, including comments. */
   text(): string
-  /** Resolves when `condition` holds of the events; rejects when the stream ends before. */
+  /** Resolves when `condition` holds for the events; rejects if the stream ends before that. */
   until(condition: (events: readonly TestEvent[]) => boolean): Promise<void>
   /** Resolves when the server has ended the stream. */
   ended: Promise<void>
   close(): void
 }
 
-/** Opens a stream with the root key, another, or none (null), and reads it in the background. */
+/** Opens a stream with the root key, another key, or none (null), and reads it in the background. */
 export async function openStream(
   server: ServerAddress,
   path: string,
@@ -32,18 +32,18 @@ export async function openStream(
   const key = options.key === undefined ? server.rootKey : options.key
   const headers = { ...options.headers, ...(key === null ? {} : { authorization: `Bearer ${key}` }) }
   const abort = new AbortController()
-  const response = await fetchSeen(server.url + path, { headers, signal: abort.signal })
+  const response = await fetchAfterClose(server.url + path, { headers, signal: abort.signal })
   if (response.status !== 200) throw new Error(`${response.status} ${await response.text()}`)
-  noteSuccess(`GET ${path}`, response)
+  recordSuccess(`GET ${path}`, response)
   return readStream(response, abort)
 }
 
-/** The records among events, by their payload's member `n`. */
+/** The member `n` of the payloads of all record events. */
 export function numbersOf(events: readonly TestEvent[]): number[] {
   return events.filter(({ event }) => event === 'record').map(({ data }) => data.payload.n)
 }
 
-/** Whether replay has met live. */
+/** Whether the replay has reached live events. */
 export function isCaughtUp(events: readonly TestEvent[]): boolean {
   return events.some(({ event }) => event === 'caught_up')
 }
@@ -51,7 +51,7 @@ export function isCaughtUp(events: readonly TestEvent[]): boolean {
 function readStream(response: Response, abort: AbortController): TestStream {
   const events: TestEvent[] = []
   let text = ''
-  let over = false
+  let isOver = false
   let wake = () => {}
   const read = async () => {
     const decoder = new TextDecoder()
@@ -69,7 +69,7 @@ function readStream(response: Response, abort: AbortController): TestStream {
     } catch {
       // Closed by the test.
     }
-    over = true
+    isOver = true
     wake()
   }
   const ended = read()
@@ -80,7 +80,7 @@ function readStream(response: Response, abort: AbortController): TestStream {
     close: () => abort.abort(),
     async until(condition) {
       while (!condition(events)) {
-        if (over) throw new Error(`The stream ended before:\n${text}`)
+        if (isOver) throw new Error(`The stream ended before:\n${text}`)
         await new Promise<void>((resolve) => (wake = resolve))
       }
     },

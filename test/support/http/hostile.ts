@@ -1,15 +1,15 @@
 import { call, type ServerAddress } from '../server/server.js'
 
-/** One operation of the OpenAPI document, with all that a caller can put something into. */
+/** One operation of the OpenAPI document, with all its inputs. */
 export interface Operation {
   method: string
-  /** With `{name}` places. */
+  /** With `{name}` placeholders. */
   path: string
   /** Names of its query parameters. */
   query: readonly string[]
-  /** An example of its JSON body; undefined where it takes none. */
+  /** An example of its JSON body; undefined if it takes none. */
   example: Record<string, unknown> | undefined
-  /** It takes lines, as many as there are. */
+  /** It accepts any number of lines. */
   lines: boolean
 }
 
@@ -18,7 +18,7 @@ type Json = Record<string, unknown>
 const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The operations that a server's own document tells of. */
+/** The operations in the OpenAPI document of a server. */
 export async function operationsOf(server: ServerAddress): Promise<Operation[]> {
   const document: unknown = (await call(server, 'GET /openapi.json')).body
   const found: Operation[] = []
@@ -52,7 +52,10 @@ export async function operationsOf(server: ServerAddress): Promise<Operation[]> 
   return found
 }
 
-/** JSON texts of about `bytes` bytes, each dear to some way of reading it; the dearest do not follow one another. */
+/**
+ * JSON texts of about `bytes` bytes, each expensive for some parser; the most expensive ones are not
+ * adjacent.
+ */
 export function hostileJson(bytes: number): [name: string, text: string][] {
   const filled = (one: (n: number) => string) => {
     const parts: string[] = []
@@ -86,7 +89,7 @@ export function hostileJson(bytes: number): [name: string, text: string][] {
   ]
 }
 
-/** Texts for places of the path and of the query and for headers, which may take 15 KB together. */
+/** Texts for parameters of path and query and for headers, at most 15 KB together. */
 export function hostileTexts(characters: number): [name: string, text: string][] {
   const deep = Buffer.from('['.repeat((characters * 3) / 4)).toString('base64url')
   const numbers = Buffer.from(`[${'1,'.repeat((characters * 3) / 8)}1]`).toString('base64url')
@@ -101,7 +104,7 @@ export function hostileTexts(characters: number): [name: string, text: string][]
     ['times', '2026-11-22T'.repeat(characters / 11)],
     ['percents', '%25'.repeat(characters / 3)],
     ['letters that are encoded', '%41'.repeat(characters / 3)],
-    ['bytes that are no text', '%ff%fe'.repeat(characters / 6)],
+    ['bytes that are not text', '%ff%fe'.repeat(characters / 6)],
     ['halves of pairs', '%ed%a0%80'.repeat(characters / 9)],
     ['percents that encode nothing', '%zz'.repeat(characters / 3)],
     ['plusses', '+'.repeat(characters)],

@@ -1,15 +1,15 @@
 import { eventually } from '../eventually.js'
 
 /**
- * The metrics as they are now. `read` reads /metrics, which are kept for a second: each reading is counted among them, so
- * those that differ from the first were made after it.
+ * The current metrics. `read` reads /metrics, which are cached for a second. Every read is counted in the
+ * metrics, so a text that differs from the first one was computed after it.
  */
 export async function metricsNow(read: () => Promise<{ text: string }>): Promise<string> {
-  const { text: kept } = await read()
-  let text = kept
+  const { text: cached } = await read()
+  let text = cached
   await eventually(async () => {
     ;({ text } = await read())
-    return text !== kept
+    return text !== cached
   })
   return text
 }

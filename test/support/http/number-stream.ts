@@ -1,11 +1,11 @@
 import { connect, type Socket } from 'node:net'
 import type { ServerAddress } from '../server/server.js'
 
-/** A stream that keeps the numbers of its records, in the order that they came. It connects again as clients do. */
+/** A stream that records the numbers of its records in order. It reconnects like other clients. */
 export class NumberStream {
   readonly numbers: number[] = []
   caughtUp = false
-  /** How often it has connected. */
+  /** Number of connections so far. */
   connections = 0
   readonly #server: ServerAddress
   readonly #agent: string
@@ -20,7 +20,7 @@ export class NumberStream {
     this.#socket = this.#connect()
   }
 
-  /** Reads nothing from now on. */
+  /** Stops reading. */
   pause(): void {
     this.#socket.pause()
   }
@@ -37,23 +37,25 @@ export class NumberStream {
   #connect(): Socket {
     const { hostname, port } = new URL(this.#server.url)
     const socket = connect({ host: hostname, port: Number(port) })
-    const goOn = this.#lastId === '' ? '' : `Last-Event-ID: ${this.#lastId}\r\n`
+    const lastEventId = this.#lastId === '' ? '' : `Last-Event-ID: ${this.#lastId}\r\n`
     socket.write(
       `GET /v1/agents/${this.#agent}/stream HTTP/1.1\r\nHost: a\r\n` +
-        `Authorization: Bearer ${this.#server.rootKey}\r\n${goOn}\r\n`,
+        `Authorization: Bearer ${this.#server.rootKey}\r\n${lastEventId}\r\n`,
     )
     this.#rest = ''
     this.connections++
     socket.on('data', (bytes: Buffer) => this.#read(bytes.toString('latin1')))
     socket.on('error', () => undefined)
-    // A reader that stands still for ten seconds is hung up on, not told nothing.
+    // The server closes the connection of a client that reads nothing for ten seconds.
     socket.on('close', () => {
       if (!this.#closed) this.#socket = this.#connect()
     })
     return socket
   }
 
-  /** Chunks of the transfer coding may lie within an event, so only what tells of one is looked for. */
+  /**
+   * Chunk boundaries of the transfer coding can be inside an event, so only parts of events are searched for.
+   */
   #read(text: string): void {
     const all = this.#rest + text
     const end = all.lastIndexOf('\n\n')

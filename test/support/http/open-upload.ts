@@ -1,27 +1,27 @@
 import { once } from 'node:events'
 import { request, type ClientRequest, type IncomingMessage } from 'node:http'
-import { ask } from './answers.js'
+import { checkedCall } from './answers.js'
 import { metricsNow } from './metrics.js'
 import { eventually } from '../eventually.js'
 import type { TestServer } from '../server/server.js'
 
-/** A request whose body is sent by and by. */
+/** A request whose body is sent in parts. */
 export interface OpenUpload {
   send(text: string | Uint8Array): void
-  /** The answer, which may come before the body is whole. */
-  // Tests look into answers of every shape.
+  /** The answer, which may arrive before the body is complete. */
+  // Tests inspect answers of every shape.
   // oxlint-disable-next-line no-explicit-any
   answered: Promise<{ status: number | undefined; body: any }>
   sent: ClientRequest
 }
 
-/** What an upload is opened with. */
+/** Options of an upload. */
 export interface UploadCall {
   key: string
   contentType?: string
 }
 
-/** Opens an upload; its body goes out as `send` is called. */
+/** Opens an upload; `send` sends parts of its body. */
 export function openUpload(
   on: TestServer,
   path: string,
@@ -41,10 +41,10 @@ export function openUpload(
   return { sent, answered, send: (text) => void sent.write(text) }
 }
 
-/** Resolves when so many requests are under way, beside the one that asks. */
-export async function underWay(on: TestServer, count: number): Promise<void> {
+/** Resolves when `count` requests are in flight, in addition to the one for the metrics. */
+export async function untilRequestsInFlight(on: TestServer, count: number): Promise<void> {
   const inFlight = /^strandfast_http_requests_in_flight (\d+)$/m
   await eventually(
-    async () => Number(inFlight.exec(await metricsNow(() => ask(on, 'GET /metrics')))?.[1]) > count,
+    async () => Number(inFlight.exec(await metricsNow(() => checkedCall(on, 'GET /metrics')))?.[1]) > count,
   )
 }

@@ -1,19 +1,19 @@
 import { connect, type Socket } from 'node:net'
 import type { TestServer } from '../server/server.js'
 
-/** What came back on a raw connection, and how it ended. */
+/** The data received on a raw connection, and how it ended. */
 export interface RawAnswer {
   text: string
   /** Status codes of the answers, in order. */
   statuses: number[]
-  /** How the server ended the connection; undefined when it did not. */
+  /** How the server ended the connection; undefined if it is open. */
   ended: 'end' | 'reset' | undefined
 }
 
-/** A TCP connection to a server, on which a test says whatever it wants. */
+/** A TCP connection to a server, on which a test sends any bytes. */
 export class RawConnection {
   readonly socket: Socket
-  /** The port of this side, known after the end too. */
+  /** The local port, also known after the end. */
   readonly port: number
   #text = ''
   #ended: RawAnswer['ended']
@@ -31,7 +31,7 @@ export class RawConnection {
     socket.on('close', () => this.#end('end'))
   }
 
-  /** Connects. `allowHalfOpen` stays off: when the server ends, so does this side. */
+  /** Connects. `allowHalfOpen` is off: when the server ends the connection, so does this side. */
   static open(server: TestServer): Promise<RawConnection> {
     const { hostname, port } = new URL(server.url)
     return new Promise((resolve, reject) => {
@@ -49,13 +49,13 @@ export class RawConnection {
     return { text: this.#text, statuses, ended: this.#ended }
   }
 
-  /** Writes; what the kernel does not take yet is kept. A connection that is gone takes nothing. */
+  /** Writes; buffers bytes that the kernel does not accept yet. Does nothing if the connection has ended. */
   write(data: string | Uint8Array): void {
     if (this.#ended === undefined)
       this.socket.write(typeof data === 'string' ? Buffer.from(data, 'latin1') : data)
   }
 
-  /** Resolves as soon as `holds` does, looking after everything that happens on the connection. */
+  /** Resolves when `holds` returns true; checks after every event of the connection. */
   async until(holds: (answer: RawAnswer) => boolean): Promise<RawAnswer> {
     while (!holds(this.answer)) {
       if (this.#ended !== undefined)
@@ -65,7 +65,7 @@ export class RawConnection {
     return this.answer
   }
 
-  /** Resolves with everything that came when the server has ended the connection. */
+  /** Resolves with all received data when the server has ended the connection. */
   ended(): Promise<RawAnswer> {
     return this.until(({ ended }) => ended !== undefined)
   }

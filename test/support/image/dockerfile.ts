@@ -13,11 +13,12 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 
 /*
- * Carries out a Dockerfile where no registry is at hand: its stages are folders that begin as a Debian made by debootstrap
- * with this Node and its npm in it, and RUN is a chroot. It knows what our Dockerfile uses, and refuses the rest.
+ * Builds a Dockerfile without a registry. A stage is a folder that starts as a Debian made by debootstrap
+ * with this Node and its npm, and RUN uses chroot. Only the instructions of this repository's Dockerfile are
+ * supported.
  */
 
-/** What a Dockerfile makes: the root of the last stage, and how it is started. */
+/** The result of a Dockerfile: the root of the last stage, and how it is started. */
 export interface Image {
   root: string
   workdir: string
@@ -29,7 +30,7 @@ export interface Image {
   volumes: string[]
 }
 
-/** The instructions of a Dockerfile, a pair each. */
+/** The instructions of a Dockerfile. */
 export function instructionsOf(text: string): [name: string, rest: string][] {
   const lines = text.replaceAll(/\\\n\s*/g, '').split('\n')
   return lines
@@ -37,7 +38,7 @@ export function instructionsOf(text: string): [name: string, rest: string][] {
     .map((line): [string, string] => [line.split(' ', 1)[0] ?? '', line.slice(line.indexOf(' ') + 1)])
 }
 
-/** Builds the image in `folder`, from files below `context`. */
+/** Builds the image in `folder` from the files of `context`. */
 export function buildImage(text: string, { folder, context }: { folder: string; context: string }): Image {
   const stages = new Map<string, string>()
   let image = freshImage('')
@@ -45,14 +46,14 @@ export function buildImage(text: string, { folder, context }: { folder: string; 
     if (name === 'FROM') {
       const root = mkdtempSync(join(folder, 'stage-'))
       execFileSync('cp', ['-a', `${debianRoot()}/.`, root])
-      // Temporary directories are for their owner alone; what the image runs is another user.
+      // Temporary directories are private to their owner, but the image runs as another user.
       chmodSync(root, 0o755)
       image = freshImage(root)
       const [, stage] = / AS (\S+)$/.exec(rest) ?? []
       if (stage === undefined) continue
       stages.set(stage, root)
       addNode(root)
-    } else carryOut(image, [name, rest], { stages, context })
+    } else execute(image, [name, rest], { stages, context })
   }
   return image
 }
@@ -62,7 +63,7 @@ function freshImage(root: string): Image {
   return { root, workdir: '/', user: '0', env, command: [], health: [], stopSignal: '', volumes: [] }
 }
 
-function carryOut(
+function execute(
   image: Image,
   [name, rest]: [string, string],
   { stages, context }: { stages: Map<string, string>; context: string },
@@ -93,10 +94,10 @@ function carryOut(
   else if (name === 'STOPSIGNAL') image.stopSignal = rest
   else if (name === 'CMD') image.command = JSON.parse(rest)
   else if (name === 'HEALTHCHECK') image.health = JSON.parse(rest.slice(rest.indexOf('[')))
-  else if (name !== 'EXPOSE') throw new Error(`Expected another instruction than ${name}`)
+  else if (name !== 'EXPOSE') throw new Error(`Instruction ${name} is not supported`)
 }
 
-/** Whether a build is sent a file or folder: our .dockerignore leaves everything out but what it names. */
+/** Whether .dockerignore, which excludes everything except its listed paths, includes a file or folder. */
 function isSent(context: string, path: string): boolean {
   const lines = readFileSync(join(context, '.dockerignore'), 'utf8').split('\n')
   return lines.some((line) => line.startsWith('!') && `${path}/`.startsWith(`${line.slice(1)}/`))
@@ -113,8 +114,8 @@ function copy(from: string, target: string, isFolder: boolean): void {
 }
 
 /**
- * The words of a program that runs a command in the image, as its user and in its folder, with a /proc of its own that is
- * gone when the command has ended. The program becomes the command, so that signals reach it.
+ * Returns the command line that runs a command in the image, as its user and in its folder, with a temporary
+ * /proc. The command replaces the program, so that signals reach it.
  */
 export function inImage(image: Image, command: readonly string[]): [program: string, words: string[]] {
   const inside = 'cd "$0" && exec "$@"'
@@ -125,33 +126,33 @@ export function inImage(image: Image, command: readonly string[]): [program: str
 
 function runIn(image: Image, command: readonly string[]): void {
   const registry = execFileSync('npm', ['config', 'get', 'registry'], { encoding: 'utf8' }).trim()
-  // Nothing of this machine is to be written into the image.
+  // No settings of this machine may get into the image.
   const { NODE_COMPILE_CACHE: _none, ...own } = process.env
   const env = { ...own, ...image.env, HOME: '/root', npm_config_registry: registry }
   execFileSync(...inImage(image, command), { env, stdio: 'pipe' })
 }
 
-/** A Debian of the smallest kind, made once and kept beside other temporary files. */
+/** A minimal Debian, created once and stored beside other temporary files. */
 function debianRoot(): string {
-  const kept = join(tmpdir(), 'strandfast-debian-bookworm')
-  if (existsSync(kept)) return kept
-  const made = mkdtempSync(`${kept}-`)
-  execFileSync('debootstrap', ['--variant=minbase', 'bookworm', made], { stdio: 'pipe' })
-  cpSync('/etc/resolv.conf', join(made, 'etc/resolv.conf'))
-  renameSync(made, kept)
-  return kept
+  const cached = join(tmpdir(), 'strandfast-debian-bookworm')
+  if (existsSync(cached)) return cached
+  const fresh = mkdtempSync(`${cached}-`)
+  execFileSync('debootstrap', ['--variant=minbase', 'bookworm', fresh], { stdio: 'pipe' })
+  cpSync('/etc/resolv.conf', join(fresh, 'etc/resolv.conf'))
+  renameSync(fresh, cached)
+  return cached
 }
 
-/** What the official image of Node adds to Debian: Node and npm. */
+/** Adds Node and npm, like the official image of Node. */
 function addNode(root: string): void {
-  // Not `npm root --global`: that is beside the Node which runs, and npm may be beside another.
+  // Not `npm root --global`, which is beside the running Node, while npm may be beside another one.
   const npm = realpathSync(execFileSync('sh', ['-c', 'command -v npm'], { encoding: 'utf8' }).trim())
   cpSync(realpathSync(process.execPath), join(root, 'usr/local/bin/node'))
   cpSync(join(dirname(npm), '..'), join(root, 'usr/local/lib/node_modules/npm'), {
     recursive: true,
     dereference: true,
   })
-  // Where this machine reaches the registry through a certificate of its own.
+  // The machine may need an extra certificate to reach the registry.
   const certificates = process.env['NODE_EXTRA_CA_CERTS'] ?? ''
   if (existsSync(certificates)) copy(certificates, join(root, certificates), false)
   execFileSync('ln', ['-s', '../lib/node_modules/npm/bin/npm-cli.js', join(root, 'usr/local/bin/npm')])

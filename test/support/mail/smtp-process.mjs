@@ -1,4 +1,7 @@
-/** A mail server in a process of its own: listens on the port given and tells each mail it took as a line of JSON. */
+/**
+ * A mail server in a separate process: it listens on the given port and writes each received mail as a line
+ * of JSON.
+ */
 import { SMTPServer } from 'smtp-server'
 
 const server = new SMTPServer({

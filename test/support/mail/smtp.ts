@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { eventually } from '../eventually.js'
 
-/** A mail as it arrived, its quoted-printable undone. */
+/** A received mail, with quoted-printable decoded. */
 export interface Mail {
   to: string[]
   subject: string
@@ -12,16 +12,16 @@ export interface Mail {
   messageId: string
 }
 
-/** A mail server in a process of its own. */
+/** A mail server in a separate process. */
 export interface SmtpProcess {
   url: string
   mails: Mail[]
-  /** The next mail that has not been given yet. */
+  /** Waits for the next mail that was not returned yet. */
   next(): Promise<Mail>
   stop(): Promise<void>
 }
 
-/** Starts a real mail server on a port of loopback. */
+/** Starts a real mail server on the loopback address. */
 export async function startSmtpProcess(port: number): Promise<SmtpProcess> {
   const file = join(import.meta.dirname, 'smtp-process.mjs')
   const child = spawn(process.execPath, [file, String(port)], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -29,18 +29,18 @@ export async function startSmtpProcess(port: number): Promise<SmtpProcess> {
   const mails: Mail[] = []
   let listening = false
   createInterface({ input: child.stdout }).on('line', (line) => {
-    const told: unknown = JSON.parse(line)
-    if (told === 'listening') listening = true
+    const message: unknown = JSON.parse(line)
+    if (message === 'listening') listening = true
     else mails.push(readMail(JSON.parse(line)))
   })
   await eventually(() => listening)
-  let given = 0
+  let returned = 0
   return {
     url: `smtp://127.0.0.1:${port}`,
     mails,
     async next() {
-      await eventually(() => mails.length > given)
-      const mail = mails[given++]
+      await eventually(() => mails.length > returned)
+      const mail = mails[returned++]
       if (mail === undefined) throw new Error('Expected a mail')
       return mail
     },
@@ -51,7 +51,7 @@ export async function startSmtpProcess(port: number): Promise<SmtpProcess> {
   }
 }
 
-/** The link in a mail, and the token in it. */
+/** The link in a mail, and its token. */
 export function linkIn({ text }: Mail): { url: URL; token: string } {
   const url = new URL(/^https?:\/\/\S+$/m.exec(text)?.[0] ?? '')
   return { url, token: url.searchParams.get('token') ?? '' }

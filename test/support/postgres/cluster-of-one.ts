@@ -4,33 +4,33 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { run, type Ran } from '../server/command.js'
 import { startServer, testRootKey, type TestServer } from '../server/server.js'
-import { makePostgres, type PostgresMaking, type TestPostgres } from './postgres.js'
+import { makePostgres, type PostgresOptions, type TestPostgres } from './postgres.js'
 
-/** The master seed of test clusters, as a setting. */
+/** The master seed of test clusters. */
 export const testSeed = '07'.repeat(32)
 
-/** A cluster's database, nodes and commands, all on this machine. */
+/** The database, nodes and commands of a cluster on this machine. */
 export interface ClusterOfOne {
   postgres: TestPostgres
   env: Record<string, string>
   /** Runs a command of the program with the settings of the cluster. */
   run(args: readonly string[], env?: Record<string, string>): Promise<Ran>
-  /** The same without them. */
+  /** Runs a command of the program without these settings. */
   runAlone(args: readonly string[], env: Record<string, string>): Promise<Ran>
-  /** Starts a node on a directory, a new one when absent. */
+  /** Starts a node, on a new data directory unless one is given. */
   start(options?: {
     dataDir?: string
     env?: Record<string, string>
     nodeOptions?: readonly string[]
     spawned?(process: ChildProcess): void
   }): Promise<TestServer>
-  /** A path where nothing is yet. */
-  place(name: string): string
+  /** A new path that does not exist yet. */
+  newPath(name: string): string
   remove(): Promise<void>
 }
 
-/** Makes a database, and nothing in it. */
-export async function makeClusterOfOne(making: PostgresMaking = {}): Promise<ClusterOfOne> {
+/** Creates an empty database. */
+export async function makeClusterOfOne(making: PostgresOptions = {}): Promise<ClusterOfOne> {
   const postgres = await makePostgres({ ...making, settings: { fsync: 'on', ...making.settings } })
   await postgres.start()
   const directory = mkdtempSync(join(tmpdir(), 'strandfast-cluster-'))
@@ -41,8 +41,8 @@ export async function makeClusterOfOne(making: PostgresMaking = {}): Promise<Clu
     SERVICE_MASTER_SEED: testSeed,
     SERVICE_ROOT_API_KEY: testRootKey,
   }
-  let made = 0
-  const place = (name: string) => join(directory, `${name}-${(made += 1)}`)
+  let count = 0
+  const place = (name: string) => join(directory, `${name}-${(count += 1)}`)
   return {
     postgres,
     env,
@@ -53,7 +53,7 @@ export async function makeClusterOfOne(making: PostgresMaking = {}): Promise<Clu
       servers.push(server)
       return server
     },
-    place,
+    newPath: place,
     async remove() {
       for (const server of servers) {
         if (server.process.exitCode === null && server.process.signalCode === null)

@@ -1,13 +1,13 @@
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 
-/** A server that speaks PostgreSQL's protocol, and answers statements as a test has it. */
+/** A server that speaks the protocol of PostgreSQL and answers statements as a test defines. */
 export interface FakePostgres {
   readonly url: string
   stop(): Promise<void>
 }
 
-/** One message of a server: its letter, and what follows its length. @param length what it says, instead of the right one */
+/** One message of a server: its letter, length and body. @param length a wrong length to send */
 export function message(letter: string, body: Buffer | string = '', length?: number): Buffer {
   const bytes = Buffer.from(body)
   const head = Buffer.alloc(5)
@@ -16,10 +16,10 @@ export function message(letter: string, body: Buffer | string = '', length?: num
   return Buffer.concat([head, bytes])
 }
 
-/** The server is idle and takes the next statement. */
+/** The server is idle and accepts the next statement. */
 export const ready = message('Z', 'I')
 
-/** The answer to a statement with one column of texts, without what ends it. */
+/** The answer to a statement with one column of texts, without the final `ready`. */
 export function rowsOf(column: string, ...texts: readonly string[]): Buffer {
   const about = Buffer.alloc(18)
   about.writeInt32BE(25, 6)
@@ -32,7 +32,11 @@ export function rowsOf(column: string, ...texts: readonly string[]): Buffer {
   return Buffer.concat([described, ...rows, message('C', `SELECT ${texts.length}\0`)])
 }
 
-/** Starts one. @param answer what a statement is answered with, by its text unless that is prepared; undefined: as a server that takes writes */
+/**
+ * Starts a fake server.
+ * @param answer returns the answer to a statement, whose text is empty if it is prepared; undefined for the
+ *   default answer of a server that accepts writes
+ */
 export async function startFakePostgres(
   answer: (statement: string, socket: Socket) => Buffer | undefined,
 ): Promise<FakePostgres> {
@@ -49,7 +53,7 @@ export async function startFakePostgres(
       }
       const isSimple = bytes[0] === 'Q'.charCodeAt(0)
       const statement = isSimple ? bytes.toString('utf8', 5, bytes.length - 1) : ''
-      socket.write(answer(statement, socket) ?? Buffer.concat([usual(statement), ready]))
+      socket.write(answer(statement, socket) ?? Buffer.concat([defaultAnswer(statement), ready]))
     })
   })
   server.listen(0, '127.0.0.1')
@@ -66,7 +70,7 @@ export async function startFakePostgres(
   }
 }
 
-function usual(statement: string): Buffer {
+function defaultAnswer(statement: string): Buffer {
   const [, setting] = /^SHOW (\w+)/.exec(statement) ?? []
   return setting === undefined ? message('C', 'SET\0') : rowsOf(setting, 'off')
 }

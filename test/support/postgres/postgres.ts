@@ -8,36 +8,35 @@ import { eventually } from '../eventually.js'
 import { freePort } from '../server/free-port.js'
 import { postgresBinaries } from './postgres-binaries.js'
 
-/** A PostgreSQL server of a test's own, on a port and a directory of its own. */
+/** A PostgreSQL server for one test, with a separate port and directory. */
 export interface TestPostgres {
-  /** What SERVICE_INGEST_POSTGRES_URL is set to. */
+  /** The URL for the settings of a server. */
   url: string
-  /** Its data directory. */
+  /** The data directory. */
   data: string
-  /** Starts it, the first time or again, and resolves when it takes queries. */
+  /** Starts the server, or starts it again, and waits until it accepts queries. */
   start(): Promise<void>
-  /** Kills it and each of its processes with SIGKILL. */
+  /** Kills all of its processes with SIGKILL. */
   kill(): Promise<void>
-  /** Stops it in order, without waiting for its clients. */
+  /** Stops the server properly (fast shutdown). */
   stop(): Promise<void>
-  /** Has it read its configuration again. */
+  /** Reloads the configuration. */
   reload(): void
-  /** Stops all of its processes where they are; `resume` lets them go on. */
+  /** Pauses all of its processes with SIGSTOP; `resume` continues them. */
   pause(): void
   resume(): void
   query<R extends QueryResultRow>(text: string, values?: unknown[]): Promise<R[]>
-  /** A connection that stays open, as for a lock, to a database: `postgres` unless it is named. */
+  /** Opens a connection to a database, `postgres` by default, which stays open. */
   connect(database?: string): Promise<Client>
-  /** Stops it and removes its directory. */
+  /** Stops the server and removes its directory. */
   remove(): Promise<void>
 }
 
 const installed = postgresBinaries()
 
-/** Whether tests with PostgreSQL are left out: where there is none, but never where the whole suite is promised. */
+/** Whether tests with PostgreSQL are skipped because there is none; in CI, this is an error instead. */
 export const noPostgres = installed === undefined && process.env['CI'] !== 'true'
 
-// Left out, but never in silence.
 if (noPostgres) console.warn('Skipped: no PostgreSQL')
 
 const emptyDatabase = [
@@ -53,20 +52,19 @@ const emptyDatabase = [
 ]
 const asStandby = ['-R', '-X', 'stream', '--no-sync', '-c', 'fast']
 
-/** How a server is made. */
-export interface PostgresMaking {
-  /** Settings of its configuration. */
+export interface PostgresOptions {
+  /** Configuration parameters. */
   settings?: Readonly<Record<string, string>>
-  /** It begins as a copy of this one, which runs, and follows it. */
+  /** Creates a standby of this running server. */
   standbyOf?: TestPostgres
-  /** It begins as a copy of this data directory, whose server does not run, or is being backed up. */
+  /** Creates a copy of this data directory, whose server is stopped or in backup mode. */
   copyOf?: string
-  /** Where its programs are. */
+  /** The directory of the programs. */
   binaries?: string
 }
 
-/** Makes a PostgreSQL server, empty unless it is a standby, which is not started yet. */
-export async function makePostgres(making: PostgresMaking = {}): Promise<TestPostgres> {
+/** Creates a PostgreSQL server, which is empty unless it is a copy or a standby, and not started yet. */
+export async function makePostgres(making: PostgresOptions = {}): Promise<TestPostgres> {
   const { settings = {}, standbyOf, copyOf, binaries = installed } = making
   if (binaries === undefined) throw new Error('Expected PostgreSQL to be installed')
   const directory = mkdtempSync(join(tmpdir(), 'strandfast-postgres-'))
@@ -92,7 +90,7 @@ export async function makePostgres(making: PostgresMaking = {}): Promise<TestPos
   }
   const end = async (signal: NodeJS.Signals) => {
     if (server === undefined) return
-    // At once, but it sees its own processes off.
+    // Resumes paused processes, so that the server can end its children.
     signalAll(server, 'SIGCONT')
     if (server.kill(signal)) await once(server, 'exit')
     server = undefined
@@ -101,15 +99,15 @@ export async function makePostgres(making: PostgresMaking = {}): Promise<TestPos
     url,
     data,
     async start() {
-      // The file systems of tests need not survive the machine, only the processes.
-      const own = Object.entries({ fsync: 'off', ...settings }).flatMap(([name, value]) => [
+      // The data of tests must survive the processes, but not the machine.
+      const parameters = Object.entries({ fsync: 'off', ...settings }).flatMap(([name, value]) => [
         '-c',
         `${name}=${value}`,
       ])
-      const args = ['-D', data, '-p', `${port}`, '-h', '127.0.0.1', '-k', '', ...own]
+      const args = ['-D', data, '-p', `${port}`, '-h', '127.0.0.1', '-k', '', ...parameters]
       await eventually(async () => {
         server ??= spawn(join(binaries, 'postgres'), args, { ...user, cwd: directory, stdio: 'ignore' })
-        // It may find processes of its killed forerunner still leaving.
+        // The start fails while processes of the killed server still exist.
         if (server.exitCode !== null) server = undefined
         return server !== undefined && (await answers(url))
       })
@@ -137,7 +135,7 @@ export async function makePostgres(making: PostgresMaking = {}): Promise<TestPos
 
 async function connected(url: string): Promise<Client> {
   const client = new Client({ connectionString: url })
-  // Connections die with their server, which is what the tests do to it.
+  // Tests stop servers, which breaks their connections.
   client.on('error', () => {})
   await client.connect()
   return client
@@ -152,14 +150,14 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
-/** As whom servers run: PostgreSQL refuses to run as root. */
+/** The user of the server processes, because PostgreSQL refuses to run as root. */
 export function serverUser(): { uid?: number; gid?: number } {
   if (process.getuid?.() !== 0) return {}
   const id = (option: string) => Number(execFileSync('id', [option, 'nobody'], { encoding: 'utf8' }))
   return { uid: id('-u'), gid: id('-g') }
 }
 
-/** A server's process and those that it has started, which lead groups of their own. */
+/** The process of a server and its children, which are in separate process groups. */
 export function familyOf(pid: number): number[] {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
   return [pid, ...children.trim().split(' ').filter(Boolean).map(Number)]
@@ -170,7 +168,7 @@ function signalAll(server: ChildProcess | undefined, signal: NodeJS.Signals): vo
     try {
       process.kill(pid, signal)
     } catch {
-      // It has ended by itself.
+      // The process has already ended.
     }
   }
 }

@@ -1,17 +1,17 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 
-/** A pooler of connections to PostgreSQL that lends one for a transaction, as pgbouncer does in transaction mode. */
+/** A connection pooler for PostgreSQL in transaction mode, as in PgBouncer. */
 export interface TransactionPooler {
   readonly port: number
   stop(): Promise<void>
 }
 
-/** A connection to the server, and who has it. */
-interface Lent {
+interface PooledConnection {
   server: Socket
-  /** What it said when it was made, which each client is told. */
+  /** The first messages of the server, which are sent to each client. */
   greeting: Buffer
+  /** The client of the current transaction. */
   client: Socket | undefined
 }
 
@@ -19,23 +19,23 @@ const READY = 'Z'.charCodeAt(0)
 const IDLE = 'I'.charCodeAt(0)
 const TERMINATE = 'X'.charCodeAt(0)
 
-/** Starts one. @param port of a server that lets everybody in without a password */
+/** Starts a pooler. @param port the port of a server that requires no password */
 export async function startTransactionPooler(port: number, size = 2): Promise<TransactionPooler> {
-  const all: Lent[] = []
-  const idle: Lent[] = []
+  const all: PooledConnection[] = []
+  const idle: PooledConnection[] = []
   const waiting: (() => void)[] = []
   const sockets = new Set<Socket>()
   const server = createServer((client) => {
     sockets.add(client)
     client.on('error', () => {})
-    let lent: Lent | undefined
+    let connection: PooledConnection | undefined
     let isGreeted = false
-    let asked: Buffer[] = []
+    let queries: Buffer[] = []
     const serve = () => {
-      lent ??= idle.pop()
-      if (lent === undefined) return void waiting.push(serve)
-      lent.client = client
-      for (const bytes of asked.splice(0)) lent.server.write(bytes)
+      connection ??= idle.pop()
+      if (connection === undefined) return void waiting.push(serve)
+      connection.client = client
+      for (const bytes of queries.splice(0)) connection.server.write(bytes)
       return undefined
     }
     client.on('data', (bytes) => {
@@ -45,41 +45,45 @@ export async function startTransactionPooler(port: number, size = 2): Promise<Tr
         return
       }
       if (bytes[0] === TERMINATE) return void client.end()
-      asked.push(bytes)
-      if (asked.length === 1) serve()
+      queries.push(bytes)
+      if (queries.length === 1) serve()
       return undefined
     })
     client.once('close', () => {
-      asked = []
-      if (lent?.client === client) giveBack(lent)
+      queries = []
+      if (connection?.client === client) release(connection)
     })
-    client.on('returned', () => (lent = undefined))
+    client.on('released', () => (connection = undefined))
   })
-  const giveBack = (lent: Lent) => {
-    lent.client?.emit('returned')
-    lent.client = undefined
-    idle.push(lent)
+  const release = (connection: PooledConnection) => {
+    connection.client?.emit('released')
+    connection.client = undefined
+    idle.push(connection)
     waiting.shift()?.()
   }
-  const greetedBy = async (startup: Buffer): Promise<Lent> => {
+  const greetedBy = async (startup: Buffer): Promise<PooledConnection> => {
     while (all.length < size) {
-      const lent: Lent = { server: connect(port, '127.0.0.1'), greeting: Buffer.alloc(0), client: undefined }
-      all.push(lent)
-      sockets.add(lent.server)
-      lent.server.write(startup)
-      while (!isReady(lent.greeting)) {
-        const [bytes]: Buffer[] = await once(lent.server, 'data')
-        lent.greeting = Buffer.concat([lent.greeting, bytes ?? Buffer.alloc(0)])
+      const connection: PooledConnection = {
+        server: connect(port, '127.0.0.1'),
+        greeting: Buffer.alloc(0),
+        client: undefined,
       }
-      lent.server.on('error', () => {})
-      lent.server.on('data', (bytes) => {
-        lent.client?.write(bytes)
-        if (isReady(bytes)) giveBack(lent)
+      all.push(connection)
+      sockets.add(connection.server)
+      connection.server.write(startup)
+      while (!isReady(connection.greeting)) {
+        const [bytes]: Buffer[] = await once(connection.server, 'data')
+        connection.greeting = Buffer.concat([connection.greeting, bytes ?? Buffer.alloc(0)])
+      }
+      connection.server.on('error', () => {})
+      connection.server.on('data', (bytes) => {
+        connection.client?.write(bytes)
+        if (isReady(bytes)) release(connection)
       })
-      idle.push(lent)
+      idle.push(connection)
     }
     const [first] = all
-    if (first === undefined) throw new Error('Expected a pool of one connection at least')
+    if (first === undefined) throw new Error('Expected a pool of at least one connection')
     return first
   }
   server.listen(0, '127.0.0.1')
@@ -96,7 +100,7 @@ export async function startTransactionPooler(port: number, size = 2): Promise<Tr
   }
 }
 
-/** Whether an answer ends with the server being idle, outside of a transaction. */
+/** Whether an answer ends with an idle server outside of a transaction. */
 function isReady(bytes: Buffer): boolean {
   return bytes.length >= 6 && bytes.at(-6) === READY && bytes.at(-1) === IDLE
 }

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 
-/** A checkpoint, the export to compare it with, and what that shows. */
+/** A checkpoint, the export to compare it with, and the expected result. */
 export interface CheckpointVector {
   name: string
-  /** Which of the exports. */
+  /** The name of the export. */
   export: string
-  /** The key that is trusted. */
+  /** The trusted key. */
   public_key: string
   note: string
   expected: { ok: true; size: number } | { ok: false; reason: string }
@@ -15,12 +15,12 @@ const vectors: { exports: Record<string, string[]>; cases: CheckpointVector[] } 
   readFileSync(new URL('../../vectors/checkpoints.json', import.meta.url), 'utf8'),
 )
 
-/** The frozen vectors of checkpoints from before and behind rotations. */
+/** The frozen vectors of checkpoints before and after rotations. */
 export const checkpointVectors = vectors.cases
 
 /** The export of a vector, its lines without LF. */
 export function vectorExport(name: string): string[] {
   const lines = vectors.exports[name]
-  if (lines === undefined) throw new Error(`Expected an export of the vectors, got "${name}"`)
+  if (lines === undefined) throw new Error(`Export "${name}" not found in the vectors`)
   return lines
 }

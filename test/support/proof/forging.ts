@@ -6,21 +6,21 @@ import { agentSeed } from '../../../src/strand/keys.js'
 export interface TokenParts {
   header: Record<string, unknown>
   claims: Record<string, unknown>
-  /** As it stands in the token. */
+  /** The signature as encoded in the token. */
   signature: string
 }
 
-/** The key by which a server with this master seed signs the tokens of its root namespace. */
+/** The key with which a server with this master seed signs the tokens of its root namespace. */
 export function serverKey(masterSeedHex: string, epoch = 0): Promise<JwtKey> {
   return jwtKey(agentSeed(Buffer.from(masterSeedHex, 'hex'), 'default'), '', epoch)
 }
 
-/** Base64url of a text, or of the JSON of anything else. */
+/** Base64url of a text, or of the JSON of any other value. */
 export function encoded(value: unknown): string {
   return Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
 }
 
-/** Takes a token apart. */
+/** The parts of a token. */
 export function partsOf(token: string): TokenParts {
   const [header = '', claims = '', signature = ''] = token.split('.')
   const read = (text: string) => JSON.parse(Buffer.from(text, 'base64url').toString())
@@ -28,15 +28,15 @@ export function partsOf(token: string): TokenParts {
 }
 
 /**
- * Signs by Ed25519 whatever header and claims it is given; texts are taken as they are.
- * @param key of the server, or of nobody
+ * Signs any header and claims with Ed25519; texts are not encoded as JSON.
+ * @param key the key of the server, or any other
  */
 export function signedToken(header: unknown, claims: unknown, key: Pick<JwtKey, 'privateKey'>): string {
   const input = `${encoded(header)}.${encoded(claims)}`
   return `${input}.${sign(null, Buffer.from(input), key.privateKey).toString('base64url')}`
 }
 
-/** "Signs" by an HMAC whose secret is something that everybody can read. */
+/** "Signs" with an HMAC whose secret is public. */
 export function macToken(
   { header, claims }: Pick<TokenParts, 'header' | 'claims'>,
   hash: 'sha256' | 'sha384' | 'sha512',

@@ -1,10 +1,10 @@
-import { runNow } from '../../../src/proof/job.js'
+import { runSync } from '../../../src/proof/job.js'
 import { jobs } from '../../../src/proof/node/jobs.js'
 import { growsFrom, leadsToRoot } from '../../../src/proof/tree-proof.js'
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
 
-/** Whether a leaf is shown to be in a tree. */
+/** Verifies an inclusion proof. */
 export function verifyInclusion(proof: {
   index: number
   size: number
@@ -13,10 +13,10 @@ export function verifyInclusion(proof: {
   root: Uint8Array
 }): boolean {
   const { index, size, leaf, path, root } = proof
-  return runNow(leadsToRoot({ index, size, leaf: hex(leaf), path: path.map(hex), rootHex: hex(root) }), jobs)
+  return runSync(leadsToRoot({ index, size, leaf: hex(leaf), path: path.map(hex), rootHex: hex(root) }), jobs)
 }
 
-/** Whether a tree is shown to begin with another. */
+/** Verifies a consistency proof. */
 export function verifyConsistency(proof: {
   from: number
   to: number
@@ -26,5 +26,5 @@ export function verifyConsistency(proof: {
 }): boolean {
   const { from, to, fromRoot, toRoot, path } = proof
   const roots = { fromRootHex: hex(fromRoot), toRootHex: hex(toRoot) }
-  return runNow(growsFrom({ from, to, ...roots, path: path.map(hex) }), jobs)
+  return runSync(growsFrom({ from, to, ...roots, path: path.map(hex) }), jobs)
 }

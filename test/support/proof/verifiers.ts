@@ -11,32 +11,32 @@ import { verifyExport } from '../../../src/proof/node/verify-export.js'
 const built = new URL('../../../dist/src/cli/verify-segments.js', import.meta.url)
 const { verifySegments }: typeof VerifySegments = await import(built.href)
 
-/** An export, with what whoever checks it knows from elsewhere. */
+/** An export, and the values that the verifier trusts. */
 export interface Case {
   file: Uint8Array
   publicKey?: string | undefined
   strand?: string | undefined
-  /** A checkpoint that was kept: of the strand, or of the log. */
+  /** An earlier checkpoint of the strand, or of the log. */
   note?: string | undefined
-  /** An export of the server log, where the checkpoint is of that. */
+  /** An export of the server log, if the checkpoint is of the log. */
   log?: Uint8Array | undefined
   logKey?: string | undefined
 }
 
-/** What a verifier says of a case. */
+/** The result of a verifier. */
 export interface Verdict {
   ok: boolean
   reason?: string
-  /** Erased records that nothing explains. */
+  /** Erased records that no `sys/erase` record names. */
   unexplained?: number
 }
 
 const examples = join(import.meta.dirname, '../../../examples')
 const batch = join(import.meta.dirname, 'verify-batch.py')
-const knowsEd25519 = (python: string) => spawnSync(python, ['-c', 'import cryptography']).status === 0
+const hasEd25519 = (python: string) => spawnSync(python, ['-c', 'import cryptography']).status === 0
 
-/** A Python that has Ed25519; undefined where there is none, which CI does not put up with. */
-export const python = ['python3', '/usr/bin/python3'].find(knowsEd25519)
+/** A Python with Ed25519; undefined if there is none, which is an error in CI. */
+export const python = ['python3', '/usr/bin/python3'].find(hasEd25519)
 if (python === undefined) {
   if (process.env['CI'] === 'true') throw new Error('Expected a python3 with the package cryptography')
   console.warn('Skipped in part: no cryptography in python3')
@@ -44,7 +44,7 @@ if (python === undefined) {
 
 const linesOf = (bytes: Uint8Array) => splitLines(Readable.from([bytes]))
 
-/** What the command line says: in threads where the export is long, and line by line with a log. */
+/** The result of the command line: in threads if the export is long, and line by line with a log. */
 export async function byCommandLine(one: Case, fast = false): Promise<Verdict> {
   const { publicKey: trustedKey, strand } = one
   try {
@@ -69,7 +69,7 @@ async function compareByLines({ file, note = '', log, logKey }: Case, verified: 
   return compareWithCheckpoint(strand, note, { verified: ofLog, lines: () => linesOf(log) })
 }
 
-/** What the check of lines says that tests and the import go by. */
+/** The result of the check line by line, which the import uses. */
 export async function byLines({ file, publicKey, strand }: Case): Promise<Verdict> {
   try {
     const found = await verifyExport(linesOf(file), { publicKey, strand })
@@ -79,13 +79,13 @@ export async function byLines({ file, publicKey, strand }: Case): Promise<Verdic
   }
 }
 
-/** What the client says; it has no log to compare with. */
+/** The result of the client, which cannot compare with a log. */
 export async function byClient({ file, publicKey, strand, note }: Case): Promise<Verdict> {
   const found = await verifyInClient([file], { publicKey, strand, kept: note })
   return found.ok ? { ok: true, unexplained: found.unexplained?.count ?? 0 } : found
 }
 
-/** What examples/verify.py says of many cases. */
+/** The results of examples/verify.py for many cases. */
 export function byPython(cases: readonly Case[]): Verdict[] {
   if (python === undefined) return []
   const base64 = (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes).toString('base64')

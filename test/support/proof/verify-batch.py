@@ -1,4 +1,4 @@
-"""Runs examples/verify.py over many cases, one JSON object a line, and prints a verdict a line."""
+"""Runs examples/verify.py on many cases, one JSON object on each line, and prints a result on each line."""
 
 import base64
 import importlib.util

@@ -1,4 +1,4 @@
-import { ask } from '../http/answers.js'
+import { checkedCall } from '../http/answers.js'
 import type { TestServer } from './server.js'
 
 export const auditStrand = 'server::audit'
@@ -13,7 +13,7 @@ export interface AuditRecord {
 /** The records of the audit strand, without its genesis. */
 export async function auditRecords(on: TestServer): Promise<AuditRecord[]> {
   const { records } = (
-    await ask(on, `POST /v1/agents/${auditStrand}/query`, {
+    await checkedCall(on, `POST /v1/agents/${auditStrand}/query`, {
       body: { type: 'latest', order: 'asc', limit: 1_000, types: ['sys/*'] },
     })
   ).body

@@ -6,14 +6,14 @@ import { pooledRandom } from '../../../dist/src/base/random.js'
 import { openAuthority } from '../../../dist/src/data/license-authority.js'
 import { startServer, type TestServer, type TestServerOptions } from './server.js'
 
-/** A license key of the authority of `dataDir`, which is made when there is none; as `license issue` prints it. */
+/** Issues a license key by the authority of `dataDir`, which is created if needed, like `license issue`. */
 export async function issueLicense(dataDir: string): Promise<string> {
   const authority = openAuthority(dataDir, pooledRandom())
   if (!authority.ok) throw new Error(authority.detail)
   return sign(authority.seed, { licensee: 'Test', days: 365, features: ['auth'] }, Date.now())
 }
 
-/** A real server with the auth add-on on and licensed. Both rate limits are off unless `env` sets them. */
+/** Starts a real server with the licensed auth add-on. Both rate limits are off unless `env` sets them. */
 export async function startAuthServer(options: TestServerOptions = {}): Promise<TestServer> {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'strandfast-'))
   return startServer({

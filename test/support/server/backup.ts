@@ -5,21 +5,21 @@ import { inherited } from '../../../scripts/crash-loop/inherited.mjs'
 
 const entry = join(import.meta.dirname, '../../../dist/program/strandfast.js')
 
-/** A command of the command line in a process of its own. */
+/** A command that runs in another process. */
 export interface RunningCommand {
   process: ChildProcess
-  /** Resolves when it has ended. */
+  /** Resolves when the command has ended. */
   ended: Promise<EndedCommand>
 }
 
-/** How a command ended. */
+/** The result of a command. */
 export interface EndedCommand {
   code: number | null
   stdout: string
   stderr: string
 }
 
-/** Starts `strandfast backup` or `restore`. @param env the settings, SERVICE_DATA_DIR among them */
+/** Starts a command of the program. @param env the settings, including SERVICE_DATA_DIR */
 export function startCommand(args: string[], env: Record<string, string>): RunningCommand {
   const child = spawn(process.execPath, [entry, ...args], {
     env: { ...inherited, ...env },

@@ -1,25 +1,25 @@
 /**
- * What tests of one server make before it is started again. Each test declares its part beside itself; `run` makes all
- * parts, so that one restart serves them all.
+ * Collects what tests create on a server before its restart. Each test declares its part next to itself;
+ * `run` creates all parts, so that one restart serves all tests.
  */
 export class BeforeRestart {
-  readonly #makers: (() => Promise<void>)[] = []
+  readonly #parts: (() => Promise<void>)[] = []
 
-  /** Has `run` call `make`. @returns reads what was made, for the test after the restart */
-  add<T>(make: () => Promise<T>): () => T {
-    const made: T[] = []
-    this.#makers.push(async () => {
-      made.push(await make())
+  /** Registers a part. @returns a function that returns the created value, for the test after the restart */
+  add<T>(create: () => Promise<T>): () => T {
+    const values: T[] = []
+    this.#parts.push(async () => {
+      values.push(await create())
     })
     return () => {
-      const [value] = made
-      if (value === undefined) throw new Error('Expected the part that was made before the restart')
+      const [value] = values
+      if (value === undefined) throw new Error('This part was not created before the restart')
       return value
     }
   }
 
-  /** Makes all parts, one after another. */
+  /** Creates all parts, one after another. */
   async run(): Promise<void> {
-    for (const make of this.#makers) await make()
+    for (const create of this.#parts) await create()
   }
 }

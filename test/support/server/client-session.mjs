@@ -1,6 +1,6 @@
 /**
- * A session of the client as any runtime can have it: writes, reads, streams, ingests, verifies. Prints what it found.
- * Called with the address of a server and a key.
+ * A session of the client for any runtime: writes, reads, streams, ingests, verifies. Prints the results.
+ * Arguments: the address of a server and a key.
  */
 import { NotFoundError, ServiceClient } from '../../../packages/client/dist/index.js'
 

@@ -5,7 +5,7 @@ import { inherited } from '../../../scripts/crash-loop/inherited.mjs'
 
 const entry = join(import.meta.dirname, '../../../dist/program/strandfast.js')
 
-/** What a command of the built program has said, and its exit code. */
+/** The output and exit code of a command of the built program. */
 export interface Ran {
   status: number | null
   stdout: string

@@ -9,12 +9,15 @@ const root = join(import.meta.dirname, '../../..')
 export interface ConsoleProgram {
   /** The entry file, for `startServer`. */
   program: string
-  /** Where its console is. */
+  /** The folder of its console. */
   folder: string
   remove(): void
 }
 
-/** Copies the built program and gives it these files as its console, compressed as a build leaves them; none: no folder. */
+/**
+ * Copies the built program with these files as its console, compressed as in a build; without a console
+ * folder if there are none.
+ */
 export function programWith(files: Readonly<Record<string, string>>): ConsoleProgram {
   const copy = mkdtempSync(join(tmpdir(), 'strandfast-console-'))
   const folder = join(copy, 'dist/program/console')
@@ -32,7 +35,7 @@ export function programWith(files: Readonly<Record<string, string>>): ConsolePro
   }
 }
 
-/** Writes files of a console into a folder, each compressed in both ways. */
+/** Writes console files to a folder, each with both compressions. */
 export function writeConsole(folder: string, files: Readonly<Record<string, string>>): void {
   if (Object.keys(files).length > 0) mkdirSync(folder, { recursive: true })
   for (const [name, text] of Object.entries(files)) {

@@ -1,10 +1,11 @@
 /**
- * Closes pools of threads while their threads start, over and over: `node ending-pools.mjs ROUNDS`. Prints `fine` at its end.
+ * Closes thread pools repeatedly while their threads start: `node ending-pools.mjs ROUNDS`. Prints `fine` at
+ * the end.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { ThreadPool } from '../../../dist/src/dispatch/pools/thread-pool.js'
 
-// Of many modules, so that loading them takes a while.
+// It has many modules, so that loading takes time.
 const file = new URL('../../../dist/workers/stores.js', import.meta.url)
 
 async function endAfter(ms) {
@@ -17,7 +18,7 @@ async function endAfter(ms) {
 
 const rounds = Number(process.argv[2])
 for (let round = 0; round < rounds; round++) {
-  // All moments of a start, three pools at once.
+  // All moments of a start, three pools in parallel.
   const times = [0, 1, 2].map((nth) => 30 + (500 * (round + nth / 3)) / rounds)
   await Promise.all(times.map(endAfter))
 }

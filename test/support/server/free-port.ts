@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 
 /**
- * A port that was free a moment ago, for a server that is started on it again and again. A server that picks its port
- * by itself cannot come back to it while its old connections wait out their time.
+ * Returns a free port for a server that is restarted on it. A server that picks its own port cannot reuse it
+ * while old connections are in TIME_WAIT.
  */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')

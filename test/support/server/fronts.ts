@@ -1,7 +1,7 @@
 import { Agent, request } from 'node:http'
 import type { ServerAddress, TestAnswer, TestCall } from './server.js'
 
-/** A connection of its own: it stays with the front that got it. */
+/** A separate connection, which stays with the front that accepted it. */
 export class FrontConnection {
   readonly #server: ServerAddress
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 })
@@ -18,7 +18,7 @@ export class FrontConnection {
     const [method = 'GET', path = '/'] = route.split(' ')
     const json = body === undefined ? undefined : JSON.stringify(body)
     return new Promise((resolve, reject) => {
-      const asked = request(
+      const outgoing = request(
         this.#server.url + path,
         {
           method,
@@ -44,8 +44,8 @@ export class FrontConnection {
           })
         },
       )
-      asked.on('error', reject)
-      asked.end(json)
+      outgoing.on('error', reject)
+      outgoing.end(json)
     })
   }
 
@@ -54,13 +54,13 @@ export class FrontConnection {
   }
 }
 
-/** What names the front that a connection is with: each begins the ids of its requests with letters of its own. */
+/** Identifies the front of a connection by the prefix of its request ids. */
 export async function frontOf(connection: FrontConnection): Promise<string> {
   const { requestId } = await connection.call('GET /healthz')
   return requestId.slice(0, requestId.lastIndexOf('-'))
 }
 
-/** A connection with each of two fronts. */
+/** Opens a connection to each of two fronts. */
 export async function connectBoth(server: ServerAddress): Promise<[FrontConnection, FrontConnection]> {
   const found = new Map<string, FrontConnection>()
   for (let tries = 0; tries < 64; tries++) {

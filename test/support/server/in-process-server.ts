@@ -7,7 +7,7 @@ import { openDataDirectory } from '../../../dist/src/data/directory.js'
 import { serve } from '../../../dist/src/main.js'
 import { testRootKey, type ServerAddress } from './server.js'
 
-/** The built server within the process of the test, for what a test does to its threads. */
+/** The built server in the process of the test, for tests that manipulate its threads. */
 export interface InProcessServer extends ServerAddress {
   dataDir: string
   /** Stops it and removes its data directory. */
@@ -32,7 +32,7 @@ export async function startInProcess(env: Record<string, string> = {}): Promise<
   if (!opening.ok) throw new Error(opening.detail)
   const { directory } = opening
   const server = await serve(reading.config, directory)
-  if (server === undefined) throw new Error('Expected a server that was not stopped')
+  if (server === undefined) throw new Error('The server was stopped during its start')
   return {
     url: server.url,
     rootKey: testRootKey,

@@ -1,12 +1,10 @@
-/*
- * What threads of pools do in tests. While the file that `workerData` names exists, no thread of it can be started.
- */
+/* Tasks of pool threads in tests. While the file `workerData.noStart` exists, no thread can start. */
 import { existsSync } from 'node:fs'
 import { workerData } from 'node:worker_threads'
 
 if (existsSync(workerData.noStart)) throw new Error('No file descriptors')
 
-/** Threads of this module that were started are told from each other by it. */
+/** Distinguishes the threads of this module. */
 const thread = Math.random()
 
 export function begin() {}
@@ -27,7 +25,7 @@ export function hang() {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
 }
 
-/** Waits until the first word of `memory` is set, counting the second one up meanwhile. */
+/** Waits until the first word of `memory` is set, and increments the second one during the wait. */
 export function work({ memory }) {
   const words = new Int32Array(memory)
   while (Atomics.load(words, 0) === 0) {

@@ -1,8 +1,8 @@
 /*
- * Two sides of a probe (probe.ts). As a thread of the test process it sends requests to a server, and reports how much
- * processor time the server's threads used while each request waited. Preloaded into the server (`node --import`), it notes
- * the long turns of the event loops of its front and its shards. Both judge nothing: probe.ts compares the times with the
- * control.
+ * Both sides of a probe (probe.ts). As a thread of the test process, it sends requests to a server and
+ * reports the processor time that the server's threads used while each request waited. Preloaded into the
+ * server (`node --import`), it records long turns of the event loops of fronts and shards. It judges nothing:
+ * probe.ts compares the times with the control.
  */
 import { appendFileSync, existsSync, openSync, readFileSync, readlinkSync, readSync } from 'node:fs'
 import { Agent, request } from 'node:http'
@@ -11,15 +11,15 @@ import { basename, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import threads, { isMainThread, parentPort, workerData } from 'node:worker_threads'
 
-/** How long the timer runs that ends a turn, and the shortest turn that is noted, milliseconds. */
+/** The interval of the timer that ends a turn, and the shortest turn that is recorded, milliseconds. */
 const TURN_MS = 2
-const NOTED_MS = 10
+const RECORDED_MS = 10
 
-/** Memory of the control work: more than a first-level cache, as a server uses it. */
+/** The memory of the control work: more than a first-level cache, as in a server. */
 const table = new Uint32Array(1 << 16)
 let state = 1
 
-/** Does `steps` of work whose size never changes. */
+/** Does `steps` of constant work. */
 export function work(steps) {
   for (let n = 0; n < steps; n++) {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
@@ -29,15 +29,16 @@ export function work(steps) {
 }
 
 if (workerData?.probe !== undefined) await probe(workerData.probe)
-else if (isMainThread || workerData?.kind === 'front') noteTurns('front')
-else if (workerData?.settings?.shard !== undefined) noteTurns('shard')
+else if (isMainThread || workerData?.kind === 'front') recordTurns('front')
+else if (workerData?.settings?.shard !== undefined) recordTurns('shard')
 
 /**
- * Notes how much processor time this thread uses in one turn, where that is much: for so long it serves nothing else. The thread measures itself, so it does not matter when another thread gets a processor.
+ * Records the processor time of each long turn of this thread, in which it serves nothing else. The thread
+ * measures itself, so waiting for a processor does not count.
  */
-function noteTurns(kind) {
+function recordTurns(kind) {
   const dataDir = process.env.SERVICE_DATA_DIR
-  const note = (what, text) => appendFileSync(join(dataDir, `${what}-of-${kind}`), `${text}\n`)
+  const record = (what, text) => appendFileSync(join(dataDir, `${what}-of-${kind}`), `${text}\n`)
   const statistics = openSync('/proc/thread-self/schedstat', 'r')
   const bytes = Buffer.alloc(80)
   const usedNow = () => {
@@ -50,19 +51,19 @@ function noteTurns(kind) {
     const beforeMs = usedMs
     usedMs = usedNow()
     const ms = usedMs - beforeMs
-    // The server begins in an empty directory, and leaves format.json in it.
+    // The server starts in an empty directory and creates format.json there.
     if (!isNamed && existsSync(join(dataDir, 'format.json'))) {
       isNamed = true
-      note('threads', basename(readlinkSync('/proc/thread-self')))
+      record('threads', basename(readlinkSync('/proc/thread-self')))
     }
-    if (isNamed && ms >= NOTED_MS) note('turns', JSON.stringify({ ms, atMs: Date.now() - ms / 2 }))
+    if (isNamed && ms >= RECORDED_MS) record('turns', JSON.stringify({ ms, atMs: Date.now() - ms / 2 }))
   }
   const again = () => {
     endTurn()
     setTimeout(again, TURN_MS).unref()
   }
   again()
-  // While it has much to do, a shard takes further commands without going back to its event loop.
+  // A busy shard receives commands without returning to its event loop.
   const { receiveMessageOnPort } = threads
   threads.receiveMessageOnPort = (port) => {
     endTurn()
@@ -71,12 +72,12 @@ function noteTurns(kind) {
   syncBuiltinESMExports()
 }
 
-/** Probes a server until it receives a message. */
+/** Probes a server until a message arrives. */
 async function probe({ url, pid, rootKey, dataDir, agents, controlSteps }) {
   const connection = new Agent({ keepAlive: true, maxSockets: 1 })
   const headers = { authorization: `Bearer ${rootKey}`, 'content-type': 'application/json' }
 
-  /** The scheduler's figures: milliseconds of a processor used, and milliseconds ready but without a processor. */
+  /** Figures of the scheduler: milliseconds on a processor, and milliseconds ready without a processor. */
   function scheduled(path) {
     try {
       const [usedNs, delayedNs] = readFileSync(path, 'utf8').split(' ')
@@ -90,7 +91,7 @@ async function probe({ url, pid, rootKey, dataDir, agents, controlSteps }) {
   const of = (thread) => scheduled(`/proc/${pid}/task/${thread}/schedstat`)
   const usedMs = (thread) => of(thread).usedMs
 
-  /** Memory that is resident and the process's own, bytes; 0 after its end. */
+  /** Anonymous resident memory of the process, bytes; 0 after its end. */
   function memoryBytes() {
     try {
       return Number(/^RssAnon:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
@@ -114,33 +115,33 @@ async function probe({ url, pid, rootKey, dataDir, agents, controlSteps }) {
   const write = (agent) => send('POST', `/v1/collections/${agent}/records`, '{"data":{"probe":true}}')
 
   /**
-   * Writes twice to each agent. The event loops of the front and of the shards have then made a round since their earlier
-   * turns, and so have noted those.
+   * Writes twice to each agent, so that the event loops of front and shards complete a turn and record
+   * earlier ones.
    */
-  async function passAllThreads() {
+  async function flushTurns() {
     for (const agent of [...agents, ...agents]) await write(agent)
   }
 
   const seen = { front: [], shard: [], controls: [], failed: [], memoryBytes: 0 }
 
   /**
-   * Carries out a request. Gives its status, and the longest that one of `threads` can have kept it waiting. Where this thread,
-   * or one that passes the answer on, waited for a processor, the answer may have been ready: what the server did in that time
-   * is not counted.
+   * Sends a request. Returns its status and the longest processor time of one of `threads` during it. Time in
+   * which this thread, or a thread that passes the answer on, waited for a processor is subtracted, since the
+   * answer may have been ready.
    */
-  async function wait(threads, passing, act) {
+  async function measure(threads, passing, sendRequest) {
     const before = threads.map(usedMs)
     const delayedMs = () => ownDelayMs() + passing.reduce((sum, thread) => sum + of(thread).delayedMs, 0)
     const earlierDelayMs = delayedMs()
     const [startedMs, startedAtMs] = [performance.now(), Date.now()]
-    const status = await act()
+    const status = await sendRequest()
     const waitedMs = performance.now() - startedMs
     const lateMs = delayedMs() - earlierDelayMs
     const busyMs = Math.max(...threads.map((thread, index) => usedMs(thread) - before[index]))
     return { status, ms: Math.min(busyMs, waitedMs) - lateMs, atMs: startedAtMs + waitedMs / 2 }
   }
 
-  /** Notes how long the control work takes, but for the time without a processor. */
+  /** Records the duration of the control work without the time spent waiting for a processor. */
   function control() {
     const [startedMs, delayedMs] = [performance.now(), ownDelayMs()]
     work(controlSteps)
@@ -148,18 +149,18 @@ async function probe({ url, pid, rootKey, dataDir, agents, controlSteps }) {
     seen.controls.push({ ms: performance.now() - startedMs - lateMs, atMs: Date.now() })
   }
 
-  await passAllThreads()
+  await flushTurns()
   const front = String(pid)
   const shards = readFileSync(join(dataDir, 'threads-of-shard'), 'utf8').trim().split('\n')
-  // The first ones run before the compiler has optimized the loop.
+  // The first runs happen before the loop is optimized.
   for (let n = 0; n < 10; n++) work(controlSteps)
   for (let n = 0; n < 4; n++) control()
   const attack = { isOver: false }
   parentPort.on('message', () => (attack.isOver = true))
   parentPort.postMessage({ memoryBytes: memoryBytes() })
   while (!attack.isOver) {
-    const health = await wait([front], [], () => send('GET', '/healthz'))
-    const written = await wait(shards, [front], () => write(agents[seen.shard.length % agents.length]))
+    const health = await measure([front], [], () => send('GET', '/healthz'))
+    const written = await measure(shards, [front], () => write(agents[seen.shard.length % agents.length]))
     seen.front.push(health)
     seen.shard.push(written)
     if (health.status !== 200) seen.failed.push(`healthz ${health.status}`)
@@ -169,7 +170,7 @@ async function probe({ url, pid, rootKey, dataDir, agents, controlSteps }) {
     await pause(2)
   }
   for (let n = 0; n < 4; n++) control()
-  await passAllThreads()
+  await flushTurns()
   connection.destroy()
   parentPort.postMessage(seen)
   parentPort.close()

@@ -3,22 +3,22 @@ import type { RawConnection } from '../http/raw-http.js'
 import type { TestServer } from './server.js'
 
 /**
- * Open files and sockets of the server's process (Linux), but for the files of its logs: of those there are as many as the
- * most that was ever written between two flushes, and they stay open to be written again.
+ * Open files and sockets of the server's process (Linux), without log files, whose number depends on the
+ * largest amount between two flushes and which stay open for reuse.
  */
 export function openHandles({ process: { pid } }: TestServer): number {
   return openFiles(pid).filter((link) => !/\/log\/\d+\.log/.test(link)).length
 }
 
-/** Memory of the server's process that is resident and its own, bytes (Linux): mapped files are not counted. */
+/** Anonymous resident memory of the server's process, bytes (Linux), without mapped files. */
 export function memoryBytes({ process: { pid } }: TestServer): number {
   const kibibytes = /^RssAnon:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
   return Number(kibibytes) * 1024
 }
 
 /**
- * How many of these connections the server has accepted and holds open (Linux). Those of other calls, which come and go
- * by the keep-alive of both sides, are not counted; nor are those that only the system has taken.
+ * The number of these connections that the server has accepted and holds open (Linux). Other connections, and
+ * those that only the system has accepted, are not counted.
  */
 export function heldConnections(
   { process: { pid }, url }: TestServer,
@@ -39,7 +39,7 @@ function openFiles(pid: number | undefined): string[] {
   return readdirSync(`/proc/${pid}/fd`).map((file) => linkOf(`/proc/${pid}/fd/${file}`))
 }
 
-/** What a file of a process is; empty when it was closed meanwhile. */
+/** The target of a file descriptor; empty if it was closed in the meantime. */
 function linkOf(path: string): string {
   try {
     return readlinkSync(path)

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { inherited } from '../../../scripts/crash-loop/inherited.mjs'
-import { ask } from '../http/answers.js'
+import { checkedCall } from '../http/answers.js'
 import { testRootKey, type TestServer } from './server.js'
 
 const entry = join(import.meta.dirname, '../../../dist/program/strandfast.js')
@@ -30,8 +30,8 @@ export function runReshard(
 }
 
 /**
- * What every read of a server answers, by its route: of each agent, its strand byte for byte, its edges and how it was at
- * `moments`; of all, proposals, organisms, keys and users.
+ * The answers to all reads of a server, by route: for each agent, its strand byte by byte, its edges and its
+ * state at `moments`; for all, proposals, organisms, keys and users.
  */
 export async function everyRead(
   server: TestServer,
@@ -39,7 +39,7 @@ export async function everyRead(
 ): Promise<Map<string, string>> {
   const reads = new Map<string, string>()
   const read = async (route: string, body?: unknown): Promise<string> => {
-    const { status, text } = await ask(server, route, body === undefined ? {} : { body })
+    const { status, text } = await checkedCall(server, route, body === undefined ? {} : { body })
     expect(status, `${route}: ${text}`).toBe(200)
     reads.set(`${route} ${JSON.stringify(body)}`, text)
     return text
@@ -59,15 +59,15 @@ export async function everyRead(
     const hashes = exported.matchAll(/\\nprev (?!0{64})([0-9a-f]{64})/g)
     for (const [, hash] of [...hashes].slice(0, 40)) await read(`GET /v1/agents/${agent}/records/${hash}`)
   }
-  const { body } = await ask(server, 'GET /v1/proposals?limit=1000')
+  const { body } = await checkedCall(server, 'GET /v1/proposals?limit=1000')
   const proposals = body.proposals.map((one: unknown) => JSON.stringify(one))
   reads.set('proposals', proposals.toSorted().join('\n'))
   await read('GET /v1/organisms')
   const keys = await read('GET /v1/admin/api-keys')
-  // A server that is killed forgets the last minute's uses.
+  // A killed server loses the key uses of the last minute.
   reads.set('GET /v1/admin/api-keys undefined', keys.replaceAll(/"last_used_at_ms":\w+/g, ''))
-  // Each start of a test server brings another license, of which a record tells.
-  const audit = await ask(server, 'GET /v1/strand/export?agent=server::audit&to_seq=2')
+  // Each start of a test server has another license, which is recorded.
+  const audit = await checkedCall(server, 'GET /v1/strand/export?agent=server::audit&to_seq=2')
   reads.set('audit', audit.text.split('\n').slice(1, 4).join('\n'))
   for (const base of ['/v1/auth', '/v1/organisms/acme/auth']) await read(`GET ${base}/users`)
   return reads

@@ -1,14 +1,14 @@
 import { eventually } from '../eventually.js'
 import { call, type ServerAddress } from './server.js'
 
-/** A head as the log's records have it. */
+/** A head in the form of the log's records. */
 export interface TestHead {
   strand: string
   size: number
   hash: string
 }
 
-/** The bodies of all records of the server log but its genesis, in order. */
+/** The bodies of all records of the server log except genesis, in order. */
 export async function logRecords(
   server: ServerAddress,
 ): Promise<{ clocks: string[]; heads: [string, number, string][] }[]> {
@@ -17,7 +17,7 @@ export async function logRecords(
   return lines.map((line) => JSON.parse(JSON.parse(line).body))
 }
 
-/** Where the strand of an agent stands now. */
+/** The current head of an agent's strand. */
 export async function headNow(server: ServerAddress, agent: string): Promise<TestHead> {
   const [status, head] = await Promise.all([
     call(server, `GET /v1/agents/${agent}/status`),
@@ -26,7 +26,9 @@ export async function headNow(server: ServerAddress, agent: string): Promise<Tes
   return { strand: status.body.strand, size: head.body.seq + 1, hash: head.body.chain_head }
 }
 
-/** Resolves once the log tells of where the strands of these agents stand, which nobody moves meanwhile. */
+/**
+ * Resolves when the log contains the current heads of these agents, which must not change during the wait.
+ */
 export async function untilLogged(server: ServerAddress, agents: readonly string[]): Promise<void> {
   for (const agent of agents) {
     const head = await headNow(server, agent)

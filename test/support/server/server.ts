@@ -6,50 +6,50 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import { startStandby, throughStandby } from './through-standby.js'
-import { fetchSeen } from '../http/fetch-seen.js'
+import { fetchAfterClose } from '../http/fetch-seen.js'
 import { inherited } from '../../../scripts/crash-loop/inherited.mjs'
 
-/** What the start says of most servers of tests, which send no mail (src/settings/open-modes.ts). */
+/** The warning at the start of most test servers, which send no mail (src/settings/open-modes.ts). */
 const openLinks = /^warning: SERVICE_MAIL_ENABLED is not true: answers contain .*\n/gm
 
-/** A real server in a process of its own, on a data directory of its own. */
+/** A real server in another process, with its own data directory. */
 export interface TestServer {
   url: string
   rootKey: string
   dataDir: string
   process: ChildProcess
-  /** What it has written to standard error so far. */
+  /** Its standard error so far. */
   stderr(): string
-  /** Stops it with `signal` and waits; gives the exit code. The data directory stays. */
+  /** Stops it with `signal` and returns the exit code. The data directory stays. */
   halt(signal?: NodeJS.Signals): Promise<number | null>
   /** Stops it and removes its data directory. */
   stop(): Promise<void>
 }
 
-/** What a call needs to know of a server. */
+/** The address and root key of a server. */
 export type ServerAddress = Pick<TestServer, 'url' | 'rootKey'>
 
-/** What a test server is started with. */
+/** Options of a test server. */
 export interface TestServerOptions {
   env?: Record<string, string>
-  /** A directory to start on again; a new one is made when absent. */
+  /** A data directory to restart on; new when absent. */
   dataDir?: string
-  /** The Node that runs it; this process's own when absent. */
+  /** The Node executable; by default that of this process. */
   node?: string
-  /** What node itself is given, before the program. */
+  /** Options of Node before the program. */
   nodeOptions?: readonly string[]
-  /** The program to run, in place of the built one. */
+  /** The program to run; by default the built one. */
   program?: string
-  /** The most files that the server may have open (`ulimit -n`). */
+  /** The maximum of open files (`ulimit -n`). */
   openFilesMax?: number
-  /** Given its process before it listens, as it may never do. */
+  /** Called with the process before it listens, which it may never do. */
   spawned?(process: ChildProcess): void
 }
 
 const entry = join(import.meta.dirname, '../../../dist/program/strandfast.js')
 
-/** The HTTP library, the fronts and the shards that a run of the tests asks for (vitest.config.ts, .ci/run). */
-const ofRun = Object.fromEntries(
+/** The HTTP library, the fronts and the shards of this test run (vitest.config.ts, .ci/run). */
+const runSettings = Object.fromEntries(
   ['SERVICE_HTTP_ENGINE', 'SERVICE_FRONTS', 'SERVICE_SHARDS'].flatMap((name) => {
     const value = process.env[name]
     return value === undefined ? [] : [[name, value]]
@@ -59,15 +59,18 @@ const ofRun = Object.fromEntries(
 /** The root key of test servers, unless `env` names another. */
 export const testRootKey = 'test-root-key-0123456789abcdefghij'
 
-/** The servers that this process has started, by their addresses: a call that is not answered says what became of its own. */
+/**
+ * The servers that this process has started, by address. The error of an unanswered call reports the state of
+ * its server.
+ */
 const started = new Map<string, TestServer>()
 
 /** Starts the built server and resolves when it listens. Rate limits are off unless `env` sets them. */
 export async function startServer(options: TestServerOptions = {}): Promise<TestServer> {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'strandfast-'))
   if (throughStandby && options.env?.['SERVICE_CLUSTER_URL'] === undefined) {
-    const start = (place: string, env: Record<string, string>) =>
-      startServer({ ...options, dataDir: place, env })
+    const start = (otherDir: string, env: Record<string, string>) =>
+      startServer({ ...options, dataDir: otherDir, env })
     return startStandby(dataDir, options.env ?? {}, start)
   }
   const env = {
@@ -78,7 +81,7 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
     SERVICE_RATE_LIMIT_RPS: '0',
     SERVICE_LOG_LEVEL: 'warn',
     SERVICE_MIN_FREE_BYTES: '0',
-    ...ofRun,
+    ...runSettings,
     ...options.env,
   }
   const command = [
@@ -118,12 +121,12 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
   return server
 }
 
-/** Why a request has no answer: the socket's error, and whether the server still runs. */
+/** The reason for a missing answer: the socket's error, and whether the server still runs. */
 async function whyUnanswered(url: string, { message, cause }: TypeError): Promise<string> {
   const reason = cause instanceof Error ? `${message} (${cause.message})` : message
   const server = started.get(url)
   if (server === undefined) return reason
-  // Its sockets close a little before its end is known.
+  // Its sockets close shortly before its end is reported.
   const { process } = server
   const ended = process.exitCode ?? process.signalCode ?? once(process, 'exit')
   const state = await Promise.race([ended, delay(200, 'runs')])
@@ -141,7 +144,7 @@ async function listeningUrl(child: ChildProcess): Promise<string | undefined> {
   return undefined
 }
 
-/** A JSON answer and what came with it. */
+/** An answer. */
 export interface TestAnswer {
   status: number
   headers: Headers
@@ -151,10 +154,10 @@ export interface TestAnswer {
   text: string
 }
 
-/** What a call carries. */
+/** The contents of a call. */
 export interface TestCall {
   body?: unknown
-  /** Sent as it is, in place of `body`. */
+  /** Sent unchanged instead of `body`. */
   raw?: string | Uint8Array
   key?: string | null
   headers?: Record<string, string>
@@ -172,10 +175,10 @@ export async function call(
   if (key !== null) headers['authorization'] = `Bearer ${key}`
   if (options.body !== undefined || options.raw !== undefined) headers['content-type'] ??= 'application/json'
   const json = options.body === undefined ? undefined : JSON.stringify(options.body)
-  // A copy: fetch takes no bytes that could be shared between threads.
+  // A copy, because fetch refuses bytes that may be shared between threads.
   const body = options.raw instanceof Uint8Array ? new Uint8Array(options.raw) : (options.raw ?? json)
   const init = { method, headers, ...(body === undefined ? {} : { body }) }
-  const response = await fetchSeen(server.url + path, init).catch(async (error: unknown) => {
+  const response = await fetchAfterClose(server.url + path, init).catch(async (error: unknown) => {
     if (!(error instanceof TypeError)) throw error
     throw new TypeError(`${route}: ${await whyUnanswered(server.url, error)}`, { cause: error.cause })
   })

@@ -6,21 +6,21 @@ import type { TestServer } from './server.js'
 
 /** Two fronts of the same shards: in one process, or in two nodes. */
 export interface TwoFronts {
-  /** A connection to each. */
+  /** A connection to each front. */
   fronts: [FrontConnection, FrontConnection]
-  /** Where each is reached; the same where one process has both. */
+  /** The server of each front; the same if one process has both. */
   servers: [TestServer, TestServer]
 }
 
-/** Attempts to log in that the server of both has to allow before it locks an account. */
+/** Failed logins after which the server must lock an account. */
 export const attemptsMax = 3
 
-/** What fronts share, whoever made them: each test speaks to both. */
-export function sharedByFronts(made: () => TwoFronts): void {
-  const fronts = () => made().fronts
-  const serverOf = (n: number): TestServer => made().servers[n % 2 === 0 ? 0 : 1]
+/** Tests of state that two fronts share. Each test uses both fronts. */
+export function sharedByFronts(twoFronts: () => TwoFronts): void {
+  const fronts = () => twoFronts().fronts
+  const serverOf = (n: number): TestServer => twoFronts().servers[n % 2 === 0 ? 0 : 1]
 
-  /** Both fronts, each with the other one. */
+  /** Both orders of the fronts. */
   const pairs = (): [FrontConnection, FrontConnection][] => {
     const [one, other] = fronts()
     return [
@@ -30,7 +30,7 @@ export function sharedByFronts(made: () => TwoFronts): void {
   }
 
   describe('an API key', () => {
-    it('works at the other front from the answer on that has made it, and at neither from that which deletes it', async () => {
+    it('works at the other front once its creation is confirmed, and at no front once its deletion is', async () => {
       for (let round = 0; round < 10; round++) {
         for (const [here, there] of pairs()) {
           const { id, key } = await newKey(here)
@@ -42,8 +42,8 @@ export function sharedByFronts(made: () => TwoFronts): void {
       }
     })
 
-    it('is admitted by nobody after its deletion was answered, while many ask at both fronts', async () => {
-      const crowd = Array.from({ length: 8 }, (_none, n) => new FrontConnection(serverOf(n)))
+    it('is refused by both fronts after its deletion is confirmed, under concurrent load', async () => {
+      const connections = Array.from({ length: 8 }, (_none, n) => new FrontConnection(serverOf(n)))
       for (let round = 0; round < 4; round++) {
         const [here] = pairs()[round % 2] ?? fronts()
         const { id, key } = await newKey(here)
@@ -57,21 +57,21 @@ export function sharedByFronts(made: () => TwoFronts): void {
             if (wasDeleted && status !== 401) admittedLate.push(status)
           }
         }
-        const asking = crowd.map(ask)
+        const requests = connections.map(ask)
         expect((await here.call(`DELETE /v1/admin/api-keys/${id}`)).status).toBe(200)
         deleted = true
-        await Promise.all(asking)
+        await Promise.all(requests)
         expect(admittedLate).toEqual([])
       }
-      for (const connection of crowd) connection.close()
+      for (const connection of connections) connection.close()
     })
 
-    it('shows its last use at either front', async () => {
+    it('shows its last use at both fronts', async () => {
       for (const [here, there] of pairs()) {
         const { id, key } = await newKey(here)
         await there.call('GET /v1/agents', { key })
-        for (const asked of [here, there]) {
-          const { body } = await asked.call('GET /v1/admin/api-keys')
+        for (const connection of [here, there]) {
+          const { body } = await connection.call('GET /v1/admin/api-keys')
           const shown = body.api_keys.find((one: { key_id: string }) => one.key_id === id)
           expect(shown.last_used_at_ms).toBeGreaterThan(0)
         }
@@ -80,14 +80,14 @@ export function sharedByFronts(made: () => TwoFronts): void {
   })
 
   describe("a user's token", () => {
-    it('is refused at the other front from the answer on that signs its session out', async () => {
+    it('is refused at the other front once its sign-out is confirmed', async () => {
       for (const [round, [here, there]] of pairs().entries()) {
         const { token } = await register(serverOf(0), `out-${round}@example.org`)
         expect((await there.call('GET /v1/auth/me', { key: token })).status).toBe(200)
         const out = await here.call('POST /v1/auth/logout', { key: token })
         expect(out.status, out.text).toBeLessThan(300)
-        for (const asked of [there, here]) {
-          expect(await asked.call('GET /v1/auth/me', { key: token })).toMatchObject({
+        for (const connection of [there, here]) {
+          expect(await connection.call('GET /v1/auth/me', { key: token })).toMatchObject({
             status: 401,
             body: { code: 'token_revoked' },
           })
@@ -95,7 +95,7 @@ export function sharedByFronts(made: () => TwoFronts): void {
       }
     })
 
-    it('is signed by the new key at the other front from the answer on that rotates the keys', async () => {
+    it('is signed by the new key at the other front once the rotation is confirmed', async () => {
       const kidOf = (token: string) =>
         JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString()).kid
       const email = 'kid@example.org'
@@ -109,8 +109,8 @@ export function sharedByFronts(made: () => TwoFronts): void {
     })
   })
 
-  describe('a login by password', () => {
-    it('is guessed no more often at two fronts than the lockout allows', async () => {
+  describe('a password login', () => {
+    it('allows no more guesses at two fronts than the lockout does', async () => {
       const email = 'locked@example.org'
       await register(serverOf(0), email)
       const guesses = Array.from({ length: 12 }, (_none, n) =>
@@ -126,7 +126,7 @@ export function sharedByFronts(made: () => TwoFronts): void {
   })
 
   describe('a ticket', () => {
-    it('opens one stream where two fronts are asked for different ones at once', async () => {
+    it('opens only one stream when two fronts receive it at the same time', async () => {
       for (let round = 0; round < 8; round++) {
         const [here] = pairs()[round % 2] ?? fronts()
         const { body } = await here.call('POST /v1/stream/tickets')
@@ -142,7 +142,7 @@ export function sharedByFronts(made: () => TwoFronts): void {
       }
     })
 
-    it('opens its stream again at the other front, and none once its key is deleted', async () => {
+    it('reopens its stream at the other front until its key is deleted', async () => {
       for (const [here, there] of pairs()) {
         const { id, key } = await newKey(here)
         const { body } = await here.call('POST /v1/stream/tickets', { key })
@@ -156,7 +156,7 @@ export function sharedByFronts(made: () => TwoFronts): void {
   })
 
   describe('streams', () => {
-    it('show every record once and in order, whichever front they are at and whichever took the record', async () => {
+    it('show every record once and in order at both fronts', async () => {
       const [one, other] = fronts()
       await append(one, 'shown', 0)
       const paths = [
@@ -183,7 +183,7 @@ export function sharedByFronts(made: () => TwoFronts): void {
       }
     })
 
-    it('end at either front with the key that opened them', async () => {
+    it('end at both fronts when their key is deleted', async () => {
       const { id, key } = await newKey(fronts()[0])
       const streams = await Promise.all(
         Array.from({ length: 4 }, (_none, n) =>
@@ -195,10 +195,10 @@ export function sharedByFronts(made: () => TwoFronts): void {
     })
   })
 
-  describe('a record that was read by its hash', () => {
-    it('is shown by neither front as it was once its deletion is answered', async () => {
-      const [maker] = fronts()
-      await maker.call('POST /v1/agents', { body: { agent_id: 'dropped', zone: 'standard' } })
+  describe('a cached record', () => {
+    it('is shown as deleted by both fronts once its deletion is confirmed', async () => {
+      const [first] = fronts()
+      await first.call('POST /v1/agents', { body: { agent_id: 'dropped', zone: 'standard' } })
       for (let round = 0; round < 6; round++) {
         for (const [here, there] of pairs()) {
           const hash = await append(here, 'dropped', round)

@@ -1,6 +1,6 @@
 /*
- * Preloaded into a command (`node --import`): whoever opens a file by a callback, as a stream does, gets it late, as on a busy
- * machine.
+ * Preloaded into a command (`node --import`): opening a file with a callback, as a stream does, takes long,
+ * as on a busy machine.
  */
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'

@@ -3,9 +3,9 @@ import { readFile, stat } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { extname, join } from 'node:path'
 
-/** Any static server, over this repository. */
+/** A static server for this repository. */
 export interface StaticServer {
-  /** As `http://127.0.0.1:12345`. */
+  /** For example `http://127.0.0.1:12345`. */
   origin: string
   stop(): void
 }
@@ -18,8 +18,8 @@ const types: Record<string, string> = {
 }
 
 /**
- * Serves pages, scripts and styles below the root of the repository, as `python3 -m http.server` would.
- * @param rootPage what stands at `/`
+ * Serves pages, scripts and styles of the repository, like `python3 -m http.server`.
+ * @param rootPage the page at `/`
  */
 export async function startStaticServer(rootPage = ''): Promise<StaticServer> {
   const server = createServer(async (request, response) => {
@@ -47,7 +47,7 @@ export async function startStaticServer(rootPage = ''): Promise<StaticServer> {
   }
 }
 
-/** Whether a path names a folder without the slash that relative addresses in its page are resolved by. */
+/** Whether a path names a folder without the trailing slash that relative addresses need. */
 async function isOpenFolder(pathname: string): Promise<boolean> {
   if (pathname.endsWith('/') || extname(pathname) !== '') return false
   const found = await stat(join(root, pathname)).catch(() => undefined)

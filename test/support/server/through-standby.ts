@@ -9,7 +9,7 @@ import { pooledRandom } from '../../../dist/src/base/random.js'
 import { inherited } from '../../../scripts/crash-loop/inherited.mjs'
 import { eventually } from '../eventually.js'
 
-/** As a `TestServer`. */
+/** Like `TestServer`. */
 interface Node {
   url: string
   stderr(): string
@@ -17,18 +17,18 @@ interface Node {
   stop(): Promise<void>
 }
 
-/** Whether each test server is a node that stands by, with another one behind it that owns the shards. */
+/** Whether each test server is a standby node, with another node that owns the shards. */
 export const throughStandby = process.env['STRANDFAST_THROUGH_STANDBY'] === '1'
 
 const seed = '07'.repeat(32)
 const program = join(import.meta.dirname, '../../../dist/program/strandfast.js')
-let made = 0
+let databases = 0
 
-/** Makes a database for one cluster. @returns its URL, and what removes it */
+/** Creates a database for one cluster. @returns its URL and a function that removes it */
 async function makeDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
   const of = process.env['STRANDFAST_STANDBY_DATABASE']
   if (of === undefined) throw new Error('Expected a database (standby-database.ts)')
-  const name = `through_${process.pid}_${(made += 1)}`
+  const name = `through_${process.pid}_${(databases += 1)}`
   const query = async (text: string) => {
     const client = new Client({ connectionString: of })
     await client.connect()
@@ -39,7 +39,7 @@ async function makeDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
   return { url: of.replace(/postgres$/, name), drop: () => query(`DROP DATABASE ${name} WITH (FORCE)`) }
 }
 
-/** Starts two nodes of a new cluster. @returns the one that stands by; it is stopped with the other one */
+/** Starts two nodes of a new cluster. @returns the standby, which stops both */
 export async function startStandby<Server extends Node>(
   dataDir: string,
   env: Record<string, string>,
@@ -64,7 +64,11 @@ export async function startStandby<Server extends Node>(
   await eventually(async () => (await fetch(`${standby.url}/readyz`)).status === 200)
   return {
     ...standby,
-    stderr: () => (owner.stderr() + standby.stderr()).replaceAll(/^warning: no commit .*\n/gm, ''),
+    stderr: () =>
+      (owner.stderr() + standby.stderr()).replaceAll(
+        /^warning: the cluster’s database does not wait for a standby .*\n/gm,
+        '',
+      ),
     async halt(signal) {
       const code = await standby.halt(signal)
       await owner.stop()

@@ -1,19 +1,19 @@
 import { syncBuiltinESMExports } from 'node:module'
 import workerThreads, { Worker } from 'node:worker_threads'
 
-/** The threads that code under test starts while they are captured. */
+/** Captures the threads that the tested code starts. */
 export interface WorkerCapture {
-  /** Every thread that was started so far, with the name that it was given. */
+  /** All started threads with their names. */
   started: { name: string | undefined; worker: Worker }[]
-  /** The thread of that name that was started last. @throws Error when there is none */
+  /** The last started thread of this name. @throws Error if there is none */
   latest(name: string): Worker
-  /** Makes a thread fail as a bug in it would: the next message that it reads is no frame. */
+  /** Makes a thread fail like a bug: its next message is malformed. */
   fail(worker: Worker): void
-  /** Lets threads be started unseen again. */
+  /** Stops the capture. */
   release(): void
 }
 
-/** Begins to note every thread that is started; the code that starts them knows nothing of it. */
+/** Captures every thread that is started, invisibly to the tested code. */
 export function captureWorkers(): WorkerCapture {
   const started: WorkerCapture['started'] = []
   class Captured extends Worker {
@@ -22,12 +22,12 @@ export function captureWorkers(): WorkerCapture {
       started.push({ name: parameters[1]?.name, worker: this })
     }
   }
-  const put = (constructor: typeof Worker) => {
+  const replaceWorker = (constructor: typeof Worker) => {
     Reflect.set(workerThreads, 'Worker', constructor)
     syncBuiltinESMExports()
   }
   const original = workerThreads.Worker
-  put(Captured)
+  replaceWorker(Captured)
   return {
     started,
     latest(name) {
@@ -35,8 +35,8 @@ export function captureWorkers(): WorkerCapture {
       if (found === undefined) throw new Error(`Expected a thread named ${name}`)
       return found.worker
     },
-    // 0xc1 is the one byte that no MessagePack value begins with.
+    // 0xc1 is the only byte that no MessagePack value starts with.
     fail: (worker) => worker.postMessage(new Uint8Array([0xc1, 0xc1]).buffer),
-    release: () => put(original),
+    release: () => replaceWorker(original),
   }
 }

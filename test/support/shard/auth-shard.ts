@@ -18,15 +18,18 @@ export interface AuditRecord {
   body: Record<string, unknown>
 }
 
-/** How a link is asked for. */
-export interface LinkAsked {
+/** A request for a link. */
+export interface LinkRequest {
   purpose: LinkPurpose
   email: string
-  /** Whether its token goes out by mail. */
+  /** Whether its token is mailed. */
   mailed?: boolean
 }
 
-/** A shard with the audit agent of the root namespace, and that of the organism `acme`, which is the same agent. */
+/**
+ * A shard with the agent `default`, which is the audit agent of the root namespace and of the organism
+ * `acme`.
+ */
 export class AuthShard extends TestShard {
   origin: AuthOrigin = { ip: '192.0.2.1', userAgent: 'test', requestId: 'r-1' }
 
@@ -40,22 +43,22 @@ export class AuthShard extends TestShard {
     return { kind: 'authChange', agent: 'default', namespace, change, origin: this.origin, options: {} }
   }
 
-  /** Carries out one change. */
+  /** Carries out a change. */
   change(change: Change, namespace = ''): AuthOutcome['answer'] {
     return answerOf(this.ask(this.command(change, namespace)))
   }
 
-  look(lookup: Lookup): AuthOutcome['answer'] {
+  lookUp(lookup: Lookup): AuthOutcome['answer'] {
     return answerOf(this.ask({ kind: 'authLookup', agent: 'default', namespace: '', lookup }))
   }
 
-  /** Makes an account with a password. */
+  /** Creates an account with a password. */
   register(email: string): AuthOutcome['answer'] {
     return this.change({ kind: 'register', email, passwordHash: `hash of ${email}` })
   }
 
-  /** Asks for a link. @returns its hash, by which it is used */
-  sendLink({ purpose, email, mailed = true }: LinkAsked, namespace = ''): string {
+  /** Requests a link. @returns the hash by which the link is used */
+  sendLink({ purpose, email, mailed = true }: LinkRequest, namespace = ''): string {
     const { token, hash } = makeOneTimeToken(pooledRandom())
     const lifeMs = { magicLink: 900_000, verifyEmail: 86_400_000, passwordReset: 3_600_000 }[purpose]
     const link = { purpose, hash, expiresAtMs: this.nowMs + lifeMs, ...(mailed && { mailToken: token }) }
@@ -65,18 +68,18 @@ export class AuthShard extends TestShard {
 
   /** Whether a link can be used. */
   isUsable(purpose: LinkPurpose, hash: string): boolean {
-    const answer = this.look({ kind: 'link', hash, purpose })
+    const answer = this.lookUp({ kind: 'link', hash, purpose })
     return answer.kind === 'link' && answer.usable
   }
 
-  /** Mails of the outbox that are due. */
+  /** The mails of the outbox that are due. */
   mails(): OutboxMessage['mail'][] {
     const outcome = this.ask({ kind: 'mailDue', limit: 1_000 })
     if (outcome.kind !== 'mailDue') throw new Error(`Expected mails, got ${outcome.kind}`)
     return outcome.mails.map(({ message }) => message.mail)
   }
 
-  /** Audit records, in order. */
+  /** The audit records, in order. */
   audit(): AuditRecord[] {
     const query = { order: 'asc', limit: 1_000, types: ['auth/*'] } as const
     const page = this.ask({ kind: 'recordQuery', agent: 'default', ...query, types: [...query.types] })

@@ -1,6 +1,9 @@
 import { type TestShard, appendNumber, keyed, replyOf, signed } from './shard.js'
 
-/** Fills a shard with something of every kind that a strand can tell of; gives hashes of records of `notes`. */
+/**
+ * Fills a shard with every kind of record that a strand can contain.
+ * @returns hashes of records of `notes`
+ */
 export function fillShard(shard: TestShard): { deleted: string; erased: string } {
   const principal = 'ann'
   const make = (agent: string, zone: 'free' | 'governed') =>
@@ -31,7 +34,7 @@ export function fillShard(shard: TestShard): { deleted: string; erased: string }
   write('notes', 4)
   const [first = '', second = ''] = [1, 2].map((n) => write('watched', n))
   for (const hash of [first, second]) mutate('delete', hash, 'watched')
-  // One proposal applies itself, another stays open.
+  // One proposal is applied automatically, another stays open.
   shard.nowMs += 60_000
   shard.ask({ kind: 'proposalsSweep', options: {} })
   mutate('restore', first, 'watched')

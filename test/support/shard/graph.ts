@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { ask } from '../http/answers.js'
+import { checkedCall } from '../http/answers.js'
 import type { TestAnswer, TestCall, TestServer } from '../server/server.js'
 
 /** An edge as tests write it: `[src, dst, edge_type, weight]`. */
@@ -9,7 +9,7 @@ export type Link = readonly [src: string, dst: string, edgeType?: string, weight
 export function addEdge(server: TestServer, link: Link, more: TestCall = {}): Promise<TestAnswer> {
   const [src, dst, edgeType = 'likes', weight] = link
   const body = { src, dst, edge_type: edgeType, weight }
-  return ask(server, 'POST /v1/graph/edges', { body, ...more })
+  return checkedCall(server, 'POST /v1/graph/edges', { body, ...more })
 }
 
 /** Removes an edge. */
@@ -19,10 +19,10 @@ export function removeEdge(
   more: TestCall = {},
 ): Promise<TestAnswer> {
   const query = new URLSearchParams({ src, dst, edge_type: edgeType })
-  return ask(server, `DELETE /v1/graph/edges?${query}`, more)
+  return checkedCall(server, `DELETE /v1/graph/edges?${query}`, more)
 }
 
-/** Every edge of an agent, page after page, as `src type dst weight`, in the order that they come in. */
+/** All edges of an agent, page by page, as `src type dst weight`, in the order of the pages. */
 export async function edgesOf(
   server: TestServer,
   agent: string,
@@ -32,7 +32,7 @@ export async function edgesOf(
   let cursor: string | null = null
   do {
     const parameters = new URLSearchParams({ ...query, ...(cursor !== null && { cursor }) })
-    const { status, body, text } = await ask(server, `GET /v1/graph/edges/${agent}?${parameters}`)
+    const { status, body, text } = await checkedCall(server, `GET /v1/graph/edges/${agent}?${parameters}`)
     expect(status, text).toBe(200)
     for (const edge of body.edges) found.push(edgeText(edge))
     cursor = body.next_cursor
@@ -45,15 +45,15 @@ export function edgeText(edge: { src: string; dst: string; edge_type: string; we
   return `${edge.src} ${edge.edge_type} ${edge.dst} ${edge.weight}`
 }
 
-/** Makes many agents of zone `free`. */
+/** Creates agents of zone `free`. */
 export async function makeAgents(server: TestServer, names: readonly string[]): Promise<void> {
   await inSlices(names, async (name) => {
-    const { status } = await ask(server, 'POST /v1/agents', { body: { name, zone: 'free' } })
+    const { status } = await checkedCall(server, 'POST /v1/agents', { body: { name, zone: 'free' } })
     expect(status).toBe(201)
   })
 }
 
-/** Does something for each of many, some of them at once. */
+/** Runs an action for every item, 128 items at a time. */
 export async function inSlices<T>(all: readonly T[], act: (one: T) => Promise<void>): Promise<void> {
   for (let from = 0; from < all.length; from += 128) await Promise.all(all.slice(from, from + 128).map(act))
 }

@@ -1,14 +1,14 @@
 import { expect } from 'vitest'
-import { ask, newAgent, scopedKey } from '../http/answers.js'
+import { checkedCall, newAgent, scopedKey } from '../http/answers.js'
 import { call, type ServerAddress, type TestAnswer, type TestServer } from '../server/server.js'
 
-/** The master seed of servers that take each other's exports in. */
+/** The master seed of servers that import each other's exports. */
 export const sharedSeed = { SERVICE_MASTER_SEED: '5a'.repeat(32) }
 
-/** A seed that a key is rotated to. */
+/** The seed of a key after a rotation. */
 export const rotatedSeed = '7b'.repeat(32)
 
-/** What an import is sent with. */
+/** The options of an import request. */
 export interface ImportCall {
   query?: string
   key?: string | null
@@ -21,7 +21,7 @@ export function importTo(
   lines: string | Uint8Array,
   { query = '', key, headers }: ImportCall = {},
 ): Promise<TestAnswer> {
-  return ask(server, `POST /v1/strand/import${query}`, {
+  return checkedCall(server, `POST /v1/strand/import${query}`, {
     raw: lines,
     headers: { 'content-type': 'application/x-ndjson', ...headers },
     ...(key !== undefined && { key }),
@@ -40,14 +40,14 @@ export function linesOf(text: string): string[] {
   return text.slice(0, -1).split('\n')
 }
 
-/** Adds records `{n}` from `from` on. */
+/** Adds `count` records `{n}`, beginning with `n` = `from`. @returns their hashes */
 export async function fill(
   server: TestServer,
   agent: string,
   { from, count, query = '' }: { from: number; count: number; query?: string },
 ): Promise<string[]> {
   const records = Array.from({ length: count }, (_none, index) => ({ data: { n: from + index } }))
-  const { status, body, text } = await ask(server, `POST /v1/agents/${agent}/records/batch${query}`, {
+  const { status, body, text } = await checkedCall(server, `POST /v1/agents/${agent}/records/batch${query}`, {
     body: { records },
   })
   expect(status, text).toBe(201)
@@ -55,13 +55,14 @@ export async function fill(
 }
 
 /**
- * Makes an agent whose strand has everything that a strand can have: deletions, restorations, erasures, edges, policies,
- * a rotated key, records sealed by others, changes of zone, proposals applied, rejected, cancelled and open.
+ * Creates an agent with every kind of record on its strand: deletions, restorations, erasures, edges,
+ * policies, a rotated key, records with group signing, changes of zone, and proposals that are applied,
+ * rejected, cancelled and open.
  */
 export async function richStrand(server: TestServer, agent: string, other: string): Promise<void> {
   await newAgent(server, agent)
   const expectDone = async (route: string, body?: unknown, key?: string): Promise<TestAnswer> => {
-    const answer = await ask(server, route, {
+    const answer = await checkedCall(server, route, {
       ...(body !== undefined && { body }),
       ...(key !== undefined && { key }),
     })
@@ -99,7 +100,7 @@ export async function richStrand(server: TestServer, agent: string, other: strin
   await expectDone(`PUT ${path}/zone`, { zone: 'protected' })
   const { key } = await scopedKey(server, ['records:read', 'records:delete', 'proposals:decide'])
   const propose = async (hash: string | undefined) => {
-    const { status, body } = await ask(server, `DELETE ${path}/records/${hash}`, { key })
+    const { status, body } = await checkedCall(server, `DELETE ${path}/records/${hash}`, { key })
     expect(status).toBe(202)
     return body.proposal_id
   }
@@ -111,8 +112,8 @@ export async function richStrand(server: TestServer, agent: string, other: strin
 }
 
 /**
- * What a server tells of an agent, by the routes that read: the same wherever the strand is. Of a long strand each
- * `step`th record is looked at by itself.
+ * The answers of all routes that read an agent, which do not depend on the server. Of a long strand, only
+ * every `step`th record is read individually.
  */
 export async function everythingOf(
   server: TestServer,
@@ -120,10 +121,10 @@ export async function everythingOf(
   step = 1,
 ): Promise<Record<string, unknown>> {
   const path = `/v1/agents/${agent}`
-  const told: Record<string, unknown> = {}
+  const answers: Record<string, unknown> = {}
   const read = async (route: string, body?: unknown) => {
-    const answer = await ask(server, route, body === undefined ? {} : { body })
-    told[body === undefined ? route : `${route} ${JSON.stringify(body)}`] = [answer.status, answer.body]
+    const answer = await checkedCall(server, route, body === undefined ? {} : { body })
+    answers[body === undefined ? route : `${route} ${JSON.stringify(body)}`] = [answer.status, answer.body]
     return answer.body
   }
   await read(`GET ${path}/head`)
@@ -134,8 +135,8 @@ export async function everythingOf(
     limit: 1_000,
     where: [{ field: 'n', op: 'gt', value: 3 }],
   })
-  for (let place = 0; place < records.length; place += step) {
-    const { record_id: hash, timestamp_hlc: hlc } = records[place]
+  for (let index = 0; index < records.length; index += step) {
+    const { record_id: hash, timestamp_hlc: hlc } = records[index]
     await read(`GET ${path}/records/${hash}`)
     const asOf = await read(`GET /v1/strand/as-of?agent=${agent}&ts=${hlc}&limit=1000`)
     delete asOf.checkpoint
@@ -151,13 +152,14 @@ export async function everythingOf(
   await read(`GET /v1/graph/edges/${agent}?direction=out`)
   await read(`GET /v1/graph/traverse/${agent}?depth=2`)
   const { proposals } = await read(`GET /v1/proposals?agent=${agent}`)
-  // The clock of its record tells when something happened, the row the moment before.
+  // A time comes from the clock of the record after an import, and from the clock of the row before it, which
+  // differ.
   for (const one of proposals) {
     delete one.created_at_ms
     delete one.ended_at_ms
     for (const vote of one.votes) delete vote.at_ms
   }
   const { bytes: _bytes, ...status } = await read(`GET ${path}/status`)
-  told[`GET ${path}/status`] = status
-  return told
+  answers[`GET ${path}/status`] = status
+  return answers
 }

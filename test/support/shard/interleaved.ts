@@ -1,13 +1,13 @@
-/** Times of two kinds of calls, milliseconds. */
+/** The durations of two kinds of calls, milliseconds. */
 export interface InterleavedTimes {
   one: number[]
   other: number[]
 }
 
 /**
- * Times two kinds of calls, one after the other and in random order, so that whatever slows the machine down for a
- * while slows both kinds down.
- * @param random numbers from 0 to below 1
+ * Measures two kinds of calls one after another, in random order, so that a temporary slowdown of the machine
+ * affects both.
+ * @param random returns numbers from 0 to below 1
  */
 export async function interleavedTimes(
   calls: { one: readonly (() => Promise<void>)[]; other: readonly (() => Promise<void>)[] },
@@ -18,7 +18,7 @@ export async function interleavedTimes(
     ...calls.one.map((run) => ({ run, into: times.one })),
     ...calls.other.map((run) => ({ run, into: times.other })),
   ]
-  // Fisher and Yates.
+  // The shuffle of Fisher and Yates.
   for (let at = order.length - 1; at > 0; at--) {
     const other = Math.floor(random() * (at + 1))
     const [here, there] = [order[at], order[other]]

@@ -22,26 +22,29 @@ export const testAuthRules: AuthRules = {
   tokenEra: 0,
 }
 
-/** One shard in the process and thread of the test, with a clock that the test moves. */
+/** A shard in the process and thread of the test, with a clock that the test moves. */
 export class TestShard {
   nowMs = Date.UTC(2026, 0, 1)
-  /** By which its turns end. It stands still, so that none ends early on a busy machine; a test that counts turns moves it. */
+  /**
+   * Limits the turns. It does not move, so that no turn ends early on a busy machine; a test that counts
+   * turns replaces it.
+   */
   steadyClock = () => 0
-  /** Every frame that it told, in order. */
+  /** All frames that the shard has sent, in order. */
   readonly frames: OutcomeFrame[] = []
-  /** How often it has shown that it came a step further. */
-  beats = 0
-  /** Taken up when it is opened again. */
+  /** The number of heartbeats. */
+  heartbeats = 0
+  /** The auth settings; a change takes effect after `reopen`. */
   auth = testAuthRules
   readonly #path: string
   readonly #options: StoreOptions
-  /** How many frames there were before it carried out commands last. */
+  /** The number of frames before the last `run`. */
   #ranFrom = 0
   #store: ShardStore
   #closed = false
   #shard: Shard
 
-  /** @param path where its store lies; in a new directory when absent */
+  /** @param path the directory of the store; a new directory if absent */
   constructor(path = mkdtempSync(join(tmpdir(), 'strandfast-shard-')), options: StoreOptions = {}) {
     this.#path = path
     this.#options = options
@@ -49,7 +52,7 @@ export class TestShard {
     this.#shard = this.#makeShard()
   }
 
-  /** Where its store lies. */
+  /** The directory of the store. */
   get path(): string {
     return this.#path
   }
@@ -62,7 +65,7 @@ export class TestShard {
     return this.#store.environment
   }
 
-  /** Carries out commands that arrived together; gives their outcomes in the order of the commands. */
+  /** Carries out commands that arrived together. @returns their outcomes in the order of the commands */
   run(...commands: Command[]): Outcome[] {
     this.#ranFrom = this.frames.length
     this.#shard.run(commands.map((command, id) => [id, command]))
@@ -74,7 +77,7 @@ export class TestShard {
     })
   }
 
-  /** What the commands that it carried out last had it tell. On a busy machine they take several turns, with a frame of each. */
+  /** The notices of the last `run`, which can take several turns with a frame each. */
   get notices(): OutcomeFrame['notices'] {
     return this.#framesOfRun.flatMap((frame) => frame.notices)
   }
@@ -83,40 +86,42 @@ export class TestShard {
     return this.frames.slice(this.#ranFrom)
   }
 
-  /** Takes commands, under the numbers that their outcomes are told by, and carries out a turn's part of what there is. */
+  /** Takes numbered commands and carries out one turn. @returns whether commands are still waiting */
   turn(commands: readonly [id: number, command: Command][] = []): boolean {
     this.#shard.take([...commands])
-    // As its thread asks.
+    // The thread of a shard checks this too.
     if (this.#shard.busy) this.#shard.turn()
     this.#shard.syncNow()
     return this.#shard.busy
   }
 
-  /** Carries out one command. */
+  /** Carries out a command. */
   ask(command: Command): Outcome {
     const [outcome] = this.run(command)
     if (outcome === undefined) throw new Error('Expected an outcome')
     return outcome
   }
 
-  /** Has each look at its steady clock take so long, milliseconds: a turn has time for few commands. */
-  everyLookTakes(ms: number): void {
+  /**
+   * Moves the steady clock by `ms` milliseconds with every reading, so that a turn has time for few commands.
+   */
+  everyClockReadingTakes(ms: number): void {
     let looks = 0
     this.steadyClock = () => ms * looks++
   }
 
-  /** Commit groups so far. */
+  /** The number of commit groups so far. */
   get commits(): number {
     return this.frames.at(-1)?.figures.commits ?? 0
   }
 
-  /** Does all that an idle shard does. */
-  settle(): void {
+  /** Does all background work of an idle shard. */
+  runBackgroundWork(): void {
     this.#store.flush()
     while (this.#shard.needsStep) this.#shard.step()
   }
 
-  /** Closes the store and opens it again, as a restart does. */
+  /** Closes and opens the store, like a restart. */
   async reopen(): Promise<void> {
     await this.#store.close()
     this.#store = this.#openStore()
@@ -125,14 +130,14 @@ export class TestShard {
     this.#ranFrom = 0
   }
 
-  /** Closes the store, which stays. */
+  /** Closes the store without removing its files. */
   async close(): Promise<void> {
     this.#closed = true
     await this.#store.close()
   }
 
   async remove(): Promise<void> {
-    // A test may have left it closed, or damaged.
+    // A test may have closed or damaged the store.
     const { environment } = this.#store
     if (!this.#closed) await this.#store.close().catch(() => environment.root.close())
     rmSync(this.#path, { recursive: true, force: true })
@@ -157,8 +162,8 @@ export class TestShard {
         proposals: { governedAutoApproveSecs: 60 },
         emailHmacKey: Buffer.alloc(32, 9),
         watched: new Watched(),
-        beat: () => {
-          this.beats++
+        heartbeat: () => {
+          this.heartbeats++
         },
       },
       (frame) => this.frames.push(frame),
@@ -177,25 +182,25 @@ export function appendNumber(agent: string, n: number, options: WriteOptions = {
   }
 }
 
-/** Options of a write under an idempotency key. */
+/** Options of a write under an Idempotency-Key. */
 export function keyed(key: string): WriteOptions {
   return { idempotency: { caller: 'test', key } }
 }
 
-/** Options of a write that is signed so. */
+/** Options of a write with a kind of signing. */
 export function signed(signing: Signing): WriteOptions {
   return { signing }
 }
 
-/** The JSON of a reply. @throws Error when the outcome is none */
-// Tests look into answers of every shape.
+/** The JSON of a reply. @throws Error if the outcome is not a reply */
+// Tests read answers of every shape.
 // oxlint-disable-next-line no-explicit-any
 export function replyOf(outcome: Outcome | undefined): any {
   if (outcome?.kind !== 'reply') throw new Error(`Expected a reply, got ${JSON.stringify(outcome)}`)
   return JSON.parse(outcome.body)
 }
 
-/** The code of a refusal; the outcome's kind when it is none. */
+/** The code of a refusal; the kind of any other outcome. */
 export function codeOf(outcome: Outcome | undefined): string | undefined {
   return outcome !== undefined && 'code' in outcome ? outcome.code : outcome?.kind
 }

@@ -9,7 +9,7 @@ describe('an audit record', () => {
     expect(new Set(auditTypes).size).toBe(auditTypes.length)
   })
 
-  it('has the members of every audit record, null where nothing is known', () => {
+  it('has all members of audit records, with null for unknown values', () => {
     expect(JSON.parse(auditBody({ outcome: 'failure', requestId: 'r1' }))).toStrictEqual({
       user_id: null,
       email_hmac: null,
@@ -21,7 +21,7 @@ describe('an audit record', () => {
     })
   })
 
-  it('has method and reason of a failed sign-in, and no reason of several', () => {
+  it('has the method and reason of a failed sign-in, and no reason if there were several', () => {
     const body = (failure: AuditEvent['failure']) =>
       JSON.parse(auditBody({ outcome: 'failure', ...(failure !== undefined && { failure }) }))
     const one = { method: 'passkey', reason: 'wrong_origin' } as const
@@ -30,7 +30,7 @@ describe('an audit record', () => {
     expect(body(undefined)).not.toHaveProperty('method')
   })
 
-  it('tells what is known', () => {
+  it('has all known values', () => {
     const event = {
       userId: 'usr_1',
       emailHmac: 'a'.repeat(64),
@@ -53,13 +53,13 @@ describe('an audit record', () => {
     })
   })
 
-  it('takes nothing of a wider object', () => {
+  it('ignores additional members of its argument', () => {
     const user = { password: 'hunter22', token: 'ey', passwordHash: '$argon2id$', email: 'a@b.c' }
     const body = auditBody({ ...user, outcome: 'success', requestId: 'r1' })
     for (const secret of Object.values(user)) expect(body).not.toContain(secret)
   })
 
-  it('refuses an e-mail in the place of its HMAC', () => {
+  it('refuses an e-mail instead of its HMAC', () => {
     expect(() => auditBody({ emailHmac: 'a@b.c', outcome: 'success', requestId: 'r1' })).toThrow('HMAC')
   })
 
@@ -76,23 +76,23 @@ describe('an audit record', () => {
     ['a&#64;b.c', '[removed];b.c'],
     [`Bearer ${'x'.repeat(43)}`, 'Bearer [removed]'],
     [`v=${'x_-1'.repeat(10)}.y`, 'v=[removed].y'],
-  ])('tells %j as the user agent %j', (userAgent, told) => {
+  ])('records the user agent %j as %j', (userAgent, recorded) => {
     const body = auditBody({ userAgent, outcome: 'success', requestId: 'r1' })
-    expect(JSON.parse(body).user_agent).toBe(told)
+    expect(JSON.parse(body).user_agent).toBe(recorded)
   })
 
-  it('removes an e-mail also where cutting would leave the half of it', () => {
-    const userAgent = `${'x '.repeat(120)}somebody.with.a.long.name@example.com`
-    expect(auditBody({ userAgent, outcome: 'success', requestId: 'r1' })).not.toContain('somebody')
+  it('removes an e-mail that truncation would cut in half', () => {
+    const userAgent = `${'x '.repeat(120)}person.with.a.long.name@example.com`
+    expect(auditBody({ userAgent, outcome: 'success', requestId: 'r1' })).not.toContain('person')
   })
 
-  it('cuts what a client sends between characters, and stays a body that a strand takes', () => {
+  it('truncates texts of clients between characters, so that the body stays valid', () => {
     const userAgent = `\ud800${'🧵'.repeat(300)}`
     const body = auditBody({ userAgent, outcome: 'success', requestId: 'r'.repeat(500), ip: 'f'.repeat(99) })
-    const told = JSON.parse(body)
-    expect(told.user_agent).toBe(`\ufffd${'🧵'.repeat(255)}`)
-    expect(told.request_id).toHaveLength(128)
-    expect(told.ip).toHaveLength(64)
+    const recorded = JSON.parse(body)
+    expect(recorded.user_agent).toBe(`\ufffd${'🧵'.repeat(255)}`)
+    expect(recorded.request_id).toHaveLength(128)
+    expect(recorded.ip).toHaveLength(64)
     expect(readJson(Buffer.from(body), 8)).toHaveProperty('value')
   })
 })

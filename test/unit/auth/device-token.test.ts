@@ -19,18 +19,18 @@ const claim = {
 describe('a device token', () => {
   const token = encodeDeviceToken(key, 'acme', claim)
 
-  it('gives back user, device and time', () => {
+  it('contains user, device and time', () => {
     expect(token).toMatch(/^[A-Za-z0-9_-]{94}$/)
     expect(decodeDeviceToken(key, 'acme', token)).toStrictEqual(claim)
   })
 
-  it('is none in another namespace, the root included, nor under another master seed', () => {
+  it('is invalid in any other namespace, and with another master seed', () => {
     for (const other of ['', 'acm', 'acme2', 'Acme'])
       expect(decodeDeviceToken(key, other, token)).toBeUndefined()
     expect(decodeDeviceToken(deviceKey(Buffer.alloc(32, 2)), 'acme', token)).toBeUndefined()
   })
 
-  it('is none when any character of it is changed, or when it is cut, longer or a refresh token', () => {
+  it('is invalid when a character is changed, added or removed, and when it is a refresh token', () => {
     for (let at = 0; at < token.length; at += 1) {
       const other = token[at] === 'A' ? 'B' : 'A'
       const changed = `${token.slice(0, at)}${other}${token.slice(at + 1)}`
@@ -47,17 +47,17 @@ describe('a device', () => {
   const user = { userId: claim.userId }
   const { issuedAtMs } = claim
 
-  it('is of the user whom it signed in as, and of no other', () => {
+  it('belongs only to the user that signed in on it', () => {
     expect(isDeviceOf(claim, user, issuedAtMs)).toBe(true)
     expect(isDeviceOf(claim, { userId: `usr_${'0'.repeat(32)}` }, issuedAtMs)).toBe(false)
   })
 
-  it('is none any more once the password was set or the mailbox proven since', () => {
+  it('is no longer known after the password was set or the mailbox was proven', () => {
     expect(isDeviceOf(claim, { ...user, devicesSinceMs: issuedAtMs }, issuedAtMs)).toBe(true)
     expect(isDeviceOf(claim, { ...user, devicesSinceMs: issuedAtMs + 1 }, issuedAtMs + 1)).toBe(false)
   })
 
-  it('is none any more after its time', () => {
+  it('is no longer known after its token has expired', () => {
     const endsAtMs = issuedAtMs + limits.deviceTokenSecs * 1_000
     expect(isDeviceOf(claim, user, endsAtMs - 1)).toBe(true)
     expect(isDeviceOf(claim, user, endsAtMs)).toBe(false)

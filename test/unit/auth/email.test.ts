@@ -17,7 +17,7 @@ describe('an e-mail address', () => {
     ['a@\uff45xample.com', 'a@example.com'],
     // The Kelvin sign is a letter k in NFC.
     ['\u212a@b.c', 'k@b.c'],
-  ])('%j is the mailbox %s', (typed, mailbox) => {
+  ])('normalizes %j to %s', (typed, mailbox) => {
     expect(normalizeEmail(typed)).toBe(mailbox)
   })
 
@@ -59,7 +59,7 @@ describe('an e-mail address', () => {
     'a\u202e@b.c',
     'a@b\u200d.c',
     'a\u00ad@b.c',
-    // Letters and marks, which nothing shows.
+    // Invisible letters and marks.
     'a\ufe0f@b.c',
     'a\u3164@b.c',
     'a\u115f@b.c',
@@ -67,7 +67,7 @@ describe('an e-mail address', () => {
     'a\u{e0100}@b.c',
     'a@b\ufe0fc.de',
     'a@b\uffa0.de',
-  ])('%j is none', (typed) => {
+  ])('is not %j', (typed) => {
     expect(normalizeEmail(typed)).toBeUndefined()
   })
 
@@ -83,7 +83,7 @@ describe('an e-mail address', () => {
     expect(normalizeEmail(`${' '.repeat(100_000)}a@b.c`)).toBeUndefined()
   })
 
-  it('keeps its form when it is normalized again', () => {
+  it('does not change when it is normalized again', () => {
     const part = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 8 })
     fc.assert(
       fc.property(part, part, fc.boolean(), (local, label, upper) => {
@@ -98,7 +98,7 @@ describe('an e-mail address', () => {
 })
 
 describe('the HMAC of an e-mail', () => {
-  it('is that of RFC 4231, test case 2', () => {
+  it('matches test case 2 of RFC 4231', () => {
     expect(emailHmac(Buffer.from('Jefe'), 'what do ya want for nothing?')).toBe(
       '5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843',
     )

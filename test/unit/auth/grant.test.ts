@@ -16,8 +16,8 @@ const naming = (...values: unknown[]): Policy => ({
   conditions: values.map((value) => ({ field: 'a', op: 'eq', value })),
 })
 
-function granted(policies: readonly Policy[], who: PolicyClaims): Grant {
-  const grant = grantOfPolicies(policies, 'read', who)
+function granted(policies: readonly Policy[], userClaims: PolicyClaims): Grant {
+  const grant = grantOfPolicies(policies, 'read', userClaims)
   if ('code' in grant) throw new Error(grant.detail)
   return grant
 }
@@ -27,28 +27,28 @@ describe('a grant', () => {
     const policies = [naming('$jwt.sub')]
     const one = granted(policies, claims())
     expect(granted(policies, claims())).toBe(one)
-    // Policies that were read again from the store.
+    // An equal list, as read again from the store.
     expect(granted(structuredClone(policies), claims())).toBe(one)
     expect(grantOfText({ key: one.key, text: one.text })).toBe(one)
     expect(granted(policies, { ...claims(), sub: 'usr_2' })).not.toBe(one)
     expect(granted([naming('$jwt.email')], claims())).not.toBe(one)
   })
 
-  it('is the same in a thread that only has its text', () => {
+  it('is equal in a thread that only has its text', () => {
     const policies = [naming('$jwt.user_metadata.a', 1), naming('$jwt.user_metadata.missing'), naming()]
     const { text, policies: resolved } = granted(policies, claims({ a: { b: ['ä'] } }))
     expect(grantOfText({ key: 'another thread', text }).policies).toEqual(resolved)
     expect(resolved).toHaveLength(2)
   })
 
-  it('is refused where policies and claims are too large together, and that is remembered', () => {
+  it('is refused if policies and claims are too large together, and the refusal is cached', () => {
     const policies = [naming('$jwt.user_metadata.a')]
     const huge = claims({ a: 'x'.repeat(limits.grantBytesMax) })
     expect(grantOfPolicies(policies, 'read', huge)).toBe(grantTooLarge)
     expect(grantOfPolicies(policies, 'read', huge)).toBe(grantTooLarge)
   })
 
-  it('has the value of a placeholder once, however many conditions name it', () => {
+  it('has the value of a placeholder once, even if many conditions contain it', () => {
     const policies = [naming(...Array.from({ length: 32 }, () => '$jwt.user_metadata.a'))]
     const { text, policies: resolved } = granted(policies, claims({ a: { b: 'only once' } }))
     expect(text.split('only once')).toHaveLength(2)
@@ -57,7 +57,7 @@ describe('a grant', () => {
   })
 })
 
-describe('the bound of a grant, whatever the claims', () => {
+describe('the bound of a grant for any claims', () => {
   const { tree } = fc.letrec<{ tree: unknown }>((tie) => ({
     tree: fc.oneof(
       { maxDepth: 4 },
@@ -79,8 +79,8 @@ describe('the bound of a grant, whatever the claims', () => {
       fc.property(cases, ([values, app_metadata, user_metadata]) => {
         const bytes = Buffer.byteLength(canonicalJson(app_metadata) + canonicalJson(user_metadata))
         const policies = [naming(...values)]
-        const who = { ...claims(), app_metadata, user_metadata }
-        const size = Buffer.byteLength(JSON.stringify(grantFor(policies, 'read', who)))
+        const userClaims = { ...claims(), app_metadata, user_metadata }
+        const size = Buffer.byteLength(JSON.stringify(grantFor(policies, 'read', userClaims)))
         expect(size).toBeLessThanOrEqual(grantBytesAtMost(policies, bytes))
       }),
       { numRuns: 500 },

@@ -35,7 +35,7 @@ describe('HKDF-SHA256', () => {
     expect(Buffer.from(hkdfSync('sha256', secret, salt, info, okm.length / 2)).toString('hex')).toBe(okm)
   })
 
-  it('derives seeds as RFC 5869 writes it for no salt and one block', () => {
+  it('derives seeds as RFC 5869 defines for no salt and one block', () => {
     const master = rangeOf(0x40, 32)
     const extracted = createHmac('sha256', Buffer.alloc(32)).update(master).digest()
     const expanded = createHmac('sha256', extracted).update('some purpose').update(hex('01')).digest()
@@ -49,7 +49,7 @@ describe('an Ed25519 key as a JWK', () => {
   const jws =
     'eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc.hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg'
 
-  it('is that of RFC 8037 A.1 and A.2, with the thumbprint of A.3', async () => {
+  it('matches RFC 8037 A.1 and A.2, with the thumbprint of A.3', async () => {
     const key = await jwtKeyOfSeed(seed)
     expect(key.publicJwk).toStrictEqual({
       kty: 'OKP',
@@ -75,7 +75,7 @@ describe('an Ed25519 key as a JWK', () => {
 })
 
 describe('a thumbprint', () => {
-  it('is that of RFC 7638, section 3.1', async () => {
+  it('matches RFC 7638, section 3.1', async () => {
     const key = {
       kty: 'RSA',
       n: '0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw',

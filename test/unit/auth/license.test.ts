@@ -14,7 +14,7 @@ const grant = { licensee: 'Ännchen & Co', days: 30, features: ['auth'] }
 const invalid = { ok: false, reason: 'invalid' }
 
 describe('a license key', () => {
-  it('gives back whom it was issued to, until when and for what', async () => {
+  it('contains licensee, expiry and features', async () => {
     const token = await issueLicense(seed, grant, nowMs)
     expect(await checkLicense(token, publicKey, nowMs)).toStrictEqual({
       ok: true,
@@ -23,7 +23,7 @@ describe('a license key', () => {
     expect((await checkLicense(token, publicKey.toUpperCase(), nowMs)).ok).toBe(true)
   })
 
-  it('holds licensee, expiry and features and nothing else', async () => {
+  it('contains nothing else', async () => {
     const [, payload] = (await issueLicense(seed, grant, nowMs)).split('.')
     expect(JSON.parse(Buffer.from(String(payload), 'base64url').toString())).toStrictEqual({
       licensee: 'Ännchen & Co',
@@ -32,7 +32,7 @@ describe('a license key', () => {
     })
   })
 
-  it('expires on its day', async () => {
+  it('expires after its days', async () => {
     const token = await issueLicense(seed, grant, nowMs)
     expect((await checkLicense(token, publicKey, nowMs + 30 * day - 1)).ok).toBe(true)
     expect(await checkLicense(token, publicKey, nowMs + 30 * day)).toStrictEqual({
@@ -41,7 +41,7 @@ describe('a license key', () => {
     })
   })
 
-  it('is invalid by another authority, with a key that is none, or changed', async () => {
+  it('is invalid for another authority or an invalid public key, and when it is changed', async () => {
     const token = await issueLicense(seed, grant, nowMs)
     const [header, , signature] = token.split('.')
     const richer = Buffer.from('{"licensee":"x","exp":9999999999,"features":["auth"]}').toString('base64url')
@@ -60,10 +60,18 @@ describe('a license key', () => {
     ['without licensee', { exp: 1_900_000_000, features: [] }, 'license+jwt'],
     ['without exp', { licensee: 'x', features: [] }, 'license+jwt'],
     ['without features', { licensee: 'x', exp: 1_900_000_000 }, 'license+jwt'],
-    ['with features that are no list', { licensee: 'x', exp: 1_900_000_000, features: 'all' }, 'license+jwt'],
-    ['with a feature that is no text', { licensee: 'x', exp: 1_900_000_000, features: [1] }, 'license+jwt'],
-    ["of a user token's type", { licensee: 'x', exp: 1_900_000_000, features: [] }, 'JWT'],
-  ])('is invalid %s, though rightly signed', async (_, payload, typ) => {
+    [
+      'with features that are not a list',
+      { licensee: 'x', exp: 1_900_000_000, features: 'all' },
+      'license+jwt',
+    ],
+    [
+      'with a feature that is not a text',
+      { licensee: 'x', exp: 1_900_000_000, features: [1] },
+      'license+jwt',
+    ],
+    ['with the type of user tokens', { licensee: 'x', exp: 1_900_000_000, features: [] }, 'JWT'],
+  ])('is invalid %s, even if it is signed', async (_, payload, typ) => {
     const { privateKey } = await jwtKeyOfSeed(seed)
     const token = await new SignJWT(payload).setProtectedHeader({ alg: 'EdDSA', typ }).sign(privateKey)
     expect(await checkLicense(token, publicKey, nowMs)).toStrictEqual(invalid)

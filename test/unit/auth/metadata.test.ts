@@ -3,14 +3,14 @@ import { describe, expect, it } from 'vitest'
 import { metadataBytes, metadataRefusal } from '../../../src/auth/user.js'
 
 describe('the metadata of a user', () => {
-  it('takes the bytes of both canonical forms', () => {
+  it('counts the bytes of both canonical forms', () => {
     expect(metadataBytes({ appMetadata: {}, userMetadata: {} })).toBe(4)
     expect(metadataBytes({ appMetadata: { b: 1, a: 'é' }, userMetadata: { x: 1e21 } })).toBe(
       Buffer.byteLength('{"a":"é","b":1}{"x":1e+21}'),
     )
   })
 
-  it('may take as many bytes as the limit, and not one more, whichever object holds them', () => {
+  it('may take as many bytes as the limit, in either object', () => {
     const empty = '{}{"a":""}'.length
     const full = { a: 'x'.repeat(4_096 - empty) }
     const over = { a: 'x'.repeat(4_097 - empty) }

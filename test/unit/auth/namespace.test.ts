@@ -25,16 +25,16 @@ describe('a namespace', () => {
   const root = rootNamespace('default')
   const acme = { id: 'acme', agent: 'acme::auth' }
 
-  it('writes the audit of the root to the default agent', () => {
+  it('writes audit records of the root namespace to the default agent', () => {
     expect(root).toStrictEqual({ id: '', agent: 'default' })
   })
 
-  it('reaches only agents outside organisms as the root', () => {
+  it('reaches only agents outside organisms if it is the root namespace', () => {
     expect(reachesAgent(root, 'notes')).toBe(true)
     expect(reachesAgent(root, 'acme::notes')).toBe(false)
   })
 
-  it('reaches only members of its own organism', () => {
+  it('reaches only members of its organism otherwise', () => {
     expect(reachesAgent(acme, 'acme::notes')).toBe(true)
     expect(reachesAgent(acme, 'acme')).toBe(false)
     expect(reachesAgent(acme, 'notes')).toBe(false)

@@ -13,7 +13,7 @@ const key = oauthKey(Buffer.alloc(32, 1))
 const state = Buffer.alloc(32, 2).toString('base64url')
 
 describe('nonce and code verifier', () => {
-  it('are the same for the same sign-in, and differ from each other and from those of any other', () => {
+  it('are deterministic for a sign-in, and differ from each other and from those of other sign-ins', () => {
     const all = [
       oauthSecrets(key, '', state),
       oauthSecrets(key, 'acme', state),
@@ -28,7 +28,7 @@ describe('nonce and code verifier', () => {
 })
 
 describe('the name of a provider', () => {
-  it('is one of two, written exactly so', () => {
+  it('is one of two, with exact case', () => {
     expect(['google', 'github'].map(oauthProviderName)).toEqual(['google', 'github'])
     for (const text of [undefined, '', 'Google', 'toString', '__proto__']) {
       expect(oauthProviderName(text)).toBeUndefined()
@@ -46,7 +46,7 @@ describe('the cookie of a browser', () => {
     callbackUrl: 'https://auth.example.com/v1/auth/oauth/google/callback',
   } as const
 
-  it('belongs to the host alone over https, and to the provider’s path without', () => {
+  it('is restricted to the host over https, and to the path of the provider over http', () => {
     expect(oauthCookie(secure, 'v', 600)).toBe(
       '__Host-strandfast-oauth-google=v; Path=/; Max-Age=600; HttpOnly; SameSite=Lax; Secure',
     )
@@ -55,7 +55,7 @@ describe('the cookie of a browser', () => {
     )
   })
 
-  it('is found among others by its whole name', () => {
+  it('is found among other cookies by its whole name', () => {
     const name = oauthCookieName(plain)
     expect(readCookie(`a=b; ${name}=abc-_1;c=d`, name)).toBe('abc-_1')
     expect(readCookie(`x${name}=1; ${name}x=2; ${name}`, name)).toBeUndefined()

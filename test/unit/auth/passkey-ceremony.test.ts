@@ -12,7 +12,7 @@ const challenge = Buffer.alloc(32, 1).toString('base64url')
 const userId = 'usr_0123456789abcdef0123456789abcdef'
 const user = { userId, email: 'ada@example.org' }
 
-/** A passkey that was registered as it should be. */
+/** Registers a passkey. */
 async function registered(deviation: Deviation = {}) {
   const authenticator = new SoftAuthenticator(place)
   const options = await ceremony.creationOptions(challenge, user, [])
@@ -22,9 +22,9 @@ async function registered(deviation: Deviation = {}) {
 }
 
 describe('the options', () => {
-  it('ask for a discoverable passkey, a verified user and no attestation', async () => {
-    const has = [{ id: 'AAAA', transports: ['usb'] }]
-    const options = await ceremony.creationOptions(challenge, user, has)
+  it('require a discoverable passkey, a verified user and no attestation', async () => {
+    const existing = [{ id: 'AAAA', transports: ['usb'] }]
+    const options = await ceremony.creationOptions(challenge, user, existing)
     expect(options).toMatchObject({
       challenge,
       rp: { id: 'example.org', name: 'Test' },
@@ -37,7 +37,7 @@ describe('the options', () => {
     expect(options.pubKeyCredParams.map(({ alg }) => alg)).toEqual([-8, -7, -257])
   })
 
-  it('name credentials without transports, or none at all', async () => {
+  it('contain credential ids without transports, or no ids', async () => {
     expect(await ceremony.requestOptions(challenge, ['AAAA'])).toMatchObject({
       challenge,
       rpId: 'example.org',
@@ -49,19 +49,19 @@ describe('the options', () => {
   })
 })
 
-const wrongs: [what: string, deviation: Deviation][] = [
+const deviations: [name: string, deviation: Deviation][] = [
   ['another origin', { origin: 'https://example.org.evil.test' }],
   ['another port', { origin: 'https://example.org:8443' }],
   ['plain http', { origin: 'http://example.org' }],
   ['another domain of the authenticator', { rpId: 'evil.test' }],
   ['a user who was not verified', { userVerified: false }],
-  ['a user who was not there', { userPresent: false }],
+  ['a user who was not present', { userPresent: false }],
   ['another challenge', { challenge: Buffer.alloc(32, 2).toString('base64url') }],
   ['a frame of another site', { crossOrigin: true }],
 ]
 
 describe('a registration', () => {
-  it('makes a passkey', async () => {
+  it('creates a passkey', async () => {
     const { authenticator, passkey } = await registered()
     expect(passkey).toMatchObject({
       id: authenticator.id,
@@ -72,9 +72,9 @@ describe('a registration', () => {
     expect((await registered({ backupEligible: true })).passkey.backupEligible).toBe(true)
   })
 
-  it.each([...wrongs, ['an assertion', { type: 'webauthn.get' }] as const])(
-    'makes none of %s',
-    async (_what, deviation) => {
+  it.each([...deviations, ['an assertion', { type: 'webauthn.get' }] as const])(
+    'creates no passkey for %s',
+    async (_name, deviation) => {
       const authenticator = new SoftAuthenticator(place)
       const options = await ceremony.creationOptions(challenge, user, [])
       const sent = authenticator.register(options, deviation)
@@ -82,7 +82,7 @@ describe('a registration', () => {
     },
   )
 
-  it('does not look at attestation, whose certificates could name what to fetch', async () => {
+  it('ignores the attestation, whose certificates could contain addresses to fetch', async () => {
     const authenticator = new SoftAuthenticator(place)
     const options = await ceremony.creationOptions(challenge, user, [])
     const attStmt = cborMap([
@@ -95,17 +95,17 @@ describe('a registration', () => {
     }
   })
 
-  it('makes none under an id that is too long, missing, or not the one of the authenticator', async () => {
+  it('creates no passkey with an id that is too long, missing, or not that of the authenticator', async () => {
     const options = await ceremony.creationOptions(challenge, user, [])
-    const made = (bytes: Buffer) => new SoftAuthenticator(place, bytes).register(options)
-    expect(await ceremony.verifyRegistration(made(Buffer.alloc(1_023, 1)), challenge)).toBeDefined()
-    expect(await ceremony.verifyRegistration(made(Buffer.alloc(1_024, 1)), challenge)).toBeUndefined()
-    expect(await ceremony.verifyRegistration(made(Buffer.alloc(0)), challenge)).toBeUndefined()
-    const sent = { ...made(Buffer.alloc(32, 1)), id: 'AAAA', rawId: 'AAAA' }
+    const register = (bytes: Buffer) => new SoftAuthenticator(place, bytes).register(options)
+    expect(await ceremony.verifyRegistration(register(Buffer.alloc(1_023, 1)), challenge)).toBeDefined()
+    expect(await ceremony.verifyRegistration(register(Buffer.alloc(1_024, 1)), challenge)).toBeUndefined()
+    expect(await ceremony.verifyRegistration(register(Buffer.alloc(0)), challenge)).toBeUndefined()
+    const sent = { ...register(Buffer.alloc(32, 1)), id: 'AAAA', rawId: 'AAAA' }
     expect(await ceremony.verifyRegistration(sent, challenge)).toBeUndefined()
   })
 
-  it('makes none of bytes that are none of it', async () => {
+  it('creates no passkey from malformed bytes', async () => {
     const options = await ceremony.creationOptions(challenge, user, [])
     const sent = new SoftAuthenticator(place).register(options)
     for (const attestationObject of [
@@ -128,7 +128,7 @@ describe('an assertion', () => {
   const verify = (passkey: PasskeyRow | undefined, sent: Parameters<typeof ceremony.verifyAssertion>[0]) =>
     ceremony.verifyAssertion(sent, { challenge, named: true, ...(passkey !== undefined && { passkey }) })
 
-  it('is good, and says what its counter is, which is not judged here', async () => {
+  it('is valid with any counter, which is returned', async () => {
     const { authenticator, passkey } = await registered()
     const sent = authenticator.assert({ challenge })
     expect(await verify(passkey, sent)).toEqual({ counter: 1, backupEligible: false })
@@ -137,21 +137,21 @@ describe('an assertion', () => {
   })
 
   it.each([
-    ...wrongs,
+    ...deviations,
     ['a registration', { type: 'webauthn.create' }] as const,
     ['another key', { key: generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey }] as const,
     ['another user', { userHandle: Buffer.from('usr_1').toString('base64url') }] as const,
-  ])('is not good with %s', async (_what, deviation) => {
+  ])('is invalid with %s', async (_name, deviation) => {
     const { authenticator, passkey } = await registered()
     expect(await verify(passkey, authenticator.assert({ challenge }, deviation))).toBeUndefined()
   })
 
-  it('is not good where there is no such passkey', async () => {
+  it('is invalid if the passkey does not exist', async () => {
     const { authenticator } = await registered()
     expect(await verify(undefined, authenticator.assert({ challenge }))).toBeUndefined()
   })
 
-  it('has to name its user unless the ceremony began with an e-mail', async () => {
+  it('must have a user handle unless the ceremony began with an e-mail', async () => {
     const { authenticator, passkey } = await registered()
     const nameless = authenticator.assert({ challenge }, { userHandle: null })
     expect(await verify(passkey, nameless)).toBeDefined()
@@ -161,7 +161,7 @@ describe('an assertion', () => {
   })
 })
 
-/** Vectors of WebAuthn Level 3, section 16, in hex: what was made elsewhere verifies here. */
+/** Vectors of WebAuthn Level 3, section 16, in hex. */
 const vectors = {
   // 16.2, ES256 Credential with No Attestation.
   none: {
@@ -197,7 +197,7 @@ const vectors = {
         '304402203310b9431903c401f1be2bdc8d23a4007682dbbddcf846994947b7f465daf84002204e94dd00047b316061b3b99772b7efd95994a83ef584b3b6b825ea3550251b66',
     },
   },
-  // 16.7, Packed Attestation with ES256 Credential: the one whose user was verified in both ceremonies.
+  // 16.7, Packed Attestation with ES256 Credential: the user was verified in both ceremonies.
   packed: {
     id: 'c9a6f5b3462d02873fea0c56862234f99f081728084e511bb7760201a89054a5',
     challenge: 'c1184a5fddf8045e13dc47f54b61f5a656b666b59018f16d870e9256e9952012',
@@ -218,16 +218,16 @@ const vectors = {
 
 describe('the test vectors of WebAuthn Level 3', () => {
   const text = (hex: string) => Buffer.from(hex, 'hex').toString('base64url')
-  const sentOf = ({ id, ...made }: (typeof vectors)[keyof typeof vectors]) => {
+  const sentOf = ({ id, ...vector }: (typeof vectors)[keyof typeof vectors]) => {
     const named = { id: text(id), rawId: text(id), type: 'public-key', clientExtensionResults: {} } as const
-    const { assertion } = made
+    const { assertion } = vector
     return {
-      challenge: text(made.challenge),
+      challenge: text(vector.challenge),
       registration: {
         ...named,
         response: {
-          clientDataJSON: text(made.clientDataJSON),
-          attestationObject: text(made.attestationObject),
+          clientDataJSON: text(vector.clientDataJSON),
+          attestationObject: text(vector.attestationObject),
         },
       },
       assertionChallenge: text(assertion.challenge),
@@ -242,7 +242,7 @@ describe('the test vectors of WebAuthn Level 3', () => {
     }
   }
 
-  it('verify in both ceremonies where the user was verified (16.7)', async () => {
+  it('verify in both ceremonies if the user was verified (16.7)', async () => {
     const sent = sentOf(vectors.packed)
     const passkey = await ceremony.verifyRegistration(sent.registration, sent.challenge)
     if (passkey === undefined) throw new Error('Expected a passkey')
@@ -255,7 +255,7 @@ describe('the test vectors of WebAuthn Level 3', () => {
   })
 
   it.each(['none', 'packedSelf'] as const)(
-    'are refused for their unverified user alone: %s',
+    'are refused only because of their unverified user: %s',
     async (name) => {
       const sent = sentOf(vectors[name])
       const expected = {
@@ -277,13 +277,13 @@ describe('the test vectors of WebAuthn Level 3', () => {
         credential,
       })
       expect(verified).toBe(true)
-      const own = await ceremony.verifyRegistration(sent.registration, sent.challenge)
-      expect(own !== undefined).toBe(userVerified)
+      const registered = await ceremony.verifyRegistration(sent.registration, sent.challenge)
+      expect(registered !== undefined).toBe(userVerified)
       const publicKey = Buffer.from(credential.publicKey).toString('base64url')
       const row = { id: credential.id, publicKey, counter: 0, transports: [], backupEligible: true }
       const passkey = { ...row, userId, createdAtMs: 0 }
-      const held = { challenge: sent.assertionChallenge, named: true, passkey }
-      expect(await ceremony.verifyAssertion(sent.assertion, held)).toBeUndefined()
+      const expectedAssertion = { challenge: sent.assertionChallenge, named: true, passkey }
+      expect(await ceremony.verifyAssertion(sent.assertion, expectedAssertion)).toBeUndefined()
     },
   )
 })

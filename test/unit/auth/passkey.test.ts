@@ -6,8 +6,8 @@ import { counterGrows, decoyIds, decoyKey, isDecoy } from '../../../src/auth/pas
 const key = decoyKey(Buffer.alloc(32, 7))
 const owner = { namespace: '', email: 'ada@example.org' }
 
-describe('made-up credential ids', () => {
-  it('are always the same for one mailbox of one namespace, and others for any other', () => {
+describe('decoy credential ids', () => {
+  it('are deterministic for a mailbox of a namespace, and differ from those of others', () => {
     expect(decoyIds(key, owner, 10)).toEqual(decoyIds(decoyKey(Buffer.alloc(32, 7)), owner, 10))
     const lists = [
       decoyIds(key, owner, 10),
@@ -18,14 +18,14 @@ describe('made-up credential ids', () => {
     expect(new Set(lists.flat()).size).toBe(40)
   })
 
-  it('stay as they are when a server keeps its master seed', () => {
+  it('do not change between versions', () => {
     expect(decoyIds(key, owner, 2)).toEqual([
       'or38fy1hGXzyPe1NL7B3V-EesFwkxh40vrbGHcxUwCQ',
       'UZ5RFsbEVjNMs2KsFMt-AA',
     ])
   })
 
-  it('have lengths of real ones, each now and then', () => {
+  it('have all lengths of real ones', () => {
     const found = new Set<number>()
     for (let user = 0; user < 100; user++) {
       const ids = decoyIds(key, { ...owner, email: `user${user}@example.org` }, 10)
@@ -34,11 +34,11 @@ describe('made-up credential ids', () => {
     expect([...found].toSorted((one, other) => one - other)).toEqual([16, 20, 32, 48, 64])
   })
 
-  it('are known again by this server, and no other id is taken for one', () => {
+  it('are recognised by this server, and other ids are not mistaken for decoys', () => {
     for (const id of decoyIds(key, owner, 10)) {
       expect(isDecoy(key, owner.namespace, id)).toBe(true)
       expect(isDecoy(decoyKey(Buffer.alloc(32, 8)), owner.namespace, id)).toBe(false)
-      // Registering the ids of a list in a namespace of one's own must not show which of them are real.
+      // Registering the ids of a list in another namespace must not reveal which of them are real.
       expect(isDecoy(key, 'other', id)).toBe(false)
       const bytes = Buffer.from(id, 'base64url')
       bytes[0] = (bytes[0] ?? 0) ^ 1
@@ -61,7 +61,7 @@ describe('a signature counter', () => {
     [5, 5, false],
     [5, 4, false],
     [5, 0, false],
-  ])('grows from %i to %i: %s', (kept, said, may) => {
-    expect(counterGrows(kept, said)).toBe(may)
+  ])('may change from %i to %i: %s', (stored, received, isAllowed) => {
+    expect(counterGrows(stored, received)).toBe(isAllowed)
   })
 })

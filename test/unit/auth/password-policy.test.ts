@@ -31,21 +31,21 @@ describe('a new password', () => {
     },
   )
 
-  it('may be a common one while the list is off', () => {
+  it('may be common if the list is off', () => {
     expect(passwordFaults('password1', undefined)).toEqual([])
   })
 
-  it('may be one that nobody else has', () => {
+  it('may be an uncommon one', () => {
     expect(passwordFaults('correct horse battery staple', bundledBlocklist())).toEqual([])
   })
 
-  it('is told every fault that it has', () => {
+  it('is refused with all of its faults', () => {
     expect(passwordFaults('secret', new Set(['secret']))).toEqual(['Expected at least 8 characters', common])
   })
 })
 
 describe('the bundled list', () => {
-  it('holds thousands of passwords, each folded and long enough to get past the length rule', () => {
+  it('has thousands of passwords, all folded and long enough for the length rule', () => {
     const words = [...bundledBlocklist()]
     expect(words.length).toBeGreaterThan(15_000)
     expect(
@@ -53,7 +53,7 @@ describe('the bundled list', () => {
     ).toEqual([])
   })
 
-  it('is made once', () => {
+  it('is created once', () => {
     expect(bundledBlocklist()).toBe(bundledBlocklist())
   })
 })

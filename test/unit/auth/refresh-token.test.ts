@@ -16,24 +16,24 @@ const expirySecs = 2_592_000
 describe('a refresh token', () => {
   const token = encodeRefreshToken(key, 'acme', { sid, generation: 7 })
 
-  it.each([0, 1, 7, 0xffff_ffff])('gives back session and generation %i', (generation) => {
+  it.each([0, 1, 7, 0xffff_ffff])('contains session and generation %i', (generation) => {
     const token = encodeRefreshToken(key, '', { sid, generation })
     expect(token).toMatch(/^[A-Za-z0-9_-]{70}$/)
     expect(decodeRefreshToken(key, '', token)).toStrictEqual({ sid, generation })
   })
 
-  it('is none in another namespace, the root included', () => {
+  it('is invalid in any other namespace', () => {
     expect(decodeRefreshToken(key, 'acme', token)).toStrictEqual({ sid, generation: 7 })
     for (const other of ['', 'acm', 'acme2', 'Acme']) {
       expect(decodeRefreshToken(key, other, token)).toBeUndefined()
     }
   })
 
-  it('is none under a key of another master seed', () => {
+  it('is invalid with a key of another master seed', () => {
     expect(decodeRefreshToken(refreshKey(Buffer.alloc(32, 2)), 'acme', token)).toBeUndefined()
   })
 
-  it('is none when any character of it is changed, or when it is cut or longer', () => {
+  it('is invalid when a character is changed, added or removed', () => {
     for (let at = 0; at < token.length; at += 1) {
       const other = token[at] === 'A' ? 'B' : 'A'
       const changed = `${token.slice(0, at)}${other}${token.slice(at + 1)}`
@@ -44,7 +44,7 @@ describe('a refresh token', () => {
     }
   })
 
-  it('is not made of a session id or a generation that does not fit', () => {
+  it('cannot be created from an invalid session id or generation', () => {
     expect(() => encodeRefreshToken(key, '', { sid: 'abc', generation: 0 })).toThrow('32 hex digits')
     expect(() => encodeRefreshToken(key, '', { sid, generation: 2 ** 32 })).toThrow('32 bits')
     expect(() => encodeRefreshToken(key, '', { sid, generation: -1 })).toThrow('32 bits')
@@ -65,22 +65,22 @@ describe('the answer to a presented token', () => {
   const late = start + 59_999
 
   it.each<[name: string, generation: number, nowMs: number, decision: object]>([
-    ['the token in force, at once', 5, start, { kind: 'rotate', generation: 6 }],
-    ['the token in force, late', 5, late, { kind: 'rotate', generation: 6 }],
-    ['the one before, at once', 4, start, { kind: 'repeat', generation: 5 }],
-    ['the one before, 10 s after its exchange', 4, start + 10_000, { kind: 'repeat', generation: 5 }],
-    ['the one before, 10 s and 1 ms after its exchange', 4, start + 10_001, { kind: 'reused' }],
-    ['the one before that, at once', 3, start, { kind: 'reused' }],
-    ['the first one', 0, start, { kind: 'reused' }],
-    ['one that is yet to be made', 6, start, { kind: 'reused' }],
-    ['the token in force, when the session has ended by time', 5, start + 60_000, { kind: 'expired' }],
-    ['the one before, when the session has ended by time', 4, start + 60_000, { kind: 'expired' }],
-    ['an old one, when the session has ended by time', 0, start + 60_000, { kind: 'expired' }],
-  ])('follows from its generation and the time: %s', (_, ...[generation, nowMs, decision]) => {
+    ['the current token, immediately', 5, start, { kind: 'rotate', generation: 6 }],
+    ['the current token, late', 5, late, { kind: 'rotate', generation: 6 }],
+    ['the previous token, immediately', 4, start, { kind: 'repeat', generation: 5 }],
+    ['the previous token, 10 s after its exchange', 4, start + 10_000, { kind: 'repeat', generation: 5 }],
+    ['the previous token, 10 s and 1 ms after its exchange', 4, start + 10_001, { kind: 'reused' }],
+    ['the token before that, immediately', 3, start, { kind: 'reused' }],
+    ['the first token', 0, start, { kind: 'reused' }],
+    ['a future token', 6, start, { kind: 'reused' }],
+    ['the current token of an expired session', 5, start + 60_000, { kind: 'expired' }],
+    ['the previous token of an expired session', 4, start + 60_000, { kind: 'expired' }],
+    ['an old token of an expired session', 0, start + 60_000, { kind: 'expired' }],
+  ])('depends on its generation and the time: %s', (_, ...[generation, nowMs, decision]) => {
     expect(decideRefresh(session, generation, nowMs)).toStrictEqual(decision)
   })
 
-  it('is decided for each distance and time as the rule says', () => {
+  it('follows the rule for each generation and time', () => {
     for (let generation = 0; generation <= 8; generation += 1) {
       for (let afterMs = -1_000; afterMs <= 61_000; afterMs += 500) {
         const nowMs = start + afterMs
@@ -97,7 +97,7 @@ describe('a session', () => {
   const login = { userId: 'usr_1', amr: ['pwd'], refreshExpirySecs: expirySecs }
   const opened = openSession(login, start, (count) => Buffer.alloc(count, 0xab))
 
-  it('starts with generation 0 and a whole lifetime', () => {
+  it('starts with generation 0 and a full lifetime', () => {
     expect(opened).toStrictEqual({
       sid: 'ab'.repeat(16),
       userId: 'usr_1',
@@ -110,7 +110,7 @@ describe('a session', () => {
     })
   })
 
-  it('serves two tabs that send the same token within 10 s, and ends with the second one later', () => {
+  it('serves two tabs that send the same token within 10 s, and ends if the second one is later', () => {
     const once = rotateSession(opened, start + 1_000, expirySecs)
     expect(decideRefresh(once, 0, start + 11_000)).toStrictEqual({ kind: 'repeat', generation: 1 })
     expect(decideRefresh(once, 0, start + 11_001)).toStrictEqual({ kind: 'reused' })
@@ -124,9 +124,9 @@ describe('a session', () => {
     expect(decideRefresh(twice, 0, start + 3_000)).toStrictEqual({ kind: 'reused' })
   })
 
-  it('is decided as any other when the version before stored it', () => {
-    const kept = { ...opened, generation: 3, rotatedAtMs: start, previousRotatedAtMs: start }
-    expect(decideRefresh(kept, 2, start + 10_001)).toStrictEqual({ kind: 'reused' })
-    expect(decideRefresh(kept, 1, start)).toStrictEqual({ kind: 'reused' })
+  it('follows the same rule if an earlier version stored it', () => {
+    const older = { ...opened, generation: 3, rotatedAtMs: start, previousRotatedAtMs: start }
+    expect(decideRefresh(older, 2, start + 10_001)).toStrictEqual({ kind: 'reused' })
+    expect(decideRefresh(older, 1, start)).toStrictEqual({ kind: 'reused' })
   })
 })

@@ -6,7 +6,7 @@ import {
   type PolicyAction,
   type ResolvedPolicy,
   allows,
-  newerFaults,
+  newPolicyFaults,
   policyFaults,
   policyWarnings,
   resolvePolicies,
@@ -41,7 +41,7 @@ describe('a row policy', () => {
     ['$jwt.app_metadata.team.id', 'red', 'blue'],
     ['$jwt.app_metadata.tenants.0', 't1', 't2'],
     ['$jwt.user_metadata.name', 'Ada', 'Eve'],
-  ])('puts the claim in for %s', (value, same, different) => {
+  ])('replaces %s by the claim', (value, same, different) => {
     expect(mayRead({ owner: same }, on('owner', 'eq', value))).toBe(true)
     expect(mayRead({ owner: different }, on('owner', 'eq', value))).toBe(false)
     expect(mayRead({}, on('owner', 'eq', value))).toBe(false)
@@ -60,7 +60,7 @@ describe('a row policy', () => {
     '$jwt.constructor.name',
     '$jwt.iss',
     '$jwt.',
-  ])('never matches on %s, which the user lacks, whatever the operator', (value) => {
+  ])('never matches %s, which the user lacks, with any operator', (value) => {
     const bodies = [{}, { owner: null }, { owner: 'Object' }, { owner: 0 }, { owner: {} }, { owner: value }]
     for (const op of operators.filter((op) => op !== 'exists')) {
       for (const body of bodies) expect(mayRead(body, on('owner', op, value))).toBe(false)
@@ -68,12 +68,12 @@ describe('a row policy', () => {
     for (const body of bodies) expect(mayRead(body, on('owner', 'in', [value]))).toBe(false)
   })
 
-  it('matches on $jwt.verified_email where the token says it, and on nothing where it does not', () => {
+  it('matches $jwt.verified_email if the token has it, and never otherwise', () => {
     const proven = { ...claims, verified_email: 'a@b.c' }
     const owned = recordOf({ owner: 'a@b.c' })
     for (const op of operators.filter((op) => op !== 'exists')) {
       const value = op === 'in' ? ['$jwt.verified_email'] : '$jwt.verified_email'
-      const read = (who: typeof claims) => resolvePolicies([policy(on('owner', op, value))], 'read', who)
+      const read = (of: typeof claims) => resolvePolicies([policy(on('owner', op, value))], 'read', of)
       expect(allows(read(claims), owned)).toBe(false)
       expect(allows(read(claims), recordOf({}))).toBe(false)
       const matching = op === 'eq' || op === 'in' || op === 'lte' || op === 'gte'
@@ -83,14 +83,14 @@ describe('a row policy', () => {
     expect(policyFaults([policy(on('owner', 'eq', '$jwt.verified_email.x'))])).toHaveLength(1)
   })
 
-  it('does not take a member named __proto__ for a claim, even where one got in', () => {
+  it('ignores a claim named __proto__', () => {
     const planted = { ...claims, app_metadata: JSON.parse('{"__proto__":{"role":"admin"}}') }
     const read = resolvePolicies([policy(on('r', 'eq', '$jwt.app_metadata.__proto__.role'))], 'read', planted)
     expect(read).toEqual([])
     expect(resolvePolicies([policy(on('r', 'eq', '$jwt.app_metadata.role'))], 'read', planted)).toEqual([])
   })
 
-  it('compares objects and lists of claims as JSON under eq, and never in order', () => {
+  it('compares objects and lists of claims as JSON with eq, and never by order', () => {
     const team = { size: 2, id: 'red' }
     expect(mayRead({ team }, on('team', 'eq', '$jwt.app_metadata.team'))).toBe(true)
     expect(mayRead({ team: { id: 'red' } }, on('team', 'eq', '$jwt.app_metadata.team'))).toBe(false)
@@ -101,7 +101,7 @@ describe('a row policy', () => {
     }
   })
 
-  it('looks up a list of claims, and placeholders within a list, under in', () => {
+  it('supports lists of claims, and placeholders within lists, with in', () => {
     expect(mayRead({ tenant: 't2' }, on('tenant', 'in', '$jwt.app_metadata.tenants'))).toBe(true)
     expect(mayRead({ tenant: 't3' }, on('tenant', 'in', '$jwt.app_metadata.tenants'))).toBe(false)
     expect(mayRead({ tenant: 'adm' }, on('tenant', 'in', '$jwt.app_metadata.role'))).toBe(false)
@@ -111,23 +111,23 @@ describe('a row policy', () => {
     expect(mayRead({ owner: 'usr_2' }, some)).toBe(false)
   })
 
-  it('takes literals as they are, and compares within one type', () => {
+  it('does not change literals, and only compares values of one type', () => {
     expect(mayRead({ open: true }, on('open', 'eq', true))).toBe(true)
     expect(mayRead({ open: 'true' }, on('open', 'eq', true))).toBe(false)
     expect(mayRead({ level: 2 }, on('level', 'lt', '$jwt.app_metadata.level'))).toBe(true)
     expect(mayRead({ level: '2' }, on('level', 'lt', '$jwt.app_metadata.level'))).toBe(false)
     expect(mayRead({ text: '$jwt' }, on('text', 'eq', '$jwt'))).toBe(true)
     expect(mayRead({ none: null }, on('none', 'eq', '$jwt.app_metadata.none'))).toBe(true)
-    expect(mayRead({}, on('gone', 'exists', false))).toBe(true)
+    expect(mayRead({}, on('missing', 'exists', false))).toBe(true)
   })
 
-  it('finds fields by a JSON Pointer as well', () => {
+  it('finds fields by a JSON Pointer', () => {
     const body = { labels: { 'app.kubernetes.io/owner': 'usr_1' } }
     expect(mayRead(body, on('/labels/app.kubernetes.io~1owner', 'eq', '$jwt.sub'))).toBe(true)
     expect(mayRead(body, on('labels.app.kubernetes.io/owner', 'exists', true))).toBe(false)
   })
 
-  it('needs all its conditions, and one policy is enough', () => {
+  it('requires all of its conditions, and one matching policy is enough', () => {
     const mine = on('owner', 'eq', '$jwt.sub')
     const open = on('state', 'eq', 'open')
     expect(mayRead({ owner: 'usr_1', state: 'open' }, mine, open)).toBe(true)
@@ -138,7 +138,7 @@ describe('a row policy', () => {
     expect(allowed(either, { owner: 'usr_2', state: 'shut' })).toBe(false)
   })
 
-  it('allows everything without conditions, nothing without policies, and only the actions that it names', () => {
+  it('allows its actions on all records if it has no conditions', () => {
     expect(mayRead({ any: 1 })).toBe(true)
     expect(allowed([], {})).toBe(false)
     const actions: PolicyAction[] = ['write', 'delete']
@@ -152,17 +152,17 @@ describe('a row policy', () => {
 describe('the types of a row policy', () => {
   const reserved = ['sys/policy', 'auth/login', 'edge/add']
   const reaches = (types: string[] | undefined, type: string) => {
-    const one: Policy = { ...policy(on('gone', 'exists', false)), ...(types !== undefined && { types }) }
+    const one: Policy = { ...policy(on('missing', 'exists', false)), ...(types !== undefined && { types }) }
     return allows(resolvePolicies([one], 'read', claims), recordOf({}, type))
   }
 
-  it('are those of applications where it names none', () => {
+  it('are those of applications by default', () => {
     for (const type of ['record', 'note/x', 'sys', 'authors', 'ingest/rejected'])
       expect(reaches(undefined, type)).toBe(true)
     for (const type of reserved) expect(reaches(undefined, type)).toBe(false)
   })
 
-  it('are those that it names, and reserved ones only by their prefix', () => {
+  it('are those in the list, and reserved types only by their prefix', () => {
     expect(reaches(['note'], 'note')).toBe(true)
     expect(reaches(['note'], 'record')).toBe(false)
     expect(reaches(['no*'], 'note')).toBe(true)
@@ -211,7 +211,7 @@ describe('row policies of any kind', () => {
   const value = fc.oneof(
     literal,
     fc.array(literal, { maxLength: 3 }),
-    fc.constantFrom('$jwt.sub', '$jwt.email', '$jwt.app_metadata.role', '$jwt.user_metadata.gone'),
+    fc.constantFrom('$jwt.sub', '$jwt.email', '$jwt.app_metadata.role', '$jwt.user_metadata.missing'),
   )
   const condition = fc.record({
     field: fc.constantFrom('owner', 'role', 'a.b'),
@@ -224,7 +224,7 @@ describe('row policies of any kind', () => {
   })
   const body = fc.record({ owner: literal, role: literal }, { requiredKeys: [] })
 
-  it('allow what any one of them allows alone', () => {
+  it('allow a record if one of them allows it', () => {
     fc.assert(
       fc.property(fc.array(onePolicy, { maxLength: 4 }), body, (policies, body) => {
         const together = allowed(resolvePolicies(policies, 'read', claims), body)
@@ -234,7 +234,7 @@ describe('row policies of any kind', () => {
     )
   })
 
-  it('allow no more when a condition is added', () => {
+  it('do not allow more with an additional condition', () => {
     fc.assert(
       fc.property(onePolicy, condition, body, (one, added, body) => {
         const narrower = { ...one, conditions: [...one.conditions, added] }
@@ -245,7 +245,7 @@ describe('row policies of any kind', () => {
     )
   })
 
-  it('leave no placeholder in what is resolved', () => {
+  it('have no placeholders when they are resolved', () => {
     fc.assert(
       fc.property(fc.array(onePolicy, { maxLength: 4 }), (policies) => {
         expect(JSON.stringify(resolvePolicies(policies, 'read', claims))).not.toContain('$jwt.')
@@ -268,7 +268,7 @@ describe('the check of policies', () => {
     on('text', 'eq', '$jwt'),
     on('any', 'eq', { nested: ['value'] }),
     on('any', 'exists', false),
-  ])('takes %j', (condition) => {
+  ])('accepts %j', (condition) => {
     expect(faultsOf(condition)).toEqual([])
   })
 
@@ -286,55 +286,55 @@ describe('the check of policies', () => {
     '$jwt.user_metadata.a.__proto__.b',
     '$jwt.user_metadata.a b',
     `$jwt.user_metadata.${'a'.repeat(300)}`,
-  ])('refuses %j, which begins like a placeholder and is none', (value) => {
+  ])('refuses %j, which begins like a placeholder but is not valid', (value) => {
     expect(faultsOf(on('a', 'eq', value))).toMatchObject([
       { pointer: '/policies/0/conditions/0/value', code: 'validation_failed' },
     ])
     expect(faultsOf(on('a', 'in', ['x', value]))).toHaveLength(1)
   })
 
-  it('refuses a placeholder where none is put in', () => {
+  it('refuses a placeholder where it is not resolved', () => {
     expect(faultsOf(on('a', 'eq', { b: ['$jwt.sub'] }))).toHaveLength(1)
     expect(faultsOf(on('a', 'eq', ['$jwt.sub']))).toHaveLength(1)
     expect(faultsOf(on('a', 'in', [['$jwt.sub']]))).toHaveLength(1)
     expect(faultsOf(on('a', 'exists', '$jwt.sub'))).toHaveLength(1)
   })
 
-  it('refuses lists of more than 1,000 items, but not where they are imported', () => {
+  it('refuses lists of more than 1,000 items, except in imports', () => {
     const list = (length: number) =>
       on(
         'a',
         'in',
         Array.from({ length }, (_, n) => n),
       )
-    expect(newerFaults([policy(list(1_000))])).toEqual([])
-    expect(newerFaults([policy(on('a', 'exists', true), list(1_001))])).toMatchObject([
+    expect(newPolicyFaults([policy(list(1_000))])).toEqual([])
+    expect(newPolicyFaults([policy(on('a', 'exists', true), list(1_001))])).toMatchObject([
       { pointer: '/policies/0/conditions/1/value' },
     ])
     expect(faultsOf(list(1_001))).toEqual([])
   })
 
-  it('refuses lists that name a placeholder twice, but not where they are imported', () => {
+  it('refuses lists with a repeated placeholder, except in imports', () => {
     const twice = on('a', 'in', ['$jwt.sub', 'x', 'x', '$jwt.sub'])
-    expect(newerFaults([policy(twice)])).toMatchObject([{ pointer: '/policies/0/conditions/0/value' }])
-    expect(newerFaults([policy(on('a', 'in', ['$jwt.sub', 'x', 'x', '$jwt.email']))])).toEqual([])
+    expect(newPolicyFaults([policy(twice)])).toMatchObject([{ pointer: '/policies/0/conditions/0/value' }])
+    expect(newPolicyFaults([policy(on('a', 'in', ['$jwt.sub', 'x', 'x', '$jwt.email']))])).toEqual([])
     expect(faultsOf(twice)).toEqual([])
   })
 
-  it('refuses fields that begin as a JSON Pointer and are none, but not where they are imported', () => {
+  it('refuses fields that are malformed JSON Pointers, except in imports', () => {
     const fields = ['/labels/app.kubernetes.io~1name', '/', '/a..b', '/a/0']
     for (const field of fields) {
-      expect([...faultsOf(on(field, 'eq', 1)), ...newerFaults([policy(on(field, 'eq', 1))])]).toEqual([])
+      expect([...faultsOf(on(field, 'eq', 1)), ...newPolicyFaults([policy(on(field, 'eq', 1))])]).toEqual([])
     }
     for (const field of ['/a~b', '/~2', '/__proto__', '/a/__proto__/b']) {
-      expect(newerFaults([policy(on(field, 'eq', 1))])).toMatchObject([
+      expect(newPolicyFaults([policy(on(field, 'eq', 1))])).toMatchObject([
         { pointer: '/policies/0/conditions/0/field' },
       ])
       expect(faultsOf(on(field, 'eq', 1))).toEqual([])
     }
   })
 
-  it('refuses values that their operator never matches, and fields that name none', () => {
+  it('refuses values that their operator never matches, and invalid fields', () => {
     expect(faultsOf(on('a', 'in', 'x'))).toHaveLength(1)
     expect(faultsOf(on('a', 'lt', true))).toHaveLength(1)
     expect(faultsOf(on('a', 'gte', [1]))).toHaveLength(1)
@@ -344,7 +344,7 @@ describe('the check of policies', () => {
     }
   })
 
-  it('names each fault by its place, and bounds the conditions', () => {
+  it('returns a pointer for each fault, and limits the number of conditions', () => {
     const wrong = on('', 'eq', '$jwt.x')
     const faults = policyFaults([policy(), policy(on('a', 'eq', 1), wrong)])
     expect(faults.map(({ pointer }) => pointer)).toEqual([
@@ -355,7 +355,7 @@ describe('the check of policies', () => {
     expect(policyFaults([many])).toMatchObject([{ pointer: '/policies/0/conditions' }])
   })
 
-  it('warns of what users write themselves, and of nothing else', () => {
+  it('warns about claims that users can change, and about no others', () => {
     const trusted = policy(on('a', 'eq', '$jwt.app_metadata.role'), on('b', 'eq', 'user_metadata'))
     expect(policyWarnings([trusted])).toEqual([])
     const warned = [
@@ -363,18 +363,18 @@ describe('the check of policies', () => {
       policy(on('a', 'eq', '$jwt.user_metadata.team'), on('b', 'in', ['$jwt.user_metadata.x'])),
     ]
     expect(policyWarnings(warned)).toEqual([
-      '/policies/1/conditions/0 compares with $jwt.user_metadata, which users write themselves',
-      '/policies/1/conditions/1 compares with $jwt.user_metadata, which users write themselves',
+      '/policies/1/conditions/0 compares with $jwt.user_metadata, which users can change',
+      '/policies/1/conditions/1 compares with $jwt.user_metadata, which users can change',
     ])
   })
 
-  it('warns of a policy that only wants fields to be absent', () => {
+  it('warns about a policy that only requires fields to be absent', () => {
     const absent = on('secret', 'exists', false)
     expect(
       policyWarnings([policy(), policy(absent, on('a', 'eq', 1)), policy(on('a', 'exists', true))]),
     ).toEqual([])
     expect(policyWarnings([policy(), policy(absent, { ...absent, field: 'b' })])).toEqual([
-      '/policies/1/conditions hold of every record without these fields, whatever it contains',
+      '/policies/1/conditions match every record that lacks these fields, whatever else it contains',
     ])
   })
 })

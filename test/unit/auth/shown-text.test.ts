@@ -11,11 +11,11 @@ describe('a text that is shown', () => {
     ['a\u00a0b\u3000c', 'a\\u00a0b\\u3000c'],
     ['a\u{e0041}b', 'a\\udb40\\udc41b'],
     ['a\u3164b\ufe0f', 'a\\u3164b\\ufe0f'],
-  ])('has what is not seen as JSON escapes it: %j', (text, shown) => {
+  ])('has invisible characters escaped as in JSON: %j', (text, shown) => {
     expect(escapeUnseen(text)).toBe(shown)
   })
 
-  it('stands in quotes that it cannot close', () => {
+  it('cannot close the quotes around it', () => {
     expect(quotedText('owner" is "you')).toBe('"owner\\" is \\"you"')
     expect(quotedText(['a\u202e', 1, null])).toBe('["a\\u202e",1,null]')
     expect(quotedText(undefined)).toBe('undefined')
@@ -35,7 +35,7 @@ describe('a text that is shown', () => {
     expect(mixesScripts(text)).toBe(mixes)
   })
 
-  it('has code points that nothing shows, or none', () => {
+  it('is recognised if it has invisible code points', () => {
     expect(['a', 'é', '👍'].some(hasIgnorable)).toBe(false)
     expect(['a\u200d', '\u3164', '\ufe0f', '\u{e0100}', '\u115f', '\u034f'].every(hasIgnorable)).toBe(true)
   })

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { boundedCache } from '../../../src/base/bounded-cache.js'
 
-it('forgets what was not used for the longest time, and only when it is full', () => {
+it('evicts the least recently used entry when it is full', () => {
   const cache = boundedCache<string, number>(2)
   cache.set('a', 1)
   cache.set('b', 2)

@@ -5,7 +5,7 @@ const cutting = { bytes: 40, lines: 5, lineBytesMax: 20, keptBytesMax: 50 }
 
 type Cut = [firstLine: number, text: string, isLong?: true]
 
-/** The chunks of a text that arrives in parts of so many bytes. */
+/** The chunks of a text that arrives in parts of `partBytes`. */
 function cut(text: string, partBytes: number, more: object = {}): Cut[] {
   const splitter = new LineSplitter({ ...cutting, ...more })
   const bytes = Buffer.from(text)
@@ -27,7 +27,7 @@ const fits = 'f'.repeat(20)
 describe('a line that is too long', () => {
   const text = `a\nb\n${kept}\n${dropped}\nc\n\n${fits}\n${kept}\n${dropped}`
 
-  it('is a chunk of its own, dropped where it cannot be kept, in the same places however it arrives', () => {
+  it('is a separate chunk, dropped if it exceeds the second limit, with parts of any size', () => {
     const chunks: Cut[] = [
       [1, 'a\nb\n'],
       [3, kept, true],
@@ -40,14 +40,14 @@ describe('a line that is too long', () => {
       expect(cut(text, partBytes)).toEqual(chunks)
   })
 
-  it('is dropped where none is kept', () => {
+  it('is dropped if the second limit is 0', () => {
     for (const partBytes of [1, 7, 1_000]) {
       const long = cut(text, partBytes, { keptBytesMax: 0 }).filter(([, , isLong]) => isLong)
       expect(long).toEqual([3, 4, 8, 9].map((line) => [line, '', true]))
     }
   })
 
-  it('takes the lines before it along when it turns out to be too long in the middle', () => {
+  it('ends the chunk of the lines before it when it exceeds the limit', () => {
     const lines = 'x\n'.repeat(4)
     expect(cut(`${lines}${kept}\n${lines}`, 15)).toEqual([
       [1, lines],
@@ -58,7 +58,7 @@ describe('a line that is too long', () => {
 })
 
 describe('lines that are not too long', () => {
-  it('are cut where a chunk is full', () => {
+  it('are split when a chunk is full', () => {
     const text = `${fits}\n${fits}\n${'x\n'.repeat(7)}y`
     for (let partBytes = 1; partBytes <= text.length; partBytes++) {
       expect(cut(text, partBytes)).toEqual([

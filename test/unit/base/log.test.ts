@@ -22,7 +22,7 @@ describe('createLogger', () => {
   })
 
   it.each(['authorization', 'cookie', 'seed_hex', 'masterSeed', 'password', 'token', 'rootApiKey'])(
-    'shows no %s, at the top or within',
+    'redacts %s at each level',
     (name) => {
       const lines: string[] = []
       const log = createLogger('info', 'front', { write: (line) => lines.push(line) })
@@ -33,7 +33,7 @@ describe('createLogger', () => {
   )
 
   it.skipIf(!existsSync('/dev/full'))(
-    'waits for a full disk, drops what is too much, and writes on later',
+    'buffers lines while the disk is full, drops further ones, and writes the buffered lines later',
     () => {
       const folder = mkdtempSync(join(tmpdir(), 'strandfast-log-'))
       const fds = [openSync('/dev/full', 'w'), openSync(join(folder, 'log'), 'w')] as const
@@ -42,7 +42,7 @@ describe('createLogger', () => {
       const filling = 'x'.repeat(1_000)
       const count = 2 * Math.ceil(limits.logWaitingBytesMax / 1_000)
       for (let number = 0; number < count; number += 1) log.info({ number }, filling)
-      // The library's own member: the disk has space again.
+      // A private member of the library: the disk has space again.
       Reflect.set(to, 'fd', fds[1])
       for (const number of [-1, -2]) log.info({ number }, 'later')
       const lines = readFileSync(join(folder, 'log'), 'utf8').trimEnd().split('\n')
@@ -50,7 +50,7 @@ describe('createLogger', () => {
       rmSync(folder, { recursive: true })
       const numbers = lines.map((line) => Number(Object(JSON.parse(line)).number))
       expect(numbers.at(-1)).toBe(-2)
-      expect(numbers.slice(0, -2)).toEqual(numbers.slice(0, -2).map((_, place) => place))
+      expect(numbers.slice(0, -2)).toEqual(numbers.slice(0, -2).map((_, index) => index))
       expect(numbers.length).toBeGreaterThan(count / 3)
       expect(numbers.length).toBeLessThan(count)
     },

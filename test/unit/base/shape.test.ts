@@ -11,7 +11,7 @@ import {
   optional,
 } from '../../../src/base/shape.js'
 
-describe('the check of a shape', () => {
+describe('a type guard', () => {
   it.each([
     ['a text', isText, ['x', 1]],
     ['a number', isNumber, [1, '1']],
@@ -27,17 +27,17 @@ describe('the check of a shape', () => {
       ],
     ],
     ['a list, even an empty one', listOf(isNumber), [[], {}]],
-    ['what may be missing', optional(isText), [undefined, null]],
-    ['what may be missing and is there', optional(isText), ['x', 1]],
-    ['either of two', anyOf(isText, isNumber), [1, true]],
-  ])('lets through %s and nothing else', (_, check, [right, wrong]) => {
-    expect(check(right)).toBe(true)
+    ['an absent optional value', optional(isText), [undefined, null]],
+    ['a present optional value', optional(isText), ['x', 1]],
+    ['either of two types', anyOf(isText, isNumber), [1, true]],
+  ])('accepts only %s', (_, check, [valid, wrong]) => {
+    expect(check(valid)).toBe(true)
     expect(check(wrong)).toBe(false)
   })
 
   const isPair = members<{ left: number; right?: string }>({ left: isNumber, right: optional(isText) })
 
-  it('wants each member of an object, and lets others through', () => {
+  it('requires the members of an object, and allows others', () => {
     expect(isPair({ left: 1 })).toBe(true)
     expect(isPair({ left: 1, right: 'x', more: true })).toBe(true)
     expect(isPair({ right: 'x' })).toBe(false)
@@ -45,7 +45,7 @@ describe('the check of a shape', () => {
     for (const other of [null, undefined, 1, 'left']) expect(isPair(other)).toBe(false)
   })
 
-  it('looks at own members only', () => {
+  it('ignores inherited members', () => {
     expect(isPair(Object.create({ left: 1 }))).toBe(false)
   })
 })

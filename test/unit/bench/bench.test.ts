@@ -23,21 +23,21 @@ import { shardOf } from '../../../src/strand/placement.js'
 import { shardsMax } from '../../../src/settings/threads.js'
 
 describe('median', () => {
-  it('takes the middle of an odd count, whatever the order', () => {
+  it('returns the middle value of an odd count in any order', () => {
     expect(median([9, 1, 10])).toBe(9)
   })
 
-  it('takes the mean of the middle two of an even count', () => {
+  it('returns the mean of the two middle values of an even count', () => {
     expect(median([4, 1, 100, 2])).toBe(3)
   })
 
-  it('throws when there is nothing to take the middle of', () => {
+  it('throws without numbers', () => {
     expect(() => median([])).toThrow('Expected at least one number')
   })
 })
 
 describe('against', () => {
-  it('takes the median of the ratios of rounds, not the ratio of the medians', () => {
+  it('returns the median of the ratios per round, not the ratio of the medians', () => {
     const rounds = [
       { value: 10, ceiling: 100 },
       { value: 40, ceiling: 80 },
@@ -49,7 +49,7 @@ describe('against', () => {
 })
 
 describe('rounded', () => {
-  it('keeps three digits of small figures and whole numbers of large ones', () => {
+  it('rounds small figures to three digits and large ones to integers', () => {
     expect([rounded(0.123_456), rounded(99.96), rounded(28_500.4)]).toEqual([0.123, 100, 28_500])
   })
 })
@@ -57,26 +57,26 @@ describe('rounded', () => {
 describe('isMet', () => {
   const figure = { name: 'x', value: 250, unit: 'x/s', ceiling: 1_000, ratio: 0.25 }
 
-  it('asks for at least the ratio of the target', () => {
+  it('requires at least the target ratio', () => {
     expect(isMet({ ...figure, target: { ratio: 0.25 } })).toBe(true)
     expect(isMet({ ...figure, target: { ratio: 0.251 } })).toBe(false)
   })
 
-  it('asks for less than a target that is an upper bound', () => {
+  it('requires less than a target that is an upper bound', () => {
     expect(isMet({ ...figure, target: { below: 251 } })).toBe(true)
     expect(isMet({ ...figure, target: { below: 250 } })).toBe(false)
   })
 
-  it('says nothing of a figure without a target', () => {
+  it('returns null without a target', () => {
     expect(isMet(figure)).toBeNull()
   })
 
-  it('says nothing of a figure that the run cannot judge', () => {
+  it('returns null for a figure that the run cannot judge', () => {
     expect(isMet({ ...figure, target: { below: 251 }, judged: false })).toBeNull()
     expect(isMet({ ...figure, target: { below: 251 }, judged: true })).toBe(true)
   })
 
-  it('misses a ratio that was not measured', () => {
+  it('fails a ratio that was not measured', () => {
     expect(isMet({ name: 'x', value: 1, unit: 'x', target: { ratio: 0 } })).toBe(false)
   })
 })
@@ -95,7 +95,7 @@ describe('results', () => {
     also: { p50_ms: 4.2 },
   })
 
-  it('stand on one JSON line a run', () => {
+  it('are appended as one JSON line per run', () => {
     const file = join(directory, 'results.jsonl')
     appendResult(file, { at: 'then', scenarios: [writes] })
     appendResult(file, { at: 'later', scenarios: [] })
@@ -119,7 +119,7 @@ describe('results', () => {
     expect(JSON.parse(lines[1] ?? '')).toEqual({ at: 'later', scenarios: [] })
   })
 
-  it('show in a table what was met and what was missed', () => {
+  it('are shown in a table as met or missed', () => {
     const slow = resultOf({ name: 'start', value: 2_100, unit: 'ms', target: { below: 2_000 } })
     const [, first, second] = table([writes, slow]).split('\n')
     expect(first).toMatch(/^writes +28,500 writes\/s +120,000 +0\.238 +ratio >= 0\.22 +met$/)
@@ -128,7 +128,7 @@ describe('results', () => {
 })
 
 describe('resultsFileOf', () => {
-  it('keeps the file of this checkout free of the figures of others', () => {
+  it('excludes figures of other checkouts from the file of this one', () => {
     expect(resultsFileOf({}, 'usual')).toBe('usual')
     expect(resultsFileOf({ product: '../old' }, 'usual')).toBeUndefined()
     expect(resultsFileOf({ product: '../old', results: 'old.jsonl' }, 'usual')).toBe('old.jsonl')
@@ -137,7 +137,7 @@ describe('resultsFileOf', () => {
 })
 
 describe('notMeasuredLines', () => {
-  it('says of each figure why it is missing', () => {
+  it('prints the reason for each missing figure', () => {
     const figures = [
       { name: 'bytes', notMeasured: 'no such file' },
       { name: 'writes', notMeasured: 'others wrote' },
@@ -158,18 +158,18 @@ replayed_commits_other{shard="0"} 100
 free_bytes 1.5e+9
 `
 
-  it('adds up all series of this very name', () => {
+  it('sums all series of exactly this name', () => {
     expect(sumOfMetric(text, 'replayed_commits')).toBe(7)
     expect(sumOfMetric(text, 'free_bytes')).toBe(1_500_000_000)
   })
 
-  it('is undefined where the server has no such metric', () => {
+  it('returns undefined for an unknown metric', () => {
     expect(sumOfMetric(text, 'replayed')).toBeUndefined()
   })
 })
 
 describe('checkCounts', () => {
-  it('takes more records than answers, as many as were in flight, and no fewer', () => {
+  it('accepts at most as many more records than answers as were in flight, and not fewer', () => {
     expect(() => checkCounts({ answered: 10, recorded: 10, inFlight: 2 })).not.toThrow()
     expect(() => checkCounts({ answered: 10, recorded: 12, inFlight: 2 })).not.toThrow()
     expect(() => checkCounts({ answered: 10, recorded: 9, inFlight: 2 })).toThrow('10 writes were answered')
@@ -181,7 +181,7 @@ describe('readWrkOutput', () => {
   const output = (line: string) =>
     `Running 2s test @ http://127.0.0.1:1\n  1 threads and 64 connections\n${line}\n`
 
-  it('reads the rate, the latencies and what failed', () => {
+  it('reads the rate, the latencies and the failures', () => {
     const line =
       'bench-result {"requests":500,"durationUs":2000000,"p50Us":440,"p99Us":3900,"status":2,"broken":1}'
     expect(readWrkOutput(output(line))).toEqual({
@@ -193,13 +193,13 @@ describe('readWrkOutput', () => {
     })
   })
 
-  it('throws when wrk did not get to its end', () => {
+  it('throws if wrk did not finish', () => {
     expect(() => readWrkOutput(output('unable to connect'))).toThrow('unable to connect')
   })
 })
 
 describe('agentNames', () => {
-  it('gives names of every shard in turn, none twice', () => {
+  it('returns unique names that alternate between the shards', () => {
     const shards = Math.min(availableParallelism(), shardsMax)
     const names = agentNames('a', 4 * shards + 1)
     expect(new Set(names).size).toBe(4 * shards + 1)
@@ -209,7 +209,7 @@ describe('agentNames', () => {
 })
 
 describe('rawRequests', () => {
-  it('puts the length in bytes before each request', () => {
+  it('prefixes each request with its length in bytes', () => {
     const requests = writeRequests(['a-0000', 'a-0001'], { count: 3, headers: { authorization: 'Bearer x' } })
     const text = rawRequests(requests)
     const bodies = []
@@ -236,7 +236,7 @@ describe('rawRequests', () => {
 })
 
 describe('readPlan', () => {
-  it('measures five rounds, and one when it is to be quick', () => {
+  it('measures five rounds, or one with --quick', () => {
     expect(readPlan(['--generator', 'autocannon'])).toMatchObject({
       quick: false,
       rounds: 5,
@@ -250,7 +250,7 @@ describe('readPlan', () => {
     })
   })
 
-  it('takes the sizes of the long scenarios', () => {
+  it('accepts the sizes of the long scenarios', () => {
     expect(readPlan(['--generator', 'autocannon'])).toMatchObject({
       manyAgents: 1_000_000,
       manyRecords: 1_000_000,
@@ -262,19 +262,19 @@ describe('readPlan', () => {
     expect(() => readPlan(['--agents', '1e6'])).toThrow('Expected a number from 1000')
   })
 
-  it('takes another checkout to measure and another file for the results', () => {
+  it('accepts another checkout and another results file', () => {
     const args = ['--product', '../old', '--results', 'old.jsonl', '--generator', 'autocannon']
     expect(readPlan(args)).toMatchObject({ product: '../old', results: 'old.jsonl' })
     expect(readPlan(['--generator', 'autocannon'])).toMatchObject({ product: undefined, results: undefined })
   })
 
-  it('refuses a generator that it does not know', () => {
+  it('refuses an unknown generator', () => {
     expect(() => readPlan(['--generator', 'ab'])).toThrow('Expected --generator wrk or autocannon')
   })
 })
 
 describe('recordBody', () => {
-  it('is of about 230 bytes, each another one', () => {
+  it('has about 230 bytes and differs each time', () => {
     const sizes = [1, 50, 99_999].map((number) => JSON.stringify(recordBody(number)).length)
     for (const size of sizes) expect(Math.abs(size - 230)).toBeLessThan(10)
     expect(recordBody(1)).not.toEqual(recordBody(2))
@@ -282,7 +282,7 @@ describe('recordBody', () => {
 })
 
 describe('loginRequests', () => {
-  it('signs another user in with each request, by no other credential', () => {
+  it('signs in a different user with each request and sends no other credential', () => {
     const users = benchUsers(3)
     const requests = loginRequests(users)
     expect(requests.map(({ body }) => JSON.parse(body ?? ''))).toEqual(users)
@@ -292,7 +292,7 @@ describe('loginRequests', () => {
 })
 
 describe('argon2Rate', () => {
-  it('is passwords a second, counted until each thread has done one at least', async () => {
+  it('counts passwords per second until each thread has hashed at least one', async () => {
     const rate = await argon2Rate({ threads: 2, durationMs: 1 })
     expect(rate).toBeGreaterThan(0)
     expect(Number.isFinite(rate)).toBe(true)
@@ -300,7 +300,7 @@ describe('argon2Rate', () => {
 })
 
 describe('syncTimes', () => {
-  it('times writes that reach the disk, and leaves no file behind', () => {
+  it('measures synced writes and leaves no file behind', () => {
     const directory = mkdtempSync(join(tmpdir(), 'bench-sync-'))
     const { p50Ms, p99Ms } = syncTimes({ directory, durationMs: 1 })
     const left = readdirSync(directory)

@@ -5,14 +5,14 @@ import { describe, expect, it } from 'vitest'
 import { deviceNumbers, diskOf, readBlockStat, writtenPerRecord } from '../../../bench/disk.mjs'
 
 describe('deviceNumbers', () => {
-  it('takes major and minor out of the number of a device', () => {
+  it('splits a device number into major and minor', () => {
     expect(deviceNumbers(65_024n)).toBe('254:0')
     expect(deviceNumbers(0x803n)).toBe('8:3')
     expect(deviceNumbers(0n)).toBe('0:0')
   })
 
-  it('takes large ones together from their two places', () => {
-    // The upper bits of both numbers are above the lower ones of both (makedev of the C library).
+  it('splits large device numbers', () => {
+    // The upper bits of both numbers are above their lower bits (makedev of the C library).
     expect(deviceNumbers(0x1103_2cn)).toBe('259:300')
     expect(deviceNumbers(0x12_0006_7834_59an)).toBe(`${0x1_2345}:${0x6_789a}`)
   })
@@ -25,13 +25,13 @@ describe('readBlockStat', () => {
     expect(readBlockStat(text)).toEqual({ writes: 22_602_994, bytes: 635_806_352 * 512 })
   })
 
-  it('throws when the figures are not there', () => {
+  it('throws without figures', () => {
     expect(() => readBlockStat('1 2 3\n')).toThrow('Expected figures of a block device')
   })
 })
 
 describe('writtenPerRecord', () => {
-  it('subtracts what others write in as much time', () => {
+  it('subtracts the writes of other processes in the same time', () => {
     const written = { writes: 50, bytes: 10_000, elapsedMs: 2_000 }
     const rest = { writes: 10, bytes: 1_000, elapsedMs: 1_000 }
     expect(writtenPerRecord({ written, rest, records: 10 })).toEqual({
@@ -41,7 +41,7 @@ describe('writtenPerRecord', () => {
     })
   })
 
-  it('leaves all to the others when nothing was written', () => {
+  it('attributes everything to other processes if nothing was written', () => {
     const none = { writes: 0, bytes: 0, elapsedMs: 1_000 }
     expect(writtenPerRecord({ written: none, rest: none, records: 1 }).restShare).toBe(1)
   })
@@ -50,13 +50,13 @@ describe('writtenPerRecord', () => {
 describe('diskOf', () => {
   const disk = diskOf(tmpdir())
 
-  it('says so where there is no block device', () => {
+  it('reports a path without a block device', () => {
     expect(diskOf('/proc')).toEqual({
-      missing: expect.stringMatching(/^no \/sys\/dev\/block\/0:\d+\/stat, so \/proc /),
+      missing: expect.stringMatching(/^no \/sys\/dev\/block\/0:\d+\/stat: \/proc /),
     })
   })
 
-  it.skipIf('missing' in disk)('counts what reaches the disk during some work', async () => {
+  it.skipIf('missing' in disk)('counts the bytes that reach the disk during the work', async () => {
     if ('missing' in disk) throw new Error(disk.missing)
     const directory = mkdtempSync(join(tmpdir(), 'bench-disk-'))
     const bytes = 1_048_576

@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest'
 import { readPeersPlan } from '../../../bench/peers/options.mjs'
-import { heldAgainst, measureInRounds } from '../../../bench/peers/rounds.mjs'
+import { compareWithTargets, measureInRounds } from '../../../bench/peers/rounds.mjs'
 import { peersTable } from '../../../bench/report.mjs'
 import { percentile } from '../../../bench/statistics.mjs'
 
-/** A contender that shows these values turn by turn, the first of them to warm up. */
+/** A contender that returns these values one after another, the first for the warm-up. */
 function contender(name: string, values: (number | Error)[]) {
-  let at = 0
+  let next = 0
   return {
     name,
     role: 'peer' as const,
     note: `of ${name}`,
     measure: async () => {
-      const value = values[at++]
+      const value = values[next++]
       if (typeof value !== 'number') throw value
       return { value, p50Ms: value / 10, p99Ms: value }
     },
@@ -22,13 +22,13 @@ function contender(name: string, values: (number | Error)[]) {
 const plan = { ...readPeersPlan(['--generator', 'autocannon']), rounds: 3, seconds: 1 }
 
 async function compare(...contenders: ReturnType<typeof contender>[]) {
-  const told: string[] = []
-  const measured = await measureInRounds({ plan, tell: (text: string) => told.push(text) }, { contenders })
-  return { ...measured, told }
+  const lines: string[] = []
+  const measured = await measureInRounds({ plan, report: (text: string) => lines.push(text) }, { contenders })
+  return { ...measured, lines }
 }
 
 describe('measureInRounds', () => {
-  it('takes the median of the ratios to the first contender, round by round, without the warm-up', async () => {
+  it('returns the median of the ratios to the first contender per round, without the warm-up', async () => {
     const ours = contender('ours', [1, 100, 200, 50])
     const peer = contender('peer', [9_999, 200, 300, 300])
     const { results, faults } = await compare(ours, peer)
@@ -49,56 +49,56 @@ describe('measureInRounds', () => {
     ])
   })
 
-  it('runs every other round backwards', async () => {
-    const { told } = await compare(contender('a', [1, 1, 1, 1]), contender('b', [2, 2, 2, 2]))
-    expect(told.map((line) => line.trim().at(-1)).join('')).toBe('abbaab')
+  it('reverses the order in every other round', async () => {
+    const { lines } = await compare(contender('a', [1, 1, 1, 1]), contender('b', [2, 2, 2, 2]))
+    expect(lines.map((line) => line.trim().at(-1)).join('')).toBe('abbaab')
   })
 
-  it('leaves out who fails from then on, and goes on with the others', async () => {
+  it('skips a contender after a failure and continues with the others', async () => {
     const failing = contender('failing', [1, 5, new Error('7 rows are missing'), 5])
     const { results, faults } = await compare(contender('ours', [1, 1, 1, 1]), failing)
     expect(results.map((result) => (result as { name: string }).name)).toEqual(['ours'])
     expect(faults).toEqual([{ name: 'failing', detail: '7 rows are missing' }])
   })
 
-  it('has no ratio without the first contender', async () => {
+  it('returns no ratio without the first contender', async () => {
     const { results } = await compare(contender('ours', [new Error('x')]), contender('peer', [1, 2, 3, 4]))
     expect(results).toEqual([expect.objectContaining({ name: 'peer', value: 3, ratio: null })])
   })
 
-  it('measures a workload for as long as it needs at least', async () => {
+  it('measures a workload at least for its minimum duration', async () => {
     const seconds: number[] = []
     const measure = async (given: number) => ({ value: seconds.push(given) })
     const contenders = [{ name: 'a', role: 'peer' as const, note: '', measure }]
-    await measureInRounds({ plan, tell: () => {} }, { contenders, secondsMin: 5 })
+    await measureInRounds({ plan, report: () => {} }, { contenders, secondsMin: 5 })
     expect(seconds).toEqual([5, 5, 5, 5])
   })
 })
 
-describe('heldAgainst', () => {
+describe('compareWithTargets', () => {
   const results = [
     { name: 'ours', rounds: [100, 200, 300] },
     { name: 'peer', rounds: [200, 200, 100] },
   ]
 
-  it('takes the median of the ratios of ours to the peer, and tells whether the target is met', () => {
+  it('returns the median ratio of ours to the peer and whether the target is met', () => {
     // The ratios are 0.5, 1 and 3; the medians give 1 as well, the best of each 1.5.
     const targets = [1, 1.01].map((ratio) => ({ ours: 'ours', peer: 'peer', ratio }))
-    expect(heldAgainst(targets, results)).toEqual([
+    expect(compareWithTargets(targets, results)).toEqual([
       { ours: 'ours', peer: 'peer', ratio: 1, target: 1, met: true },
       { ours: 'ours', peer: 'peer', ratio: 1, target: 1.01, met: false },
     ])
   })
 
-  it('leaves out a target whose peer was not measured', () => {
-    expect(heldAgainst([{ ours: 'ours', peer: 'absent', ratio: 1 }], results)).toEqual([])
+  it('skips a target whose peer was not measured', () => {
+    expect(compareWithTargets([{ ours: 'ours', peer: 'absent', ratio: 1 }], results)).toEqual([])
   })
 })
 
 describe('readPeersPlan', () => {
   const read = (...args: string[]) => readPeersPlan(['--generator', 'autocannon', ...args])
 
-  it('measures three rounds of three seconds, one of one when it is to be quick, or as it is told', () => {
+  it('measures three rounds of three seconds by default, one of one second with --quick', () => {
     expect(read()).toMatchObject({ quick: false, rounds: 3, seconds: 3, only: [] })
     expect(read('--quick')).toMatchObject({ quick: true, rounds: 1, seconds: 1 })
     expect(read('--quick', '--rounds', '5', '--seconds', '12')).toMatchObject({ rounds: 5, seconds: 12 })
@@ -106,7 +106,7 @@ describe('readPeersPlan', () => {
     expect(read('--only', 'bulk', '--only', 'writes-64').only).toEqual(['bulk', 'writes-64'])
   })
 
-  it('throws at what it does not know', () => {
+  it('throws for unknown options', () => {
     expect(() => read('--only', 'reads')).toThrow('No such workload: reads')
     expect(() => read('--rounds', '0')).toThrow('Expected a number from 1 on after --rounds')
     expect(() => read('--seconds', '2s')).toThrow('Expected a number from 1 on after --seconds')
@@ -115,7 +115,7 @@ describe('readPeersPlan', () => {
 })
 
 describe('percentile', () => {
-  it('is the value that so large a share stays within', () => {
+  it('returns the value below which the share lies', () => {
     const values = Array.from({ length: 100 }, (_, index) => 100 - index)
     expect([percentile(values, 0.5), percentile(values, 0.99), percentile(values, 1)]).toEqual([50, 99, 100])
     expect(percentile([7], 0.01)).toBe(7)

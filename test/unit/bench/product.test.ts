@@ -9,7 +9,7 @@ const other = mkdtempSync(join(tmpdir(), 'bench-product-'))
 afterAll(() => rmSync(other, { recursive: true }))
 
 describe('measureCheckout', () => {
-  it('has the build of another checkout measured, and its commit noted', () => {
+  it('selects the build of another checkout and its commit', () => {
     const built = 'dist/program/strandfast.js'
     const plan = { cores: 2, generator: 'wrk', quick: true }
     expect(resolve(measuredCheckout())).toBe(process.cwd())
@@ -20,7 +20,7 @@ describe('measureCheckout', () => {
     writeFileSync(join(other, built), '')
     measureCheckout(other)
     expect(program()).toBe(join(other, built))
-    // It is no repository.
+    // The checkout is not a Git repository.
     expect(environment(plan).commit).toBeNull()
   })
 })

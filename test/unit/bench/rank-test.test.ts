@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { seededRandom } from '../../../scripts/crash-loop/seeded-random.mjs'
 import { rankTest } from '../../support/auth/rank-test.js'
 
-/** Times as a server gives them: a floor, noise, and now and then a slow one. */
+/** Times like those of a server: a minimum, noise and some slow ones. */
 function samples(count: number, random: () => number, shift = 0): number[] {
   return Array.from(
     { length: count },
@@ -11,8 +11,8 @@ function samples(count: number, random: () => number, shift = 0): number[] {
 }
 
 describe('the rank test', () => {
-  it('gives what is published for a small example without ties', () => {
-    // SciPy's own example of mannwhitneyu, method="asymptotic".
+  it('matches a published example without ties', () => {
+    // The example of SciPy's mannwhitneyu, method="asymptotic".
     const { u, p } = rankTest([19, 22, 16, 29, 24], [20, 11, 17, 12])
     expect(u).toBe(17)
     expect(p).toBeCloseTo(0.111_346_886_533_140_4, 6)
@@ -26,7 +26,7 @@ describe('the rank test', () => {
     expect(p).toBeCloseTo(0.164_163, 4)
   })
 
-  it('says the same whichever sample comes first', () => {
+  it('is symmetric', () => {
     const [one, other] = [
       [3, 1, 4, 1, 5, 9],
       [2, 6, 5, 3, 5],
@@ -34,11 +34,11 @@ describe('the rank test', () => {
     expect(rankTest(one, other).p).toBe(rankTest(other, one).p)
   })
 
-  it('finds no difference where all values are equal', () => {
+  it('finds no difference if all values are equal', () => {
     expect(rankTest([7, 7, 7], [7, 7]).p).toBeCloseTo(1, 6)
   })
 
-  it('takes two samples of one distribution for different as rarely as it should', () => {
+  it('has the right false-positive rate', () => {
     const random = seededRandom(1947)
     const tests = Array.from({ length: 2_000 }, () => rankTest(samples(50, random), samples(50, random)).p)
     const share = (below: number) => tests.filter((p) => p < below).length / tests.length

@@ -11,15 +11,15 @@ interface Ended {
 
 async function measure(...args: string[]): Promise<Ended> {
   try {
-    const how = ['bench/running.mjs', '--generator', 'autocannon', '--seconds', '1', ...args]
-    return { code: 0, ...(await promisify(execFile)(process.execPath, how)) }
+    const command = ['bench/running.mjs', '--generator', 'autocannon', '--seconds', '1', ...args]
+    return { code: 0, ...(await promisify(execFile)(process.execPath, command)) }
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && 'stdout' in error && 'stderr' in error)) throw error
     return { code: Number(error.code), stdout: String(error.stdout), stderr: String(error.stderr) }
   }
 }
 
-it('measures a running server, again too, where a range exempts this address', async () => {
+it('measures a running server, also repeatedly, if its address is exempt from rate limits', async () => {
   const server = await startServer({
     env: { SERVICE_RATE_LIMIT_RPS: '100', SERVICE_RATE_LIMIT_EXEMPT: '10.0.0.0/8,127.0.0.0/8' },
   })
@@ -36,17 +36,17 @@ it('measures a running server, again too, where a range exempts this address', a
   }
 })
 
-it('says what to do where the server limits the rate, refuses the key or is not there', async () => {
+it('explains a rate limit, a refused key and a missing server', async () => {
   const server = await startServer({ env: { SERVICE_RATE_LIMIT_RPS: '100' } })
   const limited = await measure('--url', server.url, '--key', server.rootKey)
   const refused = await measure('--url', server.url, '--key', 'x'.repeat(32))
   await server.stop()
   const nowhere = await measure('--url', server.url, '--key', server.rootKey)
-  const saying = (stderr: RegExp) => ({ code: 1, stdout: '', stderr: expect.stringMatching(stderr) })
+  const failure = (stderr: RegExp) => ({ code: 1, stdout: '', stderr: expect.stringMatching(stderr) })
   expect(limited).toEqual(
-    saying(/^Not measured: The server limits the rate of this address .*SERVICE_RATE_LIMIT_EXEMPT/),
+    failure(/^Not measured: The server limits the rate of this address .*SERVICE_RATE_LIMIT_EXEMPT/),
   )
-  expect(refused).toEqual(saying(/^Not measured: The server answers 401: /))
-  expect(nowhere).toEqual(saying(/^Not measured: fetch failed: /))
-  expect(await measure('--url', server.url)).toEqual(saying(/^Not measured: Expected --url URL --key KEY/))
+  expect(refused).toEqual(failure(/^Not measured: The server answers 401: /))
+  expect(nowhere).toEqual(failure(/^Not measured: fetch failed: /))
+  expect(await measure('--url', server.url)).toEqual(failure(/^Not measured: Expected --url URL --key KEY/))
 })

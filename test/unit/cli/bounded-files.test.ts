@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { readBounded } from '../../../src/base/bounded-file.js'
 import { startCommand } from '../../support/server/backup.js'
 
-/* Files that a command is told to read may have no end, as /dev/zero, or lie behind a link. */
+/* Files given to a command may be endless, such as /dev/zero, or symbolic links. */
 
 const vectors = join(import.meta.dirname, '../../vectors/export.ndjson')
 const publicKey = '03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8'
@@ -18,7 +18,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(directory, { recursive: true }))
 
-/** Runs a command; whoever reads without end is ended by the test, and has no exit code then. */
+/** Runs a command. One that reads without end is killed and then has no exit code. */
 async function run(args: string[], env: Record<string, string> = {}) {
   const command = startCommand(args, { SERVICE_DATA_DIR: join(directory, 'data'), ...env })
   const timer = setTimeout(() => command.process.kill('SIGKILL'), 20_000)
@@ -27,7 +27,7 @@ async function run(args: string[], env: Record<string, string> = {}) {
   return command.ended
 }
 
-describe.skipIf(process.platform === 'win32')('a file without end', () => {
+describe.skipIf(process.platform === 'win32')('an endless file', () => {
   it.each<[name: string, args: string[], code: number]>([
     ['--checkpoint of verify', ['verify', vectors, '--key', publicKey, '--checkpoint', '/dev/zero'], 66],
     ['--state of witness', ['witness', '--state', '/dev/zero', '--url', 'http://127.0.0.1:1'], 1],

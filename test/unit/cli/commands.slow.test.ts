@@ -53,7 +53,7 @@ async function run(
   return { code, out, err }
 }
 
-/** Starts the server, stops it once it serves, and returns what it said on standard error. */
+/** Starts the server and stops it as soon as it serves. @returns its standard error */
 async function startAndStop(env: Record<string, string>): Promise<string> {
   const child = start(['serve'], env)
   let err = ''
@@ -65,8 +65,8 @@ async function startAndStop(env: Record<string, string>): Promise<string> {
 }
 
 /** Serves over loopback. @returns the base URL */
-async function listen(answer: RequestListener): Promise<string> {
-  server = createServer(answer).listen(0, '127.0.0.1')
+async function listen(listener: RequestListener): Promise<string> {
+  server = createServer(listener).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('Expected a TCP address')
@@ -74,7 +74,7 @@ async function listen(answer: RequestListener): Promise<string> {
 }
 
 describe('strandfast', () => {
-  it('shows its commands on --help and its version on --version', async () => {
+  it('prints its commands on --help and its version on --version', async () => {
     const help = await run(['--help'])
     expect(help).toMatchObject({ code: 0, err: '' })
     for (const name of ['serve', 'check', 'doctor', 'keygen', 'export', 'verify']) {
@@ -86,11 +86,11 @@ describe('strandfast', () => {
     expect(await run(['--version'])).toEqual({ code: 0, out: `strandfast ${version}\n`, err: '' })
   })
 
-  it('answers an unknown command with one line, none with its usage, both with 78', async () => {
-    const err = 'No such command: explode: strandfast --help lists them\n'
+  it('exits 78 with one line for an unknown command, and with its usage for none', async () => {
+    const err = 'Unknown command explode: see strandfast --help\n'
     expect(await run(['explode'])).toEqual({ code: 78, out: '', err })
     expect((await run(['exprot'])).err).toContain(
-      'No such command: exprot (was export meant?): strandfast --help',
+      'Unknown command exprot (did you mean export?): see strandfast --help',
     )
     const none = await run([])
     expect(none).toMatchObject({ code: 78, out: '' })
@@ -100,13 +100,11 @@ describe('strandfast', () => {
   it.each(['serve', 'check', 'doctor', 'export'])('refuses an unknown option of %s', async (name) => {
     const refused = await run([name, '--explode'])
     expect(refused).toMatchObject({ code: 78, out: '' })
-    expect(refused.err).toMatch(
-      new RegExp(`^Unknown option \\S+: strandfast ${name} --help shows the usage\n$`),
-    )
+    expect(refused.err).toMatch(new RegExp(`^Unknown option \\S+: see strandfast ${name} --help\n$`))
     expect((await run([name, '--help'])).out).toContain(`Usage: strandfast ${name}`)
   })
 
-  it.skipIf(!existsSync('/dev/full'))('ends with 1 when its output cannot be written', async () => {
+  it.skipIf(!existsSync('/dev/full'))('exits 1 when its output cannot be written', async () => {
     const full = openSync('/dev/full', 'w')
     const child = spawn(process.execPath, [built, 'keygen'], { stdio: ['ignore', full, 'pipe'] })
     closeSync(full)
@@ -126,32 +124,35 @@ describe('strandfast', () => {
     expect(refused.err).toContain(`Expected ${option} once: `)
   })
 
-  it.each(['backup', 'restore'])('refuses a ~ that the shell has left to %s', async (name) => {
-    expect(await run([name, '~/copy'])).toMatchObject({ code: 78, err: expect.stringContaining('$HOME') })
-  })
+  it.each(['backup', 'restore'])(
+    'refuses a directory that begins with ~ in %s, because no shell has expanded it',
+    async (name) => {
+      expect(await run([name, '~/copy'])).toMatchObject({ code: 78, err: expect.stringContaining('$HOME') })
+    },
+  )
 
-  it('wires keygen', async () => {
+  it('runs keygen', async () => {
     const made = await run(['keygen', '--seed', '00'.repeat(32)])
-    // RFC 8032's derivation, as every Ed25519 implementation has it for the zero seed.
+    // The public key of the zero seed by RFC 8032.
     expect(JSON.parse(made.out)).toEqual({
       seed_hex: '00'.repeat(32),
       public_key: '3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29',
     })
   })
 
-  it('wires verify', async () => {
+  it('runs verify', async () => {
     expect((await run(['verify'])).code).toBe(78)
     expect((await run(['verify', join(folder, 'none'), '--key', '00'.repeat(32)])).code).toBe(66)
   })
 })
 
 describe('strandfast check', () => {
-  it('says that a valid configuration is valid, and makes nothing', async () => {
+  it('accepts a valid configuration, and creates no file', async () => {
     expect(await run(['check'])).toEqual({ code: 0, out: 'configuration is valid\n', err: '' })
     expect(readdirSync(folder)).toEqual([])
   })
 
-  it('names every fault, and ends with 78', async () => {
+  it('prints every fault, and exits 78', async () => {
     const checked = await run(['check'], {
       SERVICE_PORT: 'x',
       SERVICE_ROOT_API_KEY: 'short',
@@ -160,11 +161,11 @@ describe('strandfast check', () => {
     expect(checked).toMatchObject({ code: 78, out: '' })
     expect(checked.err).toContain('SERVICE_PORT: given "x", allowed: an integer from 0 to 65535')
     expect(checked.err).toContain('SERVICE_ROOT_API_KEY: given 5 characters')
-    expect(checked.err).toContain('was SERVICE_PORT meant?')
+    expect(checked.err).toContain('did you mean SERVICE_PORT?')
     expect(checked.err).not.toContain('short')
   })
 
-  it('reports as JSON', async () => {
+  it('prints a report as JSON with --json', async () => {
     expect(JSON.parse((await run(['check', '--json'])).out)).toEqual({
       valid: true,
       faults: [],
@@ -181,7 +182,7 @@ describe('strandfast check', () => {
 })
 
 describe('strandfast serve', () => {
-  it('refuses wrong settings with 78 and makes nothing', async () => {
+  it('exits 78 for invalid settings, and creates no file', async () => {
     const refused = await run(['serve'], { SERVICE_PORT: 'x', SERVICE_ENV: 'moon' })
     expect(refused).toMatchObject({ code: 78, out: '' })
     expect(refused.err).toContain('SERVICE_PORT')
@@ -189,7 +190,7 @@ describe('strandfast serve', () => {
     expect(readdirSync(folder)).toEqual([])
   })
 
-  it('refuses a data directory in use with 78', async () => {
+  it('exits 78 for a data directory in use', async () => {
     const dataDir = join(folder, 'data')
     const opening = openDataDirectory({ dataDir }, (count) => Buffer.alloc(count, 1))
     if (!opening.ok) throw new Error(opening.detail)
@@ -201,7 +202,7 @@ describe('strandfast serve', () => {
 })
 
 describe('a start that cannot succeed', () => {
-  it('makes nothing and shows no root key while the port is in use', async () => {
+  it('creates no file and prints no root key while the port is in use', async () => {
     const url = await listen((_request, response) => response.end())
     const { port } = new URL(url)
     const refused = await run(['serve'], { SERVICE_PORT: port })
@@ -215,7 +216,7 @@ describe('a start that cannot succeed', () => {
     expect(readdirSync(folder)).toEqual([])
   })
 
-  it('names an address that the machine does not have', async () => {
+  it('names an address that is not one of the machine', async () => {
     const refused = await run(['serve'], { SERVICE_HOST: '192.0.2.1', SERVICE_PORT: '8799' })
     expect(refused).toMatchObject({ code: 1, out: '' })
     expect(refused.err).toContain(
@@ -224,9 +225,9 @@ describe('a start that cannot succeed', () => {
     expect(readdirSync(folder)).toEqual([])
   })
 
-  // Node's recursive mkdir tries for ever there: the file system says that what was just looked at does not exist.
+  // Node's recursive mkdir would never return there: /proc says that the parent directory does not exist.
   it.runIf(process.platform === 'linux')(
-    'ends where the file system refuses to make the data directory',
+    'exits 78 when the file system refuses to create the data directory',
     async () => {
       for (const dataDir of ['/proc/foo', '/proc/foo/bar']) {
         const refused = await run(['serve'], { SERVICE_DATA_DIR: dataDir, SERVICE_PORT: '0' })
@@ -237,7 +238,7 @@ describe('a start that cannot succeed', () => {
   )
 })
 
-describe('a license that does not hold', () => {
+describe('an invalid license', () => {
   const licensed = {
     SERVICE_AUTH_ENABLED: 'true',
     SERVICE_PORT: '0',
@@ -248,25 +249,25 @@ describe('a license that does not hold', () => {
   }
 
   it.each([
-    ['is no token', 'junk', /SERVICE_LICENSE_KEY is not a license/],
+    ['is not a token', 'junk', /SERVICE_LICENSE_KEY is not a license/],
     [
       'is of another authority',
       'a.b.c',
       /SERVICE_LICENSE_KEY was not issued by the license authority [0-9a-f]{64}/,
     ],
-  ])('is named by check and by serve when it %s', async (_, key, said) => {
+  ])('is reported by check and by serve when it %s', async (_, key, warning) => {
     const issued = await run(['license', 'issue', '--licensee', 'Acme'])
     expect(issued.code).toBe(0)
     const env = { ...licensed, SERVICE_LICENSE_KEY: key }
     const checked = await run(['check'], env)
     expect(checked).toMatchObject({ code: 0, out: 'configuration is valid, with a warning\n' })
-    expect(checked.err).toMatch(said)
-    expect(await startAndStop(env)).toMatch(said)
+    expect(checked.err).toMatch(warning)
+    expect(await startAndStop(env)).toMatch(warning)
     const good = await run(['check'], { ...licensed, SERVICE_LICENSE_KEY: issued.out.trim() })
     expect(good).toEqual({ code: 0, out: 'configuration is valid\n', err: '' })
   })
 
-  it('is named when nothing says by which key to check it', async () => {
+  it('is reported when no public key is known to check it', async () => {
     const checked = await run(['check'], { ...licensed, SERVICE_LICENSE_KEY: 'a.b.c' })
     expect(checked.err).toContain('set SERVICE_LICENSE_PUBLIC_KEY')
     expect(readdirSync(folder)).toEqual([])
@@ -274,17 +275,17 @@ describe('a license that does not hold', () => {
 })
 
 describe('strandfast doctor', () => {
-  it('examines a machine on which nothing has started, and leaves nothing behind', async () => {
+  it('checks a machine on which no server has started, and creates no file', async () => {
     const found = await run(['doctor'], { SERVICE_PORT: '1', SERVICE_MIN_FREE_BYTES: '0' })
     expect(found.code).toBe(0)
     expect(found.out).toMatch(/^ok +node /m)
-    expect(found.out).toMatch(/^ok +data directory .* will be made/m)
-    expect(found.out).toMatch(/synchronised writes of 4096 bytes a second/)
-    expect(found.out).toMatch(/^warn +server .* does not answer/m)
+    expect(found.out).toMatch(/^ok +data directory .* will be created/m)
+    expect(found.out).toMatch(/synchronised writes of 4096 bytes per second/)
+    expect(found.out).toMatch(/^warn +server .* does not respond/m)
     expect(readdirSync(folder)).toEqual([])
   })
 
-  it('fails where settings, data directory or server are wrong', async () => {
+  it('fails when the settings, the data directory or the server is wrong', async () => {
     expect(await run(['doctor'], { SERVICE_PORT: 'x' })).toMatchObject({
       code: 1,
       out: expect.stringMatching(/^fail +settings +SERVICE_PORT/m),
@@ -296,43 +297,43 @@ describe('strandfast doctor', () => {
     opening.directory.close()
     expect(found.code).toBe(1)
     expect(found.out).toMatch(/^fail +format +2 shards/m)
-    expect(found.out).toMatch(/^warn +lock +held by process \d+, which does not answer/m)
+    expect(found.out).toMatch(/^warn +lock +held by process \d+, but no server responds/m)
   })
 
-  it('fails where a store, the master seed, the root key or format.json is gone, and makes none of them', async () => {
+  it('fails when a store, the master seed, the root key or format.json is missing, and creates none of them', async () => {
     const dataDir = join(folder, 'data')
-    const lost: [name: string, said: RegExp][] = [
+    const missing: [name: string, finding: RegExp][] = [
       ['shard-1.tmp', /^fail +pieces +The store \S+shard-1 is missing: restore it from a backup$/m],
       [
         'master.seed',
-        /^fail +pieces +The file \S+master\.seed is missing: restore it, or give the master seed/m,
+        /^fail +pieces +The file \S+master\.seed is missing: restore it, or set SERVICE_MASTER_SEED/m,
       ],
       [
         'root.key',
-        /^fail +pieces +The file \S+root\.key is missing: restore it, or the next start makes another/m,
+        /^fail +pieces +The file \S+root\.key is missing: restore it, or the next start creates a new/m,
       ],
-      ['format.json', /^fail +pieces +The directory \S+ holds shard-0 but no format\.json/m],
+      ['format.json', /^fail +pieces +The directory \S+ contains shard-0 but no format\.json/m],
     ]
-    for (const [name, said] of lost) {
+    for (const [name, finding] of missing) {
       const opening = openDataDirectory({ dataDir, shards: 2 }, (count) => Buffer.alloc(count, 1))
       if (!opening.ok) throw new Error(opening.detail)
       opening.directory.close()
       mkdirSync(join(dataDir, 'shard-0'), { recursive: true })
       writeFileSync(join(dataDir, 'shard-0', 'data.mdb'), '')
       const whole = await run(['doctor'], { SERVICE_PORT: '1', SERVICE_MIN_FREE_BYTES: '0' })
-      expect(whole.out).toMatch(/^ok +pieces +every store, the master seed and the root key are there$/m)
+      expect(whole.out).toMatch(/^ok +pieces +all stores, the master seed and the root key exist$/m)
       rmSync(join(dataDir, name), { recursive: true })
-      // An empty directory is no store.
+      // An empty directory is not a store.
       if (name === 'shard-1.tmp') mkdirSync(join(dataDir, 'shard-1'))
       const found = await run(['doctor'], { SERVICE_PORT: '1', SERVICE_MIN_FREE_BYTES: '0' })
-      expect(found.out).toMatch(said)
+      expect(found.out).toMatch(finding)
       expect(found.code).toBe(1)
       expect(existsSync(join(dataDir, name))).toBe(false)
       rmSync(dataDir, { recursive: true })
     }
   })
 
-  it('misses no master seed and no root key that settings give', async () => {
+  it('accepts a master seed and a root key from the settings', async () => {
     const dataDir = join(folder, 'data')
     const [seed, rootKey] = [Buffer.alloc(32, 7), 'r'.repeat(32)]
     const opening = openDataDirectory(
@@ -345,17 +346,17 @@ describe('strandfast doctor', () => {
     const found = await run(['doctor'], { ...env, SERVICE_MASTER_SEED: seed.toString('hex') })
     expect(found.out).toMatch(/^ok +pieces/m)
     const other = await run(['doctor'], { ...env, SERVICE_MASTER_SEED: 'ab'.repeat(32) })
-    expect(other.out).toMatch(/^fail +pieces +The master seed given is not the one/m)
+    expect(other.out).toMatch(/^fail +pieces +The given master seed does not match/m)
   })
 
-  it('tells a server that is alive from one that is ready', async () => {
+  it('distinguishes a server that is alive from one that is ready', async () => {
     const url = await listen((request, response) => {
       response.statusCode = request.url === '/healthz' ? 200 : 503
       response.end()
     })
     const found = await run(['doctor'], { SERVICE_PORT: new URL(url).port, SERVICE_MIN_FREE_BYTES: '0' })
     expect(found.code).toBe(1)
-    expect(found.out).toMatch(/^fail +server .* alive and not ready: \/readyz answers 503/m)
+    expect(found.out).toMatch(/^fail +server .* alive and not ready: \/readyz returns 503/m)
   })
 })
 
@@ -363,10 +364,10 @@ describe('strandfast export', () => {
   const whole =
     '{"format":"strand-export/v1","from_seq":0,"to_seq":1}\n{"h":"a"}\n{"h":"b"}\n{"chain_head":"c","records":2}\n'
 
-  it('saves an export, asked for as told', async () => {
-    const asked: unknown[] = []
+  it('requests an export as its options say, and saves it', async () => {
+    const requested: unknown[] = []
     const url = await listen((request, response) => {
-      asked.push(request.url, request.headers.authorization)
+      requested.push(request.url, request.headers.authorization)
       response.end(whole)
     })
     const out = join(folder, 'strand.ndjson')
@@ -384,12 +385,12 @@ describe('strandfast export', () => {
       out,
     ]
     const saved = await run(args, { SERVICE_ROOT_API_KEY: 'k'.repeat(32) })
-    expect(saved).toMatchObject({ code: 0, out: '', err: `2 records saved to ${out}\n` })
+    expect(saved).toMatchObject({ code: 0, out: '', err: `Saved 2 records to ${out}\n` })
     expect(readFileSync(out, 'utf8')).toBe(whole)
-    expect(asked).toEqual(['/v1/strand/export?agent=a+b&from_seq=0&to_seq=1', `Bearer ${'k'.repeat(32)}`])
+    expect(requested).toEqual(['/v1/strand/export?agent=a+b&from_seq=0&to_seq=1', `Bearer ${'k'.repeat(32)}`])
   })
 
-  it('gzips into a .gz file, and writes to standard output for -', async () => {
+  it('compresses a .gz file, and writes to standard output for -', async () => {
     const url = await listen((_, response) => response.end(whole))
     const out = join(folder, 'strand.ndjson.gz')
     expect((await run(['export', '--url', url, '--key', 'k', '--out', out])).code).toBe(0)
@@ -400,19 +401,19 @@ describe('strandfast export', () => {
     })
   })
 
-  it('replaces a file only with --force, and a folder never', async () => {
-    let asked = 0
+  it('replaces a file only with --force, and a directory never', async () => {
+    let requests = 0
     const url = await listen((_, response) => {
-      asked++
+      requests++
       response.end(whole)
     })
     const out = join(folder, 'strand.ndjson')
     writeFileSync(out, 'kept')
     const args = ['export', '--url', url, '--key', 'k', '--out']
     const refused = await run([...args, out])
-    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('only with --force') })
-    expect([readFileSync(out, 'utf8'), asked]).toEqual(['kept', 0])
-    expect((await run([...args, folder, '--force'])).err).toContain('is not a file')
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('use --force to replace it') })
+    expect([readFileSync(out, 'utf8'), requests]).toEqual(['kept', 0])
+    expect((await run([...args, folder, '--force'])).err).toContain('is not a regular file')
     expect((await run([...args, out, '--force'])).code).toBe(0)
     expect(readFileSync(out, 'utf8')).toBe(whole)
     expect(readdirSync(folder)).toEqual(['strand.ndjson'])
@@ -423,8 +424,8 @@ describe('strandfast export', () => {
     ['lacks a record', whole.replace('{"h":"b"}\n', '')],
     ['ends within its last line', whole.slice(0, -1)],
     ['is empty', ''],
-  ])('leaves no file when the answer %s', async (_, answer) => {
-    const url = await listen((_request, response) => response.end(answer))
+  ])('leaves no file when the response %s', async (_, body) => {
+    const url = await listen((_request, response) => response.end(body))
     const out = join(folder, 'strand.ndjson')
     const failed = await run(['export', '--url', url, '--key', 'k', '--out', out])
     expect(failed.code).toBe(1)
@@ -432,7 +433,7 @@ describe('strandfast export', () => {
     expect(readdirSync(folder)).toEqual([])
   })
 
-  it('leaves no file when it fails before its file could be open', async () => {
+  it('leaves no file when it fails before its file is open', async () => {
     const url = await listen((_request, response) => response.end(''))
     const args = ['export', '--url', url, '--key', 'k', '--out', join(folder, 'strand.ndjson')]
     const slowOpen = new URL('../../support/server/slow-open.mjs', import.meta.url).href
@@ -455,7 +456,7 @@ describe('strandfast export', () => {
     const refused = await run(['export', '--url', url, '--key', 'k', '--out', out, '--agent', 'forbidden'])
     expect(refused).toMatchObject({
       code: 1,
-      err: 'The export failed: The server refused it (403 forbidden): give a key that may do this by --key\n',
+      err: 'The export failed: The server refused the request (403 forbidden): give a key with more scopes with --key\n',
     })
     expect(existsSync(out)).toBe(false)
     expect(readdirSync(folder)).toEqual([])
@@ -463,9 +464,9 @@ describe('strandfast export', () => {
 
   it.each([
     ['no file', ['--url', 'http://x', '--key', 'k']],
-    ['a URL that is none', ['--url', 'ftp://x', '--key', 'k', '--out', '-']],
-    ['a record number that is none', ['--url', 'http://x', '--key', 'k', '--out', '-', '--from-seq', '-1']],
-  ])('refuses %s with 78', async (_, args) => {
+    ['an invalid URL', ['--url', 'ftp://x', '--key', 'k', '--out', '-']],
+    ['an invalid record number', ['--url', 'http://x', '--key', 'k', '--out', '-', '--from-seq', '-1']],
+  ])('exits 78 for %s', async (_, args) => {
     expect(await run(['export', ...args])).toMatchObject({ code: 78, out: '' })
   })
 })

@@ -4,10 +4,12 @@ import { describeFlags, flagOf, namedByFlags, readFlags } from '../../../src/cli
 import type { Setting } from '../../../src/settings/setting.js'
 
 const all: Setting<unknown>[] = Object.values(settings)
-const [secrets, open] = [true, false].map((secret) => all.filter((one) => (one.secret === true) === secret))
+const [secrets, open] = [true, false].map((secret) =>
+  all.filter((setting) => (setting.secret === true) === secret),
+)
 
 describe('flags of settings', () => {
-  it('exist for each setting but secrets, by its name', () => {
+  it('exist for each setting except secrets, named after it', () => {
     expect(flagOf('SERVICE_TLS_CERT_FILE')).toBe('--tls-cert-file')
     for (const { name } of open ?? []) {
       expect(readFlags([`${flagOf(name)}=x`])).toEqual({ ok: true, given: { [name]: 'x' } })
@@ -15,14 +17,14 @@ describe('flags of settings', () => {
     }
     expect(secrets?.length).toBeGreaterThan(3)
     for (const { name } of secrets ?? []) {
-      const refused = { ok: false, fault: expect.stringContaining(`so set ${name}`) }
+      const refused = { ok: false, fault: expect.stringContaining(`set ${name} instead`) }
       expect(readFlags([`${flagOf(name)}=x`])).toEqual(refused)
       expect(readFlags([flagOf(name), 'x'])).toEqual(refused)
       expect(describeFlags()).not.toContain(`${flagOf(name)} `)
     }
   })
 
-  it('take a value after a space or an equals sign, and true where one of true or false stands alone', () => {
+  it('take a value after a space or an equals sign, and mean true if they are boolean and have no value', () => {
     expect(readFlags(['--port', '1', '--data-open', '--host=::1', '--auth-enabled', 'false'])).toEqual({
       ok: true,
       given: {
@@ -41,13 +43,13 @@ describe('flags of settings', () => {
     expect(readFlags(['--explode'])).toEqual({ ok: false, fault: 'Unknown option --explode' })
     expect(readFlags(['--shard', '2'])).toEqual({
       ok: false,
-      fault: 'Unknown option --shard (was --shards meant?)',
+      fault: 'Unknown option --shard (did you mean --shards?)',
     })
     expect(readFlags(['stray']).ok).toBe(false)
     expect(readFlags(['--port', '1', '--port=2'])).toEqual({ ok: false, fault: 'Expected --port once' })
   })
 
-  it('name the faults of what they gave, and of nothing else', () => {
+  it('replace the names of settings in faults if the values came from flags', () => {
     const faults = ['SERVICE_PORT', 'SERVICE_HOST'].map((name) => ({ name, given: 'x', allowed: 'y' }))
     expect(namedByFlags(faults, { SERVICE_PORT: 'x' }).map(({ name }) => name)).toEqual([
       '--port',

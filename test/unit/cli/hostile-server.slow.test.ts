@@ -30,8 +30,8 @@ afterEach(() => {
   rmSync(folder, { recursive: true })
 })
 
-async function listen(answer: RequestListener): Promise<string> {
-  server = createServer(answer).listen(0, '127.0.0.1')
+async function listen(listener: RequestListener): Promise<string> {
+  server = createServer(listener).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()
   return `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
@@ -52,8 +52,8 @@ function run(...args: string[]): Promise<EndedCommand> {
   return startCommand(args, { SERVICE_DATA_DIR: join(folder, 'data') }).ended
 }
 
-/** The commands that read what a server answers. */
-function asking(url: string): string[][] {
+/** The commands that read responses of a server. */
+function commandsCalling(url: string): string[][] {
   const file = join(folder, 'import.ndjson')
   const exported = {
     format: 'strand-export/v1',
@@ -74,20 +74,20 @@ function asking(url: string): string[][] {
   ]
 }
 
-/** A witness tells a log that cannot be seen from one that was cut. */
+/** A witness returns another exit code if the log could not be checked. */
 const failedCode = ([command]: readonly string[]) => (command === 'witness' ? 75 : 1)
 
 describe('a command that calls a hostile server', () => {
   it.each([
     ['in an error', 500],
-    ['in an answer', 200],
-  ])('shows nothing that a terminal would obey %s', async (_where, status) => {
+    ['in a response', 200],
+  ])('prints no control characters %s', async (_where, status) => {
     const url = await listen((request, response) => {
       request.resume()
       response.statusCode = status
       response.end(JSON.stringify({ code: evil, detail: evil, agent_id: evil, chain_head: evil }) + evil)
     })
-    for (const args of asking(url)) {
+    for (const args of commandsCalling(url)) {
       const { stdout, stderr, code } = await run(...args)
       expect(stdout + stderr, args.join(' ')).not.toMatch(controls)
       if (status === 500)
@@ -95,7 +95,7 @@ describe('a command that calls a hostile server', () => {
     }
   })
 
-  it('shows nothing from a file that a terminal would obey', async () => {
+  it('prints no control characters of a file', async () => {
     await listen(() => undefined)
     const file = join(folder, 'evil.ndjson')
     const strand = {
@@ -117,42 +117,42 @@ describe('a command that calls a hostile server', () => {
   })
 })
 
-describe('a command that a server sends too much', { timeout: 120_000 }, () => {
+describe('a command whose server sends too much', { timeout: 120_000 }, () => {
   const megabyte = 'x'.repeat(1_048_576)
 
   it.each([
-    ['an answer', 200],
+    ['a response', 200],
     ['an error', 500],
-  ])('reads no more than it can use of %s without end', async (_what, status) => {
+  ])('stops reading an endless body of %s', async (_what, status) => {
     const url = await listen((request, response) => {
       request.resume()
       response.statusCode = status
       void endless(response, megabyte)
     })
-    for (const args of asking(url)) {
+    for (const args of commandsCalling(url)) {
       sent = 0
       const { code } = await run(...args)
       expect([args[0], code]).toEqual([args[0], status === 500 ? failedCode(args) : 1])
-      // What is in the buffers of both ends comes on top.
+      // The count includes the bytes in the buffers of both ends.
       expect(sent / megabyte.length).toBeLessThan(32)
     }
     expect(readdirSync(folder)).toEqual(['import.ndjson'])
   })
 
   it.each([
-    ['lines that are longer than any of an export', manifest, megabyte],
-    ['more lines than an export has', whole, '{"h":"a"}\n'.repeat(10_000)],
-  ])('reads no more than it can use of %s', async (_what, first, part) => {
+    ['a line that is longer than the limit of exports', manifest, megabyte],
+    ['more lines than the manifest says', whole, '{"h":"a"}\n'.repeat(10_000)],
+  ])('stops reading an export with %s', async (_what, first, part) => {
     const url = await listen((_request, response) => void endless(response, part, first))
     const { code, stderr } = await run('export', '--out', join(folder, 'out'), '--url', url, '--key', 'k')
-    expect([code, stderr]).toEqual([1, expect.stringContaining('something that is no export')])
+    expect([code, stderr]).toEqual([1, expect.stringContaining('is not an export')])
     expect(sent / megabyte.length).toBeLessThan(64)
     expect(readdirSync(folder)).toEqual([])
   })
 })
 
 describe('printable', () => {
-  it('shows each character that a terminal would obey by its number', () => {
+  it('escapes each character that a terminal would obey', () => {
     expect(printable('a\u001b[0m\n\u0085\u2028\u202e\ud800é€')).toBe(
       'a\\u001b[0m\\u000a\\u0085\\u2028\\u202e\\ud800é€',
     )

@@ -40,7 +40,7 @@ async function run(
   return { code, out, err }
 }
 
-/** Writes a file and gives its path. */
+/** Writes a file. @returns its path */
 function file(name: string, content: string | Uint8Array): string {
   const path = join(folder, name)
   writeFileSync(path, content)
@@ -50,50 +50,52 @@ function file(name: string, content: string | Uint8Array): string {
 const seedFile = (byte: number) => file(`seed-${byte}`, `${Buffer.alloc(32, byte).toString('hex')}\n`)
 
 describe('strandfast import', () => {
-  it('sends files, gzipped ones too, and says what became of them', async () => {
+  it('sends files, gzipped ones too, and prints the result of each', async () => {
     const own = new SignedStrand('plain', 11).append().append()
     const path = file('plain.ndjson', own.exportText())
     const args = ['--url', server.url, '--seed-file', seedFile(11)]
     const first = await run([path, ...args])
     expect(first).toEqual({
       code: 0,
-      out: `IMPORTED 3 records of plain, 0 were there: 2 now, chain head ${own.head}\n`,
+      out: `Imported 3 records of plain, skipped 0; record count 2, chain head ${own.head}\n`,
       err: '',
     })
     const edited = `\ufeff${own.exportText()}\n \r\n`
     for (const content of [gzipSync(own.exportText()), edited, gzipSync(edited)]) {
       const again = await run([file('again.ndjson', content), ...args])
-      expect(again.out).toBe(`IMPORTED 0 records of plain, 3 were there: 2 now, chain head ${own.head}\n`)
+      expect(again.out).toBe(
+        `Imported 0 records of plain, skipped 3; record count 2, chain head ${own.head}\n`,
+      )
     }
   })
 
-  it('holds an agent until the last of its files is in', async () => {
+  it('does not let an agent accept writes before the last of its files is imported', async () => {
     const own = new SignedStrand('pieces', 12).append()
     const first = file('1.ndjson', own.exportText())
     const second = file('2.ndjson', own.append().exportText(2))
     const { code, out } = await run([first, second, '--url', server.url, '--seed-file', seedFile(12)])
     expect(code).toBe(0)
     const [one = '', two = ''] = out.split('\n')
-    expect(one).toMatch(/^IMPORTED 2 records of pieces, .*; it takes no writes yet$/)
-    expect(two).toMatch(/^IMPORTED 1 records of pieces, 0 were there: 2 now, chain head [0-9a-f]{64}$/)
+    expect(one).toMatch(/^Imported 2 records of pieces, .*; the agent does not accept writes yet$/)
+    expect(two).toMatch(/^Imported 1 records of pieces, skipped 0; record count 2, chain head [0-9a-f]{64}$/)
     const third = file('3.ndjson', own.append().exportText(3))
     const held = await run([third, '--hold', '--url', server.url, '--seed-file', seedFile(12)])
     expect(held.code).toBe(0)
   })
 
-  it('ends with 1 at the first that is refused, and says why', async () => {
+  it('exits 1 at the first file that is refused, and prints why', async () => {
     const bad = new SignedStrand('bad', 13).append({ type: 'sys/other' }).append()
     const fine = new SignedStrand('fine', 14)
     const files = [file('bad.ndjson', bad.exportText()), file('fine.ndjson', fine.exportText())]
     const { code, out, err } = await run([...files, '--url', server.url])
     expect([code, out]).toEqual([1, ''])
     expect(err).toMatch(
-      /bad\.ndjson was not imported: Line 3, record 1: The server knows no .* \(422 import_rejected\)/,
+      /bad\.ndjson was not imported: Line 3, record 1: The system record has the unknown type sys\/other \(422 import_rejected\)/,
     )
     expect(await headOf(server, 'fine')).toBeUndefined()
   })
 
-  it('tells the reason for a long file too, of which the server has read the beginning only', async () => {
+  it('prints why a long file is refused although the server has read only its beginning', async () => {
     const bad = new SignedStrand('long', 15).append({ type: 'sys/other' })
     const [manifest = '', genesis = '', second = ''] = bad.exportText().split('\n')
     const text = `${[manifest, genesis, second].join('\n')}\n${`${second}\n`.repeat(40_000)}`
@@ -102,7 +104,7 @@ describe('strandfast import', () => {
     expect(err).toMatch(/not imported: Line 3, record 1: .* \(422 import_rejected\)$/m)
   })
 
-  it('sends nothing when one of the files is none', async () => {
+  it('sends nothing when one of the files is not an export', async () => {
     const fine = file('fine.ndjson', new SignedStrand('fine', 14).exportText())
     const others = [
       [file('none.ndjson', 'x\n'), 1],
@@ -116,21 +118,21 @@ describe('strandfast import', () => {
     expect(await headOf(server, 'fine')).toBeUndefined()
   })
 
-  it('ends with 1 where no server is, or the key is wrong', async () => {
+  it('exits 1 when no server responds, and when the key is wrong', async () => {
     const fine = file('fine.ndjson', new SignedStrand('fine', 14).exportText())
     const port = await freePort()
-    const nowhere = await run([fine, '--url', `http://127.0.0.1:${port}`])
-    expect([nowhere.code, nowhere.err]).toEqual([
+    const unreachable = await run([fine, '--url', `http://127.0.0.1:${port}`])
+    expect([unreachable.code, unreachable.err]).toEqual([
       1,
-      `${fine} was not imported: No server answers at http://127.0.0.1:${port} (ECONNREFUSED): start it by strandfast serve, ` +
-        'or name its address by --url\n',
+      `${fine} was not imported: No server responds at http://127.0.0.1:${port} (ECONNREFUSED): start one with strandfast serve, ` +
+        'or give its address with --url\n',
     ])
     const forbidden = await run([fine, '--url', server.url, '--key', 'x'.repeat(32)])
     expect(forbidden.code).toBe(1)
     expect(forbidden.err).toContain('unauthorized')
   })
 
-  it('ends with 78 when it is used wrongly, and with 0 after its usage', async () => {
+  it('exits 78 on wrong usage, and 0 on --help', async () => {
     for (const args of [
       [],
       ['x', '--url', 'ftp://x'],
@@ -139,7 +141,7 @@ describe('strandfast import', () => {
     ]) {
       const { code, err } = await run(args)
       expect([args, code]).toEqual([args, 78])
-      expect(err).toMatch(/^.+: strandfast import --help shows the usage\n$/)
+      expect(err).toMatch(/^.+: see strandfast import --help\n$/)
     }
     const bad = await run(['x', '--url', server.url, '--seed-file', file('short', 'abc')])
     expect([bad.code, bad.err]).toEqual([78, expect.stringContaining('64 hex digits')])

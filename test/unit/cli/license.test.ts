@@ -41,7 +41,7 @@ function publicKey(): string {
 }
 
 describe('strandfast license issue', () => {
-  it('prints the token alone, which holds against the authority of the data directory', async () => {
+  it('prints the license alone, which is valid for the authority of the data directory', async () => {
     const issued = await license('issue', '--licensee', 'Acme Ltd')
     expect(issued.code).toBe(0)
     expect(issued.out).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
@@ -53,7 +53,7 @@ describe('strandfast license issue', () => {
     expect(Math.round(days)).toBe(365)
   })
 
-  it('issues for as many days as asked', async () => {
+  it('issues a license for the given number of days', async () => {
     const { out } = await license('issue', '--licensee', 'Acme', '--days', '2')
     const nowMs = Date.now()
     expect(await checkLicense(out.trim(), publicKey(), nowMs + dayMs)).toMatchObject({ ok: true })
@@ -63,7 +63,7 @@ describe('strandfast license issue', () => {
     })
   })
 
-  it('makes the authority once, for its owner only', async () => {
+  it('creates the authority once, readable by its owner only', async () => {
     const first = await license('issue', '--licensee', 'Acme')
     const key = publicKey()
     expect(readdirSync(dataDir)).toEqual([seedFile])
@@ -75,7 +75,7 @@ describe('strandfast license issue', () => {
     expect(first.out + first.err).not.toContain(seed)
   })
 
-  it('works before the first start and while the server has the data directory', async () => {
+  it('works before the first start and while a server uses the data directory', async () => {
     await license('issue', '--licensee', 'Acme')
     const key = publicKey()
     const opening = openDataDirectory({ dataDir }, (count) => Buffer.alloc(count, 1))
@@ -86,7 +86,7 @@ describe('strandfast license issue', () => {
     expect(publicKey()).toBe(key)
   })
 
-  it('refuses an authority that is damaged, and leaves it as it is', async () => {
+  it('refuses a damaged authority, and does not change it', async () => {
     openAuthority(dataDir, (count) => Buffer.alloc(count, 1))
     writeFileSync(join(dataDir, seedFile), 'damaged')
     const refused = await license('issue', '--licensee', 'Acme')
@@ -105,14 +105,14 @@ describe('strandfast license issue', () => {
     [['issue', '--licensee', 'Acme', '--days', '36501']],
     [['issue', '--licensee', 'Acme', '--days', '1.5']],
     [['issue', '--licensee', 'Acme', '--explode']],
-  ])('answers %j with one line that says where the usage is, and makes nothing', async (args) => {
+  ])('exits 78 for %j with one line that refers to --help, and creates no file', async (args) => {
     const refused = await license(...args)
     expect(refused).toMatchObject({ code: 78, out: '' })
-    expect(refused.err).toMatch(/^.+: strandfast license --help shows the usage\n$/)
+    expect(refused.err).toMatch(/^.+: see strandfast license --help\n$/)
     expect(readdirSync(folder)).toEqual([])
   })
 
-  it.each([[['--help']], [['issue', '--help']]])('shows its usage on %j', async (args) => {
+  it.each([[['--help']], [['issue', '--help']]])('prints its usage on %j', async (args) => {
     expect(await license(...args)).toMatchObject({
       code: 0,
       out: expect.stringContaining('Usage: strandfast license issue'),
@@ -122,7 +122,7 @@ describe('strandfast license issue', () => {
 })
 
 describe('openAuthority', () => {
-  it('keeps the authority that another process made meanwhile', () => {
+  it('uses the authority that another process has created in the meantime', () => {
     const other = Buffer.alloc(32, 2)
     const reading = openAuthority(dataDir, (count) => {
       openAuthority(dataDir, () => other)

@@ -8,8 +8,8 @@ function part(unit: ProgressPart['unit'], done: number, total?: number): Progres
   return { doing: 'copied', unit, state: () => ({ done, total }) }
 }
 
-describe('the words of progress', () => {
-  it('say how far, how fast, and how long it still takes', () => {
+describe('the text of progress', () => {
+  it('contains the amount, the rate and the remaining time', () => {
     expect(describeProgress(part('records', 1_000, 5_000), 2_000)).toBe(
       'copied 1,000 of 5,000 records (20 %), 500/s, 8 s left',
     )
@@ -22,12 +22,12 @@ describe('the words of progress', () => {
     expect(describeProgress(part('seconds', 3, 11), 3_000)).toBe('copied 3 of 11 s (27 %), 8 s left')
   })
 
-  it('leave out what is not known', () => {
+  it('omits values that are not known', () => {
     expect(describeProgress(part('records', 10), 2_000)).toBe('copied 10 records, 5/s')
     expect(describeProgress(part('records', 10, 20), 100)).toBe('copied 10 of 20 records (50 %)')
     expect(describeProgress(part('records', 0, 20), 9_000)).toBe('copied 0 of 20 records (0 %)')
     expect(describeProgress(part('records', 0, 0), 9_000)).toBe('copied 0 records')
-    // What is counted can be more than was expected, where a server writes meanwhile.
+    // The count can exceed the total if a server writes during the work.
     expect(describeProgress(part('records', 30, 20), 1_000)).toBe(
       'copied 30 of 20 records (100 %), 30/s, 0 s left',
     )
@@ -43,7 +43,7 @@ describe('progress on a terminal', () => {
     return { isTTY, columns: 40, shown, write: (text: string) => void shown.push(text) }
   }
 
-  it('is one line, updated while the work goes on, and left as it ended', () => {
+  it('is one line, which is updated during the work and shows the final state at the end', () => {
     const terminal = screen(true)
     let nowMs = 0
     let done = 0
@@ -72,7 +72,7 @@ describe('progress on a terminal', () => {
     ])
   })
 
-  it('is painted by work that gives timers no turn, no more often than they would', () => {
+  it('is updated by work that blocks the event loop, no more often than by a timer', () => {
     const terminal = screen(true)
     let nowMs = 0
     let done = 0
@@ -86,14 +86,14 @@ describe('progress on a terminal', () => {
     progress.end()
   })
 
-  it('shows nothing in a pipe, nor a control character of a name on a terminal', () => {
+  it('writes nothing to a pipe, and no control character of a name to a terminal', () => {
     const pipe = screen(false)
-    const nowhere = startProgress(pipe, () => 0)
-    nowhere.show(part('records', 1, 2))
-    nowhere.paint()
+    const inPipe = startProgress(pipe, () => 0)
+    inPipe.show(part('records', 1, 2))
+    inPipe.paint()
     vi.advanceTimersByTime(5_000)
-    nowhere.tick()
-    nowhere.end()
+    inPipe.tick()
+    inPipe.end()
     expect(pipe.shown).toEqual([])
     const terminal = screen(true)
     const progress = startProgress(terminal, () => 0)

@@ -22,15 +22,15 @@ describe('a condition on the command line', () => {
   })
 
   it.each(['a==5', 'a=~x', 'a=>5', 'a=<5', 'a<>5', 'a>>5', 'a!==5', 'a!~x', 'a~=x y', 'a like x', 'a in x'])(
-    'is refused with an operator that there is not: %j',
+    'is refused with an unknown operator: %j',
     (text) => expect(parseCondition(text)).toBeUndefined(),
   )
 
-  it('takes a text that begins with a sign between quotes', () => {
+  it('accepts a quoted text that begins with an operator', () => {
     expect(parseCondition('path="~/x"')).toEqual({ field: 'path', op: 'eq', value: '~/x' })
   })
 
-  it.each(['', '=3', 'a b', 'a b=3', '!', '!a=3', '>'])('is refused when it is none: %j', (text) => {
+  it.each(['', '=3', 'a b', 'a b=3', '!', '!a=3', '>'])('is refused when it is malformed: %j', (text) => {
     expect(parseCondition(text)).toBeUndefined()
   })
 })

@@ -13,46 +13,46 @@ import { type TestServer, startServer } from '../../support/server/server.js'
 
 const program = join(import.meta.dirname, '../../../dist/program/strandfast.js')
 
-describe('a command that is given the nodes of a cluster', () => {
+describe('a command with the nodes of a cluster in --url', () => {
   let server: TestServer
-  let standBy: ScriptedServer
+  let standby: ScriptedServer
   let folder: string
-  /** One that stands by, one where nobody listens, and the one that serves. */
+  /** A standby, an address on which no server listens, and the serving node. */
   let url: string
 
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'strandfast-several-'))
     server = await startServer({ env: { SERVICE_SHARDS: '1' } })
-    standBy = await startScriptedServer(answerProblem(503, 'unavailable', { 'retry-after': '1' }))
-    url = `${standBy.url},http://127.0.0.1:${await freePort()}, ${server.url}/`
-    const written = await asked('write', 'notes', '--data', '{"n":1}')
+    standby = await startScriptedServer(answerProblem(503, 'unavailable', { 'retry-after': '1' }))
+    url = `${standby.url},http://127.0.0.1:${await freePort()}, ${server.url}/`
+    const written = await runWithUrl('write', 'notes', '--data', '{"n":1}')
     expect(written).toMatchObject({ status: 0, stderr: '' })
   })
 
   afterAll(async () => {
-    await standBy?.stop()
+    await standby?.stop()
     await server?.stop()
     rmSync(folder, { recursive: true, force: true })
   })
 
-  // The settings are those of nobody: the root key is told by the environment.
+  // There is no data directory, so the root key comes from the environment.
   const env = () => ({ SERVICE_ROOT_API_KEY: server.rootKey, SERVICE_DATA_DIR: join(folder, 'none') })
-  const asked = (...args: string[]) => run([...args, '--url', url], env())
+  const runWithUrl = (...args: string[]) => run([...args, '--url', url], env())
 
-  it('writes to the one that serves, and queries and exports from it', async () => {
-    const { status, stdout } = await asked('query', 'notes')
+  it('writes to the serving node, and queries and exports from it', async () => {
+    const { status, stdout } = await runWithUrl('query', 'notes')
     expect([status, stdout]).toEqual([0, expect.stringContaining('"payload":{"n":1}')])
     const out = join(folder, 'notes.ndjson')
-    expect(await asked('export', '--agent', 'notes', '--out', out)).toMatchObject({ status: 0 })
+    expect(await runWithUrl('export', '--agent', 'notes', '--out', out)).toMatchObject({ status: 0 })
     expect(readFileSync(out, 'utf8')).toContain('"records":2')
-    expect(standBy.received.map((request) => request.url)).toEqual([
+    expect(standby.received.map((request) => request.url)).toEqual([
       '/v1/collections/notes/records/batch',
       '/v1/agents/notes/query',
       '/v1/strand/export?agent=notes',
     ])
   })
 
-  it('follows the records of the one that serves', async () => {
+  it('follows the records of the serving node', async () => {
     const args = [program, 'tail', 'notes', '--since', '0', '--url', url]
     const child = spawn(process.execPath, args, {
       env: { ...inherited, ...env() },
@@ -64,37 +64,40 @@ describe('a command that is given the nodes of a cluster', () => {
     expect(line).toContain('"payload":{"n":1}')
   })
 
-  it('sees the log of the one that serves', async () => {
+  it('checks the log of the serving node', async () => {
     const state = join(folder, 'log.note')
-    expect(await asked('witness', '--state', state)).toMatchObject({ status: 0, stderr: '' })
+    expect(await runWithUrl('witness', '--state', state)).toMatchObject({ status: 0, stderr: '' })
     expect(readFileSync(state, 'utf8')).toMatch(/^strandfast\/[0-9a-f]{64}\n/)
   })
 
-  it('names all addresses where nobody answers, and says what the last one answers', async () => {
+  it('names all addresses when no server responds, otherwise the refusal of the last one', async () => {
     const ports = [await freePort(), await freePort()]
-    const away = ports.map((port) => `http://127.0.0.1:${port}`)
+    const unreachable = ports.map((port) => `http://127.0.0.1:${port}`)
     const args = ['export', '--out', '-', '--url']
-    const none = await run([...args, away.join()], env())
+    const none = await run([...args, unreachable.join()], env())
     expect(none.status).toBe(1)
-    expect(none.stderr).toContain(`No server answers at ${away.join(', ')} (ECONNREFUSED)`)
-    const last = await run([...args, `${away[0]},${standBy.url}`], env())
+    expect(none.stderr).toContain(`No server responds at ${unreachable.join(', ')} (ECONNREFUSED)`)
+    const last = await run([...args, `${unreachable[0]},${standby.url}`], env())
     expect(last.stderr).toContain('Detail of unavailable (503 unavailable)')
   })
 
   it.each([
     [
       ['query', 'notes', '--url', 'http://a.example,http://a.example/'],
-      'Expected another address at place 2',
+      'Expected different addresses, but 1 and 2 are the same',
     ],
-    [['tail', '--url', 'http://a.example,'], 'at place 2'],
+    [['tail', '--url', 'http://a.example,'], 'Expected address 2'],
     [['export', '--out', '-', '--url', 'https://a.example,http://b.example'], 'all https or all http'],
     [['write', 'notes', '--url', 'http://user:secret@a.example'], 'without user, query and fragment'],
-    [['keys', 'rotate', '--url', 'http://a.example,http://b.example'], 'this command asks one server'],
-    [['import', 'some.ndjson', '--url', 'http://a.example,http://b.example'], 'this command asks one server'],
-  ])('refuses %j', async (args, says) => {
+    [['keys', 'rotate', '--url', 'http://a.example,http://b.example'], 'this command calls one server'],
+    [
+      ['import', 'some.ndjson', '--url', 'http://a.example,http://b.example'],
+      'this command calls one server',
+    ],
+  ])('refuses %j', async (args, reason) => {
     const { status, stderr } = await run([...args, '--key', 'k'], env())
     expect(status).toBe(78)
-    expect(stderr).toContain(says)
+    expect(stderr).toContain(reason)
     expect(stderr).not.toContain('secret')
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { linesOnArrival } from '../../../src/cli/split-lines.js'
+import { streamLines } from '../../../src/cli/split-lines.js'
 
 async function* chunks(...texts: string[]): AsyncGenerator<Uint8Array> {
   for (const text of texts) yield Buffer.from(text)
@@ -7,14 +7,14 @@ async function* chunks(...texts: string[]): AsyncGenerator<Uint8Array> {
 
 async function groups(...texts: string[]): Promise<[number, string][][]> {
   const found: [number, string][][] = []
-  for await (const lines of linesOnArrival(chunks(...texts))) {
+  for await (const lines of streamLines(chunks(...texts))) {
     found.push(lines.map(({ number, bytes }) => [number, bytes.toString()]))
   }
   return found
 }
 
-describe('lines on arrival', () => {
-  it('come together as a chunk completes them, cut anywhere', async () => {
+describe('streamed lines', () => {
+  it('are grouped by the chunk that completes them, wherever chunks end', async () => {
     expect(await groups('{"a":1}\n{"b"', ':2}\n{"c":3}\n', '{"d":4}')).toEqual([
       [[1, '{"a":1}']],
       [
@@ -25,18 +25,18 @@ describe('lines on arrival', () => {
     ])
   })
 
-  it('keep their numbers where blank ones are left out', async () => {
+  it('keep their numbers when blank lines are dropped', async () => {
     expect(await groups('\n  \r\n1\n', '\n2\n\n')).toEqual([[[3, '1']], [[5, '2']]])
     expect(await groups('')).toEqual([])
   })
 
-  it('lose a byte order mark at the beginning, and none elsewhere', async () => {
+  it('lose a byte order mark at the beginning of the input only', async () => {
     expect(await groups('\ufeff1\n', '\ufeff2\n')).toEqual([[[1, '1']], [[2, '\ufeff2']]])
     expect(await groups('\ufeff\r\n1')).toEqual([[[2, '1']]])
     expect(await groups('\ufeff')).toEqual([])
   })
 
-  it('end with an error where one is longer than a batch may be', async () => {
+  it('end with an error when a line is longer than a batch may be', async () => {
     const long = 'x'.repeat(5_000_000)
     await expect(groups('1\n', long, long)).rejects.toThrow('Line 2 is longer than a record may be')
   })

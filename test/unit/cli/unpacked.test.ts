@@ -12,16 +12,19 @@ async function read(source: AsyncIterable<Buffer>): Promise<string> {
   return Buffer.concat(chunks).toString('latin1')
 }
 
-it.each(['', '\u001f', '\u001f\u008c', '{"a":1}\n'])('passes on what is no gzip: %j', async (text) => {
-  for (const size of [1, 2, 64]) expect(await read(pieces(Buffer.from(text, 'latin1'), size))).toBe(text)
-})
+it.each(['', '\u001f', '\u001f\u008c', '{"a":1}\n'])(
+  'passes on bytes that are not gzipped: %j',
+  async (text) => {
+    for (const size of [1, 2, 64]) expect(await read(pieces(Buffer.from(text, 'latin1'), size))).toBe(text)
+  },
+)
 
-it('unpacks gzip, however it arrives, and all of its members', async () => {
+it('decompresses all members of a gzip, wherever chunks end', async () => {
   const packed = Buffer.concat([gzipSync('one\n'), gzipSync('two\n')])
   for (const size of [1, 3, 1_000]) expect(await read(pieces(packed, size))).toBe('one\ntwo\n')
 })
 
-it('ends with the error of what it reads, packed or not', async () => {
+it('ends with the error of its source, gzipped or not', async () => {
   await expect(read(pieces(gzipSync('one').subarray(0, 12), 5))).rejects.toThrow('unexpected end of file')
   async function* broken(first: Buffer): AsyncGenerator<Buffer> {
     yield first

@@ -15,13 +15,13 @@ const key = records.keys[0]?.public_key ?? ''
 
 let directory = ''
 let out = ''
-let told = ''
+let stderr = ''
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'strandfast-verify-'))
   out = ''
-  told = ''
+  stderr = ''
   vi.spyOn(process.stdout, 'write').mockImplementation((chunk) => ((out += String(chunk)), true))
-  vi.spyOn(process.stderr, 'write').mockImplementation((chunk) => ((told += String(chunk)), true))
+  vi.spyOn(process.stderr, 'write').mockImplementation((chunk) => ((stderr += String(chunk)), true))
 })
 afterEach(() => {
   vi.restoreAllMocks()
@@ -35,21 +35,21 @@ function fileOf(content: string | Buffer, name = 'export.ndjson'): string {
 }
 
 describe('strandfast verify', () => {
-  it('exits 0 and says what it checked when the export is right', async () => {
+  it('exits 0 and prints what it checked when the export is valid', async () => {
     expect(await verifyCommand([fileOf(text), '--key', key])).toBe(0)
     expect(out).toContain('VERIFIED 12 records of weather, seq 0 to 11')
     expect(out).toContain(`strand      ${records.strand}`)
     expect(out).not.toContain('PARTIAL')
   })
 
-  it('takes a key in capitals, gzip by whatever name, and a last line without LF', async () => {
+  it('accepts a key in capitals, a gzipped file of any name, and a last line without LF', async () => {
     expect(await verifyCommand([fileOf(gzipSync(text), 'export.gz'), '--key', key.toUpperCase()])).toBe(0)
     expect(await verifyCommand([fileOf(gzipSync(text)), '--key', key])).toBe(0)
     expect(await verifyCommand([fileOf(text, 'plain.gz'), '--key', key])).toBe(0)
     expect(await verifyCommand([fileOf(text.trimEnd()), '--key', key])).toBe(0)
   })
 
-  it('passes over a byte order mark and blank lines at the end, and over nothing else', async () => {
+  it('ignores a leading byte order mark and trailing blank lines, but nothing else', async () => {
     expect(await verifyCommand([fileOf(`\ufeff${text}\n \r\n\t\n`), '--key', key])).toBe(0)
     out = ''
     for (const wrong of [`\n${text}`, text.replace('\n', '\n\n'), `${text}\n${text}`, `${text}\ufeff`])
@@ -57,34 +57,34 @@ describe('strandfast verify', () => {
     expect(out).not.toMatch(/^VERIFIED/m)
   })
 
-  it('says of a file with nothing in it that it is empty', async () => {
+  it('reports an empty file', async () => {
     expect(await verifyCommand([fileOf(''), '--key', key])).toBe(1)
     expect(out).toContain('The export is empty')
   })
 
-  it('exits 1 and names the first record that is wrong, and why', async () => {
+  it('exits 1 and prints the first invalid record and why it is invalid', async () => {
     expect(await verifyCommand([fileOf(text.replace('21.5', '21.6')), '--key', key])).toBe(1)
     expect(out).toBe('NOT VERIFIED: record 1, line 3: The body is not the one committed to\n')
   })
 
-  it('exits 1 for a key that signed nothing', async () => {
+  it('exits 1 for a key that signed no record', async () => {
     expect(await verifyCommand([fileOf(text), '--key', '7'.repeat(64)])).toBe(1)
     expect(out).toContain('No record is signed by the key given')
   })
 
-  it('exits 66 for a file that is missing or a folder, and says nothing of an export', async () => {
+  it('exits 66 for a missing file and a directory, without a verdict', async () => {
     const right = fileOf(text)
     const none = join(directory, 'none')
     const missing = [[none], [`${none}.gz`], [directory], [right, '--checkpoint', none]]
     for (const args of missing) {
-      told = ''
+      stderr = ''
       expect(await verifyCommand([...args, '--key', key])).toBe(66)
-      expect(told).toMatch(/^Nothing was verified: E(NOENT|ISDIR): /)
+      expect(stderr).toMatch(/^Nothing was verified: E(NOENT|ISDIR): /)
     }
     expect(out).toBe('')
   })
 
-  it('exits 1 for a file that is cut within its gzip, or not UTF-8', async () => {
+  it('exits 1 for a truncated gzip file, and one that is not UTF-8', async () => {
     expect(await verifyCommand([fileOf(gzipSync(text).subarray(0, 500), 'cut.gz'), '--key', key])).toBe(1)
     expect(await verifyCommand([fileOf(Buffer.from([0xff, 0x0a])), '--key', key])).toBe(1)
     expect(out.match(/NOT VERIFIED: the export cannot be read/g)).toHaveLength(2)
@@ -97,9 +97,9 @@ describe('strandfast verify', () => {
     [['a', 'b', '--key', key]],
     [['file', '--kay', key]],
     [['file', '--key', key, '--key', key]],
-  ])('exits 78 with one line that says where the usage is for %j', async (args) => {
+  ])('exits 78 for %j with one line that refers to --help', async (args) => {
     expect(await verifyCommand(args)).toBe(78)
-    expect(told).toMatch(/^.+: strandfast verify --help shows the usage\n$/)
+    expect(stderr).toMatch(/^.+: see strandfast verify --help\n$/)
     expect(out).toBe('')
   })
 })
@@ -117,7 +117,7 @@ describe('splitting lines', () => {
     }
   })
 
-  it('throws for a line without end', async () => {
+  it('throws for an endless line', async () => {
     const chunks = (async function* () {
       for (;;) yield Buffer.alloc(1_048_576, 0x61)
     })()
@@ -126,13 +126,13 @@ describe('splitting lines', () => {
 })
 
 describe('strandfast keygen', () => {
-  it('prints the public key of the seed given', async () => {
+  it('prints the public key of a given seed', async () => {
     const [pair] = records.keys
     expect(await keygenCommand(['--seed', pair?.seed ?? ''])).toBe(0)
     expect(JSON.parse(out)).toStrictEqual({ seed_hex: pair?.seed, public_key: pair?.public_key })
   })
 
-  it('prints another new seed each time', async () => {
+  it('prints a new seed each time', async () => {
     expect([await keygenCommand([]), await keygenCommand([])]).toStrictEqual([0, 0])
     const [one, two] = out.trim().split('\n')
     expect(JSON.parse(one ?? '').seed_hex).toMatch(/^[0-9a-f]{64}$/)
@@ -141,6 +141,6 @@ describe('strandfast keygen', () => {
 
   it('exits 78 for a seed of another length', async () => {
     expect(await keygenCommand(['--seed', 'abc'])).toBe(78)
-    expect(told).toMatch(/^.+: strandfast keygen --help shows the usage\n$/)
+    expect(stderr).toMatch(/^.+: see strandfast keygen --help\n$/)
   })
 })

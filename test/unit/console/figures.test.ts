@@ -1,15 +1,15 @@
 import { expect, it } from 'vitest'
-import { slowest } from '../../../src/console/health/figures.js'
+import { percentile99 } from '../../../src/console/health/figures.js'
 import { MetricsReading } from '../../../src/console/parts/metrics.js'
 
-/** A reading of a histogram, of two shards, whose values were counted up to 1 ms, 10 ms, and beyond. */
+/** A reading of a histogram with the buckets 1 ms, 10 ms and infinity, for each shard. */
 function reading(atMs: number, ...shards: [number, number, number][]): MetricsReading {
   const name = 'strandfast_append_seconds'
   const samples = shards.flatMap((counts, shard) =>
-    ['0.001', '0.01', '+Inf'].map((le, place) => ({
+    ['0.001', '0.01', '+Inf'].map((le, bucket) => ({
       name: `${name}_bucket`,
       labels: { le, shard: String(shard) },
-      value: counts[place] ?? 0,
+      value: counts[bucket] ?? 0,
     })),
   )
   const sum = { name: `${name}_sum`, labels: { shard: '0' }, value: 99 }
@@ -20,17 +20,17 @@ function reading(atMs: number, ...shards: [number, number, number][]): MetricsRe
 }
 
 const between = (before: MetricsReading, now: MetricsReading) =>
-  slowest('strandfast_append_seconds', now, before)
+  percentile99('strandfast_append_seconds', now, before)
 
-it('tells what 99 % of the values since the last reading were below, over all shards', () => {
+it('computes the 99th percentile since the last reading, over all shards', () => {
   const before = reading(0, [50, 90, 90], [0, 0, 0])
   expect(between(before, reading(2, [130, 190, 190], [0, 0, 0]))).toBeCloseTo(0.001 + (19 / 20) * 0.009)
   expect(between(before, reading(2, [100, 140, 140], [50, 50, 50]))).toBeCloseTo(0.00099)
-  // Beyond the last bound nothing else is known.
+  // Above the highest finite bound, that bound is the result.
   expect(between(before, reading(2, [50, 90, 290], [0, 0, 0]))).toBe(0.01)
 })
 
-it('tells nothing where nothing was counted, and begins anew with a server', () => {
+it('returns undefined without values, and handles the reset of a counter', () => {
   const before = reading(0, [50, 90, 90])
   expect(between(before, before)).toBeUndefined()
   expect(between(before, reading(2))).toBeUndefined()

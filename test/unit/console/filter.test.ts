@@ -10,17 +10,17 @@ const withCondition = (condition: Partial<ConditionDraft>) =>
   queryOf({ ...noFilter, conditions: [{ ...emptyCondition, field: 'celsius', ...condition }] })
 
 describe('the filter of records', () => {
-  it('is no query while it narrows nothing', () => {
+  it('has no query if it is empty', () => {
     expect(queryOf(noFilter)).toBeUndefined()
   })
 
-  it('takes types apart by commas and spaces, newest first', () => {
+  it('splits types at commas and spaces, and orders newest first', () => {
     expect(queryOf({ ...noFilter, types: ' reading, auth/*  sys/erase' })).toEqual({
       query: { type: 'time_range', order: 'desc', types: ['reading', 'auth/*', 'sys/erase'] },
     })
   })
 
-  it('takes moments in the zone of the reader', () => {
+  it('reads times in the browser’s time zone', () => {
     const from = '2026-03-01T08:30'
     expect(queryOf({ ...noFilter, from })).toMatchObject({ query: { from_ts: new Date(from).toISOString() } })
   })
@@ -37,7 +37,7 @@ describe('the filter of records', () => {
     expect(withCondition(condition)).toMatchObject({ query: { where: [{ field: 'celsius', value }] } })
   })
 
-  it('takes JSON Pointers', () => {
+  it('accepts JSON Pointers', () => {
     const field = '/labels/app.kubernetes.io~1name'
     expect(withCondition({ field: ` ${field} ` })).toMatchObject({ query: { where: [{ field }] } })
   })
@@ -50,7 +50,7 @@ describe('the filter of records', () => {
     [withCondition({ valueType: 'number', value: 'warm' }), 'Expected a number for celsius'],
     [withCondition({ op: 'in', valueType: 'number', value: '1, warm' }), 'Expected a number for celsius'],
     [withCondition({ valueType: 'JSON', value: '{' }), 'Expected JSON for celsius'],
-  ])('says what is wrong: %j', (query, fault) => {
+  ])('reports the fault of %j', (query, fault) => {
     expect(query).toMatchObject({ fault: expect.stringContaining(fault) })
   })
 })

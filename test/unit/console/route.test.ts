@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { agentLink, parseRoute } from '../../../src/console/route.js'
 
 describe('addresses of the console', () => {
-  it('lead to the screens that they name', () => {
+  it('lead to their screens', () => {
     expect(parseRoute('')).toEqual({ screen: 'start' })
     expect(parseRoute('#/')).toEqual({ screen: 'start' })
     expect(parseRoute('#/agents')).toEqual({ screen: 'agents' })
@@ -19,17 +19,20 @@ describe('addresses of the console', () => {
     '#/agents/a/012',
     '#/agents/%ff',
     '#/verify/x',
-  ])('name no screen: %s', (hash) => expect(parseRoute(hash)).toEqual({ screen: 'unknown' }))
+  ])('are unknown: %s', (hash) => expect(parseRoute(hash)).toEqual({ screen: 'unknown' }))
 
-  it.each(['weather', 'guild::roof', 'server::log', 'a/b', '100%', 'é #?'])('carry the name %s', (agent) => {
-    for (const part of ['records', 'live', 'proof', 0, 7] as const) {
-      const isSeq = typeof part === 'number'
-      expect(parseRoute(agentLink(agent, part))).toEqual({
-        screen: 'agent',
-        agent,
-        tab: isSeq ? 'records' : part,
-        seq: isSeq ? part : undefined,
-      })
-    }
-  })
+  it.each(['weather', 'guild::roof', 'server::log', 'a/b', '100%', 'é #?'])(
+    'contain the agent name %s',
+    (agent) => {
+      for (const part of ['records', 'live', 'proof', 0, 7] as const) {
+        const isSeq = typeof part === 'number'
+        expect(parseRoute(agentLink(agent, part))).toEqual({
+          screen: 'agent',
+          agent,
+          tab: isSeq ? 'records' : part,
+          seq: isSeq ? part : undefined,
+        })
+      }
+    },
+  )
 })

@@ -13,7 +13,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(dataDir, { recursive: true }))
 
-it('removes the address of a server that was killed, where another process has the port by now', () => {
+it('removes the address of a killed server when the lock is taken', () => {
   noteAddress(dataDir, 'http://127.0.0.1:1')
   const locking = lockDirectory(dataDir)
   expect(findServer(dataDir)).toEqual({})

@@ -39,13 +39,16 @@ afterEach(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** Bytes that are never twice the same, and the same in each run. */
-function counting(): (count: number) => Uint8Array {
+/** Different bytes for each call, the same in each run. */
+function countingBytes(): (count: number) => Uint8Array {
   let next = 1
   return (count) => Buffer.alloc(count, next++)
 }
 
-function open(settings: Omit<DataDirectorySettings, 'dataDir'> = {}, random = counting()): DataDirectory {
+function open(
+  settings: Omit<DataDirectorySettings, 'dataDir'> = {},
+  random = countingBytes(),
+): DataDirectory {
   const opening = openDataDirectory({ dataDir, ...settings }, random, () => 1_700_000_000_000)
   if (!opening.ok) throw new Error(opening.detail)
   opened.push(opening.directory)
@@ -58,14 +61,17 @@ function close(directory: DataDirectory): void {
 }
 
 function refusal(settings: Omit<DataDirectorySettings, 'dataDir'> = {}): string {
-  const opening = openDataDirectory({ dataDir, ...settings }, counting())
+  const opening = openDataDirectory({ dataDir, ...settings }, countingBytes())
   if (!opening.ok) return opening.detail
   opened.push(opening.directory)
   throw new Error('Expected the data directory to be refused')
 }
 
-/** Starts a process that opens the data directory and holds it until it is ended. @returns once it says how it went */
-async function openInChild(): Promise<{ child: ChildProcess; said: string }> {
+/**
+ * Starts a process that opens the data directory and holds it until it is killed. @returns the process and
+ * the result of opening
+ */
+async function openInChild(): Promise<{ child: ChildProcess; output: string }> {
   const built = fileURLToPath(new URL('../../../dist/src/data/directory.js', import.meta.url))
   const program = `
     const { openDataDirectory } = await import(${JSON.stringify(built)})
@@ -77,8 +83,8 @@ async function openInChild(): Promise<{ child: ChildProcess; said: string }> {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   children.push(child)
-  const [said]: unknown[] = await once(child.stdout, 'data')
-  return { child, said: String(said) }
+  const [output]: unknown[] = await once(child.stdout, 'data')
+  return { child, output: String(output) }
 }
 
 async function end(child: ChildProcess): Promise<void> {
@@ -89,7 +95,7 @@ async function end(child: ChildProcess): Promise<void> {
 }
 
 describe('the first start', () => {
-  it('makes the directory, its secrets and its format, readable by the owner only', () => {
+  it('creates the directory, its secrets and its format, readable only by the owner', () => {
     const directory = open({ shards: 3 })
     const stores = ['shard-0.tmp', 'shard-1.tmp', 'shard-2.tmp']
     const files = ['format.json', 'lock', 'master.seed', 'root.key']
@@ -109,7 +115,7 @@ describe('the first start', () => {
     expect(readFileSync(join(dataDir, 'master.seed'), 'utf8').trim()).toBe('01'.repeat(32))
   })
 
-  it('makes a root key and gives it once', () => {
+  it('creates a root key and returns it once', () => {
     const first = open()
     const key = `sf_root_${Buffer.alloc(32, 2).toString('base64url')}`
     expect(first.rootKeyCreated).toBe(key)
@@ -121,7 +127,7 @@ describe('the first start', () => {
     expect(second.masterSeed).toEqual(first.masterSeed)
   })
 
-  it('keeps no secret that was given', () => {
+  it('stores no secret that is set', () => {
     const directory = open({ masterSeed: Buffer.alloc(32, 9), rootApiKey: 'k'.repeat(32) })
     expect(directory.rootKeyCreated).toBeUndefined()
     expect(directory.rootKeyDigest).toEqual(createHash('sha256').update('k'.repeat(32)).digest())
@@ -129,27 +135,27 @@ describe('the first start', () => {
     expect(readFileSync(join(dataDir, 'format.json'), 'utf8')).not.toContain('09'.repeat(32))
   })
 
-  it('has between 1 and 16 shards when none are named', () => {
+  it('creates between 1 and 16 shards by default', () => {
     const { shards } = open()
     expect(shards).toBeGreaterThanOrEqual(1)
     expect(shards).toBeLessThanOrEqual(16)
   })
 
-  it('refuses a directory with files of others, and leaves it as it is', () => {
+  it('refuses a directory with foreign files and leaves it unchanged', () => {
     mkdirSync(dataDir, { recursive: true })
     writeFileSync(join(dataDir, 'thesis.doc'), 'x')
     expect(refusal()).toContain('thesis.doc')
     expect(existsSync(join(dataDir, 'master.seed'))).toBe(false)
   })
 
-  it('says so when the directory cannot be made', () => {
+  it('reports a directory that cannot be created', () => {
     mkdirSync(join(folder, 'nested'))
     writeFileSync(dataDir, 'a file')
     expect(refusal()).toMatch(/cannot be used: EEXIST/)
   })
 })
 
-describe('a first start that was cut off', () => {
+describe('an interrupted first start', () => {
   const files = ['master.seed', 'root.key', 'format.json']
 
   it.each([0, 1, 2])('is completed after %i of its files', (kept) => {
@@ -160,7 +166,7 @@ describe('a first start that was cut off', () => {
     const other = (count: number) => Buffer.alloc(count, 0xee)
     const second = open({ shards: 2 }, other)
     expect(second.masterSeed).toEqual(kept > 0 ? first.masterSeed : Buffer.alloc(32, 0xee))
-    // The key was on disk but perhaps never shown.
+    // The key was on disk but may never have been shown.
     expect(second.rootKeyCreated).toBe(
       kept > 1 ? first.rootKeyCreated : `sf_root_${Buffer.alloc(32, 0xee).toString('base64url')}`,
     )
@@ -170,23 +176,23 @@ describe('a first start that was cut off', () => {
 })
 
 describe('a later start', () => {
-  it("uses the directory's own number of shards when none is named", () => {
+  it('uses the number of shards of the directory by default', () => {
     close(open({ shards: 5 }))
     expect(open().shards).toBe(5)
   })
 
-  it('refuses another number of shards with the command that changes it', () => {
+  it('refuses another number of shards and names the command to change it', () => {
     close(open({ shards: 5 }))
     expect(refusal({ shards: 4 })).toContain('strandfast reshard --shards 4')
   })
 
-  it('refuses a format that it does not know, by its name', () => {
+  it('refuses an unknown format and names it', () => {
     close(open())
     writeFileSync(join(dataDir, 'format.json'), '{"format": 4, "shards": "many"}')
     expect(refusal()).toContain('has format 4')
   })
 
-  it('takes one of the format before, whose stores have no log, and names it so that an earlier version refuses it', () => {
+  it('upgrades a directory of the previous format, which an earlier version then refuses', () => {
     close(open())
     const file = join(dataDir, 'format.json')
     const format: object = JSON.parse(readFileSync(file, 'utf8'))
@@ -204,13 +210,13 @@ describe('a later start', () => {
     },
   )
 
-  it('refuses another master seed than the one it was made with', () => {
+  it('refuses a master seed that does not match', () => {
     close(open({ masterSeed: Buffer.alloc(32, 9) }))
-    expect(refusal({ masterSeed: Buffer.alloc(32, 8) })).toContain('not the one')
+    expect(refusal({ masterSeed: Buffer.alloc(32, 8) })).toContain('does not match')
     expect(open({ masterSeed: Buffer.alloc(32, 9) }).masterSeed).toEqual(Buffer.alloc(32, 9))
   })
 
-  it('refuses a master.seed that is gone or changed, rather than making one', () => {
+  it('refuses a missing or changed master.seed and creates no new one', () => {
     close(open())
     writeFileSync(join(dataDir, 'master.seed'), '02'.repeat(32))
     expect(refusal()).toContain('master.seed')
@@ -219,7 +225,7 @@ describe('a later start', () => {
     expect(existsSync(join(dataDir, 'master.seed'))).toBe(false)
   })
 
-  it('refuses a directory that a store is gone from, rather than making an empty one', () => {
+  it('refuses a directory with a missing store and creates no empty one', () => {
     close(open({ shards: 2 }))
     for (const name of ['shard-0', 'shard-1']) {
       renameSync(join(dataDir, `${name}.tmp`), join(dataDir, name))
@@ -232,13 +238,13 @@ describe('a later start', () => {
     expect(refusal()).toContain('shard-1 is missing')
   })
 
-  it('makes a new root key when that was removed', () => {
+  it('creates a new root key when root.key was removed', () => {
     close(open())
     rmSync(join(dataDir, 'root.key'))
     expect(open().rootKeyCreated).toMatch(/^sf_root_/)
   })
 
-  it('refuses a root.key that is too short to be one', () => {
+  it('refuses a root.key that is too short', () => {
     close(open())
     writeFileSync(join(dataDir, 'root.key'), 'short')
     expect(refusal()).toContain('root.key')
@@ -258,7 +264,7 @@ describe('the directory of a node of a cluster', () => {
   }
   const rootApiKey = 'k'.repeat(32)
 
-  it('names its cluster, and opens again while the row of that is as it was', () => {
+  it('stores its cluster and opens while the row of the cluster is unchanged', () => {
     const directory = open({ masterSeed, rootApiKey, origin })
     expect(directory).toMatchObject({ cluster: origin.id, shards: 2, tokenEra: 5 })
     close(directory)
@@ -266,20 +272,20 @@ describe('the directory of a node of a cluster', () => {
   })
 
   it.each([
-    ['shards', { shards: 3 }, 'shards 3 where the directory has 2'],
-    ['layout', { layout: 1 }, 'layout 1 where the directory has 0'],
-    ['era of tokens', { tokenEra: 0 }, 'token era 0 where the directory has 5'],
-    ['time of making', { createdAtMs: 1 }, 'made at 1 where the directory has 1700000000000'],
-    ['revision', { revision: 1 }, 'revision 1 where the directory has 2'],
-  ])('is refused on a row of its cluster that has another %s', (_name, other, says) => {
+    ['shards', { shards: 3 }, 'shards 3 in the database and 2 in the directory'],
+    ['layout', { layout: 1 }, 'layout 1 in the database and 0 in the directory'],
+    ['token era', { tokenEra: 0 }, 'token era 0 in the database and 5 in the directory'],
+    ['creation time', { createdAtMs: 1 }, 'created at 1 in the database and 1700000000000 in the directory'],
+    ['revision', { revision: 1 }, 'revision 1 in the database and 2 in the directory'],
+  ])('is refused if the row of its cluster has another %s', (_name, other, message) => {
     close(open({ masterSeed, rootApiKey, origin }))
-    expect(refusal({ masterSeed, rootApiKey, origin: { ...origin, ...other } })).toContain(says)
+    expect(refusal({ masterSeed, rootApiKey, origin: { ...origin, ...other } })).toContain(message)
     open({ masterSeed, rootApiKey, origin })
   })
 })
 
 describe('the lock', () => {
-  it('refuses a second holder in the same process, and gives way once closed', () => {
+  it('refuses a second holder in the same process until it is closed', () => {
     const first = open()
     expect(refusal()).toContain(`in use by process ${process.pid}`)
     close(first)
@@ -294,19 +300,19 @@ describe('the lock', () => {
 
   it('refuses a second process', async () => {
     open()
-    const { said } = await openInChild()
-    expect(said).toContain(`in use by process ${process.pid}`)
+    const { output } = await openInChild()
+    expect(output).toContain(`in use by process ${process.pid}`)
   })
 
-  it('is taken over from a holder that was killed', async () => {
-    const { child, said } = await openInChild()
-    expect(said).toBe('opened')
+  it('is free after its holder was killed', async () => {
+    const { child, output } = await openInChild()
+    expect(output).toBe('opened')
     expect(refusal()).toContain(`in use by process ${child.pid}`)
     await end(child)
     expect(open().masterSeed).toEqual(Buffer.alloc(32, 7))
   })
 })
 
-it('knows the free space of a disk', () => {
+it('returns the free space of a disk', () => {
   expect(freeBytes(folder)).toBeGreaterThan(0)
 })

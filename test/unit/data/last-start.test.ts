@@ -15,14 +15,14 @@ describe('the last start on the directory of a node', () => {
   })
   afterEach(() => rmSync(folder, { recursive: true }))
 
-  it('has ended where the same node starts on the same directory, and nowhere else', () => {
+  it('has ended if the same node starts on the same directory', () => {
     expect(endedIncarnation(path, 'a')).toBeUndefined()
     noteIncarnation(path, { node: 'a', incarnation: 3 })
     expect(endedIncarnation(path, 'a')).toBe(3)
     expect(endedIncarnation(path, 'b')).toBeUndefined()
   })
 
-  it('may live on where the directory was copied, on this machine or to another one', () => {
+  it('may still run if the directory was copied to this or another machine', () => {
     noteIncarnation(path, { node: 'a', incarnation: 3 })
     const copy = join(folder, 'copy')
     cpSync(path, copy, { recursive: true })
@@ -32,7 +32,7 @@ describe('the last start on the directory of a node', () => {
     expect(endedIncarnation(path, 'a', 'there')).toBeUndefined()
   })
 
-  it('may live on where a machine does not say when it was started, and where an earlier version has noted it', () => {
+  it('may still run if the boot id is unknown or an earlier version wrote the file', () => {
     writeFileSync(join(path, 'node.incarnation'), 'a 3 unknown\n')
     expect(endedIncarnation(path, 'a')).toBeUndefined()
     writeFileSync(join(path, 'node.incarnation'), 'a 3\n')

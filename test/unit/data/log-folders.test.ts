@@ -34,60 +34,60 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }))
 
 const stores = (of = dataDir) => ['shard-0', 'shard-1'].map((name) => join(of, name))
-const place = (to: string | undefined, of = dataDir) => placeLogs(of, stores(of), to)
+const placeAll = (to: string | undefined, of = dataDir) => placeLogs(of, stores(of), to)
 const textOf = (store: string) => readFileSync(join(store, 'log/1.log'), 'utf8')
 const isLink = (path: string) => lstatSync(path).isSymbolicLink()
 
-/** Every log is whole, under the path that leads to it, and nowhere else. */
-function expectLogs(where: 'beside' | string): void {
+/** Expects every log to be complete in this location and nowhere else. */
+function expectLogs(location: 'beside' | string): void {
   for (const [shard, store] of stores().entries()) {
     expect(textOf(store)).toContain(`shard-${shard}`)
     expect(readdirSync(store)).toEqual(['log'])
-    expect(isLink(join(store, 'log'))).toBe(where !== 'beside')
-    if (where !== 'beside') expect(realpathSync(join(store, 'log'))).toBe(join(where, `shard-${shard}`))
+    expect(isLink(join(store, 'log'))).toBe(location !== 'beside')
+    if (location !== 'beside') expect(realpathSync(join(store, 'log'))).toBe(join(location, `shard-${shard}`))
   }
-  const others = [logDir, `${logDir}-2`].filter((one) => one !== where && existsSync(one))
+  const others = [logDir, `${logDir}-2`].filter((one) => one !== location && existsSync(one))
   expect(others.flatMap((one) => readdirSync(one).filter((name) => name !== 'owner'))).toEqual([])
 }
 
 describe('logs', () => {
-  it('are beside their stores where nothing else is asked for', () => {
-    expect(place(undefined)).toBeUndefined()
+  it('are beside their stores by default', () => {
+    expect(placeAll(undefined)).toBeUndefined()
     expectLogs('beside')
   })
 
-  it('move to another folder, on to a second, and back', () => {
+  it('move to another folder, to a second one and back', () => {
     for (const to of [logDir, logDir, `${logDir}-2`, undefined, logDir]) {
-      expect(place(to)).toBeUndefined()
+      expect(placeAll(to)).toBeUndefined()
       expectLogs(to ?? 'beside')
     }
   })
 
-  it('stay where a folder is named by another path', () => {
-    place(logDir)
+  it('stay in place if the same folder is set by another path', () => {
+    placeAll(logDir)
     symlinkSync(logDir, join(folder, 'same'))
-    expect(place(join(folder, 'same'))).toBeUndefined()
+    expect(placeAll(join(folder, 'same'))).toBeUndefined()
     expectLogs(logDir)
   })
 
-  it('follow a data directory that has moved', () => {
-    place(logDir)
+  it('stay with a data directory that was moved', () => {
+    placeAll(logDir)
     const moved = join(folder, 'moved')
     renameSync(dataDir, moved)
-    expect(place(logDir, moved)).toBeUndefined()
+    expect(placeAll(logDir, moved)).toBeUndefined()
     expect(readFileSync(join(logDir, 'owner'), 'utf8')).toBe(`${moved}\n`)
     expect(textOf(join(moved, 'shard-1'))).toContain('shard-1')
   })
 
-  it('are made where a store is about to be', () => {
-    const unmade = join(dataDir, 'shard-2.tmp')
-    mkdirSync(unmade)
-    expect(placeLogs(dataDir, [...stores(), unmade], logDir)).toBeUndefined()
-    expect(realpathSync(join(unmade, 'log'))).toBe(join(logDir, 'shard-2'))
+  it('are created for the placeholder of a store', () => {
+    const placeholder = join(dataDir, 'shard-2.tmp')
+    mkdirSync(placeholder)
+    expect(placeLogs(dataDir, [...stores(), placeholder], logDir)).toBeUndefined()
+    expect(realpathSync(join(placeholder, 'log'))).toBe(join(logDir, 'shard-2'))
   })
 
-  it('go with their store', () => {
-    place(logDir)
+  it('are removed with their store', () => {
+    placeAll(logDir)
     removeStore(join(dataDir, 'shard-1'))
     expect(readdirSync(logDir)).toEqual(['owner', 'shard-0'])
     expect(readdirSync(dataDir)).toEqual(['shard-0'])
@@ -112,9 +112,9 @@ describe('logs', () => {
         symlinkSync(join(logDir, 'shard-0'), join(store, 'log.tmp'))
       },
     ],
-  ])('are whole after a move that was cut off when %s', (_when, cutOff) => {
+  ])('are complete after a move that was interrupted when %s', (_when, cutOff) => {
     cutOff(join(dataDir, 'shard-0'))
-    expect(place(logDir)).toBeUndefined()
+    expect(placeAll(logDir)).toBeUndefined()
     expectLogs(logDir)
   })
 })
@@ -132,52 +132,52 @@ describe('logs that come back', () => {
         rmSync(join(store, 'log'))
       },
     ],
-  ])('are whole after a move that was cut off when %s', (_when, cutOff) => {
-    place(logDir)
+  ])('are complete after a move that was interrupted when %s', (_when, cutOff) => {
+    placeAll(logDir)
     cutOff(join(dataDir, 'shard-0'))
-    expect(place(undefined)).toBeUndefined()
+    expect(placeAll(undefined)).toBeUndefined()
     for (const store of stores())
       expect([textOf(store), readdirSync(store)]).toEqual([`log of ${store}`, ['log']])
-    expect(place(logDir)).toBeUndefined()
+    expect(placeAll(logDir)).toBeUndefined()
     expectLogs(logDir)
   })
 })
 
 describe('a folder for logs', () => {
-  it('is refused when it holds something else', () => {
+  it('is refused when it contains other files', () => {
     mkdirSync(logDir)
     writeFileSync(join(logDir, 'photo.jpg'), '')
-    expect(place(logDir)).toContain('holds photo.jpg')
-    expect(place(dataDir)).toContain('holds shard-0')
+    expect(placeAll(logDir)).toContain('contains photo.jpg')
+    expect(placeAll(dataDir)).toContain('contains shard-0')
     for (const store of stores()) expect(isLink(join(store, 'log'))).toBe(false)
   })
 
-  it('is refused when it holds the logs of another data directory, a copy too', () => {
-    place(logDir)
+  it('is refused when it contains the logs of another data directory or its copy', () => {
+    placeAll(logDir)
     writeFileSync(join(dataDir, 'address'), '')
     const other = join(folder, 'other')
     for (const [shard, store] of stores(other).entries()) {
       mkdirSync(store, { recursive: true })
       symlinkSync(join(logDir, `shard-${shard}`), join(store, 'log'))
     }
-    expect(place(logDir, other)).toContain(`holds the logs of the data directory ${dataDir}`)
+    expect(placeAll(logDir, other)).toContain(`contains the logs of the data directory ${dataDir}`)
     expectLogs(logDir)
   })
 
-  it('is refused when others can write to it', () => {
+  it('is refused when other users can write to it', () => {
     mkdirSync(logDir)
     chmodSync(logDir, 0o722)
-    expect(place(logDir)).toContain(`chmod go-w ${logDir}`)
+    expect(placeAll(logDir)).toContain(`chmod go-w ${logDir}`)
     for (const store of stores()) expect(isLink(join(store, 'log'))).toBe(false)
   })
 
-  it('is refused when it is missing while a log is in it', () => {
-    place(logDir)
+  it('is refused while it is missing, if a log was moved there', () => {
+    placeAll(logDir)
     renameSync(logDir, `${logDir}-away`)
-    expect(place(logDir)).toContain('expected its disk to be mounted')
+    expect(placeAll(logDir)).toContain('mount its disk')
     expect(existsSync(logDir)).toBe(false)
     renameSync(`${logDir}-away`, logDir)
-    expect(place(logDir)).toBeUndefined()
+    expect(placeAll(logDir)).toBeUndefined()
     expectLogs(logDir)
   })
 })

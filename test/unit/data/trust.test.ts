@@ -6,7 +6,7 @@ import { distrust } from '../../../src/data/trust.js'
 import { startCommand } from '../../support/server/backup.js'
 
 const FOREIGN = 12_345
-/** Only root gives files to others. */
+/** Only root can change the owner of a file. */
 const isRoot = process.geteuid?.() === 0
 
 let folder: string
@@ -23,10 +23,10 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }))
 
 describe.runIf(process.platform !== 'win32')('a data directory', () => {
-  it('is trusted where its user alone can write to it, or where it does not exist', () => {
+  it('is trusted if only its user can write to it, or if it does not exist', () => {
     chmodSync(dataDir, 0o755)
     chmodSync(join(dataDir, 'shard-0/data.mdb'), 0o664)
-    // What no server ever reads.
+    // A file that the server never reads.
     writeFileSync(join(dataDir, 'notes'), 'x', { mode: 0o600 })
     chmodSync(join(dataDir, 'notes'), 0o666)
     expect(distrust(dataDir)).toBeUndefined()
@@ -34,7 +34,7 @@ describe.runIf(process.platform !== 'win32')('a data directory', () => {
   })
 
   it.each(['', 'master.seed', 'root.key', 'license-authority.seed', 'format.json', 'lock', 'shard-0'])(
-    'is not trusted where others can write to "%s"',
+    'is not trusted if other users can write to "%s"',
     (name) => {
       const path = join(dataDir, name)
       for (const mode of [0o720, 0o702]) {
@@ -44,14 +44,14 @@ describe.runIf(process.platform !== 'win32')('a data directory', () => {
     },
   )
 
-  it('is not trusted where a secret is a device', () => {
+  it('is not trusted if a secret is a device', () => {
     rmSync(join(dataDir, 'root.key'))
     symlinkSync('/dev/zero', join(dataDir, 'root.key'))
     expect(distrust(dataDir)).toBe(`Expected ${join(dataDir, 'root.key')} to be a file`)
   })
 
   it.runIf(isRoot).each(['', 'master.seed', 'root.key', 'format.json', 'shard-0', 'shard-0/data.mdb'])(
-    'is not trusted where "%s" belongs to another user',
+    'is not trusted if "%s" belongs to another user',
     (name) => {
       chownSync(join(dataDir, name), FOREIGN, FOREIGN)
       expect(distrust(dataDir)).toContain('belongs to user 12345, and this process is user 0')

@@ -7,7 +7,7 @@ import { message, ready, rowsOf, startFakePostgres } from '../../support/postgre
 
 const QUERY = 'SELECT value FROM something'
 
-/** What becomes of a statement that is answered with these bytes, and then with the end of the connection. */
+/** The result of a statement that the server answers with `bytes`, before it closes the connection. */
 async function queried(bytes: Buffer): Promise<unknown> {
   const server = await startFakePostgres((statement, socket) => {
     if (statement !== QUERY) return undefined
@@ -24,12 +24,12 @@ async function queried(bytes: Buffer): Promise<unknown> {
   }
 }
 
-const sound = Buffer.concat([rowsOf('value', 'one', 'two'), ready])
+const valid = Buffer.concat([rowsOf('value', 'one', 'two'), ready])
 
-// An error that nothing catches fails the run, as it would end the process.
-describe('what a hostile database sends breaks its connection, and no more', () => {
-  it('is read where it is sound', async () => {
-    expect(await queried(sound)).toEqual([{ value: 'one' }, { value: 'two' }])
+// An uncaught error, which would end the process, fails the test run.
+describe('an answer of a hostile database', () => {
+  it('is returned if it is valid', async () => {
+    expect(await queried(valid)).toEqual([{ value: 'one' }, { value: 'two' }])
   })
 
   it.each([
@@ -39,41 +39,41 @@ describe('what a hostile database sends breaks its connection, and no more', () 
     ['a field that is longer than its row', message('D', Buffer.of(0, 1, 0, 0, 255, 255))],
     ['a row before its description', message('D', Buffer.of(0, 1, 0, 0, 0, 1, 65))],
     ['a description without fields', message('T', '')],
-    ['a description of fields that are not there', message('T', Buffer.of(255, 255))],
+    ['a description of missing fields', message('T', Buffer.of(255, 255))],
     ['an error without an end', message('E', 'SERROR')],
     ['an error without fields', message('E', '')],
-    ['an authentication that is none', message('R', Buffer.of(0, 0, 0, 99))],
+    ['an unknown authentication', message('R', Buffer.of(0, 0, 0, 99))],
     ['an authentication without a kind', message('R', '')],
-    ['a copy that was not asked for', message('G', Buffer.of(0, 0, 1))],
-    ['data of a copy that was not asked for', message('d', 'x')],
+    ['an unexpected copy', message('G', Buffer.of(0, 0, 1))],
+    ['data of an unexpected copy', message('d', 'x')],
     ['a parameter without a value', message('S', 'x')],
     ['the end of a command without a text', message('C', '')],
     ['an idle server without a state', message('Z', '')],
     ['an unknown letter', message('!', 'x')],
     ['the end of a portal', message('s')],
-    ['two answers', Buffer.concat([sound, sound])],
+    ['two answers', Buffer.concat([valid, valid])],
     [
-      'more rows than any statement asks for',
+      'more rows than any statement selects',
       rowsOf('value', ...Array.from({ length: limits.postgresAnswerRowsMax + 1 }, () => 'x')),
     ],
     [
       'a message of more bytes than any answer',
       message('D', Buffer.alloc(limits.postgresAnswerBytesMax), 2 ** 32 - 1),
     ],
-  ])('has %s', async (_name, bytes) => {
+  ])('fails at most the statement: %s', async (_name, bytes) => {
     const found = await queried(Buffer.concat([bytes, ready]))
     if (!Array.isArray(found)) expect(found).toBeInstanceOf(Error)
   })
 
-  it('has any byte changed, left out, or more', async () => {
+  it('fails at most the statement with any bytes changed, removed or added', async () => {
     const change = fc.record({
-      at: fc.nat(sound.length - 1),
+      at: fc.nat(valid.length - 1),
       cut: fc.nat(6),
       put: fc.uint8Array({ maxLength: 6 }),
     })
     await fc.assert(
       fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 3 }), async (changes) => {
-        let bytes = sound
+        let bytes = valid
         for (const { at, cut, put } of changes)
           bytes = Buffer.concat([bytes.subarray(0, at), put, bytes.subarray(at + cut)])
         const found = await queried(bytes)
@@ -83,7 +83,7 @@ describe('what a hostile database sends breaks its connection, and no more', () 
     )
   })
 
-  it('is no more to the sink', async () => {
+  it('fails only the connection of the sink', async () => {
     const server = await startFakePostgres(() => Buffer.concat([message('D', ''), ready]))
     await expect(
       connectPostgres({ url: server.url, store: '' }, new AbortController().signal),
@@ -93,14 +93,14 @@ describe('what a hostile database sends breaks its connection, and no more', () 
 })
 
 describe('the sink', () => {
-  it('connects to the first of several hosts that takes writes, and else says for each why not', async () => {
-    const asked: string[] = []
+  it('connects to the first host that accepts writes, or fails with the reason of each host', async () => {
+    const statements: string[] = []
     const reader = await startFakePostgres((statement) =>
       statement === 'SHOW transaction_read_only'
         ? Buffer.concat([rowsOf('transaction_read_only', 'on'), ready])
         : undefined,
     )
-    const writer = await startFakePostgres((statement) => void asked.push(statement))
+    const writer = await startFakePostgres((statement) => void statements.push(statement))
     const [one, two] = [reader, writer].map(({ url }) => new URL(url).host)
     const connect = (hosts: string) =>
       connectPostgres(
@@ -109,12 +109,12 @@ describe('the sink', () => {
       )
     const connection = await connect(`127.0.0.1:1,${one},${two}`)
     connection.close()
-    expect(asked).toContain('BEGIN')
+    expect(statements).toContain('BEGIN')
     await writer.stop()
-    const away = 'connect ECONNREFUSED'
-    const reads = 'The PostgreSQL server only reads: it is a standby'
-    await expect(connect(`${one},${two}`)).rejects.toThrow(`${one}: ${reads}; ${two}: ${away}`)
-    await expect(connect(`${one}`)).rejects.toThrow(reads)
+    const unreachable = 'connect ECONNREFUSED'
+    const readOnly = 'The PostgreSQL server only reads: it is a standby'
+    await expect(connect(`${one},${two}`)).rejects.toThrow(`${one}: ${readOnly}; ${two}: ${unreachable}`)
+    await expect(connect(`${one}`)).rejects.toThrow(readOnly)
     await reader.stop()
   })
 })

@@ -11,7 +11,7 @@ interface Row extends OutboxMessage {
   dead: boolean
 }
 
-/** An outbox as the store keeps one. */
+/** An outbox in memory. */
 class MemoryOutbox implements MailOutbox {
   readonly rows = new Map<string, Row>()
   broken = false
@@ -40,7 +40,7 @@ class MemoryOutbox implements MailOutbox {
 
   async failed(id: string, retryAtMs: number | undefined, attempts: number): Promise<void> {
     const row = this.rows.get(id)
-    if (row === undefined) throw new Error(`No mail ${id}`)
+    if (row === undefined) throw new Error(`Mail ${id} not found`)
     this.rows.set(id, { ...row, attempts, retryAtMs: retryAtMs ?? 0, dead: retryAtMs === undefined })
   }
 }
@@ -84,33 +84,33 @@ function senderTo(server: MailServer): MailSender {
   return sender
 }
 
-function sender(smtpUrl = smtp.url, silenceMs = 10_000): MailSender {
-  return senderTo(smtpServer({ smtpUrl, from: 'no-reply@service.example' }, { silenceMs, sendMs: 60_000 }))
+function sender(smtpUrl = smtp.url, replyMs = 10_000): MailSender {
+  return senderTo(smtpServer({ smtpUrl, from: 'no-reply@service.example' }, { replyMs, sendMs: 60_000 }))
 }
 
-/** Waits until the sender has gone through the outbox, which it shows by setting its timer. */
-async function settled(): Promise<void> {
+/** Waits until the sender is idle, which is when it sets its timer. */
+async function idle(): Promise<void> {
   while (timers.length === 0) await new Promise((resolve) => setImmediate(resolve))
 }
 
-/** Moves the clock to the next timer and lets it run. @returns the milliseconds that went by */
+/** Moves the clock to the next timer and runs it. @returns the elapsed milliseconds */
 async function nextRound(): Promise<number> {
   const timer = timers.shift()
   if (timer === undefined) throw new Error('Expected a timer')
-  const wentByMs = timer.atMs - nowMs
+  const elapsedMs = timer.atMs - nowMs
   nowMs = timer.atMs
   timer.run()
-  await settled()
-  return wentByMs
+  await idle()
+  return elapsedMs
 }
 
 const subjectsTo = (server: TestSmtpServer) => server.received.map(({ to }) => to[0])
 
 describe('MailSender', () => {
-  it('sends what is in the outbox, in order, and takes it out', async () => {
+  it('sends the mails of the outbox in order, and removes them', async () => {
     for (const id of ['a', 'b', 'c']) outbox.put(id)
     sender().wake()
-    await settled()
+    await idle()
     expect(subjectsTo(smtp)).toEqual(['a@example.org', 'b@example.org', 'c@example.org'])
     expect(smtp.received[0]?.raw).toContain('token-of-a')
     expect(outbox.rows.size).toBe(0)
@@ -126,19 +126,19 @@ describe('MailSender', () => {
         return { kind: 'sent' }
       },
     }).wake()
-    await settled()
+    await idle()
     expect(new Set(sent).size).toBe(count)
     expect(sent).toHaveLength(count)
   })
 
-  it('sends one mail at a time, however often it is woken, and sees what came meanwhile', async () => {
+  it('sends one mail at a time even if it is woken often, and finds mails that were added later', async () => {
     let sending = 0
-    let most = 0
+    let sendingMax = 0
     const sent: string[] = []
     outbox.put('a')
     const woken = senderTo({
       async send({ id }) {
-        most = Math.max(most, ++sending)
+        sendingMax = Math.max(sendingMax, ++sending)
         if (id === 'a') {
           outbox.put('b')
           woken.wake()
@@ -152,20 +152,20 @@ describe('MailSender', () => {
     })
     woken.wake()
     woken.wake()
-    await settled()
+    await idle()
     expect(sent).toEqual(['a', 'b'])
-    expect(most).toBe(1)
+    expect(sendingMax).toBe(1)
   })
 
-  it('looks again by itself, for what was due only later', async () => {
+  it('polls the outbox for mails that become due later', async () => {
     sender().wake()
-    await settled()
+    await idle()
     outbox.put('a')
     expect(await nextRound()).toBe(limits.mailPollMs)
     expect(subjectsTo(smtp)).toEqual(['a@example.org'])
   })
 
-  it('tries again what was deferred, each time later, and goes on with the others', async () => {
+  it('retries a deferred mail with longer pauses, and continues with the others', async () => {
     const picky = await startSmtp({
       onRcptTo({ address }, _session, callback) {
         if (address.startsWith('a')) callback(Object.assign(new Error('Later'), { responseCode: 450 }))
@@ -176,7 +176,7 @@ describe('MailSender', () => {
     outbox.put('a')
     outbox.put('b')
     sender(picky.url).wake()
-    await settled()
+    await idle()
     expect(subjectsTo(picky)).toEqual(['b@example.org'])
     const pausesMs: number[] = []
     for (let attempts = 1; attempts <= 4; attempts++) {
@@ -185,22 +185,22 @@ describe('MailSender', () => {
       pausesMs.push((row?.retryAtMs ?? 0) - nowMs)
       while (outbox.rows.get('a')?.attempts === attempts) await nextRound()
     }
-    // Without chance each pause is half of its most.
+    // Without jitter, each pause is half of its maximum.
     expect(pausesMs).toEqual([2_500, 5_000, 10_000, 20_000])
   })
 
-  it('gives up after the last try, and says so without address or token', async () => {
+  it('drops a mail after the last attempt, and logs it without address and token', async () => {
     outbox.put('a')
     senderTo({ send: async () => ({ kind: 'deferred', reason: 'EENVELOPE RCPT TO 450' }) }).wake()
-    await settled()
+    await idle()
     let rounds = 0
     while (outbox.rows.get('a')?.dead === false && rounds++ < 10_000) await nextRound()
     expect(outbox.rows.get('a')).toMatchObject({ dead: true, attempts: limits.mailAttemptsMax })
-    expect(logged).toContain('a mail is given up')
+    expect(logged).toContain('a mail is dropped')
     expect(logged).not.toMatch(/example\.org|token-of/)
   })
 
-  it('gives up at once on a recipient that does not exist', async () => {
+  it('drops a mail immediately if the recipient does not exist', async () => {
     const strict = await startSmtp({
       onRcptTo: (_to, _session, callback) =>
         callback(Object.assign(new Error('No such mailbox'), { responseCode: 550 })),
@@ -208,29 +208,29 @@ describe('MailSender', () => {
     closing.push(strict)
     outbox.put('a')
     sender(strict.url).wake()
-    await settled()
+    await idle()
     expect(outbox.rows.get('a')).toMatchObject({ dead: true, attempts: 1 })
   })
 
-  it('sends no link that has expired', async () => {
+  it('does not send an expired link', async () => {
     outbox.put('a', { expiresAtMs: nowMs })
     outbox.put('b', { expiresAtMs: nowMs + 1 })
     sender().wake()
-    await settled()
+    await idle()
     expect(subjectsTo(smtp)).toEqual(['b@example.org'])
     expect(outbox.rows.get('a')).toMatchObject({ dead: true, attempts: 0 })
   })
 
-  it('pauses while nobody listens, longer each time, and spends the tries of one mail at most', async () => {
-    const gone = await startSockets(() => {})
-    await gone.close()
+  it('pauses longer each time while the server is unreachable, and only uses attempts of one mail', async () => {
+    const stopped = await startSockets(() => {})
+    await stopped.close()
     outbox.put('a')
     outbox.put('b')
-    const paused = sender(gone.url)
+    const paused = sender(stopped.url)
     paused.wake()
-    await settled()
+    await idle()
     expect([...outbox.rows.values()].map(({ attempts }) => attempts)).toEqual([1, 0])
-    // A mail that comes during the pause does not end it.
+    // A new mail does not end the pause.
     outbox.put('c')
     paused.wake()
     expect(outbox.rows.get('c')).toMatchObject({ attempts: 0 })
@@ -239,61 +239,61 @@ describe('MailSender', () => {
     expect([...outbox.rows.values()].reduce((sum, { attempts }) => sum + attempts, 0)).toBe(5)
   })
 
-  it('tries again at once when the clock is set back during a pause, which would else last for hours', async () => {
+  it('retries immediately when the clock is turned back during a pause, which would otherwise last for hours', async () => {
     nowMs = 100 * 3_600_000
-    const gone = await startSockets(() => {})
-    await gone.close()
+    const stopped = await startSockets(() => {})
+    await stopped.close()
     outbox.put('a')
-    const paused = sender(gone.url)
+    const paused = sender(stopped.url)
     paused.wake()
-    await settled()
+    await idle()
     nowMs -= 5 * 3_600_000
     outbox.put('b')
     paused.wake()
-    await settled()
+    await idle()
     expect([...outbox.rows.values()].reduce((sum, { attempts }) => sum + attempts, 0)).toBe(2)
   })
 
   it.each(['EHLO', 'DATA', 'the content'] as const)(
-    'keeps a mail over a server that dies after %s, and sends it to the next one under the same Message-ID',
+    'retries a mail with the same Message-ID if the server crashes after %s',
     async (command) => {
-      let dying = true
-      const dead = await startSockets(dieAfter(command))
-      closing.push(dead)
+      let crashing = true
+      const crashed = await startSockets(dieAfter(command))
+      closing.push(crashed)
       const from = 'no-reply@service.example'
-      const [before, after] = [dead.url, smtp.url].map((smtpUrl) => smtpServer({ smtpUrl, from }))
+      const [before, after] = [crashed.url, smtp.url].map((smtpUrl) => smtpServer({ smtpUrl, from }))
       outbox.put('a')
-      senderTo({ send: (mail, signal) => (dying ? before : after)!.send(mail, signal) }).wake()
-      await settled()
+      senderTo({ send: (mail, signal) => (crashing ? before : after)!.send(mail, signal) }).wake()
+      await idle()
       expect(outbox.rows.get('a')).toMatchObject({ attempts: 1, dead: false })
-      dying = false
+      crashing = false
       while (outbox.rows.size > 0) await nextRound()
       expect(smtp.received).toHaveLength(1)
       expect(smtp.received[0]?.raw).toMatch(/^Message-ID: <a@service\.example>\r$/m)
     },
   )
 
-  it('keeps a mail over a server that says nothing', async () => {
+  it('retries a mail if the server does not reply', async () => {
     const silent = await startSockets(() => {})
     closing.push(silent)
     outbox.put('a')
     sender(silent.url, 50).wake()
-    await settled()
+    await idle()
     expect(outbox.rows.get('a')).toMatchObject({ attempts: 1, dead: false })
   })
 
-  it('goes on after the outbox failed', async () => {
+  it('continues after a failure of the outbox', async () => {
     outbox.put('a')
     outbox.broken = true
     sender().wake()
-    await settled()
+    await idle()
     expect(logged).toContain('The shard died')
     outbox.broken = false
     await nextRound()
     expect(subjectsTo(smtp)).toEqual(['a@example.org'])
   })
 
-  it('finishes the mail that it is sending when it stops, and begins no other', async () => {
+  it('finishes the current mail when it stops, and sends no other', async () => {
     outbox.put('a')
     outbox.put('b')
     let finish = () => {}
@@ -314,12 +314,12 @@ describe('MailSender', () => {
     expect([...outbox.rows.keys()]).toEqual(['b'])
   })
 
-  it('cuts off a mail that takes too long when it stops, and keeps it as it was', async () => {
+  it('aborts a mail that takes too long when it stops, without counting an attempt', async () => {
     const silent = await startSockets(() => {})
     closing.push(silent)
     outbox.put('a')
     const stopping = senderTo(
-      smtpServer({ smtpUrl: silent.url, from: 'a@b.example' }, { silenceMs: 60_000, sendMs: 60_000 }),
+      smtpServer({ smtpUrl: silent.url, from: 'a@b.example' }, { replyMs: 60_000, sendMs: 60_000 }),
     )
     stopping.wake()
     while (silent.sockets.length === 0) await new Promise((resolve) => setImmediate(resolve))

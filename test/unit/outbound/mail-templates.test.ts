@@ -35,7 +35,7 @@ describe('writeMail', () => {
     expect(html).toContain('?token=tok_en-1&amp;organism=acme"')
   })
 
-  it('joins the pages to a base address with or without a slash at its end', () => {
+  it('appends the pages to a base address with or without a slash at the end', () => {
     for (const linkBaseUrl of ['https://app.example', 'https://app.example/']) {
       expect(writeMail(linkMail(), { ...context, linkBaseUrl }).text).toContain(
         '\nhttps://app.example/magic-link?token=',
@@ -50,12 +50,12 @@ describe('writeMail', () => {
     [869_000, '14 minutes'],
     [7_199_500, '2 hours'],
     [604_799_000, '7 days'],
-  ])('says of a link that works for %d ms more: %s', (leftMs, words) => {
+  ])('describes the remaining %d ms of a link as %s', (leftMs, words) => {
     const { text } = writeMail(linkMail({ expiresAtMs: context.nowMs + leftMs }), context)
-    expect(text).toContain(`and for ${words}.`)
+    expect(text).toContain(`within ${words}.`)
   })
 
-  it('tells the owner of an address of a registration without a token', () => {
+  it('notifies the owner of an address of a registration, without a token', () => {
     const mail: AuthMail = { kind: 'registrationTried', to: 'ann@example.org', organismId: '' }
     const { subject, text, html } = writeMail(mail, context)
     expect(subject).toBe('You already have an account at app.example')
@@ -63,16 +63,16 @@ describe('writeMail', () => {
     expect(text + html).not.toContain('token')
   })
 
-  it('tells of a passkey that was added, and how to undo it, without a token', () => {
+  it('notifies a user of a new passkey and how to remove it, without a token', () => {
     const mail: AuthMail = { kind: 'passkeyRegistered', to: 'ann@example.org', organismId: '' }
     const { subject, text, html } = writeMail(mail, context)
     expect(subject).toBe('A passkey was added to your account at app.example')
     expect(text).toContain('\n\nhttps://app.example/account\n\n')
-    expect(text).toContain('have all passkeys removed')
+    expect(text).toContain('remove all passkeys')
     expect(text + html).not.toContain('token')
   })
 
-  it('escapes whatever stands in the HTML', () => {
+  it('escapes all values in the HTML', () => {
     const { html } = writeMail(linkMail({ token: `"><script>'&` }), {
       ...context,
       linkBaseUrl: "https://app.example/a'b",
@@ -81,7 +81,7 @@ describe('writeMail', () => {
     expect(html).toContain('/a&#39;b/magic-link?token=%22%3E%3Cscript%3E%27%26"')
   })
 
-  it('shows the address of the reader nowhere, so that a mail passed on tells nothing of it', () => {
+  it('does not contain the address of the recipient, so that a forwarded mail does not reveal it', () => {
     const { subject, text, html } = writeMail(linkMail(), context)
     expect(subject + text + html).not.toContain('ann@')
   })

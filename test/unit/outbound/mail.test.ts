@@ -28,7 +28,7 @@ function replying(responseCode: number): Error {
 }
 
 describe('smtpServer', () => {
-  it('sends text and HTML with a sender, a Message-ID of the id, and a mark against auto-replies', async () => {
+  it('sends text and HTML with sender, Message-ID and a header against automatic replies', async () => {
     const server = closed(await startSmtp())
     expect(await smtpServer({ smtpUrl: server.url, from }).send(mail, never)).toEqual({ kind: 'sent' })
     expect(server.received).toHaveLength(1)
@@ -47,7 +47,7 @@ describe('smtpServer', () => {
     'ann@example.org, eve@example.net',
     'ann@example.org\r\nBcc: eve@example.net',
     'ann <eve@example.net>',
-  ])('never sends to another than the one address: %j', async (to) => {
+  ])('only sends to the given address: %j', async (to) => {
     const server = closed(await startSmtp())
     await smtpServer({ smtpUrl: server.url, from }).send({ ...mail, to }, never)
     expect(server.received.flatMap((got) => got.to)).not.toContain('eve@example.net')
@@ -71,7 +71,7 @@ describe('smtpServer', () => {
     expect(users).toEqual([['us@er', 'p:ss']])
   })
 
-  it('sends to an address beyond ASCII only where the server offers SMTPUTF8, and says so where not', async () => {
+  it('rejects an address beyond ASCII if the server does not offer SMTPUTF8', async () => {
     const to = 'josé@example.org'
     const plain = closed(await startSmtp({ hideSMTPUTF8: true }))
     expect(await smtpServer({ smtpUrl: plain.url, from }).send({ ...mail, to }, never)).toEqual({
@@ -93,18 +93,21 @@ describe('smtpServer', () => {
   it.each([
     ['rejected', 550],
     ['deferred', 450],
-  ])('answers %s when the recipient gets a %d, without the address in the reason', async (kind, code) => {
-    const server = closed(
-      await startSmtp({ onRcptTo: (_to, _session, callback) => callback(replying(code)) }),
-    )
-    const result = await smtpServer({ smtpUrl: server.url, from }).send(mail, never)
-    expect(result).toEqual({ kind, reason: `EENVELOPE RCPT TO ${code}` })
-  })
+  ])(
+    'returns %s if the recipient is refused with %d, without the address in the reason',
+    async (kind, code) => {
+      const server = closed(
+        await startSmtp({ onRcptTo: (_to, _session, callback) => callback(replying(code)) }),
+      )
+      const result = await smtpServer({ smtpUrl: server.url, from }).send(mail, never)
+      expect(result).toEqual({ kind, reason: `EENVELOPE RCPT TO ${code}` })
+    },
+  )
 
   it.each([
     ['rejected', 552],
     ['deferred', 451],
-  ])('answers %s when the content gets a %d', async (kind, code) => {
+  ])('returns %s if the content is refused with %d', async (kind, code) => {
     const server = closed(
       await startSmtp({
         onData(stream, _session, callback) {
@@ -116,7 +119,7 @@ describe('smtpServer', () => {
     expect(await smtpServer({ smtpUrl: server.url, from }).send(mail, never)).toMatchObject({ kind })
   })
 
-  it('answers unreachable when sender or password are refused, which an operator can put right', async () => {
+  it('returns unreachable if the sender or the password is refused, which an operator can correct', async () => {
     const noSender = closed(
       await startSmtp({ onMailFrom: (_from, _session, callback) => callback(replying(553)) }),
     )
@@ -136,7 +139,7 @@ describe('smtpServer', () => {
     expect(result).toEqual({ kind: 'unreachable', reason: expect.stringMatching(/^EAUTH /) })
   })
 
-  it('answers unreachable when nobody listens', async () => {
+  it('returns unreachable if the server is stopped', async () => {
     const server = await startSockets(() => {})
     await server.close()
     expect(await smtpServer({ smtpUrl: server.url, from }).send(mail, never)).toMatchObject({
@@ -145,7 +148,7 @@ describe('smtpServer', () => {
   })
 
   it.each(['EHLO', 'DATA', 'the content'] as const)(
-    'answers unreachable when the server dies after %s',
+    'returns unreachable if the server crashes after %s',
     async (command) => {
       const server = closed(await startSockets(dieAfter(command)))
       expect(await smtpServer({ smtpUrl: server.url, from }).send(mail, never)).toMatchObject({
@@ -154,14 +157,14 @@ describe('smtpServer', () => {
     },
   )
 
-  it('gives up on a server that says nothing', async () => {
+  it('returns unreachable if the server does not reply in time', async () => {
     const server = closed(await startSockets(() => {}))
-    const patience = { silenceMs: 50, sendMs: 60_000 }
-    const result = await smtpServer({ smtpUrl: server.url, from }, patience).send(mail, never)
+    const timeouts = { replyMs: 50, sendMs: 60_000 }
+    const result = await smtpServer({ smtpUrl: server.url, from }, timeouts).send(mail, never)
     expect(result).toMatchObject({ kind: 'unreachable', reason: expect.stringContaining('ETIMEDOUT') })
   })
 
-  it('gives up on a server that is never silent and never done', async () => {
+  it('returns unreachable if the server sends single lines forever', async () => {
     const dripping = (socket: {
       write(text: string): unknown
       on(name: 'close', run: () => void): unknown
@@ -170,19 +173,19 @@ describe('smtpServer', () => {
       socket.on('close', () => clearInterval(drip))
     }
     const server = closed(await startSockets(dripping))
-    const patience = { silenceMs: 60_000, sendMs: 100 }
-    const result = await smtpServer({ smtpUrl: server.url, from }, patience).send(mail, never)
+    const timeouts = { replyMs: 60_000, sendMs: 100 }
+    const result = await smtpServer({ smtpUrl: server.url, from }, timeouts).send(mail, never)
     expect(result).toMatchObject({ kind: 'unreachable' })
   })
 
-  it('ends at once when it is cut off, and closes the connection', async () => {
+  it('stops immediately on an abort, and closes the connection', async () => {
     const server = closed(await startSockets((socket) => socket.write('220 test\r\n')))
-    const cutOff = new AbortController()
-    const sending = smtpServer({ smtpUrl: server.url, from }).send(mail, cutOff.signal)
+    const abort = new AbortController()
+    const sending = smtpServer({ smtpUrl: server.url, from }).send(mail, abort.signal)
     while (server.sockets.length === 0) await new Promise((resolve) => setImmediate(resolve))
     const ended = once(server.sockets[0]!, 'close')
     server.sockets[0]?.resume()
-    cutOff.abort()
+    abort.abort()
     expect(await sending).toMatchObject({ kind: 'unreachable' })
     await ended
   })

@@ -5,14 +5,14 @@ import { boundedFetch } from '../../../src/outbound/oauth-providers.js'
 import { openIdProvider } from '../../../src/outbound/oauth-openid.js'
 
 let server: OAuth2Server
-/** What the provider signs with: made once, as making one takes long. */
+/** The signing key of the provider, generated once because it takes long. */
 let key: Awaited<ReturnType<OAuth2Server['issuer']['keys']['generate']>>
 let provider: OauthProvider
 let nowMs: number
-/** What is answered in place of the provider. */
+/** Forged answers instead of those of the provider. */
 let forged: (path: string) => string | undefined
-/** Paths asked for, in order. */
-let asked: string[]
+/** Requested paths, in order. */
+let requested: string[]
 
 const callbackUrl = 'http://127.0.0.1:8787/v1/auth/oauth/google/callback'
 const started = {
@@ -32,7 +32,7 @@ beforeEach(async () => {
   await server.start(0, '127.0.0.1')
   server.issuer.url = `http://127.0.0.1:${server.address().port}`
   nowMs = Date.now()
-  asked = []
+  requested = []
   forged = () => undefined
   const bounded = boundedFetch({ requestMs: 5_000 })
   provider = openIdProvider({
@@ -42,7 +42,7 @@ beforeEach(async () => {
     clock: () => nowMs,
     fetch: (url, options) => {
       const { pathname } = new URL(url)
-      asked.push(pathname)
+      requested.push(pathname)
       const answer = forged(pathname)
       if (answer === undefined) return bounded(url, options)
       return Promise.resolve(new Response(answer, { headers: { 'content-type': 'application/json' } }))
@@ -53,7 +53,7 @@ beforeEach(async () => {
 
 afterEach(() => server.stop())
 
-/** Changes what ID tokens say before they are signed. */
+/** Changes ID tokens before they are signed. */
 function onToken(change: (claims: Record<string, unknown>, header: Record<string, unknown>) => void): void {
   server.service.on('beforeTokenSigning', ({ payload, header }) => change(payload, header))
 }
@@ -63,8 +63,8 @@ function onAnswer(change: (answer: { statusCode: number; body: Record<string, un
   server.service.on('beforeResponse', change)
 }
 
-/** What the browser comes back with from the provider. */
-async function comeBack(start = started): Promise<URLSearchParams> {
+/** The parameters with which the provider redirects the browser back. */
+async function signIn(start = started): Promise<URLSearchParams> {
   const url = await provider.authorizationUrl(start)
   if ('error' in url) throw new Error(`Expected an address, got ${url.reason}`)
   const { headers } = await fetch(url, { redirect: 'manual' })
@@ -72,7 +72,7 @@ async function comeBack(start = started): Promise<URLSearchParams> {
 }
 
 async function identify(change: (query: URLSearchParams) => void = () => undefined) {
-  const query = await comeBack()
+  const query = await signIn()
   change(query)
   return provider.identify({ ...started, query })
 }
@@ -80,7 +80,7 @@ async function identify(change: (query: URLSearchParams) => void = () => undefin
 const fault = (error: string) => ({ error, reason: expect.stringMatching(/./) })
 
 describe('an OpenID provider', () => {
-  it('may have a clock that is some minutes ahead, and may name this client as the one that asked', async () => {
+  it('may have a clock that is some minutes ahead, and may set this client as authorised party', async () => {
     onToken((claims) => {
       claims['iat'] = Math.floor(Date.now() / 1_000) + 240
       claims['azp'] = 'strandfast'
@@ -88,54 +88,54 @@ describe('an OpenID provider', () => {
     expect(await identify()).toEqual({ subject: 'johndoe', verifiedEmail: 'ada@example.org' })
   })
 
-  it('says who came back, and is asked what it is but once an hour', async () => {
+  it('identifies the user, and its discovery document is fetched once an hour', async () => {
     const identity = { subject: 'johndoe', verifiedEmail: 'ada@example.org' }
     for (const count of [1, 1, 2]) {
       expect(await identify()).toEqual(identity)
-      expect(asked.filter((path) => path.endsWith('/openid-configuration'))).toHaveLength(count)
+      expect(requested.filter((path) => path.endsWith('/openid-configuration'))).toHaveLength(count)
       nowMs += count * 3_000_000
     }
   })
 
-  const lies: [what: string, change: (claims: Record<string, unknown>) => void][] = [
+  const forgeries: [name: string, change: (claims: Record<string, unknown>) => void][] = [
     ['of another issuer', (claims) => (claims['iss'] = 'https://evil.example.net')],
-    ['for another client', (claims) => (claims['aud'] = 'somebody else')],
+    ['for another client', (claims) => (claims['aud'] = 'other')],
     [
-      'for others as well, this client not being the one that asked',
+      'for several clients, with another authorised party',
       (claims) => {
         claims['aud'] = ['strandfast', 'other']
         claims['azp'] = 'other'
       },
     ],
-    ['for this client, another being the one that asked', (claims) => (claims['azp'] = 'other')],
-    ['for this client, asked for by nobody', (claims) => (claims['azp'] = '')],
+    ['with another authorised party', (claims) => (claims['azp'] = 'other')],
+    ['with an empty authorised party', (claims) => (claims['azp'] = '')],
     ['issued hours ahead', (claims) => (claims['iat'] = Math.floor(Date.now() / 1_000) + 7_200)],
     ['of another sign-in', (claims) => (claims['nonce'] = 'x'.repeat(43))],
-    ['of no sign-in', (claims) => delete claims['nonce']],
+    ['without a nonce', (claims) => delete claims['nonce']],
     ['that has expired', (claims) => (claims['exp'] = Math.floor(Date.now() / 1_000) - 60)],
-    ['without an end', (claims) => delete claims['exp']],
+    ['without an expiry', (claims) => delete claims['exp']],
     ['from the future', (claims) => (claims['nbf'] = Math.floor(Date.now() / 1_000) + 3_600)],
-    ['of nobody', (claims) => delete claims['sub']],
-    ['of a subject that is none', (claims) => (claims['sub'] = 'a\u0000b')],
-    ['of a subject that is too long', (claims) => (claims['sub'] = 'x'.repeat(256))],
+    ['without a subject', (claims) => delete claims['sub']],
+    ['with an invalid subject', (claims) => (claims['sub'] = 'a\u0000b')],
+    ['with a subject that is too long', (claims) => (claims['sub'] = 'x'.repeat(256))],
   ]
 
-  it.each(lies)('is not believed with an ID token %s', async (_what, change) => {
+  it.each(forgeries)('is refused with an ID token %s', async (_name, change) => {
     onToken(change)
     expect(await identify()).toEqual(fault('server_error'))
   })
 
   it.each([
     ['that were changed', (token: string) => token.replace(/\.[^.]+\./, `.${claimsOf(token, 'eve')}.`)],
-    ['that nobody signed', (token: string) => `${encoded({ alg: 'none' })}.${claimsOf(token, 'eve')}.`],
+    ['without a signature', (token: string) => `${encoded({ alg: 'none' })}.${claimsOf(token, 'eve')}.`],
     ['signed with the public key', (token: string) => token.replace(/^[^.]+/, encoded({ alg: 'HS256' }))],
-    ['that are none', () => 'x'],
-  ])('is not believed with claims %s', async (_what, change) => {
+    ['that are malformed', () => 'x'],
+  ])('is refused with claims %s', async (_name, change) => {
     onAnswer(({ body }) => (body['id_token'] = change(String(body['id_token']))))
     expect(await identify()).toEqual(fault('server_error'))
   })
 
-  it('vouches for an e-mail by a text as well, as Google did', async () => {
+  it('may vouch for an e-mail with a text, as Google did', async () => {
     onToken((claims) => (claims['email_verified'] = 'true'))
     expect(await identify()).toEqual({ subject: 'johndoe', verifiedEmail: 'ada@example.org' })
   })
@@ -145,23 +145,23 @@ describe('an OpenID provider', () => {
     ['missing', undefined],
     ['a text of false', 'false'],
     ['a number', 1],
-  ])('vouches for no e-mail while its word on that is %s', async (_what, isVerified) => {
+  ])('does not vouch for an e-mail if email_verified is %s', async (_name, isVerified) => {
     onToken((claims) => (claims['email_verified'] = isVerified))
     expect(await identify()).toEqual({ subject: 'johndoe' })
   })
 
-  it('may keep the e-mail out of the ID token and tell it when asked, but of the same user only', async () => {
+  it('may return the e-mail from the userinfo endpoint, for the same user only', async () => {
     onToken((claims) => delete claims['email'])
     let subject = 'johndoe'
     server.service.on('beforeUserinfo', (answer: { body: unknown }) => {
       answer.body = { sub: subject, email: 'ada@example.org', email_verified: true }
     })
     expect(await identify()).toEqual({ subject: 'johndoe', verifiedEmail: 'ada@example.org' })
-    subject = 'somebody else'
+    subject = 'other'
     expect(await identify()).toEqual(fault('server_error'))
   })
 
-  it('has to answer for this sign-in: state, issuer and code', async () => {
+  it('must return the state, issuer and code of this sign-in', async () => {
     const changes: ((query: URLSearchParams) => void)[] = [
       (query) => query.set('state', 'other'),
       (query) => query.set('iss', 'https://evil.example.net'),
@@ -172,15 +172,15 @@ describe('an OpenID provider', () => {
     for (const change of changes) expect(await identify(change)).toEqual(fault('server_error'))
   })
 
-  it('leaves nothing of what it answers in the log, be it JSON or not', async () => {
+  it('does not appear in the log with its answer, even if that is malformed', async () => {
     forged = (path) => (path.endsWith('/token') ? '{"email":ada@example.org' : undefined)
     const found = await identify()
     expect(found).toEqual(fault('server_error'))
     expect(JSON.stringify(found)).not.toContain('ada')
   })
 
-  it('gives no token for a verifier that belongs to another sign-in', async () => {
-    const query = await comeBack()
+  it('refuses the verifier of another sign-in', async () => {
+    const query = await signIn()
     const codeVerifier = Buffer.alloc(32, 9).toString('base64url')
     expect(await provider.identify({ ...started, codeVerifier, query })).toHaveProperty('error')
   })
@@ -190,9 +190,9 @@ describe('an OpenID provider', () => {
     ['temporarily_unavailable', 'temporarily_unavailable'],
     ['invalid_scope', 'server_error'],
     ['<script>', 'server_error'],
-  ])('has its answer %s passed on as %s', async (answered, told) => {
-    const query = new URLSearchParams({ state: started.state, error: answered })
-    expect(await provider.identify({ ...started, query })).toEqual(fault(told))
+  ])('causes the fault %s → %s by its error', async (error, expected) => {
+    const query = new URLSearchParams({ state: started.state, error })
+    expect(await provider.identify({ ...started, query })).toEqual(fault(expected))
   })
 
   it.each([
@@ -203,30 +203,30 @@ describe('an OpenID provider', () => {
     [200, { token_type: 'Bearer' }, 'server_error'],
     [200, { access_token: 'x', token_type: 'Bearer' }, 'server_error'],
     [200, { access_token: 'x', token_type: 'Bearer', padding: 'x'.repeat(300_000) }, 'server_error'],
-  ])('has the answer %i %j of its token endpoint passed on as %s', async (status, body, told) => {
+  ])('causes a fault by the answer %i %j of its token endpoint: %s', async (status, body, expected) => {
     onAnswer((answer) => Object.assign(answer, { statusCode: status, body }))
     const found = await identify()
-    expect(found).toEqual(fault(told))
+    expect(found).toEqual(fault(expected))
     expect(JSON.stringify(found)).not.toContain('secret')
   })
 
-  it('is shown the secret in the other way when it does not know the client in the first', async () => {
-    const ways: (string | undefined)[] = []
+  it('receives the secret by the other method if it refuses the first', async () => {
+    const headersSent: (string | undefined)[] = []
     server.service.on(
       'beforeResponse',
       (answer: object, { headers }: { headers: Record<string, string> }) => {
-        ways.push(headers['authorization'])
+        headersSent.push(headers['authorization'])
         const isBasic = headers['authorization'] !== undefined
         if (isBasic) Object.assign(answer, { statusCode: 401, body: { error: 'invalid_client' } })
       },
     )
-    // The mock forgets a code when it is used, whoever used it.
+    // The mock server removes a code at its first use, even if that fails.
     expect(await identify()).toHaveProperty('error')
     expect(await identify()).toEqual({ subject: 'johndoe', verifiedEmail: 'ada@example.org' })
-    expect(ways.map((way) => way?.split(' ')[0])).toEqual(['Basic', undefined])
+    expect(headersSent.map((header) => header?.split(' ')[0])).toEqual(['Basic', undefined])
   })
 
-  it('is called again by the next sign-in when it was away at first', async () => {
+  it('is called again by the next sign-in after it was unreachable', async () => {
     const { port } = server.address()
     await server.stop()
     expect(await provider.authorizationUrl(started)).toEqual(fault('temporarily_unavailable'))
@@ -238,7 +238,7 @@ describe('an OpenID provider', () => {
     expect(await provider.authorizationUrl(started)).toBeInstanceOf(URL)
   })
 
-  it('is not a provider when it says that it is another', async () => {
+  it('is refused if its discovery document has another issuer', async () => {
     server.issuer.url = 'https://evil.example.net'
     expect(await provider.authorizationUrl(started)).toEqual(fault('server_error'))
   })
@@ -248,7 +248,7 @@ function encoded(value: unknown): string {
   return Buffer.from(JSON.stringify(value)).toString('base64url')
 }
 
-/** The claims of a token, of another subject. */
+/** The claims of a token with another subject. */
 function claimsOf(token: string, subject: string): string {
   const claims: object = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
   return encoded({ ...claims, sub: subject })

@@ -13,7 +13,7 @@ afterEach(async () => {
   server = undefined
 })
 
-/** The providers of a server that answers so, with what they log. */
+/** The providers of a server with the given listener, and their log lines. */
 async function providersOf(listener: RequestListener, requestMs: number) {
   server = createServer(listener).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -32,20 +32,20 @@ async function providersOf(listener: RequestListener, requestMs: number) {
 
 const start = { state: 's', nonce: 'n', codeVerifier: 'v'.repeat(43), callbackUrl: 'http://127.0.0.1/cb' }
 const back = { ...start, query: new URLSearchParams({ state: 's', code: 'the code' }) }
-const away = { error: 'temporarily_unavailable' }
+const unavailable = { error: 'temporarily_unavailable' }
 
-it('waits for a provider that does not answer, or not to the end, only so long', async () => {
+it('stops waiting for a provider that does not answer, or not completely', async () => {
   const silent = await providersOf(() => undefined, 50)
-  expect(await silent.google.authorizationUrl(start)).toMatchObject(away)
-  expect(await silent.github.identify(back)).toMatchObject(away)
+  expect(await silent.google.authorizationUrl(start)).toMatchObject(unavailable)
+  expect(await silent.github.identify(back)).toMatchObject(unavailable)
   const halting = await providersOf((_request, response) => {
     response.writeHead(200, { 'content-type': 'application/json' })
     response.write('{')
   }, 50)
-  expect(await halting.github.identify(back)).toMatchObject(away)
+  expect(await halting.github.identify(back)).toMatchObject(unavailable)
 })
 
-it('logs what a provider could not do, by its name, and no secret', async () => {
+it('logs a failure with the name of the provider, without secrets', async () => {
   const { github, lines } = await providersOf(
     (_request, response) => response.writeHead(400).end('{}'),
     5_000,
@@ -55,14 +55,14 @@ it('logs what a provider could not do, by its name, and no secret', async () => 
   expect(lines.join()).not.toMatch(/the secret|the code|vvvvv/)
 })
 
-it('logs nothing of a user who said no', async () => {
+it('logs nothing when a user declines', async () => {
   const { github, lines } = await providersOf((_request, response) => response.end(), 5_000)
   const query = new URLSearchParams({ state: 's', error: 'access_denied' })
   expect(await github.identify({ ...back, query })).toMatchObject({ error: 'access_denied' })
   expect(lines).toEqual([])
 })
 
-it('lets no more wait for a provider than the limit, and others again when those are through', async () => {
+it('refuses sign-ins beyond the limit of waiting ones, until these have finished', async () => {
   let answered = false
   const waiting: (() => void)[] = []
   const { github } = await providersOf((_request, response) => {
@@ -71,10 +71,10 @@ it('lets no more wait for a provider than the limit, and others again when those
     else waiting.push(answer)
   }, 60_000)
   const first = Array.from({ length: 256 }, () => github.identify(back))
-  expect(await github.identify(back)).toEqual({ ...away, reason: 'Too many wait' })
+  expect(await github.identify(back)).toEqual({ ...unavailable, reason: 'Too many sign-ins are waiting' })
   await eventually(() => waiting.length === 256)
   answered = true
   for (const answer of waiting) answer()
   await Promise.all(first)
-  expect(await github.identify(back)).not.toMatchObject({ reason: 'Too many wait' })
+  expect(await github.identify(back)).not.toMatchObject({ reason: 'Too many sign-ins are waiting' })
 })

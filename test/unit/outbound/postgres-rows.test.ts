@@ -25,7 +25,7 @@ function failure(code: string): DatabaseError {
 }
 
 describe('rows in the text format of COPY', () => {
-  it('escape what the format uses itself', () => {
+  it('escape the special characters of the format', () => {
     expect(copyText([row('{"a":"\\n","b":"\\\\"}')]).toString()).toBe(
       `${'ab'.repeat(32)}\tfeed\t3\t0199c5b8f2a4-0003\trecord\t{"a":"\\\\n","b":"\\\\\\\\"}\n`,
     )
@@ -37,42 +37,42 @@ describe('rows in the text format of COPY', () => {
     ).toBe('\\t\\r\\n\n')
   })
 
-  it('say NULL for a body that was erased, and not for a text that looks like it', () => {
+  it('have NULL for an erased body, but not for a text that looks like NULL', () => {
     expect(copyText([row(undefined)]).toString()).toMatch(/\t\\N\n$/)
     expect(copyText([row('\\N')]).toString()).toMatch(/\t\\\\N\n$/)
   })
 
-  it('keep what is not ASCII as UTF-8', () => {
+  it('encode text as UTF-8', () => {
     expect(copyText([row('{"a":"é😀"}')]).includes(Buffer.from('é😀'))).toBe(true)
   })
 })
 
-describe('why PostgreSQL did not take a batch', () => {
-  it.each(['22P05', '22003', '23514', '23505', '54000', '44000', 'P0001'])('is in a row by %s', (code) => {
+describe('the cause of a failed batch', () => {
+  it.each(['22P05', '22003', '23514', '23505', '54000', '44000', 'P0001'])('is a row with %s', (code) => {
     expect(refusalCode(failure(code))).toBe(code)
   })
 
   it.each(['57P01', '53100', '40P01', '55P03', '42501', '42P01', '25006', 'XX000', '08006'])(
-    'is not in a row by %s: the same rows may be taken later',
+    'is not a row with %s: the same rows may be accepted later',
     (code) => expect(refusalCode(failure(code))).toBeUndefined(),
   )
 
-  it.each(['XX000', '42601', 'P0002', '57014', '0A000'])('may be in a row by %s', (code) => {
+  it.each(['XX000', '42601', 'P0002', '57014', '0A000'])('may be a row with %s', (code) => {
     expect(suspectCode(failure(code))).toBe(code)
   })
 
   it.each(['57P01', '53100', '40P01', '55P03', '25006', '08006', '28P01', 'XX001'])(
-    'is in no row by %s',
+    'is never a row with %s',
     (code) => expect(suspectCode(failure(code))).toBeUndefined(),
   )
 
-  it('is not in a row when the connection broke', () => {
+  it('is not a row when the connection fails', () => {
     const broken = new Error('Connection terminated unexpectedly')
     expect([refusalCode(broken), suspectCode(broken)]).toEqual([undefined, undefined])
     expect(failureText(broken)).toContain('Connection terminated')
   })
 
-  it('is told without what the row holds', () => {
+  it('is described without the content of the row', () => {
     expect(failureText(failure('23514'))).toBe('SQLSTATE 23514')
     expect(failureText(failure('42501'))).toBe('the role has no right to it (SQLSTATE 42501)')
   })
@@ -82,13 +82,16 @@ describe('why PostgreSQL did not take a batch', () => {
     [failure('28P01'), 'it does not let the role in (SQLSTATE 28P01)'],
     [
       new Error('SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a string'),
-      'it asks for a password, and the URL has none',
+      'it requires a password, and the URL has none',
     ],
-    [new Error('The server does not support SSL connections'), 'it takes no TLS, and the URL asks for that'],
+    [
+      new Error('The server does not support SSL connections'),
+      'it does not support TLS, which the URL requires',
+    ],
     [
       Object.assign(new Error('self-signed certificate'), { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' }),
       'its TLS certificate is not accepted: self-signed certificate',
     ],
     [new AggregateError([new Error('one'), new Error('two')], ''), 'one, two'],
-  ])('is told in words: %#', (error, text) => expect(failureText(error)).toBe(text))
+  ])('is described in words: %#', (error, text) => expect(failureText(error)).toBe(text))
 })

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type Server, type Socket, createServer } from 'node:net'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 
-/** A mail as the server got it. */
+/** A mail that a server received. */
 export interface Received {
   from: string
   to: string[]
@@ -16,7 +16,7 @@ export interface TestSmtpServer {
   close(): Promise<void>
 }
 
-/** Starts a real mail server that keeps what it takes; `options` make it refuse. */
+/** Starts a real mail server that records its mails; with `options`, it can refuse them. */
 export async function startSmtp(options: SMTPServerOptions = {}): Promise<TestSmtpServer> {
   const received: Received[] = []
   const server = new SMTPServer({
@@ -50,7 +50,7 @@ export async function startSmtp(options: SMTPServerOptions = {}): Promise<TestSm
   }
 }
 
-/** Starts a server of bare sockets, for one that says nothing or dies. */
+/** Starts a server of plain sockets, to simulate one that is silent or crashes. */
 export async function startSockets(
   onSocket: (socket: Socket) => void,
 ): Promise<{ url: string; sockets: Socket[]; close(): Promise<void> }> {
@@ -72,20 +72,20 @@ export async function startSockets(
   }
 }
 
-/** Speaks SMTP as far as asked, then ends the connection in the middle. */
+/** Speaks SMTP until a command, then closes the connection. */
 export function dieAfter(command: 'EHLO' | 'DATA' | 'the content'): (socket: Socket) => void {
   return (socket) => {
     socket.write('220 test\r\n')
     let inData = false
     socket.on('data', (chunk) => {
-      const said = String(chunk)
+      const text = String(chunk)
       if (inData) {
-        if (said.endsWith('\r\n.\r\n')) socket.destroy()
+        if (text.endsWith('\r\n.\r\n')) socket.destroy()
         return
       }
-      if (said.startsWith(command)) {
+      if (text.startsWith(command)) {
         socket.destroy()
-      } else if (said.startsWith('DATA')) {
+      } else if (text.startsWith('DATA')) {
         inData = true
         socket.write('354 go\r\n')
       } else socket.write('250 ok\r\n')

@@ -4,12 +4,12 @@ import { answerOf, type PoolTasks } from '../../../src/protocol/pool-tasks.js'
 import { readerAnswers, type ReaderTasks } from '../../../src/protocol/reader-tasks.js'
 import { storeAnswers, type StoreTasks } from '../../../src/protocol/store-tasks.js'
 
-/** The module of a thread, whose functions are the tasks. */
+/** The module of a thread; its functions are the tasks. */
 type TaskModule<Tasks extends PoolTasks<Tasks>> = {
   [Name in keyof Tasks]: (task: Tasks[Name]['task']) => Tasks[Name]['found'] | Promise<Tasks[Name]['found']>
 }
 
-// The compiler refuses a module of a thread that has a task missing or of another type.
+// The compiler refuses a module that lacks a task, or has one with a wrong type.
 type NamesIn<Module extends TaskModule<Tasks>, Tasks extends PoolTasks<Tasks>> = keyof Tasks & keyof Module
 const tasksOfThreads: [
   NamesIn<typeof import('../../../workers/password.js'), PasswordTasks>,
@@ -22,7 +22,7 @@ const position = { place, records: 3, subtrees: [{ level: 0, rootHex: 'ef' }] }
 const staged = { position, linesTaken: 3, bytesTaken: 90, ended: false, staged: true }
 
 describe('the answers of threads', () => {
-  it('are known by the names of the tasks', () => {
+  it('are registered for all tasks', () => {
     const known = [passwordAnswers, readerAnswers, storeAnswers].flatMap((answers) => Object.keys(answers))
     expect(known).toEqual(expect.arrayContaining(tasksOfThreads))
   })
@@ -46,14 +46,18 @@ describe('the answers of threads', () => {
         { root: 'ab', path: [1] },
       ],
     ],
-    ['a growth', readerAnswers.consistency, [{ path: [], fromRoot: 'a', toRoot: 'b' }, { path: [] }]],
     [
-      'what was staged',
+      'a consistency proof',
+      readerAnswers.consistency,
+      [{ path: [], fromRoot: 'a', toRoot: 'b' }, { path: [] }],
+    ],
+    [
+      'a staged import',
       readerAnswers.importCheck,
       [staged, { ...staged, position: { ...position, place: {} } }],
     ],
     [
-      'why nothing was staged',
+      'a refused import',
       readerAnswers.importCheck,
       [{ fault: { line: 1, seq: 2, reason: 'x' } }, { fault: 'x' }],
     ],
@@ -67,8 +71,8 @@ describe('the answers of threads', () => {
         { agents: 1, records: 2, lastHlc: '', faults: [1] },
       ],
     ],
-  ])('are taken as %s in that shape only', (_, check, [right, wrong]) => {
-    expect(answerOf<unknown>(check, right)).toBe(right)
-    expect(() => answerOf<unknown>(check, wrong)).toThrow('a thread answers a task in the shape')
+  ])('are checked: %s', (_, check, [valid, wrong]) => {
+    expect(answerOf<unknown>(check, valid)).toBe(valid)
+    expect(() => answerOf<unknown>(check, wrong)).toThrow('the result of a task has the shape')
   })
 })

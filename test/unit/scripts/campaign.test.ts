@@ -5,7 +5,7 @@ import { withCampaigns } from '../../../scripts/campaign/document.mjs'
 import { parts } from '../../../scripts/campaign/parts.mjs'
 import { failuresOf } from '../../../scripts/campaign/pass.mjs'
 
-const marks = '<!-- made from docs/campaigns.jsonl -->\nold\n<!-- end: campaigns -->'
+const markers = '<!-- made from docs/campaigns.jsonl -->\nold\n<!-- end: campaigns -->'
 const run = {
   commit: 'abc1234',
   part: 'crash',
@@ -20,26 +20,26 @@ const run = {
 describe('a part of a campaign', () => {
   const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
 
-  it('is there for every file of the campaign tier', () => {
+  it('exists for every file of the campaign tier', () => {
     const named = Object.values(parts).flatMap((part) => [...part.files, ...(part.once ?? [])])
     const tier = files.filter((path) => path.endsWith('.campaign.test.ts'))
     expect(tier.length).toBeGreaterThan(20)
-    expect(tier.filter((path) => !named.some((beginning) => path.startsWith(beginning)))).toEqual([])
+    expect(tier.filter((path) => !named.some((prefix) => path.startsWith(prefix)))).toEqual([])
   })
 
-  it.each(Object.entries(parts))('has the files that it names: %s', (_name, part) => {
-    for (const beginning of [...part.files, ...(part.once ?? [])])
+  it.each(Object.entries(parts))('has matching test files: %s', (_name, part) => {
+    for (const prefix of [...part.files, ...(part.once ?? [])])
       expect(
-        files.some((path) => path.startsWith(beginning) && path.endsWith('.test.ts')),
-        beginning,
+        files.some((path) => path.startsWith(prefix) && path.endsWith('.test.ts')),
+        prefix,
       ).toBe(true)
   })
 
   it.each(Object.values(parts))(
-    'is complete at a number that its tests count: $files',
-    ({ files: own, until }) => {
+    'ends at a number that its tests count: $files',
+    ({ files: ownFiles, until }) => {
       const text = files
-        .filter((path) => own.some((beginning) => path.startsWith(beginning)))
+        .filter((path) => ownFiles.some((prefix) => path.startsWith(prefix)))
         .map((path) => readFileSync(`test/${path}`, 'utf8'))
         .join('\n')
       for (const name of Object.keys(until).filter((key) => key !== 'passes'))
@@ -49,23 +49,23 @@ describe('a part of a campaign', () => {
 })
 
 describe('the table of campaigns', () => {
-  it('has the longest and the newest run of each part', () => {
+  it('shows the longest and the newest run of each part', () => {
     const longest = { ...run, numbers: { kills: 500 } }
     const failed = { ...run, failures: [{}], commit: 'def5678' }
-    const page = withCampaigns(`# A\n\n${marks}\n`, [longest, failed])
+    const page = withCampaigns(`# A\n\n${markers}\n`, [longest, failed])
     expect(page).toContain('500 kills: no failure (2026-03-01, commit abc1234, seed 7, 2.5 min)')
     expect(page).toContain('60 kills, 1,200 log losses: **1 failures** (2026-03-01, commit def5678')
     expect(page).not.toContain('old')
     expect(withCampaigns(page, [longest, failed])).toBe(page)
   })
 
-  it('is refused where the page has no place for it', () => {
-    expect(() => withCampaigns('# A\n', [run])).toThrow('lacks the marks')
+  it('throws if the page has no markers', () => {
+    expect(() => withCampaigns('# A\n', [run])).toThrow('lacks the markers')
   })
 })
 
 describe('a pass', () => {
-  it('counts each failed test, and a file that did not load', () => {
+  it('counts each failed test and each file that did not load', () => {
     const failed = { status: 'failed', fullName: 'loses nothing' }
     const testResults = [
       {
@@ -98,7 +98,7 @@ describe('a pass', () => {
 
 describe('npm run campaign', () => {
   it.each(['', 'nothing', 'crash power', 'all --minutes 0', 'all --seed x', '--rounds 5'])(
-    'refuses "%s" with its usage',
+    'refuses "%s" and prints its usage',
     (line) => {
       const { status, stderr } = spawnSync(
         process.execPath,

@@ -78,7 +78,7 @@ const documents = (texts: { page?: string; peers?: string; results?: string }) =
   new Map(performanceDocuments({ page, readme, peers: '', results: '', ...texts }))
 
 describe('the page on performance', () => {
-  it('has tables and plots of the recorded runs between its marks, and the rest as it was', () => {
+  it('shows tables and charts of the recorded runs between its markers and keeps the rest', () => {
     const made = documents({ peers: JSON.stringify(peersRun), results: JSON.stringify(ceilingsRun) })
     expect([...made.keys()]).toEqual([
       'docs/PERFORMANCE.md',
@@ -102,14 +102,14 @@ describe('the page on performance', () => {
     expect(text).not.toContain('old')
   })
 
-  it('has its comparison in the readme in short', () => {
+  it('shows a short comparison in the README', () => {
     const made = documents({ peers: JSON.stringify(peersRun), results: JSON.stringify(ceilingsRun) })
     const text = made.get('README.md') ?? ''
     expect(text).toContain('Recorded 2026-03-01 on 2 cores (X), Node 20.19.0, load by wrk, commit abc.\n')
-    expect(text).toMatch(/^\| Single writes +\| Strandfast +\| Redis +\| 0\.19 +\|$/m)
+    expect(text).toMatch(/^\| Single writes +\| Redis +\| 0\.19 +\|$/m)
   })
 
-  it('tells of which run each figure is where they are of several', () => {
+  it('names the run of each figure if there are several runs', () => {
     const again = { ...ceilingsRun, commit: 'def', scenarios: [{ ...ceilingsRun.scenarios[1], value: 650 }] }
     const results = [ceilingsRun, again].map((run) => JSON.stringify(run)).join('\n')
     const text = documents({ results }).get('docs/PERFORMANCE.md') ?? ''
@@ -119,34 +119,34 @@ describe('the page on performance', () => {
     expect(text).not.toContain('700 ms')
   })
 
-  it('tells of which run each workload is where they are of several', () => {
+  it('names the run of each workload if there are several runs', () => {
     const [writes] = peersRun.workloads
     const other = {
       ...peersRun,
       commit: 'def',
-      workloads: [{ ...writes, id: 'bulk', title: 'Many at once' }],
+      workloads: [{ ...writes, id: 'bulk', title: 'Many in parallel' }],
     }
     const peers = [peersRun, other].map((run) => JSON.stringify(run)).join('\n')
     const text = documents({ peers }).get('docs/PERFORMANCE.md') ?? ''
     expect(text).toMatch(/^- Recorded .*, commit abc, medians.* Of it: Single writes\.$/m)
-    expect(text).toMatch(/^- Recorded .*, commit def, medians.* Of it: Many at once\.$/m)
+    expect(text).toMatch(/^- Recorded .*, commit def, medians.* Of it: Many in parallel\.$/m)
   })
 
-  it('is the same when it is made again from itself', () => {
+  it('does not change when it is generated again', () => {
     const peers = JSON.stringify(peersRun)
     const once = documents({ peers }).get('docs/PERFORMANCE.md') ?? ''
     expect(documents({ page: once, peers }).get('docs/PERFORMANCE.md')).toBe(once)
   })
 
-  it('says so while nothing is recorded', () => {
+  it('says that no run is recorded yet', () => {
     expect(documents({}).get('docs/PERFORMANCE.md')).toContain('No run is recorded yet.')
   })
 
-  it('throws when a mark is not there', () => {
-    expect(() => documents({ page: '# Page\n' })).toThrow('lacks the marks of peers')
+  it('throws if a marker is missing', () => {
+    expect(() => documents({ page: '# Page\n' })).toThrow('lacks the markers of peers')
   })
 
-  it('stands in the repository as the recorded runs make it', () => {
+  it('matches the recorded runs in the repository', () => {
     const made = recordedPerformanceDocuments()
     expect(made.map(([path]: [string, string]) => path)).toContain('docs/PERFORMANCE.md')
     for (const [path, text] of made)
@@ -173,12 +173,12 @@ describe('newestParts', () => {
       nameOf: ({ name }) => name,
     }).map(({ run: { at }, part: { name } }) => `${name} of ${at}`)
 
-  it('takes each part from the newest run that has it, and none from a quick one', () => {
+  it('takes each part from the newest full run that has it', () => {
     const lines = [run('1', ['a', 'b', 'c']), run('2', ['b']), run('3', ['a', 'b'], true)]
     expect(newest(...lines)).toEqual(['a of 1', 'b of 2', 'c of 1'])
   })
 
-  it('leaves out what a scenario gave before and gives no more', () => {
+  it('skips figures that the newest run of a scenario does not have', () => {
     expect(newest(run('1', ['a1', 'a2', 'b1']), run('2', ['a1', 'a3']))).toEqual([
       'a1 of 2',
       'b1 of 1',
@@ -198,7 +198,7 @@ describe('barChart', () => {
   ]
   const svg = barChart({ title: 'Rates & ratios', subtitle: 'a second', bars })
 
-  it('draws bars as long as their values, with names and labels, each once', () => {
+  it('draws bars in proportion to their values, each with its name and label', () => {
     const widthOf = (colour: string) => {
       const path = new RegExp(`<path d="M[\\d.]+ [\\d.]+l([\\d.]+) 0[^"]*"[^>]* fill="${colour}"`).exec(svg)
       return Number(path?.[1])
@@ -208,14 +208,14 @@ describe('barChart', () => {
       expect(svg.split(`>${text}<`)).toHaveLength(2)
   })
 
-  it('stands alone: a name, a background, colours for dark pages, and nothing that runs', () => {
+  it('is self-contained, with a title, a background, dark colours and no script', () => {
     expect(svg).toMatch(/^<svg [^>]*role="img">\n<title>Rates &amp; ratios<\/title>/)
     expect(svg).toContain('prefers-color-scheme:dark')
     expect(svg).toMatch(/<rect width="820"[^>]* fill="#ffffff"/)
     expect(svg).not.toMatch(/<script|href="http|:hover|\son\w+=/)
   })
 
-  it('is the same each time', () => {
+  it('is deterministic', () => {
     expect(barChart({ title: 'Rates & ratios', subtitle: 'a second', bars })).toBe(svg)
   })
 })

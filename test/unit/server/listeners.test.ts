@@ -6,11 +6,11 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Control, controlPath } from '../../../src/data/backup/control.js'
 import { createLogger } from '../../../src/base/log.js'
-import { nodeDoor } from '../../../src/front/door/node.js'
+import { nodeListener } from '../../../src/front/engine/node.js'
 import { listenForLinks } from '../../../src/cluster/links/sockets.js'
 
-// As the system says where it cannot take a connection, such as for want of memory: rare, and so not to be had on demand.
-describe('a listener whose system fails to take a connection', () => {
+// The system reports this if it cannot accept a connection, for example without memory: too rare to provoke.
+describe('a listener with a failing accept', () => {
   let directory: string
   const servers: Server[] = []
 
@@ -29,17 +29,17 @@ describe('a listener whose system fails to take a connection', () => {
     rmSync(directory, { recursive: true, force: true })
   })
 
-  /** Has each listener fail twice, and then takes a connection. */
-  const fails = async (place: { port: number } | { path: string }) => {
+  /** Makes each listener fail twice, then opens a connection. */
+  const fails = async (target: { port: number } | { path: string }) => {
     for (const server of servers)
       for (let nth = 0; nth < 2; nth++) server.emit('error', new Error('accept ENOMEM'))
-    const socket = connect({ host: '127.0.0.1', ...place })
+    const socket = connect({ host: '127.0.0.1', ...target })
     await once(socket, 'connect')
     socket.destroy()
     expect(servers).toHaveLength(1)
   }
 
-  it('goes on to take links of other nodes', async () => {
+  it('keeps accepting links of other nodes', async () => {
     const failed = vi.fn()
     const links = await listenForLinks(
       { host: '127.0.0.1', port: 0, key: Buffer.alloc(32), failed },
@@ -50,20 +50,20 @@ describe('a listener whose system fails to take a connection', () => {
     links.close()
   })
 
-  it('goes on to take requests by node:http', async () => {
-    const door = nodeDoor({ tls: undefined, problem: () => '' })
+  it('keeps accepting requests by node:http', async () => {
+    const door = nodeListener({ tls: undefined, problem: () => '' })
     const port = await door.listen('127.0.0.1', 0, false)
     await fails({ port: port ?? 0 })
     door.close()
   })
 
-  it('goes on to take what commands of this machine ask', async () => {
+  it('keeps accepting commands on this machine', async () => {
     const control = new Control({
       path: directory,
       shards: 1,
       freeBytesMin: 0,
       serving: () => true,
-      flush: { all: async () => [], goOn() {} },
+      flush: { all: async () => [], resume() {} },
       nowMs: () => 0,
       log: createLogger('silent', 'test'),
     })

@@ -6,16 +6,16 @@ import { limits } from '../../../src/base/limits/limits.js'
 import { createLogger } from '../../../src/base/log.js'
 import { ServerState } from '../../../src/server/state.js'
 
-it('only reads where the disk does not tell its free space, and says so once', () => {
+it('is read-only if the disk does not report its free space, and logs the reason once', () => {
   const dataDir = join(tmpdir(), 'strandfast-none', 'data')
   const { state, lines } = watched(dataDir, 1)
   expect(state.readOnly).toBe(true)
   expect(state.standing.writeRefusal()?.code).toBe('storage_full')
-  expect(lines).toEqual([expect.stringContaining('free space cannot be told')])
+  expect(lines).toEqual([expect.stringContaining('free space cannot be determined')])
   expect(lines[0]).toContain('ENOENT')
 })
 
-it('writes where there is room, and where no mark is set', () => {
+it('accepts writes if there is space, or if no limit is set', () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'strandfast-state-'))
   expect(watched(dataDir, 1).state.readOnly).toBe(false)
   expect(watched(dataDir, Number.MAX_SAFE_INTEGER).state.readOnly).toBe(true)
@@ -32,7 +32,7 @@ function watched(dataDir: string, freeBytesMin: number): { state: ServerState; l
   return { state, lines }
 }
 
-it('carries out a write of the start again after each look at the disk, until it is done', async () => {
+it('repeats a write of the start after each check of the disk, until it succeeds', async () => {
   vi.useFakeTimers()
   const lines: string[] = []
   const log = createLogger('warn', 'front', { write: (line: string) => void lines.push(line) })

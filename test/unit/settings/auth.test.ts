@@ -23,7 +23,7 @@ function faultyNames(env: Environment): string[] {
 }
 
 describe('the settings of the auth add-on', () => {
-  it('are taken as given', () => {
+  it('are read into the configuration', () => {
     const { auth } = valid({
       ...licensed,
       SERVICE_LICENSE_PUBLIC_KEY: 'AB'.repeat(32),
@@ -76,7 +76,7 @@ describe('the settings of the auth add-on', () => {
     ['SERVICE_MAIL_SMTP_URL', 'https://mail.example.com'],
     ['SERVICE_MAIL_SMTP_URL', 'mail.example.com:25'],
     ['SERVICE_MAIL_SMTP_URL', 'smtp://'],
-    ['SERVICE_MAIL_FROM', 'nobody'],
+    ['SERVICE_MAIL_FROM', 'no-address'],
     ['SERVICE_MAIL_FROM', 'a@example.com, b@example.com'],
     ['SERVICE_MAIL_FROM', 'Name <a@example.com>\r\nBcc: b@example.com'],
     ['SERVICE_MAIL_LINK_BASE_URL', 'app.example.com'],
@@ -88,23 +88,28 @@ describe('the settings of the auth add-on', () => {
     expect(faultyNames({ [name]: value })).toEqual([name])
   })
 
-  it('takes an empty license for none, and leaves a wrong one to the routes', () => {
+  it('ignores an empty license, and does not verify a wrong one', () => {
     expect(valid({ SERVICE_LICENSE_KEY: '' }).auth.licenseKey).toBeUndefined()
     expect(valid({ SERVICE_LICENSE_KEY: 'no license\n' }).auth.licenseKey).toBe('no license')
   })
 
-  it('warns of the add-on without a license', () => {
+  it('warns about the add-on without a license', () => {
     expect(readConfig({ ...licensed, ...mail }).warnings).toEqual([])
     expect(readConfig({ SERVICE_AUTH_ENABLED: 'true', ...mail }).warnings).toEqual([
       'SERVICE_LICENSE_KEY is not set: every auth route answers 402',
     ])
   })
 
-  it.each(['127.0.0.1', '127.9.9.9', '::1', 'localhost'])('open links on %s while mail is off', (host) => {
-    const reading = readConfig({ ...licensed, SERVICE_HOST: host })
-    expect(reading.warnings).toEqual([expect.stringContaining('anyone on this machine signs in as any user')])
-    expect(openModes(valid({ ...licensed, SERVICE_HOST: host }))).toEqual(reading.warnings)
-  })
+  it.each(['127.0.0.1', '127.9.9.9', '::1', 'localhost'])(
+    'allow any caller to receive links on %s while mail is off',
+    (host) => {
+      const reading = readConfig({ ...licensed, SERVICE_HOST: host })
+      expect(reading.warnings).toEqual([
+        expect.stringContaining('anyone on this machine can sign in as any user'),
+      ])
+      expect(openModes(valid({ ...licensed, SERVICE_HOST: host }))).toEqual(reading.warnings)
+    },
+  )
 
   it.each([
     { SERVICE_HOST: '0.0.0.0' },
@@ -113,16 +118,16 @@ describe('the settings of the auth add-on', () => {
     { SERVICE_HOST: 'app.example.com' },
     { SERVICE_HOST: 'localhost.example.com' },
     { SERVICE_ENV: 'production' },
-  ])('keep links to the root key with %j while mail is off', (env) => {
+  ])('restrict links to the root key with %j while mail is off', (env) => {
     expect(readConfig({ ...licensed, ...env }).warnings).toEqual([
-      'SERVICE_MAIL_ENABLED is not true: the tokens of links stand in answers to the root key only',
+      'SERVICE_MAIL_ENABLED is not true: only answers to the root key contain the tokens of links',
     ])
     expect(openModes(valid({ ...licensed, ...env }))).toEqual([])
   })
 })
 
 describe('the settings of mail', () => {
-  it('make the mail part when mail is on', () => {
+  it('are in the configuration when mail is on', () => {
     expect(valid(mail).mail).toEqual({
       smtpUrl: 'smtps://user:hunter2@mail.example.com:465',
       from: 'The Service <no-reply@example.com>',
@@ -133,12 +138,12 @@ describe('the settings of mail', () => {
     )
   })
 
-  it('make none while mail is off, even when they are set', () => {
+  it('are ignored while mail is off', () => {
     expect(valid({ ...mail, SERVICE_MAIL_ENABLED: 'false' }).mail).toBeUndefined()
     expect(valid({ SERVICE_MAIL_FROM: 'a@example.com' })).not.toHaveProperty('mail')
   })
 
-  it('are all wanted, and named together, when mail is on', () => {
+  it('are all required when mail is on, and missing ones are reported together', () => {
     const reading = readConfig({ SERVICE_MAIL_ENABLED: 'true' })
     expect(reading).toMatchObject({
       ok: false,
@@ -152,12 +157,12 @@ describe('the settings of mail', () => {
     expect(faultyNames(others)).toEqual(['SERVICE_MAIL_FROM'])
   })
 
-  it('show of the credentials only how long the URL is', () => {
+  it('show only the length of the URL with credentials', () => {
     const reading = readConfig({ SERVICE_MAIL_SMTP_URL: 'smpt://user:hunter2@mail.example.com' })
     expect(reading).toMatchObject({ faults: [{ given: '36 characters' }] })
   })
 
-  it('are warned of in production when the add-on is on and mail is off, or links are not https', () => {
+  it('cause warnings in production if the add-on is on and mail is off, or links are not https', () => {
     const production = { ...licensed, SERVICE_ENV: 'production' }
     expect(readConfig(production).warnings).toEqual([expect.stringContaining('SERVICE_MAIL_ENABLED')])
     expect(readConfig({ ...production, ...mail }).warnings).toEqual([])

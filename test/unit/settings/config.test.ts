@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Config, readConfig, settings } from '../../../src/settings/config.js'
-import { frontsByDefault } from '../../../src/settings/threads.js'
+import { defaultFronts } from '../../../src/settings/threads.js'
 import type { Environment, SettingFault } from '../../../src/settings/setting.js'
 
 let folder: string
@@ -39,14 +39,14 @@ function warnings(env: Environment): string[] {
 }
 
 describe('readConfig', () => {
-  it('gives the documented defaults when nothing is set', () => {
+  it('returns the documented defaults when nothing is set', () => {
     expect(valid({})).toEqual({
       host: '127.0.0.1',
       httpEngine: 'auto',
       port: 8787,
       dataDir: resolve('data'),
       agentId: 'default',
-      fronts: frontsByDefault(),
+      fronts: defaultFronts(),
       shardSilenceSecs: 30,
       shutdownTimeoutSecs: 10,
       recordBytesMax: 262_144,
@@ -87,22 +87,22 @@ describe('readConfig', () => {
   })
 
   it('has one front for every four cores, at least one', () => {
-    expect([1, 2, 7, 8, 12, 64, 192].map((cores) => frontsByDefault(cores))).toEqual([1, 1, 1, 2, 3, 16, 16])
+    expect([1, 2, 7, 8, 12, 64, 192].map((cores) => defaultFronts(cores))).toEqual([1, 1, 1, 2, 3, 16, 16])
   })
 
-  it('has defaults that its own parsers take', () => {
+  it('has defaults that the parsers accept', () => {
     for (const { default: value, parse } of Object.values(settings)) {
       if (typeof value === 'string' || typeof value === 'number') expect(parse(String(value))).toBeDefined()
     }
   })
 
-  it('freezes what it gives', () => {
+  it('returns a frozen configuration', () => {
     const config = valid({ SERVICE_CORS_ORIGINS: 'https://a.example' })
     expect(Object.isFrozen(config)).toBe(true)
     expect(Object.isFrozen(config.corsOrigins)).toBe(true)
   })
 
-  it('reports every wrong setting together, with what was given and what is allowed', () => {
+  it('reports all wrong settings together, with the given and the allowed values', () => {
     const faults = faulty({ SERVICE_PORT: '70000', SERVICE_SHARDS: '17', SERVICE_SIGNING: 'none' })
     expect(faults).toEqual([
       { name: 'SERVICE_PORT', given: '"70000"', allowed: 'an integer from 0 to 65535' },
@@ -111,7 +111,7 @@ describe('readConfig', () => {
     ])
   })
 
-  it('says what to write in place of a ~ that a shell has left', () => {
+  it('gives a hint about a ~ that the shell did not expand', () => {
     const [fault] = faulty({ SERVICE_DATA_DIR: '~/data' })
     expect(fault?.given).toBe(
       '"~/data" (a shell replaces ~ only outside of quotes: write $HOME, or ./~ for a folder of that name)',
@@ -171,7 +171,7 @@ describe('readConfig', () => {
     expect(faultyNames({ [name]: value })).toEqual([name])
   })
 
-  it('takes what is allowed', () => {
+  it('accepts allowed values', () => {
     const config = valid({
       SERVICE_HOST: '::',
       SERVICE_PORT: '0',
@@ -204,12 +204,12 @@ describe('readConfig', () => {
     })
   })
 
-  it('takes several hosts of the database that ingested records are copied to', () => {
+  it('accepts several hosts of the database for ingested records', () => {
     const url = 'postgres://writer:secret@one:5432,two:5433/facts'
     expect(valid({ SERVICE_INGEST_POSTGRES_URL: url }).ingestPostgresUrl).toBe(url)
   })
 
-  it('shows of a secret only how long it is', () => {
+  it('shows only the length of a secret', () => {
     const env = {
       SERVICE_ROOT_API_KEY: 'hunter2',
       SERVICE_MASTER_SEED: 'deadbeef',
@@ -223,17 +223,17 @@ describe('readConfig', () => {
     expect(shown).not.toContain('swordfish')
   })
 
-  it('shows no seed that was put where a file belongs', () => {
+  it('does not show a seed in the setting of a file', () => {
     const seed = 'c0ffee00'.repeat(8)
     expect(JSON.stringify(readConfig({ SERVICE_MASTER_SEED_FILE: seed }))).not.toContain(seed)
   })
 
-  it('cuts a long value in what it shows', () => {
+  it('truncates a long value', () => {
     const [fault] = faulty({ SERVICE_ENV: 'x'.repeat(5000) })
     expect(fault?.given).toBe(`"${'x'.repeat(100)}" and 4900 characters more`)
   })
 
-  it('reads a seed file of hex digits with a line end, or of 32 bytes', () => {
+  it('reads a seed file with hex digits and a line break, or with 32 bytes', () => {
     const seed = Buffer.alloc(32, 0x5a)
     const ofHex = valid({ SERVICE_MASTER_SEED_FILE: file('seed.hex', `${seed.toString('hex')}\n`) })
     const ofBytes = valid({ SERVICE_MASTER_SEED_FILE: file('seed.bin', seed) })
@@ -244,14 +244,14 @@ describe('readConfig', () => {
     ])
   })
 
-  it('refuses a master seed given in both ways', () => {
+  it('refuses a master seed in both settings', () => {
     const hex = 'ab'.repeat(32)
     expect(
       faultyNames({ SERVICE_MASTER_SEED: hex, SERVICE_MASTER_SEED_FILE: file('seed.both', hex) }),
     ).toEqual(['SERVICE_MASTER_SEED_FILE'])
   })
 
-  it('wants certificate and key together', () => {
+  it('requires certificate and key together', () => {
     const certificate = file('cert.pem', 'x')
     const key = file('key.pem', 'x')
     expect(faulty({ SERVICE_TLS_CERT_FILE: certificate })).toMatchObject([
@@ -264,24 +264,24 @@ describe('readConfig', () => {
     })
   })
 
-  it('warns of open data, and refuses it in production', () => {
+  it('warns about open data, and refuses it in production', () => {
     expect(warnings({ SERVICE_DATA_OPEN: 'true' })).toEqual([expect.stringContaining('SERVICE_DATA_OPEN')])
     expect(faultyNames({ SERVICE_DATA_OPEN: 'true', SERVICE_ENV: 'production' })).toEqual([
       'SERVICE_DATA_OPEN',
     ])
   })
 
-  it('warns of unknown settings and names the one that was meant', () => {
+  it('warns about unknown settings and suggests similar names', () => {
     expect(
       warnings({ SERVICE_PROT: '1', SERVICE_RATELIMIT_RPS: '1', SERVICE_SOMETHING_ELSE: '1', PORT: '1' }),
     ).toEqual([
-      'SERVICE_PROT is no setting of this version; was SERVICE_PORT meant?',
-      'SERVICE_RATELIMIT_RPS is no setting of this version; was SERVICE_RATE_LIMIT_RPS meant?',
-      'SERVICE_SOMETHING_ELSE is no setting of this version',
+      'SERVICE_PROT is not a setting of this version; did you mean SERVICE_PORT?',
+      'SERVICE_RATELIMIT_RPS is not a setting of this version; did you mean SERVICE_RATE_LIMIT_RPS?',
+      'SERVICE_SOMETHING_ELSE is not a setting of this version',
     ])
   })
 
-  it('names unknown settings beside faults too', () => {
+  it('warns about unknown settings also if there are faults', () => {
     const reading = readConfig({ SERVICE_PROT: '1', SERVICE_PORT: 'x' })
     expect(reading.ok).toBe(false)
     expect(reading.warnings).toHaveLength(1)

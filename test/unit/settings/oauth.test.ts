@@ -23,8 +23,8 @@ function faultyNames(env: Environment): string[] {
   return reading.ok ? [] : reading.faults.map(({ name }) => name)
 }
 
-describe('the settings of sign-in by other services', () => {
-  it('are none when nothing is set, and otherwise as given', () => {
+describe('the settings of sign-in with providers', () => {
+  it('are absent when nothing is set, and otherwise read into the configuration', () => {
     expect(valid({})).toBeUndefined()
     const oauth = valid({ ...google, ...github, ...around })
     expect(oauth).toEqual({
@@ -42,7 +42,7 @@ describe('the settings of sign-in by other services', () => {
     expect(Object.isFrozen(oauth)).toBe(true)
   })
 
-  it('keep the tokens of another GitHub away from github.com', () => {
+  it('do not send the tokens of another GitHub server to github.com', () => {
     const enterprise = { ...github, SERVICE_OAUTH_GITHUB_BASE_URL: 'https://git.example.com/' }
     expect(valid(enterprise)?.github).toMatchObject({
       baseUrl: 'https://git.example.com',
@@ -66,7 +66,7 @@ describe('the settings of sign-in by other services', () => {
     expect(faultyNames({ [name]: value })).toEqual([name])
   })
 
-  it('want id and secret of a provider together, and show no secret', () => {
+  it('require id and secret of a provider together, and show no secret', () => {
     expect(faultyNames({ SERVICE_OAUTH_GOOGLE_CLIENT_ID: 'x' })).toEqual([
       'SERVICE_OAUTH_GOOGLE_CLIENT_SECRET',
     ])
@@ -77,7 +77,7 @@ describe('the settings of sign-in by other services', () => {
     expect(JSON.stringify(reading)).not.toContain('hunter2')
   })
 
-  it('refuse in production what is for development only', () => {
+  it('refuse values for development in production', () => {
     const any = { SERVICE_OAUTH_ALLOW_ANY_REDIRECT_URI: 'true' }
     expect(faultyNames(any)).toEqual([])
     expect(faultyNames({ ...production, ...any })).toEqual(['SERVICE_OAUTH_ALLOW_ANY_REDIRECT_URI'])
@@ -89,7 +89,7 @@ describe('the settings of sign-in by other services', () => {
     )
   })
 
-  it('are warned of where they are allowed and seldom meant', () => {
+  it('cause warnings if they are allowed but rarely intended', () => {
     const warnings = (env: Environment) =>
       readConfig({ ...on, ...env }).warnings.filter((text) => !text.includes('MAIL'))
     expect(warnings({ ...google, ...around })).toEqual([])

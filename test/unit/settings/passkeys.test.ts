@@ -16,7 +16,7 @@ function passkeysOf(env: Environment) {
 }
 
 describe('the settings of passkeys', () => {
-  it('make the relying party, with a name of its own or the usual one', () => {
+  it('define the relying party, with the given or the default name', () => {
     const party = { rpId: 'example.com', origin: 'https://app.example.com', name: 'Strandfast' }
     expect(passkeysOf(given)).toEqual(party)
     expect(passkeysOf({ ...given, SERVICE_WEBAUTHN_RP_NAME: 'Müller & Söhne' })).toEqual({
@@ -34,7 +34,7 @@ describe('the settings of passkeys', () => {
     ['localhost', 'https://localhost:3000'],
     ['localhost', 'http://app.localhost:3000'],
     ['xn--bcher-kva.example', 'https://xn--bcher-kva.example'],
-  ])('take the domain %s with the origin %s', (rpId, origin) => {
+  ])('accept the domain %s with the origin %s', (rpId, origin) => {
     const env = { SERVICE_WEBAUTHN_RP_ID: rpId, SERVICE_WEBAUTHN_ORIGIN: origin }
     expect(passkeysOf(env)).toMatchObject({ rpId: rpId.toLowerCase(), origin })
   })
@@ -74,7 +74,7 @@ describe('the settings of passkeys', () => {
     expect(faultyNames({ ...given, SERVICE_WEBAUTHN_ORIGIN: origin })).toEqual(['SERVICE_WEBAUTHN_ORIGIN'])
   })
 
-  it('make none, with a warning, where one of the two is missing', () => {
+  it('define no relying party and cause a warning if one of the two is missing', () => {
     expect(passkeysOf({ SERVICE_WEBAUTHN_RP_NAME: 'Us' })).toBeUndefined()
     for (const [name, value] of Object.entries(given)) {
       const reading = readConfig({ [name]: value })

@@ -8,7 +8,7 @@ function filled(...waiting: [caller: string, item: number][]): CallerTurns<numbe
 }
 
 describe('commands of many callers', () => {
-  it('are taken one of each in turn, those of one caller in their order', () => {
+  it('are taken round-robin by caller, and in order of arrival for each caller', () => {
     const turns = filled(['a', 1], ['a', 2], ['a', 3], ['b', 4], ['c', 5], ['b', 6])
     expect(turns.length).toBe(6)
     expect(turns.peek()).toBe(1)
@@ -16,7 +16,7 @@ describe('commands of many callers', () => {
     expect([turns.length, turns.peek(), turns.take()]).toEqual([0, undefined, undefined])
   })
 
-  it('let a caller that comes late wait for one of each other', () => {
+  it('make a late caller wait for one command of each other caller', () => {
     const turns = filled(...Array.from({ length: 60 }, (_none, n): [string, number] => ['a', n]))
     expect([turns.take(), turns.take()]).toEqual([0, 1])
     turns.push('b', 100)

@@ -9,7 +9,7 @@ import { FrontFrames, Watched } from '../../../workers/shard/front-frames.js'
 
 const event = (agent: string) => ({ agent, seq: 1, hlc: '', data: '' })
 
-it('gives each front the outcomes of its own commands, the events that it watches and every notice', () => {
+it('sends each front the outcomes of its commands, the events that it watches and every notice', () => {
   const memory = new ShardMemory()
   const watched = new Watched()
   for (const [front, agent] of [
@@ -21,7 +21,7 @@ it('gives each front the outcomes of its own commands, the events that it watche
   const frames = new FrontFrames(memory, watched)
   const sent: [number, FrontFrame][] = []
   for (const front of [0, 1, 2]) frames.add(front, (frame) => sent.push([front, frame]))
-  frames.tell({
+  frames.send({
     outcomes: [
       [0, { kind: 'done' }],
       [limits.frontNumbers + 1, { kind: 'done' }],
@@ -31,7 +31,7 @@ it('gives each front the outcomes of its own commands, the events that it watche
     figures: { ...noFigures(), commits: 3 },
     appended: true,
   })
-  const common = { notices: [{ kind: 'erased', agents: ['a'] }], appended: true, told: 1 }
+  const common = { notices: [{ kind: 'erased', agents: ['a'] }], appended: true, noticeNo: 1 }
   expect(sent).toEqual([
     [0, { outcomes: [[0, { kind: 'done' }]], events: [event('a'), event('b')], ...common }],
     [1, { outcomes: [[limits.frontNumbers + 1, { kind: 'done' }]], events: [event('b')], ...common }],
@@ -40,11 +40,13 @@ it('gives each front the outcomes of its own commands, the events that it watche
   expect(memory.figures).toEqual({ ...noFigures(), commits: 3 })
   sent.length = 0
   watched.watch(2, '', true)
-  frames.tell({ outcomes: [], events: [event('c')], notices: [], figures: noFigures(), appended: false })
-  expect(sent).toEqual([[2, { outcomes: [], events: [event('c')], notices: [], appended: false, told: 1 }]])
+  frames.send({ outcomes: [], events: [event('c')], notices: [], figures: noFigures(), appended: false })
+  expect(sent).toEqual([
+    [2, { outcomes: [], events: [event('c')], notices: [], appended: false, noticeNo: 1 }],
+  ])
 })
 
-it('has nobody wait for a front to process what was told before it joined', async () => {
+it('does not wait for a front to process notices that were sent before it joined', async () => {
   const memory = new ShardMemory()
   const frames = new FrontFrames(memory, new Watched())
   const nothing = () => undefined
@@ -54,7 +56,7 @@ it('has nobody wait for a front to process what was told before it joined', asyn
       {
         events: nothing,
         notice: nothing,
-        learn: async () => {},
+        catchUp: async () => {},
         restarted: nothing,
         ended: nothing,
         unreadable: failed,
@@ -63,32 +65,32 @@ it('has nobody wait for a front to process what was told before it joined', asyn
     ),
     thread: { front, term: 0, memory, lease: undefined, post: nothing },
   }))
-  for (const { thread } of fronts) memory.learns(thread.front)
+  for (const { thread } of fronts) memory.startCatchUp(thread.front)
   const serve = (front: number) => fronts[front]?.link.join(fronts[front].thread, failed)
-  // Messages take their time: a front that has nothing to ask serves before the first one is there.
-  const onTheirWay: (() => void)[] = []
-  const tellOf = (front: number) => (frame: FrontFrame) =>
-    void onTheirWay.push(() => fronts[front]?.link.receive(fronts[front].thread, encodeOutcomes(frame)))
-  frames.add(0, tellOf(0))
+  // Messages are delayed: a front without queries serves before its first message arrives.
+  const inFlight: (() => void)[] = []
+  const sendTo = (front: number) => (frame: FrontFrame) =>
+    void inFlight.push(() => fronts[front]?.link.receive(fronts[front].thread, encodeOutcomes(frame)))
+  frames.add(0, sendTo(0))
   const notices: Notice[] = [{ kind: 'storeBuilt' }]
-  frames.tell({ outcomes: [], events: [], notices, figures: noFigures(), appended: false })
+  frames.send({ outcomes: [], events: [], notices, figures: noFigures(), appended: false })
   await serve(0)
-  frames.add(1, tellOf(1))
+  frames.add(1, sendTo(1))
   await serve(1)
   const answered = new Promise((resolve) => fronts[0]?.link.send({ kind: 'agentHead', agent: 'a' }, resolve))
-  frames.tell({
+  frames.send({
     outcomes: [[0, { kind: 'done' }]],
     events: [],
     notices: [],
     figures: noFigures(),
     appended: false,
   })
-  for (const arrive of onTheirWay) arrive()
-  expect(memory.haveTaken(1)).toBe(true)
+  for (const arrive of inFlight) arrive()
+  expect(memory.isAcknowledged(1)).toBe(true)
   expect(await answered).toEqual({ kind: 'done' })
 })
 
-it('sends large answers to a front of another node by themselves, behind what is told with them', () => {
+it('sends each large answer to a front of another node in a separate frame, after the frame of the turn', () => {
   const frames = new FrontFrames(new ShardMemory(), new Watched())
   const remote = limits.frontsMax
   const sent: [number, FrontFrame, unknown][] = []
@@ -96,7 +98,7 @@ it('sends large answers to a front of another node by themselves, behind what is
   const notices: Notice[] = [{ kind: 'erased', agents: ['a'] }]
   const row = { kind: 'rows' as const, rows: [] }
   const [own, large, short] = [0, remote, limits.frontNumbers + remote]
-  frames.tell({
+  frames.send({
     outcomes: [
       [own, row],
       [large, row],
@@ -111,7 +113,7 @@ it('sends large answers to a front of another node by themselves, behind what is
       [large, 'y'],
     ]),
   })
-  const common = { events: [], notices, appended: false, told: 1 }
+  const common = { events: [], notices, appended: false, noticeNo: 1 }
   expect(sent).toEqual([
     [0, { outcomes: [[own, row]], ...common }, undefined],
     [remote, { outcomes: [[short, row]], ...common }, undefined],

@@ -14,11 +14,11 @@ function partsOf(bytes: Buffer, recordBytesMax: number) {
   return drafts.map(({ body }) => JSON.parse(Buffer.from(body).toString()))
 }
 
-/** Every character of these takes another number of bytes, in UTF-8 or in JSON. */
+/** Characters that take different numbers of bytes in UTF-8 or in JSON. */
 const alphabet = ['a', '"', '\\', '\n', '\u0001', '\u007f', 'é', '€', '😀', '\u2028']
 
 describe('a refused line that no record can hold', () => {
-  it('is cut into parts that make all of it, never within a character, whatever is in it', () => {
+  it('is split into parts that add up to the line, never within a character', () => {
     for (let seed = 1; seed < 60; seed++) {
       let chance = seed
       let text = ''
@@ -35,7 +35,7 @@ describe('a refused line that no record can hold', () => {
       expect(whole.join('')).toBe(text)
       const sha256 = createHash('sha256').update(bytes).digest('hex')
       for (const [index, part] of parts.entries()) {
-        const told = {
+        const expected = {
           line: 3,
           ...refusal,
           part: index + 1,
@@ -43,21 +43,21 @@ describe('a refused line that no record can hold', () => {
           bytes: bytes.length,
           sha256,
         }
-        expect(part).toMatchObject(told)
+        expect(part).toMatchObject(expected)
       }
     }
   })
 
-  it('is base64 where a text would be more than twice as many records', () => {
+  it('is kept as base64 if texts would take more than twice as many records', () => {
     expect(partsOf(Buffer.from('\u0001'.repeat(3_000)), 600)[0]).toHaveProperty('base64')
     expect(partsOf(Buffer.from('"'.repeat(3_000)), 600)[0]).toHaveProperty('text')
     expect(partsOf(Buffer.alloc(3_000, 0xff), 600)[0]).toHaveProperty('base64')
-    // As a text it would be too many.
+    // Texts would take too many records.
     const most = partsOf(Buffer.alloc(limits.ingestAtomicBytesMax, '"'), 2_048)
     expect([most.length > 0, 'base64' in most[0]]).toEqual([true, true])
   })
 
-  it('is not kept where records are too small for it', () => {
+  it('is not kept if records are too small for its parts', () => {
     expect(partsOf(Buffer.alloc(2_000, 'x'), 400)).toEqual([])
     expect(partsOf(Buffer.alloc(limits.ingestAtomicBytesMax, 'x'), 700)).toEqual([])
   })

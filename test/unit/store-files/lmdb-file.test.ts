@@ -58,22 +58,25 @@ async function opening(): Promise<string> {
 }
 
 describe('the pages of a store', () => {
-  it('pass when nothing has changed, of every kind', () => {
+  it('pass the check when nothing has changed', () => {
     expect(beginningFault(file)).toBeUndefined()
     const kinds = new Set([...pages().values()].map(({ kind, table }) => `${table} ${kind}`))
     for (const kind of ['agents branch', 'agents leaf', 'agents overflow', 'free leaf', ' leaf'])
       expect(kinds).toContain(kind)
   })
 
-  it.each(['branch', 'leaf', 'overflow'] as const)('are found out where a %s page is another one', (kind) => {
-    const pageNo = pageOf(kind)
-    change((bytes) => {
-      bytes.copy(bytes, pageNo * PAGE_BYTES, 0, PAGE_BYTES)
-    })
-    expect(structureFault(file)).toContain(`page ${pageNo}`)
-  })
+  it.each(['branch', 'leaf', 'overflow'] as const)(
+    'fail the check when a %s page is replaced by another',
+    (kind) => {
+      const pageNo = pageOf(kind)
+      change((bytes) => {
+        bytes.copy(bytes, pageNo * PAGE_BYTES, 0, PAGE_BYTES)
+      })
+      expect(structureFault(file)).toContain(`page ${pageNo}`)
+    },
+  )
 
-  it('are found out where a row is gone from its page', () => {
+  it('fail the check when a row is missing from its page', () => {
     const at = pageOf('leaf') * PAGE_BYTES
     change((bytes) => {
       bytes.writeUInt16LE(bytes.readUInt16LE(at + 20) - 2, at + 20)
@@ -81,7 +84,7 @@ describe('the pages of a store', () => {
     expect(structureFault(file)).toBeDefined()
   })
 
-  it('are found out with a row whose key is another one that is in order', () => {
+  it('fail the check of rows when a key has changed and is still in order', () => {
     const at = pageOf('leaf') * PAGE_BYTES
     change((bytes) => {
       const page = bytes.subarray(at, at + PAGE_BYTES)
@@ -93,19 +96,19 @@ describe('the pages of a store', () => {
     expect(storeFault(file)).toContain('of table "agents" has a damaged row')
   })
 
-  it('are found out where a page in use is listed as free', () => {
+  it('fail the check when a page in use is listed as free', () => {
     const free = [...pages()].find(([, { table }]) => table === 'free')?.[0] ?? 0
     const used = pageOf('leaf')
     change((bytes) => {
       const page = bytes.subarray(free * PAGE_BYTES, (free + 1) * PAGE_BYTES)
-      // The last number of the list that comes last, which ends with the page.
+      // The last number of the last list, which ends at the end of the page.
       page.writeBigInt64LE(BigInt(used), lastNumber(page))
     })
     expect(structureFault(file)).toContain('used twice')
   })
 })
 
-/** Where the last page number of the first list in a page of the free table is. */
+/** The offset of the last page number of the first list in a page of the free table. */
 function lastNumber(page: Buffer): number {
   const node = page.readUInt16LE(24) + 24
   const list = node + 8 + page.readUInt16LE(node + 6)
@@ -113,7 +116,7 @@ function lastNumber(page: Buffer): number {
 }
 
 describe('opening a store', () => {
-  it('is refused when its file was cut within what is in use', async () => {
+  it('is refused when its file was truncated within the used pages', async () => {
     const last = Math.max(...pages().keys())
     change((bytes) => bytes.subarray(0, last * PAGE_BYTES))
     expect(await opening()).toContain('is damaged, restore it from a backup: the file ends before byte')
@@ -133,24 +136,24 @@ describe('opening a store', () => {
     },
   )
 
-  it('is refused when its file is gone, rather than making an empty one', async () => {
+  it('is refused when its file is missing, instead of creating an empty one', async () => {
     rmSync(file)
     expect(await opening()).toContain('the file data.mdb is missing')
   })
 
-  it('is refused when a meta page is of another transaction than its turn', async () => {
+  it('is refused when a meta page has the wrong transaction', async () => {
     change((bytes) => {
       bytes[154] = (bytes[154] ?? 0) ^ 1
     })
-    expect(await opening()).toContain('the meta pages tell of transactions')
+    expect(await opening()).toContain('the meta pages have the transactions')
   })
 })
 
-describe('a row that has changed on the disk', () => {
-  it('is neither read by its key nor in a range, and the others are', async () => {
+describe('a row that has changed on disk', () => {
+  it('cannot be read by its key or in a range, but other rows can', async () => {
     change((bytes) => {
       const row = Buffer.concat([Buffer.from('agent-7'), Buffer.alloc(10, 7)])
-      // Free pages hold copies.
+      // Free pages contain copies.
       for (let at = bytes.indexOf(row); at !== -1; at = bytes.indexOf(row, at + 1)) bytes[at + 20] = 8
     })
     const environment = openEnvironment(store, 'write')

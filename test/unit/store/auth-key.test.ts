@@ -15,7 +15,7 @@ const kinds: AuthKind[] = [
   'keys',
 ]
 
-/** Texts that try to look like something else to an address, a path or a key. */
+/** Texts that could be mistaken for parts of an address, a path or a key. */
 const tricky = fc.oneof(
   fc.constantFrom(
     '',
@@ -39,19 +39,19 @@ const tricky = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 12 }),
 )
 
-/** Namespaces as they can come to be: the root one, and those of ids that are taken. */
+/** Valid namespaces: the root namespace, and those of valid organism ids. */
 const namespaces = fc.oneof(
   fc.constant(''),
   tricky.filter(isOrganismId),
   fc.stringMatching(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,20}$/).filter(isOrganismId),
 )
 
-/** Ids of rows: no e-mail, hash or user id holds NUL, and nothing else is asked of them. */
+/** Ids of rows. E-mails, hashes and user ids do not contain NUL; otherwise any text is valid. */
 const ids = tricky.map((text) => Buffer.from(text.replaceAll('\0', '')).toString())
 const rows = fc.record({ namespace: namespaces, kind: fc.constantFrom(...kinds), id: ids })
 
 describe('the key of a row of auth state', () => {
-  it('is another for another namespace, kind or id', () => {
+  it('differs for each namespace, kind and id', () => {
     fc.assert(
       fc.property(rows, rows, (one, other) => {
         const same = one.namespace === other.namespace && one.kind === other.kind && one.id === other.id
@@ -62,7 +62,7 @@ describe('the key of a row of auth state', () => {
     )
   })
 
-  it('begins as those of its namespace and kind do, and as no others', () => {
+  it('shares a prefix only with keys of the same namespace and kind', () => {
     fc.assert(
       fc.property(rows, rows, (one, other) => {
         const prefix = authKey(one.namespace, one.kind, '')
@@ -75,7 +75,7 @@ describe('the key of a row of auth state', () => {
 })
 
 describe('the namespace of an organism', () => {
-  it('has an agent that no other has, nor any agent outside organisms', () => {
+  it('has an agent that differs from all other agents', () => {
     fc.assert(
       fc.property(tricky, tricky, (one, other) => {
         const [left, right] = [organismNamespace(one), organismNamespace(other)]
@@ -89,7 +89,7 @@ describe('the namespace of an organism', () => {
     )
   })
 
-  it('is never made of what holds a separator of addresses, paths or keys', () => {
+  it('is undefined for ids that contain a separator of addresses, paths or keys', () => {
     fc.assert(
       fc.property(
         tricky,

@@ -11,11 +11,11 @@ const ROW_BYTES = 2_000
 let directory: string
 let store: string
 let environment: Environment
-let room: Preallocation
+let preallocation: Preallocation
 let rows: number
 
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), 'strandfast-room-'))
+  directory = mkdtempSync(join(tmpdir(), 'strandfast-preallocation-'))
   store = join(directory, 'store')
   rows = 0
   open()
@@ -28,16 +28,16 @@ afterEach(async () => {
 
 function open(): void {
   environment = openEnvironment(store, 'write')
-  room = new Preallocation(store, environment)
+  preallocation = new Preallocation(store, environment)
 }
 
 async function close(): Promise<void> {
-  room.close()
+  preallocation.close()
   await environment.root.close()
 }
 
 function commit(count: number): void {
-  expect(room.reserve(count * ROW_BYTES * 4)).toBe(true)
+  expect(preallocation.reserve(count * ROW_BYTES * 4)).toBe(true)
   const reserved = fileBytes()
   commitDurably(environment, () => {
     for (let row = 0; row < count; row++) {
@@ -65,8 +65,8 @@ function expectAllRows(): void {
   expect(row).toBe(rows)
 }
 
-describe('room behind the last page of a data file', () => {
-  it('is there while small commits fill the file, and no row is lost to it', async () => {
+describe('the preallocation of a data file', () => {
+  it('reserves space for many small commits, and overwrites no row', async () => {
     for (let commits = 0; commits < 600; commits++) commit(10)
     expect(usedBytes()).toBeGreaterThan(12_000_000)
     expect(fileBytes() - usedBytes()).toBeLessThan(8_400_000)
@@ -79,21 +79,21 @@ describe('room behind the last page of a data file', () => {
     expectAllRows()
   })
 
-  it('is there for a commit however large it is, so that LMDB never makes the file longer', () => {
+  it('reserves space for a commit of any size, so that LMDB never extends the file', () => {
     for (const count of [1, 100, 1_000, 5_000, 10]) commit(count)
     expectAllRows()
   })
 
-  it('is not made again where nothing was written', () => {
+  it('does not extend the file when nothing was written', () => {
     commit(10)
     const before = fileBytes()
     for (let commits = 0; commits < 16; commits++) commit(0)
     expect(fileBytes()).toBe(before)
   })
 
-  it('is told to be missing where it cannot be made', () => {
-    room.close()
-    expect(room.reserve(1 << 30)).toBe(false)
-    room = new Preallocation(store, environment)
+  it('returns false when it cannot reserve space', () => {
+    preallocation.close()
+    expect(preallocation.reserve(1 << 30)).toBe(false)
+    preallocation = new Preallocation(store, environment)
   })
 })

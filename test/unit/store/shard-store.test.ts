@@ -18,7 +18,7 @@ function get(agent: string, hash: string): Command {
   return { kind: 'recordGet', agent, hash }
 }
 
-/** Appends `count` records, a hundred a commit; gives their hashes. */
+/** Appends `count` records, a hundred in each commit. @returns their hashes */
 function fill(agent: string, count: number): string[] {
   const hashes: string[] = []
   for (let from = 0; from < count; from += 100) {
@@ -45,21 +45,21 @@ function damage(blockNo: number, fromEnd: number): void {
 }
 
 describe('a store whose log has not been flushed', () => {
-  it('has nothing of it, since a cluster may not have taken it yet', () => {
+  it('has no rows from it in LMDB, because the log of a cluster may not be durable yet', () => {
     const lastTransaction = () => Reflect.get(shard.environment.root.getStats(), 'lastTxnId')
-    shard.settle()
+    shard.runBackgroundWork()
     const before = lastTransaction()
     expect(before).toBeGreaterThan(0)
     fill('agent', 10)
     expect(lastTransaction()).toBe(before)
-    shard.settle()
+    shard.runBackgroundWork()
     expect(lastTransaction()).toBeGreaterThan(before)
   })
 
-  it('has removed what the log says was removed, when its process has crashed', async () => {
+  it('applies removals in the log after a crash of its process', async () => {
     const making = { name: 'one', scopes: ['admin:*'], agents: [], maker: 'root', options: {} }
     const made = shard.ask({ kind: 'apiKeyCreate', ...making })
-    shard.settle()
+    shard.runBackgroundWork()
     if (made.kind !== 'apiKeyMade') throw new Error('Expected a key')
     shard.ask({ kind: 'apiKeyDelete', keyId: made.row.keyId, maker: 'root', options: {} })
     const crashed = mkdtempSync(join(tmpdir(), 'strandfast-crashed-'))
@@ -71,19 +71,19 @@ describe('a store whose log has not been flushed', () => {
 })
 
 describe('a store that is opened again', () => {
-  it('finds every record by its hash, those too that only memory had an index of', async () => {
-    // More than fit the part of the index that lives in memory, so both parts are looked into.
+  it('finds every record by its hash, also if its index entry was only in memory', async () => {
+    // More than the index holds in memory, so that both parts are searched.
     const hashes = fill('agent', 17_000)
     const later = fill('other', 50)
     await shard.reopen()
     for (let n = 0; n < hashes.length; n += 997) expect(numberOf('agent', hashes[n])).toBe(n)
     for (const [n, hash] of later.entries()) expect(numberOf('other', hash)).toBe(n)
-    shard.settle()
+    shard.runBackgroundWork()
     await shard.reopen()
     expect(numberOf('agent', hashes.at(-1))).toBe(16_999)
   })
 
-  it('goes on with chains, blocks and agents from where they were', async () => {
+  it('continues chains, blocks and agent numbers', async () => {
     fill('agent', 250)
     const before = replyOf(shard.ask({ kind: 'agentStatus', agent: 'agent' }))
     await shard.reopen()
@@ -95,15 +95,15 @@ describe('a store that is opened again', () => {
     expect(numberOf('agent', next.content_hash)).toBe(250)
   })
 
-  it('does not give one agent the record of another by its hash', () => {
+  it('does not return the record of another agent for a hash', () => {
     const [hash = ''] = fill('one', 1)
     fill('two', 1)
     expect(codeOf(shard.ask(get('two', hash)))).toBe('record_not_found')
   })
 })
 
-describe('a byte of a block that has changed on the disk', () => {
-  it('is found when its record is read, which is not served, and others are', () => {
+describe('a changed byte in a block on disk', () => {
+  it('is detected when its record is read; only other records are served', () => {
     const [first = '', last = ''] = [fill('agent', 1), fill('agent', 1)].flat()
     damage(1, 1)
     expect(codeOf(shard.ask(get('agent', last)))).toBe('internal_error')
@@ -112,7 +112,7 @@ describe('a byte of a block that has changed on the disk', () => {
     expect(codeOf(shard.ask(appendNumber('agent', 2)))).toBe('reply')
   })
 
-  it('stops pages, streams and replays that come to it', async () => {
+  it('fails pages, streams and replays that reach it', async () => {
     fill('agent', 1)
     fill('agent', 1)
     damage(1, 1)
@@ -123,7 +123,7 @@ describe('a byte of a block that has changed on the disk', () => {
     await expect(shard.reopen()).rejects.toThrow('checksum')
   })
 
-  it('is found wherever it is', () => {
+  it('is detected at each position', () => {
     const [hash = ''] = fill('agent', 1)
     const bytes = shard.environment.blocks.get(blockKey(0))?.length ?? 0
     const record = { start: 0, end: 0 }

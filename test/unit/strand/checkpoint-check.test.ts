@@ -12,7 +12,7 @@ import { verifyExport } from '../../../src/proof/node/verify-export.js'
 import { SignedStrand, keyPair } from '../../client/signed-strand.js'
 import { checkpointVectors, vectorExport } from '../../support/proof/checkpoint-vectors.js'
 
-/** What an export shows of a checkpoint, once it is found right itself. */
+/** Verifies an export, then compares it with a checkpoint. */
 async function compared(
   lines: readonly string[],
   { note, publicKey, fast = false }: { note: string; publicKey: string; fast?: boolean },
@@ -25,8 +25,8 @@ async function compared(
   return compareWithCheckpoint({ verified, lines: again }, note)
 }
 
-describe('a checkpoint that was kept, beside an export', () => {
-  it.each(checkpointVectors)('is what the frozen vectors say: $name', async (vector) => {
+describe('the comparison of an export with an earlier checkpoint', () => {
+  it.each(checkpointVectors)('has the result of the frozen vectors: $name', async (vector) => {
     const { public_key: publicKey, note, expected } = vector
     for (const fast of [false, true]) {
       const found = await compared(vectorExport(vector.export), { note, publicKey, fast })
@@ -36,22 +36,22 @@ describe('a checkpoint that was kept, beside an export', () => {
     }
   })
 
-  it('may be signed by each key in force then or later and by none before, at every size, in the client too', async () => {
+  it('accepts the key in force at the size and later ones, but no earlier one, in the client too', async () => {
     const rotatesOrNot = fc.array(fc.boolean(), { minLength: 1, maxLength: 12 })
     await fc.assert(
       fc.asyncProperty(rotatesOrNot, fc.nat(), fc.nat(), async (plan, sizePick, keyPick) => {
         const strand = new SignedStrand()
         let byte = 1
-        // By the number of records: the key in force after them.
+        // The key in force after each number of records.
         const inForce = [1, 1]
         for (const rotates of plan) {
           if (rotates) strand.rotate(++byte)
           else strand.append()
           inForce.push(byte)
         }
-        // Up to two more than there are.
+        // The size may exceed the strand by up to two records.
         const size = 1 + (sizePick % (strand.hashes.length + 2))
-        // One more than the strand has had.
+        // The signer may also be a key that the strand never had.
         const signer = 1 + (keyPick % (byte + 1))
         const leaves = strand.hashes.slice(0, size)
         const rootHex = bytesToHex(
@@ -84,7 +84,7 @@ describe('the frozen checkpoints, by an independent implementation', () => {
   }
 
   it.each(checkpointVectors.filter(({ expected }) => expected.ok))(
-    'are over the first records, by the key then or a later one: $name',
+    'cover the first records, and are signed by the key in force or a later one: $name',
     ({ note, expected, export: name }) => {
       const headers = vectorExport(name)
         .slice(1, -1)
@@ -98,9 +98,9 @@ describe('the frozen checkpoints, by an independent implementation', () => {
       )
       const keys = headers.slice(Number(size) - 1).map((h) => /\nkey ([0-9a-f]{64})\n/.exec(h)?.[1] ?? '')
       const signature = Buffer.from(line.trimEnd().split(' ')[2] ?? '', 'base64').subarray(4)
-      const holds = (key: string) =>
+      const verifies = (key: string) =>
         ed25519.verify(signature, utf8ToBytes(text), hexToBytes(key), { zip215: false })
-      expect(keys.some(holds)).toBe(true)
+      expect(keys.some(verifies)).toBe(true)
     },
   )
 })

@@ -14,7 +14,7 @@ import { canonicalJson } from '../../../src/strand/json.js'
 
 const bytesOf = (value: unknown) => Buffer.from(canonicalJson(value))
 
-/** The same rules over parsed values, as plainly as they can be said. */
+/** A simple implementation of the same rules on parsed values. */
 function holds(body: unknown, { field, op, value }: Condition): boolean {
   const found = fieldOf(body, field)
   if (op === 'exists') return (found !== undefined) === (value !== false)
@@ -29,7 +29,7 @@ function holds(body: unknown, { field, op, value }: Condition): boolean {
   return false
 }
 
-/** Whether a condition that does not hold compares a number with text, or the reverse. */
+/** Whether a condition that fails compares a number with text, or text with a number. */
 function isMismatch(body: unknown, { field, op, value }: Condition): boolean {
   const types = new Set((op === 'in' && Array.isArray(value) ? value : [value]).map((each) => typeof each))
   const found = typeof fieldOf(body, field)
@@ -92,7 +92,7 @@ const condition: fc.Arbitrary<Condition> = fc.record({
 })
 const body = fc.dictionary(key, json, { maxKeys: 6 })
 
-/** A condition on what stands in the body, so that not all are false. */
+/** Conditions on values of the body, so that not all of them are false. */
 const pair = fc.tuple(body, fc.array(condition, { maxLength: 4 }), fc.boolean()).map(([one, list, taken]) => {
   const conditions = list.map((each): Condition => {
     const found = fieldOf(one, each.field)
@@ -103,7 +103,7 @@ const pair = fc.tuple(body, fc.array(condition, { maxLength: 4 }), fc.boolean())
 })
 
 describe('conditions on canonical JSON', () => {
-  it('hold as they do on what it says', () => {
+  it('have the same results as on parsed values', () => {
     fc.assert(
       fc.property(pair, ({ body: one, conditions }) => {
         const bytes = bytesOf(one)
@@ -124,7 +124,7 @@ describe('conditions on canonical JSON', () => {
     )
   })
 
-  it('hold of any body where there are none, and of no body where there is no list', () => {
+  it('match any body if a list is empty, and no body without lists', () => {
     expect(matchesAll(bytesOf({}), [])).toBe(true)
     expect(matchesAny(bytesOf({}), [])).toBe(false)
     const choices = [{ conditions: [{ field: 'a', op: 'exists', value: true } as const] }, { conditions: [] }]
@@ -132,7 +132,7 @@ describe('conditions on canonical JSON', () => {
     expect(matchesAny(bytesOf({}), choices, { open: [true, false] })).toBe(false)
   })
 
-  it('say which of them compares a number with text, or text with a number', () => {
+  it('return the index of a condition that compares a number with text', () => {
     const bytes = bytesOf({ n: 7, text: '7', list: [7] })
     const on = (field: string, op: Condition['op'], value: unknown): Condition => ({ field, op, value })
     const compared = (...conditions: Condition[]) => compareAll(bytes, conditions, { bytes: 0 })
@@ -152,7 +152,7 @@ describe('conditions on canonical JSON', () => {
     expect(compared()).toBe(true)
   })
 
-  it('cost effort by the bytes that are gone over and compared', () => {
+  it('cost as many bytes as are searched and compared', () => {
     const long = 'x'.repeat(10_000)
     const cost = (conditions: Condition[]) => {
       const effort: Effort = { bytes: 0 }
@@ -165,7 +165,7 @@ describe('conditions on canonical JSON', () => {
     expect(one).toBeLessThan(10_200)
     expect(cost([{ field: 'long', op: 'in', value: [1, 'y'.repeat(10_000)] }])).toBeGreaterThan(20_000)
     expect(cost([{ field: 'long', op: 'lt', value: long }])).toBeGreaterThan(30_000)
-    // Ten fields are found in one go.
+    // Ten fields are found in one search.
     const many = Array.from({ length: 10 }, (): Condition => ({ field: 'n', op: 'eq', value: 1 }))
     expect(cost(many)).toBeLessThan(11_000)
   })

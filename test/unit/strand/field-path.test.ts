@@ -25,13 +25,13 @@ describe('a path to a field', () => {
     expect(fieldSteps(path)).toEqual(steps)
   })
 
-  it.each(['', '.', '.a', 'a.', 'a..b', '/~', '/a~', '/a~2b', '/~/~0'])('is of neither form: %j', (path) => {
+  it.each(['', '.', '.a', 'a.', 'a..b', '/~', '/a~', '/a~2b', '/~/~0'])('is invalid: %j', (path) => {
     expect(fieldSteps(path)).toBeUndefined()
-    // As earlier versions read it, which may have stored it in a row policy.
+    // Earlier versions may have stored such a path in a row policy.
     expect(storedSteps(path)).toEqual(path.split('.'))
   })
 
-  it('leads to own members and places of lists, and to nothing else', () => {
+  it('leads only to own members and items of lists', () => {
     const body = { labels: { 'app.kubernetes.io/name': 'web' }, list: [{ a: 1 }, 2], '': { '': 3 }, 'a.b': 4 }
     expect(fieldOf(body, '/labels/app.kubernetes.io~1name')).toBe('web')
     expect(fieldOf(body, '/list/0/a')).toBe(1)
@@ -42,7 +42,7 @@ describe('a path to a field', () => {
     }
   })
 
-  it('can be made to any member of the body', () => {
+  it('can be created for any member of the body', () => {
     const name = fc.oneof(
       fc.string(),
       fc.array(fc.constantFrom('.', '/', '~', '0', 'a')).map((all) => all.join('')),

@@ -5,7 +5,7 @@ function text(path: string): string {
   return readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
 }
 
-/** Every text of a JSON value, split into lines. */
+/** All texts in a JSON value, split into lines. */
 function linesOf(value: unknown): string[] {
   if (typeof value === 'string') return value.split('\n')
   if (typeof value !== 'object' || value === null) return []
@@ -20,14 +20,14 @@ describe('docs/FORMAT.md', () => {
     ),
   )
 
-  it('shows only hashes, keys and signatures that stand in the frozen vectors', () => {
+  it('shows only hashes, keys and signatures of the frozen vectors', () => {
     const shown = page.match(/\b[0-9a-f]{32,}\b/g) ?? []
-    const standing = [...known].join('\n')
+    const vectorText = [...known].join('\n')
     expect(shown.length).toBeGreaterThan(20)
-    expect(shown.filter((value) => !standing.includes(value))).toStrictEqual([])
+    expect(shown.filter((value) => !vectorText.includes(value))).toStrictEqual([])
   })
 
-  it('shows only example lines that stand in the frozen vectors', () => {
+  it('shows only example lines of the frozen vectors', () => {
     const examples = [...page.matchAll(/^```\n(.*?)^```$/gms)].flatMap(([, block = '']) =>
       block.trimEnd().split('\n'),
     )
@@ -35,13 +35,13 @@ describe('docs/FORMAT.md', () => {
     expect(examples.filter((line) => !known.has(line))).toStrictEqual([])
   })
 
-  it('shows the body, the salt and the header of one and the same record', () => {
+  it('shows the body, the salt and the header of the same record', () => {
     const { records }: { records: Record<string, string>[] } = JSON.parse(text('test/vectors/records.json'))
     const record = records[1]
     for (const part of ['header', 'salt', 'body', 'hash', 'signature']) expect(page).toContain(record?.[part])
   })
 
-  it('shows the checkpoint whole', () => {
+  it('shows the whole checkpoint', () => {
     const { checkpoint }: { checkpoint: { note: string } } = JSON.parse(text('test/vectors/tree.json'))
     expect(page).toContain(`\`\`\`\n${checkpoint.note}\`\`\``)
   })

@@ -34,7 +34,7 @@ const header = {
 }
 
 describe('a record header', () => {
-  it('is read back as it was written', () => {
+  it('is parsed to the fields that it was rendered from', () => {
     fc.assert(
       fc.property(headers, (each) => {
         expect(parseHeader(headerText(each))).toStrictEqual(each)
@@ -42,7 +42,7 @@ describe('a record header', () => {
     )
   })
 
-  it('is refused when any character of it is another, but for its type, which may be any', () => {
+  it('is refused when a character outside of its type is changed', () => {
     const text = headerText(header)
     const typeStart = text.indexOf('record\n')
     for (let at = 0; at < text.length; at += 1) {
@@ -61,7 +61,7 @@ describe('a record header', () => {
     expect(parseHeader('')).toBeUndefined()
   })
 
-  it('is refused when seq is not as it would be written', () => {
+  it('is refused when seq is not canonical', () => {
     for (const seq of ['00', '01', '-1', '1e3', '9007199254740992', '']) {
       expect(parseHeader(headerText(header).replace('seq 0', `seq ${seq}`))).toBeUndefined()
     }
@@ -76,7 +76,7 @@ describe('a record type', () => {
       expect(isRecordType(type)).toBe(false)
   })
 
-  it('is reserved under sys/, auth/ and edge/, and left out of queries under sys/ and edge/', () => {
+  it('is reserved below sys/, auth/ and edge/, and excluded from queries below sys/ and edge/', () => {
     expect(
       ['sys/genesis', 'auth/login', 'edge/add', 'system', 'sys', 'a/sys/x'].map(isReservedType),
     ).toStrictEqual([true, true, true, false, false, false])
@@ -88,7 +88,7 @@ describe('a record type', () => {
     ])
   })
 
-  it('is named by itself or by the beginning before a star', () => {
+  it('matches itself or a prefix with a star', () => {
     expect(matchesTypes('reading', ['auth/*', 'reading'])).toBe(true)
     expect(matchesTypes('auth/login', ['auth/*'])).toBe(true)
     expect(matchesTypes('auth', ['auth/*'])).toBe(false)
@@ -97,7 +97,7 @@ describe('a record type', () => {
     expect(matchesTypes('anything', ['*'])).toBe(true)
   })
 
-  it('has patterns with one star at most, at the end', () => {
+  it('has patterns with at most one star, at the end', () => {
     const whole = new RegExp(`^${queriedTypePattern}$`)
     for (const pattern of ['reading', 'auth/*', '*']) expect(whole.test(pattern)).toBe(true)
     for (const pattern of ['', '**', '*/x', 'a*b', 'A*', 'x'.repeat(65)])

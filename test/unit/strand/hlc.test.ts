@@ -13,21 +13,21 @@ interface HlcVectors {
 const vectors: HlcVectors = JSON.parse(
   readFileSync(new URL('../../vectors/hlc.json', import.meta.url), 'utf8'),
 )
-const readings = fc.record({ ms: fc.nat({ max: 2 ** 48 - 1 }), counter: fc.nat({ max: 0xffff }) })
+const timestamps = fc.record({ ms: fc.nat({ max: 2 ** 48 - 1 }), counter: fc.nat({ max: 0xffff }) })
 
-describe('an HLC reading', () => {
-  it.each(vectors.formats)('is written $text and read back', ({ text, ...reading }) => {
-    expect(formatHlc(reading)).toBe(text)
-    expect(parseHlc(text)).toStrictEqual(reading)
+describe('an HLC timestamp', () => {
+  it.each(vectors.formats)('is rendered as $text and parsed again', ({ text, ...timestamp }) => {
+    expect(formatHlc(timestamp)).toBe(text)
+    expect(parseHlc(text)).toStrictEqual(timestamp)
   })
 
-  it.each(vectors.malformed)('is not read from %j', (text) => {
+  it.each(vectors.malformed)('cannot be parsed from %j', (text) => {
     expect(parseHlc(text)).toBeUndefined()
   })
 
-  it('sorts as text as it does as a reading', () => {
+  it('sorts as text in the order of time', () => {
     fc.assert(
-      fc.property(readings, readings, (a, b) => {
+      fc.property(timestamps, timestamps, (a, b) => {
         const texts = formatHlc(a) < formatHlc(b) ? -1 : formatHlc(a) > formatHlc(b) ? 1 : 0
         expect(Math.sign(compareHlc(a, b))).toBe(texts)
       }),
@@ -36,7 +36,7 @@ describe('an HLC reading', () => {
 })
 
 describe('the clock of a strand', () => {
-  it('goes strictly forward whatever the machine clock does, and never far ahead of it', () => {
+  it('strictly increases even if the machine clock jumps, and is never far ahead of it', () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: -90_000, max: 90_000 }), { minLength: 1, maxLength: 100 }),
@@ -61,20 +61,20 @@ describe('the clock of a strand', () => {
     )
   })
 
-  it('takes the time of the machine with the counter at 0 when that is later', () => {
+  it('uses the time of the machine with counter 0 if it is later', () => {
     expect(new HlcClock(() => 2_000, { ms: 1_000, counter: 9 }).next()).toStrictEqual({
       ms: 2_000,
       counter: 0,
     })
   })
 
-  it('counts within a millisecond and borrows the next one when the counter is full', () => {
+  it('counts within a millisecond and uses the next one when the counter is full', () => {
     const clock = new HlcClock(() => 1_000, { ms: 1_000, counter: 0xfffe })
     expect(clock.next()).toStrictEqual({ ms: 1_000, counter: 0xffff })
     expect(clock.next()).toStrictEqual({ ms: 1_001, counter: 0 })
   })
 
-  it('gives nothing past 60 seconds ahead and goes on once the machine has caught up', () => {
+  it('returns undefined beyond 60 seconds ahead and continues once the machine has caught up', () => {
     let nowMs = 100_000
     const clock = new HlcClock(() => nowMs, { ms: 160_000, counter: 0xffff })
     expect(clock.next()).toBeUndefined()
@@ -85,12 +85,12 @@ describe('the clock of a strand', () => {
   })
 })
 
-describe('a clock that is told a reading from elsewhere', () => {
-  it('goes on behind it where it is later, and is left as it was where it is not', () => {
+describe('a clock that receives a timestamp from another source', () => {
+  it('continues after a later timestamp, and ignores an earlier one', () => {
     const clock = new HlcClock(() => 1_000, { ms: 990, counter: 0 })
-    clock.pass({ ms: 980, counter: 5 })
+    clock.advanceTo({ ms: 980, counter: 5 })
     expect(clock.last).toEqual({ ms: 990, counter: 0 })
-    clock.pass({ ms: 2_000, counter: 7 })
+    clock.advanceTo({ ms: 2_000, counter: 7 })
     expect(clock.next()).toEqual({ ms: 2_000, counter: 8 })
   })
 })
@@ -115,15 +115,15 @@ describe('a moment of the JSON interface', () => {
     ['1970-01-02', 86_400_000],
     [100_000_000_000, 100_000_000_000],
     ['100000000000', 100_000_000_000],
-  ])('reads %j as the whole of its millisecond', (value, expected) => {
+  ])('is parsed from %j as a whole millisecond', (value, expected) => {
     expect(momentLower(value)).toStrictEqual({ ms: expected, counter: 0 })
     expect(momentUpper(value)).toStrictEqual({ ms: expected, counter: 0xffff })
   })
 
-  it('reads an HLC as one reading', () => {
-    const reading = { ms: 0x0199c5b8f2a4, counter: 3 }
-    expect(momentLower('0199c5b8f2a4-0003')).toStrictEqual(reading)
-    expect(momentUpper('0199c5b8f2a4-0003')).toStrictEqual(reading)
+  it('is parsed from an HLC as one timestamp', () => {
+    const timestamp = { ms: 0x0199c5b8f2a4, counter: 3 }
+    expect(momentLower('0199c5b8f2a4-0003')).toStrictEqual(timestamp)
+    expect(momentUpper('0199c5b8f2a4-0003')).toStrictEqual(timestamp)
   })
 
   it.each([
@@ -136,7 +136,7 @@ describe('a moment of the JSON interface', () => {
     ['now'],
     ['-1'],
     ['281474976710656'],
-    // A year, a date without hyphens, seconds: they were read as milliseconds of 1970, and nothing was found.
+    // A year, a date without hyphens, seconds: these were once read as milliseconds of 1970.
     [2027],
     ['2027'],
     [20_270_101],
@@ -156,7 +156,7 @@ describe('a moment of the JSON interface', () => {
     ['1969-12-31'],
     ['0199C5B8F2A4-0003'],
     ['2026-02-03T04:05:06+24:00'],
-  ])('does not read %j', (value) => {
+  ])('cannot be parsed from %j', (value) => {
     expect(momentLower(value)).toBeUndefined()
     expect(momentUpper(value)).toBeUndefined()
   })

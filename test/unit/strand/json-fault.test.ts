@@ -1,11 +1,11 @@
 // @run on the built program
 import { describe, expect, it } from 'vitest'
 import { limits } from '../../../src/base/limits/limits.js'
-import { sayWhere } from '../../../src/strand/json-fault.js'
-import { brokenJson, readJson } from '../../../src/strand/json.js'
+import { locateFault } from '../../../src/strand/json-fault.js'
+import { malformedJson, readJson } from '../../../src/strand/json.js'
 import { fc } from '../../support/fast-check.js'
 
-const told = (text: string) => sayWhere(Buffer.from(text), brokenJson).detail
+const detailOf = (text: string) => locateFault(Buffer.from(text), malformedJson).detail
 
 const isJson = (text: string) => {
   try {
@@ -16,7 +16,7 @@ const isJson = (text: string) => {
   }
 }
 
-describe('where a text stops being JSON', () => {
+describe('the position of the fault in malformed JSON', () => {
   it.each([
     ['', 'line 1, column 1', 'a value, but the text ends there'],
     ['{"a": 1,}', 'line 1, column 9', 'a name in double quotes'],
@@ -39,11 +39,11 @@ describe('where a text stops being JSON', () => {
     ['[}', 'line 1, column 2', 'a value or ]'],
     ['{"a":1]', 'line 1, column 7', 'a comma or }'],
     ['\ufeff{}', 'line 1, column 1', 'a value'],
-  ])('is named for %j: %s', (text, place, needs) => {
-    expect(told(text)).toBe(`Expected one JSON value: at ${place} there should be ${needs}`)
+  ])('is in the detail for %j: %s', (text, position, needs) => {
+    expect(detailOf(text)).toBe(`Expected one JSON value: at ${position} there should be ${needs}`)
   })
 
-  it('finds a place in every text that the parser refuses, and none in those that it takes', () => {
+  it('exists if and only if the parser refuses the text', () => {
     const pieces = fc.constantFrom(
       '{',
       '}',
@@ -73,8 +73,8 @@ describe('where a text stops being JSON', () => {
     const texts = fc.oneof(
       fc.array(pieces, { maxLength: 8 }).map((parts) => parts.join('')),
       fc.json().chain((text) =>
-        fc.tuple(fc.nat(text.length), fc.nat(2), pieces).map(([at, gone, put]) => {
-          return text.slice(0, at) + put + text.slice(at + gone)
+        fc.tuple(fc.nat(text.length), fc.nat(2), pieces).map(([at, removed, put]) => {
+          return text.slice(0, at) + put + text.slice(at + removed)
         }),
       ),
       fc.json(),
@@ -82,25 +82,27 @@ describe('where a text stops being JSON', () => {
     let accepted = 0
     fc.assert(
       fc.property(texts, (text) => {
-        // A text of code points: a lone surrogate has no UTF-8.
+        // Replaces lone surrogates, which have no UTF-8.
         const whole = Buffer.from(text).toString()
         if (isJson(whole)) accepted += 1
-        expect([whole, told(whole) === brokenJson.detail]).toEqual([whole, isJson(whole)])
+        expect([whole, detailOf(whole) === malformedJson.detail]).toEqual([whole, isJson(whole)])
       }),
       { numRuns: 2_000 },
     )
     expect(accepted).toBeGreaterThan(200)
   })
 
-  it('looks into no body that is too long, and leaves other refusals as they are', () => {
-    const long = Buffer.alloc(limits.jsonPlaceBytesMax + 1, '[')
-    expect(sayWhere(long, brokenJson)).toBe(brokenJson)
+  it('is not searched in a body that is too long, and not added to other refusals', () => {
+    const long = Buffer.alloc(limits.jsonFaultBytesMax + 1, '[')
+    expect(locateFault(long, malformedJson)).toBe(malformedJson)
     const doubled = Buffer.from('{"a":1,"a":2}')
     const refusal = readJson(doubled, 4)
-    expect('code' in refusal && sayWhere(doubled, refusal)).toBe(refusal)
+    expect('code' in refusal && locateFault(doubled, refusal)).toBe(refusal)
   })
 
-  it('takes a body of brackets alone, however many', () => {
-    expect(told('['.repeat(limits.jsonPlaceBytesMax))).toContain(`column ${limits.jsonPlaceBytesMax + 1} `)
+  it('is found in a large body of brackets', () => {
+    expect(detailOf('['.repeat(limits.jsonFaultBytesMax))).toContain(
+      `column ${limits.jsonFaultBytesMax + 1} `,
+    )
   })
 })

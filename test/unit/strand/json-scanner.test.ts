@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { itemEnd, memberStart, memberText, stringEnd, valueEnd } from '../../../src/strand/json-scanner.js'
 import { fc } from '../../support/fast-check.js'
 
-/** Where a value ends that is searched in pieces of so many bytes. */
+/** The end of a value that is searched in pieces of `pieceBytes`. */
 function endInPieces(bytes: Buffer, from: number, pieceBytes: number): number {
   const piece = { to: from, depth: 0, inString: 0 }
   for (let at = from; at < bytes.length; at = piece.to) {
@@ -21,7 +21,7 @@ const text = fc
   })
 
 describe('the end of a value', () => {
-  it('is where it was written to, whole or in pieces, whatever follows', () => {
+  it('is found in the whole text and in pieces, with any text after it', () => {
     fc.assert(
       fc.property(
         text,
@@ -37,14 +37,14 @@ describe('the end of a value', () => {
     )
   })
 
-  it('is unknown where the text ends before', () => {
+  it('is unknown if the text ends earlier', () => {
     for (const cut of ['', '12', '"a', '"a\\', '"a\\"', '[1', '{"a":[]', '["]"'])
       for (const size of [1, 2, 9]) expect([cut, endInPieces(Buffer.from(cut), 0, size)]).toEqual([cut, -1])
     expect([stringEnd(Buffer.from('"a'), 0), stringEnd(Buffer.from('"a\\'), 0)]).toEqual([3, 5])
   })
 })
 
-it('finds the end of an item, be it of one value or not', () => {
+it('finds the end of an item, even if it is malformed', () => {
   for (const [item, after] of [
     ['1 2', ','],
     ['{"a":[1,2]} x', ']'],
@@ -55,7 +55,7 @@ it('finds the end of an item, be it of one value or not', () => {
     expect(itemEnd(Buffer.from(item + after + '1'.repeat(after.length)), 0)).toBe(item.length)
 })
 
-it('finds each member of an object, where the parser finds it', () => {
+it('finds the same members of an object as the parser', () => {
   const names = fc.constantFrom('a', 'records', 'agent', 'ag', '"', '\\', 'é', '{')
   fc.assert(
     fc.property(
@@ -79,7 +79,7 @@ it('finds each member of an object, where the parser finds it', () => {
 describe('the agent of a line', () => {
   const named = (text: string) => memberText(Buffer.from(text), 'agent')
 
-  it('is found where the object names it, without parsing what is around it', () => {
+  it('is found in the object, without parsing other members', () => {
     expect(named('{"agent":"a","data":{}}')).toBe('a')
     expect(named(' \t{ "data" : {"agent":"b","x":[{"agent":1}]} , "agent" : "a" }\r')).toBe('a')
     expect(named(String.raw`{"data":"\\","x":"\"agent\":","agent":"a"}`)).toBe('a')
@@ -89,7 +89,7 @@ describe('the agent of a line', () => {
     expect(named('{\n  "data": [\n1\n],\n  "agent": "a"\n}\n')).toBe('a')
   })
 
-  it('is none where no object names one as a text', () => {
+  it('is undefined unless an object has it as a text', () => {
     const lines = [
       '',
       'x',

@@ -21,7 +21,7 @@ function read(text: string, depthMax = 64) {
   return readJson(Buffer.from(text), depthMax)
 }
 
-// Few keys, some of them risky, so that duplicates, escapes and integer-like keys come up often.
+// A few keys, some of them risky, so that duplicates, escapes and integer-like keys are frequent.
 const keyText = fc.constantFrom(
   '"a"',
   '"b"',
@@ -102,7 +102,7 @@ describe('reading JSON', () => {
           expect(result).toHaveProperty('code', 'validation_failed')
         } else {
           accepted += 1
-          // Node's comparison: vitest's does not hold two members named constructor for equal.
+          // Uses node:assert, because vitest does not consider two members named constructor equal.
           deepStrictEqual(result, { value: expected.value })
         }
       }),
@@ -113,15 +113,15 @@ describe('reading JSON', () => {
     expect(refused).toBeGreaterThan(1_000)
   })
 
-  it('agrees with the slow reader on bytes that are damaged', () => {
+  it('agrees with the slow reader on damaged bytes', () => {
     fc.assert(
       fc.property(
         document,
         fc.nat(),
         fc.constantFrom('"', '\\', '{', '}', ':', ',', '1', ' ', 'e', ''),
         (text, at, put) => {
-          const place = at % (text.length + 1)
-          const damaged = text.slice(0, place) + put + text.slice(place + 1)
+          const position = at % (text.length + 1)
+          const damaged = text.slice(0, position) + put + text.slice(position + 1)
           const result = readJson(Buffer.from(damaged), 5)
           const expected = readStrictly(Buffer.from(damaged).toString(), 5)
           expect('value' in result).toBe(expected !== undefined)
@@ -138,7 +138,7 @@ describe('reading JSON', () => {
     expect(read('[{"a":[[]]}]', 3)).toHaveProperty('code')
   })
 
-  it('says what was expected', () => {
+  it('describes what was expected', () => {
     expect(read('{"a":1,"a":1}')).toStrictEqual({
       code: 'validation_failed',
       detail: 'Expected no duplicate keys',
@@ -148,7 +148,7 @@ describe('reading JSON', () => {
     expect(readJson(Buffer.from([0x22, 0xff, 0x22]), 64)).toHaveProperty('detail', 'Expected UTF-8')
   })
 
-  it('takes the texts that only look refused', () => {
+  it('accepts valid texts that look like refused ones', () => {
     for (const text of [
       '"__proto__"',
       '{"a":"__proto__"}',
@@ -176,7 +176,7 @@ describe('canonical JSON', () => {
     expect(canonicalJson(Buffer.from(bits, 'hex').readDoubleBE())).toBe(text)
   })
 
-  it('is what the canonicalize package writes, whatever the value', () => {
+  it('equals the output of the canonicalize package for any value', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 4 }), (value) => {
         fc.pre(!JSON.stringify(value).includes('__proto__'))
@@ -190,7 +190,7 @@ describe('canonical JSON', () => {
     expect(canonicalJson({ b: [{ 10: 1, 9: 2 }], 2: 0, 11: 0 })).toBe('{"11":0,"2":0,"b":[{"10":1,"9":2}]}')
   })
 
-  it('throws rather than write what is no JSON', () => {
+  it('throws for values outside of JSON', () => {
     expect(() => canonicalJson([Number.POSITIVE_INFINITY])).toThrow('finite')
     expect(() => canonicalJson(undefined)).toThrow('JSON value')
     expect(() => canonicalJson(JSON.parse('{"b":1,"__proto__":{},"a":1}'))).toThrow('__proto__')

@@ -32,7 +32,7 @@ describe('a checkpoint note', () => {
   const checkpoint = { origin: `strandfast/${'a'.repeat(64)}`, size: 12, rootHex: 'b'.repeat(64) }
   const note = signCheckpoint(checkpoint, keys)
 
-  it('gives back what it was made of, under its key only', () => {
+  it('is only parsed with the key that signed it', () => {
     expect(verifyCheckpoint(note, keys.publicKey)).toStrictEqual(checkpoint)
     expect(verifyCheckpoint(note, keyPairFromSeed(master).publicKey)).toBeUndefined()
     expect(verifyCheckpoint(note, 'not a key')).toBeUndefined()
@@ -45,13 +45,13 @@ describe('a checkpoint note', () => {
     }
   })
 
-  it('may carry the signatures of witnesses beside ours', () => {
+  it('may have signatures of witnesses', () => {
     const witness = `\u2014 witness.example/w1 ${Buffer.alloc(76, 5).toString('base64')}\n`
     expect(verifyCheckpoint(note + witness, keys.publicKey)).toStrictEqual(checkpoint)
     expect(parseCheckpoint(note + witness)?.signatures).toHaveLength(2)
   })
 
-  it('is not read without its empty line, its end or its signature', () => {
+  it('is refused without its empty line, its end or its signature', () => {
     for (const text of [
       '',
       note.replace('\n\n', '\n'),

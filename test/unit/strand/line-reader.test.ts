@@ -44,8 +44,8 @@ const record: fc.Arbitrary<RecordLine> = fc
   .tuple(header, seal, content)
   .map(([fields, seal, content]) => ({ h: headerText(fields), ...seal, ...content }))
 
-/** Its own copy of a line, since the reader's bytes are those of the last one. */
-function kept(line: ReadLine): unknown {
+/** Copies a line, because the reader reuses its buffers. */
+function copyOf(line: ReadLine): unknown {
   if (line === undefined || !('record' in line)) return line
   const { leaf, content, ...rest } = line.record
   const committed = content && Buffer.from(content.committed).toString('hex')
@@ -54,14 +54,14 @@ function kept(line: ReadLine): unknown {
 
 describe('reading lines from their bytes', () => {
   const reader = new LineReader()
-  const read = (bytes: Buffer) => kept(reader.read(bytes, 0, bytes.length))
+  const read = (bytes: Buffer) => copyOf(reader.read(bytes, 0, bytes.length))
 
-  it('finds in each line of an export what reading it as JSON finds', () => {
+  it('agrees with parsing JSON for each line of an export', () => {
     for (const line of vectors.slice(1))
-      expect(read(Buffer.from(line))).toStrictEqual(kept(readLineText(line)))
+      expect(read(Buffer.from(line))).toStrictEqual(copyOf(readLineText(line)))
   })
 
-  it('makes no JSON of records that are written as the server writes them', () => {
+  it('does not parse JSON for records as the server writes them', () => {
     const genesis = genesisBody({ agent: 'é', createdAtMs: 1, publicKey: 'a'.repeat(64), zone: 'free' })
     for (const line of [...vectors.slice(1, -1), recordLine({ h: '', salt: '', body: genesis })]) {
       const written = vectors.includes(line)
@@ -70,19 +70,19 @@ describe('reading lines from their bytes', () => {
     }
   })
 
-  it('finds in any record what reading it as JSON finds, also in the middle of other bytes', () => {
+  it('agrees with parsing JSON for any record, also between other bytes', () => {
     fc.assert(
       fc.property(record, fc.uint8Array({ maxLength: 9 }), (one, around) => {
         const line = Buffer.from(recordLine(one))
         const bytes = Buffer.concat([around, line, around])
-        const found = kept(reader.read(bytes, around.length, around.length + line.length))
-        expect(found).toStrictEqual(kept(readLineText(line.toString())))
+        const found = copyOf(reader.read(bytes, around.length, around.length + line.length))
+        expect(found).toStrictEqual(copyOf(readLineText(line.toString())))
       }),
       { numRuns: 500 },
     )
   })
 
-  it('finds in a damaged line what reading it as JSON finds', () => {
+  it('agrees with parsing JSON for a damaged line', () => {
     const damage = fc.record({
       at: fc.noBias(fc.nat({ max: 999 })),
       removed: fc.nat({ max: 2 }),
@@ -108,9 +108,9 @@ describe('reading lines from their bytes', () => {
       fc.property(record, damage, (one, { at, removed, added }) => {
         const line = recordLine(one)
         const from = Math.floor((at / 1_000) * line.length)
-        // Half a surrogate pair that is left over becomes U+FFFD.
+        // A lone surrogate becomes U+FFFD.
         const bytes = Buffer.from(line.slice(0, from) + added + line.slice(from + removed))
-        expect(read(bytes)).toStrictEqual(kept(readLineText(bytes.toString())))
+        expect(read(bytes)).toStrictEqual(copyOf(readLineText(bytes.toString())))
       }),
       { numRuns: 5_000 },
     )

@@ -8,13 +8,16 @@ import { TreeHasher } from '../../../src/strand/merkle.js'
 import { genesisType, keyRotateType } from '../../../src/strand/record-type.js'
 import { manifestLine, recordLine, trailerLine } from '../../../src/strand/strand-export.js'
 
-/** Records that one signature covers. */
+/** Records covered by one signature. */
 const GROUP = 625
 
 /** The keys of the long export. */
 export const longExportKeys = keyPairFromSeed(Buffer.alloc(32, 3))
 
-/** A right export of `count` records, genesis signed and the others sealed in groups; each body is its seq. */
+/**
+ * A valid export of `count` records. Genesis is signed, the others are sealed in groups; each body is its
+ * seq.
+ */
 export function longExport(count: number): string[] {
   return [...longExportLines(count)]
 }
@@ -24,14 +27,15 @@ function groupEnd(seq: number, count: number): number {
   return Math.min(count - 1, Math.ceil((seq + 1) / GROUP) * GROUP - 1)
 }
 
-/** The keys that the long export goes on by where it is to be rotated, by the place of the rotation among all. */
-export function laterKeys(place: number): KeyPair {
-  return keyPairFromSeed(Buffer.alloc(32, 100 + place))
+/** The keys after the rotation with this index. */
+export function laterKeys(rotation: number): KeyPair {
+  return keyPairFromSeed(Buffer.alloc(32, 100 + rotation))
 }
 
 /**
- * The same, line by line. `sealOf` tells by which record another is sealed; one that is sealed by itself is signed.
- * @param rotations seqs, rising, of records that are rotations to `laterKeys`
+ * The lines of `longExport`. `sealOf` returns the seq of the record that seals another; if it is the same,
+ * the record is signed.
+ * @param rotations ascending seqs of records that are rotations to `laterKeys`
  */
 export function* longExportLines(
   count: number,

@@ -13,7 +13,7 @@ import { verifyConsistency, verifyInclusion } from '../../support/proof/tree-pro
 const leaves = Array.from({ length: 1_100 }, (_, at) => createHash('sha256').update(`leaf ${at}`).digest())
 const reader: LeafReader = { leaves: (start, end) => leaves.slice(start, end) }
 
-/** RFC 6962, 2.1, word for word. */
+/** The definition in RFC 6962, 2.1. */
 function rootByDefinition(part: Buffer[]): Buffer {
   const [only] = part
   if (part.length === 0) return createHash('sha256').digest()
@@ -39,7 +39,7 @@ describe('the tree over records', () => {
     }
   })
 
-  it('proves each leaf of each small tree, and nothing else', () => {
+  it('proves each leaf of each small tree, and no other leaves', () => {
     for (let size = 1; size <= 40; size += 1) {
       const root = rootByDefinition(leaves.slice(0, size))
       for (let index = 0; index < size; index += 1) {
@@ -62,24 +62,24 @@ describe('the tree over records', () => {
     }
   })
 
-  it('refuses a proof with any bit turned', () => {
+  it('refuses a proof with any bit flipped', () => {
     const [index, size] = [123, 300]
     const path = inclusionPath(index, size, reader)
     const proof = { index, size, leaf: leaves[index] ?? Buffer.alloc(0), path, root: treeRoot(size, reader) }
     fc.assert(
       fc.property(fc.nat({ max: path.length - 1 }), fc.nat({ max: 255 }), (step, bit) => {
-        const turned = path.map((hash, at) => {
+        const flipped = path.map((hash, at) => {
           const copy = Buffer.from(hash)
           if (at === step) copy[bit >> 3] = (copy[bit >> 3] ?? 0) ^ (1 << (bit & 7))
           return copy
         })
-        expect(verifyInclusion({ ...proof, path: turned })).toBe(false)
+        expect(verifyInclusion({ ...proof, path: flipped })).toBe(false)
       }),
     )
   })
 
-  it('keeps the roots of complete subtrees of 256 leaves and reads those leaves no more', () => {
-    const kept = new Map<string, Uint8Array>()
+  it('caches the roots of complete subtrees of 256 leaves and does not read these leaves again', () => {
+    const cached = new Map<string, Uint8Array>()
     let read = 0
     const caching: LeafReader = {
       leaves: (start, end) => {
@@ -87,18 +87,18 @@ describe('the tree over records', () => {
         read += end - start
         return leaves.slice(start, end)
       },
-      subtree: (level, index) => kept.get(`${level}/${index}`),
-      keep: (level, index, root) => kept.set(`${level}/${index}`, root),
+      subtree: (level, index) => cached.get(`${level}/${index}`),
+      cache: (level, index, root) => cached.set(`${level}/${index}`, root),
     }
     expect(treeRoot(1_100, caching)).toStrictEqual(treeRoot(1_100, reader))
-    expect([...kept.keys()]).toStrictEqual(['8/0', '8/1', '8/2', '8/3'])
+    expect([...cached.keys()]).toStrictEqual(['8/0', '8/1', '8/2', '8/3'])
     expect(read).toBe(1_100)
     expect(treeRoot(1_100, caching)).toStrictEqual(treeRoot(1_100, reader))
     expect(read).toBe(1_100 + 76)
     expect(inclusionPath(1_030, 1_100, caching)).toStrictEqual(inclusionPath(1_030, 1_100, reader))
   })
 
-  it('proves leaves past 2^32, where shifts would be cut off', () => {
+  it('proves leaves beyond 2^32, where shifts would overflow', () => {
     const size = 2 ** 33
     const path = Array.from({ length: 33 }, (_, at) => createHash('sha256').update(`sibling ${at}`).digest())
     const leaf = leaves[0] ?? Buffer.alloc(0)
@@ -111,7 +111,7 @@ describe('the tree over records', () => {
   })
 })
 
-/** RFC 6962, 2.1.2, word for word. */
+/** The definition in RFC 6962, 2.1.2. */
 function proofByDefinition(from: number, part: Buffer[], whole = true): Buffer[] {
   const size = part.length
   if (from === size) return whole ? [] : [rootByDefinition(part)]
@@ -139,9 +139,9 @@ const proofOf = (from: number, to: number) => ({
 })
 
 describe('the consistency of two trees', () => {
-  it('is proven as RFC 6962 defines, for all pairs up to many, and for no other roots', () => {
-    const many = 33
-    for (let to = 1; to <= many; to += 1) {
+  it('is proven as RFC 6962 defines for all pairs of small sizes, and for no other roots', () => {
+    const sizeMax = 33
+    for (let to = 1; to <= sizeMax; to += 1) {
       for (let from = 1; from <= to; from += 1) {
         const proof = proofOf(from, to)
         expect(proof.path).toStrictEqual(proofByDefinition(from, leaves.slice(0, to)))
@@ -157,12 +157,12 @@ describe('the consistency of two trees', () => {
     }
   })
 
-  it('is proven for larger trees, whose complete subtrees are kept, and refused with any bit turned', () => {
-    const kept = new Map<string, Uint8Array>()
+  it('is proven for larger trees with cached subtrees, and refused with any bit flipped', () => {
+    const cached = new Map<string, Uint8Array>()
     const caching: LeafReader = {
       ...reader,
-      subtree: (level, index) => kept.get(`${level}/${index}`),
-      keep: (level, index, root) => kept.set(`${level}/${index}`, root),
+      subtree: (level, index) => cached.get(`${level}/${index}`),
+      cache: (level, index, root) => cached.set(`${level}/${index}`, root),
     }
     const size = fc.integer({ min: 1, max: leaves.length })
     fc.assert(
@@ -172,15 +172,15 @@ describe('the consistency of two trees', () => {
         expect(consistencyPath(from, to, caching)).toStrictEqual(proof.path)
         expect(verifyConsistency(proof)).toBe(true)
         if (proof.path.length === 0) return
-        const turned = proof.path.map((hash) => Buffer.from(hash))
-        const hash = turned[step % turned.length]
+        const flipped = proof.path.map((hash) => Buffer.from(hash))
+        const hash = flipped[step % flipped.length]
         if (hash !== undefined) hash[bit >> 3] = (hash[bit >> 3] ?? 0) ^ (1 << (bit & 7))
-        expect(verifyConsistency({ ...proof, path: turned })).toBe(false)
+        expect(verifyConsistency({ ...proof, path: flipped })).toBe(false)
       }),
     )
   })
 
-  it('is that of the well-known test trees of certificate transparency logs', () => {
+  it('matches the well-known test trees of certificate transparency logs', () => {
     const inputs = [
       '',
       '00',
@@ -229,7 +229,7 @@ describe('the consistency of two trees', () => {
     }
   })
 
-  it('is proven past 2^32, where shifts would be cut off', () => {
+  it('is proven beyond 2^32, where shifts would overflow', () => {
     const from = 2 ** 32
     const [fromRoot = Buffer.alloc(0), right = Buffer.alloc(0)] = leaves
     const toRoot = createHash('sha256').update(Buffer.of(1)).update(fromRoot).update(right).digest()

@@ -8,8 +8,8 @@ import { describe, expect, it } from 'vitest'
 import { keyPairFromSeed, signText } from '../../../src/strand/keys.js'
 import { verifyText } from '../../support/proof/verify-text.js'
 
-// An independent re-implementation of the record format on other cryptography, checked against the frozen vectors.
-// Of our code only keys.ts is used, at the end, where the two Ed25519 libraries are compared.
+// An independent implementation of the record format with other cryptographic libraries, checked against the
+// frozen vectors. It only uses keys.ts of our code, to compare the two Ed25519 libraries.
 
 interface Vector {
   name: string
@@ -82,7 +82,7 @@ function treeHash(leaves: Uint8Array[]): Uint8Array {
   return innerHash(treeHash(leaves.slice(0, half)), treeHash(leaves.slice(half)))
 }
 
-/** Where in the tree a sibling stands is worked out from the top: RFC 6962, 2.1.1 read backwards. */
+/** The root of an inclusion proof, computed from the top: the reverse of RFC 6962, 2.1.1. */
 function rootOfProof(leaf: Uint8Array, path: Uint8Array[], at: { index: number; size: number }): Uint8Array {
   const sibling = path.at(-1)
   if (at.size === 1 || sibling === undefined) return leaf
@@ -102,9 +102,12 @@ function canonical(value: unknown): string {
 }
 
 describe('the frozen record vectors, by an independent implementation', () => {
-  it.each(vectors.keys)('make the public key $public_key of its seed', ({ seed, public_key: publicKey }) => {
-    expect(bytesToHex(ed25519.getPublicKey(hexToBytes(seed)))).toBe(publicKey)
-  })
+  it.each(vectors.keys)(
+    'derive the public key $public_key from its seed',
+    ({ seed, public_key: publicKey }) => {
+      expect(bytesToHex(ed25519.getPublicKey(hexToBytes(seed)))).toBe(publicKey)
+    },
+  )
 
   it.each(vectors.derived)('derive the seed of $info', ({ master_seed: master, info, seed }) => {
     expect(bytesToHex(hkdf(sha256, hexToBytes(master), new Uint8Array(), utf8ToBytes(info), 32))).toBe(seed)
@@ -125,15 +128,15 @@ describe('the frozen record vectors, by an independent implementation', () => {
     },
   )
 
-  it('link each record to the one before, under the key in force', () => {
+  it('link each record to the previous one, with the key in force', () => {
     let prev = zeros
     let key = vectors.keys[0]?.public_key
     let clock = -1n
     for (const [at, { fields, hash, body }] of vectors.records.entries()) {
       expect(fields).toMatchObject({ seq: at, prev, key, strand: at === 0 ? zeros : vectors.strand })
-      const reading = BigInt(`0x${fields.hlc.replace('-', '')}`)
-      expect(reading > clock).toBe(true)
-      clock = reading
+      const timestamp = BigInt(`0x${fields.hlc.replace('-', '')}`)
+      expect(timestamp > clock).toBe(true)
+      clock = timestamp
       prev = hash
       if (fields.type === 'sys/key_rotate') key = JSON.parse(body).public_key
     }
@@ -171,7 +174,7 @@ describe('the frozen tree vectors, by an independent implementation', () => {
     expect(bytesToHex(rootOfProof(hexToBytes(leaf), path.map(hexToBytes), { index, size }))).toBe(root)
   })
 
-  it('prove a record of the strand under the root of its checkpoint', () => {
+  it('prove a record of the strand with the root of its checkpoint', () => {
     const { leaf, path, root, ...at } = trees.strand_proof
     expect(bytesToHex(rootOfProof(hexToBytes(leaf), path.map(hexToBytes), at))).toBe(root)
     expect(bytesToHex(treeHash(vectors.records.map((record) => hexToBytes(record.hash))))).toBe(root)
@@ -195,7 +198,7 @@ describe('the frozen tree vectors, by an independent implementation', () => {
   })
 })
 
-// RFC 8032, 7.1: the tests whose message is text, which is all that we sign.
+// The tests of RFC 8032, 7.1, with a text as message, because we only sign texts.
 const rfc8032 = [
   {
     seed: '9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60',
@@ -223,7 +226,7 @@ describe('Ed25519', () => {
     expect(verifies(key, text, signature)).toBe(true)
   })
 
-  it('is signed and verified alike by both libraries, whatever the seed, the text and the damage', () => {
+  it('is signed and verified equally by both libraries, for any seed, text and damage', () => {
     const seeds = fc.uint8Array({ minLength: 32, maxLength: 32 })
     fc.assert(
       fc.property(
@@ -243,7 +246,7 @@ describe('Ed25519', () => {
     )
   })
 
-  it('refuses in both libraries a signature with the group order added to S', () => {
+  it('is refused by both libraries with the group order added to S', () => {
     const order = 2n ** 252n + 27742317777372353535851937790883648493n
     const keys = keyPairFromSeed(Buffer.alloc(32, 4))
     const signature = signText(keys.secretKey, 'text')
@@ -256,8 +259,9 @@ describe('Ed25519', () => {
     expect(verifies(keys.publicKey, 'text', malleated.toString('hex'))).toBe(false)
   })
 
-  it('refuses in both libraries keys of small order', () => {
-    // The neutral element and a point of order 8, with the signature that fits every text: R = A, S = 0.
+  it('is refused by both libraries with keys of small order', () => {
+    // The neutral element and a point of order 8, with a signature that is valid for every text: R = A, S
+    // = 0.
     for (const key of [
       `01${'0'.repeat(62)}`,
       'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa',
@@ -274,7 +278,10 @@ interface GrownRoots {
   newer: Uint8Array
 }
 
-/** Old and new root that a path leads to: RFC 6962, 2.1.2 read backwards, taking hashes from the front of `path`. */
+/**
+ * The old and new root of a consistency proof: the reverse of RFC 6962, 2.1.2. Removes the hashes from
+ * `path`.
+ */
 function grownRoots(
   from: number,
   to: number,

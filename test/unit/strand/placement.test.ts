@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { shardOf } from '../../../src/strand/placement.js'
 
 describe('the shard that owns an agent', () => {
-  // Frozen: another answer would look for the strands of a data directory where they are not.
+  // Frozen: with other results, the strands of a data directory would not be found.
   it.each([
     ['default', 1, 0],
     ['default', 2, 0],
@@ -40,7 +40,7 @@ describe('the shard that owns an agent', () => {
     expect(shardOf(name, shards)).toBe(shard)
   })
 
-  it('is one of the shards, whatever the name', () => {
+  it('is one of the shards for any name', () => {
     fc.assert(
       fc.property(fc.string(), fc.integer({ min: 1, max: 16 }), (name, shards) => {
         const shard = shardOf(name, shards)
@@ -49,13 +49,13 @@ describe('the shard that owns an agent', () => {
     )
   })
 
-  it('spreads names that differ in their last digits', () => {
+  it('distributes names that differ in their last digits evenly', () => {
     const counts = Array.from({ length: 16 }, () => 0)
     for (let n = 0; n < 16_000; n++) {
       const shard = shardOf(`sensor-${n}`, 16)
       counts[shard] = (counts[shard] ?? 0) + 1
     }
-    // A thousand each would be even.
+    // Exactly even would be a thousand each.
     expect(Math.min(...counts)).toBeGreaterThan(800)
     expect(Math.max(...counts)).toBeLessThan(1_200)
   })

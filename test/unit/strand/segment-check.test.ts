@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { ExportCheck, type ExportFault, type VerifiedExport } from '../../../src/proof/export-check.js'
 import { TreeHasher } from '../../../src/strand/merkle.js'
 import { parseLine, parseManifest } from '../../../src/proof/export-lines.js'
-import { runNow } from '../../../src/proof/job.js'
+import { runSync } from '../../../src/proof/job.js'
 import { jobs } from '../../../src/proof/node/jobs.js'
 import { checkSegment } from '../../../src/proof/node/segment.js'
 import type { SegmentOptions } from '../../../src/proof/segment-check.js'
@@ -17,7 +17,7 @@ const vectors: { name: string; public_key: string; lines: string[]; expected: { 
 const whole = vectors[0]?.lines ?? []
 const wholeKey = vectors[0]?.public_key ?? ''
 
-/** Checks an export in segments that begin at the lines `cuts`, none of which knows of the others. */
+/** Checks an export in independent segments that begin at the lines `cuts`. */
 function inSegments(
   lines: string[],
   cuts: number[],
@@ -40,16 +40,16 @@ function inSegments(
   let assumed = 0
   for (const [at, segment] of segments.entries()) {
     let result = found[at]
-    if (result !== undefined && runNow(check.fits(result), jobs)) assumed += 1
+    if (result !== undefined && runSync(check.fits(result), jobs)) assumed += 1
     else result = checkSegment({ ...segment, place: check.place, trailer: check.trailer })
-    if (result === undefined) throw new Error('Expected a segment with a place to be checked')
-    const fault = runNow(check.join(result), jobs)
+    if (result === undefined) throw new Error('The segment has no known place')
+    const fault = runSync(check.join(result), jobs)
     if (fault !== undefined) return { verdict: fault, assumed }
   }
-  return { verdict: runNow(check.end(), jobs), assumed }
+  return { verdict: runSync(check.end(), jobs), assumed }
 }
 
-/** Faults of a signature that `fast` does not look at, and what it finds instead. */
+/** Faults that `fast` does not check, and the result with `fast`. */
 const passedByFast: Record<string, string> = {
   'a signature changed': 'no fault',
   'a body that is not JSON': 'no fault',
@@ -58,7 +58,7 @@ const passedByFast: Record<string, string> = {
 
 describe('checking an export in segments', () => {
   it.each(vectors.filter(({ lines }) => parseManifest(lines[0] ?? '') !== undefined))(
-    'comes to the same verdict wherever it is cut: $name',
+    'has the same result with any cuts: $name',
     async ({ public_key: trustedKey, lines }) => {
       for (const fast of [false, true]) {
         const expected = await verifyExport(lines, { publicKey: trustedKey, fast })
@@ -72,7 +72,7 @@ describe('checking an export in segments', () => {
     },
   )
 
-  it('passes over blank lines behind the trailer, wherever it is cut, and over nothing behind them', async () => {
+  it('ignores blank lines after the trailer with any cuts, but no other lines', async () => {
     for (const tail of [[''], ['', ' \t\r', ''], ['', 'x'], ['', whole.at(-1) ?? '']]) {
       const lines = [...whole, ...tail]
       const expected = await verifyExport(lines, { publicKey: wholeKey })
@@ -84,7 +84,7 @@ describe('checking an export in segments', () => {
     }
   })
 
-  it('checks each segment of a right export once, also where it begins within a sealed group', () => {
+  it('checks each segment of a valid export once, also if it begins within a sealed group', () => {
     const lines = longExport(2_000)
     const cuts = [100, 626, 1_251, 1_252, 1_700]
     const { verdict, assumed } = inSegments(lines, cuts, { trustedKey: longExportKeys.publicKey })
@@ -92,8 +92,8 @@ describe('checking an export in segments', () => {
     expect(assumed).toBe(cuts.length + 1)
   })
 
-  it('checks a segment again whose first record says too little of the group that it is in', async () => {
-    // Record 2 is signed within a group: what comes behind it must be sealed by 5.
+  it('checks a segment again if its first record does not determine its sealed group', async () => {
+    // Record 2 is signed within a group: the records after it must be sealed by 5.
     for (const [wrong, reason] of [
       [5, undefined],
       [6, 'The record is sealed by 6 within the group of 5'],
@@ -108,19 +108,19 @@ describe('checking an export in segments', () => {
     }
   })
 
-  it('names the same record as a check line by line, whatever is wrong and wherever it is cut', async () => {
+  it('finds the same record as a check line by line, with any fault and any cuts', async () => {
     const lines = longExport(700)
     const trustedKey = longExportKeys.publicKey
-    const place = fc.integer({ min: 1, max: lines.length - 1 })
+    const line = fc.integer({ min: 1, max: lines.length - 1 })
     const tampering = fc.oneof(
-      fc.record({ kind: fc.constant('leave out' as const), line: place }),
-      fc.record({ kind: fc.constant('repeat' as const), line: place }),
-      fc.record({ kind: fc.constant('exchange' as const), line: place, other: place }),
-      fc.record({ kind: fc.constant('change' as const), line: place, at: fc.nat({ max: 900 }) }),
+      fc.record({ kind: fc.constant('leave out' as const), line }),
+      fc.record({ kind: fc.constant('repeat' as const), line }),
+      fc.record({ kind: fc.constant('exchange' as const), line, other: line }),
+      fc.record({ kind: fc.constant('change' as const), line, at: fc.nat({ max: 900 }) }),
     )
     const run = fc.asyncProperty(
       fc.array(tampering, { maxLength: 2 }),
-      fc.array(place, { maxLength: 5 }),
+      fc.array(line, { maxLength: 5 }),
       fc.boolean(),
       async (tamperings, cuts, fast) => {
         const damaged = tamperings.reduce<string[]>(tamper, lines)
@@ -131,7 +131,7 @@ describe('checking an export in segments', () => {
     await fc.assert(run, { numRuns: 60 })
   })
 
-  it('gives hash and root of the sizes that are watched, whichever segment they end in', async () => {
+  it('returns hash and root of the watched sizes with any cuts', async () => {
     const lines = longExport(300)
     const hashes = lines.slice(1, -1).map((line) => {
       const parsed = parseLine(line)
@@ -151,7 +151,7 @@ describe('checking an export in segments', () => {
 })
 
 describe('checking fast', () => {
-  it.each(vectors)('finds what is wrong without the signatures between: $name', async (vector) => {
+  it.each(vectors)('finds faults without the signatures in between: $name', async (vector) => {
     const { name, public_key: publicKey, lines } = vector
     const full = await verifyExport(lines, { publicKey })
     const fast = await verifyExport(lines, { publicKey, fast: true })
@@ -167,7 +167,7 @@ describe('checking fast', () => {
     } else expect(fast).toStrictEqual(full)
   })
 
-  it('checks the signatures of genesis, of each key rotation and of the last record, and no others', async () => {
+  it('checks only the signatures of genesis, of each key rotation and of the last record', async () => {
     const checked: number[] = []
     for (let line = 1; line < whole.length - 1; line += 1) {
       const damaged = whole.with(line, (whole[line] ?? '').replace(/"sig":"../, '"sig":"00'))
@@ -196,7 +196,7 @@ type Tampering =
   | { kind: 'change'; line: number; at: number }
 
 function tamper(lines: string[], tampering: Tampering): string[] {
-  // One that was left out before has made the export shorter.
+  // An earlier removal may have shortened the export.
   const within = (line: number) => Math.min(line, lines.length - 1)
   const line = within(tampering.line)
   const text = lines[line] ?? ''

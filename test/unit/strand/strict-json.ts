@@ -1,6 +1,7 @@
 /**
- * A slow strict JSON reader, written from RFC 8259 and docs/FORMAT.md (Body) and from nothing else of ours: the fast
- * one is compared with it. @returns undefined where the text must be refused
+ * A slow strict JSON reader, written only from RFC 8259 and docs/FORMAT.md (Body), with which the fast one is
+ * compared.
+ * @returns undefined if the text must be refused
  */
 export function readStrictly(text: string, depthMax: number): { value: unknown } | undefined {
   try {
@@ -89,7 +90,7 @@ class Reader {
       if (part.startsWith('\\u')) decoded += String.fromCharCode(Number.parseInt(part.slice(2), 16))
       else decoded += part.startsWith('\\') ? (escapes.get(part) ?? '') : part
     }
-    // A string is walked by code points: a surrogate that comes alone has no other half.
+    // Iterates over code points, so that only lone surrogates match.
     for (const character of decoded) if (/^[\ud800-\udfff]$/.test(character)) throw new Refused()
     return decoded
   }

@@ -19,16 +19,19 @@ const vectors: ExportVector[] = JSON.parse(
 const whole = vectors[0]?.lines ?? []
 
 describe('verifying an export', () => {
-  it.each(vectors)('says what is so: $name', async ({ public_key: publicKey, lines, expected }) => {
-    const result = await verifyExport(lines, { publicKey })
-    if (!expected.ok) expect(result).toStrictEqual(expected)
-    else {
-      const { records, first_seq: firstSeq, last_seq: lastSeq, partial } = expected
-      expect(result).toMatchObject({ ok: true, records, firstSeq, lastSeq, partial })
-    }
-  })
+  it.each(vectors)(
+    'has the result of the vectors: $name',
+    async ({ public_key: publicKey, lines, expected }) => {
+      const result = await verifyExport(lines, { publicKey })
+      if (!expected.ok) expect(result).toStrictEqual(expected)
+      else {
+        const { records, first_seq: firstSeq, last_seq: lastSeq, partial } = expected
+        expect(result).toMatchObject({ ok: true, records, firstSeq, lastSeq, partial })
+      }
+    },
+  )
 
-  it('tells how it came to its result', async () => {
+  it('returns the counts of its checks', async () => {
     expect(await verifyExport(whole)).toMatchObject({
       agent: 'weather',
       signaturesChecked: 10,
@@ -40,8 +43,7 @@ describe('verifying an export', () => {
   })
 
   it('finds every change of one character', async () => {
-    // Each character of the file once (one in five in the short form), by the one beside it in ASCII; what still
-    // verifies must say the same.
+    // Replaces one character in five by its neighbour in ASCII.
     const text = whole.join('\n')
     const same: string[] = []
     for (let at = 0; at < text.length; at += 5) {
@@ -49,19 +51,19 @@ describe('verifying an export', () => {
       const result = await verifyExport(changed.split('\n'))
       if (result.ok) same.push(text.slice(Math.max(0, at - 16), at + 1))
     }
-    // Only a count that may be larger than the export stays: a strand can have more records than were asked for.
+    // Only the record count may change, because a strand can have more records than its export.
     expect(same.every((before) => /"record_count":\d*$/.test(before))).toBe(true)
     expect(same.length).toBeLessThanOrEqual(2)
   })
 
-  it('tells progress as it goes over a long strand', async () => {
-    const told: number[] = []
-    const result = await verifyExport(longExport(2_500), { onProgress: (records) => told.push(records) })
+  it('reports progress on a long strand', async () => {
+    const reported: number[] = []
+    const result = await verifyExport(longExport(2_500), { onProgress: (records) => reported.push(records) })
     expect(result).toMatchObject({ ok: true, records: 2_500, signaturesChecked: 5, sealed: 2_495 })
-    expect(told).toStrictEqual([1_000, 2_000])
+    expect(reported).toStrictEqual([1_000, 2_000])
   })
 
-  it('names the one record of a long strand that is wrong', async () => {
+  it('finds a wrong record in a long strand', async () => {
     const lines = longExport(2_500)
     lines[1_801] = lines[1_801]?.replace('"body":"1800"', '"body":"1801"') ?? ''
     expect(await verifyExport(lines)).toStrictEqual({
@@ -74,7 +76,7 @@ describe('verifying an export', () => {
 })
 
 describe('the lines of an export', () => {
-  it('are read back and written again to the same text', () => {
+  it('are parsed and rendered to the same text', () => {
     for (const [at, line] of whole.entries()) {
       const manifest = at === 0 ? parseManifest(line) : undefined
       const parsed = at === 0 ? undefined : parseLine(line)
@@ -85,14 +87,14 @@ describe('the lines of an export', () => {
     }
   })
 
-  it('are written with what was withheld, and read so', () => {
+  it('are rendered and parsed for withheld records', () => {
     const record = { h: 'x', sig: 'a'.repeat(128), withheld: true } as const
     const line = recordLine({ ...record, salt: 'b'.repeat(32), body: '1' })
     expect(line).toBe(`{"h":"x","sig":"${record.sig}","withheld":true}`)
     expect(parseLine(line)).toStrictEqual({ record })
   })
 
-  it('are refused when signed and sealed at once, half erased, or neither', () => {
+  it('are refused if they are signed and sealed, partly erased, or neither', () => {
     const line = recordLine({ h: 'x', sig: 'a'.repeat(128), salt: 'b'.repeat(32), body: '1' })
     expect(parseLine(line)).toHaveProperty('record')
     expect(parseLine(line.replace('"salt"', '"sealed_by":1,"salt"'))).toBeUndefined()

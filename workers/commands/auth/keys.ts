@@ -2,13 +2,16 @@ import type { KeyEpochs } from '../../../src/protocol/auth-messages.js'
 import { tokensEndAtMs } from '../../auth/sessions.js'
 import type { NamespaceState } from '../../auth/namespace-state.js'
 
-/** The signing keys of a namespace by their epochs; the first is in force until a rotation. */
+/**
+ * The epochs of a namespace's signing keys: the one in force, and the retired ones whose tokens have not all
+ * expired.
+ */
 export function keyEpochs(namespace: NamespaceState): KeyEpochs {
-  const kept = namespace.find('keys', '') ?? { kind: 'keyEpochs', epoch: 0, retired: [] }
-  return { ...kept, retired: kept.retired.filter(({ untilMs }) => untilMs > namespace.nowMs) }
+  const stored = namespace.find('keys', '') ?? { kind: 'keyEpochs', epoch: 0, retired: [] }
+  return { ...stored, retired: stored.retired.filter(({ untilMs }) => untilMs > namespace.nowMs) }
 }
 
-/** Puts the next key, which was published all along, in force (docs/OPERATIONS.md, Signing people in). */
+/** Puts the next key in force, which is already published (docs/SIGN-IN.md). */
 export function keyRotate(namespace: NamespaceState): KeyEpochs {
   const { epoch, retired } = keyEpochs(namespace)
   const rotated: KeyEpochs = {
@@ -17,7 +20,7 @@ export function keyRotate(namespace: NamespaceState): KeyEpochs {
     retired: [...retired, { epoch, untilMs: tokensEndAtMs(namespace) }],
   }
   namespace.put(['keys', ''], rotated)
-  namespace.rotated()
+  namespace.notifyRotation()
   namespace.audit('auth/key_rotated', {})
   return rotated
 }

@@ -7,35 +7,35 @@ import { recordFailure } from '../../auth/failures.js'
 import { clearFailures, countFailure, guesserOf, lockoutOf } from '../../auth/lockouts.js'
 import { passkeyById } from '../../auth/passkeys.js'
 import { signIn } from '../../auth/sessions.js'
-import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
+import type { NamespaceState, ChangeResult } from '../../auth/namespace-state.js'
 import { putUser, userByEmail, userById } from '../../auth/users.js'
 
-/** The one answer to a wrong password, an unknown e-mail and an account without a password. */
-export const invalidCredentials = refuse(
-  'invalid_credentials',
-  'Expected the e-mail and password of an account',
+/** The same answer for a wrong password, an unknown e-mail and an account without a password. */
+export const invalidCredentials = refuse('invalid_credentials', 'The e-mail or the password is wrong')
+
+/** 403 for a correct password without a verified e-mail, if verification is required. */
+const notVerified = refuse(
+  'email_not_verified',
+  'The e-mail is not verified: open the link in the mail, then sign in again',
 )
 
-/** 403 for a right password without a verified e-mail, while that is required. */
-const notVerified = refuse('email_not_verified', 'Expected a verified e-mail')
-
-/** Refuses a sign-in that would be good if the e-mail were verified. */
+/** Refuses a sign-in that is valid except that the e-mail is not verified. */
 export function unverified(namespace: NamespaceState, user: UserRow, method: SignInMethod): () => Refusal {
   recordFailure(namespace, { user }, { method, reason: 'not_verified' })
   return () => notVerified
 }
 
-/** Records a sign-in that the front refused; the front answers the caller. */
-export function signInFailed(namespace: NamespaceState, change: ChangeOf<'signInFailed'>): Changed {
+/** Records a failed sign-in; the front has answered the client. */
+export function signInFailed(namespace: NamespaceState, change: ChangeOf<'signInFailed'>): ChangeResult {
   const { email, passkeyId, method, reason } = change
   const owner = passkeyId === undefined ? undefined : passkeyById(namespace, passkeyId)?.userId
-  const named = owner === undefined ? undefined : userById(namespace, owner)
-  const user = email === undefined ? named : userByEmail(namespace, email)
+  const passkeyUser = owner === undefined ? undefined : userById(namespace, owner)
+  const user = email === undefined ? passkeyUser : userByEmail(namespace, email)
   recordFailure(namespace, { key: email ?? passkeyId, user }, { method, reason })
   return { kind: 'done' }
 }
 
-/** The state by which a login by password is decided. */
+/** The state that decides a login by password. */
 export function loginState(namespace: NamespaceState, { email, device }: LookupOf<'loginState'>): AuthAnswer {
   const user = userByEmail(namespace, email)
   const guesser = guesserOf(namespace, { email, user, device })
@@ -48,8 +48,8 @@ export function loginState(namespace: NamespaceState, { email, device }: LookupO
   }
 }
 
-/** Signs in after a right password, unless the account has changed or was locked since the lookup. */
-export function loginSucceeded(namespace: NamespaceState, change: ChangeOf<'loginSucceeded'>): Changed {
+/** Signs in after a correct password, unless the account has changed or was locked since the lookup. */
+export function loginSucceeded(namespace: NamespaceState, change: ChangeOf<'loginSucceeded'>): ChangeResult {
   const { email, passwordHash, rehashed, device } = change
   const user = userByEmail(namespace, email)
   const guesser = guesserOf(namespace, { email, user, device })
@@ -68,8 +68,11 @@ export function loginSucceeded(namespace: NamespaceState, change: ChangeOf<'logi
   return signedIn
 }
 
-/** Counts a failed guess at a password. */
-export function loginFailed(namespace: NamespaceState, { email, device }: ChangeOf<'loginFailed'>): Changed {
+/** Counts a failed login by password. */
+export function loginFailed(
+  namespace: NamespaceState,
+  { email, device }: ChangeOf<'loginFailed'>,
+): ChangeResult {
   countFailure(namespace, guesserOf(namespace, { email, user: userByEmail(namespace, email), device }))
   return () => invalidCredentials
 }

@@ -4,39 +4,39 @@ import { recordFailure } from '../../auth/failures.js'
 import { putLink, takeLink } from '../../auth/mailed-links.js'
 import { proveMailbox } from '../../auth/mailbox.js'
 import { signIn } from '../../auth/sessions.js'
-import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
-import { countTogether, nobodysId } from '../../auth/strangers.js'
+import type { NamespaceState, ChangeResult } from '../../auth/namespace-state.js'
+import { countAnonymous, placeholderUserId } from '../../auth/anonymous-events.js'
 import { createUser, reachedBy, userByEmail, userById } from '../../auth/users.js'
 import { unverified } from './login.js'
 
 /**
- * Keeps and mails a link. For an e-mail that the link cannot serve the same is written, and nothing is mailed. Magic
- * links are always mailed, since their account is made when they are used. So neither answer nor time reveals who has
- * an account.
+ * Stores and mails a link. For an e-mail that cannot use the link, as much is written but no mail is sent, so
+ * that neither the answer nor its time reveals whether there is an account. Magic links are always mailed:
+ * their use creates the account.
  */
-export function linkSend(namespace: NamespaceState, { email, link }: ChangeOf<'linkSend'>): Changed {
-  // Not the whole user: reading one takes measurably longer than finding none.
+export function linkSend(namespace: NamespaceState, { email, link }: ChangeOf<'linkSend'>): ChangeResult {
+  // Reading a whole user would take measurably longer than finding none.
   const userId = namespace.find('email', email)
   const served = link.mailToken === undefined || serves(namespace, link.purpose, userId)
-  const inRoom = putLink(namespace, { email, served }, link)
-  if (link.purpose === 'magicLink') tellOfLink(namespace, { userId, email, inRoom })
+  const withinQuota = putLink(namespace, { email, served }, link)
+  if (link.purpose === 'magicLink') auditLink(namespace, { userId, email, withinQuota })
   return { kind: 'done' }
 }
 
 /**
- * One record for each link of an account that is mailed. Links beyond the limit of the mailbox, or for an e-mail that
- * no account has, are counted and recorded together.
+ * Writes an audit record for each link that is mailed to an account. Links over the quota of the mailbox or
+ * for an e-mail without an account are counted in a shared record.
  */
-function tellOfLink(
+function auditLink(
   namespace: NamespaceState,
-  about: { userId: string | undefined; email: string; inRoom: boolean },
+  about: { userId: string | undefined; email: string; withinQuota: boolean },
 ): void {
-  const { inRoom, ...who } = about
+  const { withinQuota, ...who } = about
   const type = 'auth/magic_link_sent'
-  const alone = inRoom && who.userId !== undefined
-  countTogether(namespace, { type, counted: !alone })
-  if (alone) namespace.audit(type, who)
-  else namespace.auditNothing(type, { ...who, userId: nobodysId })
+  const hasRecord = withinQuota && who.userId !== undefined
+  countAnonymous(namespace, { type, counted: !hasRecord })
+  if (hasRecord) namespace.audit(type, who)
+  else namespace.auditDecoy(type, { ...who, userId: placeholderUserId })
 }
 
 function serves(namespace: NamespaceState, purpose: LinkPurpose, userId: string | undefined): boolean {
@@ -45,10 +45,16 @@ function serves(namespace: NamespaceState, purpose: LinkPurpose, userId: string 
   return purpose === 'passwordReset' || userById(namespace, userId)?.verified === false
 }
 
-const badLink = refuse('invalid_token', 'Expected the token of a magic link that is neither used nor expired')
+const badLink = refuse(
+  'invalid_token',
+  'The magic link is invalid, was used or has expired: request a new one',
+)
 
-/** Signs in by a magic link, and makes the account if there is none. */
-export function magicLinkVerify(namespace: NamespaceState, { hash }: ChangeOf<'magicLinkVerify'>): Changed {
+/** Signs in by a magic link and creates the account if there is none. */
+export function magicLinkVerify(
+  namespace: NamespaceState,
+  { hash }: ChangeOf<'magicLinkVerify'>,
+): ChangeResult {
   const link = takeLink(namespace, hash, 'magicLink')
   if (link === undefined) {
     const row = namespace.find('link', hash)

@@ -7,8 +7,8 @@ import type {
   Lookup,
   LookupOf,
 } from '../../../src/protocol/auth-messages.js'
-import { NamespaceState, type Changed } from '../../auth/namespace-state.js'
-import { tellTogether } from '../../auth/strangers.js'
+import { NamespaceState, type ChangeResult } from '../../auth/namespace-state.js'
+import { flushAnonymous } from '../../auth/anonymous-events.js'
 import type { CommitGroup } from '../../shard/commit-group.js'
 import type { Decision, ShardState } from '../../shard/state.js'
 import { findLink } from '../../auth/mailed-links.js'
@@ -37,28 +37,28 @@ import { sessionEnd, sessionList } from './sessions.js'
 import { appMetadata, userDelete, userList, userLogout, userSessionList, userUnlock } from './users.js'
 import { emailVerify } from './verify-email.js'
 
-/** Carries out one change of an auth namespace, with its audit records. */
+/** Carries out a change of an auth namespace and writes its audit records. */
 export function authChange(state: ShardState, command: AuthChange, group: CommitGroup): Decision {
-  const { change: asked } = command
-  if (asked.kind === 'namespaceInit') {
-    const made = namespaceInit(state, command, group)
-    return 'code' in made ? made : () => ({ kind: 'auth', answer: made })
+  const { change } = command
+  if (change.kind === 'namespaceInit') {
+    const answer = namespaceInit(state, command, group)
+    return 'code' in answer ? answer : () => ({ kind: 'auth', answer })
   }
   const namespace = NamespaceState.of(state, command, group)
   if ('code' in namespace) return namespace
-  tellTogether(namespace)
-  const changed = decisionOf(asked.kind)(namespace, asked)
-  if ('code' in changed) return changed
+  flushAnonymous(namespace)
+  const result = decisionOf(change.kind)(namespace, change)
+  if ('code' in result) return result
   const outcome: AuthOutcome = {
     kind: 'auth',
-    answer: typeof changed === 'function' ? changed() : changed,
+    answer: typeof result === 'function' ? result() : result,
     ...(namespace.mailed && { mailed: true }),
     ...(namespace.failure !== undefined && { failure: namespace.failure }),
   }
   return () => outcome
 }
 
-/** The decision of each kind of change of an existing namespace. */
+/** The function that decides each kind of change of an existing namespace. */
 const changes: { [Kind in ChangeOfExisting]: Decide<ChangeOf<Kind>> } = {
   register,
   loginSucceeded,
@@ -91,13 +91,13 @@ const changes: { [Kind in ChangeOfExisting]: Decide<ChangeOf<Kind>> } = {
 }
 
 type ChangeOfExisting = Exclude<Change['kind'], 'namespaceInit'>
-type Decide<Asked> = (namespace: NamespaceState, change: Asked) => Changed
+type Decide<OneChange> = (namespace: NamespaceState, change: OneChange) => ChangeResult
 
 function decisionOf<Kind extends ChangeOfExisting>(kind: Kind): Decide<ChangeOf<Kind>> {
   return changes[kind]
 }
 
-/** Answers one lookup in an auth namespace; 404 when it does not exist. */
+/** Answers a lookup in an auth namespace; 404 if the namespace does not exist. */
 export function authLookup(state: ShardState, command: AuthLookup): Outcome {
   const namespace = NamespaceState.toRead(state, command)
   return 'code' in namespace
@@ -105,12 +105,12 @@ export function authLookup(state: ShardState, command: AuthLookup): Outcome {
     : { kind: 'auth', answer: answerOf(command.lookup.kind)(namespace, command.lookup) }
 }
 
-/** The revocations that are still kept, of all namespaces of the shard. */
+/** The unexpired revocations of all namespaces of the shard. */
 export function revocationsList(state: ShardState): Outcome {
-  return { kind: 'revocations', rows: state.store.auth.ended(state.clock()) }
+  return { kind: 'revocations', rows: state.store.auth.revocations(state.clock()) }
 }
 
-/** The answer to each kind of lookup. */
+/** The function that answers each kind of lookup. */
 const lookups: { [Kind in Lookup['kind']]: Answer<LookupOf<Kind>> } = {
   loginState,
   user: userOf,
@@ -125,7 +125,7 @@ const lookups: { [Kind in Lookup['kind']]: Answer<LookupOf<Kind>> } = {
   keyEpochs,
 }
 
-type Answer<Asked> = (namespace: NamespaceState, lookup: Asked) => AuthOutcome['answer']
+type Answer<OneLookup> = (namespace: NamespaceState, lookup: OneLookup) => AuthOutcome['answer']
 
 function answerOf<Kind extends Lookup['kind']>(kind: Kind): Answer<LookupOf<Kind>> {
   return lookups[kind]

@@ -7,17 +7,20 @@ import { recordFailure } from '../../auth/failures.js'
 import { hasIdentity, linkIdentity, userByIdentity, createUser, userByEmail } from '../../auth/users.js'
 import { proveMailbox } from '../../auth/mailbox.js'
 import { signIn } from '../../auth/sessions.js'
-import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
+import type { NamespaceState, ChangeResult } from '../../auth/namespace-state.js'
 
-/** Keeps the state of a sign-in while the browser is at the provider (docs/adr/0011-oauth-sign-in.md). */
-export function oauthStart(namespace: NamespaceState, { stateHash, row }: ChangeOf<'oauthStart'>): Changed {
+/** Stores the state of a sign-in while the browser is at the provider (docs/adr/0011-oauth-sign-in.md). */
+export function oauthStart(
+  namespace: NamespaceState,
+  { stateHash, row }: ChangeOf<'oauthStart'>,
+): ChangeResult {
   namespace.put(['oauth-state', stateHash], row, row.expiresAtMs)
   return { kind: 'done' }
 }
 
 const notStartedHere = refuse(
   'oauth_failed',
-  'Expected a sign-in that this browser started less than ten minutes ago',
+  'This browser did not start the sign-in in the last ten minutes: start it again',
 )
 
 function faultOf(
@@ -30,16 +33,16 @@ function faultOf(
 }
 
 /**
- * Removes a sign-in when the browser that started it returns: it works once. A refusal does not say what was wrong, and
- * returning with another browser's state does not end that browser's sign-in.
+ * Removes the state of a sign-in when the browser returns; it works once. A refusal does not reveal the
+ * reason, and a request with the state of another browser does not end the sign-in of that browser.
  */
-export function oauthReturn(namespace: NamespaceState, change: ChangeOf<'oauthReturn'>): Changed {
+export function oauthReturn(namespace: NamespaceState, change: ChangeOf<'oauthReturn'>): ChangeResult {
   const { stateHash } = change
   const row = namespace.find('oauth-state', stateHash)
   const fault = row === undefined ? 'unknown_state' : faultOf(row, change, namespace.nowMs)
   if (row === undefined || fault !== undefined) {
     recordFailure(namespace, {}, { method: 'oauth', reason: fault ?? 'unknown_state' })
-    // For the page that the browser is shown: its link leads back to the application.
+    // The error page links back to the application.
     return () =>
       row === undefined ? notStartedHere : { ...notStartedHere, extra: { redirect_uri: row.redirectUri } }
   }
@@ -48,23 +51,27 @@ export function oauthReturn(namespace: NamespaceState, change: ChangeOf<'oauthRe
 }
 
 /**
- * Signs in a user of a provider: by the identity there, otherwise by the e-mail that the provider calls verified,
- * otherwise as a new account. An e-mail that changed at the provider changes nothing here. An e-mail that moved to
- * another account of the provider may belong to somebody else now: it is not linked, and a failed sign-in is recorded.
- * The owner of the mailbox can sign in by a magic link.
+ * Signs in a user of a provider by its identity, else by the e-mail that the provider has verified, else as a
+ * new account. A changed e-mail at the provider changes nothing here. An e-mail that moved to another account
+ * of the provider may have a new owner, so it is not linked and the failure is recorded; the owner can sign
+ * in by a magic link.
  */
-export function oauthLogin(namespace: NamespaceState, change: ChangeOf<'oauthLogin'>): Changed {
+export function oauthLogin(namespace: NamespaceState, change: ChangeOf<'oauthLogin'>): ChangeResult {
   const known = userByIdentity(namespace, change)
-  if (known !== undefined) return enter(namespace, known)
+  if (known !== undefined) return signInByProvider(namespace, known)
   const { email } = change
   if (email === undefined) {
     recordFailure(namespace, {}, { method: 'oauth', reason: 'email_not_verified' })
-    return () => refuse('email_not_verified', 'Expected an e-mail that the provider calls verified')
+    return () => refuse('email_not_verified', 'The provider has not verified an e-mail of this account')
   }
   const found = userByEmail(namespace, email)
   if (found !== undefined && hasIdentity(namespace, found.userId, change.provider)) {
     recordFailure(namespace, { user: found }, { method: 'oauth', reason: 'email_taken' })
-    return () => refuse('email_exists', 'Expected a mailbox of no other account of the provider')
+    return () =>
+      refuse(
+        'email_exists',
+        'The e-mail is linked to another account of the provider: sign in by a magic link',
+      )
   }
   const user =
     found === undefined
@@ -72,10 +79,10 @@ export function oauthLogin(namespace: NamespaceState, change: ChangeOf<'oauthLog
       : proveMailbox(namespace, found)
   linkIdentity(namespace, change, user.userId)
   if (found === undefined) namespace.audit('auth/register', { userId: user.userId, email })
-  return enter(namespace, user)
+  return signInByProvider(namespace, user)
 }
 
-function enter(namespace: NamespaceState, user: UserRow): Changed {
+function signInByProvider(namespace: NamespaceState, user: UserRow): ChangeResult {
   const { userId, email } = user
   const signedIn = signIn(namespace, user, ['fed'])
   namespace.audit('auth/oauth_login', { userId, email, sid: signedIn.session.sid })

@@ -13,31 +13,31 @@ import {
   takePasskeySession,
 } from '../../auth/passkeys.js'
 import { sessionById, signIn } from '../../auth/sessions.js'
-import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
+import type { NamespaceState, ChangeResult } from '../../auth/namespace-state.js'
 import { userByEmail, userById, withoutPassword } from '../../auth/users.js'
 import { unverified } from './login.js'
 import { noSuchUser, sessionOver } from './me.js'
 
-/** The one answer to whatever is wrong with a passkey or its ceremony. */
-const passkeyFailed = refuse('passkey_failed', 'Expected a passkey that answers a challenge not used before')
+/** The same answer for every fault of a passkey or its ceremony. */
+const passkeyFailed = refuse('passkey_failed', 'The passkey could not be verified: start again')
 
-/** The passkeys of a user, the oldest first. */
+/** The passkeys of a user, oldest first. */
 export function passkeyList(namespace: NamespaceState, { userId }: LookupOf<'passkeys'>): AuthAnswer {
   return { kind: 'passkeys', passkeys: passkeysOf(namespace, userId) }
 }
 
 /**
- * Begins the registration of a passkey; 401 reauthentication_required for a sign-in too long ago, 413 for a user with
- * the most passkeys allowed.
+ * Begins the registration of a passkey; 401 reauthentication_required if the sign-in is too old, 413 if the
+ * user has the maximum number of passkeys.
  */
 export function passkeyRegistration(
   namespace: NamespaceState,
   change: ChangeOf<'passkeyRegistration'>,
-): Changed {
+): ChangeResult {
   const { userId, sid, session } = change
   const user = userById(namespace, userId)
   if (user === undefined) return noSuchUser
-  const stale = staleness(namespace, { userId, sid }, limits.reauthenticationSecs)
+  const stale = staleRefusal(namespace, { userId, sid }, limits.reauthenticationSecs)
   if (stale !== undefined) return stale
   const passkeys = passkeysOf(namespace, userId)
   if (passkeys.length >= limits.passkeysPerUserMax) return tooMany
@@ -46,35 +46,38 @@ export function passkeyRegistration(
 }
 
 /**
- * Why a session may not add a way to sign in: a thief of a token would have one that outlives a logout everywhere and a
- * new password. A refresh does not count as a sign-in.
+ * The refusal for a session whose sign-in is too old to add a passkey: a stolen token must not give permanent
+ * access. A refresh does not count as a sign-in.
  */
-function staleness(
+function staleRefusal(
   namespace: NamespaceState,
   { userId, sid }: { userId: string; sid: string },
   agoSecsMax: number,
 ): Refusal | undefined {
   const session = sessionById(namespace, sid)
-  // The first proof of the mailbox may have ended the caller's session while the registration was verified.
+  // The first proof of the mailbox may have ended the session while the registration was verified.
   if (session?.userId !== userId) return sessionOver
   return namespace.nowMs - session.createdAtMs > agoSecsMax * 1_000 ? signInAgain : undefined
 }
 
 const signInAgain = refuse(
   'reauthentication_required',
-  `Expected a sign-in of the last ${limits.reauthenticationSecs / 60} minutes: sign in again`,
+  `The sign-in is older than ${limits.reauthenticationSecs / 60} minutes: sign in again`,
 )
 
-const tooMany = refuse('too_large', `Expected at most ${limits.passkeysPerUserMax} passkeys of one user`)
+const tooMany = refuse(
+  'too_large',
+  `The user has ${limits.passkeysPerUserMax} passkeys, which is the maximum: remove one first`,
+)
 
 /**
- * Begins an authentication. The list for an e-mail is equally long whether or not there is an account, and however many
- * passkeys it has; as much is read, computed and written (docs/adr/0016-passkeys.md).
+ * Begins an authentication. The list for an e-mail always has the same length, and as much is read, computed
+ * and written whether or not there is an account (docs/adr/0016-passkeys.md).
  */
 export function passkeyAuthentication(
   namespace: NamespaceState,
   change: ChangeOf<'passkeyAuthentication'>,
-): Changed {
+): ChangeResult {
   const { email, session } = change
   if (email === undefined) {
     putPasskeySession(namespace, session, { ceremony: 'authenticate', named: false })
@@ -90,15 +93,18 @@ export function passkeyAuthentication(
     email,
     ...(userId !== undefined && { userId }),
   })
-  // Real ones come first, so that an authenticator that tries one after the other finds them soon.
+  // The real ids come first, so that an authenticator that tries one after another finds them early.
   return { kind: 'passkeyAuthentication', allowed: [...real, ...decoys].slice(0, count) }
 }
 
-/** Uses up a passkey session, and returns what the answer of the authenticator is checked against. */
+/**
+ * Removes a passkey session and returns the challenge and the passkey for the check of the authenticator's
+ * answer.
+ */
 export function passkeySessionTake(
   namespace: NamespaceState,
   change: ChangeOf<'passkeySessionTake'>,
-): Changed {
+): ChangeResult {
   const { hash, ceremony, userId, passkeyId } = change
   const session = takePasskeySession(namespace, hash)
   const expired = session !== undefined && session.expiresAtMs <= namespace.nowMs
@@ -114,24 +120,27 @@ export function passkeySessionTake(
   if (ceremony === 'register' && session.userId !== userId) return () => passkeyFailed
   const { challenge, named, email } = session
   const found = passkeyId === undefined ? undefined : passkeyById(namespace, passkeyId)
-  const serves = found !== undefined && (!named || found.userId === session.userId)
+  const matches = found !== undefined && (!named || found.userId === session.userId)
   return {
     kind: 'passkeySession',
     challenge,
     named,
     ...(email !== undefined && { email }),
-    ...(serves && { passkey: found }),
+    ...(matches && { passkey: found }),
   }
 }
 
-/** Keeps a passkey whose registration was verified; one id belongs to one user of the namespace. */
-export function passkeyRegister(namespace: NamespaceState, change: ChangeOf<'passkeyRegister'>): Changed {
+/** Stores a passkey whose registration was verified; an id belongs to one user of the namespace. */
+export function passkeyRegister(
+  namespace: NamespaceState,
+  change: ChangeOf<'passkeyRegister'>,
+): ChangeResult {
   const { userId, sid, passkey, notify } = change
   const user = userById(namespace, userId)
   if (user === undefined) return sessionOver
-  // The sign-in was recent enough when the ceremony began; the ceremony may take its own time.
+  // The sign-in was recent enough at the start of the ceremony, whose duration is added.
   const agoSecsMax = limits.reauthenticationSecs + limits.passkeySessionSecs
-  const stale = staleness(namespace, { userId, sid }, agoSecsMax)
+  const stale = staleRefusal(namespace, { userId, sid }, agoSecsMax)
   if (stale !== undefined) return stale
   const taken = passkeyById(namespace, passkey.id) !== undefined
   if (taken || isDecoy(decoyKey(namespace.state.masterSeed), namespace.id, passkey.id)) return passkeyFailed
@@ -143,10 +152,10 @@ export function passkeyRegister(namespace: NamespaceState, change: ChangeOf<'pas
 }
 
 /**
- * Signs in by a passkey whose assertion was verified, unless it has changed since. A counter that does not grow is
- * recorded as a failure and changes nothing; it does not count for lockouts.
+ * Signs in by a passkey whose assertion was verified, unless the passkey has changed since. A counter that
+ * does not grow is recorded as a failed sign-in, which does not count for lockouts.
  */
-export function passkeyLogin(namespace: NamespaceState, change: ChangeOf<'passkeyLogin'>): Changed {
+export function passkeyLogin(namespace: NamespaceState, change: ChangeOf<'passkeyLogin'>): ChangeResult {
   const { passkeyId, publicKey, assertion } = change
   const passkey = passkeyById(namespace, passkeyId)
   const user = passkey === undefined ? undefined : userById(namespace, passkey.userId)
@@ -167,13 +176,13 @@ export function passkeyLogin(namespace: NamespaceState, change: ChangeOf<'passke
   return signedIn
 }
 
-/** Removes a passkey of the caller; 404 for any other. */
-export function passkeyRemove(namespace: NamespaceState, change: ChangeOf<'passkeyRemove'>): Changed {
+/** Removes a passkey of the caller; 404 for any other passkey. */
+export function passkeyRemove(namespace: NamespaceState, change: ChangeOf<'passkeyRemove'>): ChangeResult {
   const { userId, sid, passkeyId } = change
   const passkey = passkeyById(namespace, passkeyId)
   const user = userById(namespace, userId)
   if (passkey?.userId !== userId || user === undefined) {
-    return refuse('not_found', 'Expected the id of a passkey of yours')
+    return refuse('not_found', 'You have no passkey with this id')
   }
   dropPasskey(namespace, passkey)
   namespace.audit('auth/passkey_removed', { userId, email: user.email, sid })

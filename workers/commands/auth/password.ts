@@ -5,15 +5,15 @@ import { clearFailures, guesserOf } from '../../auth/lockouts.js'
 import { proveMailbox } from '../../auth/mailbox.js'
 import { dropPasskeys } from '../../auth/passkeys.js'
 import { endSessions } from '../../auth/sessions.js'
-import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
+import type { NamespaceState, ChangeResult } from '../../auth/namespace-state.js'
 import { putUser, reachedBy, userByEmail, userById, withoutPassword } from '../../auth/users.js'
 import { invalidCredentials } from './login.js'
 
 /**
- * Sets another password and ends the other sessions and earlier links: the user may be changing it because one was
+ * Changes a password and ends the other sessions and all links, because the old password may have been
  * stolen.
  */
-export function passwordChange(namespace: NamespaceState, change: ChangeOf<'passwordChange'>): Changed {
+export function passwordChange(namespace: NamespaceState, change: ChangeOf<'passwordChange'>): ChangeResult {
   const { userId, sid, comparedHash, passwordHash, device } = change
   const user = userById(namespace, userId)
   if (user === undefined || user.passwordHash !== comparedHash) return invalidCredentials
@@ -25,20 +25,20 @@ export function passwordChange(namespace: NamespaceState, change: ChangeOf<'pass
   return { kind: 'done' }
 }
 
-/** Sets a password by a link, ends every session and every other link, and removes the passkeys if asked to. */
-export function passwordReset(namespace: NamespaceState, change: ChangeOf<'passwordReset'>): Changed {
+/** Sets a password by a link, ends all sessions and links, and removes the passkeys if requested. */
+export function passwordReset(namespace: NamespaceState, change: ChangeOf<'passwordReset'>): ChangeResult {
   const { hash, passwordHash, removePasskeys } = change
   const link = takeLink(namespace, hash, 'passwordReset')
   const user = link === undefined ? undefined : userByEmail(namespace, link.email)
   if (link === undefined || user === undefined) {
-    const detail = 'Expected a reset token that is neither used nor expired'
+    const detail = 'The reset token is invalid, was used or has expired: request a new one'
     return () => refuse('invalid_token', detail, { status: 400 })
   }
   const { userId, email } = user
   const removed = removePasskeys === true ? dropPasskeys(namespace, userId) : 0
   const proven = link.mailed ? proveMailbox(namespace, user) : user
-  const reached = reachedBy(link.line, proven.reachedBy)
-  const owner = { ...proven, ...reached, passwordHash, devicesSinceMs: namespace.nowMs }
+  const reachedByLink = reachedBy(link.line, proven.reachedBy)
+  const owner = { ...proven, ...reachedByLink, passwordHash, devicesSinceMs: namespace.nowMs }
   endSessions(namespace, userId)
   dropLinks(namespace, email)
   clearFailures(namespace, { email, user })

@@ -3,29 +3,30 @@ import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
 import { putLink } from '../../auth/mailed-links.js'
 import { consumeMailQuota, putMail } from '../../auth/outbox.js'
 import { signIn } from '../../auth/sessions.js'
-import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
-import { countTogether } from '../../auth/strangers.js'
+import type { NamespaceState, ChangeResult } from '../../auth/namespace-state.js'
+import { countAnonymous } from '../../auth/anonymous-events.js'
 import { createUser, userByEmail } from '../../auth/users.js'
 
 /**
- * Makes an account with a password. While verification is required, a taken e-mail is answered as a new one is, and as
- * much is written, so that time does not reveal it either (docs/adr/0032-strangers-and-devices.md).
+ * Creates an account with a password. If verification is required, an e-mail with an account gets the same
+ * answer as a new one, and as much is written, so that the time does not reveal it either
+ * (docs/adr/0032-strangers-and-devices.md).
  */
-export function register(namespace: NamespaceState, change: ChangeOf<'register'>): Changed {
+export function register(namespace: NamespaceState, change: ChangeOf<'register'>): ChangeResult {
   const { email, passwordHash, verifyLink } = change
   const { requireEmailVerify } = namespace.state.auth
   const owner = userByEmail(namespace, email)
   if (owner !== undefined) {
-    if (!requireEmailVerify) return refuse('email_exists', 'Expected an e-mail that no account has')
+    if (!requireEmailVerify) return refuse('email_exists', 'An account with this e-mail already exists')
     const mail = { kind: 'registrationTried', to: email, organismId: namespace.id } as const
-    const mailsOut = verifyLink?.mailToken !== undefined
-    const inRoom = mailsOut
+    const isMailed = verifyLink?.mailToken !== undefined
+    const withinQuota = isMailed
       ? putMail(namespace, mail)
       : consumeMailQuota(namespace, { ...mail, served: true })
-    countTogether(namespace, { type: 'auth/register', counted: !inRoom })
+    countAnonymous(namespace, { type: 'auth/register', counted: !withinQuota })
     const who = { userId: owner.userId, email, outcome: 'failure' } as const
-    if (inRoom) namespace.audit('auth/register', who)
-    else namespace.auditNothing('auth/register', who)
+    if (withinQuota) namespace.audit('auth/register', who)
+    else namespace.auditDecoy('auth/register', who)
     return { kind: 'registered' }
   }
   const user = createUser(namespace, { email, passwordHash, verified: false, mailboxProven: false })

@@ -1,10 +1,10 @@
 import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
-import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
+import type { NamespaceState, ChangeResult } from '../../auth/namespace-state.js'
 
-/** Has one token refused until it has expired; its session goes on. */
-export function revoke(namespace: NamespaceState, change: ChangeOf<'revoke'>): Changed {
+/** Revokes a token until it expires; its session continues. */
+export function revoke(namespace: NamespaceState, change: ChangeOf<'revoke'>): ChangeResult {
   const { userId, sid, jti, expiresAtMs } = change
-  namespace.end({ what: 'jti', id: jti, untilMs: expiresAtMs })
+  namespace.revoke({ what: 'jti', id: jti, untilMs: expiresAtMs })
   namespace.audit('auth/token_revoked', { userId, sid })
   return { kind: 'ended', sessions: 0 }
 }

@@ -7,10 +7,10 @@ import { dropLinks } from '../../auth/mailed-links.js'
 import { dropLockouts, lockedUntilMs, unlock } from '../../auth/lockouts.js'
 import { countPasskeys, dropPasskeys } from '../../auth/passkeys.js'
 import { endSessions, sessionsOf, tokensEndAtMs } from '../../auth/sessions.js'
-import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
+import type { NamespaceState, ChangeResult } from '../../auth/namespace-state.js'
 import { noSuchUser } from './me.js'
 
-/** One page of the users of a namespace, in the order of their e-mails; it ends early at its limit of bytes. */
+/** A page of the users of a namespace by e-mail; it ends early at `pageBytesMax` bytes. */
 export function userList(namespace: NamespaceState, { prefix, after, limit }: LookupOf<'users'>): AuthAnswer {
   const emails = namespace.ids('email', prefix, { after, limit: limit + 1 })
   const users: ListedUser[] = []
@@ -39,7 +39,7 @@ export function userList(namespace: NamespaceState, { prefix, after, limit }: Lo
   }
 }
 
-/** The sessions of a user, the newest first; 404. */
+/** The sessions of a user, newest first; 404. */
 export function userSessionList(
   namespace: NamespaceState,
   { email }: LookupOf<'userSessions'>,
@@ -52,10 +52,10 @@ export function userSessionList(
 }
 
 /**
- * Replaces app_metadata, which only the root key writes, and empties user_metadata if asked: otherwise a user who fills the
- * limit of both could not be demoted. Tokens that are out keep what they carry.
+ * Replaces app_metadata, which only the root key writes. It can also empty user_metadata, because a user that
+ * fills the shared limit could otherwise not be demoted. Issued tokens keep their claims.
  */
-export function appMetadata(namespace: NamespaceState, change: ChangeOf<'appMetadata'>): Changed {
+export function appMetadata(namespace: NamespaceState, change: ChangeOf<'appMetadata'>): ChangeResult {
   const { email, metadata, clearUserMetadata = false } = change
   const user = userByEmail(namespace, email)
   if (user === undefined) return noSuchUser
@@ -72,8 +72,8 @@ export function appMetadata(namespace: NamespaceState, change: ChangeOf<'appMeta
   return { kind: 'user', user: withoutPassword(changed) }
 }
 
-/** Forgets the failed logins of a user, so that a locked one can sign in again. Written down if there were any. */
-export function userUnlock(namespace: NamespaceState, { email }: ChangeOf<'userUnlock'>): Changed {
+/** Clears the failed logins of a user, so that a locked user can sign in again; audited if there were any. */
+export function userUnlock(namespace: NamespaceState, { email }: ChangeOf<'userUnlock'>): ChangeResult {
   const user = userByEmail(namespace, email)
   if (user === undefined) return noSuchUser
   const { userId } = user
@@ -82,8 +82,8 @@ export function userUnlock(namespace: NamespaceState, { email }: ChangeOf<'userU
   return { kind: 'unlocked', userId, untilMs }
 }
 
-/** Ends all sessions of a user, whose tokens are refused from now on. Written down if there were any. */
-export function userLogout(namespace: NamespaceState, { email }: ChangeOf<'userLogout'>): Changed {
+/** Ends all sessions of a user and revokes their tokens; audited if there were any. */
+export function userLogout(namespace: NamespaceState, { email }: ChangeOf<'userLogout'>): ChangeResult {
   const user = userByEmail(namespace, email)
   if (user === undefined) return noSuchUser
   const { userId } = user
@@ -92,8 +92,8 @@ export function userLogout(namespace: NamespaceState, { email }: ChangeOf<'userL
   return { kind: 'loggedOut', userId, sessions }
 }
 
-/** Removes a user with all that belongs to it; the audit record is the tombstone. */
-export function userDelete(namespace: NamespaceState, { email }: ChangeOf<'userDelete'>): Changed {
+/** Removes a user and all its rows; the audit record is the tombstone. */
+export function userDelete(namespace: NamespaceState, { email }: ChangeOf<'userDelete'>): ChangeResult {
   const user = userByEmail(namespace, email)
   if (user === undefined) return noSuchUser
   const { userId } = user
@@ -105,7 +105,7 @@ export function userDelete(namespace: NamespaceState, { email }: ChangeOf<'userD
   namespace.remove('sign-in-failures', user.email)
   namespace.remove('email', email)
   namespace.remove('user', userId)
-  namespace.end({ what: 'sub', id: userId, untilMs: tokensEndAtMs(namespace) })
+  namespace.revoke({ what: 'sub', id: userId, untilMs: tokensEndAtMs(namespace) })
   namespace.audit('auth/user_deleted', { userId, email })
   return { kind: 'user', user: withoutPassword(user) }
 }

@@ -9,35 +9,38 @@ import { isImportedBlock, packLocation } from '../tables/tables.js'
 import { checkStrand } from './strand-check.js'
 import { tableFaults } from './table-check.js'
 
-/** What the check of a store works with. */
-interface Checking {
+interface CheckRun {
   environment: Environment
-  /** Called with the steps since the last call; each record takes two. Ends the check by throwing Interrupted. */
+  /**
+   * Called with the steps since the last call; each record takes two. May throw Interrupted to stop the
+   * check.
+   */
   onSteps(steps: number): void
 }
 
-/** The result of the walk over the blocks. */
+/** Totals of the walk over the blocks. */
 interface Walk {
   records: number
   lastHlc: Hlc
 }
 
 /**
- * Checks the store of one shard: every block, every strand, and the tables that follow from them. It needs no key and
- * no other shard. Nothing may be written to the store meanwhile, so it is for copies and for stopped servers.
- * @param onSteps called with the steps since the last call, two for each record; ends the check by throwing
- *   Interrupted
+ * Checks the store of one shard: every block, every strand, and the tables derived from them. The check needs
+ * no keys and no other shard. Nothing may write to the store during the check, so use it on copies or while
+ * the server is stopped.
+ * @param onSteps called with the steps since the last call, two for each record; may throw Interrupted to
+ * stop the check
  */
 export async function checkStore(
   { path, shard }: { path: string; shard: number },
   onSteps: (steps: number) => void,
 ): Promise<ShardCheck> {
   const environment = openEnvironment(path, 'read')
-  const checking = { environment, onSteps }
+  const run = { environment, onSteps }
   const walk: Walk = { records: 0, lastHlc: zeroHlc }
   const faults: string[] = []
   try {
-    for (const fault of storeFaults(checking, walk)) {
+    for (const fault of storeFaults(run, walk)) {
       faults.push(`shard ${shard}, ${fault}`)
       if (faults.length >= limits.checkFaultsMax) break
     }
@@ -48,30 +51,30 @@ export async function checkStore(
   }
 }
 
-function* storeFaults(checking: Checking, walk: Walk): Generator<string> {
-  yield* guarded('blocks', () => blockFaults(checking, walk))
+function* storeFaults(run: CheckRun, walk: Walk): Generator<string> {
+  yield* guarded('blocks', () => blockFaults(run, walk))
   let strandRecords = 0
   let agents = 0
-  for (const { key, value } of checking.environment.names.getRange({})) {
+  for (const { key, value } of run.environment.names.getRange({})) {
     const name = value.toString()
     const no = key.readUInt32BE(0)
-    if (no !== agents++) yield `agent ${name}: The number ${no} is not the next one`
+    if (no !== agents++) yield `agent ${name}: The agent number ${no} is out of sequence`
     yield* guarded(`agent ${name}`, function* () {
-      const row = agentRow(checking.environment, name)
+      const row = agentRow(run.environment, name)
       if (row?.no !== no) {
-        yield 'The agent has no row of its number'
+        yield 'The agent has no row, or its row has another number'
         return
       }
-      yield* checkStrand(checking.environment, { name, row }, (count) => {
+      yield* checkStrand(run.environment, { name, row }, (count) => {
         strandRecords += count
-        checking.onSteps(count)
+        run.onSteps(count)
       })
     })
   }
   if (strandRecords !== walk.records) {
-    yield `strands: The strands have ${strandRecords} records, the blocks ${walk.records}`
+    yield `strands: The strands have ${strandRecords} records, but the blocks have ${walk.records}`
   }
-  yield* guarded('tables', () => tableFaults(checking.environment))
+  yield* guarded('tables', () => tableFaults(run.environment))
 }
 
 function agentRow({ agents }: Environment, name: string): AgentRow | undefined {
@@ -79,38 +82,44 @@ function agentRow({ agents }: Environment, name: string): AgentRow | undefined {
   return value === undefined ? undefined : agentRowOf(value)
 }
 
-/** Faults, each with its subject. An error that is thrown on the way, such as a wrong checksum, is a fault too. */
-function* guarded(what: string, faults: () => Iterable<string>): Generator<string> {
+/**
+ * Prefixes each fault with its subject. An error thrown by the check, such as a wrong checksum, is a fault
+ * too.
+ */
+function* guarded(subject: string, faults: () => Iterable<string>): Generator<string> {
   try {
-    for (const fault of faults()) yield `${what}: ${fault}`
+    for (const fault of faults()) yield `${subject}: ${fault}`
   } catch (error) {
     if (error instanceof Interrupted || !(error instanceof Error)) throw error
-    yield `${what}: ${error.message.replace(/^Assertion failed: /, 'It does not hold that ')}`
+    yield `${subject}: ${error.message.replace(/^Assertion failed: /, 'It is not true that ')}`
   }
 }
 
 /** Records between two calls of `onSteps`. */
 const PROGRESS_RECORDS = 1_024
 
-/** Walks over the blocks in commit order: the shard's clock goes forward, and each record is found by its hash. */
-function* blockFaults({ environment, onSteps }: Checking, walk: Walk): Generator<string> {
+/**
+ * Walks over the blocks in commit order. The shard's clock must not go back, and the index must find each
+ * record.
+ */
+function* blockFaults({ environment, onSteps }: CheckRun, walk: Walk): Generator<string> {
   const index = HashIndex.open(environment.hashes)
   for (const { key, value } of blocksOf(environment)) {
     const blockNo = key.readUIntBE(0, 6)
     const count = blockCount(value)
     for (let position = 0; position < count; position++) {
       const record = recordAt(value, position)
-      // Imported records keep the clocks of another time.
+      // Imported records keep the clocks of the server that wrote them.
       if (!isImportedBlock(blockNo)) {
-        // Records of two shards with the same reading may have met here (docs/adr/0021-resharding.md).
+        // Equal readings are valid: resharding merges the logs of shards (docs/adr/0021-resharding.md).
         if (compareHlc(record.hlc, walk.lastHlc) < 0) {
-          yield `block ${blockNo}: The clock of the shard does not go forward`
+          yield `block ${blockNo}: The clock of the shard goes back`
         }
         walk.lastHlc = record.hlc
       }
       const location = packLocation(blockNo, position)
       if (index.covers(location) && !index.find(prefixOf(record.hash)).includes(location)) {
-        yield `block ${blockNo}: Record ${record.hash} is not in the index of hashes`
+        yield `block ${blockNo}: Record ${record.hash} is not in the hash index`
       }
       walk.records += 1
       if (walk.records % PROGRESS_RECORDS === 0) onSteps(PROGRESS_RECORDS)

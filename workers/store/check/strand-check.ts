@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { asBuffer } from '../../../src/base/bytes.js'
 import { ChainCheck, placeOf } from '../../../src/proof/chain-check.js'
 import { endFault } from '../../../src/proof/export-check.js'
-import { runNow } from '../../../src/proof/job.js'
+import { runSync } from '../../../src/proof/job.js'
 import { jobs } from '../../../src/proof/node/jobs.js'
 import { readRecord } from '../../../src/proof/record.js'
 import { bodyCommitment } from '../../../src/strand/hash.js'
@@ -21,11 +21,11 @@ import { StrandEffects, type CheckedAgent } from './strand-effects.js'
 const PROGRESS_RECORDS = 256
 
 /**
- * Checks one strand as an export of it would be, from genesis to head: form, hash, link, clock, commitment, signature
- * or seal and key of every record, and that the tables say of the agent what its records say. Memory does not grow with
- * the strand.
- * @param onRecords called with the records checked since the last call; ends the check by throwing
- * @yields what is wrong; after a broken link no more of the chain is checked
+ * Checks one strand from genesis to head, as a verifier checks an export: form, hash, link, clock,
+ * commitment, key and signature or seal of every record. Also checks the agent's rows against its records.
+ * Memory does not grow with the strand.
+ * @param onRecords called with the records checked since the last call; may throw to stop the check
+ * @yields faults; a broken link ends the check of the chain
  */
 export function* checkStrand(
   environment: Environment,
@@ -64,32 +64,34 @@ export function* checkStrand(
   const ended = endFault(manifest, { place: chain.place, records, trusted: true })
   if (ended !== undefined) yield ended
   if (chain.place.key !== row.publicKey || !isDeepStrictEqual(rotations, [...retired])) {
-    yield 'The keys of the agent are not those that its records lead to'
+    yield 'The keys of the agent do not match its records'
   }
-  // The records that an unfinished import's rows follow from may still be missing.
+  // An unfinished import may have rows whose records are still missing.
   if (row.importing !== true) yield* effects.end()
 }
 
-interface Around {
+interface CheckContext {
   environment: Environment
   agent: CheckedAgent
   keys: readonly string[]
   chain: ChainCheck
 }
 
-/** What is wrong with a record and its place in the chain. */
-function recordFault(record: StoredRecord, { environment, agent, keys, chain }: Around): string | undefined {
-  if (record.agentNo !== agent.row.no) return 'The place holds a record of another agent'
+/** @returns what is wrong with the record or its position in the chain */
+function recordFault(
+  record: StoredRecord,
+  { environment, agent, keys, chain }: CheckContext,
+): string | undefined {
+  if (record.agentNo !== agent.row.no) return 'The record belongs to another agent'
   const key = keys[record.keyIndex]
   if (key === undefined) return 'The record names a key that the agent never had'
-  const read = readRecord(lineOf(record, { environment, strand: agent.row.strand, key }))
-  const fault = chain.take(read, runNow(chain.examine(read), jobs))
+  const read = readRecord(exportLine(record, { environment, strand: agent.row.strand, key }))
+  const fault = chain.take(read, runSync(chain.examine(read), jobs))
   if (fault !== undefined) return fault
-  return chain.place.head === record.hash ? undefined : 'The hash is not that of the header'
+  return chain.place.head === record.hash ? undefined : 'The stored hash does not match the header'
 }
 
-/** The record as an export would show it. */
-function lineOf(
+function exportLine(
   record: StoredRecord,
   { environment, strand, key }: { environment: Environment; strand: string; key: string },
 ): RecordLine {

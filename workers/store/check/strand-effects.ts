@@ -9,13 +9,13 @@ import type { StoredRecord } from '../tables/record-codec.js'
 import { recordBySeq } from '../tables/records.js'
 import { mutationKey, runKey } from '../tables/tables.js'
 
-/** An agent as the tables know it. */
+/** An agent and its row. */
 export interface CheckedAgent {
   name: string
   row: AgentRow
 }
 
-/** Members of the bodies of system records; each is in some of them. */
+/** The members of all bodies of system records that the check reads. */
 interface Members {
   zone?: unknown
   created_at_ms?: unknown
@@ -30,7 +30,7 @@ interface Members {
   state?: unknown
 }
 
-/** Checks that the tables say of one agent what its records say, no more and no less. */
+/** Checks that the rows of one agent match its records exactly. */
 export class StrandEffects {
   readonly #environment: Environment
   readonly #agent: CheckedAgent
@@ -49,7 +49,10 @@ export class StrandEffects {
     this.#agent = agent
   }
 
-  /** Takes the next record, whose place in the chain holds. @returns what is wrong with its rows */
+  /**
+   * Checks the rows of the next record, whose link in the chain is valid.
+   * @returns what is wrong with them
+   */
   take(record: StoredRecord): string | undefined {
     if (record.erased === true) this.#erased += 1
     switch (record.type) {
@@ -72,7 +75,7 @@ export class StrandEffects {
         this.#proposals += 1
         return findProposal(this.#environment, record)?.hash === record.hash
           ? undefined
-          : 'The proposal is not kept'
+          : 'The row of the proposal is missing or does not match the record'
       case 'sys/applied':
         return this.#end(membersOf(record))
       default:
@@ -80,24 +83,24 @@ export class StrandEffects {
     }
   }
 
-  /** What is wrong with the rows of the agent, after its last record. */
+  /** Compares the agent's row counts and current state with its records. Call it after the last record. */
   *end(): Generator<string> {
     const { row } = this.#agent
     const { mutations, erasures, zoneChanges, proposals } = this.#environment
-    if (row.zone !== this.#zone) yield `The zone is ${row.zone}, not the one that the records lead to`
+    if (row.zone !== this.#zone) yield `The zone is ${row.zone}, which does not match the records`
     if (!isDeepStrictEqual(row.policies ?? [], this.#policies)) {
-      yield 'The policies are not those that the records lead to'
+      yield 'The policies do not match the records'
     }
     const mutationRows = { start: mutationKey(row.no, 0, 0), end: mutationKey(row.no + 1, 0, 0) }
     yield* differs('mutations', mutations.getKeysCount(mutationRows), this.#mutations)
     yield* differs('erasures', this.#rows(erasures), this.#erasures)
     yield* differs('erased records', this.#erased, this.#erasures)
-    yield* differs('changes of the zone', this.#rows(zoneChanges), this.#zones)
+    yield* differs('zone changes', this.#rows(zoneChanges), this.#zones)
     yield* differs('proposals', this.#rows(proposals), this.#proposals)
     const open = openProposalCount(this.#environment, row.no)
     yield* differs('open proposals', open, this.#proposals - this.#applied)
     const { edges, history } = edgeRowCounts(this.#environment, row.no)
-    yield* differs('changes of edges', edges + history, this.#edgeChanges)
+    yield* differs('edge changes', edges + history, this.#edgeChanges)
   }
 
   #rows(table: CheckedTable): number {
@@ -107,7 +110,9 @@ export class StrandEffects {
 
   #genesis({ zone, created_at_ms: createdAtMs }: Members): string | undefined {
     this.#zone = zone
-    return createdAtMs === this.#agent.row.createdAtMs ? undefined : 'The agent was made at another time'
+    return createdAtMs === this.#agent.row.createdAtMs
+      ? undefined
+      : 'The creation time of the agent does not match its genesis record'
   }
 
   #mutation({ type, seq }: StoredRecord, { target, target_seq: targetSeq }: Members): string | undefined {
@@ -115,8 +120,9 @@ export class StrandEffects {
     const { no } = this.#agent.row
     if (typeof targetSeq !== 'number') return 'The record names no target'
     if (recordBySeq(this.#environment, no, targetSeq)?.hash !== target) return 'The target is another record'
-    const kept = this.#environment.mutations.get(mutationKey(no, targetSeq, seq))?.[0]
-    return kept === (type === 'sys/tombstone' ? 1 : 0) ? undefined : 'The mutation is not kept as it happened'
+    const stored = this.#environment.mutations.get(mutationKey(no, targetSeq, seq))?.[0]
+    const expected = type === 'sys/tombstone' ? 1 : 0
+    return stored === expected ? undefined : 'The row of the mutation does not match the record'
   }
 
   #erasure({ target, target_seq: targetSeq }: Members): string | undefined {
@@ -130,31 +136,31 @@ export class StrandEffects {
   #zoneChange({ seq }: StoredRecord, { zone }: Members): string | undefined {
     this.#zones += 1
     this.#zone = zone
-    const kept = this.#environment.zoneChanges.get(runKey(this.#agent.row.no, seq))?.toString()
-    return kept === zone ? undefined : 'The change of the zone is not kept as it happened'
+    const stored = this.#environment.zoneChanges.get(runKey(this.#agent.row.no, seq))?.toString()
+    return stored === zone ? undefined : 'The row of the zone change does not match the record'
   }
 
   #edge(record: StoredRecord, { src, dst, edge_type: edgeType, weight = 0 }: Members): string | undefined {
     this.#edgeChanges += 1
     if (typeof dst !== 'string' || typeof edgeType !== 'string') return 'The record names no edge'
-    if (src !== this.#agent.name) return 'The edge is of another agent'
-    const kept = edgeAt(this.#environment, { agentNo: this.#agent.row.no, edgeType, dst }, record.hlc)
+    if (src !== this.#agent.name) return 'The edge belongs to another agent'
+    const stored = edgeAt(this.#environment, { agentNo: this.#agent.row.no, edgeType, dst }, record.hlc)
     const live = record.type === 'edge/add'
-    return kept?.seq === record.seq && kept.live === live && kept.weight === weight
+    return stored?.seq === record.seq && stored.live === live && stored.weight === weight
       ? undefined
-      : 'The edge is not kept as it was'
+      : 'The row of the edge does not match the record'
   }
 
   #end({ proposal_seq: seq, state }: Members): string | undefined {
     this.#applied += 1
     if (typeof seq !== 'number') return 'The record names no proposal'
-    const kept = findProposal(this.#environment, { agentNo: this.#agent.row.no, seq })
-    return kept?.state === state ? undefined : 'The proposal is not kept as it ended'
+    const stored = findProposal(this.#environment, { agentNo: this.#agent.row.no, seq })
+    return stored?.state === state ? undefined : 'The row of the proposal does not match how it ended'
   }
 }
 
-function* differs(what: string, kept: number, told: number): Generator<string> {
-  if (kept !== told) yield `The tables have ${kept} ${what}, the records ${told}`
+function* differs(rows: string, stored: number, expected: number): Generator<string> {
+  if (stored !== expected) yield `The tables have ${stored} ${rows}, but the records have ${expected}`
 }
 
 function membersOf({ body }: StoredRecord): Members {

@@ -3,7 +3,9 @@ import type { CheckedTable } from '../tables/checked-table.js'
 import type { Environment } from '../environment.js'
 import { openProposalCount } from '../tables/proposals.js'
 
-/** Faults of tables that no single strand shows: counts that must agree, and rows that must be JSON. */
+/**
+ * Faults that the check of a single strand cannot find: counts that must agree, and rows that must be JSON.
+ */
 export function* tableFaults(environment: Environment): Generator<string> {
   yield* pairFaults(environment)
   const { agents, apiKeys, organisms, auth, authEnded, idempotency, proposals } = environment
@@ -12,7 +14,7 @@ export function* tableFaults(environment: Environment): Generator<string> {
   yield* accountFaults(environment)
 }
 
-/** Tables that must have equally many rows, one each for the same thing. */
+/** Pairs of tables that must have the same number of rows. */
 function* pairFaults(environment: Environment): Generator<string> {
   const { names, agents, edges, edgesIn, proposalsOpen, proposalTargets, proposalDues } = environment
   yield* differs(['agents', agents], ['names', names])
@@ -23,7 +25,7 @@ function* pairFaults(environment: Environment): Generator<string> {
   if (dues !== open) yield `There are ${dues} due times of proposals and ${open} open proposals`
 }
 
-/** Open proposals of agents whose import has not ended: they have no due time until then. */
+/** Open proposals of agents whose import has not ended. These proposals have no due time yet. */
 function heldProposals(environment: Environment): number {
   let held = 0
   for (const { value } of environment.agents.getRange({})) {
@@ -55,7 +57,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** An e-mail leads to its account, and an account is found by its e-mail. */
+/** Checks that each e-mail has its account and each account its e-mail. */
 function* accountFaults({ auth }: Environment): Generator<string> {
   for (const { key, value } of auth.getRange({})) {
     const [namespace = '', row = ''] = key.toString().split('\0')
@@ -64,11 +66,11 @@ function* accountFaults({ auth }: Environment): Generator<string> {
       const found = auth.get(Buffer.from(`${namespace}\0auth:${other}`))
       return found === undefined ? undefined : (JSON.parse(found.toString()) as { value: unknown }).value
     }
-    const kept = (JSON.parse(value.toString()) as { value: unknown }).value
-    if (kind === 'email' && find(`user:${String(kept)}`) === undefined) {
-      yield 'An e-mail leads to no account'
+    const stored = (JSON.parse(value.toString()) as { value: unknown }).value
+    if (kind === 'email' && find(`user:${String(stored)}`) === undefined) {
+      yield 'An e-mail has no account'
     }
-    if (kind === 'user' && find(`email:${(kept as { email: string }).email}`) !== rest.join(':')) {
+    if (kind === 'user' && find(`email:${(stored as { email: string }).email}`) !== rest.join(':')) {
       yield 'An account is not found by its e-mail'
     }
   }

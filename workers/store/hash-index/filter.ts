@@ -3,12 +3,12 @@ import { FILTER_LINE_BYTES, PREFIX_LIMIT } from './format.js'
 const LINE_WORDS = FILTER_LINE_BYTES / 4
 
 /*
- * A blocked Bloom filter (Putze, Sanders, Singler 2007): the top of the prefix chooses one 64-byte line, four
- * bits of that line are set. Because the line rises with the prefix, a run written in order fills its filter
- * from front to back, and its segments can be written while a merge goes on.
+ * A blocked Bloom filter (Putze, Sanders, Singler 2007): the top bits of the prefix choose one 64-byte line,
+ * in which four bits are set. The line rises with the prefix, so a run written in order fills its filter from
+ * front to back, and a merge can write finished segments before it ends.
  *
- * Every word that is read is within the filter. `?? 0` says so to the compiler and costs nothing, where an assertion made
- * a probe 8% slower.
+ * Every word read is within the filter. `?? 0` satisfies the compiler at no cost; an assertion made a probe
+ * 8% slower.
  */
 
 /** The line of `prefix` among `lines`; rises with the prefix. */
@@ -16,7 +16,7 @@ export function filterLine(prefix: number, lines: number): number {
   return (prefix * (lines / PREFIX_LIMIT)) | 0
 }
 
-/** Adds `prefix` to a filter of whole lines. */
+/** Adds `prefix` to a filter, whose length is a multiple of the line length. */
 export function addToFilter(filter: Uint32Array, prefix: number): void {
   const base = filterLine(prefix, filter.length / LINE_WORDS) * LINE_WORDS
   const low = prefix >>> 0
@@ -32,7 +32,7 @@ function setBit(filter: Uint32Array, base: number, bit: number): void {
   filter[at] = (filter[at] ?? 0) | (1 << (bit & 31))
 }
 
-/** Whether `prefix` may have been added: false is certain, true is wrong about once in 70. */
+/** Whether `prefix` may have been added. `false` is certain; `true` is wrong about once in 70. */
 export function mayContain(filter: Uint32Array, prefix: number): boolean {
   const base = filterLine(prefix, filter.length / LINE_WORDS) * LINE_WORDS
   const low = prefix >>> 0

@@ -11,32 +11,32 @@ export interface RunShape {
   entries: number
 }
 
-/** The metadata record, which alone says which parts in the database count. */
+/** The metadata record. Only the runs that it lists are part of the index. */
 export interface HashMetadata {
   version: 1
-  /** Entries in a chunk; fixed when the index is made, because parts are counted by it. */
+  /** Entries in a chunk; fixed when the index is created, because part numbers depend on it. */
   chunkEntries: number
-  /** The highest location that runs cover; -1 when there is none. */
+  /** The highest location in the runs; -1 if there is none. */
   coveredUpTo: number
-  /** The same of imported records; absent where there were none when it was written. */
+  /** The same for imported records; absent if there were none. */
   importedUpTo?: number
   nextRunId: number
   /** Published runs by level, oldest first within a level. */
   levels: RunShape[][]
-  /** Outputs of unfinished merges; their parts are useless after a reopen. */
+  /** Outputs of unfinished merges; deleted after a reopen. */
   unfinished: RunShape[]
   /** Runs whose parts are being deleted. */
   discarded: RunShape[]
 }
 
 /*
- * Keys, 9 bytes big-endian: kind u8, run id u32, part u32. Run ids are never used twice, so neither a late
- * delete nor the leftovers of a crash can touch the parts of another run.
+ * Keys, 9 bytes big-endian: kind u8, run id u32, part u32. Run ids are never reused, so neither a late delete
+ * nor parts left by a crash can affect another run.
  *   kind 0  metadata, run 0, part 0: JSON
  *   kind 1  a chunk of entries: n prefixes, then their n locations, float64 little-endian
  *   kind 2  a segment of the run's Bloom filter
  *   kind 3  a segment of the run's fences: the first prefix of each chunk, float64 little-endian
- * Every value ends in a crc32 over key and value: a damaged part would say of a record that it is not there.
+ * Every value ends in a crc32 over key and value, because a damaged part could hide a record.
  */
 const METADATA = 0
 /** Kind of a key that holds entries. */
@@ -56,7 +56,7 @@ export const PREFIX_LIMIT = 2 ** 53
 
 const keyScratch = Buffer.alloc(KEY_BYTES)
 
-/** A key of the database. The same bytes are used for the next key: lmdb copies them within the call. */
+/** A key of the database. The buffer is reused for the next key: lmdb copies the key within its call. */
 export function partKey(kind: number, runId: number, part: number): Buffer {
   keyScratch[0] = kind
   keyScratch.writeUInt32BE(runId, 1)
@@ -64,14 +64,15 @@ export function partKey(kind: number, runId: number, part: number): Buffer {
   return keyScratch
 }
 
-/** Writes a value with its checksum, into the transaction under way. */
+/** Writes a value with its checksum, within the caller's transaction. */
 export function putPart(db: HashDatabase, key: Buffer, value: Uint8Array): void {
   db.putSync(key, rowOf(key, value))
 }
 
 /**
- * A value, valid until the next read of the database; `undefined` when there is none. Its bytes need not be aligned.
- * @throws Error when its checksum does not hold
+ * A value, valid until the next read of the database; `undefined` if there is none. The bytes may be
+ * unaligned.
+ * @throws Error if the checksum does not match
  */
 export function getPart(db: HashDatabase, key: Buffer): Buffer | undefined {
   const part = db.getBinaryFast(key)
@@ -82,7 +83,7 @@ export function getPart(db: HashDatabase, key: Buffer): Buffer | undefined {
   return row.subarray(0, row.length - ROW_CHECKSUM_BYTES)
 }
 
-/** Reads the metadata; undefined when the index is new. */
+/** Reads the metadata; undefined if the index is new. */
 export function readMetadata(db: HashDatabase): HashMetadata | undefined {
   const bytes = getPart(db, partKey(METADATA, 0, 0))
   if (bytes === undefined) return undefined
@@ -91,12 +92,12 @@ export function readMetadata(db: HashDatabase): HashMetadata | undefined {
   return metadata
 }
 
-/** Writes the metadata into the transaction under way. */
+/** Writes the metadata, within the caller's transaction. */
 export function writeMetadata(db: HashDatabase, metadata: HashMetadata): void {
   putPart(db, partKey(METADATA, 0, 0), Buffer.from(JSON.stringify(metadata), 'utf8'))
 }
 
-/** An element of a list; the compiler of the engine knows that it is a number and leaves the assertion out. */
+/** An element of a list. The JIT compiler knows that it is a number and removes the assertion. */
 export function doubleAt(list: Float64Array, index: number): number {
   const value = list[index]
   assert(value !== undefined, 'the index is within the list')
@@ -111,7 +112,7 @@ export function partCount(kind: number, shape: RunShape, chunkEntries: number): 
   return Math.ceil(bytes / SEGMENT_BYTES)
 }
 
-/** Bytes of a filter's line: one cache line, so that a probe of the filter is one miss of the cache. */
+/** Bytes of a filter line: one cache line, so that a probe causes one cache miss. */
 export const FILTER_LINE_BYTES = 64
 const FILTER_BITS_PER_ENTRY = 10
 

@@ -17,15 +17,15 @@ import { HashRunWriter } from './run-writer.js'
 import { collectFromRun, loadRun, newestInRun, type HashRun } from './run.js'
 import { importedBlocksFrom, isImportedBlock, packLocation, unpackLocation } from '../tables/tables.js'
 
-/** Sizes of an index; the defaults fit a shard, tests make them small. */
+/** Sizes of an index. The defaults suit a shard; tests use small ones. */
 export interface HashIndexOptions {
-  /** Entries in memory at which a step writes them as a run. */
+  /** With this many entries in memory, a step writes them as a run. */
   memtableEntriesMax?: number
   /** Runs of one level that are merged into one of the next. */
   fanout?: number
-  /** Entries that a step merges, unless keeping up with what was added needs more. */
+  /** Entries that a step merges; more if that is needed to keep up with added entries. */
   mergeEntriesPerStep?: number
-  /** Entries of a chunk; used when the index is made, later the stored number holds. */
+  /** Entries of a chunk; used when the index is created. An existing index keeps its stored number. */
   chunkEntries?: number
 }
 
@@ -33,30 +33,30 @@ const defaults = {
   memtableEntriesMax: 16_384,
   fanout: 8,
   mergeEntriesPerStep: 8_192,
-  // 4,064 bytes: with checksum and page header just under a page of 4 KiB, where one entry more would take two.
+  // 4,064 bytes: with checksum and page header just under a page of 4 KiB.
   chunkEntries: 254,
 }
 
-/** A level moves at least this many entries for each one added: see the bound in `#publish`. */
+/** A level merges at least this many entries for each entry added: see the bound in `#publish`. */
 const MERGE_RATE = 2
 const LEVELS_MAX = 12
 const PART_KINDS = [CHUNK, FILTER, FENCES]
 const importedLocationsFrom = packLocation(importedBlocksFrom, 0)
 
-/** Parts of a run that is gone, on their way out of the database. */
-interface Discarded extends RunShape {
+/** A retired run, and the next of its parts to delete. */
+interface DiscardedRun extends RunShape {
   kindIndex: number
   part: number
 }
 
 /**
- * Finds the locations of records by their hash: a log-structured merge index, because one random key for each record
- * would cost LMDB more than all the rest of a write. Entries gather in memory, are written as sorted runs, and runs of
- * one level are merged into one of the next a little at each commit.
+ * Finds the locations of records by their hash. It is a log-structured merge index, because one random key
+ * for each record would cost LMDB more than the rest of the write. New entries are held in memory and written
+ * as sorted runs; each commit merges some entries of the runs of one level into a run of the next.
  *
- * All writing happens in `commitStep`, inside the transaction of the caller. When that transaction fails the index must
- * be thrown away and opened again. Entries in memory are not durable: after `open` the caller adds again every location
- * above `coveredUpTo`, and every imported one above `importedUpTo`.
+ * `commitStep` does all writing, within the caller's transaction. If that transaction fails, the index must
+ * be discarded and opened again. Entries in memory are not durable: after `open` the caller adds every
+ * location above `coveredUpTo` again, and every imported one above `importedUpTo`.
  */
 export class HashIndex {
   #db: HashDatabase
@@ -64,15 +64,15 @@ export class HashIndex {
   #memtable: HashMemtable
   #levels: HashRun[][] = []
   #merges: (HashMerge | undefined)[] = []
-  #discarded: Discarded[] = []
+  #discarded: DiscardedRun[] = []
   #nextRunId = 0
-  /** Highest locations, of the log and of imported records: those that runs cover, and the last ones added. */
+  /** The highest locations in runs, and the last ones added; of the log and of imported records. */
   #covered = { log: -1, imported: -1 }
   #last = { log: -1, imported: -1 }
   #addedSinceStep = 0
   #metadataChanged = false
 
-  /** Opens the index, or makes it when the database is empty. Reads fences and filters; writes nothing. */
+  /** Opens the index; an empty database is an empty index. Reads fences and filters, and writes nothing. */
   static open(db: HashDatabase, options: HashIndexOptions = {}): HashIndex {
     return new HashIndex(db, { ...defaults, ...options })
   }
@@ -82,7 +82,7 @@ export class HashIndex {
     this.#db = db
     this.#sizes = { ...sizes, chunkEntries: metadata?.chunkEntries ?? sizes.chunkEntries }
     assert(this.#sizes.fanout >= 2, 'a merge has at least two inputs')
-    // Twice the mark: the caller's commit group is at most as large as the memtable.
+    // Twice the limit: a commit group can add as many entries before the next step.
     this.#memtable = new HashMemtable(this.#sizes.memtableEntriesMax * 2)
     if (metadata === undefined) return
     this.#nextRunId = metadata.nextRunId
@@ -94,31 +94,31 @@ export class HashIndex {
     for (const shape of [...metadata.unfinished, ...metadata.discarded]) this.#discard(shape)
   }
 
-  /** The highest location of the log that is durable in the index; -1 when there is none. */
+  /** The highest location of the log that is durable in the index; -1 if there is none. */
   get coveredUpTo(): number {
     return this.#covered.log
   }
 
-  /** The highest location of an imported record that is durable in the index; -1 when there is none. */
+  /** The highest location of an imported record that is durable in the index; -1 if there is none. */
   get importedUpTo(): number {
     return this.#covered.imported
   }
 
-  /** Whether a location is durable in the index; what is not is added again when the store opens. */
+  /** Whether a location is durable in the index. Other locations are added again when the store opens. */
   covers(location: number): boolean {
     const { blockNo } = unpackLocation(location)
     return location <= (isImportedBlock(blockNo) ? this.#covered.imported : this.#covered.log)
   }
 
-  /** Whether `commitStep` has work even if nothing is added: an idle shard calls it until this is false. */
+  /** Whether `commitStep` has work although nothing was added. An idle shard calls it until this is false. */
   get needsStep(): boolean {
     if (this.#memtable.entries >= this.#sizes.memtableEntriesMax || this.#discarded.length > 0) return true
     return this.#levels.some((runs) => runs.length >= this.#sizes.fanout)
   }
 
   /**
-   * Adds an entry. Locations rise, those of the log and imported ones each by themselves; between two steps at most
-   * `memtableEntriesMax` entries are added.
+   * Adds an entry. Locations must rise, separately for the log and for imported records. At most
+   * `memtableEntriesMax` entries may be added between two steps.
    */
   add(prefix: number, location: number): void {
     assert(prefix >= 0 && prefix < PREFIX_LIMIT, 'a prefix has 53 bits')
@@ -129,7 +129,7 @@ export class HashIndex {
     this.#addedSinceStep += 1
   }
 
-  /** Every location added with `prefix`, newest first. The caller compares the whole hash. */
+  /** All locations added with `prefix`, newest first. The caller must compare the whole hash. */
   find(prefix: number): number[] {
     const found: number[] = []
     this.#memtable.collect(prefix, found)
@@ -145,8 +145,8 @@ export class HashIndex {
   }
 
   /**
-   * The greatest location below `below` that was added with `prefix`; `undefined` when there is none. It costs the same
-   * however many there are. The caller compares the whole hash. Imported locations are not looked for.
+   * The greatest location below `below` that was added with `prefix`; `undefined` if there is none. The cost
+   * does not depend on their number. The caller must compare the whole hash. Not for imported locations.
    */
   newestBelow(prefix: number, below: number): number | undefined {
     const inMemory: number[] = []
@@ -164,33 +164,33 @@ export class HashIndex {
   }
 
   /**
-   * Does the index's share of a commit: flushes a full memtable, merges a little, deletes a little. Call it
-   * inside the transaction, after the puts that the added locations point at.
+   * Does the index's part of a commit: flushes a full memtable, merges some entries and deletes some parts.
+   * Call it within the transaction, after the records of the added locations were put.
    */
   commitStep(): void {
     const added = this.#addedSinceStep
     this.#addedSinceStep = 0
-    if (this.#memtable.entries >= this.#sizes.memtableEntriesMax) this.#flush()
+    if (this.#memtable.entries >= this.#sizes.memtableEntriesMax) this.#flushMemtable()
     this.#startMerges()
     const moved = this.#advanceMerges(added)
-    // Retired runs are deleted at least as fast as merges produce them.
+    // Delete retired runs at least as fast as merges produce them.
     const partsMax = Math.ceil((moved * 2 + this.#sizes.mergeEntriesPerStep) / this.#sizes.chunkEntries)
     this.#deleteDiscarded(partsMax)
     if (this.#metadataChanged) this.#writeMetadata()
   }
 
   /**
-   * Makes a run of the newest part, within the caller's transaction, so that the next opening has nothing to add again.
-   * Not while runs wait for a merge: repeated openings must not pile them up.
+   * Writes the entries in memory as a run, within the caller's transaction, so that the next `open` has none
+   * to add again. Does nothing while runs await a merge, so that repeated openings do not accumulate runs.
    */
-  settle(): void {
-    const waiting = (this.#levels[0]?.length ?? 0) >= this.#sizes.fanout
-    if (this.#memtable.entries > 0 && !waiting) this.#flush()
+  flush(): void {
+    const awaitsMerge = (this.#levels[0]?.length ?? 0) >= this.#sizes.fanout
+    if (this.#memtable.entries > 0 && !awaitsMerge) this.#flushMemtable()
     if (this.#metadataChanged) this.#writeMetadata()
   }
 
-  #flush(): void {
-    const shape = { id: this.#takeRunId(), entries: this.#memtable.entries }
+  #flushMemtable(): void {
+    const shape = { id: this.#nextId(), entries: this.#memtable.entries }
     const writer = new HashRunWriter(this.#db, shape, this.#sizes.chunkEntries)
     this.#memtable.visitSorted((prefix, location) => writer.append(prefix, location))
     this.#publish(0, writer.finish())
@@ -202,12 +202,12 @@ export class HashIndex {
     for (const [level, runs] of this.#levels.entries()) {
       if (runs.length < this.#sizes.fanout || this.#merges[level] !== undefined) continue
       assert(level + 1 < LEVELS_MAX, 'the index has few levels')
-      const output = { id: this.#takeRunId(), chunkEntries: this.#sizes.chunkEntries }
+      const output = { id: this.#nextId(), chunkEntries: this.#sizes.chunkEntries }
       this.#merges[level] = new HashMerge(this.#db, runs.slice(0, this.#sizes.fanout), output)
     }
   }
 
-  /** @returns entries moved: at most `mergeEntriesPerStep`, and MERGE_RATE times `added` a level beyond it */
+  /** @returns entries moved: at most `mergeEntriesPerStep`, plus MERGE_RATE times `added` for each level */
   #advanceMerges(added: number): number {
     let left = this.#sizes.mergeEntriesPerStep
     let movedTotal = 0
@@ -237,15 +237,16 @@ export class HashIndex {
     const runs = (this.#levels[level] ??= [])
     runs.push(run)
     /*
-     * The bound that keeps lookups cheap. Runs of one level differ in size by less than two. A merge of N
-     * entries ends before N / 2 more are added; these make at most `fanout` runs of this level, and what the
-     * levels below held back at most as many again. With its own inputs that is three times the fanout.
+     * This bound keeps lookups cheap. Runs of one level differ in size by less than a factor of two. A merge
+     * of N entries ends before N / 2 more are added. These make at most `fanout` runs of this level, and
+     * delayed merges of lower levels at most as many. With the inputs of the merge, that is three times the
+     * fanout.
      */
     assert(runs.length <= this.#sizes.fanout * 4, 'merging keeps up with adding')
     this.#metadataChanged = true
   }
 
-  #takeRunId(): number {
+  #nextId(): number {
     this.#metadataChanged = true
     this.#nextRunId += 1
     return this.#nextRunId - 1
@@ -255,7 +256,10 @@ export class HashIndex {
     this.#discarded.push({ id: shape.id, entries: shape.entries, kindIndex: 0, part: 0 })
   }
 
-  /** Deletes up to `partsMax` parts. After a reopen it starts a run anew: deleting what is gone is harmless. */
+  /**
+   * Deletes up to `partsMax` parts. After a reopen it starts again at part 0, and deletes of missing parts do
+   * nothing.
+   */
   #deleteDiscarded(partsMax: number): void {
     for (let deleted = 0; deleted < partsMax;) {
       const run = this.#discarded[0]
@@ -290,14 +294,15 @@ export class HashIndex {
   }
 }
 
-/** The first 53 bits of a SHA-256 given as lower-case hex digits: the number that the index sorts by. */
+/** The sort key of the index: the first 53 bits of a SHA-256, given as lower-case hex digits. */
 export function prefixOf(hash: string): number {
-  // Digit by digit: `parseInt` on slices takes four times as long, and this runs once a record.
+  // Digit by digit, because `parseInt` on slices takes four times as long, and this runs once for each
+  // record.
   let high = 0
   for (let at = 0; at < 7; at += 1) high = (high << 4) | digitAt(hash, at)
   let low = 0
   for (let at = 7; at < 14; at += 1) low = (low << 4) | digitAt(hash, at)
-  // 28 bits, then 28 of which the last three are dropped.
+  // 28 bits, then the first 25 of the next 28.
   return high * 2 ** 25 + (low >>> 3)
 }
 

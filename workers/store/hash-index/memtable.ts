@@ -4,9 +4,9 @@ import { PREFIX_LIMIT, doubleAt } from './format.js'
 const EMPTY = -1
 
 /**
- * The newest entries, not yet in a run: an open-addressing table of two typed arrays, so that adding an
- * entry allocates nothing. Entries are never removed one by one, which keeps equal prefixes in the order
- * in which they came along their probe sequence.
+ * The newest entries, which are not in a run yet: an open-addressing table of two typed arrays, so that
+ * adding an entry allocates nothing. Single entries are never removed, so equal prefixes stay in insertion
+ * order in their probe sequence.
  */
 export class HashMemtable {
   #prefixes: Float64Array
@@ -44,15 +44,17 @@ export class HashMemtable {
   collect(prefix: number, found: number[]): void {
     const prefixes = this.#prefixes
     let slot = (prefix * this.#slotScale) | 0
-    for (let held = prefixes[slot]; held !== EMPTY; held = prefixes[slot]) {
-      if (held === prefix) found.push(doubleAt(this.#locations, slot))
+    for (let stored = prefixes[slot]; stored !== EMPTY; stored = prefixes[slot]) {
+      if (stored === prefix) found.push(doubleAt(this.#locations, slot))
       slot = (slot + 1) & this.#slotMask
     }
   }
 
-  /** Calls `visit` with each entry by rising prefix, equal prefixes in the order in which they were added. */
+  /**
+   * Calls `visit` with each entry, sorted by prefix; equal prefixes in the order in which they were added.
+   */
   visitSorted(visit: (prefix: number, location: number) => void): void {
-    // Sorting bare numbers is native; sorting pairs would call back into JS for each comparison.
+    // Sorting numbers is native code; sorting pairs would call back into JS for each comparison.
     const sorted = this.#sortedPrefixes()
     const locations: number[] = []
     for (let at = 0; at < sorted.length; at += locations.length) {
@@ -74,7 +76,6 @@ export class HashMemtable {
     return sorted.sort()
   }
 
-  /** Forgets all entries. */
   clear(): void {
     this.#prefixes.fill(EMPTY)
     this.#entries = 0

@@ -6,23 +6,23 @@ import { HashRunWriter } from './run-writer.js'
 interface Cursor {
   run: HashRun
   part: number
-  /** How many entries are in `pairs`. */
+  /** Number of entries in `pairs`. */
   entries: number
   at: number
   /** The chunk under the cursor: its prefixes, then its locations. */
   pairs: Float64Array
 }
 
-/** One merge of sorted runs into one, done in steps. The inputs stay as they are. */
+/** A merge of sorted runs into one, done in steps. The inputs do not change. */
 export class HashMerge {
   readonly inputs: readonly HashRun[]
   #db: HashDatabase
   #writer: HashRunWriter
   #cursors: Cursor[]
-  /** The prefix under each cursor; Infinity when its run is exhausted. */
+  /** The prefix under each cursor; Infinity if its run is exhausted. */
   #heads: Float64Array
 
-  /** @param inputs oldest first, so that equal prefixes stay in the order in which they were added */
+  /** @param inputs oldest first, so that equal prefixes stay in insertion order */
   constructor(db: HashDatabase, inputs: readonly HashRun[], output: { id: number; chunkEntries: number }) {
     const entries = inputs.reduce((sum, run) => sum + run.entries, 0)
     this.inputs = inputs
@@ -41,7 +41,7 @@ export class HashMerge {
 
   /**
    * Moves up to `entriesMax` entries.
-   * @returns entries moved, and the finished run when that was all
+   * @returns the number of entries moved, and the output once it is complete
    */
   step(entriesMax: number): { moved: number; finished?: HashRun } {
     let moved = 0
@@ -55,7 +55,10 @@ export class HashMerge {
     return { moved }
   }
 
-  /** The first of the smallest heads: the oldest run wins a tie. With few inputs a scan beats a heap. */
+  /**
+   * The first of the smallest heads, so the oldest run wins a tie. For few inputs a scan is faster than a
+   * heap.
+   */
   #smallest(): number {
     const heads = this.#heads
     let smallest = 0

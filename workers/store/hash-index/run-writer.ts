@@ -18,8 +18,8 @@ import type { HashRun } from './run.js'
 const SEGMENT_LINES = SEGMENT_BYTES / FILTER_LINE_BYTES
 
 /**
- * Writes one run, entry by entry in order, over as many transactions as its caller likes. What it wrote
- * counts only once the caller publishes the run in the metadata.
+ * Writes one run, entry by entry in order, over any number of transactions. The run is part of the index only
+ * once the caller publishes it in the metadata.
  */
 export class HashRunWriter {
   readonly shape: RunShape
@@ -46,7 +46,7 @@ export class HashRunWriter {
     this.#filter = new Uint32Array((this.#filterLines * FILTER_LINE_BYTES) / 4)
   }
 
-  /** Adds the next entry; prefixes never fall. */
+  /** Adds the next entry; prefixes must not fall. */
   append(prefix: number, location: number): void {
     assert(prefix >= this.#lastPrefix, 'a run is sorted by prefix')
     this.#lastPrefix = prefix
@@ -58,7 +58,7 @@ export class HashRunWriter {
     if (this.#inChunk === this.#chunkEntries) this.#writeChunk()
   }
 
-  /** Writes what is left. All entries of the shape have been appended. */
+  /** Writes the rest. All entries of the shape must have been appended. */
   finish(): HashRun {
     if (this.#inChunk > 0) this.#writeChunk()
     assert(this.#written === this.shape.entries, 'a run has as many entries as announced')
@@ -72,7 +72,7 @@ export class HashRunWriter {
 
   #writeChunk(): void {
     const entries = this.#inChunk
-    // A last chunk that is not full: its locations move up behind its prefixes.
+    // In a last chunk that is not full, the locations move up behind the prefixes.
     this.#chunk.copyWithin(entries, this.#chunkEntries, this.#chunkEntries + entries)
     const bytes = Buffer.from(this.#chunk.buffer, 0, entries * 16)
     putPart(this.#db, partKey(CHUNK, this.shape.id, Math.floor(this.#written / this.#chunkEntries)), bytes)
@@ -81,7 +81,7 @@ export class HashRunWriter {
     this.#writeFilterUpTo(Math.floor(filterLine(this.#lastPrefix, this.#filterLines) / SEGMENT_LINES))
   }
 
-  /** Writes the segments below `end`: no later prefix falls into them. */
+  /** Writes the segments before `end`, which later prefixes do not change. */
   #writeFilterUpTo(end: number): void {
     const bytes = Buffer.from(this.#filter.buffer)
     for (; this.#filterSegmentsWritten < end; this.#filterSegmentsWritten += 1) {

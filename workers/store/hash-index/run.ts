@@ -16,15 +16,15 @@ import {
   type RunShape,
 } from './format.js'
 
-/** A published run: its entries stay in the database, its fences and filter are held in memory. */
+/** A published run. Its entries are in the database; its fences and filter are also in memory. */
 export interface HashRun extends RunShape {
   /** The first prefix of each chunk. */
   fences: Float64Array
-  /** 64-byte lines, 1.25 bytes an entry. */
+  /** A Bloom filter of 64-byte lines, 1.25 bytes for each entry. */
   filter: Uint32Array
 }
 
-/** Loads fences and filter of a run that the metadata names. */
+/** Loads the fences and the filter of a published run. */
 export function loadRun(db: HashDatabase, shape: RunShape, chunkEntries: number): HashRun {
   const fences = new Float64Array(partCount(CHUNK, shape, chunkEntries))
   const filter = new Uint32Array((filterLines(shape.entries) * FILTER_LINE_BYTES) / 4)
@@ -45,7 +45,7 @@ function loadSegments(db: HashDatabase, of: { kind: number; id: number }, target
 
 /**
  * Copies chunk `part` of a run into `pairs` (n prefixes, then n locations).
- * @returns n; 0 when the run has no such chunk
+ * @returns n; 0 if the run has no such chunk
  */
 export function readChunk(
   db: HashDatabase,
@@ -72,12 +72,12 @@ export function collectFromRun(
 ): void {
   const { db, prefix, found } = search
   if (!mayContain(run.filter, prefix)) return
-  // Equal prefixes can go on over a chunk's border: from the last chunk that can hold one, backwards.
+  // Equal prefixes can span chunks: read backwards from the last chunk that can hold one.
   let part = lastNotAbove(run.fences, prefix)
   while (part >= 0 && collectFromChunk(getChunk(db, run, part), prefix, found)) part -= 1
 }
 
-/** Index of the last fence at or below `prefix`; -1 when there is none. */
+/** Index of the last fence at or below `prefix`; -1 if there is none. */
 function lastNotAbove(fences: Float64Array, prefix: number): number {
   let low = 0
   let high = fences.length
@@ -89,7 +89,7 @@ function lastNotAbove(fences: Float64Array, prefix: number): number {
   return low - 1
 }
 
-/** @returns whether the chunk before may hold more of `prefix` */
+/** @returns whether the previous chunk may also contain `prefix` */
 function collectFromChunk(chunk: Buffer, prefix: number, found: number[]): boolean {
   const entries = chunk.length / ENTRY_BYTES
   let at = entriesBefore(chunk, (index) => chunk.readDoubleLE(index * 8) <= prefix) - 1
@@ -101,8 +101,8 @@ function collectFromChunk(chunk: Buffer, prefix: number, found: number[]): boole
 }
 
 /**
- * The greatest location below `search.below` of `search.prefix` in this run, whose locations rise where prefixes are
- * equal; `undefined` when there is none.
+ * The greatest location of `search.prefix` in this run that is below `search.below`; `undefined` if there is
+ * none. Locations of equal prefixes must rise.
  */
 export function newestInRun(
   search: { db: HashDatabase; prefix: number; below: number },
@@ -110,7 +110,8 @@ export function newestInRun(
 ): number | undefined {
   const { db, prefix, below } = search
   if (!mayContain(run.filter, prefix)) return undefined
-  // The last chunk that begins with less, or with the prefix and a location that is low enough.
+  // Find the last chunk that begins with a smaller prefix, or with the prefix and a location that is small
+  // enough.
   let low = -1
   let high = lastNotAbove(run.fences, prefix)
   while (low < high) {
@@ -123,8 +124,8 @@ export function newestInRun(
   const chunk = getChunk(db, run, low)
   const entries = chunk.length / ENTRY_BYTES
   const at = entriesBefore(chunk, (index) => {
-    const held = chunk.readDoubleLE(index * 8)
-    return held < prefix || (held === prefix && chunk.readDoubleLE((entries + index) * 8) < below)
+    const stored = chunk.readDoubleLE(index * 8)
+    return stored < prefix || (stored === prefix && chunk.readDoubleLE((entries + index) * 8) < below)
   })
   if (at === 0 || chunk.readDoubleLE((at - 1) * 8) !== prefix) return undefined
   return chunk.readDoubleLE((entries + at - 1) * 8)
@@ -134,7 +135,7 @@ function firstLocation(chunk: Buffer): number {
   return chunk.readDoubleLE(chunk.length / 2)
 }
 
-/** How many entries at the beginning of a chunk satisfy `isBefore`; no later one does. */
+/** The number of entries that satisfy `isBefore`, which only the first entries of the chunk do. */
 function entriesBefore(chunk: Buffer, isBefore: (index: number) => boolean): number {
   let low = 0
   let high = chunk.length / ENTRY_BYTES

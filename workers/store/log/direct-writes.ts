@@ -3,13 +3,13 @@ import { steadyClock } from '../../../src/base/clock.js'
 import { isFileSystemError } from '../../../src/base/durable-file.js'
 import { DiskPace } from './disk-pace.js'
 
-/** Segments up to this length are laid out in memory that the disk can take them from, bytes. */
+/** Segments up to this length can be written past the cache, bytes. */
 const MEMORY_BYTES = 1_048_576
 const WASM_PAGE_BYTES = 65_536
 
 /**
- * Opens a file for writes past the cache of the operating system (open(2), O_DIRECT).
- * @returns undefined where the file system, or the operating system, has none
+ * Opens a file for writes past the page cache (open(2), O_DIRECT).
+ * @returns undefined if the file system or the operating system does not support it
  */
 export function openDirect(path: string): number | undefined {
   if (!('O_DIRECT' in constants)) return undefined
@@ -21,17 +21,17 @@ export function openDirect(path: string): number | undefined {
   }
 }
 
-/** A file with both ways into it. */
+/** A file that can be written through the page cache, and perhaps past it. */
 export interface DirectFile {
   fd: number
-  /** For writes past the cache; undefined where there are none. */
+  /** File descriptor for writes past the cache; undefined if these are not possible. */
   direct: number | undefined
 }
 
 /**
- * Writes segments straight to the disk: the cache writes whole pages, so that a segment of one record takes four times
- * as many bytes there, and a third more processor time. The thread waits for such a write, so a disk that takes long is
- * written through the cache, whose bytes reach it with a sync that somebody else waits for.
+ * Writes segments directly to the disk. The cache writes whole pages, which takes four times the bytes and a
+ * third more CPU time for a segment of one record. But a direct write blocks the thread, so segments for a
+ * slow disk go through the cache and are synced by another thread.
  */
 export class DirectWrites {
   readonly #pace: DiskPace
@@ -40,13 +40,15 @@ export class DirectWrites {
     this.#pace = pace
   }
 
-  /** Memory for a segment that is to be written straight to a file; undefined where it goes through the cache. */
+  /**
+   * Aligned memory for a segment that is to be written directly; undefined if it should go through the cache.
+   */
   memoryFor(file: DirectFile, bytes: number): Buffer | undefined {
     const possible = file.direct !== undefined && bytes <= MEMORY_BYTES
-    return possible && this.#pace.waits() ? alignedMemory() : undefined
+    return possible && this.#pace.shouldWait() ? alignedMemory() : undefined
   }
 
-  /** Writes bytes that lie in such memory. @throws Error when it is not known what of them is there */
+  /** Writes bytes in aligned memory. @throws Error if it is unknown how much of them was written */
   write(file: DirectFile, bytes: Buffer, offset: number): void {
     const sinceMs = steadyClock()
     let at = 0
@@ -54,35 +56,36 @@ export class DirectWrites {
       while (file.direct !== undefined && at < bytes.length)
         at += writeSync(file.direct, bytes, at, bytes.length - at, offset + at)
     } catch (error) {
-      // A disk with larger sectors than segments are multiples of, or a write that ended within a sector.
+      // The disk has larger sectors than segments are aligned to, or a write ended within a sector.
       if (!isUnaligned(error)) throw error
       closeDirect(file)
       writeThroughCache(file, bytes.subarray(at), offset + at)
     }
-    this.#pace.took(steadyClock() - sinceMs)
+    this.#pace.recordSync(steadyClock() - sinceMs)
   }
 }
 
-/** Writes bytes that are on disk after the next sync of the file. */
+/** Writes bytes through the page cache; they are on disk after the next sync of the file. */
 export function writeThroughCache({ fd }: Pick<DirectFile, 'fd'>, bytes: Buffer, offset: number): void {
   for (let at = 0; at < bytes.length;) at += writeSync(fd, bytes, at, bytes.length - at, offset + at)
 }
 
-/** Closes the way past the cache. */
+/** Closes the descriptor for writes past the cache. */
 export function closeDirect(file: DirectFile): void {
   if (file.direct !== undefined) closeSync(file.direct)
   file.direct = undefined
 }
 
-let memoryOfThread: Buffer | undefined
+let threadMemory: Buffer | undefined
 
 /**
- * Memory that a disk can take bytes from: its address is a multiple of the disk's sectors, as that of every memory of
- * WebAssembly. A thread has one, since a write is over when it returns and each takes ten GiB of addresses.
+ * Memory for direct writes, whose address must be a multiple of the disk's sectors; that of a WebAssembly
+ * memory is. Each thread has only one, because each reserves ten GiB of address space, and writes do not
+ * overlap.
  */
 function alignedMemory(): Buffer {
-  memoryOfThread ??= Buffer.from(new WebAssembly.Memory({ initial: MEMORY_BYTES / WASM_PAGE_BYTES }).buffer)
-  return memoryOfThread
+  threadMemory ??= Buffer.from(new WebAssembly.Memory({ initial: MEMORY_BYTES / WASM_PAGE_BYTES }).buffer)
+  return threadMemory
 }
 
 function isUnaligned(error: unknown): boolean {

@@ -1,30 +1,30 @@
-/** A disk that syncs within so long is waited for, milliseconds. */
-export const quickSyncMs = 1
+/** A disk whose syncs take at most this long is fast, milliseconds. */
+export const fastSyncMs = 1
 
-/** Syncs that are looked back at. */
-const LAST = 8
-/** While the disk is slow, every so many groups a sync is waited for, to see whether it still is. */
-const LOOK_EVERY = 64
+/** The number of recent syncs that are considered. */
+const RECENT_SYNCS = 8
+/** While the disk is slow, the thread waits for every 64th sync, to measure the disk again. */
+const PROBE_INTERVAL = 64
 
 /**
- * Whether a thread waits for the syncs of its disk itself. Handing a sync to another thread and hearing of its end takes
- * some tenths of a millisecond of processor time, in which a good disk is long done; and groups that are decided meanwhile
- * are smaller. Upon a disk that takes longer, the next group is decided meanwhile.
+ * Decides whether a shard's thread waits for a sync itself. A sync in another thread costs some tenths of a
+ * millisecond of CPU time, more than a fast disk needs for the sync, and leads to smaller groups. With a slow
+ * disk, the shard decides the next group during the sync.
  */
 export class DiskPace {
-  #lastMs: number[] = []
-  #looks = 0
+  #recentMs: number[] = []
+  #groups = 0
 
-  /** A sync that the thread waited for. */
-  took(ms: number): void {
-    this.#lastMs = [...this.#lastMs.slice(1 - LAST), ms]
+  /** Records the time of a sync that the thread waited for. */
+  recordSync(ms: number): void {
+    this.#recentMs = [...this.#recentMs.slice(1 - RECENT_SYNCS), ms]
   }
 
-  /** Whether the thread should wait for the next one; asked once a group. */
-  waits(): boolean {
-    // The quickest one: the others may have waited for a processor.
-    if (this.#lastMs.length === 0 || Math.min(...this.#lastMs) <= quickSyncMs) return true
-    this.#looks = (this.#looks + 1) % LOOK_EVERY
-    return this.#looks === 0
+  /** Whether the thread should wait for the next sync. Call it once for each group. */
+  shouldWait(): boolean {
+    // Only the fastest sync counts, because the others may have waited for a CPU.
+    if (this.#recentMs.length === 0 || Math.min(...this.#recentMs) <= fastSyncMs) return true
+    this.#groups = (this.#groups + 1) % PROBE_INTERVAL
+    return this.#groups === 0
   }
 }

@@ -15,7 +15,7 @@ import { join } from 'node:path'
 import { assert } from '../../../src/base/assert.js'
 import {
   isFileSystemError,
-  isLackOfDescriptors,
+  isFileLimitReached,
   makeDirectory,
   unfinishedSuffix,
   syncDirectory,
@@ -31,17 +31,17 @@ import {
   type Segment,
   type SegmentContent,
   type SegmentKind,
-  type SegmentPlace,
+  type SegmentId,
 } from './segment.js'
 import type { LogSegment, SegmentLog } from './segment-log.js'
 
-/** Bytes of the first file of a log. Each further one is twice as long as the longest, up to the most. */
+/** Bytes of the first file of a log. Each further file is twice as long as the longest, up to the maximum. */
 const FILE_BYTES_MIN = 262_144
 const FILE_BYTES_MAX = 16_777_216
 /**
- * Bytes that are written at once where a file is filled with zeros. Linux keeps what is written at once as one piece in
- * its cache, and a write and sync of a few bytes in a piece of a megabyte takes a third longer than in a page. A file for
- * one segment that no usual file can take is written in large pieces, which takes a quarter of the processor time.
+ * Bytes of one write when a file is filled with zeros. Linux caches the bytes of one write as one folio, and
+ * a small write with a sync takes a third longer in a folio of a megabyte than in a page. A file above the
+ * usual maximum is written in large pieces, which takes a quarter of the CPU time.
  */
 const ZERO_BYTES = 4_096
 const ZERO_BYTES_MAX = 1_048_576
@@ -49,37 +49,37 @@ const FILE_NAME = /^(\d{1,9})\.log$/
 
 const zeros = Buffer.alloc(ZERO_BYTES_MAX)
 
-/** Where the next segment begins, and after which one. */
-export interface LogPosition extends SegmentPlace {
+/** Where the next segment begins, with the number and hash of the last one. */
+export interface LogPosition extends SegmentId {
   /** Number of the file. */
   file: number
-  /** Bytes from its beginning. */
+  /** Bytes from the beginning of the file. */
   offset: number
 }
 
 type Access = 'write' | 'read'
 
-/** A file of the log, whose bytes are all written out, so that an append changes no metadata. */
+/** A file of the log. It is filled with zeros when it is created, so that an append changes no metadata. */
 interface LogFile extends DirectFile {
   no: number
   bytes: number
-  /** Whether it was opened for writes past the cache, too, where the file system has them. */
-  bothWays: boolean
-  /** Between these bytes something may lie that has to be overwritten when a body is erased. */
+  /** Whether `direct` was opened, or is not supported. */
+  directTried: boolean
+  /** The range of bytes that must be overwritten when a body is erased. */
   dirtyFrom: number
   dirtyTo: number
 }
 
 /**
- * The log of one shard: segments in files of a fixed length. What is appended is on disk after the next sync. Files
- * whose segments are all in LMDB are written again from the beginning; a segment that names the next file leads there,
- * and the hash of the segment before tells new segments from those that an earlier use has left
- * (docs/adr/0041-one-log.md).
+ * The log of one shard: segments in files of a fixed length. An appended segment is on disk after the next
+ * sync. A file is reused from its beginning once all its segments are in LMDB. The last segment in a file
+ * names the next file. Each segment contains the hash of the previous one, which distinguishes it from
+ * leftovers of an earlier use (docs/adr/0041-one-log.md).
  */
 export class FileLog implements SegmentLog<LogPosition> {
   readonly #directory: string
   readonly #files = new Map<number, LogFile>()
-  /** The files with segments that are not released, in order; the last one is written. */
+  /** The files with segments that are not released, in order. Appends go to the last one. */
   #live: LogFile[]
   #end: LogPosition
   #durable = 0
@@ -91,16 +91,16 @@ export class FileLog implements SegmentLog<LogPosition> {
     for (const file of files) this.#files.set(file.no, file)
     const first = this.#files.get(from.file)
     if (first === undefined) throw new Error(`The file ${this.#pathOf(from.file)} is missing`)
-    if (first.bytes < from.offset) throw new Error(`The file ${this.#pathOf(from.file)} was cut`)
+    if (first.bytes < from.offset) throw new Error(`The file ${this.#pathOf(from.file)} was truncated`)
     this.#live = [first]
     this.#end = from
   }
 
   /**
-   * Opens the log. `read` has to be called before anything is appended.
-   * @param from up to where LMDB has it; undefined for a store that has never had a log
-   * @param access `read` changes nothing, and nothing can be appended
-   * @throws Error when a file is missing, or of the file system
+   * Opens the log. Call `read` before anything is appended.
+   * @param from the position up to which LMDB has the log; undefined for a store that has never had a log
+   * @param access with `read`, nothing is changed and nothing can be appended
+   * @throws Error if a file is missing or truncated, or of the file system
    */
   static open(directory: string, from: LogPosition | undefined, access: Access = 'write'): FileLog {
     if (access === 'write') makeDirectory(directory)
@@ -111,12 +111,12 @@ export class FileLog implements SegmentLog<LogPosition> {
       else if (access === 'write' && name.endsWith(unfinishedSuffix)) rmSync(join(directory, name))
     }
     if (from !== undefined) return new FileLog(directory, files, from)
-    // Nothing is appended before the store says where its log begins: what is here is of another store.
+    // Without a position in the store nothing was ever appended, so these files belong to another store.
     for (const file of files) {
       closeFile(file)
       rmSync(pathOf(directory, file.no))
     }
-    const file = makeFile(directory, 1, FILE_BYTES_MIN)
+    const file = createFile(directory, 1, FILE_BYTES_MIN)
     return new FileLog(directory, [file], {
       number: 0,
       hash: randomBytes(32),
@@ -130,9 +130,9 @@ export class FileLog implements SegmentLog<LogPosition> {
   }
 
   /**
-   * The segments from the end of the store on, in order. A segment that is not whole ends the log: it was being written
-   * when the machine stopped. What is read counts as durable once it is in the store.
-   * @throws Error where one behind it shows that it had been on disk
+   * The segments after the store's position, in order. An incomplete segment ends the log: it was being
+   * written when the machine stopped. The segments count as durable once they are in the store.
+   * @throws Error if a later segment shows that the incomplete one had been on disk
    */
   *read(): Generator<Segment & LogSegment> {
     for (;;) {
@@ -141,7 +141,7 @@ export class FileLog implements SegmentLog<LogPosition> {
       for (;;) {
         const segment = decodeSegment(content, this.#end.offset)
         if (segment === undefined || !follows(segment, this.#end)) {
-          this.#assertNoneBehind(this.#end)
+          this.#assertNoneAfter(this.#end)
           this.#durable = this.#end.number
           return
         }
@@ -162,8 +162,8 @@ export class FileLog implements SegmentLog<LogPosition> {
   reserve(contentBytes: number): boolean {
     const bytes = segmentBytes(contentBytes)
     try {
-      // Not at the append, where a failure would end the shard: here it refuses a write.
-      this.#openBothWays(this.#fits(bytes) ? this.#current : this.#next(bytes))
+      // A failure here refuses a write; a failure at the append would end the shard.
+      this.#openDirect(this.#fits(bytes) ? this.#current : this.#next(bytes))
       return true
     } catch (error) {
       if (!isFileSystemError(error)) throw error
@@ -173,7 +173,7 @@ export class FileLog implements SegmentLog<LogPosition> {
 
   append(content: SegmentContent): void {
     const bytes = segmentBytes(content.bytes)
-    if (!this.#fits(bytes)) this.#goOnInNext(bytes)
+    if (!this.#fits(bytes)) this.#continueInNext(bytes)
     this.#write('group', content)
   }
 
@@ -200,17 +200,17 @@ export class FileLog implements SegmentLog<LogPosition> {
     })
   }
 
-  /** The files before it may be used again. */
+  /** Allows the reuse of the files before this position. */
   release(upTo: LogPosition): void {
     const first = this.#live.findIndex(({ no }) => no === upTo.file)
-    assert(first >= 0, 'a log is released up to a place in it')
+    assert(first >= 0, 'a log is released up to a position in it')
     this.#live = this.#live.slice(first)
   }
 
-  /** Whoever has the directory may open it. */
-  handOver(): void {}
+  /** Does nothing: no other node waits for this log. */
+  transfer(): void {}
 
-  /** Overwrites it; it is off the disk when this returns. */
+  /** Overwrites all segments on disk. */
   wipe(): void {
     assert(this.#live.length === 1, 'a log is wiped when it is released')
     for (const file of this.#files.values()) {
@@ -223,7 +223,7 @@ export class FileLog implements SegmentLog<LogPosition> {
     }
   }
 
-  /** Closes the files, once no sync is under way any more. */
+  /** Closes the files after the current sync. */
   async close(): Promise<void> {
     await this.#syncing
     for (const file of this.#files.values()) closeFile(file)
@@ -232,16 +232,16 @@ export class FileLog implements SegmentLog<LogPosition> {
 
   get #current(): LogFile {
     const file = this.#live.at(-1)
-    assert(file !== undefined, 'a log has a file that is written')
+    assert(file !== undefined, 'a log has a current file')
     return file
   }
 
-  /** Whether the file that is written has room for so many bytes, and for a segment behind them that names the next file. */
+  /** Whether the current file has space for so many bytes and for a segment that names the next file. */
   #fits(bytes: number): boolean {
     return this.#end.offset + bytes + SECTOR_BYTES <= this.#current.bytes
   }
 
-  /** The shortest file that can be used again and is long enough. */
+  /** The shortest reusable file that is long enough. */
   #spare(bytes: number): LogFile | undefined {
     let found: LogFile | undefined
     for (const file of this.#files.values()) {
@@ -251,10 +251,10 @@ export class FileLog implements SegmentLog<LogPosition> {
     return found
   }
 
-  #make(bytes: number): LogFile {
+  #create(bytes: number): LogFile {
     const longest = Math.max(...[...this.#files.values()].map((file) => file.bytes))
     const length = Math.min(Math.max(2 * longest, FILE_BYTES_MIN), FILE_BYTES_MAX)
-    const file = makeFile(
+    const file = createFile(
       this.#directory,
       Math.max(...this.#files.keys()) + 1,
       Math.max(length, bytes + SECTOR_BYTES),
@@ -263,18 +263,18 @@ export class FileLog implements SegmentLog<LogPosition> {
     return file
   }
 
-  /** The file for a segment that the one which is written has no room for. */
+  /** The file for a segment that does not fit into the current one. */
   #next(bytes: number): LogFile {
-    return this.#spare(bytes) ?? this.#make(bytes)
+    return this.#spare(bytes) ?? this.#create(bytes)
   }
 
-  #goOnInNext(bytes: number): void {
+  #continueInNext(bytes: number): void {
     const next = this.#next(bytes)
     const name = Buffer.alloc(4)
     name.writeUInt32BE(next.no)
     this.#write('next', contentOf(name))
     this.syncNow()
-    for (const file of this.#files.values()) if (file !== next) closeBothWays(file)
+    for (const file of this.#files.values()) if (file !== next) resetDirect(file)
     this.#live.push(next)
     this.#end = { ...this.#end, file: next.no, offset: 0 }
   }
@@ -284,7 +284,7 @@ export class FileLog implements SegmentLog<LogPosition> {
     const { offset } = this.#end
     const memory = this.#memoryFor(file, content)
     const { place, bytes } = encodeSegment(this.#end, { kind, content, durable: this.#durable }, memory)
-    // Before it is tried: a part of it may be there if it fails.
+    // Before the write, because a failed write may leave a part of the segment.
     file.dirtyFrom = Math.min(file.dirtyFrom, offset)
     file.dirtyTo = Math.max(file.dirtyTo, offset + bytes.length)
     if (memory === undefined) writeThroughCache(file, bytes, offset)
@@ -292,36 +292,38 @@ export class FileLog implements SegmentLog<LogPosition> {
     this.#end = { ...place, file: file.no, offset: offset + bytes.length }
   }
 
-  /** Memory for a segment that goes past the cache: not where the page that it begins in may wait there to be written. */
+  /**
+   * Memory for a direct write; undefined if the page that the segment begins in may be unsynced in the cache.
+   */
   #memoryFor(file: LogFile, { bytes }: SegmentContent): Buffer | undefined {
     if (this.#durable !== this.#end.number) return undefined
     return this.#direct.memoryFor(file, segmentBytes(bytes))
   }
 
   /**
-   * Opens a file past the cache, too. Only the one that is written is, and the one that comes behind it. Without a free file
-   * descriptor its segments go through the cache, until there is one again.
+   * Opens a file for direct writes, which only the current and the next file need. Without a free file
+   * descriptor, segments go through the cache until one is free again.
    */
-  #openBothWays(file: LogFile): void {
-    if (file.bothWays) return
+  #openDirect(file: LogFile): void {
+    if (file.directTried) return
     try {
       file.direct = openDirect(this.#pathOf(file.no))
-      file.bothWays = true
+      file.directTried = true
     } catch (error) {
-      if (!isLackOfDescriptors(error)) throw error
+      if (!isFileLimitReached(error)) throw error
     }
   }
 
-  /** Asserts that the segment after `end` was never on disk, or that nobody was told that it was. */
-  #assertNoneBehind(end: LogPosition): void {
+  /** Asserts that the segment after `end` was never reported as durable. */
+  #assertNoneAfter(end: LogPosition): void {
     for (const file of this.#files.values()) {
       const content = bytesOf(file)
       for (let at = 0; at < content.length; at += SECTOR_BYTES) {
         const segment = decodeSegment(content, at)
         if (segment === undefined || segment.durable <= end.number) continue
         throw new Error(
-          `The log is damaged at byte ${end.offset} of ${this.#pathOf(end.file)}: segment ${end.number + 1} is not ` +
-            `whole, and number ${segment.number} is there, which was written after it was on disk`,
+          `The log is damaged at byte ${end.offset} of ${this.#pathOf(end.file)}: segment ${end.number + 1} is ` +
+            `incomplete, but segment ${segment.number} shows that it had been on disk`,
         )
       }
     }
@@ -332,7 +334,7 @@ export class FileLog implements SegmentLog<LogPosition> {
   }
 }
 
-function follows({ number, prev }: Segment, before: SegmentPlace): boolean {
+function follows({ number, prev }: Segment, before: SegmentId): boolean {
   return number === before.number + 1 && prev.equals(before.hash)
 }
 
@@ -343,7 +345,7 @@ function pathOf(directory: string, no: number): string {
 function openFile(path: string, no: number, access: Access): LogFile {
   const fd = openSync(path, access === 'write' ? 'r+' : 'r')
   const { size } = fstatSync(fd)
-  return { no, fd, direct: undefined, bothWays: false, bytes: size, dirtyFrom: 0, dirtyTo: size }
+  return { no, fd, direct: undefined, directTried: false, bytes: size, dirtyFrom: 0, dirtyTo: size }
 }
 
 function closeFile(file: LogFile): void {
@@ -351,13 +353,13 @@ function closeFile(file: LogFile): void {
   closeDirect(file)
 }
 
-function closeBothWays(file: LogFile): void {
+function resetDirect(file: LogFile): void {
   closeDirect(file)
-  file.bothWays = false
+  file.directTried = false
 }
 
-/** Makes a file of zeros that is there whole, on disk, or not at all. */
-function makeFile(directory: string, no: number, bytes: number): LogFile {
+/** Creates a file of zeros on disk. A file that could not be completed is removed. */
+function createFile(directory: string, no: number, bytes: number): LogFile {
   const path = pathOf(directory, no)
   const unfinished = path + unfinishedSuffix
   const fd = openSync(unfinished, 'w+', 0o600)
@@ -366,7 +368,7 @@ function makeFile(directory: string, no: number, bytes: number): LogFile {
     fdatasyncSync(fd)
     renameSync(unfinished, path)
     syncDirectory(directory)
-    return { no, fd, direct: undefined, bothWays: false, bytes, dirtyFrom: 0, dirtyTo: 0 }
+    return { no, fd, direct: undefined, directTried: false, bytes, dirtyFrom: 0, dirtyTo: 0 }
   } catch (error) {
     closeSync(fd)
     rmSync(unfinished, { force: true })

@@ -4,45 +4,45 @@ import { assert } from '../../../src/base/assert.js'
 import type { Table } from '../tables/checked-table.js'
 import { changeBytes, type RowChange } from './row-change.js'
 
-/** Bytes that a row in the memtable takes beside key and value, roughly. */
+/** Approximate overhead of a row in the memtable, bytes. */
 const ROW_BYTES = 128
 
-/** A row that LMDB does not have yet; without a value, LMDB may still have a row that is removed. */
+/** A row that is not in LMDB yet. Without a value, the row is removed but may still be in LMDB. */
 interface Row {
   key: Buffer
   value: Buffer | undefined
 }
 
 /**
- * The rows of a shard that the log has and LMDB has not, by table. Reads look here first; the flush moves all of it.
- * While it does, what is put goes to LMDB at once.
+ * The rows of a shard that are in the log but not in LMDB yet, by table. Reads look here first; a flush moves
+ * all rows to LMDB. During a flush, puts go directly to LMDB.
  */
 export class Memtable {
-  readonly #tables = new Map<number, MemtableOfTable>()
+  readonly #tables = new Map<number, TableMemtable>()
   /** Changes since the last segment, in order. */
   #changes: RowChange[] = []
   #bytes = 0
-  #direct = false
+  #isFlushing = false
 
-  /** Bytes that its rows take, roughly. */
+  /** Approximate bytes of the rows. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** Puts itself in front of a table. @param id as in table-ids.ts */
-  over(table: Table, id: number): Table {
-    const own = new MemtableOfTable(table, (key, value) => {
-      if (this.#direct) return false
+  /** Wraps a table, so that the memtable is in front of it. @param id as in table-ids.ts */
+  wrap(table: Table, id: number): Table {
+    const wrapped = new TableMemtable(table, (key, value) => {
+      if (this.#isFlushing) return false
       const change = { table: id, key, value }
       this.#changes.push(change)
       this.#bytes += changeBytes(change) + ROW_BYTES
       return true
     })
-    this.#tables.set(id, own)
-    return own
+    this.#tables.set(id, wrapped)
+    return wrapped
   }
 
-  /** Takes a change that the log has. @throws Error for a table that this version does not know */
+  /** Applies a change from the log. @throws Error for a table that this version does not know */
   replay(change: RowChange): void {
     const table = this.#tables.get(change.table)
     assert(table !== undefined, 'the log has rows of known tables')
@@ -50,12 +50,12 @@ export class Memtable {
     this.#bytes += changeBytes(change) + ROW_BYTES
   }
 
-  /** A row as it is now, of a table by its number. */
+  /** The current row of a table, by the number of the table. */
   row(table: number, key: Buffer): Buffer | undefined {
     return this.#tables.get(table)?.get(key)
   }
 
-  /** The changes since it was last called, in order: what the next segment holds. */
+  /** The changes since the last call, in order: the content of the next segment. */
   takeChanges(): RowChange[] {
     const changes = this.#changes
     this.#changes = []
@@ -63,41 +63,41 @@ export class Memtable {
   }
 
   /**
-   * Moves all rows to LMDB, within the caller's transaction, and has `rest` write there at once. Nothing is forgotten
-   * before `forget`: the transaction may fail.
+   * Moves all rows to LMDB, within the caller's transaction, and calls `rest`, whose puts go directly to
+   * LMDB. The rows stay in memory until `forget`, because the transaction may fail.
    */
   move(rest: () => void): void {
-    this.#direct = true
+    this.#isFlushing = true
     try {
       for (const table of this.#tables.values()) table.move()
       rest()
     } finally {
-      this.#direct = false
+      this.#isFlushing = false
     }
   }
 
-  /** Forgets its rows, which LMDB has. */
-  forget(): void {
+  /** Drops the rows once they are in LMDB. */
+  clear(): void {
     for (const table of this.#tables.values()) table.forget()
     this.#bytes = 0
   }
 }
 
-/** Notes a change for the log. @returns false when it has to go to LMDB at once */
-type Note = (key: Buffer, value: Buffer | undefined) => boolean
+/** Adds a change to the next segment. @returns false if it must go directly to LMDB */
+type LogChange = (key: Buffer, value: Buffer | undefined) => boolean
 
-/** A table of LMDB with the rows in front of it that it does not have yet. */
-class MemtableOfTable implements Table {
+/** A table of LMDB, with the rows in front of it that are not in LMDB yet. */
+class TableMemtable implements Table {
   readonly #table: Table
-  readonly #note: Note
-  /** By the bytes of the key as characters, whose order is the order of the bytes. */
-  readonly #rows = new SortedTree.default<string, Row>(undefined, inOrder)
-  /** The last key of LMDB's table, as far as it was asked since the last flush. */
+  readonly #logChange: LogChange
+  /** By the key as a Latin-1 string, whose order is that of the bytes. */
+  readonly #rows = new SortedTree.default<string, Row>(undefined, compareText)
+  /** The last key of the table in LMDB; undefined if it was not read since the last flush. */
   #lastKey: { key: Buffer | undefined } | undefined
 
-  constructor(table: Table, note: Note) {
+  constructor(table: Table, logChange: LogChange) {
     this.#table = table
-    this.#note = note
+    this.#logChange = logChange
   }
 
   get(key: Buffer): Buffer | undefined {
@@ -111,18 +111,18 @@ class MemtableOfTable implements Table {
   }
 
   putSync(key: Buffer, value: Buffer, options?: { append: boolean }): unknown {
-    // Whoever asked may use the memory of the key again.
-    const kept = Buffer.from(key)
+    // The caller may reuse the memory of the key.
+    const copy = Buffer.from(key)
     if (options?.append === true && !this.#isLast(key)) return false
-    if (!this.#note(kept, value)) return this.#table.putSync(key, value, options)
-    this.set(kept, value)
+    if (!this.#logChange(copy, value)) return this.#table.putSync(key, value, options)
+    this.set(copy, value)
     return true
   }
 
   removeSync(key: Buffer): unknown {
-    const kept = Buffer.from(key)
-    if (!this.#note(kept, undefined)) return this.#table.removeSync(key)
-    this.set(kept, undefined)
+    const copy = Buffer.from(key)
+    if (!this.#logChange(copy, undefined)) return this.#table.removeSync(key)
+    this.set(copy, undefined)
     return true
   }
 
@@ -136,9 +136,9 @@ class MemtableOfTable implements Table {
 
   getKeysCount(range: RangeOptions = {}): number {
     let count = this.#table.getKeysCount(range)
-    for (const { key, value } of this.#own(range)) {
-      const kept = this.#table.getBinaryFast(key) !== undefined
-      if (kept !== (value !== undefined)) count += kept ? -1 : 1
+    for (const { key, value } of this.#rowsIn(range)) {
+      const isStored = this.#table.getBinaryFast(key) !== undefined
+      if (isStored !== (value !== undefined)) count += isStored ? -1 : 1
     }
     return count
   }
@@ -154,7 +154,7 @@ class MemtableOfTable implements Table {
   move(): void {
     const last = lastKey(this.#table)
     this.#rows.forEachPair((_order, { key, value }) => {
-      // Appending splits no page, so that no copy of a body stays behind in a half (docs/adr/0015-erasure.md).
+      // Appending splits no page, so no copy of a body remains in the old half (docs/adr/0015-erasure.md).
       const append = last === undefined || key.compare(last) > 0
       if (value === undefined) this.#table.removeSync(key)
       else this.#table.putSync(key, value, append ? { append } : undefined)
@@ -172,19 +172,19 @@ class MemtableOfTable implements Table {
 
   #isLast(key: Buffer): boolean {
     this.#lastKey ??= { key: lastKey(this.#table) }
-    const own = this.#rows.maxKey()
-    const behindOwn = own === undefined || key.toString('latin1') > own
-    if (behindOwn && (this.#lastKey.key === undefined || key.compare(this.#lastKey.key) > 0)) return true
-    // Those rows may be removed by now.
+    const lastRow = this.#rows.maxKey()
+    const isAfterRows = lastRow === undefined || key.toString('latin1') > lastRow
+    if (isAfterRows && (this.#lastKey.key === undefined || key.compare(this.#lastKey.key) > 0)) return true
+    // The last rows may have been removed.
     for (const last of this.getKeys({ reverse: true, limit: 1 })) return key.compare(last) > 0
     return true
   }
 
-  /** Rows of both, in order, those here in the place of LMDB's. */
+  /** The rows of both, in order. A row here replaces that of LMDB. */
   *#merged({ limit = Infinity, ...range }: RangeOptions): Generator<{ key: Buffer; value: Buffer }> {
     const sign = range.reverse === true ? -1 : 1
-    const own = this.#own(range)
-    let next = own.next()
+    const rows = this.#rowsIn(range)
+    let next = rows.next()
     let left = limit
     if (left <= 0) return
     for (const row of this.#table.getRange(range)) {
@@ -198,13 +198,13 @@ class MemtableOfTable implements Table {
           yield { key, value }
           if (--left <= 0) return
         }
-        next = own.next()
+        next = rows.next()
       }
       if (replaced) continue
       yield row
       if (--left <= 0) return
     }
-    for (; next.done !== true; next = own.next()) {
+    for (; next.done !== true; next = rows.next()) {
       const { key, value } = next.value
       if (value === undefined) continue
       yield { key, value }
@@ -213,17 +213,17 @@ class MemtableOfTable implements Table {
   }
 
   /**
-   * Rows that are here, in the order asked for. Each is looked for anew, so that what the caller puts meanwhile
-   * disturbs nothing.
+   * The rows here, in the requested order. Each step searches the tree again, so that the caller may put rows
+   * during the iteration.
    */
-  *#own({ start, end, reverse = false, inclusiveEnd = false }: RangeOptions): Generator<Row> {
+  *#rowsIn({ start, end, reverse = false, inclusiveEnd = false }: RangeOptions): Generator<Row> {
     const rows = this.#rows
     const last = textOf(end)
     let found = firstOf(rows, textOf(start), reverse)
     while (found !== undefined) {
       const [at, row] = found
       if (last !== undefined) {
-        const order = reverse ? inOrder(last, at) : inOrder(at, last)
+        const order = reverse ? compareText(last, at) : compareText(at, last)
         if (order > 0 || (order === 0 && !inclusiveEnd)) return
       }
       yield row
@@ -252,6 +252,6 @@ function textOf(key: unknown): string | undefined {
   return Buffer.isBuffer(key) ? key.toString('latin1') : undefined
 }
 
-function inOrder(one: string, other: string): number {
+function compareText(one: string, other: string): number {
   return one < other ? -1 : one > other ? 1 : 0
 }

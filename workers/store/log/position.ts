@@ -1,21 +1,24 @@
 import { commitDurably, openEnvironment, type Environment } from '../environment.js'
 import type { LogPosition } from './file-log.js'
 
-/** The row of `meta` that a copy of the store leaves out: where it lies, there is no log. */
+/** The row of `meta` with the position. A copy of the store does not have it, because the copy has no log. */
 export const positionKey = Buffer.from('log-position')
 
 const HASH_BYTES = 32
 const BYTES = 6 + HASH_BYTES + 4 + 6
 
-/** In a position of a cluster's log the offset is the number of the segment, and files have numbers from 1 on. */
+/**
+ * The file number in positions of a cluster's log, whose offset is a segment number. Files are numbered
+ * from 1.
+ */
 export const noFile = 0
 
-/** Whether a store's position is one in a cluster's log. */
+/** Whether a position is in a cluster's log. */
 export function isOfCluster({ file }: LogPosition): boolean {
   return file === noFile
 }
 
-/** Up to where LMDB has what is in the log; undefined for a store that has never had a log. */
+/** The position up to which LMDB has the log; undefined for a store that has never had a log. */
 export function readPosition({ meta }: Environment): LogPosition | undefined {
   const value = meta.get(positionKey)
   if (value === undefined) return undefined
@@ -27,7 +30,7 @@ export function readPosition({ meta }: Environment): LogPosition | undefined {
   }
 }
 
-/** Writes it, within the transaction that writes what the log has up to there; without one, the store has no log. */
+/** Writes the position, within the transaction that writes the rows up to it. `undefined` removes it. */
 export function putPosition({ meta }: Environment, position: LogPosition | undefined): void {
   if (position === undefined) return meta.remove(positionKey)
   const { number, hash, file, offset } = position
@@ -39,7 +42,7 @@ export function putPosition({ meta }: Environment, position: LogPosition | undef
   meta.put(positionKey, value)
 }
 
-/** The same of a store that nobody has open. */
+/** Reads the position of a store that is not open. */
 export async function positionAt(path: string): Promise<LogPosition | undefined> {
   const environment = openEnvironment(path, 'read')
   try {
@@ -49,7 +52,7 @@ export async function positionAt(path: string): Promise<LogPosition | undefined>
   }
 }
 
-/** Writes it to a store that nobody has open, and returns when it is on disk. */
+/** Writes the position to a store that is not open. Resolves when it is on disk. */
 export async function setPositionAt(path: string, position: LogPosition | undefined): Promise<void> {
   const environment = openEnvironment(path, 'write')
   try {

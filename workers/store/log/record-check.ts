@@ -9,37 +9,38 @@ import { agentNoKey, runKey } from '../tables/tables.js'
 import type { RowChange } from './row-change.js'
 import { tableIds } from './table-ids.js'
 
-/** A row of a store that is brought up to its log, as it is stored; undefined where there is none. */
+/** Reads a row of the store as it is stored, by the number of its table; undefined if there is none. */
 export type RowOf = (table: number, key: Buffer) => Buffer | undefined
 
-/** What the headers of an agent's records say of it. */
+/** The parts of a record's header that come from the rows of its agent. */
 interface Identity {
   strand: string
-  /** In their order. */
+  /** In order of use. */
   publicKeys: readonly string[]
 }
 
-/** A body was erased by a segment behind the last one that was read. */
-export class ErasedLater extends Error {}
+/** A body is missing, and no segment that was read erases it. */
+export class MissingErasure extends Error {}
 
 /**
- * Computes the hash of each record again that is read from a cluster's log, or was moved to another shard, from its header and body.
- * The header names the strand and the key, which rows of its agent say: they come with the record or before it.
+ * Computes the hashes of records again, when they are read from a cluster's log or were moved to another
+ * shard. Strand and key of a header come from the rows of the agent, which must be read with the record or
+ * before it.
  */
 export class RecordCheck {
   readonly #rowOf: RowOf
   readonly #agents = new Map<number, Identity>()
-  /** Commitments of erased records whose erasure has not come yet, by the keys of their rows. */
+  /** Commitments of erased records whose erasure was not read yet, by the keys of their rows. */
   readonly #erasedLater = new Map<string, string>()
-  /** Erasures that come with the segment that is read. */
+  /** Erasures in the current segment. */
   readonly #erasures = new Map<string, string>()
 
   constructor(rowOf: RowOf) {
     this.#rowOf = rowOf
   }
 
-  /** Takes the sealed rows of the next segment. @throws Error where an erasure contradicts an erased record */
-  segment(changes: readonly RowChange[]): void {
+  /** Starts a segment with its sealed rows. @throws Error if an erasure contradicts an erased record */
+  startSegment(changes: readonly RowChange[]): void {
     this.#erasures.clear()
     if (this.#agents.size >= limits.openAgentsMax) this.#agents.clear()
     for (const { table, key, value } of changes) {
@@ -49,17 +50,20 @@ export class RecordCheck {
     }
   }
 
-  /** Takes a record of it. @throws Error where it is not what its hash says */
-  record(record: StoredRecord, commitment: string): void {
+  /** Checks a record of the segment. @throws Error if the record does not match its hash */
+  checkRecord(record: StoredRecord, commitment: string): void {
     const fault = this.faultOf(record, commitment)
     if (fault !== undefined)
       throw new Error(`record ${record.seq} of agent number ${record.agentNo} ${fault}`)
   }
 
-  /** The same. @returns what is wrong with it: the end of a sentence that begins with the record */
+  /**
+   * Checks a record.
+   * @returns a predicate that says what is wrong, such as "has no agent"; undefined if it is valid
+   */
   faultOf(record: StoredRecord, commitment: string): string | undefined {
     const { agentNo, seq, prev, hlc, type } = record
-    if (record.erased === true) this.#explain(record, commitment)
+    if (record.erased === true) this.#matchErasure(record, commitment)
     const agent = this.#agents.get(agentNo) ?? this.#find(agentNo)
     if (agent === undefined) throw new Error(`agent number ${agentNo} is not known`)
     const key = agent.publicKeys[record.keyIndex]
@@ -67,20 +71,18 @@ export class RecordCheck {
     const strand = seq === 0 ? zeroHash : agent.strand
     const header = { strand, key, seq, prev, hlc: formatHlc(hlc), type, body: commitment }
     if (recordHash(headerText(header)) !== record.hash) return 'does not have the hash of its header'
-    return seq === 0 && record.hash !== agent.strand ? 'is not the one that its agent began with' : undefined
+    return seq === 0 && record.hash !== agent.strand ? 'is not the genesis record of its agent' : undefined
   }
 
-  /** Whether a body is missing whose erasure has not come yet. */
-  get isWaiting(): boolean {
+  /** Whether a body is missing whose erasure was not read yet. */
+  get awaitsErasure(): boolean {
     return this.#erasedLater.size > 0
   }
 
-  /** All that is there was read. @throws ErasedLater where a body is missing that was never erased */
-  end(): void {
-    if (this.isWaiting)
-      throw new ErasedLater(
-        'The cluster’s log lacks the body of a record, and says nowhere that it was erased',
-      )
+  /** Call it at the end of the log. @throws MissingErasure if a body is missing that was never erased */
+  finish(): void {
+    if (this.awaitsErasure)
+      throw new MissingErasure('The cluster’s log lacks the body of a record that was never erased')
   }
 
   #learn({ no, strand, publicKey, retiredKeys = [] }: AgentRow): void {
@@ -97,18 +99,21 @@ export class RecordCheck {
   #erased(key: string, commitment: string): void {
     const found = this.#erasedLater.get(key)
     if (found !== undefined && found !== commitment)
-      throw new Error('an erased record has another commitment')
+      throw new Error('an erased record does not match its commitment')
     this.#erasedLater.delete(key)
     this.#erasures.set(key, commitment)
   }
 
-  /** The segment of an erasure takes the body out of the one with which it came, which may be read after that. */
-  #explain({ agentNo, seq }: StoredRecord, commitment: string): void {
+  /**
+   * An erasure removes the body from the record's segment, so a missing body may precede its erasure in the
+   * log.
+   */
+  #matchErasure({ agentNo, seq }: StoredRecord, commitment: string): void {
     const key = runKey(agentNo, seq)
     const row = this.#rowOf(tableIds.erasures, key)
-    const kept = this.#erasures.get(key.toString('latin1')) ?? (row === undefined ? undefined : hexOf(row))
-    if (kept === undefined) this.#erasedLater.set(key.toString('latin1'), commitment)
-    else if (kept !== commitment) throw new Error('an erased record has another commitment')
+    const stored = this.#erasures.get(key.toString('latin1')) ?? (row === undefined ? undefined : hexOf(row))
+    if (stored === undefined) this.#erasedLater.set(key.toString('latin1'), commitment)
+    else if (stored !== commitment) throw new Error('an erased record does not match its commitment')
   }
 }
 

@@ -1,12 +1,12 @@
 import { assert } from '../../../src/base/assert.js'
 import type { SegmentContent } from './segment.js'
 
-/** One change of a row: what is put under a key, or nothing where the row is removed. */
+/** A put or, without a value, a removal of one row. */
 export interface RowChange {
   /** As in table-ids.ts. */
   table: number
   key: Buffer
-  /** As it is stored, with its checksum. */
+  /** The stored value, with its checksum. */
   value: Buffer | undefined
 }
 
@@ -18,8 +18,8 @@ export function changeBytes({ key, value }: RowChange): number {
 }
 
 /**
- * Writes changes one behind the other: number of the table u8, length of the key u16, length of the value and one u32, or
- * zero where the row is removed; key, value.
+ * Encodes changes, one after the other: number of the table u8, length of the key u16, length of the value
+ * plus one u32 (zero for a removal), key, value.
  */
 export function encodeChanges(changes: readonly RowChange[]): SegmentContent {
   const bytes = changes.reduce((sum, change) => sum + changeBytes(change), 0)
@@ -36,7 +36,7 @@ function writeChanges(encoded: Buffer, changes: readonly RowChange[]): void {
   }
 }
 
-/** Writes what comes before the value. @returns the offset after it */
+/** Writes everything before the value. @returns the offset after it */
 export function writeHead(encoded: Buffer, at: number, { table, key, value }: RowChange): number {
   encoded[at] = table
   encoded.writeUInt16BE(key.length, at + 1)
@@ -45,7 +45,7 @@ export function writeHead(encoded: Buffer, at: number, { table, key, value }: Ro
   return at + HEAD_BYTES + key.length
 }
 
-/** Reads them; keys and values are views of `encoded`. @throws Error when they are cut off */
+/** Decodes changes; keys and values are views of `encoded`. @throws Error if the bytes are truncated */
 export function* decodeChanges(encoded: Buffer): Generator<RowChange> {
   for (let at = 0; at < encoded.length;) {
     const keyAt = at + HEAD_BYTES

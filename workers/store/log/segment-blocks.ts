@@ -7,38 +7,43 @@ import {
   blockOverhead,
   bodyAt,
   isWhole,
-  placedAt,
+  recordInfoAt,
   recordAt,
   type StoredRecord,
   viewAt,
-  writeLasting,
+  writeImmutableBytes,
 } from '../tables/record-codec.js'
 import { blockKey, runKey } from '../tables/tables.js'
-import { newlyErased } from './erased-in-place.js'
+import { newlyErased } from './erased-positions.js'
 import { changeBytes, decodeChanges, encodeChanges, type RowChange, writeHead } from './row-change.js'
-import { bodied } from './table-ids.js'
+import { blockTableIds } from './table-ids.js'
 
 /*
- * What a segment of a cluster's log has in the clear: its blocks, and behind them the commitment of each record in them
- * that is erased. The header covers what erasing does not change, by a digest over each block:
+ * The plaintext part of a segment of a cluster's log: its blocks, followed by the commitment of each erased
+ * record in them. The header contains a digest over the bytes that an erasure does not change. It covers, for
+ * each block:
  *
  *   table u8, bytes of the key u16, bytes of the block and one u32, key: as in row-change.ts
  *   count and offsets of the block's records
- *   of each record: its bytes without checksum, mark of erasure, salt and body; then its body commitment, 32 bytes
+ *   of each record: its bytes without checksum, mark of erasure, salt and body; then its body commitment,
+ *     32 bytes
  */
 
-/** The number of a table that stands for commitments of erased records, by agent number and seq. */
+/** The table number for commitments of erased records, by agent number and seq. */
 export const erasedCommitments = 254
 
 const COMMITMENT_BYTES = 32
 
-/** The body commitment of an erased record, 32 bytes; undefined where it is not known. */
+/** Returns the body commitment of an erased record, 32 bytes; undefined if it is not known. */
 export type CommitmentOf = (record: Pick<StoredRecord, 'agentNo' | 'seq'>) => Buffer | undefined
 
-/** Called with each record that is read, and its body commitment, 64 hex digits; its bytes are views. @throws Error to refuse it */
-export type TakeRecord = (record: StoredRecord, commitment: string) => void
+/**
+ * Receives each record, whose bytes are views, and its body commitment, 64 hex digits.
+ * @throws Error to reject the record
+ */
+export type OnRecord = (record: StoredRecord, commitment: string) => void
 
-/** Blocks as bytes, and their digest, 64 hex digits. */
+/** Encodes blocks, and computes their digest, 64 hex digits. */
 export function encodeBlocks(
   blocks: readonly RowChange[],
   commitmentOf: CommitmentOf,
@@ -52,8 +57,8 @@ export function encodeBlocks(
   return { bytes: bytesOf([...blocks, ...erased]), digest }
 }
 
-/** Reads them. @throws Error where they are not what `encodeBlocks` made, or an erasure left of it */
-export function decodeBlocks(bytes: Buffer, take?: TakeRecord): { blocks: RowChange[]; digest: string } {
+/** Decodes blocks. @throws Error if the bytes are not the result of `encodeBlocks` or of an erasure in it */
+export function decodeBlocks(bytes: Buffer, take?: OnRecord): { blocks: RowChange[]; digest: string } {
   const { blocks, commitments } = partition(bytes)
   assert(
     blocks.every(({ value }) => value !== undefined && isWhole(value)),
@@ -65,14 +70,14 @@ export function decodeBlocks(bytes: Buffer, take?: TakeRecord): { blocks: RowCha
     return commitments.get(textOf(runKey(agentNo, seq)))
   }
   const digest = digestOf(blocks, commitmentOf, take)
-  assert(used === commitments.size, 'each commitment is that of an erased record')
+  assert(used === commitments.size, 'each commitment belongs to an erased record')
   return { blocks, digest }
 }
 
 /**
- * Erases records in the rows of the segment in which their block came.
- * @param change the block as it is from now on
- * @returns the places of the records, and the rows as they are to be
+ * Erases records in the rows of the segment that contains their block.
+ * @param change the block after the erasure
+ * @returns the positions of the erased records, and the new rows
  */
 export function eraseInRows(
   rows: readonly SegmentRow[],
@@ -81,7 +86,7 @@ export function eraseInRows(
   const { blocks, commitments } = partition(Buffer.concat(rows.map((row) => row.blocks)))
   const at = blocks.findIndex(({ table, key }) => table === change.table && key.equals(change.key))
   const before = blocks[at]?.value
-  assert(before !== undefined, 'a block is in the segment with which it came')
+  assert(before !== undefined, 'the segment of a block contains it')
   assert(change.value?.length === before.length, 'an erased block keeps its length')
   const positions = newlyErased(before, change.value)
   for (const position of positions) {
@@ -96,16 +101,16 @@ export function eraseInRows(
   }))
   const after = bytesOf([...blocks, ...erased])
   const bytes = Math.ceil(after.length / rows.length)
-  const rewrites = rows.map(({ segment, part, hash: name }, nth) => ({
+  const rewrites = rows.map(({ segment, part, hash }, index) => ({
     segment,
     part,
-    hash: name,
-    blocks: after.subarray(nth * bytes, (nth + 1) * bytes),
+    hash,
+    blocks: after.subarray(index * bytes, (index + 1) * bytes),
   }))
   return { positions, rewrites }
 }
 
-/** Changes as bytes. */
+/** Encodes changes into new memory. */
 export function bytesOf(changes: readonly RowChange[]): Buffer {
   const bytes = Buffer.allocUnsafe(changes.reduce((sum, change) => sum + changeBytes(change), 0))
   encodeChanges(changes).write(bytes)
@@ -124,21 +129,21 @@ function partition(bytes: Buffer): { blocks: RowChange[]; commitments: Map<strin
   return { blocks, commitments }
 }
 
-/** Most blocks are laid out here, one after the other: hashing is synchronous. */
+/** Reused for most blocks, because hashing is synchronous. */
 const scratch = Buffer.allocUnsafe(65_536)
-/** More than what comes before a block. */
+/** An upper bound for the bytes before a block. */
 const HEAD_BYTES = 64
 
-function digestOf(blocks: readonly RowChange[], commitmentOf: CommitmentOf, take?: TakeRecord): string {
+function digestOf(blocks: readonly RowChange[], commitmentOf: CommitmentOf, take?: OnRecord): string {
   const digest = createHash('sha256')
-  for (const change of blocks) digest.update(lastingBytes(change, commitmentOf, take))
+  for (const change of blocks) digest.update(digestedBytes(change, commitmentOf, take))
   return digest.digest('hex')
 }
 
-/** What the digest covers of a block. */
-function lastingBytes(change: RowChange, commitmentOf: CommitmentOf, take?: TakeRecord): Buffer {
+/** The bytes of a block that the digest covers. */
+function digestedBytes(change: RowChange, commitmentOf: CommitmentOf, take?: OnRecord): Buffer {
   const { table, key, value: block } = change
-  assert(bodied.has(table) && block !== undefined, 'rows in the clear are blocks')
+  assert(blockTableIds.has(table) && block !== undefined, 'plaintext rows are blocks')
   assert(key.length === blockKey(0).length, 'a block has a number')
   const count = blockCount(block)
   const recordsAt = blockOverhead(count)
@@ -153,24 +158,26 @@ function lastingBytes(change: RowChange, commitmentOf: CommitmentOf, take?: Take
     if (erased)
       assert(
         [...salt, ...body].every((byte) => byte === 0),
-        'of an erased record no body is left',
+        'an erased record has no body',
       )
-    const commitment = erased ? keptOf(placedAt(block, position), commitmentOf) : bodyCommitment(salt, body)
+    const commitment = erased
+      ? erasedCommitment(recordInfoAt(block, position), commitmentOf)
+      : bodyCommitment(salt, body)
     take?.(viewAt(block, position), commitment)
-    at = writeLasting(block, position, { target, at })
+    at = writeImmutableBytes(block, position, { target, at })
     at += target.write(commitment, at, 'hex')
   }
   return target.subarray(0, at)
 }
 
 /** @returns 64 hex digits */
-function keptOf(record: Parameters<CommitmentOf>[0], commitmentOf: CommitmentOf): string {
+function erasedCommitment(record: Parameters<CommitmentOf>[0], commitmentOf: CommitmentOf): string {
   const commitment = commitmentOf(record)
-  assert(commitment?.length === COMMITMENT_BYTES, 'the commitment of an erased record is kept')
+  assert(commitment?.length === COMMITMENT_BYTES, 'the commitment of an erased record is stored')
   return commitment.toString('hex')
 }
 
-/** A key of a map: the bytes as characters. */
+/** The bytes as a Latin-1 string, for keys of maps. */
 function textOf(key: Buffer): string {
   return key.toString('latin1')
 }

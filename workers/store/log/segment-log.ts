@@ -1,46 +1,46 @@
 import type { RowChange } from './row-change.js'
-import type { SegmentContent, SegmentPlace } from './segment.js'
+import type { SegmentContent, SegmentId } from './segment.js'
 
-/** A segment of a log that is read. */
+/** A segment that was read from a log. */
 export interface LogSegment {
-  /** Keys and values are views of what was read. */
+  /** Keys and values are views of the bytes that were read. */
   changes: Iterable<RowChange>
 }
 
 /**
- * What makes the writes of a shard durable: segments in order, each upon the one before. The shard needs nothing else of
- * it, wherever the segments lie; `Position` is what a log wants to be told to read on from a place.
+ * The log that makes the writes of a shard durable: segments in order, each linked to the previous one. The
+ * segments may be in files or in the database of a cluster; `Position` is where reading can resume.
  *
- * A segment is durable when `durable` has reached its number, and `written` segments of which that is not known may be
- * there or not. Whatever throws leaves that unknown: the shard must stop, and the next opening reads what is there.
+ * A segment is durable once `durable` has reached its number. After an error it is unknown which later
+ * segments exist: the shard must stop, and the next opening reads the segments that do.
  */
-export interface SegmentLog<Position extends SegmentPlace> {
-  /** Where the next segment will begin. */
+export interface SegmentLog<Position extends SegmentId> {
+  /** The position of the next segment. */
   readonly end: Position
-  /** The number of the last segment that is durable for sure. */
+  /** The number of the last segment that is known to be durable. */
   readonly durable: number
-  /** The segments from the end of the store on, in order; to be called before anything is appended. */
+  /** The segments after the store's position, in order. Call it before anything is appended. */
   read(): Iterable<LogSegment>
-  /** Makes room for a segment with so much content. @returns false when there is none */
+  /** Reserves space for a segment with so many bytes of content. @returns false if the disk is full */
   reserve(contentBytes: number): boolean
   /** Appends a segment, which is durable after the next sync. */
   append(content: SegmentContent): void
-  /** Waits until everything is durable. A log that another thread writes is waited for in shared memory. */
+  /** Blocks until all segments are durable. If another thread writes the log, this waits in shared memory. */
   syncNow(): void
   /**
-   * Has everything that is appended by now made durable meanwhile. One sync is under way at a time.
-   * @param then called when `durable` has gone on, or with the error after which the shard must stop
+   * Starts a sync of all segments appended so far and returns. Only one sync is in progress at a time.
+   * @param then called when `durable` has advanced, or with the error after which the shard must stop
    */
   syncSoon(then: (error: Error | null) => void): void
-  /** The store has everything up to here: what lies before it is needed no longer. */
+  /** Releases the segments before `upTo`, which the store has. */
   release(upTo: Position): void
-  /** Makes unreadable all that was ever appended, which the store has up to the end; that is done when this returns. */
+  /** Destroys the content of all segments. The store must have all of them. */
   wipe(): void
   /**
-   * Says behind everything that its writer has given the shard up, where others wait for that.
-   * @throws Error when that is not known; nothing may be appended afterwards
+   * Appends a closing segment, so that another node may open the shard. Nothing may be appended afterwards.
+   * @throws Error if it is unknown whether the segment is durable
    */
-  handOver(): void
-  /** Ends it, once no sync is under way any more. */
+  transfer(): void
+  /** Closes the log after the current sync. */
   close(): Promise<void>
 }

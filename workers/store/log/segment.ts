@@ -1,45 +1,46 @@
 import { hash } from 'node:crypto'
 
 /*
- * A segment as it lies in a file of the log (docs/adr/0041-one-log.md):
+ * The format of a segment in a file of the log (docs/adr/0041-one-log.md):
  *
- *   0   SHA-256 over all that follows, to the end of the content
+ *   0   SHA-256 over the rest, to the end of the content
  *   32  "SFL1", kind u8, three zeros
  *   40  length of the content u32, four zeros
  *   48  number, u64
  *   56  number of the last segment that was durable when this one was written, u64
- *   64  hash of the segment before
+ *   64  hash of the previous segment
  *   96  content, and zeros up to the next multiple of 512
  */
 
-/** What the content of a segment is: changes of rows, or the number of the file in which the log goes on. */
+/** The content of a segment: `group` has changes of rows, `next` the number of the next file. */
 export type SegmentKind = 'group' | 'next'
 
-/** What a segment is to hold. It is written where the segment is laid out: it may be many MiB, and copies take time. */
+/** The content of a new segment. It is encoded directly into the segment, because it may be many MiB. */
 export interface SegmentContent {
   bytes: number
-  /** @param into has that length */
+  /** @param into has `bytes` bytes */
   write(into: Buffer): void
 }
 
-/** Where a segment ends: its number, and its hash, 32 bytes. */
-export interface SegmentPlace {
+/** Identifies a segment. */
+export interface SegmentId {
   number: number
+  /** 32 bytes. */
   hash: Buffer
 }
 
 /** A segment that was read. */
-export interface Segment extends SegmentPlace {
+export interface Segment extends SegmentId {
   kind: SegmentKind
   /** The last segment that was durable when this one was written. */
   durable: number
   prev: Buffer
   content: Buffer
-  /** Bytes that it takes in the file. */
+  /** Bytes that the segment takes in the file. */
   bytes: number
 }
 
-/** Segments begin at multiples of this: what a disk writes whole or not at all, bytes. */
+/** Segments begin at multiples of this, which a disk writes atomically, bytes. */
 export const SECTOR_BYTES = 512
 
 const HASH_BYTES = 32
@@ -58,20 +59,20 @@ export function segmentBytes(contentBytes: number): number {
   return Math.ceil((HEADER_BYTES + contentBytes) / SECTOR_BYTES) * SECTOR_BYTES
 }
 
-/** The content that is there as bytes. */
+/** Content that is already encoded. */
 export function contentOf(bytes: Buffer): SegmentContent {
   return { bytes: bytes.length, write: (into) => into.set(bytes) }
 }
 
 /**
- * Lays a segment out after the one at `before`.
- * @param memory where it is laid out, if it must lie in a certain place; as long as the segment at least
+ * Encodes the segment after `before`.
+ * @param memory for the segment, at least as long; new memory if absent
  */
 export function encodeSegment(
-  before: SegmentPlace,
+  before: SegmentId,
   { kind, content, durable }: Pick<Segment, 'kind' | 'durable'> & { content: SegmentContent },
   memory?: Buffer,
-): { place: SegmentPlace; bytes: Buffer } {
+): { place: SegmentId; bytes: Buffer } {
   const length = segmentBytes(content.bytes)
   const bytes = memory?.subarray(0, length) ?? Buffer.allocUnsafe(length)
   const end = HEADER_BYTES + content.bytes
@@ -90,7 +91,7 @@ export function encodeSegment(
   return { place: { number, hash: digest }, bytes }
 }
 
-/** The segment at a place of a file's content; `undefined` where there is none that is whole. */
+/** The segment at an offset of a file's content; `undefined` if there is no complete one. */
 export function decodeSegment(file: Buffer, at: number): Segment | undefined {
   if (at + HEADER_BYTES > file.length || file.readUInt32BE(at + MAGIC_AT) !== MAGIC) return undefined
   const kind = kinds[file[at + KIND_AT] ?? 0]

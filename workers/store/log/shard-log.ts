@@ -10,46 +10,47 @@ import { indexStore } from '../tables/store-indexes.js'
 import { FileLog, type LogPosition } from './file-log.js'
 import type { SegmentLog } from './segment-log.js'
 import { Memtable } from './memtable.js'
-import { erasedBlock, erasedInPlace } from './erased-in-place.js'
+import { decodeErasedBlock, erasedPositions } from './erased-positions.js'
 import { isOfCluster, positionAt, putPosition, readPosition } from './position.js'
 import type { RowOf } from './record-check.js'
 import { encodeChanges } from './row-change.js'
 import { tableIds } from './table-ids.js'
 
-/** Opens a log where the store has it up to a place, or has nothing; `rowOf` are its rows. */
+/** Opens a log. @param from the store's position in it, if any; @param rowOf reads rows of the store */
 export type OpenLog = (from: LogPosition | undefined, rowOf: RowOf) => SegmentLog<LogPosition>
 
 /**
- * A store with its log: what is appended to the log is durable, and LMDB gets it with the next flush. LMDB says itself how far it
- * is, in the transaction that brings it there, and is never ahead of the log (docs/adr/0041-one-log.md).
+ * A store with its log. Appended changes are durable after a sync, and reach LMDB with the next flush. Each
+ * flush writes its log position in the same transaction, and LMDB is never ahead of the log
+ * (docs/adr/0041-one-log.md).
  */
 export class ShardLog {
   readonly environment: Environment
   /** Free space at the end of LMDB's file. */
-  readonly room: Preallocation
+  readonly preallocation: Preallocation
   readonly #memtable = new Memtable()
   readonly #log: SegmentLog<LogPosition>
-  /** Segments that the opening found and the store did not have. */
+  /** Segments that were not in the store when it was opened. */
   readonly replayed: number
   readonly #rowOf: RowOf = (table, key) => this.#memtable.row(table, key)
-  /** Rows that wait for a flush include those of an erasure. */
+  /** Whether the rows that are not flushed include an erasure. */
   #erases = false
   #flushedSegment = 0
 
   /**
-   * Opens a store and its log, and brings the store up to its end.
-   * @param openLog where the log lies; in files beside the store when absent
-   * @throws Error when the log is damaged, or the disk is full
+   * Opens a store and its log, and applies the log to the store.
+   * @param openLog opens the log; files beside the store if absent
+   * @throws Error if the log is damaged or the disk is full
    */
   constructor(path: string, openLog: OpenLog = (from) => FileLog.open(join(path, logFolder), from)) {
     this.environment = openEnvironment(path, 'write', this.#memtable)
-    this.room = new Preallocation(path, this.environment)
+    this.preallocation = new Preallocation(path, this.environment)
     try {
       const position = readPosition(this.environment)
       this.#log = openLog(position, this.#rowOf)
       this.#flushedSegment = position?.number ?? 0
-      this.replayed = this.readOn()
-      // Also where nothing but the name of the next file was in the log.
+      this.replayed = this.catchUp()
+      // Also if the log has only a segment that names the next file.
       if (this.#log.end.number !== position?.number) this.flush(() => {})
     } catch (error) {
       void this.#closeStore()
@@ -57,13 +58,13 @@ export class ShardLog {
     }
   }
 
-  /** Bytes that rows take which LMDB does not have, roughly. */
+  /** Approximate bytes of the rows that are not in LMDB. */
   get bytes(): number {
     return this.#memtable.bytes
   }
 
-  /** Whether that includes what is to be erased. */
-  get erases(): boolean {
+  /** Whether these rows include an erasure. */
+  get hasErasures(): boolean {
     return this.#erases
   }
 
@@ -72,34 +73,34 @@ export class ShardLog {
     return this.#flushedSegment
   }
 
-  /** Makes room for a segment with so much content. @returns false when the disk has none */
+  /** Reserves space for a segment with so many bytes of content. @returns false if the disk is full */
   reserve(contentBytes: number): boolean {
     return this.#log.reserve(contentBytes)
   }
 
-  /** The number of the last segment. */
+  /** The number of the last appended segment. */
   get written(): number {
     return this.#log.end.number
   }
 
-  /** The number of the last segment that is on disk for sure. */
+  /** The number of the last segment that is known to be durable. */
   get durable(): number {
     return this.#log.durable
   }
 
-  /** Waits until everything is on disk. @throws Error when that is not known: the shard must stop */
+  /** Blocks until all segments are durable. @throws Error if that is unknown: the shard must stop */
   syncNow(): void {
     this.#log.syncNow()
   }
 
-  /** Has what is written by now brought to disk; `then` is called as `SegmentLog.syncSoon` does. */
+  /** Starts a sync, as `SegmentLog.syncSoon` does. */
   syncSoon(then: (error: Error | null) => void): void {
     this.#log.syncSoon(then)
   }
 
   /**
-   * Appends what the tables were given since the last segment; it is on disk after the next sync.
-   * @throws Error when that is not known: the shard must stop
+   * Appends the changes since the last segment; they are durable after the next sync.
+   * @throws Error if the outcome is unknown: the shard must stop
    */
   append(): void {
     const changes = this.#memtable.takeChanges()
@@ -108,12 +109,12 @@ export class ShardLog {
   }
 
   /**
-   * Brings LMDB up to the end of the log, in one transaction.
-   * @param rest writes what follows from the rows
-   * @throws Error when it failed: the log still has all of it, and the shard must stop
+   * Writes all rows up to the end of the log to LMDB, in one transaction.
+   * @param rest writes derived tables in the same transaction
+   * @throws Error if the flush failed: the rows are still in the log, and the shard must stop
    */
   flush(rest: () => void): void {
-    // LMDB is never ahead of what the log has for sure.
+    // LMDB must never be ahead of the durable part of the log.
     this.#log.syncNow()
     const { end } = this.#log
     commitDurably(this.environment, () => {
@@ -123,90 +124,95 @@ export class ShardLog {
         putPosition(this.environment, end)
       })
     })
-    this.#memtable.forget()
+    this.#memtable.clear()
     this.#erases = false
     this.#log.release(end)
     this.#flushedSegment = end.number
   }
 
-  /** The same where any number of segments may have come, which a shard would bound: the indexes follow in steps. */
-  settle(): void {
+  /**
+   * Flushes any number of segments, more than a shard would collect, and then updates the indexes in steps.
+   */
+  flushAndIndex(): void {
     this.flush(() => {})
     indexStore(this.environment, (body) => commitDurably(this.environment, () => this.#memtable.move(body)))
   }
 
-  /** Overwrites all that the log ever held. Nothing may wait for a flush. */
+  /** Destroys the content of the log. Call it after a flush. */
   wipe(): void {
     assert(this.#memtable.bytes === 0, 'a log is wiped after a flush')
     this.#log.wipe()
   }
 
-  /** Reads the log from where the store has it, or on where another one writes it. @returns how many segments; they wait for a flush */
-  readOn(): number {
+  /**
+   * Reads the segments that the store does not have.
+   * @returns their number; they are in LMDB after the next flush
+   */
+  catchUp(): number {
     let segments = 0
     let changes = 0
     for (const segment of this.#log.read()) {
       segments += 1
-      for (const read of segment.changes) {
-        const change = read.table === erasedInPlace ? erasedBlock(read, this.#rowOf) : read
+      for (const logged of segment.changes) {
+        const change = logged.table === erasedPositions ? decodeErasedBlock(logged, this.#rowOf) : logged
         changes += 1
         this.#erases ||= change.table === tableIds.erasures
         this.#memtable.replay(change)
       }
       if (this.#memtable.bytes < limits.replayBytes) continue
-      this.#makeRoom(changes)
+      this.#reserveReplay(changes)
       this.flush(() => {})
       changes = 0
     }
-    if (changes > 0) this.#makeRoom(changes)
+    if (changes > 0) this.#reserveReplay(changes)
     return segments
   }
 
-  /** Gives the shard up, once everything is durable. @throws Error when that is not known */
-  handOver(): void {
-    this.#log.handOver()
+  /** Closes the shard's log for this node, as `SegmentLog.transfer` does. */
+  transfer(): void {
+    this.#log.transfer()
   }
 
-  /** Closes the log and the store. */
   async close(): Promise<void> {
     await this.#log.close()
     await this.#closeStore()
   }
 
   async #closeStore(): Promise<void> {
-    this.room.close()
+    this.preallocation.close()
     await this.environment.root.close()
   }
 
-  #makeRoom(changes: number): void {
+  #reserveReplay(changes: number): void {
     const bytesMax = replayBytesMax(this.environment, { changes, bytes: this.#memtable.bytes })
-    if (!this.room.reserve(bytesMax)) throw new Error('The disk has no room to bring the store up to its log')
+    if (!this.preallocation.reserve(bytesMax))
+      throw new Error('The disk is too full to apply the log to the store')
   }
 }
 
 /**
- * Brings a store up to its log, as a start of the server does, where one was killed. For whoever reads the store
- * without a shard; nobody may have it open.
- * @param openLog where its log lies; in files beside it when absent
- * @throws Error when the log is damaged, or the disk is full
+ * Applies the log to a store that is not open, as a start of the server does after it was killed. For readers
+ * without a shard.
+ * @param openLog opens the log; files beside the store if absent
+ * @throws Error if the log is damaged or the disk is full
  */
 export async function recover(path: string, openLog?: OpenLog): Promise<void> {
   const log = new ShardLog(path, openLog)
   try {
-    if (openLog !== undefined && log.replayed > 0) log.settle()
+    if (openLog !== undefined && log.replayed > 0) log.flushAndIndex()
   } finally {
     await log.close()
   }
 }
 
 /**
- * Walks through the log of a store that nobody has open, and changes nothing.
- * @returns how many segments the next start will bring into the store; undefined for one whose log is that of a cluster
- * @throws Error when the log is damaged
+ * Reads the log of a store that is not open, and changes nothing.
+ * @returns the number of segments that the next start will apply; undefined if the log is in a cluster
+ * @throws Error if the log is damaged
  */
 export async function segmentsAhead(path: string): Promise<number | undefined> {
   const position = await positionAt(path)
-  // A store of an earlier version, or one whose first start was cut off: nothing was ever appended.
+  // Nothing was ever appended: the store is from an earlier version, or its first start was interrupted.
   if (position === undefined) return 0
   if (isOfCluster(position)) return undefined
   const directory = join(path, logFolder)

@@ -1,20 +1,23 @@
 import type { TableName } from '../../../src/store-files/store-tables.js'
 
 /*
- * The tables whose rows are in the log, by the number that stands for them in a segment (docs/adr/0041-one-log.md).
- * A number is never given to another table.
+ * The logged tables, by their number in a segment (docs/adr/0041-one-log.md). A number is never given to
+ * another table.
  */
 
-/** A table that follows from others: it is written by the flush alone, and a flush that is lost is made again. */
+/**
+ * Marks a table that is derived from others. It is not logged: flushes write it, and a lost flush is
+ * repeated.
+ */
 export const local = 'local'
 
-/** What the log has of each table; a table that is not named here does not compile. */
+/** The number of each logged table. The compiler requires an entry for every table. */
 export const tableIds = {
   agents: 1,
   names: 2,
   blocks: 3,
   importedBlocks: 4,
-  // Runs of imported blocks are logged; the others follow from the blocks.
+  // Only runs of imported blocks are logged; the others are derived from the blocks.
   strands: 5,
   meta: 6,
   mutations: 7,
@@ -42,10 +45,10 @@ export const tableIds = {
   filling: local,
 } as const satisfies Record<TableName, number | typeof local>
 
-/** Tables whose rows are blocks of records with their bodies. Each record has a checksum; rows of all other logged tables have one. */
-export const bodied: ReadonlySet<number> = new Set([tableIds.blocks, tableIds.importedBlocks])
+/** The tables of blocks. Their records have checksums; in all other logged tables each row has one. */
+export const blockTableIds: ReadonlySet<number> = new Set([tableIds.blocks, tableIds.importedBlocks])
 
-/** A table whose rows are in the log. */
+/** The name of a logged table. */
 export type LoggedTableName = {
   [Name in TableName]: (typeof tableIds)[Name] extends number ? Name : never
 }[TableName]

@@ -5,21 +5,21 @@ import { readPosition } from '../log/position.js'
 import { closeSnapshot, openSnapshot, type Snapshot } from '../snapshots.js'
 import { type CheckpointPart, checkpointParts } from './cluster-checkpoint.js'
 import type { ClusterSecret } from './cluster-segment.js'
-import type { LogLine } from './log-line.js'
+import type { LogClient } from './log-client.js'
 import type { LastCheckpoint } from './node-store.js'
 
-/** What a writer of checkpoints works with. */
-export interface CheckpointParts {
+/** Options of a writer of checkpoints. */
+export interface CheckpointWriterOptions {
   /** Directory of the store, which the shard has open. */
   path: string
-  /** A line of its own: its answers come between those of appends otherwise. */
-  line: LogLine
+  /** Separate from the channel of appends, so that the answers do not mix. */
+  client: LogClient
   secret: ClusterSecret
   last: LastCheckpoint
   /** Unix milliseconds. */
   clock(): number
-  failed(error: Error): void
-  /** Bytes of sealed rows below which none is made for their number; as the limit says when absent. */
+  onFailure(error: Error): void
+  /** Minimum of sealed bytes for a checkpoint by size; the limit if absent. */
   bytesMin?: number
 }
 
@@ -28,83 +28,91 @@ interface Writing {
   snapshot: Snapshot
   segment: number
   parts: Iterator<CheckpointPart>
-  /** Of the parts so far. */
+  /** Bytes of the parts written so far. */
   bytes: number
   isDone: boolean
 }
 
 /**
- * Writes checkpoints of a shard, a part at a time: when the sealed rows since the last one are twice as many as it has,
- * and daily where rows were removed, so that what was removed does not lie sealed in the log for good.
+ * Writes checkpoints of a shard, one part at a time: when the sealed rows since the last checkpoint are twice
+ * as large as it, and daily if rows were removed, so that removed rows do not stay in the log permanently.
  */
 export class CheckpointWriter {
-  readonly #parts: CheckpointParts
-  /** Of the last one. */
-  #at: { segment: number; bytes: number; atMs: number }
+  readonly #options: CheckpointWriterOptions
+  /** The last checkpoint. */
+  #last: { segment: number; bytes: number; atMs: number }
   #stateBytes: number
-  #removes: boolean
+  #hasRemovals: boolean
   #writing: Writing | undefined
   #isWaiting = false
   #notBeforeMs = 0
 
-  constructor(parts: CheckpointParts) {
-    this.#parts = parts
-    const { head, stateBytes } = parts.last
-    this.#at = { segment: head?.segment ?? -1, bytes: head?.bytes ?? 0, atMs: head?.atMs ?? parts.clock() }
+  constructor(options: CheckpointWriterOptions) {
+    this.#options = options
+    const { head, stateBytes } = options.last
+    this.#last = {
+      segment: head?.segment ?? -1,
+      bytes: head?.bytes ?? 0,
+      atMs: head?.atMs ?? options.clock(),
+    }
     this.#stateBytes = stateBytes
-    // What came before this start may have removed rows.
-    this.#removes = stateBytes > 0
-    parts.line.listen((answer) => this.#take(answer))
+    // Segments before this start may have removed rows.
+    this.#hasRemovals = stateBytes > 0
+    options.client.listen((answer) => this.#take(answer))
   }
 
-  /** A segment with so many sealed bytes was written. */
-  wrote(stateBytes: number, removes: boolean): void {
+  /** Counts a segment that was written: its sealed bytes, and whether it removed rows. */
+  segmentWritten(stateBytes: number, removes: boolean): void {
     this.#stateBytes += stateBytes
-    this.#removes ||= removes
+    this.#hasRemovals ||= removes
   }
 
-  /** Whether there is something to do now. */
+  /** Whether `step` has work now. */
   get ready(): boolean {
     if (this.#isWaiting) return false
     return this.#writing !== undefined || this.#isDue
   }
 
-  /** Writes a part. A failure is told, and tried again later. */
+  /** Writes a part. A failed checkpoint is reported, and retried later. */
   step(): void {
     try {
       const writing = this.#writing ?? this.#begin()
       if (writing !== undefined) this.#put(writing)
     } catch (error) {
-      this.#giveUp(error instanceof Error ? error : new Error(String(error)))
+      this.#fail(error instanceof Error ? error : new Error(String(error)))
     }
   }
 
   close(): void {
     this.#end()
-    this.#parts.line.close()
+    this.#options.client.close()
   }
 
   get #isDue(): boolean {
-    const nowMs = this.#parts.clock()
+    const nowMs = this.#options.clock()
     if (nowMs < this.#notBeforeMs) return false
-    if (this.#removes && nowMs - this.#at.atMs >= limits.clusterCheckpointMs) return true
-    const { bytesMin = limits.clusterCheckpointBytesMin } = this.#parts
-    return this.#stateBytes >= Math.max(bytesMin, 2 * this.#at.bytes)
+    if (this.#hasRemovals && nowMs - this.#last.atMs >= limits.clusterCheckpointMs) return true
+    const { bytesMin = limits.clusterCheckpointBytesMin } = this.#options
+    return this.#stateBytes >= Math.max(bytesMin, 2 * this.#last.bytes)
   }
 
-  /** @returns undefined where the store has nothing that the last one has not */
+  /** @returns undefined if the store has no segments after the last checkpoint */
   #begin(): Writing | undefined {
-    const { path, line, secret, clock } = this.#parts
+    const { path, client, secret, clock } = this.#options
     const snapshot = openSnapshot(path)
     const position = readPosition(snapshot.environment)
-    assert(position !== undefined, 'a store of a node says how far it is')
+    assert(position !== undefined, 'a store of a node has a log position')
     const { number: group, hash, offset: segment } = position
-    const parts = checkpointParts(snapshot, { shard: line.shard, segment, hash, group }, { ...secret, clock })
+    const parts = checkpointParts(
+      snapshot,
+      { shard: client.shard, segment, hash, group },
+      { ...secret, clock },
+    )
     this.#writing = { snapshot, segment, parts, bytes: 0, isDone: false }
-    // What comes while it is written counts for the next one.
+    // Segments that are written during this checkpoint count for the next one.
     this.#stateBytes = 0
-    this.#removes = false
-    if (segment > this.#at.segment) return this.#writing
+    this.#hasRemovals = false
+    if (segment > this.#last.segment) return this.#writing
     this.#end()
     this.#notBeforeMs = clock() + limits.clusterCheckpointRetryMs
     return undefined
@@ -115,30 +123,30 @@ export class CheckpointWriter {
     assert(next.done !== true, 'a checkpoint ends with its part 0')
     writing.isDone = next.value.part === 0
     if (!writing.isDone) writing.bytes += next.value.state.length
-    this.#parts.line.ask({ kind: 'putCheckpoint', ...next.value })
+    this.#options.client.send({ kind: 'putCheckpoint', ...next.value })
     this.#isWaiting = true
   }
 
   #take(answer: LogAnswer): void {
     this.#isWaiting = false
     const writing = this.#writing
-    // The store was closed meanwhile.
+    // The store was closed before the answer.
     if (writing === undefined) return
-    if (answer.kind !== 'kept') {
+    if (answer.kind !== 'stored') {
       const reason = answer.kind === 'failed' ? answer.reason : answer.kind
-      this.#giveUp(new Error(`A checkpoint could not be written: ${reason}`))
+      this.#fail(new Error(`A checkpoint could not be written: ${reason}`))
     } else if (writing.isDone) {
-      this.#at = { segment: writing.segment, bytes: writing.bytes, atMs: this.#parts.clock() }
+      this.#last = { segment: writing.segment, bytes: writing.bytes, atMs: this.#options.clock() }
       this.#end()
     }
   }
 
-  #giveUp(error: Error): void {
+  #fail(error: Error): void {
     this.#end()
-    this.#stateBytes = Math.max(this.#stateBytes, 2 * this.#at.bytes)
-    this.#notBeforeMs = this.#parts.clock() + limits.clusterCheckpointRetryMs
-    this.#removes = true
-    this.#parts.failed(error)
+    this.#stateBytes = Math.max(this.#stateBytes, 2 * this.#last.bytes)
+    this.#notBeforeMs = this.#options.clock() + limits.clusterCheckpointRetryMs
+    this.#hasRemovals = true
+    this.#options.onFailure(error)
   }
 
   #end(): void {

@@ -9,8 +9,8 @@ import { partsOf, replicatedRows } from '../row-mover.js'
 import type { Snapshot } from '../snapshots.js'
 
 /*
- * A checkpoint of a shard: all rows of its replicated tables but blocks, as they were behind one segment. Its parts from 1
- * on are sealed rows; part 0 is written last, and says that they are all there:
+ * A checkpoint of a shard: all rows of its replicated tables except blocks, as of one segment. Parts from 1
+ * on are sealed rows. Part 0 is written last, and shows that the checkpoint is complete:
  *
  *   HMAC-SHA256 of the following under a key from the master seed, 32 bytes
  *   strandfast-checkpoint/v2
@@ -18,13 +18,13 @@ import type { Snapshot } from '../snapshots.js'
  *   shard 3
  *   segment 17
  *   hash 5b…            of that segment, 64 hex digits
- *   group 40            number of the last group up to there
+ *   group 40            number of the last group in or before that segment
  *   at 1790000000000    Unix milliseconds
- *   parts 5             without this one
- *   bytes 4816012       of them
+ *   parts 5             without part 0
+ *   bytes 4816012       of these parts
  */
 
-/** What part 0 says. */
+/** The content of part 0. */
 export interface CheckpointHead {
   shard: number
   segment: number
@@ -36,17 +36,17 @@ export interface CheckpointHead {
   bytes: number
 }
 
-/** A checkpoint that is read. */
-export interface CheckpointPlace extends Pick<CheckpointHead, 'segment' | 'hash'> {
+/** A checkpoint with its rows. */
+export interface CheckpointRows extends Pick<CheckpointHead, 'segment' | 'hash'> {
   rows: Iterable<RowChange[]>
 }
 
-/** Where a part of a checkpoint belongs. */
-export type CheckpointPartPlace = Pick<CheckpointHead, 'shard' | 'segment'> & { part: number }
+/** Identifies a part of a checkpoint. */
+export type CheckpointPartId = Pick<CheckpointHead, 'shard' | 'segment'> & { part: number }
 
 const TITLE = 'strandfast-checkpoint/v2'
 const MAC_KEY = 'strandfast/cluster-checkpoint-head/v1'
-/** What the rows of checkpoints are sealed for. */
+/** The purpose with which rows of checkpoints are sealed. */
 export const checkpointPurpose = 'strandfast/cluster-checkpoint/v1'
 const MAC_BYTES = 32
 
@@ -57,7 +57,10 @@ export interface CheckpointPart {
   state: Buffer
 }
 
-/** The parts of a checkpoint of a store as it is, whose log has come to `at`. @param clock asked when all others are there */
+/**
+ * The parts of a checkpoint of a store at log position `at`.
+ * @param clock called when all parts but part 0 are written
+ */
 export function* checkpointParts(
   snapshot: Snapshot,
   at: Pick<CheckpointHead, 'shard' | 'segment' | 'hash' | 'group'>,
@@ -75,27 +78,26 @@ export function* checkpointParts(
   yield { segment, part: 0, state: encodeCheckpointHead({ ...at, atMs: clock(), parts, bytes }, secret) }
 }
 
-/** Seals the rows of a part. */
 export function encodeCheckpointPart(
-  named: CheckpointPartPlace,
+  id: CheckpointPartId,
   changes: readonly RowChange[],
   { cluster, masterSeed, random }: ClusterSecret,
 ): Buffer {
-  const owner = ownerOf(cluster, named)
+  const owner = ownerOf(cluster, id)
   return seal(masterSeed, { purpose: checkpointPurpose, owner, secret: bytesOf(changes) }, random)
 }
 
-/** @throws Error where it is not what a node with this master seed wrote there */
+/** @throws Error if no node with this master seed wrote this part */
 export function decodeCheckpointPart(
-  named: CheckpointPartPlace,
+  id: CheckpointPartId,
   state: Uint8Array,
   { cluster, masterSeed }: ClusterKeys,
 ): RowChange[] {
-  const owner = ownerOf(cluster, named)
+  const owner = ownerOf(cluster, id)
   return [...decodeChanges(unseal(masterSeed, { purpose: checkpointPurpose, owner }, state))]
 }
 
-/** Lays out part 0. */
+/** Encodes part 0. */
 export function encodeCheckpointHead(
   { shard, segment, hash, group, atMs, parts, bytes }: CheckpointHead,
   { cluster, masterSeed }: ClusterKeys,
@@ -116,27 +118,27 @@ export function encodeCheckpointHead(
   return Buffer.concat([macOf(masterSeed, text), text])
 }
 
-/** @throws Error where it is not what a node of this cluster with this master seed wrote */
+/** @throws Error if no node of this cluster with this master seed wrote it */
 export function decodeCheckpointHead(head: Uint8Array, { cluster, masterSeed }: ClusterKeys): CheckpointHead {
   const { fields, about } = readCheckpointHead(head, { masterSeed, title: TITLE })
-  if (fields.get('cluster') !== cluster) throw new Error('A checkpoint of the cluster is of another cluster')
+  if (fields.get('cluster') !== cluster) throw new Error('A checkpoint in the database is of another cluster')
   return about
 }
 
-/** Reads part 0 of checkpoints of a form. @throws Error where it is not what a node with this master seed wrote */
+/** Decodes part 0 of one format version. @throws Error if no node with this master seed wrote it */
 export function readCheckpointHead(
   head: Uint8Array,
   { masterSeed, title }: { masterSeed: Uint8Array; title: string },
 ): { fields: ReadonlyMap<string, string>; about: CheckpointHead } {
   const [mac, text] = [head.subarray(0, MAC_BYTES), head.subarray(MAC_BYTES)]
   if (mac.length !== MAC_BYTES || !timingSafeEqual(mac, macOf(masterSeed, text)))
-    throw new Error('A checkpoint of the cluster was not written by a node with this master seed')
+    throw new Error('A checkpoint in the database was not written by a node with this master seed')
   const [first, ...lines] = Buffer.from(text).toString().split('\n')
-  if (first !== title) throw new Error('A checkpoint of the cluster is of another version')
+  if (first !== title) throw new Error('A checkpoint in the database has an unknown format')
   const fields = new Map(lines.map((line) => [line.split(' ')[0] ?? '', line.split(' ')[1] ?? '']))
   const number = (name: string) => {
     const value = Number(fields.get(name) ?? Number.NaN)
-    assert(Number.isSafeInteger(value), 'a checkpoint names its numbers')
+    assert(Number.isSafeInteger(value), 'the numbers of a checkpoint are integers')
     return value
   }
   const about = {
@@ -151,7 +153,7 @@ export function readCheckpointHead(
   return { fields, about }
 }
 
-function ownerOf(cluster: string, { shard, segment, part }: CheckpointPartPlace): Buffer {
+function ownerOf(cluster: string, { shard, segment, part }: CheckpointPartId): Buffer {
   return Buffer.from(`${cluster} ${shard} ${segment} ${part}`)
 }
 

@@ -9,147 +9,151 @@ import {
   type Writer,
   decodeClusterSegment,
   encodeClusterSegment,
-  headerOf,
+  decodeHeader,
   noWriter,
 } from './cluster-segment.js'
-import { erasedPlaces } from '../log/erased-in-place.js'
+import { encodeErasedPositions } from '../log/erased-positions.js'
 import type { LogPosition } from '../log/file-log.js'
-import { type LogLine, MissingSegment } from './log-line.js'
+import { type LogClient, MissingSegment } from './log-client.js'
 import { isImportedBlock } from '../tables/tables.js'
 import type { RowOf } from '../log/record-check.js'
 import { decodeChanges, type RowChange } from '../log/row-change.js'
 import { eraseInRows } from '../log/segment-blocks.js'
-import { bodied } from '../log/table-ids.js'
+import { blockTableIds } from '../log/table-ids.js'
 import type { SegmentContent } from '../log/segment.js'
 import type { LogSegment, SegmentLog } from '../log/segment-log.js'
 
-/** Whose log it is. */
-export interface ClusterLogParts extends ClusterSecret {
-  line: LogLine
+/** Options of a shard's log in a cluster. */
+export interface ClusterLogOptions extends ClusterSecret {
+  client: LogClient
   /** This node. */
   writer: Writer
-  /** Told of the sealed rows of each segment: its bytes, and whether rows are removed by it. */
-  wrote?(stateBytes: number, removes: boolean): void
+  /** Called for each segment with the bytes of its sealed rows, and whether it removes rows. */
+  segmentWritten?(stateBytes: number, removes: boolean): void
 }
 
 /**
- * The log of one shard in the database of a cluster. One segment is under way at a time; groups that are appended
- * meanwhile become the next one, so that a database which takes long gets fewer and larger ones.
+ * The log of one shard in the database of a cluster. One segment is in flight at a time. Groups that are
+ * appended in the meantime are batched into the next segment, so that a slow database gets fewer and larger
+ * segments.
  */
 export class ClusterLog implements SegmentLog<LogPosition> {
-  readonly #parts: ClusterLogParts
-  readonly #line: LogLine
-  /** The last segment that is durable, and what is behind it. */
-  readonly #at: ClusterReader
-  /** Numbers of groups: the last that was appended, and the last that is durable. */
+  readonly #options: ClusterLogOptions
+  readonly #client: LogClient
+  /** Its position is the last durable segment. */
+  readonly #reader: ClusterReader
+  /** The numbers of the last appended and the last durable group. */
   #appended: number
   #durable: number
   readonly #pending: Buffer[] = []
-  #underWay: { segment: number; hash: Buffer; lastGroup: number; next: NextBlocks } | undefined
+  #inFlight: { segment: number; hash: Buffer; lastGroup: number; next: NextBlocks } | undefined
   #failure: Error | undefined
-  #isGivenUp = false
-  /** The segment by which this node opened the log. */
+  #isTransferred = false
+  /** The segment with which this node opened the log. */
   term = 0
-  #told: ((error: Error | null) => void) | undefined
+  #onSynced: ((error: Error | null) => void) | undefined
 
   /**
-   * @param from up to where the store has it; undefined for a store that has nothing
-   * @param rowOf what the store has
+   * @param from the store's position in the log; undefined for an empty store
+   * @param rowOf reads rows of the store
    */
-  constructor(parts: ClusterLogParts, from: LogPosition | undefined, rowOf: RowOf) {
-    this.#parts = parts
-    this.#line = parts.line
-    this.#at = new ClusterReader(parts.line, parts, { from, rowOf })
-    this.#appended = this.#at.group
+  constructor(options: ClusterLogOptions, from: LogPosition | undefined, rowOf: RowOf) {
+    this.#options = options
+    this.#client = options.client
+    this.#reader = new ClusterReader(options.client, options, { from, rowOf })
+    this.#appended = this.#reader.group
     this.#durable = this.#appended
-    this.#line.listen((answer) => {
+    this.#client.listen((answer) => {
       this.#take(answer)
-      this.#tell()
+      this.#notify()
     })
   }
 
   get end(): LogPosition {
-    return this.#at.positionAt(this.#appended)
+    return this.#reader.positionAt(this.#appended)
   }
 
   get durable(): number {
     return this.#durable
   }
 
-  /** The segments from the end of the store on; behind the last one this node opens the log for itself. */
+  /** The segments after the store's position. After the last one, this node opens the log. */
   *read(): Generator<LogSegment> {
     do {
-      for (const segment of this.#at.read()) {
+      for (const segment of this.#reader.read()) {
         this.#countRead()
         yield segment
       }
       this.#countRead()
-      this.#checkWhole()
-      this.#checkFree()
+      this.#assertComplete()
+      this.#assertUnowned()
     } while (!this.#open())
   }
 
   #countRead(): void {
-    this.#appended = this.#at.group
-    this.#durable = this.#at.group
+    this.#appended = this.#reader.group
+    this.#durable = this.#reader.group
   }
 
   /**
-   * What was read has all that this node knows to be durable: rows may have been removed meanwhile.
-   * @throws Error where it has not
+   * Rows may have been removed from the database during the reading.
+   * @throws Error if the log that was read lacks segments that this node knows to be durable
    */
-  #checkWhole(): void {
-    if (this.#line.known() > this.#at.place.segment) throw new Lost(lostLogMessage)
+  #assertComplete(): void {
+    if (this.#client.durableEnd() > this.#reader.position.segment) throw new Lost(lostLogMessage)
   }
 
   /**
-   * @throws Error where the node that wrote last has not given the shard up and is alive, as the table of nodes says now: the
-   * shard is its own
+   * @throws Error if the last writer still owns the shard: it has not closed the log, and the table of nodes
+   * shows it alive
    */
-  #checkFree(): void {
-    const { writer: own } = this.#parts
-    const last = this.#at.writer ?? noWriter
-    if (this.#at.isClosed) return
+  #assertUnowned(): void {
+    const { writer: own } = this.#options
+    const last = this.#reader.writer ?? noWriter
+    if (this.#reader.isClosed) return
     if (last.node === '' || (last.node === own.node && last.incarnation === own.incarnation)) return
-    if (this.#line.isAlive(last)) throw new Error(heldMessage(last.node))
+    if (this.#client.isAlive(last)) throw new Error(heldMessage(last.node))
   }
 
-  /** Has a segment behind the end say that this node owns the shard. @returns false where another one has gone on */
+  /**
+   * Appends a segment that makes this node the owner of the shard.
+   * @returns false if another node has appended first
+   */
   #open(): boolean {
-    this.#sendBare('open')
-    this.term = this.#at.place.segment
+    this.#appendEmpty('open')
+    this.term = this.#reader.position.segment
     if (this.#failure === undefined) return true
     if (this.#failure instanceof Fenced) {
       this.#failure = undefined
-      this.#underWay = undefined
+      this.#inFlight = undefined
       return false
     }
-    // What was read may have been there without a standby having it, and nobody was told of it.
+    // The last segments that were read may not have been on a standby yet, and were never acknowledged.
     if (this.#failure instanceof Lost)
-      throw new Error('The cluster’s log ends elsewhere than where it was read to: it is read again')
+      throw new Error('The end of the cluster’s log has changed since it was read: it is read again')
     throw this.#failure
   }
 
-  /** Sends a segment that has no changes, behind all others, and waits for its answer. */
-  #sendBare(kind: 'open' | 'close'): void {
+  /** Appends a segment without changes, and waits for the answer. */
+  #appendEmpty(kind: 'open' | 'close'): void {
     this.#send({ kind, changes: [], rewrites: [], lastGroup: this.#durable })
-    while (this.#underWay !== undefined && this.#failure === undefined) this.#wait()
+    while (this.#inFlight !== undefined && this.#failure === undefined) this.#wait()
   }
 
-  handOver(): void {
+  transfer(): void {
     this.syncNow()
-    this.#sendBare('close')
+    this.#appendEmpty('close')
     if (this.#failure !== undefined) throw this.#failure
-    this.#isGivenUp = true
+    this.#isTransferred = true
   }
 
-  /** The database has as much room as it has. */
+  /** Always true: the free space of the database is not known. */
   reserve(): boolean {
     return true
   }
 
   append(content: SegmentContent): void {
-    assert(!this.#isGivenUp, 'nothing is written to a shard that was given up')
+    assert(!this.#isTransferred, 'nothing is appended after a shard was transferred')
     const bytes = Buffer.allocUnsafe(content.bytes)
     content.write(bytes)
     this.#pending.push(bytes)
@@ -165,24 +169,24 @@ export class ClusterLog implements SegmentLog<LogPosition> {
   }
 
   syncSoon(then: (error: Error | null) => void): void {
-    if (this.#told !== undefined) return
-    this.#told = then
-    if (this.#failure !== undefined || this.#durable === this.#appended) setImmediate(() => this.#tell())
+    if (this.#onSynced !== undefined) return
+    this.#onSynced = then
+    if (this.#failure !== undefined || this.#durable === this.#appended) setImmediate(() => this.#notify())
   }
 
-  /** The log is the database: it is kept. */
+  /** Does nothing: the database keeps all segments. */
   release(): void {}
 
-  /** The segment of an erasure has removed the bodies from those before it. */
+  /** Does nothing: the append of an erasure has already removed the bodies from earlier segments. */
   wipe(): void {}
 
   async close(): Promise<void> {
-    while (this.#underWay !== undefined && this.#failure === undefined) this.#wait()
-    this.#line.close()
+    while (this.#inFlight !== undefined && this.#failure === undefined) this.#wait()
+    this.#client.close()
   }
 
   #sendNext(): void {
-    if (this.#underWay !== undefined || this.#pending.length === 0 || this.#failure !== undefined) return
+    if (this.#inFlight !== undefined || this.#pending.length === 0 || this.#failure !== undefined) return
     const groups = this.#pending.splice(0)
     const lastGroup = this.#durable + groups.length
     const changes = lastOfEach(groups.flatMap((content) => [...decodeChanges(content)]))
@@ -190,47 +194,50 @@ export class ClusterLog implements SegmentLog<LogPosition> {
       this.#send({ kind: 'group', lastGroup, ...this.#withoutErased(changes) })
     } catch (error) {
       if (!(error instanceof MissingSegment)) throw error
-      // All up to here was durable.
+      // All earlier segments were durable.
       this.#failure = new Lost(lostLogMessage, { cause: error })
       throw this.#failure
     }
   }
 
-  /** Changes of blocks that were written before say that records were erased: they go by their places, and are rewritten there. */
+  /**
+   * A change of an existing block erases records. It is replaced by their positions, and the block's segment
+   * is rewritten.
+   */
   #withoutErased(changes: readonly RowChange[]): { changes: RowChange[]; rewrites: SegmentRewrite[] } {
     const rewrites = new Map<string, SegmentRewrite>()
-    const kept = changes.map((change) => {
+    const encoded = changes.map((change) => {
       const { table, key, value } = change
-      if (!bodied.has(table) || value === undefined || !isBefore(key, this.#at.next)) return change
-      const rows = this.#wholeSegment(this.#segmentOf(key)).map((row) => ({
+      if (!blockTableIds.has(table) || value === undefined || !isBefore(key, this.#reader.next)) return change
+      const rows = this.#completeSegment(this.#segmentOf(key)).map((row) => ({
         ...row,
-        // Another block of the same segment was erased in the same group.
+        // Another block of this segment may have been erased in the same group.
         blocks: rewrites.get(`${row.segment} ${row.part}`)?.blocks ?? row.blocks,
       }))
-      const { positions, rewrites: own } = eraseInRows(rows, change)
-      for (const one of own) rewrites.set(`${one.segment} ${one.part}`, one)
-      return erasedPlaces(change, positions)
+      const { positions, rewrites: rewritten } = eraseInRows(rows, change)
+      for (const one of rewritten) rewrites.set(`${one.segment} ${one.part}`, one)
+      return encodeErasedPositions(change, positions)
     })
-    return { changes: kept, rewrites: [...rewrites.values()] }
+    return { changes: encoded, rewrites: [...rewrites.values()] }
   }
 
-  /** @throws MissingSegment where not all of it is there as it was written */
-  #wholeSegment(segment: number): SegmentRow[] {
-    const rows = this.#line.rowsOf(segment)
+  /** @throws MissingSegment if a part of it is missing or was changed */
+  #completeSegment(segment: number): SegmentRow[] {
+    const rows = this.#client.rowsOf(segment)
     try {
-      decodeClusterSegment(rows, { ...this.#parts, what: 'blocks' })
+      decodeClusterSegment(rows, { ...this.#options, what: 'blocks' })
     } catch (error) {
-      throw new MissingSegment(`Segment ${segment} is not whole in the cluster’s log`, { cause: error })
+      throw new MissingSegment(`Segment ${segment} of the cluster’s log is incomplete`, { cause: error })
     }
     return rows
   }
 
-  /** The segment with which a block came: the first behind which its number is taken. */
+  /** The segment that contains a block: the first after which its number is in use. */
   #segmentOf(key: Buffer): number {
-    let [before, at] = [0, this.#at.place.segment]
+    let [before, at] = [0, this.#reader.position.segment]
     while (at - before > 1) {
       const middle = Math.floor((before + at) / 2)
-      if (isBefore(key, headerOf(this.#line.rowOf(middle), this.#parts).next)) at = middle
+      if (isBefore(key, decodeHeader(this.#client.rowOf(middle), this.#options).next)) at = middle
       else before = middle
     }
     return at
@@ -243,66 +250,72 @@ export class ClusterLog implements SegmentLog<LogPosition> {
     lastGroup: number
   }): void {
     const { kind, changes, rewrites, lastGroup } = content
-    const { writer, line } = this.#parts
-    const { place: before } = this.#at
+    const { writer, client } = this.#options
+    const { position: before } = this.#reader
     const segment = before.segment + 1
-    const next = nextBehind(this.#at.next, changes)
+    const next = nextBehind(this.#reader.next, changes)
     const groups = lastGroup - this.#durable
-    const about = { shard: line.shard, segment, kind, writer, lastGroup, groups, next, prev: before.hash }
-    const { header, hash, parts } = encodeClusterSegment(about, changes, this.#parts)
-    this.#underWay = { segment, hash, lastGroup, next }
-    this.#line.ask({ kind: 'append', before, after: { segment, hash }, header, parts, rewrites })
+    const about = { shard: client.shard, segment, kind, writer, lastGroup, groups, next, prev: before.hash }
+    const { header, hash, parts } = encodeClusterSegment(about, changes, this.#options)
+    this.#inFlight = { segment, hash, lastGroup, next }
+    this.#client.send({ kind: 'append', before, after: { segment, hash }, header, parts, rewrites })
     const stateBytes = parts.reduce((sum, { state }) => sum + (state?.length ?? 0), 0)
     const removes = changes.some(({ value }) => value === undefined)
-    this.#parts.wrote?.(stateBytes, removes)
+    this.#options.segmentWritten?.(stateBytes, removes)
   }
 
   #take(answer: LogAnswer): void {
-    assert(answer.kind === 'appended' && this.#underWay !== undefined, 'an append is answered once')
-    if (answer.became === 'durable') {
-      const { lastGroup, segment, hash, next } = this.#underWay
-      this.#at.place = { segment, hash }
-      this.#at.next = next
-      this.#at.writer = this.#parts.writer
-      this.#at.isClosed = false
-      this.#at.group = lastGroup
+    assert(answer.kind === 'appended' && this.#inFlight !== undefined, 'each append has one answer')
+    if (answer.result === 'durable') {
+      const { lastGroup, segment, hash, next } = this.#inFlight
+      this.#reader.position = { segment, hash }
+      this.#reader.next = next
+      this.#reader.writer = this.#options.writer
+      this.#reader.isClosed = false
+      this.#reader.group = lastGroup
       this.#durable = lastGroup
-      this.#underWay = undefined
+      this.#inFlight = undefined
       this.#sendNext()
     } else this.#failure = failureOf(answer)
   }
 
-  #tell(): void {
-    const told = this.#told
-    this.#told = undefined
-    told?.(this.#failure ?? null)
+  #notify(): void {
+    const onSynced = this.#onSynced
+    this.#onSynced = undefined
+    onSynced?.(this.#failure ?? null)
   }
 
-  /** Waits for an answer, which messages would bring later. Whoever waits is in the middle of something: others are told behind it. */
+  /**
+   * Blocks until the next answer. The caller of `syncSoon` is notified later, because this call may be in the
+   * middle of its work.
+   */
   #wait(): void {
-    this.#take(this.#line.answer())
-    if (this.#told !== undefined) setImmediate(() => this.#tell())
+    this.#take(this.#client.receive())
+    if (this.#onSynced !== undefined) setImmediate(() => this.#notify())
   }
 }
 
-/** Of changes of one row, the last: bodies that came and were erased in one segment would be in it otherwise. */
+/**
+ * The last change of each row, so that the segment does not contain bodies that were written and erased
+ * within it.
+ */
 function lastOfEach(changes: readonly RowChange[]): RowChange[] {
   const byRow = new Map<string, RowChange>()
   for (const change of changes) byRow.set(`${change.table} ${change.key.toString('latin1')}`, change)
   return [...byRow.values()]
 }
 
-/** Whether a block has a number below the next one. */
+/** Whether a block existed before this segment. */
 function isBefore(key: Buffer, next: NextBlocks): boolean {
   const blockNo = key.readUIntBE(0, 6)
   return blockNo < (isImportedBlock(blockNo) ? next.imported : next.blocks)
 }
 
-/** The numbers of the next blocks behind changes. */
+/** The numbers of the next blocks after changes. */
 export function nextBehind(next: NextBlocks, changes: readonly RowChange[]): NextBlocks {
   let { blocks, imported } = next
   for (const { table, key } of changes) {
-    if (!bodied.has(table)) continue
+    if (!blockTableIds.has(table)) continue
     const blockNo = key.readUIntBE(0, 6)
     if (isImportedBlock(blockNo)) imported = Math.max(imported, blockNo + 1)
     else blocks = Math.max(blocks, blockNo + 1)
@@ -310,14 +323,14 @@ export function nextBehind(next: NextBlocks, changes: readonly RowChange[]): Nex
   return { blocks, imported }
 }
 
-/** Another node has written in its place. */
+/** Another node has appended to the log. */
 class Fenced extends Error {}
 
-/** What it is to be written behind, or over, is gone. */
+/** The previous segment, or one to rewrite, is missing. */
 class Lost extends Error {}
 
-function failureOf({ became, reason }: Extract<LogAnswer, { kind: 'appended' }>): Error {
+function failureOf({ result: became, reason }: Extract<LogAnswer, { kind: 'appended' }>): Error {
   if (became === 'fenced') return new Fenced(fencedMessage)
   if (became === 'lost') return new Lost(reason === '' ? lostLogMessage : `${lostLogMessage}. ${reason}`)
-  return new Error(`Nobody knows whether the cluster’s log has the last commit: ${reason}`)
+  return new Error(`It is unknown whether the cluster’s log has the last commit: ${reason}`)
 }

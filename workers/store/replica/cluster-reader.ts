@@ -1,7 +1,7 @@
 import {
   type CheckpointHead,
-  type CheckpointPartPlace,
-  type CheckpointPlace,
+  type CheckpointPartId,
+  type CheckpointRows,
   decodeCheckpointHead,
   decodeCheckpointPart,
 } from './cluster-checkpoint.js'
@@ -9,15 +9,15 @@ import {
   type ClusterHeader,
   type ClusterKeys,
   decodeClusterSegment,
-  headerOf,
+  decodeHeader,
   type NextBlocks,
   noBlocks,
   type SegmentReading,
-  type ReadSegment,
+  type DecodedSegment,
   type Writer,
 } from './cluster-segment.js'
 import type { LogPosition } from '../log/file-log.js'
-import type { LogLine } from './log-line.js'
+import type { LogClient } from './log-client.js'
 import { isOfCluster, noFile } from '../log/position.js'
 import { RecordCheck, type RowOf } from '../log/record-check.js'
 import type { RowChange } from '../log/row-change.js'
@@ -26,121 +26,130 @@ import type { SegmentRow } from '../../../src/protocol/cluster-log-messages.js'
 
 const HASH_BYTES = 32
 
-/** The form in which a log is written; each function throws an Error for what a node of the cluster did not write. */
-export interface LogForm {
-  segment(rows: readonly SegmentRow[], reading: SegmentReading): ReadSegment
+/** A format version of the log. Each function throws an Error for data that no node of the cluster wrote. */
+export interface LogFormat {
+  segment(rows: readonly SegmentRow[], reading: SegmentReading): DecodedSegment
   header(row: SegmentRow, keys: ClusterKeys): ClusterHeader
   checkpointHead(head: Uint8Array, keys: ClusterKeys): CheckpointHead
-  checkpointPart(named: CheckpointPartPlace, state: Uint8Array, keys: ClusterKeys): RowChange[]
+  checkpointPart(id: CheckpointPartId, state: Uint8Array, keys: ClusterKeys): RowChange[]
 }
 
-/** The form that nodes write and read. */
-export const clusterForm: LogForm = {
+/** The current format. */
+export const currentFormat: LogFormat = {
   segment: decodeClusterSegment,
-  header: headerOf,
+  header: decodeHeader,
   checkpointHead: decodeCheckpointHead,
   checkpointPart: decodeCheckpointPart,
 }
 
-/** The store that is brought up to a log. */
-export interface StoreBehind {
-  /** Up to where it has the log; undefined for a store that has nothing. */
+/** A store to which a log is applied. */
+export interface StoreToCatchUp {
+  /** The store's position in the log; undefined for an empty store. */
   from: LogPosition | undefined
-  /** What it has of what was read. */
+  /** Reads rows of the store. */
   rowOf: RowOf
-  /** The form of the log; that of nodes when absent. */
-  form?: LogForm | undefined
+  /** The format of the log; the current one if absent. */
+  format?: LogFormat | undefined
 }
 
-/** Reads a shard's log in the database of a cluster, segment by segment, and knows how far it is. */
+/** Reads a shard's log in the database of a cluster, segment by segment, and tracks its position. */
 export class ClusterReader {
-  readonly #line: LogLine
+  readonly #client: LogClient
   readonly #secret: ClusterKeys
-  readonly #form: LogForm
+  readonly #format: LogFormat
   readonly #check: RecordCheck
   /** The last segment that was read. */
-  place: { segment: number; hash: Buffer }
-  /** Numbers of the next blocks behind it. */
+  position: { segment: number; hash: Buffer }
+  /** Numbers of the next blocks after it. */
   next: NextBlocks = noBlocks
-  /** Who wrote it. */
+  /** The node that wrote it. */
   writer: Writer | undefined
-  /** Whether it says that its writer has given the shard up. */
+  /** Whether its writer has closed the log, so that another node may open it. */
   isClosed = false
-  /** The number of the last group up to there. */
+  /** The number of the last group in or before it. */
   group: number
-  /** The last segment before one that lacks a body whose erasure has not come yet. */
+  /** The last segment before the first one with a missing body whose erasure was not read yet. */
   #complete: { segment: number; hash: Buffer; group: number } | undefined
 
-  constructor(line: LogLine, secret: ClusterKeys, { from, rowOf, form = clusterForm }: StoreBehind) {
-    this.#line = line
+  constructor(
+    client: LogClient,
+    secret: ClusterKeys,
+    { from, rowOf, format = currentFormat }: StoreToCatchUp,
+  ) {
+    this.#client = client
     this.#secret = secret
-    this.#form = form
+    this.#format = format
     this.#check = new RecordCheck(rowOf)
     if (from !== undefined && !isOfCluster(from))
-      throw new Error('The store has a log of its own: it belongs to no cluster')
-    this.place = { segment: from?.offset ?? -1, hash: from?.hash ?? Buffer.alloc(HASH_BYTES) }
+      throw new Error('The store has its own log files: it does not belong to a cluster')
+    this.position = { segment: from?.offset ?? -1, hash: from?.hash ?? Buffer.alloc(HASH_BYTES) }
     this.group = from?.number ?? 0
   }
 
   /**
-   * Where a store is that has everything up to here, and `group` groups. Where the erasure of a body has not come yet, that is
-   * before the segment of the body: a reading that is cut off begins there again.
+   * The log position of a store that has `group` groups. If the erasure of a missing body was not read yet,
+   * the position is before the segment of the body, so that an interrupted reading resumes there.
    */
   positionAt(group: number): LogPosition {
-    const { segment, hash } = this.#complete ?? this.place
+    const { segment, hash } = this.#complete ?? this.position
     return { number: this.#complete?.group ?? group, hash, file: noFile, offset: segment }
   }
 
   /**
-   * The segments with changes from there on, to the end of the log or to a segment.
-   * @throws ErasedLater behind the last one, where a segment behind that erased a record, or none did
+   * The segments with changes after the current one, up to the end of the log or to segment `upTo`.
+   * @throws MissingErasure at the end, if a body is missing that none of the segments erased
    */
   *read(upTo = Infinity): Generator<LogSegment> {
-    const { segment } = this.place
+    const { segment } = this.position
     if (segment >= 0 && this.writer === undefined) this.#begin()
-    for (const rows of segment < upTo ? this.#line.segments(segment) : []) {
+    for (const rows of segment < upTo ? this.#client.segments(segment) : []) {
       const changes = this.#take(rows, 'whole')
       if (changes.length > 0) yield { changes }
-      if (this.place.segment >= upTo) break
+      if (this.position.segment >= upTo) break
     }
-    this.#check.end()
+    this.#check.finish()
   }
 
   /**
-   * The same for a store that has nothing: the rows of a checkpoint, by which records are checked, and the blocks up to it.
-   * What the segments up to there held beside blocks is in the checkpoint, and may be gone from them.
+   * The same for an empty store: the rows of a checkpoint, with which records are checked, and the blocks of
+   * the segments up to it. The other rows of these segments are in the checkpoint, and may have been deleted
+   * from the segments.
    */
-  *readUpTo({ segment, hash, rows }: CheckpointPlace): Generator<LogSegment> {
-    for (const stored of this.#line.segments(-1)) {
-      const isFirst = this.place.segment < 0
+  *readUpTo({ segment, hash, rows }: CheckpointRows): Generator<LogSegment> {
+    for (const stored of this.#client.segments(-1)) {
+      const isFirst = this.position.segment < 0
       const blocks = this.#take(stored, 'blocks')
       if (isFirst) for (const changes of rows) yield { changes }
       if (blocks.length > 0) yield { changes: blocks }
-      if (this.place.segment === segment) break
+      if (this.position.segment === segment) break
     }
-    if (this.place.segment !== segment || !this.place.hash.equals(hash))
-      throw new Error(`The checkpoint at segment ${segment} is of another history than the cluster’s log`)
+    if (this.position.segment !== segment || !this.position.hash.equals(hash))
+      throw new Error(
+        `The checkpoint at segment ${segment} does not match the cluster’s log: it is of another history`,
+      )
   }
 
-  /** Learns from the segment that the store has last what that says. */
+  /** Reads the header of the store's last segment. */
   #begin(): void {
-    const row = this.#line.rowOf(this.place.segment)
-    if (!this.place.hash.equals(row.hash)) throw otherHistory(row.segment)
-    const { next, writer, kind } = this.#form.header(row, this.#secret)
+    const row = this.#client.rowOf(this.position.segment)
+    if (!this.position.hash.equals(row.hash)) throw otherHistory(row.segment)
+    const { next, writer, kind } = this.#format.header(row, this.#secret)
     this.next = next
     this.writer = writer
     this.isClosed = kind === 'close'
   }
 
-  /** Checks that a segment is the next one, and goes on to it. */
+  /** Checks that a segment is the next one, and advances to it. */
   #take(rows: readonly SegmentRow[], what: 'whole' | 'blocks'): RowChange[] {
-    const { about, hash, changes } = this.#form.segment(rows, { ...this.#secret, what, check: this.#check })
+    const { about, hash, changes } = this.#format.segment(rows, { ...this.#secret, what, check: this.#check })
     const { shard, segment, prev } = about
-    const before = this.place
+    const before = this.position
     const follows = segment === before.segment + 1 && (segment === 0 || prev.equals(before.hash))
-    if (shard !== this.#line.shard || !follows) throw otherHistory(segment)
-    this.#complete = this.#check.isWaiting ? (this.#complete ?? { ...before, group: this.group }) : undefined
-    this.place = { segment, hash }
+    if (shard !== this.#client.shard || !follows) throw otherHistory(segment)
+    this.#complete = this.#check.awaitsErasure
+      ? (this.#complete ?? { ...before, group: this.group })
+      : undefined
+    this.position = { segment, hash }
     this.next = about.next
     this.writer = about.writer
     this.isClosed = about.kind === 'close'
@@ -149,14 +158,14 @@ export class ClusterReader {
   }
 }
 
-/** The log of a shard as a node has it that only reads it. */
+/** The log of a shard for a node that only reads it. */
 export class FollowedLog implements SegmentLog<LogPosition> {
   readonly #reader: ClusterReader
-  readonly #from: CheckpointPlace | undefined
+  readonly #from: CheckpointRows | undefined
   readonly #upTo: number
 
-  /** @param from the checkpoint that an empty store begins with; @param upTo the last segment that is read */
-  constructor(reader: ClusterReader, from?: CheckpointPlace, upTo = Infinity) {
+  /** @param from the checkpoint for an empty store; @param upTo the last segment to read */
+  constructor(reader: ClusterReader, from?: CheckpointRows, upTo = Infinity) {
     this.#reader = reader
     this.#from = from
     this.#upTo = upTo
@@ -180,7 +189,7 @@ export class FollowedLog implements SegmentLog<LogPosition> {
   }
 
   append(): never {
-    throw new Error('A log that is followed is not written to')
+    throw new Error('A followed log is read-only')
   }
 
   syncNow(): void {}
@@ -193,14 +202,14 @@ export class FollowedLog implements SegmentLog<LogPosition> {
 
   wipe(): void {}
 
-  handOver(): void {}
+  transfer(): void {}
 
-  /** Others may use the line. */
+  /** Does nothing: the channel is shared. */
   async close(): Promise<void> {}
 }
 
 function otherHistory(segment: number): Error {
   return new Error(
-    `Segment ${segment} of the cluster’s log does not follow what the store has: it is of another history`,
+    `Segment ${segment} of the cluster’s log does not follow the last segment of the store: it is of another history`,
   )
 }

@@ -10,83 +10,87 @@ import { importedBlocksFrom, runKey } from '../tables/tables.js'
 import type { RecordCheck } from '../log/record-check.js'
 import { decodeChanges, type RowChange } from '../log/row-change.js'
 import { bytesOf, type CommitmentOf, decodeBlocks, encodeBlocks } from '../log/segment-blocks.js'
-import { bodied, tableIds } from '../log/table-ids.js'
+import { blockTableIds, tableIds } from '../log/table-ids.js'
 
 /*
- * A segment of a shard as the database of a cluster has it: a header of lines, whose HMAC under a key from the master seed
- * is the segment's hash; records in the clear, so that their bodies can be erased; all other rows sealed. The header covers
- * every byte of the records that erasing does not change, and their bodies by their commitments (segment-blocks.ts), so it
- * stays true when one is erased.
+ * The format of a segment in the database of a cluster: a header of lines, whose HMAC under a key from the
+ * master seed is the segment's hash; the records in plaintext, so that their bodies can be erased; and all
+ * other rows, sealed. The header covers the bytes of the records that an erasure does not change, and the
+ * commitments of their bodies (segment-blocks.ts), so it stays valid after an erasure.
  *
  *   strandfast-segment/v2
  *   cluster 47…                 its id, 32 hex digits
  *   shard 3
  *   segment 17
  *   kind group
- *   node a 3                    who wrote it, and as which incarnation
- *   groups 40 2                 number of the last group in it, and how many they are
+ *   node a 3                    the writer and its incarnation
+ *   groups 40 2                 number of the last group in it, and the number of groups
  *   next 57 1099511627776       numbers of the next blocks, of the log and of imported records
- *   prev 5b…                    hash of the segment before, 64 hex digits
+ *   prev 5b…                    hash of the previous segment, 64 hex digits
  *   state 90…                   SHA-256 of the sealed rows
  *   blocks c1…                  the digest of the blocks
  */
 
 /**
- * `base` begins a log; `history` has blocks that were written before there was one, whose other rows are in a checkpoint;
- * `open` says who owns the shard from there on, and `close` that who did has given it up: anybody may open it.
+ * `base` begins a log. `history` has blocks of a pushed directory, whose other rows are in a checkpoint. With
+ * `open` the writer becomes the owner of the shard; with `close` it releases the shard, and any node may open
+ * the log.
  */
 export type ClusterSegmentKind = (typeof kinds)[number]
 const kinds = ['base', 'history', 'open', 'group', 'close'] as const
 
-/** Numbers of blocks that nobody has written yet. */
+/** The numbers of the next blocks to write. */
 export interface NextBlocks {
   blocks: number
   imported: number
 }
 
-/** Where there are none. */
+/** For an empty log. */
 export const noBlocks: NextBlocks = { blocks: 0, imported: importedBlocksFrom }
 
-/** Who wrote a segment: a node, and its incarnation; an empty name where the cluster was made. */
+/**
+ * The node that wrote a segment, and its incarnation. The name is empty in segments from before the first
+ * node.
+ */
 export interface Writer {
   node: string
   incarnation: number
 }
 
-/** Of what was there before any node. */
+/** The writer of segments from before the first node. */
 export const noWriter: Writer = { node: '', incarnation: 0 }
 
-/** What the header of a segment says. */
+/** The header of a segment. */
 export interface ClusterHeader {
   shard: number
   segment: number
   kind: ClusterSegmentKind
-  /** Who wrote it. */
   writer: Writer
-  /** Number of the last group that it has. */
+  /** Number of the last group in it. */
   lastGroup: number
   groups: number
-  /** Numbers of the next blocks behind it, of the log and of imported records. */
+  /** The numbers of the next blocks after it. */
   next: NextBlocks
-  /** Hash of the segment before; zeros for the first. */
+  /** Hash of the previous segment; zeros for the first. */
   prev: Buffer
 }
 
-/** A segment that is written or read. */
+/** An encoded segment. */
 export interface ClusterSegment {
   header: string
   hash: Buffer
   parts: SegmentPart[]
 }
 
-/** What a node has of the cluster's secrets, and the id of the cluster, 32 hex digits. */
+/** What a node needs to seal segments of a cluster. */
 export interface ClusterSecret {
+  /** Id of the cluster, 32 hex digits. */
   cluster: string
   masterSeed: Uint8Array
   random: RandomBytes
 }
 
-/** What reading takes of it. */
+/** What a node needs to read segments. */
 export type ClusterKeys = Pick<ClusterSecret, 'cluster' | 'masterSeed'>
 
 const TITLE = 'strandfast-segment/v2'
@@ -94,8 +98,9 @@ const MAC_KEY = 'strandfast/cluster-segment/v1'
 const PURPOSE = 'strandfast/cluster-state/v1'
 
 /**
- * Lays out a segment with changes of rows.
- * @param secret and commitments of erased records among the blocks; those that come with it when absent
+ * Encodes a segment with changes of rows.
+ * @param secret with `commitmentOf` for erased records in the blocks; if absent, their erasures must be among
+ * the changes
  */
 export function encodeClusterSegment(
   about: ClusterHeader,
@@ -104,10 +109,10 @@ export function encodeClusterSegment(
 ): ClusterSegment {
   const { cluster, masterSeed, random, commitmentOf = commitmentsIn(changes) } = secret
   const blocks = encodeBlocks(
-    changes.filter(({ table }) => bodied.has(table)),
+    changes.filter(({ table }) => blockTableIds.has(table)),
     commitmentOf,
   )
-  const rows = bytesOf(changes.filter(({ table }) => !bodied.has(table)))
+  const rows = bytesOf(changes.filter(({ table }) => !blockTableIds.has(table)))
   const owner = ownerOf(cluster, about)
   const state = rows.length === 0 ? null : seal(masterSeed, { purpose: PURPOSE, owner, secret: rows }, random)
   const header = [
@@ -140,84 +145,90 @@ export function firstSegment(shard: number, secret: ClusterSecret) {
   return { shard, number: 0, hash, header, parts: stored }
 }
 
-/** A segment that was read. */
-export interface ReadSegment {
+/** A decoded segment. */
+export interface DecodedSegment {
   about: ClusterHeader
   hash: Buffer
   changes: RowChange[]
 }
 
-/** How a segment is read. */
+/** How to decode a segment. */
 export interface SegmentReading extends ClusterKeys {
-  /** The blocks alone, where a checkpoint has the other rows. */
+  /** `blocks` if a checkpoint has the other rows. */
   what?: 'whole' | 'blocks'
-  /** Computes the hash of each record again. */
+  /** Checks the hash of each record. */
   check?: RecordCheck | undefined
 }
 
 /**
- * Reads a segment of which all rows are given, in order.
- * @throws Error where it is not what a node of this cluster with this master seed wrote
+ * Decodes a segment from all its rows, in order.
+ * @throws Error if no node of this cluster with this master seed wrote it
  */
 export function decodeClusterSegment(
   rows: readonly SegmentRow[],
   { what = 'whole', check, ...keys }: SegmentReading,
-): ReadSegment {
+): DecodedSegment {
   const [first] = rows
   assert(first !== undefined, 'a segment has a row')
   const { about, stateDigest, blocksDigest } = openHeader(first, keys)
-  if (what === 'whole') notHistory(about, first)
+  if (what === 'whole') assertNotHistory(about, first)
   const owner = ownerOf(keys.cluster, about)
-  const state = what === 'whole' ? openState(rows, { stateDigest, owner, masterSeed: keys.masterSeed }) : []
-  const other = (cause?: unknown) => {
-    const why = cause instanceof Error ? `: ${cause.message}` : ''
-    return wrong(first, `holds other rows than its header names${why}`)
+  const state = what === 'whole' ? unsealState(rows, { stateDigest, owner, masterSeed: keys.masterSeed }) : []
+  const mismatch = (cause?: unknown) => {
+    const reason = cause instanceof Error ? `: ${cause.message}` : ''
+    return segmentError(first, `has rows that do not match its header${reason}`)
   }
   let found: ReturnType<typeof decodeBlocks>
   try {
-    check?.segment(state)
+    check?.startSegment(state)
     found = decodeBlocks(Buffer.concat(rows.map(({ blocks }) => blocks)), (record, commitment) =>
-      check?.record(record, commitment),
+      check?.checkRecord(record, commitment),
     )
   } catch (error) {
-    throw other(error)
+    throw mismatch(error)
   }
-  if (found.digest !== blocksDigest) throw other()
+  if (found.digest !== blocksDigest) throw mismatch()
   return { about, hash: Buffer.from(first.hash), changes: [...found.blocks, ...state] }
 }
 
-/** The row of a segment that has its header. */
+/** The first row of a segment. */
 export type HeaderRow = Pick<SegmentRow, 'segment' | 'hash' | 'header'>
 
-/** What the header of a segment says. @throws Error as `decodeClusterSegment` does */
-export function headerOf(row: HeaderRow, keys: ClusterKeys): ClusterHeader {
+/** Decodes the header of a segment. @throws Error as `decodeClusterSegment` does */
+export function decodeHeader(row: HeaderRow, keys: ClusterKeys): ClusterHeader {
   return openHeader(row, keys).about
 }
 
-/** @throws Error where a segment is read as a whole whose other rows are in a checkpoint: without that, its agents would begin again */
-export function notHistory({ kind }: ClusterHeader, row: HeaderRow): void {
-  if (kind === 'history') throw wrong(row, 'has its other rows in a checkpoint, which is not there')
+/**
+ * @throws Error for a `history` segment that is read without its checkpoint: its agents would start again at
+ * genesis
+ */
+export function assertNotHistory({ kind }: ClusterHeader, row: HeaderRow): void {
+  if (kind === 'history') throw segmentError(row, 'has its other rows in a checkpoint, which is missing')
 }
 
-/** Opens the sealed rows of a segment. @param sealing their digest, whose they are, and the master seed */
-export function openState(
+/**
+ * Decrypts the sealed rows of a segment.
+ * @param sealing their digest, the owner of the seal and the master seed
+ */
+export function unsealState(
   rows: readonly SegmentRow[],
   { stateDigest, owner, masterSeed }: { stateDigest: string; owner: Buffer; masterSeed: Uint8Array },
 ): RowChange[] {
   const sealed = Buffer.concat(rows.map(({ state }) => state ?? Buffer.alloc(0)))
-  const isGone = sealed.length === 0
+  const isRemoved = sealed.length === 0
   if (hash('sha256', sealed) !== stateDigest)
-    throw wrong(
+    throw segmentError(
       rows[0],
-      isGone
-        ? 'has its rows in a checkpoint, which came meanwhile'
-        : 'holds other rows than its header names',
+      isRemoved
+        ? 'has its rows in a checkpoint, which was written while the log was read'
+        : 'has rows that do not match its header',
     )
-  if (isGone) return []
+  if (isRemoved) return []
   return [...decodeChanges(unseal(masterSeed, { purpose: PURPOSE, owner }, sealed))]
 }
 
-/** Commitments of records that came and were erased in one segment, or were imported erased. */
+/** Commitments of records that were written and erased in one segment, or were imported erased. */
 function commitmentsIn(changes: readonly RowChange[]): CommitmentOf {
   const rows = changes.filter(({ table }) => table === tableIds.erasures)
   const values = new Map(rows.map(({ key, value }) => [key.toString('latin1'), value]))
@@ -225,33 +236,37 @@ function commitmentsIn(changes: readonly RowChange[]): CommitmentOf {
     values.get(runKey(agentNo, seq).toString('latin1'))?.subarray(0, -ROW_CHECKSUM_BYTES)
 }
 
-/** What is the matter with a segment. */
-export function wrong(row: Pick<SegmentRow, 'segment'> | undefined, what: string): Error {
-  return new Error(`Segment ${row?.segment} of the cluster’s log ${what}`)
+/** The error for an invalid segment. @param fault a predicate, such as "is of another cluster" */
+export function segmentError(row: Pick<SegmentRow, 'segment'> | undefined, fault: string): Error {
+  return new Error(`Segment ${row?.segment} of the cluster’s log ${fault}`)
 }
 
 function openHeader(row: HeaderRow, { cluster, masterSeed }: ClusterKeys) {
   const read = readHeader(row, { masterSeed, title: TITLE })
-  const of = read.field('cluster')
-  if (of !== cluster) throw wrong(row, `is of another cluster, ${of}`)
+  const found = read.field('cluster')
+  if (found !== cluster) throw segmentError(row, `is of another cluster, ${found}`)
   return read
 }
 
-/** Reads a header of a form. @throws Error where it is not what a node with this master seed wrote there */
+/**
+ * Decodes a header of one format version.
+ * @throws Error if no node with this master seed wrote it for this segment
+ */
 export function readHeader(row: HeaderRow, { masterSeed, title }: { masterSeed: Uint8Array; title: string }) {
   if (!equal(macOf(masterSeed, row.header), row.hash))
-    throw wrong(row, 'was not written by a node with this master seed')
+    throw segmentError(row, 'was not written by a node with this master seed')
   const lines = row.header.split('\n')
   const fields = new Map(
     lines.slice(1).map((line) => [line.slice(0, line.indexOf(' ')), line.slice(line.indexOf(' ') + 1)]),
   )
   const field = (name: string): string => {
     const value = fields.get(name)
-    if (value === undefined || lines[0] !== title) throw wrong(row, 'has a header of another version')
+    if (value === undefined || lines[0] !== title)
+      throw segmentError(row, 'has a header of an unknown format')
     return value
   }
   const kind = kinds.find((known) => known === field('kind'))
-  if (kind === undefined) throw wrong(row, 'is of a kind of another version')
+  if (kind === undefined) throw segmentError(row, 'has an unknown kind')
   const [node = '', incarnation = ''] = field('node').split(' ')
   const [lastGroup = 0, groups = 0] = field('groups').split(' ').map(Number)
   const [blocks = 0, imported = 0] = field('next').split(' ').map(Number)
@@ -265,11 +280,11 @@ export function readHeader(row: HeaderRow, { masterSeed, title }: { masterSeed: 
     next: { blocks, imported },
     prev: Buffer.from(field('prev'), 'hex'),
   }
-  if (about.segment !== row.segment) throw wrong(row, 'stands in the place of another one')
+  if (about.segment !== row.segment) throw segmentError(row, `has the content of segment ${about.segment}`)
   return { about, field, stateDigest: field('state'), blocksDigest: field('blocks') }
 }
 
-/** Rows of at most so many bytes each; one at least. */
+/** Splits a segment into rows of limited size; at least one. */
 function partsOf(blocks: Buffer, state: Buffer | null): SegmentPart[] {
   const bytes = limits.clusterPartBytes
   const count = Math.max(1, Math.ceil(blocks.length / bytes), Math.ceil((state?.length ?? 0) / bytes))

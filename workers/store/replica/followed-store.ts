@@ -5,40 +5,43 @@ import type { SegmentName } from '../../../src/protocol/cluster-log-messages.js'
 import { Scrubber } from '../scrubber.js'
 import { type ClusterReader, FollowedLog } from './cluster-reader.js'
 import type { Writer } from './cluster-segment.js'
-import { type Found, type NodeStore, bringUp, readerOf } from './node-store.js'
+import { type CatchUpResult, type NodeStore, catchUpStore, readerOf } from './node-store.js'
 import { ShardLog } from '../log/shard-log.js'
 
-/** How far a store is that follows its shard's log. */
-export interface Followed {
-  /** The last segment that it has read. */
+/** The progress of a store that follows its shard's log. */
+export interface FollowedPosition {
+  /** The last segment that was read. */
   segment: number
-  /** Who wrote that: the owner of the shard, where that node is alive and has not given it up. */
+  /** The node that wrote it. It owns the shard if it is alive and has not closed the log. */
   writer: Writer
   isClosed: boolean
 }
 
 /**
- * The store of a shard that another node owns, kept open and up to the shard's log, so that this node has little to read
- * when it takes the shard over.
+ * The store of a shard that another node owns. It is kept open and up to date with the shard's log, so that
+ * this node has little to read when it takes over the shard.
  */
 export class FollowedStore {
-  /** What became of the store that was there. */
-  readonly found: Found
+  /** What `catchUpStore` did with the existing store. */
+  readonly result: CatchUpResult
   readonly #reader: ClusterReader
   readonly #log: ShardLog
   readonly #store: NodeStore
-  /** What was read, and when, by the clock of the machine: durable where a later beat of this node is. */
-  #seen: { at: SegmentName; atMs: number } | undefined
-  /** When the beat was sent by which that was last looked at. */
-  #beatMs = -Infinity
-  /** Whether the last look found segments behind those before, so that the log had these. */
+  /**
+   * A segment that was read, and when, by the clock of the machine. A confirmed heartbeat sent later shows
+   * that it is durable.
+   */
+  #seen: { segment: SegmentName; readAtMs: number } | undefined
+  /** When the last heartbeat that `confirm` used was sent. */
+  #heartbeatMs = -Infinity
+  /** Whether the last read found new segments, so that the log still has the earlier ones. */
   #hasGrown = false
-  /** Since when something waits in memory that LMDB does not have; undefined while it has all. */
-  #waitingSinceMs: number | undefined
+  /** Since when rows in memory are not in LMDB; undefined if there are none. */
+  #unflushedSinceMs: number | undefined
 
-  private constructor(store: NodeStore, found: Found) {
+  private constructor(store: NodeStore, found: CatchUpResult) {
     let reader: ClusterReader | undefined
-    this.found = found
+    this.result = found
     this.#store = store
     this.#log = new ShardLog(store.path, (from, rowOf) => {
       reader = readerOf(store, { from, rowOf })
@@ -49,14 +52,14 @@ export class FollowedStore {
   }
 
   /**
-   * Brings a store up to its shard's log, makes it where it is not there, and keeps it open.
-   * @throws Error when the database cannot be read, or the disk is full
+   * Applies its shard's log to a store, or builds the store if it does not exist, and keeps it open.
+   * @throws Error if the database cannot be read or the disk is full
    */
   static async open(store: NodeStore): Promise<FollowedStore> {
-    const followed = new FollowedStore(store, await bringUp(store))
+    const followed = new FollowedStore(store, await catchUpStore(store))
     try {
-      if (followed.#log.replayed > 0) followed.#settle()
-      // Also what was erased while it was brought up, or before it was closed.
+      if (followed.#log.replayed > 0) followed.#flush()
+      // Also for bodies that were erased before the store was last closed.
       followed.#scrub()
       return followed
     } catch (error) {
@@ -65,57 +68,60 @@ export class FollowedStore {
     }
   }
 
-  get at(): Followed {
-    const { place, writer, isClosed } = this.#reader
+  get position(): FollowedPosition {
+    const { position, writer, isClosed } = this.#reader
     assert(writer !== undefined, 'a log has a first segment')
-    return { segment: place.segment, writer, isClosed }
+    return { segment: position.segment, writer, isClosed }
   }
 
   /**
-   * Reads on to the end of the log. LMDB has it a moment later: what it lacks when it is closed, or a process ends, is read again.
-   * What was erased it loses at once.
-   * @throws Error when the log cannot be read, or does not go on from what the store has: it is to be opened anew
+   * Reads new segments up to the end of the log. They reach LMDB after a delay, or immediately if they erase
+   * records; segments that are not in LMDB when the store closes are read again.
+   * @throws Error if the log cannot be read or does not continue the store's history: open the store again
    */
-  readOn(): void {
+  catchUp(): void {
     const nowMs = steadyClock()
-    const before = this.#reader.place.segment
+    const before = this.#reader.position.segment
     this.#hasGrown = false
-    if (this.#log.readOn() > 0) this.#waitingSinceMs ??= nowMs
-    this.#hasGrown = this.#reader.place.segment > before
-    if (this.#waitingSinceMs === undefined) return
-    if (this.#log.erases || nowMs >= this.#waitingSinceMs + limits.clusterSettleMs) this.#settle()
+    if (this.#log.catchUp() > 0) this.#unflushedSinceMs ??= nowMs
+    this.#hasGrown = this.#reader.position.segment > before
+    if (this.#unflushedSinceMs === undefined) return
+    if (this.#log.hasErasures || nowMs >= this.#unflushedSinceMs + limits.clusterFlushAgeMs) this.#flush()
   }
 
   /**
-   * Looks whether the log still has what was read of it, and notes what is durable. A row that is seen may be on no standby yet; a
-   * beat that was sent later and is confirmed stands behind it in the log of the database (docs/adr/0044-cluster-log.md).
-   * @param beatMs when the last beat was sent that is confirmed, by the clock of the machine
-   * @throws Error where the log has it no more: it is to be opened anew
+   * Checks that the log still has the segments that were read, and records which are durable. A segment may
+   * be read before it is on a standby of the database. A heartbeat that was sent later is after it in the log
+   * of the database, so once the heartbeat is confirmed, the segment is durable
+   * (docs/adr/0044-cluster-log.md).
+   * @param heartbeatMs when the last confirmed heartbeat was sent, by the clock of the machine
+   * @throws Error if the log has lost the segment: open the store again
    */
-  confirm(beatMs: number): void {
-    if (beatMs <= this.#beatMs) return
-    this.#beatMs = beatMs
-    const durable = this.#seen !== undefined && this.#seen.atMs < beatMs ? this.#seen.at : undefined
-    const { place } = this.#reader
-    const isThere = this.#store.line.confirm({ there: this.#hasGrown ? undefined : place, durable })
+  confirm(heartbeatMs: number): void {
+    if (heartbeatMs <= this.#heartbeatMs) return
+    this.#heartbeatMs = heartbeatMs
+    const durable =
+      this.#seen !== undefined && this.#seen.readAtMs < heartbeatMs ? this.#seen.segment : undefined
+    const { position } = this.#reader
+    const isThere = this.#store.client.confirm({ there: this.#hasGrown ? undefined : position, durable })
     if (!isThere)
-      throw new Error(`Segment ${place.segment} is in the cluster’s log no more: it is read again`)
+      throw new Error(`Segment ${position.segment} is no longer in the cluster’s log: the log is read again`)
     if (durable !== undefined) this.#seen = undefined
-    this.#seen ??= { at: { ...place }, atMs: machineClock() }
+    this.#seen ??= { segment: { ...position }, readAtMs: machineClock() }
   }
 
   async close(): Promise<void> {
     await this.#log.close()
   }
 
-  /** Has what was read in LMDB, and all that follows from it. */
-  #settle(): void {
-    this.#waitingSinceMs = undefined
-    this.#log.settle()
+  /** Writes the segments that were read, and the derived tables, to LMDB. */
+  #flush(): void {
+    this.#unflushedSinceMs = undefined
+    this.#log.flushAndIndex()
     this.#scrub()
   }
 
-  /** Overwrites bodies that were erased: nobody else works on this store. */
+  /** Overwrites erased bodies; no shard does it for this store. */
   #scrub(): void {
     for (const scrubber = new Scrubber(this.#log.environment); scrubber.ready;) scrubber.step()
   }

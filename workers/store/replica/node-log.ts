@@ -1,52 +1,56 @@
-import type { ClusterLines } from '../../../src/protocol/cluster-log-messages.js'
+import type { ClusterChannels } from '../../../src/protocol/cluster-log-messages.js'
 import type { Notice } from '../../../src/protocol/notices.js'
 import { CheckpointWriter } from './checkpoint-writer.js'
 import { ClusterLog } from './cluster-log.js'
 import type { ClusterSecret } from './cluster-segment.js'
-import { LogLine } from './log-line.js'
-import { bringUp } from './node-store.js'
+import { LogClient } from './log-client.js'
+import { catchUpStore } from './node-store.js'
 import type { OpenLog } from '../log/shard-log.js'
 
-/** What a node's shard needs for its log. */
-export interface NodeLogParts {
+/** Options of the log of a node's shard. */
+export interface NodeLogOptions {
   /** Directory of the store. */
   path: string
-  lines: ClusterLines
+  channels: ClusterChannels
   secret: ClusterSecret
   /** Unix milliseconds. */
   clock(): number
-  /** Called while the database is waited for. */
-  beat(): void
-  failed(error: Error): void
+  /** Called while the shard waits for the database. */
+  heartbeat(): void
+  onFailure(error: Error): void
 }
 
-/** The log of a shard of a node whose store is up to it. */
+/** The log of a node's shard, whose store is up to date. */
 export interface NodeLog {
   openLog: OpenLog
   checkpoints: CheckpointWriter
-  /** The segment by which this node opened the log, once it has. */
+  /** The segment with which this node opened the log; 0 before that. */
   readonly term: number
-  /** What became of the store that was there. */
+  /** A notice if the store was built from the log. */
   notice: Notice | undefined
 }
 
-/** Brings the store of a node's shard up to its log, so that it can be opened. @throws Error as `bringUp` does */
-export async function prepareNodeLog(parts: NodeLogParts): Promise<NodeLog> {
-  const { path, lines, secret, clock, beat, failed } = parts
-  const line = new LogLine(lines.log, beat)
-  const found = await bringUp({ path, line, secret })
+/**
+ * Applies the log to the store of a node's shard, so that the shard can open it.
+ * @throws Error as `catchUpStore` does
+ */
+export async function prepareNodeLog(options: NodeLogOptions): Promise<NodeLog> {
+  const { path, channels, secret, clock, heartbeat, onFailure } = options
+  const client = new LogClient(channels.log, heartbeat)
+  const found = await catchUpStore({ path, client, secret })
   const checkpoints = new CheckpointWriter({
     path,
-    line: new LogLine(lines.checkpoints, beat),
+    client: new LogClient(channels.checkpoints, heartbeat),
     secret,
     last: found.last,
     clock,
-    failed,
+    onFailure,
   })
-  const wrote = (stateBytes: number, removes: boolean) => checkpoints.wrote(stateBytes, removes)
+  const segmentWritten = (stateBytes: number, removes: boolean) =>
+    checkpoints.segmentWritten(stateBytes, removes)
   let opened: ClusterLog | undefined
   const openLog: OpenLog = (from, rowOf) =>
-    (opened = new ClusterLog({ ...secret, line, writer: lines.writer, wrote }, from, rowOf))
+    (opened = new ClusterLog({ ...secret, client, writer: channels.writer, segmentWritten }, from, rowOf))
   const place = found.kind === 'setAside' ? { place: found.place } : {}
   const notice: Notice | undefined = found.kind === 'caughtUp' ? undefined : { kind: 'storeBuilt', ...place }
   return {

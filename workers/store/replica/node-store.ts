@@ -1,54 +1,63 @@
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { syncDirectory } from '../../../src/base/durable-file.js'
-import type { ShardLine } from '../../../src/protocol/cluster-log-messages.js'
-import type { CheckpointHead, CheckpointPlace } from './cluster-checkpoint.js'
-import { clusterForm, ClusterReader, FollowedLog, type LogForm, type StoreBehind } from './cluster-reader.js'
+import type { LogChannel } from '../../../src/protocol/cluster-log-messages.js'
+import type { CheckpointHead, CheckpointRows } from './cluster-checkpoint.js'
+import {
+  currentFormat,
+  ClusterReader,
+  FollowedLog,
+  type LogFormat,
+  type StoreToCatchUp,
+} from './cluster-reader.js'
 import type { ClusterSecret } from './cluster-segment.js'
-import { LogLine } from './log-line.js'
+import { LogClient } from './log-client.js'
 import { isOfCluster, positionAt, setPositionAt } from '../log/position.js'
 import type { RowChange } from '../log/row-change.js'
 import { recover } from '../log/shard-log.js'
 
-/** The last checkpoint of a shard, and what has come since. */
+/** The last checkpoint of a shard. */
 export interface LastCheckpoint {
   head: CheckpointHead | undefined
-  /** Bytes of sealed rows behind it. */
+  /** Bytes of sealed rows in the log after it. */
   stateBytes: number
 }
 
-/** A store of a node, whoever owns its shard, and its way to the log. */
+/** A store of a node, and the channel to its log. Any node may own the shard. */
 export interface NodeStore {
-  /** Its directory; nobody has it open. */
+  /** Directory of the store, which must not be open. */
   path: string
-  line: LogLine
+  client: LogClient
   secret: ClusterSecret
-  /** The form of the log; that of nodes when absent. */
-  form?: LogForm | undefined
+  /** The format of the log; the current one if absent. */
+  format?: LogFormat | undefined
 }
 
-/** A store that is made of a shard's log, up to a segment. */
-export interface Pulled extends Omit<NodeStore, 'line'> {
+/** A store to build from a shard's log, up to a segment. */
+export interface PullOptions {
+  path: string
+  channel: LogChannel
+  secret: ClusterSecret
+  format?: LogFormat | undefined
   upTo: number
-  line: ShardLine
 }
 
-/** What became of the store that was there; its place is where it was moved. */
-export type Found = { kind: 'caughtUp' } | { kind: 'built' } | { kind: 'setAside'; place: string }
+/** What `catchUpStore` did. `place` is the path to which the old store was moved. */
+export type CatchUpResult = { kind: 'caughtUp' } | { kind: 'built' } | { kind: 'setAside'; place: string }
 
-/** A store that is being built. */
+/** The suffix of a store that is being built. */
 const BUILDING = '.building'
-/** A store of another history. */
+/** The suffix of a store of another history. */
 const ASIDE = '.other'
 
 /**
- * Brings a store up to the end of its shard's log. One that is not there is made from it, and one of another history is
- * set aside first: what it has beyond the log was never acknowledged, as far as this node knows.
- * @throws Error when the database cannot be read, or the disk is full; where the log lacks what this node knows to be durable
- * (`hasLostLog`), and then nothing is changed
+ * Applies its shard's log to a store. A missing store is built from the log. A store of another history is
+ * set aside first: records that it has beyond the log were never acknowledged, as far as this node knows.
+ * @throws Error if the database cannot be read or the disk is full; or, with nothing changed, if the log
+ * lacks segments that this node knows to be durable (`hasLostLog`)
  */
-export async function bringUp(store: NodeStore): Promise<Found & { last: LastCheckpoint }> {
-  store.line.known()
+export async function catchUpStore(store: NodeStore): Promise<CatchUpResult & { last: LastCheckpoint }> {
+  store.client.durableEnd()
   const last = lastCheckpoint(store)
   const { path } = store
   const verdict = await examine(store, last.head)
@@ -61,7 +70,7 @@ export async function bringUp(store: NodeStore): Promise<Found & { last: LastChe
   return place === undefined ? { kind: 'built', last } : { kind: 'setAside', place, last }
 }
 
-/** Makes a store from its shard's log, whole or not at all. @param upTo the last segment that it is to have */
+/** Builds a store from its shard's log, atomically. @param upTo the last segment to apply */
 async function buildStore(
   store: NodeStore,
   head: CheckpointHead | undefined,
@@ -70,95 +79,102 @@ async function buildStore(
   const { path } = store
   const building = path + BUILDING
   rmSync(building, { recursive: true, force: true })
-  const place = head === undefined ? undefined : placeOf(store, head)
-  await recover(building, (from, rowOf) => new FollowedLog(readerOf(store, { from, rowOf }), place, upTo))
+  const checkpoint = head === undefined ? undefined : checkpointOf(store, head)
+  await recover(
+    building,
+    (from, rowOf) => new FollowedLog(readerOf(store, { from, rowOf }), checkpoint, upTo),
+  )
   syncDirectory(building)
   rmSync(path, { recursive: true, force: true })
   renameSync(building, path)
-  // The placeholder of a store that was never made.
+  // The placeholder of a store that was never created.
   rmSync(`${path}.tmp`, { recursive: true, force: true })
   syncDirectory(dirname(path))
 }
 
 /**
- * Makes a store of its own of a shard's log, up to a segment.
- * @returns false where the log has a checkpoint behind that segment, so that it cannot be read up to there any more
+ * Builds a standalone store from a shard's log, up to a segment.
+ * @returns false if the log has a checkpoint after that segment, so that the earlier state cannot be built
+ * any more
  */
-export async function pullStore({ line: given, upTo, ...asked }: Pulled): Promise<boolean> {
-  const line = new LogLine(given)
-  const store = { ...asked, line }
+export async function pullStore({ channel, upTo, ...options }: PullOptions): Promise<boolean> {
+  const client = new LogClient(channel)
+  const store = { ...options, client }
   try {
     const { head } = lastCheckpoint(store)
     if (head !== undefined && head.segment > upTo) return false
     try {
       await buildStore(store, head, upTo)
     } catch (error) {
-      // One that was made in the meantime took away what was being read.
+      // A new checkpoint may have removed the rows during the reading.
       if (lastCheckpoint(store).head?.segment === head?.segment) throw error
       return false
     }
-    // It has no log yet.
+    // A standalone store has no position in the cluster's log.
     await setPositionAt(store.path, undefined)
     rmSync(join(store.path, 'lock.mdb'), { force: true })
     return true
   } finally {
-    line.close()
+    client.close()
   }
 }
 
-/** The last checkpoint of a shard. */
+/** Reads the head of a shard's last checkpoint. */
 export function lastCheckpoint({
-  line,
+  client,
   secret,
-  form = clusterForm,
-}: Pick<NodeStore, 'line' | 'secret' | 'form'>): LastCheckpoint {
-  const { head, stateBytes } = line.request({ kind: 'lastCheckpoint' }, 'lastCheckpoint')
+  format = currentFormat,
+}: Omit<NodeStore, 'path'>): LastCheckpoint {
+  const { head, stateBytes } = client.request({ kind: 'lastCheckpoint' }, 'lastCheckpoint')
   if (head === null) return { head: undefined, stateBytes }
-  const read = form.checkpointHead(head, secret)
-  if (read.shard !== line.shard) throw new Error('A checkpoint of the cluster is of another shard')
-  return { head: read, stateBytes }
+  const decoded = format.checkpointHead(head, secret)
+  if (decoded.shard !== client.shard) throw new Error('A checkpoint in the database is of another shard')
+  return { head: decoded, stateBytes }
 }
 
-/** Whether the log goes on from a store: not where it is of another history, nor where a checkpoint lies between. */
+/**
+ * Whether the log can be applied to a store. A store that is older than the last checkpoint counts as
+ * missing.
+ */
 async function examine(
-  { path, line }: NodeStore,
+  { path, client }: NodeStore,
   head: CheckpointHead | undefined,
 ): Promise<'fits' | 'missing' | 'other'> {
   if (!existsSync(join(path, 'data.mdb'))) return 'missing'
   const position = await positionAt(path)
   if (position === undefined || !isOfCluster(position)) return 'other'
-  const row = position.offset < 0 ? undefined : line.find(position.offset)
+  const row = position.offset < 0 ? undefined : client.find(position.offset)
   if (row === undefined || !position.hash.equals(row.hash)) return 'other'
-  // All that it has is in the log, so it may go.
+  // The log has all segments of an older store, so it may be deleted.
   return head !== undefined && head.segment > position.offset ? 'missing' : 'fits'
 }
 
 function setAside(path: string): string {
-  const places = Array.from({ length: 100 }, (_none, number) => `${path}${ASIDE}-${number + 1}`)
-  const place = places.find((one) => !existsSync(one))
+  const candidates = Array.from({ length: 100 }, (_none, number) => `${path}${ASIDE}-${number + 1}`)
+  const place = candidates.find((candidate) => !existsSync(candidate))
   if (place === undefined)
-    throw new Error(`Too many stores of other histories lie beside ${path}: remove them`)
+    throw new Error(`There are too many stores of other histories next to ${path}: remove them`)
   renameSync(path, place)
   syncDirectory(dirname(path))
   return place
 }
 
-/** Reads its shard's log behind a place. */
-export function readerOf({ line, secret, form }: NodeStore, behind: StoreBehind): ClusterReader {
-  return new ClusterReader(line, secret, { ...behind, form })
+/** A reader of the shard's log that starts at the position of a store. */
+export function readerOf({ client, secret, format }: NodeStore, store: StoreToCatchUp): ClusterReader {
+  return new ClusterReader(client, secret, { ...store, format })
 }
 
-function placeOf(store: NodeStore, head: CheckpointHead): CheckpointPlace {
+function checkpointOf(store: NodeStore, head: CheckpointHead): CheckpointRows {
   return { segment: head.segment, hash: head.hash, rows: rowsOf(store, head) }
 }
 
 function* rowsOf(
-  { line, secret, form = clusterForm }: NodeStore,
+  { client, secret, format = currentFormat }: NodeStore,
   { shard, segment, parts }: CheckpointHead,
 ): Generator<RowChange[]> {
   for (let part = 1; part <= parts; part++) {
-    const { state } = line.request({ kind: 'checkpointPart', segment, part }, 'checkpointPart')
+    const { state } = client.request({ kind: 'checkpointPart', segment, part }, 'checkpointPart')
     if (state === null) throw new Error('The checkpoint was replaced by a later one in the meantime')
-    yield form.checkpointPart({ shard, segment, part }, state, secret)
+    yield format.checkpointPart({ shard, segment, part }, state, secret)
   }
 }

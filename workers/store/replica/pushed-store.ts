@@ -18,7 +18,7 @@ import {
   noWriter,
 } from './cluster-segment.js'
 
-/** A segment of a store that becomes a cluster's, and the one before it. */
+/** A segment of a store that is pushed to a cluster. */
 export interface PushedSegment {
   before: { number: number; hash: Buffer }
   number: number
@@ -27,56 +27,63 @@ export interface PushedSegment {
   parts: { blocks: Buffer; state: Buffer | null }[]
 }
 
-/** A store that nobody has open, as the beginning of a shard's log in a cluster: its blocks, and then its other rows. */
+/**
+ * Encodes a store, which must not be open, as the beginning of a shard's log in a cluster: its blocks, then a
+ * checkpoint.
+ */
 export class PushedStore {
   readonly shard: number
   readonly #snapshot: Snapshot
   readonly #secret: ClusterSecret
-  #at: { number: number; hash: Buffer }
+  /** The last segment so far. */
+  #last: { number: number; hash: Buffer }
 
   private constructor(snapshot: Snapshot, shard: number, secret: ClusterSecret) {
     this.#snapshot = snapshot
     this.shard = shard
     this.#secret = secret
-    this.#at = firstSegment(shard, secret)
+    this.#last = firstSegment(shard, secret)
   }
 
-  /** Opens it, once it is up to its own log. */
+  /** Applies the store's own log, and opens the store. */
   static async open(path: string, shard: number, secret: ClusterSecret): Promise<PushedStore> {
     const position = await positionAt(path)
-    // An attempt before may have made it that of a node already.
+    // An earlier attempt may have turned it into the store of a node.
     if (position === undefined || !isOfCluster(position)) await recover(path)
     return new PushedStore(openSnapshot(path), shard, secret)
   }
 
-  /** Where the log is behind it: what `adopt` is to be told once all of it is there. */
+  /** The position after all segments, for `adopt` once the database has them. */
   get position(): LogPosition {
-    return { number: 0, hash: this.#at.hash, file: noFile, offset: this.#at.number }
+    return { number: 0, hash: this.#last.hash, file: noFile, offset: this.#last.number }
   }
 
-  /** The segments behind the first one, with the blocks; one without any where there are none: it says that there is a checkpoint. */
+  /**
+   * The segments with the blocks. Without blocks there is one empty segment, because it shows that there is a
+   * checkpoint.
+   */
   *segments(): Generator<PushedSegment> {
     const { environment } = this.#snapshot
     let next = noBlocks
     for (const changes of partsOf(blocksOf(this.#snapshot))) {
-      const before = this.#at
+      const before = this.#last
       const number = before.number + 1
       next = nextBehind(next, changes)
       const about = { shard: this.shard, segment: number, kind: 'history', writer: noWriter, next } as const
-      const numbered = { ...about, lastGroup: 0, groups: 0, prev: before.hash }
-      const { header, hash, parts } = encodeClusterSegment(numbered, changes, {
+      const content = { ...about, lastGroup: 0, groups: 0, prev: before.hash }
+      const { header, hash, parts } = encodeClusterSegment(content, changes, {
         ...this.#secret,
         commitmentOf: (record) => Buffer.from(erasedCommitment(environment, record), 'hex'),
       })
       const stored = parts.map(({ blocks }) => ({ blocks: Buffer.from(blocks), state: null }))
       yield { before, number, hash, header, parts: stored }
-      this.#at = { number, hash }
+      this.#last = { number, hash }
     }
   }
 
-  /** The parts of the checkpoint, behind all segments. */
+  /** The parts of the checkpoint. Call it after all segments were written. */
   parts(atMs: number): Generator<CheckpointPart> {
-    const { number: segment, hash } = this.#at
+    const { number: segment, hash } = this.#last
     const at = { shard: this.shard, segment, hash, group: 0 }
     return checkpointParts(this.#snapshot, at, { ...this.#secret, clock: () => atMs })
   }
@@ -86,7 +93,7 @@ export class PushedStore {
   }
 }
 
-/** Makes a store that of a node, whose log is in the cluster from now on. Can be repeated. */
+/** Turns a store into that of a node, whose log is in the cluster. Idempotent. */
 export async function adopt(path: string, position: LogPosition): Promise<void> {
   await setPositionAt(path, position)
   const log = join(path, logFolder)

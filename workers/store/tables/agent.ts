@@ -4,7 +4,7 @@ import type { Hlc } from '../../../src/strand/hlc.js'
 import type { KeyPair } from '../../../src/strand/keys.js'
 import type { Zone } from '../../../src/strand/zone.js'
 
-/** One agent that is open: its row, its secret key and where its strand ends. */
+/** An agent in memory: its row, its key pair and the end of its strand. */
 export interface Agent {
   name: string
   no: number
@@ -18,26 +18,28 @@ export interface Agent {
   head: Head
   /** Body bytes of the whole strand. */
   strandBytes: number
-  /** Whether any record was ever deleted; for most strands no mutation has to be looked up. */
+  /** Whether any record was ever deleted; if not, reads need not look up mutations. */
   mutated: boolean
-  /** What users may do here (docs/adr/0012-row-policies.md); nothing without a policy. */
+  /** Permissions of users (docs/adr/0012-row-policies.md); without a policy, users have none. */
   policies: readonly Policy[]
-  /** The line that wrote them; undefined where they were imported or are from an earlier version. */
+  /**
+   * The key lineage that wrote the policies; undefined if they were imported or are from an earlier version.
+   */
   policiesBy?: string | undefined
-  /** The keys before the one in force, in their order; `keyIndex` is how many there are. */
+  /** The keys before the current one, in order; `keyIndex` is their number. */
   retiredKeys: readonly RetiredKey[]
-  /** It is being imported: it can be read, takes no writes, and has no secret key. */
+  /** Its import is not complete: it can be read, but accepts no writes and has no secret key. */
   importing: boolean
-  /** It has never taken writes here: all of it was imported, and its zone does not judge the import. */
+  /** It was only imported and has never accepted writes here, so its zone does not restrict the import. */
   fresh: boolean
-  /** Seqs of records that were imported without their bodies, and whose `sys/erase` has not come yet. */
+  /** Seqs of records that were imported without their bodies, and whose `sys/erase` was not imported yet. */
   owedErasures: readonly number[]
 }
 
 /** A public key that an agent had. */
 export interface RetiredKey {
   publicKey: string
-  /** Seq of the rotation by which it named the next one. */
+  /** Seq of the key rotation to the next key. */
   lastSeq: number
 }
 
@@ -50,13 +52,14 @@ export interface Head {
   signature: string
 }
 
-/** The row of an agent. The sealed seed is absent if the key pair is derived from the master seed. */
+/** The stored row of an agent. */
 export interface AgentRow {
   no: number
   zone: Zone
   createdAtMs: number
   publicKey: string
   strand: string
+  /** Absent if the key pair is derived from the master seed. */
   sealedSeed?: string
   retiredKeys?: readonly RetiredKey[]
   policies?: readonly Policy[]
@@ -67,7 +70,7 @@ export interface AgentRow {
   owedErasures?: readonly number[]
 }
 
-/** Reads the row of an agent. */
+/** Decodes the row of an agent. */
 export function agentRowOf(bytes: Uint8Array): AgentRow {
   return JSON.parse(asBuffer(bytes).toString()) as AgentRow
 }

@@ -2,53 +2,56 @@ import { assert } from '../../../src/base/assert.js'
 import { limits } from '../../../src/base/limits/limits.js'
 import { auditAgent, isServerAgent, logAgent } from '../../../src/strand/organism-id.js'
 import { agentSeed, keyPairFromSeed, type KeyPair } from '../../../src/strand/keys.js'
-import { unseal, type SealedPlace } from '../../../src/strand/seal.js'
+import { unseal, type SealContext } from '../../../src/strand/seal.js'
 import { agentRowOf, type Agent, type AgentRow } from './agent.js'
 import type { Environment } from '../environment.js'
 import { OpenAgents } from './open-agents.js'
 import { strandEnd } from './records.js'
 import { agentNoKey, mutationKey, seqMax } from './tables.js'
 
-/** The sealed place of a seed that the agent's creator chose. */
-export function seedPlace(name: string): SealedPlace {
+/** The purpose and owner with which the seed of an agent is sealed, if the creator of the agent chose it. */
+export function seedContext(name: string): SealContext {
   return { purpose: 'strandfast/agent-seed/v1', owner: Buffer.from(name) }
 }
 
-/** The seed of an agent: the sealed one of its row, or the one that is derived. */
-export function keptSeed(masterSeed: Uint8Array, name: string, sealedSeed: string | undefined): Buffer {
+/** The seed of an agent: the sealed one from its row or, without it, the one derived from the master seed. */
+export function readAgentSeed(masterSeed: Uint8Array, name: string, sealedSeed: string | undefined): Buffer {
   if (sealedSeed === undefined) return agentSeed(masterSeed, name)
-  return unseal(masterSeed, seedPlace(name), Buffer.from(sealedSeed, 'hex'))
+  return unseal(masterSeed, seedContext(name), Buffer.from(sealedSeed, 'hex'))
 }
 
-/** The key pair of an agent that cannot sign: signing by it throws. */
+/** The key pair of an agent that cannot sign: signing with it throws. */
 export function noKeyPair(publicKey: string): KeyPair {
   return { publicKey, secretKey: Buffer.alloc(0) }
 }
 
-/** A public key of an agent by its number; a record has the number of the key that signed it. */
+/** A public key of an agent by its index, which each record has. */
 export function publicKeyOf(agent: Agent, keyIndex: number): string {
   return agent.retiredKeys[keyIndex]?.publicKey ?? agent.publicKey
 }
 
-/** An agent as lists show it. */
-export interface LookedAt {
+/** The properties of an agent that lists show. */
+export interface AgentSummary {
   agent: Pick<Agent, 'name' | 'zone' | 'publicKey' | 'strand' | 'createdAtMs'>
   head: Agent['head']
-  /** Bytes of its bodies. */
+  /** Body bytes of the whole strand. */
   strandBytes: number
-  /** What was read to find it; 0 for an agent in memory. */
+  /** Bytes that were read from disk; 0 for an agent in memory. */
   readBytes: number
 }
 
-/** The agents of one shard: all on disk, those used last in memory. */
+/** The agents of one shard: all on disk, the recently used ones in memory. */
 export class AgentTable {
   readonly #environment: Environment
   readonly #masterSeed: Uint8Array
-  /** With their key pairs: opening an agent takes as long as two signatures, and deriving its key two more. */
+  /**
+   * With their key pairs: opening an agent takes as long as two signatures, and deriving its key as long as
+   * two more.
+   */
   readonly #open: OpenAgents
   #count: number
   #nextNo: number
-  /** The server's own agents that are in this shard. */
+  /** The server's agents in this shard. */
   readonly #hidden: Set<string>
 
   /** @param openMax agents that are kept in memory */
@@ -60,17 +63,17 @@ export class AgentTable {
     for (const key of environment.names.getKeys({ reverse: true, limit: 1 })) {
       this.#nextNo = key.readUInt32BE(0) + 1
     }
-    // Agents are never removed and numbered without gaps.
+    // Agents are never removed, and numbered without gaps.
     this.#count = this.#nextNo
     this.#hidden = new Set([logAgent, auditAgent].filter((name) => this.row(name) !== undefined))
   }
 
-  /** How many agents there are, without the server's own. */
+  /** The number of agents, without those of the server. */
   get count(): number {
     return this.#count - this.#hidden.size
   }
 
-  /** The agent of that name, opened if it is not in memory; `undefined` when there is none. */
+  /** The agent with this name, loaded if it is not in memory; `undefined` if there is none. */
   find(name: string): Agent | undefined {
     const open = this.#open.use(name)
     if (open !== undefined) return open
@@ -82,10 +85,10 @@ export class AgentTable {
   }
 
   /**
-   * What lists show of an agent that there is. It is not opened for that: its key pair would have to be derived, and agents
-   * that are in use would have to make room for it.
+   * The properties of an existing agent for lists. The agent is not loaded: that would derive its key pair,
+   * and evict agents that are in use.
    */
-  look(name: string): LookedAt {
+  summary(name: string): AgentSummary {
     const row = this.row(name)
     assert(row !== undefined, 'an agent that is listed has its row')
     const open = this.#open.byNo(row.no)
@@ -94,32 +97,32 @@ export class AgentTable {
     return { agent: { ...row, name }, ...this.#endOf(row.no) }
   }
 
-  /** The row of the agent; `undefined` when there is none. */
+  /** The row of the agent; `undefined` if there is none. */
   row(name: string): AgentRow | undefined {
     const value = this.#environment.agents.find(Buffer.from(name))
     return value === undefined ? undefined : agentRowOf(value)
   }
 
-  /** Takes the next agent number. */
-  takeNo(): number {
+  /** Allocates the next agent number. */
+  allocateNo(): number {
     this.#count++
     return this.#nextNo++
   }
 
-  /** Gives back the number that was taken last: numbers have no gaps. */
-  giveBackNo(): void {
+  /** Releases the number that was allocated last, because numbers have no gaps. */
+  releaseNo(): void {
     this.#count--
     this.#nextNo--
   }
 
-  /** Drops agents from memory that were not used since the last call: they are on disk. */
-  rest(): void {
-    this.#open.turnOver()
+  /** Evicts the agents that were not used since the last call. */
+  evictIdle(): void {
+    this.#open.evictIdle()
   }
 
-  /** Keeps an agent that was just made or used in memory. */
+  /** Keeps an agent in memory that was just created or used. */
   keep(agent: Agent): void {
-    this.#open.keep(agent)
+    this.#open.add(agent)
   }
 
   /** Writes the row of a new agent, within the caller's transaction. */
@@ -129,14 +132,14 @@ export class AgentTable {
     this.#environment.names.put(agentNoKey(row.no), Buffer.from(name))
   }
 
-  /** Writes changes of an agent into its row, within the caller's transaction. */
+  /** Applies changes to the row of an agent, within the caller's transaction. */
   change(name: string, change: Partial<AgentRow>): void {
     const row = this.row(name)
-    assert(row !== undefined, 'an agent has its row before anything of it changes')
+    assert(row !== undefined, 'a changed agent has a row')
     this.#environment.agents.put(Buffer.from(name), Buffer.from(JSON.stringify({ ...row, ...change })))
   }
 
-  /** Name and strand of an agent by its number, without opening it. */
+  /** The name and strand of an agent by its number. The agent is not loaded. */
   identityOf(no: number): { name: string; strand: string } {
     const open = this.#open.byNo(no)
     if (open !== undefined) return open
@@ -154,14 +157,15 @@ export class AgentTable {
   }
 
   /**
-   * Names after `after` that start with `prefix`, in order, and their number in all, without the server's own agents.
+   * A page of names with `prefix` after `after`, in order, and the total number of names with `prefix`.
+   * Without the server's agents.
    */
   names({ prefix, after, limit }: { prefix: string; after: string; limit: number }): {
     names: string[]
     total: number
   } {
     const end = Buffer.from(`${prefix}\u{10ffff}`)
-    // An agent can be named like the prefix, and a page can end with it.
+    // A name can equal the prefix, and a page can end with that name.
     const from = after !== '' && after >= prefix ? Buffer.from(`${after}\0`) : Buffer.from(prefix)
     const range = prefix === '' ? { start: from } : { start: from, end }
     const names: string[] = []
@@ -176,8 +180,8 @@ export class AgentTable {
   }
 
   #keyPair(name: string, row: AgentRow): KeyPair {
-    const keyPair = keyPairFromSeed(keptSeed(this.#masterSeed, name, row.sealedSeed))
-    assert(keyPair.publicKey === row.publicKey, 'the key of an agent is the one of its seed')
+    const keyPair = keyPairFromSeed(readAgentSeed(this.#masterSeed, name, row.sealedSeed))
+    assert(keyPair.publicKey === row.publicKey, 'the key of an agent matches its seed')
     return keyPair
   }
 
@@ -192,7 +196,7 @@ export class AgentTable {
       createdAtMs: row.createdAtMs,
       publicKey: row.publicKey,
       strand: row.strand,
-      // The last record may be the rotation itself, which the key before it signed.
+      // Not that of the last record, which may be a rotation signed by the previous key.
       keyIndex: row.retiredKeys?.length ?? 0,
       keyPair,
       head,
@@ -207,7 +211,7 @@ export class AgentTable {
     }
   }
 
-  #endOf(no: number): Pick<LookedAt, 'head' | 'strandBytes' | 'readBytes'> {
+  #endOf(no: number): Pick<AgentSummary, 'head' | 'strandBytes' | 'readBytes'> {
     const end = strandEnd(this.#environment, no)
     assert(end !== undefined, 'an agent has its genesis record')
     const { record, strandBytes, readBytes } = end

@@ -3,10 +3,10 @@ import { limits } from '../../../src/base/limits/limits.js'
 import type { ApiKeyRow } from '../../../src/protocol/api-key-messages.js'
 import type { Environment } from '../environment.js'
 
-/** The scoped API keys, in the order of their ids; only the first shard has any. */
+/** The scoped API keys, in the order of their ids. Only the first shard has any. */
 export class ApiKeyTable {
   readonly #environment: Environment
-  /** Keys that may do everything everywhere, by id; undefined until the first use. */
+  /** Unrestricted keys by id; undefined until the first use. */
   #admins: Map<string, ApiKeyRow> | undefined
 
   constructor(environment: Environment) {
@@ -28,13 +28,12 @@ export class ApiKeyTable {
     return this.#admins
   }
 
-  /** The key of that id. */
   find(keyId: string): ApiKeyRow | undefined {
     const value = this.#environment.apiKeys.find(Buffer.from(keyId))
     return value === undefined ? undefined : rowOf(value)
   }
 
-  /** Keys after an id, at most `limit` of them and about `pageBytesMax` bytes. */
+  /** Keys after an id: at most `limit`, and about `pageBytesMax` bytes. */
   page({ after, limit }: { after: string; limit: number }): { rows: ApiKeyRow[]; more: boolean } {
     const rows: ApiKeyRow[] = []
     let bytes = 0
@@ -47,7 +46,7 @@ export class ApiKeyTable {
     return { rows, more: false }
   }
 
-  /** Writes keys, and removes those that are undefined, within the caller's transaction. */
+  /** Writes keys, and deletes undefined ones, within the caller's transaction. */
   put(pending: ReadonlyMap<string, ApiKeyRow | undefined>): void {
     const { apiKeys } = this.#environment
     for (const [keyId, row] of pending) {
@@ -56,33 +55,35 @@ export class ApiKeyTable {
         this.#admins?.delete(keyId)
         continue
       }
-      assert(row.keyId === keyId, 'a key is kept under its id')
+      assert(row.keyId === keyId, 'a key is stored under its id')
       apiKeys.put(Buffer.from(keyId), Buffer.from(JSON.stringify({ ...row, scopeSet })))
       if (isAdmin(row)) this.#admins?.set(keyId, row)
     }
   }
 }
 
-/** Whether a key may do everything everywhere. */
+/** Whether a key is unrestricted. */
 export function isAdmin({ scopes, agents }: Pick<ApiKeyRow, 'scopes' | 'agents'>): boolean {
   return scopes.includes('admin:*') && agents.length === 0
 }
 
-/** Which list of scopes a row is made of: in the second one, `records:write` does not delete or erase. */
+/**
+ * The version of the scopes in a row: since version 2, `records:write` does not include deleting and erasing.
+ */
 const scopeSet = 2
 
 type StoredRow = Omit<ApiKeyRow, 'madeBy' | 'line'> & Partial<ApiKeyRow> & { scopeSet?: number }
 
 /**
- * Rows without a maker are from a version in which only the root key made keys. Those of the first list of scopes keep
- * what they could do, and say so.
+ * Decodes a row. Without `madeBy` it is from a version in which only the root key created keys. Scopes of
+ * version 1 are expanded, so that the key keeps its permissions.
  */
 function rowOf(value: Buffer): ApiKeyRow {
   const { scopeSet: set, ...row } = JSON.parse(value.toString()) as StoredRow
-  const scopes = set === undefined ? row.scopes.flatMap((scope) => widened[scope] ?? [scope]) : row.scopes
+  const scopes = set === undefined ? row.scopes.flatMap((scope) => expanded[scope] ?? [scope]) : row.scopes
   return { ...row, scopes, madeBy: row.madeBy ?? 'root', line: row.line ?? row.keyId }
 }
 
-const widened: Partial<Record<string, string[]>> = {
+const expanded: Partial<Record<string, string[]>> = {
   'records:write': ['records:write', 'records:delete', 'records:erase'],
 }

@@ -8,59 +8,61 @@ import type { SignInMethod, SignInReason } from '../../../src/auth/sign-in-failu
 import type { UserRow } from '../../../src/auth/user.js'
 import type { KeyEpochs, LinkPurpose } from '../../../src/protocol/auth-messages.js'
 
-/** A link that works once, found by the SHA-256 of its token. */
+/** A single-use link. Its key is the SHA-256 of its token. */
 export interface LinkRow {
   purpose: LinkPurpose
   email: string
-  /** Whether the token went out by mail: whoever brings it then receives mail there. */
+  /** Whether the token was sent by mail, so that it proves control of the mailbox. */
   mailed: boolean
   expiresAtMs: number
-  /** The line of the key that was given the token in an answer. */
+  /** The lineage of the key that received the token in an answer. */
   line?: string
 }
 
-/** The lockout of one e-mail or one device, with the failures that no audit record counts yet. */
+/** The lockout of one e-mail or one device, with the failures that are not in an audit record yet. */
 export interface LockoutRow extends LockoutState {
   /** When `auth/login_failed` was last written, Unix milliseconds. */
   reportedAtMs: number
   unreported: number
 }
 
-/** When the limit of a mailbox for each kind of mail is full again, Unix milliseconds. */
-export type RoomsRow = Partial<Record<AuthMail['kind'], number>>
+/** When the quota of a mailbox is completely refilled, by kind of mail, Unix milliseconds. */
+export type MailQuotaRow = Partial<Record<AuthMail['kind'], number>>
 
-/** The types of audit record that are counted for e-mails of strangers. */
+/** The types of audit record that are only counted for unknown e-mails. */
 export type CountedType = Extract<
   AuditType,
   'auth/magic_link_sent' | 'auth/login_failed' | 'auth/locked' | 'auth/register'
 >
 
-/** Failed sign-ins of an e-mail or passkey, by their method, with those that no audit record counts yet. */
+/**
+ * Failed sign-ins of an e-mail or passkey, by method, with the failures that are not in an audit record yet.
+ */
 export type FailuresRow = Partial<
   Record<SignInMethod, { reportedAtMs: number; unreported: number; reason: SignInReason }>
 >
 
-/** The counts of one namespace that no audit record contains yet. */
-export interface UntoldRow {
-  /** When the record of it is due, Unix milliseconds. */
+/** The counts of one namespace that are not in an audit record yet. */
+export interface PendingCountsRow {
+  /** When their audit record is due, Unix milliseconds. */
   dueAtMs: number
   counts: Partial<Record<CountedType, number>>
-  /** `auth/login_failed` by method; the reason as long as there was only one. */
+  /** `auth/login_failed` by method; with the reason if it was the same for all. */
   failures?: Partial<Record<SignInMethod, { count: number; reason?: SignInReason }>>
-  /** The address it came from, as long as there was only one. */
+  /** The address of the clients if it was the same for all. */
   ip?: string
   userAgent?: string
 }
 
-/** A passkey ceremony that has begun, found by the SHA-256 of its session token. */
+/** A started passkey ceremony. Its key is the SHA-256 of its session token. */
 export interface PasskeySessionRow {
   ceremony: Ceremony
   challenge: string
-  /** Whether it is for one user only; always so for a registration. */
+  /** Whether it is for one user only; always true for a registration. */
   named: boolean
-  /** The e-mail that an authentication began with. */
+  /** The e-mail with which an authentication began. */
   email?: string
-  /** That user; absent for an e-mail without an account, whose ceremony cannot succeed. */
+  /** The user; absent for an e-mail without an account, whose ceremony cannot succeed. */
   userId?: string
   expiresAtMs: number
 }
@@ -77,9 +79,9 @@ export interface AuthRows {
   lockout: LockoutRow
   'device-lockout': LockoutRow
   'sign-in-failures': FailuresRow
-  'mail-room': RoomsRow
-  untold: UntoldRow
-  /** Meaningless bytes, base64. */
+  'mail-room': MailQuotaRow
+  untold: PendingCountsRow
+  /** Random bytes, base64. */
   decoy: string
   'unsent-mail': string
   'oauth-state': OauthStateRow

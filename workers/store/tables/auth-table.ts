@@ -4,45 +4,44 @@ import type { AuthKind, AuthRows } from './auth-rows.js'
 import type { Environment } from '../environment.js'
 import { expiryKey } from './tables.js'
 
-/** A row to be written, or to be removed if it has no value. */
+/** A row to write or, without a value, to remove. */
 export interface PendingAuthRow {
   /** JSON. */
   value?: string
-  /** When the row may be swept; a row that is written again gets a new time. */
+  /** When the row may be removed. Each write sets a new time. */
   expiresAtMs?: number
 }
 
-/** A revocation, to be kept until its tokens have expired. */
+/** A revocation, which is stored until its tokens have expired. */
 export type PendingRevocation = Revocation & { namespace: string }
 
-/** A row as it is stored. */
-interface KeptRow<Kind extends AuthKind = AuthKind> {
+interface StoredRow<Kind extends AuthKind = AuthKind> {
   value: AuthRows[Kind]
   expiresAtMs?: number
 }
 
 /**
- * How many expired rows one commit removes beside two for each row that it writes, so that it removes more than it
- * adds.
+ * A commit removes up to this many expired rows, and two more for each row that it writes, so that it can
+ * remove more than it adds.
  */
 const SWEEP_ROWS_MIN = 64
 
 const noValue = Buffer.alloc(0)
 
 /**
- * Key of a row in its namespace's own storage: `auth:<kind>:<id>` after the namespace and NUL
- * (docs/adr/0010-auth-state.md). No namespace, kind or id holds NUL.
+ * Key of a row: namespace, NUL, `auth:<kind>:<id>` (docs/adr/0010-auth-state.md). Namespaces, kinds and ids
+ * do not contain NUL.
  */
 export function authKey(namespace: string, kind: AuthKind, id: string): string {
   return `${namespace}\0auth:${kind}:${id}`
 }
 
-/** The namespace of a row, by its key or by the key of a revocation. */
+/** The namespace in the key of a row or of a revocation. */
 export function namespaceOfKey(key: Buffer): string {
   return key.subarray(0, key.indexOf(0)).toString()
 }
 
-/** The value of a pending row, as it will be read. */
+/** The value of a pending row. */
 export function pendingValue<Kind extends AuthKind>(
   _kind: Kind,
   { value }: PendingAuthRow,
@@ -58,10 +57,10 @@ export class AuthTable {
     this.#environment = environment
   }
 
-  /** The value of a row, expired or not. @param key as `authKey` makes it of the kind */
+  /** The value of a row, which may have expired. @param key from `authKey` with this kind */
   find<Kind extends AuthKind>(_kind: Kind, key: string): AuthRows[Kind] | undefined {
     const bytes = this.#environment.auth.find(Buffer.from(key))
-    return bytes === undefined ? undefined : (JSON.parse(bytes.toString()) as KeptRow<Kind>).value
+    return bytes === undefined ? undefined : (JSON.parse(bytes.toString()) as StoredRow<Kind>).value
   }
 
   /** Keys that begin with `prefix`, after `after`, in order. */
@@ -75,8 +74,8 @@ export class AuthTable {
     return this.#environment.auth.getKeysCount({ start: Buffer.from(prefix), end: endOf(prefix) })
   }
 
-  /** Every revocation that is still kept. */
-  ended(nowMs: number): PendingRevocation[] {
+  /** All revocations whose tokens have not expired. */
+  revocations(nowMs: number): PendingRevocation[] {
     const rows: PendingRevocation[] = []
     for (const { key, value } of this.#environment.authEnded.getRange({})) {
       const untilMs = key.readUIntBE(0, 6)
@@ -85,7 +84,7 @@ export class AuthTable {
     return rows
   }
 
-  /** Writes rows and revocations, and removes some that have expired, within the caller's transaction. */
+  /** Writes rows and revocations, and removes some expired ones, within the caller's transaction. */
   put(rows: ReadonlyMap<string, PendingAuthRow>, ended: readonly PendingRevocation[], nowMs: number): void {
     for (const [name, { value, expiresAtMs }] of rows) {
       const key = Buffer.from(name)
@@ -111,14 +110,14 @@ export class AuthTable {
     for (const expiry of expiries) {
       const key = expiry.subarray(6)
       const bytes = auth.get(key)
-      const kept = bytes === undefined ? undefined : (JSON.parse(bytes.toString()) as KeptRow)
+      const row = bytes === undefined ? undefined : (JSON.parse(bytes.toString()) as StoredRow)
       // A row that was written again has a later expiry, or none.
-      if (kept?.expiresAtMs !== undefined && kept.expiresAtMs <= nowMs) auth.remove(key)
+      if (row?.expiresAtMs !== undefined && row.expiresAtMs <= nowMs) auth.remove(key)
       authExpiries.remove(expiry)
     }
-    const over = expiryKey(Math.max(0, nowMs - limits.endedKeptMs), noValue)
-    const forgotten = [...authEnded.getKeys({ ...range, end: over })]
-    for (const key of forgotten) authEnded.remove(key)
+    const end = expiryKey(Math.max(0, nowMs - limits.revocationRetentionMs), noValue)
+    const expired = [...authEnded.getKeys({ ...range, end })]
+    for (const key of expired) authEnded.remove(key)
   }
 }
 

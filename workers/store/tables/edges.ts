@@ -1,79 +1,79 @@
-import type { EdgePlace } from '../../../src/protocol/graph-messages.js'
+import type { EdgeCursor } from '../../../src/protocol/graph-messages.js'
 import { compareHlc, type Hlc } from '../../../src/strand/hlc.js'
 import type { Environment } from '../environment.js'
 
 /*
- * Edges, in the shard of their source. Each is found in two indexes, by its source and by its destination, which hold
- * the same value: the edge's current state. Earlier states are in the history, by the time of each change, so that both
- * indexes can be read as of a moment (docs/adr/0018-graph.md).
+ * Edges, in the shard of their source. Each edge is in two tables, by source and by destination, with the
+ * same value: its current state. Earlier states are in the history, by the time of each change, so that both
+ * tables can be read as of a moment (docs/adr/0018-graph.md).
  *
  *   edges           agent number of the source u32, type, NUL, destination
  *   edges-in        destination, NUL, type, NUL, source
  *   edge-history    the key in `edges`, NUL, clock milliseconds u48, clock counter u16
  */
 
-/** The state of an edge from one record of its source's strand on. */
+/** The state of an edge since one record on the strand of its source. */
 export interface EdgeState {
   /** Number of the source. */
   agentNo: number
-  /** Of the record. */
+  /** Seq of the record. */
   seq: number
   hlc: Hlc
-  /** False: it was removed. */
+  /** False if the edge was removed. */
   live: boolean
   weight: number
 }
 
-/** A change of an edge that is decided. */
+/** A change of an edge that is accepted but not on disk yet. */
 export interface EdgeChange extends EdgeState {
   src: string
   dst: string
   edgeType: string
 }
 
-/** An edge by its type and ends, by which a commit group finds it, too. */
+/** Identifies an edge. */
 export interface EdgeName {
   agentNo: number
   edgeType: string
   dst: string
 }
 
-/** Which edges of one agent are read. */
+/** Selects edges of one agent. */
 export interface EdgeRange {
-  /** The agent: its number for outbound edges, its name for inbound ones. */
+  /** The agent, by number for outbound edges and by name for inbound ones. */
   of: { agentNo: number } | { name: string }
   edgeType?: string
-  after?: EdgePlace
+  after?: EdgeCursor
   asOf?: Hlc
 }
 
-/** An edge by its ends as one text. */
+/** Identifies an edge as one string. */
 export function edgeNameKey({ agentNo, edgeType, dst }: EdgeName): string {
   return `${agentNo}/${edgeType}\0${dst}`
 }
 
-/** The current state of an edge; `undefined` when there never was one. */
+/** The current state of an edge; `undefined` if it never existed. */
 export function findEdge({ edges }: Environment, name: EdgeName): EdgeState | undefined {
   const value = edges.find(outKey(name))
   return value === undefined ? undefined : decodeState(value)
 }
 
 /**
- * The edges of an agent, by type and then by the other end, as they are or were. Removed edges are yielded too, with
- * their state, and so are edges not yet added then, without one: looking at them is work that the caller bounds.
+ * The edges of an agent, by type and then by the other end, now or as of a moment. Also yields removed edges,
+ * and edges that were added after the moment, without a state: the caller must bound how many edges are read.
  */
 export function* edgesOf(
   environment: Environment,
   { of, edgeType, after, asOf }: EdgeRange,
-): Generator<EdgePlace & { state?: EdgeState }> {
+): Generator<EdgeCursor & { state?: EdgeState }> {
   const outbound = 'agentNo' in of
   const table = outbound ? environment.edges : environment.edgesIn
   const owner = outbound ? numberKey(of.agentNo) : Buffer.from(`${of.name}\0`)
   const prefix = edgeType === undefined ? owner : Buffer.concat([owner, Buffer.from(`${edgeType}\0`)])
-  // The smallest key after that of `after`.
+  // The smallest key that sorts after `after`.
   const start =
     after === undefined ? prefix : Buffer.concat([owner, Buffer.from(`${after.edgeType}\0${after.other}\0`)])
-  for (const { key, value } of table.getRange({ start, end: behind(prefix) })) {
+  for (const { key, value } of table.getRange({ start, end: keyAfter(prefix) })) {
     const [type = '', other = ''] = key.subarray(owner.length).toString().split('\0')
     const place = { edgeType: type, other }
     const now = decodeState(value)
@@ -87,14 +87,14 @@ export function* edgesOf(
   }
 }
 
-/** The state of an edge at a moment; `undefined` when it had not been added by then. */
+/** The state of an edge at a moment; `undefined` if it was added later. */
 export function edgeAt(environment: Environment, name: EdgeName, moment: Hlc): EdgeState | undefined {
   const now = findEdge(environment, name)
   if (now === undefined || compareHlc(now.hlc, moment) <= 0) return now
   return stateAt(environment, name, moment)
 }
 
-/** How many rows there are of edges from an agent: of current states, and of earlier ones. */
+/** The number of rows of edges from an agent: current states and earlier ones. */
 export function edgeRowCounts(
   { edges, edgeHistory }: Environment,
   agentNo: number,
@@ -103,7 +103,7 @@ export function edgeRowCounts(
   return { edges: edges.getKeysCount(range), history: edgeHistory.getKeysCount(range) }
 }
 
-/** Writes changes of edges in their order, within the caller's transaction. */
+/** Writes changes of edges in order, within the caller's transaction. */
 export function putEdges(environment: Environment, changes: Iterable<readonly EdgeChange[]>): void {
   for (const change of flat(changes)) {
     const { src, dst, edgeType } = change
@@ -154,8 +154,8 @@ function numberKey(agentNo: number): Buffer {
   return key
 }
 
-/** The first key after all that begin with `prefix`, whose last byte is NUL or the last one of an agent number. */
-function behind(prefix: Buffer): Buffer {
+/** The smallest key after all keys with `prefix`, which ends in NUL or in an agent number. */
+function keyAfter(prefix: Buffer): Buffer {
   const end = Buffer.from(prefix)
   for (let index = end.length - 1; index >= 0; index--) {
     const byte = end[index] ?? 0

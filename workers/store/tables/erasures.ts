@@ -2,7 +2,7 @@ import { assert } from '../../../src/base/assert.js'
 import { bodyCommitment } from '../../../src/strand/hash.js'
 import type { Environment } from '../environment.js'
 import { eraseAt, recordAt } from './record-codec.js'
-import { blockTable, placeOf, readBlock } from './records.js'
+import { blockTable, recordLocation, readBlock } from './records.js'
 import { blockKey, runKey } from './tables.js'
 
 /** A record whose body and salt are to be destroyed. */
@@ -12,15 +12,15 @@ export interface PendingErasure {
 }
 
 /**
- * Destroys bodies and salts within the caller's transaction, and keeps the commitments that their headers need. A block
- * keeps its length, so that LMDB overwrites each of its bytes in the copy that it makes of the page.
+ * Destroys bodies and salts within the caller's transaction, and stores the commitments that the headers
+ * need. A block keeps its length, so that LMDB overwrites all its bytes in the copy of the page.
  */
 export function eraseRecords(environment: Environment, erasures: readonly PendingErasure[]): void {
   for (const { agentNo, seq } of erasures) {
-    const { blockNo, position } = placeOf(environment, agentNo, seq)
+    const { blockNo, position } = recordLocation(environment, agentNo, seq)
     const block = Buffer.from(readBlock(environment, blockNo))
     const record = recordAt(block, position)
-    assert(record.agentNo === agentNo && record.seq === seq, 'a place leads to its record')
+    assert(record.agentNo === agentNo && record.seq === seq, 'a record is at its location')
     assert(record.erased === undefined, 'a record is erased once')
     const commitment = Buffer.from(bodyCommitment(record.salt, record.body), 'hex')
     eraseAt(block, position)
@@ -29,8 +29,11 @@ export function eraseRecords(environment: Environment, erasures: readonly Pendin
   }
 }
 
-/** Keeps, within the caller's transaction, the body commitment, 64 hex digits, of a record that was imported erased. */
-export function keepCommitment(
+/**
+ * Stores the body commitment, 64 hex digits, of a record that was imported erased, within the caller's
+ * transaction.
+ */
+export function putCommitment(
   environment: Environment,
   { agentNo, seq }: PendingErasure,
   commitment: string,
@@ -41,6 +44,6 @@ export function keepCommitment(
 /** The body commitment of an erased record, 64 hex digits. */
 export function erasedCommitment(environment: Environment, { agentNo, seq }: PendingErasure): string {
   const commitment = environment.erasures.get(runKey(agentNo, seq))
-  assert(commitment?.length === 32, 'the commitment of an erased record is kept')
+  assert(commitment?.length === 32, 'the commitment of an erased record is stored')
   return commitment.toString('hex')
 }

@@ -6,8 +6,8 @@ import { openEnvironment, type Environment } from '../environment.js'
 import { inOrder } from '../in-order.js'
 import { strandEnd } from './records.js'
 
-/** The name of an agent, and its shard. */
-interface Named {
+/** An agent in one of the shards. */
+interface ShardAgent {
   name: Buffer
   row: AgentRow
   environment: Environment
@@ -17,10 +17,10 @@ interface Named {
 const PROGRESS_HEADS = 256
 
 /**
- * The RFC 6962 root over the chain heads of all agents, by the byte order of their names, on whichever shards they are.
- * A leaf is SHA-256(0x00 ‖ text), the text being four lines, each ended by LF: name, strand, seq and hash of the last
- * record. Two states of a data directory have different roots (docs/adr/0020-backup.md).
- * @param onHeads called with the number of heads since the last call; ends the work by throwing
+ * The RFC 6962 root over the chain heads of all agents in all shards, in the byte order of their names. A
+ * leaf is SHA-256(0x00 ‖ text), where the text is four lines ending in LF: name, strand, seq and hash of the
+ * last record. Different states of a data directory have different roots (docs/adr/0020-backup.md).
+ * @param onHeads called with the number of heads since the last call; may throw to stop the work
  * @returns 64 hex digits
  */
 export async function headsRoot(paths: readonly string[], onHeads: (count: number) => void): Promise<string> {
@@ -40,12 +40,12 @@ export async function headsRoot(paths: readonly string[], onHeads: (count: numbe
   }
 }
 
-function* agentsOf(environment: Environment): Generator<Named> {
+function* agentsOf(environment: Environment): Generator<ShardAgent> {
   for (const { key, value } of environment.agents.getRange({})) {
     yield { name: key, row: agentRowOf(value), environment }
   }
 }
 
-function isBefore(one: Named, other: Named): boolean {
+function isBefore(one: ShardAgent, other: ShardAgent): boolean {
   return one.name.compare(other.name) < 0
 }

@@ -4,39 +4,43 @@ import type { IdempotentOutcome, PendingAnswer } from '../write-set.js'
 import type { Environment } from '../environment.js'
 import { expiryKey } from './tables.js'
 
-/** An answer that was given under an Idempotency-Key. */
-export interface KeptAnswer {
-  /** Digest of the request: another request under the same key is refused. */
+/** The stored answer to a request with an Idempotency-Key. */
+export interface IdempotentAnswer {
+  /** Digest of the request. Another request with the same key is refused. */
   digest: string
-  /** Digest of what its JSON says, however it is written; absent where the body is not one JSON value. */
+  /** Digest of the canonical JSON of the body; absent if the body is not one JSON value. */
   content?: string
   outcome: IdempotentOutcome
   expiresAtMs: number
-  /** Where the key's agent is placed (src/strand/placement.ts), which the key of the row does not show. */
+  /** The placement of the agent (src/strand/placement.ts), because the key of the row is a hash. */
   place: number
 }
 
 /**
- * How many expired keys one commit removes beside as many as it adds, so that no commit has to remove a day's worth.
+ * A commit removes up to this many expired keys more than it adds, so that no commit has to remove those of a
+ * day.
  */
 const SWEEP_KEYS_MAX = 64
 
 const LIFETIME_MS = limits.idempotencyHours * 3_600_000
 
 /**
- * The key of the row for a caller's Idempotency-Key: 32 bytes. Keys belong to an agent: two agents may live on
- * different shards, and neither shard could know that a key was used for the other agent.
+ * The key of the row for an Idempotency-Key, 32 bytes. Idempotency-Keys are scoped to an agent, because
+ * agents may be on different shards, which do not know each other's keys.
  */
 export function idempotencyRow(caller: string, agent: string, key: string): Buffer {
   return createHash('sha256').update(`${caller}\n${agent}\n${key}`).digest()
 }
 
-/** Reads a stored answer. */
-export function keptAnswerOf(value: Buffer): KeptAnswer {
-  return JSON.parse(value.toString()) as KeptAnswer
+/** Decodes a stored answer. */
+export function decodeAnswer(value: Buffer): IdempotentAnswer {
+  return JSON.parse(value.toString()) as IdempotentAnswer
 }
 
-/** Answers by Idempotency-Key, kept for a day, in the transaction of their record (docs/adr/0008-idempotency.md). */
+/**
+ * Answers by Idempotency-Key, stored for a day, in the same transaction as their record
+ * (docs/adr/0008-idempotency.md).
+ */
 export class IdempotencyTable {
   readonly #environment: Environment
 
@@ -44,28 +48,28 @@ export class IdempotencyTable {
     this.#environment = environment
   }
 
-  /** The answer under a key, unless it has expired. */
-  find(row: Buffer, nowMs: number): KeptAnswer | undefined {
+  /** The answer for a key; `undefined` if there is none or it has expired. */
+  find(row: Buffer, nowMs: number): IdempotentAnswer | undefined {
     const value = this.#environment.idempotency.get(row)
     if (value === undefined) return undefined
-    const kept = keptAnswerOf(value)
-    return kept.expiresAtMs > nowMs ? kept : undefined
+    const answer = decodeAnswer(value)
+    return answer.expiresAtMs > nowMs ? answer : undefined
   }
 
-  /** Writes answers and removes some that have expired, within the caller's transaction. */
+  /** Writes answers and removes some expired ones, within the caller's transaction. */
   put(answers: Iterable<PendingAnswer>, nowMs: number): void {
     const expiresAtMs = nowMs + LIFETIME_MS
     let added = 0
-    for (const { key, digest, content, place, kept: outcome } of answers) {
+    for (const { key, digest, content, placement: place, storedOutcome: outcome } of answers) {
       added++
-      const kept: KeptAnswer = {
+      const answer: IdempotentAnswer = {
         digest,
         ...(content !== undefined && { content }),
         outcome: outcome(),
         expiresAtMs,
         place,
       }
-      this.#environment.idempotency.put(key, Buffer.from(JSON.stringify(kept)))
+      this.#environment.idempotency.put(key, Buffer.from(JSON.stringify(answer)))
       this.#environment.expiries.put(expiryKey(expiresAtMs, key), Buffer.alloc(0))
     }
     if (added > 0) this.#sweep(nowMs, added + SWEEP_KEYS_MAX)
@@ -73,13 +77,13 @@ export class IdempotencyTable {
 
   #sweep(nowMs: number, limit: number): void {
     const range = { start: expiryKey(0, Buffer.alloc(0)), end: expiryKey(nowMs, Buffer.alloc(0)) }
-    const over = [...this.#environment.expiries.getKeys({ ...range, limit })]
-    for (const key of over) {
+    const expired = [...this.#environment.expiries.getKeys({ ...range, limit })]
+    for (const key of expired) {
       const row = key.subarray(6)
       const value = this.#environment.idempotency.get(row)
-      // A key that was used again after its expiry has a later one.
-      const kept = value === undefined ? undefined : keptAnswerOf(value)
-      if (kept !== undefined && kept.expiresAtMs <= nowMs) this.#environment.idempotency.remove(row)
+      // A key that was used again after its expiry has a later expiry.
+      const answer = value === undefined ? undefined : decodeAnswer(value)
+      if (answer !== undefined && answer.expiresAtMs <= nowMs) this.#environment.idempotency.remove(row)
       this.#environment.expiries.remove(key)
     }
   }

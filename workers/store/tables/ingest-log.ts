@@ -15,28 +15,28 @@ import { readBlock } from './records.js'
 import { agentNoKey } from './tables.js'
 
 /*
- * What the PostgreSQL sink reads: the shard's blocks in commit order, and in them the records that came by an ingest
- * route. Pure functions of a read-only view (docs/adr/0013-postgres-sink.md).
+ * Reads for the PostgreSQL sink: the shard's blocks in commit order, and in them the records from ingest
+ * routes. Pure functions of a read-only view (docs/adr/0013-postgres-sink.md).
  */
 
-/** The number of the shard's last block; -1 when there is none. */
+/** The number of the shard's last block; -1 if there is none. */
 export function lastBlockNo({ blocks }: Environment): number {
   for (const key of blocks.getKeys({ reverse: true, limit: 1 })) return key.readUIntBE(0, 6)
   return -1
 }
 
-/** The hash of the last record of a block, hex: it identifies a place in the log. */
+/** The hash of the last record of a block, hex. It identifies a position in the log. */
 export function lastHashOf(environment: Environment, blockNo: number): string {
   const block = readBlock(environment, blockNo)
   return hashAt(block, blockCount(block) - 1)
 }
 
-/** When the first record of a block was decided, Unix milliseconds of its HLC. */
+/** The time of the first record of a block, Unix milliseconds of its HLC. */
 export function blockMs(environment: Environment, blockNo: number): number {
   return hlcMsAt(readBlock(environment, blockNo), 0)
 }
 
-/** How many records of a block came by an ingest route. */
+/** The number of records in a block from ingest routes. */
 export function ingestedCount(environment: Environment, blockNo: number): number {
   const block = readBlock(environment, blockNo)
   let count = 0
@@ -46,15 +46,15 @@ export function ingestedCount(environment: Environment, blockNo: number): number
   return count
 }
 
-/** What a block holds for the sink. */
+/** The content of a block for the sink. */
 export interface SinkBlock {
-  /** The records that came by an ingest route, in commit order. */
+  /** Records from ingest routes, in commit order. */
   ingested: StoredRecord[]
-  /** Hashes, hex, of records of whatever kind that were erased. */
+  /** Hashes, hex, of all records that a `sys/erase` record in the block erases. */
   erased: string[]
 }
 
-/** Reads a block for the sink. @throws Error when a record in it that the sink needs does not match its checksum */
+/** Reads a block for the sink. @throws Error if a record that the sink needs does not match its checksum */
 export function readSinkBlock(environment: Environment, blockNo: number): SinkBlock {
   const block = readBlock(environment, blockNo)
   const found: SinkBlock = { ingested: [], erased: [] }
@@ -66,7 +66,6 @@ export function readSinkBlock(environment: Environment, blockNo: number): SinkBl
 }
 
 /** The hash of the record that a `sys/erase` record erases (docs/FORMAT.md, Mutations). */
-
 function targetOf({ body }: StoredRecord): string {
   const { target } = JSON.parse(asBuffer(body).toString('utf8')) as { target: string }
   return target

@@ -4,7 +4,7 @@ import type { Environment } from '../environment.js'
 import { HashIndex, prefixOf, type HashIndexOptions } from '../hash-index/hash-index.js'
 import { packLocation, unpackLocation } from './tables.js'
 
-/** A head and the record of the log that names it. */
+/** A logged head, and the seq of its record in the server log. */
 export interface FoundHead {
   head: LoggedHead
   logSeq: number
@@ -13,34 +13,34 @@ export interface FoundHead {
 const HASH_BYTES = 32
 const SIZE_BYTES = 6
 
-/** The row of a record of the log that names no head. */
-const nothingTold = Buffer.alloc(0)
+/** The row of a record in the server log without heads. */
+const noHead = Buffer.alloc(0)
 
 /**
- * An index from strands to the records of the server log that name their heads. It can be made again from the log
- * (docs/adr/0023-server-log.md) and is in the shard of the log.
+ * An index from strands to the records of the server log that contain their heads. It is in the shard of the
+ * log, and can be rebuilt from it (docs/adr/0023-server-log.md).
  *
- * Heads are rows in the order in which the log names them, and a hash index leads from a strand to its rows. If rows
- * were ordered by strand, LMDB would write a page for each head, since the strands of one record lie far apart.
+ * The rows are in the order of the log, and a hash index finds the rows of a strand. If rows were ordered by
+ * strand, LMDB would write a page for each head, because the strands in one record are far apart.
  */
 export class LoggedHeads {
   readonly #environment: Environment
   readonly #sizes: HashIndexOptions
-  /** Opened at the first use: only one shard has the log. */
+  /** Opened at the first use, because only one shard has the log. */
   #opened: HashIndex | undefined
 
-  /** @param sizes for tests, which make them small */
+  /** @param sizes smaller in tests */
   constructor(environment: Environment, sizes: HashIndexOptions = {}) {
     this.#environment = environment
     this.#sizes = sizes
   }
 
-  /** Whether an idle shard can go on with merging the index. */
+  /** Whether an idle shard should continue to merge the index. */
   get needsStep(): boolean {
     return this.#opened?.needsStep ?? false
   }
 
-  /** The seq of the last record of the log that is in the index; 0, its genesis record, if none is. */
+  /** The seq of the last record of the log in the index; 0, that of the genesis record, if there is none. */
   get lastIndexed(): number {
     for (const key of this.#environment.toldHeads.getKeys({ reverse: true, limit: 1 })) {
       return unpackLocation(locationOf(key)).blockNo
@@ -48,30 +48,30 @@ export class LoggedHeads {
     return 0
   }
 
-  /** The newest head of a strand that the log names; with `size`, by one of its first `size` records. */
+  /** The newest logged head of a strand; with `size`, in the first `size` records of the log. */
   newest(strand: string, size = Infinity): FoundHead | undefined {
     const prefix = prefixOf(strand)
     let below = packLocation(size, 0)
     for (;;) {
       const location = this.#index.newestBelow(prefix, below)
       if (location === undefined) return undefined
-      assert(location < below, 'each look goes further back')
+      assert(location < below, 'each step goes back in the log')
       const value = this.#environment.toldHeads.get(rowKey(location))
-      assert(value !== undefined, 'a head that the index names is there')
+      assert(value !== undefined, 'an indexed head exists')
       if (value.toString('hex', 0, HASH_BYTES) === strand) {
         return { head: headOf(value), logSeq: unpackLocation(location).blockNo }
       }
-      // Another strand of the same prefix.
+      // Another strand with the same prefix.
       below = location
     }
   }
 
-  /** Writes the heads of records of the log, in their order and after all others, within the caller's transaction. */
+  /** Appends the heads of new records of the log, within the caller's transaction. */
   put(records: ReadonlyMap<number, readonly LoggedHead[]>): void {
     if (records.size === 0) return
     const index = this.#index
     for (const [logSeq, heads] of records) {
-      if (heads.length === 0) this.#append(packLocation(logSeq, 0), nothingTold)
+      if (heads.length === 0) this.#append(packLocation(logSeq, 0), noHead)
       for (const [position, head] of heads.entries()) {
         const location = packLocation(logSeq, position)
         this.#append(location, rowValue(head))
@@ -80,14 +80,14 @@ export class LoggedHeads {
     }
   }
 
-  /** Does the share of a commit: writes a full index and merges, within the caller's transaction. */
+  /** Does the index's part of a commit, within the caller's transaction. */
   step(): void {
     this.#opened?.commitStep()
   }
 
-  /** Writes what is only in memory to disk, within the caller's transaction. */
-  settle(): void {
-    this.#opened?.settle()
+  /** Writes the index entries in memory, within the caller's transaction. */
+  flush(): void {
+    this.#opened?.flush()
   }
 
   get #index(): HashIndex {
@@ -95,7 +95,7 @@ export class LoggedHeads {
     return this.#opened
   }
 
-  /** Rows after the last run of the index are added to it again. */
+  /** Opens the index, and adds the rows after its last run again. */
   #open(): HashIndex {
     const { toldHeads, toldStrands } = this.#environment
     const index = HashIndex.open(toldStrands, this.#sizes)
@@ -107,7 +107,7 @@ export class LoggedHeads {
 
   #append(location: number, value: Buffer): void {
     const put = this.#environment.toldHeads.append(rowKey(location), value)
-    assert(put, 'the log tells of heads in the order of its records')
+    assert(put, 'heads are appended in the order of the log')
   }
 }
 
@@ -124,7 +124,7 @@ function locationOf(key: Buffer): number {
   return packLocation(key.readUIntBE(0, 6), key.readUInt16BE(6))
 }
 
-/** Value of a head: strand 32 bytes, size u48, hash 32 bytes. */
+/** Value of a head: strand (32 bytes), size u48, hash (32 bytes). */
 function rowValue({ strand, size, hash }: LoggedHead): Buffer {
   const value = Buffer.allocUnsafe(HASH_BYTES + SIZE_BYTES + HASH_BYTES)
   value.write(strand, 0, 'hex')
@@ -142,8 +142,8 @@ function headOf(value: Buffer): LoggedHead {
 }
 
 /**
- * Adds rows that the index does not have to it, however many they are.
- * @param step called within bounds of the index, with its share of a transaction
+ * Adds any number of missing rows to the index.
+ * @param step called after a limited number of rows; runs the given function within a transaction
  */
 export function indexHeads({ toldHeads, toldStrands }: Environment, step: (share: () => void) => void): void {
   const index = HashIndex.open(toldStrands)
@@ -156,5 +156,5 @@ export function indexHeads({ toldHeads, toldStrands }: Environment, step: (share
   while (index.needsStep) step(() => index.commitStep())
 }
 
-/** Heads between two steps of an index that is made anew. */
+/** Heads between two steps of `indexHeads`. */
 const STEP_HEADS = 8_192

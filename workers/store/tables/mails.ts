@@ -1,12 +1,12 @@
 import type { Environment } from '../environment.js'
 import { expiryKey } from './tables.js'
 
-/** The place of a mail in the outbox: when it is due, then its id. @returns hex */
+/** The key of a mail in the outbox: its due time and its id. @returns hex */
 export function mailKey(dueAtMs: number, id: string): string {
   return expiryKey(dueAtMs, Buffer.from(id)).toString('hex')
 }
 
-/** Mails that are due, the oldest first: their keys and sealed texts. */
+/** Mails that are due, oldest first: their keys and sealed texts. */
 export function mailsDue(
   environment: Environment,
   { nowMs, limit }: { nowMs: number; limit: number },
@@ -18,13 +18,13 @@ export function mailsDue(
   }))
 }
 
-/** One mail by its key. */
+/** A sealed mail by its key. */
 export function findMail(environment: Environment, key: string): Buffer | undefined {
   const value = environment.mails.get(Buffer.from(key, 'hex'))
   return value === undefined ? undefined : Buffer.from(value)
 }
 
-/** Puts mails into the outbox and removes others, within the caller's transaction. */
+/** Adds mails to the outbox and removes others, within the caller's transaction. */
 export function putMails(environment: Environment, mails: ReadonlyMap<string, Buffer | undefined>): void {
   for (const [name, sealed] of mails) {
     const key = Buffer.from(name, 'hex')

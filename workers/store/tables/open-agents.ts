@@ -1,7 +1,7 @@
 import type { Agent } from './agent.js'
 
 /** Agents in memory, by name and by number. */
-class Lot {
+class Generation {
   readonly byName = new Map<string, Agent>()
   readonly byNo = new Map<number, Agent>()
 
@@ -12,43 +12,43 @@ class Lot {
 }
 
 /**
- * The agents that were used lately, in two lots. An agent that is used goes into the newer one. When that is full, and
- * at intervals, the older one is dropped and the newer takes its place. So an idle agent takes no memory after a while,
- * and no list has to be kept in order at each use.
+ * A cache of recently used agents in two generations. A used agent goes into the newer one. When that is
+ * full, and at intervals, the older generation is dropped and the newer one becomes the older. So idle agents
+ * are evicted, without a list that has to be ordered at each use.
  */
 export class OpenAgents {
-  readonly #lotMax: number
-  #newer = new Lot()
-  #older = new Lot()
+  readonly #generationMax: number
+  #newer = new Generation()
+  #older = new Generation()
 
-  /** @param agentsMax how many are kept at most; the half used last is always kept */
+  /** @param agentsMax the maximum number of agents; the most recently used half is never evicted */
   constructor(agentsMax: number) {
-    this.#lotMax = agentsMax / 2
+    this.#generationMax = agentsMax / 2
   }
 
-  /** The agent of that name, which counts as used. */
+  /** The agent with this name. Counts as a use. */
   use(name: string): Agent | undefined {
     const used = this.#newer.byName.get(name)
     if (used !== undefined) return used
-    const kept = this.#older.byName.get(name)
-    if (kept !== undefined) this.keep(kept)
-    return kept
+    const idle = this.#older.byName.get(name)
+    if (idle !== undefined) this.add(idle)
+    return idle
   }
 
-  /** The agent of that number; this does not count as a use. */
+  /** The agent with this number. Does not count as a use. */
   byNo(no: number): Agent | undefined {
     return this.#newer.byNo.get(no) ?? this.#older.byNo.get(no)
   }
 
-  /** Keeps an agent, which counts as used. */
-  keep(agent: Agent): void {
-    if (this.#newer.byName.size >= this.#lotMax) this.turnOver()
+  /** Adds an agent. Counts as a use. */
+  add(agent: Agent): void {
+    if (this.#newer.byName.size >= this.#generationMax) this.evictIdle()
     this.#newer.add(agent)
   }
 
-  /** Drops agents that were not used since the last call. */
-  turnOver(): void {
+  /** Evicts the agents that were not used since the last call. */
+  evictIdle(): void {
     this.#older = this.#newer
-    this.#newer = new Lot()
+    this.#newer = new Generation()
   }
 }

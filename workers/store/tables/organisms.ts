@@ -1,13 +1,13 @@
 import type { OrganismRow } from '../../../src/protocol/organism-messages.js'
 import type { Environment } from '../environment.js'
 
-/** The row of an organism. */
+/** The row of an organism; `undefined` if there is none. */
 export function findOrganism({ organisms }: Environment, organismId: string): OrganismRow | undefined {
   const value = organisms.find(Buffer.from(organismId))
   return value === undefined ? undefined : (JSON.parse(value.toString()) as OrganismRow)
 }
 
-/** Rows whose ids come after `after`, in order, and how many there are in all. */
+/** A page of rows with ids after `after`, in order, and the total number of rows. */
 export function listOrganisms(
   { organisms }: Environment,
   { after, limit }: { after: string; limit: number },

@@ -1,6 +1,6 @@
 import type {
   Mutation,
-  ProposalPlace,
+  ProposalCursor,
   ProposalRow,
   RecordMutation,
   Vote,
@@ -16,65 +16,65 @@ import { recordBySeq } from './records.js'
 import { agentNoKey, runKey } from './tables.js'
 
 /*
- * Proposals that ended long ago: their rows hold only the places of their records, and the rest is read from these
- * (docs/adr/0014-proposals.md).
+ * Proposals that ended long ago. Their rows contain only references to their records, and the rest is read
+ * from the records (docs/adr/0014-proposals.md).
  */
 
-/** What is kept of a proposal in place of its row. */
-interface Places {
+/** References to the records of a proposal, with the times that are not in them. */
+interface RecordRefs {
   createdAtMs: number
   endedAtMs: number
   /** Seq of the record that ended it. */
   endSeq: number
-  /** Seq of the record of each vote, and the time of the vote. */
+  /** The seq of the record of each vote, and the time of the vote. */
   votes: [seq: number, atMs: number][]
 }
 
 /** A proposal whose row is replaced. */
-export interface PastProposal extends ProposalPlace {
-  past: Places
+export interface PastProposal extends ProposalCursor {
+  past: RecordRefs
 }
 
 const ROW_MS = limits.proposalRowDays * 86_400_000
 
-/** Looks through the rows of proposals, a few at a time, for those that ended long ago. */
+/** Scans the rows of proposals, a few at a time, for proposals that ended long ago. */
 export class ProposalAging {
-  /** Where to continue; at the beginning when absent. */
-  #after: ProposalPlace | undefined
-  #restUntilMs = 0
+  /** Where to continue; at the beginning if absent. */
+  #after: ProposalCursor | undefined
+  #pauseUntilMs = 0
 
-  /** The proposals among the next rows that ended long enough ago. */
-  look(environment: Environment, nowMs: number): PastProposal[] {
-    // A clock that was set back delays it by the pause at most.
-    this.#restUntilMs = Math.min(this.#restUntilMs, nowMs + limits.proposalAgingMs)
-    if (nowMs < this.#restUntilMs) return []
+  /** The proposals in the next rows that ended long enough ago. */
+  scan(environment: Environment, nowMs: number): PastProposal[] {
+    // If the clock was set back, the scan is delayed by at most one pause.
+    this.#pauseUntilMs = Math.min(this.#pauseUntilMs, nowMs + limits.proposalAgingMs)
+    if (nowMs < this.#pauseUntilMs) return []
     const { agentNo, seq } = this.#after ?? { agentNo: 0, seq: -1 }
     const range = { start: runKey(agentNo, seq + 1), limit: limits.proposalAgingRows }
     const found: PastProposal[] = []
-    let last: ProposalPlace | undefined
+    let last: ProposalCursor | undefined
     let rows = 0
     for (const { key, value } of environment.proposals.getRange(range)) {
       rows++
       last = { agentNo: key.readUInt32BE(0), seq: key.readUIntBE(4, 6) }
-      const past = placesOf(JSON.parse(value.toString()) as ProposalRow | { past: Places }, nowMs)
+      const past = recordRefsOf(JSON.parse(value.toString()) as ProposalRow | { past: RecordRefs }, nowMs)
       if (past !== undefined) found.push({ ...last, past })
     }
     this.#after = rows < limits.proposalAgingRows ? undefined : last
-    if (this.#after === undefined) this.#restUntilMs = nowMs + limits.proposalAgingMs
+    if (this.#after === undefined) this.#pauseUntilMs = nowMs + limits.proposalAgingMs
     return found
   }
 }
 
 /**
- * The places of the records of a proposal whose row can be replaced. The row stays if the strand does not contain
- * everything: if the proposal is about an API key, whose name is on no strand, was imported, or ended before places
- * were kept.
+ * References to the records of a proposal whose row can be replaced; otherwise `undefined`. The row is needed
+ * if the strand does not contain everything: if the proposal is about an API key, was imported, or ended
+ * before rows had the seqs of votes.
  */
-function placesOf(row: ProposalRow | { past: Places }, nowMs: number): Places | undefined {
+function recordRefsOf(row: ProposalRow | { past: RecordRefs }, nowMs: number): RecordRefs | undefined {
   if ('past' in row || row.endedAtMs === undefined || row.endSeq === undefined) return undefined
   if (row.endedAtMs + ROW_MS > nowMs || row.importedAtMs !== undefined) return undefined
   if (row.mutation.action === 'make_api_key') return undefined
-  const votes: Places['votes'] = []
+  const votes: RecordRefs['votes'] = []
   for (const { seq, atMs } of row.votes) {
     if (seq === undefined) return undefined
     votes.push([seq, atMs])
@@ -83,21 +83,21 @@ function placesOf(row: ProposalRow | { past: Places }, nowMs: number): Places | 
   return { createdAtMs, endedAtMs, endSeq, votes }
 }
 
-/** Replaces rows by the places of their records, within the caller's transaction. */
+/** Replaces rows by references to their records, within the caller's transaction. */
 export function putPastProposals({ proposals }: Environment, past: readonly PastProposal[]): void {
   for (const { agentNo, seq, past: places } of past) {
     proposals.put(runKey(agentNo, seq), Buffer.from(JSON.stringify({ past: places })))
   }
 }
 
-/** A proposal by its stored form: the row itself, or the records whose places it holds. */
-export function proposalOf(environment: Environment, place: ProposalPlace, value: Buffer): ProposalRow {
-  const kept = JSON.parse(value.toString()) as ProposalRow | { past: Places }
-  return 'past' in kept ? fromStrand(environment, place, kept.past) : kept
+/** Decodes a stored proposal: from the row itself, or from the records that it references. */
+export function proposalOf(environment: Environment, place: ProposalCursor, value: Buffer): ProposalRow {
+  const stored = JSON.parse(value.toString()) as ProposalRow | { past: RecordRefs }
+  return 'past' in stored ? fromStrand(environment, place, stored.past) : stored
 }
 
-/** A mutation by the names that its members have in the body of `sys/proposal`. */
-type Told =
+/** A mutation in the body of `sys/proposal`. */
+type MutationBody =
   | { action: 'zone'; zone: Zone }
   | { action: 'policies'; policies: readonly Policy[] }
   | { action: 'remove_edge'; edge_type: string; dst: string }
@@ -118,20 +118,24 @@ interface Ended extends Pick<ProposalRow, 'state' | 'reason'> {
   proposal_seq: number
 }
 
-function fromStrand(environment: Environment, { agentNo, seq }: ProposalPlace, past: Places): ProposalRow {
+function fromStrand(
+  environment: Environment,
+  { agentNo, seq }: ProposalCursor,
+  past: RecordRefs,
+): ProposalRow {
   const name = environment.names.get(agentNoKey(agentNo))
   assert(name !== undefined, 'an agent number leads to a name')
   const read = <T>(at: number, type: string): { record: StoredRecord; body: T } => {
     const record = recordBySeq(environment, agentNo, at)
-    assert(record?.type === type, `the strand has a ${type} where the proposal says`)
+    assert(record?.type === type, `record ${at} of the proposal is a ${type}`)
     return { record, body: JSON.parse(asBuffer(record.body).toString()) as T }
   }
-  const { record, body } = read<Proposed & Told>(seq, 'sys/proposal')
+  const { record, body } = read<Proposed & MutationBody>(seq, 'sys/proposal')
   const { body: end } = read<Ended>(past.endSeq, 'sys/applied')
-  assert(end.proposal_seq === seq, 'a proposal is ended by its own record')
+  assert(end.proposal_seq === seq, 'the last record of a proposal names the proposal')
   const votes = past.votes.map(([at, atMs]): Vote => {
     const { body: voted } = read<Voted>(at, 'sys/vote')
-    assert(voted.proposal_seq === seq, 'a vote is on its own proposal')
+    assert(voted.proposal_seq === seq, 'the votes of a proposal name the proposal')
     return { ...authorIn(voted), vote: voted.vote, atMs, seq: at }
   })
   const { principal: proposer, line } = authorIn(body)
@@ -159,20 +163,19 @@ function authorIn({ principal, line }: Pick<Vote, 'principal' | 'line'>): Pick<V
   return line === undefined ? { principal } : { principal, line }
 }
 
-/** A mutation by the names that its members have on the strand. */
-function mutationIn(told: Told): Mutation {
-  switch (told.action) {
+function mutationIn(body: MutationBody): Mutation {
+  switch (body.action) {
     case 'zone':
-      return { action: told.action, zone: told.zone }
+      return { action: body.action, zone: body.zone }
     case 'policies':
-      return { action: told.action, policies: told.policies }
+      return { action: body.action, policies: body.policies }
     case 'remove_edge':
-      return { action: told.action, edgeType: told.edge_type, dst: told.dst }
+      return { action: body.action, edgeType: body.edge_type, dst: body.dst }
     case 'rotate_key':
-      return { action: told.action, publicKey: told.public_key }
+      return { action: body.action, publicKey: body.public_key }
     case 'make_api_key':
-      throw new Error('The row of a proposal about an API key stays')
+      throw new Error('The row of a proposal about an API key must not be replaced')
     default:
-      return { action: told.action, target: told.target, targetSeq: told.target_seq }
+      return { action: body.action, target: body.target, targetSeq: body.target_seq }
   }
 }

@@ -1,20 +1,20 @@
-import type { ProposalPlace, ProposalRow } from '../../../src/protocol/proposal-messages.js'
+import type { ProposalCursor, ProposalRow } from '../../../src/protocol/proposal-messages.js'
 import { assert } from '../../../src/base/assert.js'
 import type { Environment } from '../environment.js'
 import { proposalOf } from './past-proposals.js'
 import { expiryKey, runKey, seqMax } from './tables.js'
 
-/** A proposal to be written, with the number of its agent. */
+/** A proposal to write, with the number of its agent. */
 export interface PendingProposal {
   agentNo: number
   row: ProposalRow
-  /** It is open but has no due time: its agent is being imported. */
+  /** It is open but has no due time, because the import of its agent is not complete. */
   held?: true
 }
 
-/** What the shares of an agent's open proposals are counted by. */
+/** The properties of an open proposal by which quotas are counted. */
 export interface OpenShare {
-  /** Of the proposer. */
+  /** Key lineage of the proposer. */
   line: string
   erases: boolean
 }
@@ -23,26 +23,26 @@ export interface OpenShare {
 export const proposalKey = runKey
 
 /**
- * The target of a proposal, by which an open one is found: a record, an edge, one property of the agent, or a key. One
- * target has at most one open proposal.
+ * The target of a proposal: a record, an edge, a property of the agent, or a key. Each target has at most one
+ * open proposal, which is found by it.
  */
 export function proposalTarget({ mutation }: Pick<ProposalRow, 'mutation'>): string {
-  // A type of edge contains no space.
+  // Edge types contain no space.
   if (mutation.action === 'remove_edge') return `edge:${mutation.edgeType} ${mutation.dst}`
   if (mutation.action === 'make_api_key') return `key:${mutation.keyId}`
   return 'target' in mutation ? `record:${mutation.target}` : mutation.action
 }
 
-/** One proposal: from its row, or from its records. */
+/** A proposal, from its row or from its records; `undefined` if there is none. */
 export function findProposal(
   environment: Environment,
-  { agentNo, seq }: ProposalPlace,
+  { agentNo, seq }: ProposalCursor,
 ): ProposalRow | undefined {
   const value = environment.proposals.find(proposalKey(agentNo, seq))
   return value === undefined ? undefined : proposalOf(environment, { agentNo, seq }, value)
 }
 
-/** Seq of the open proposal about a target. */
+/** The seq of the open proposal about a target; `undefined` if there is none. */
 export function openProposalAbout(
   environment: Environment,
   agentNo: number,
@@ -51,11 +51,11 @@ export function openProposalAbout(
   return environment.proposalTargets.get(targetKey(agentNo, target))?.readUIntBE(0, 6)
 }
 
-/** Places of proposals after `after`, in order; of open ones only, or of all. */
+/** Agent number and seq of the proposals after `after`, in order; of open ones, or of all. */
 export function* proposalPlaces(
   environment: Environment,
-  { after, open, agentNo }: { after?: ProposalPlace; open: boolean; agentNo?: number },
-): Generator<ProposalPlace> {
+  { after, open, agentNo }: { after?: ProposalCursor; open: boolean; agentNo?: number },
+): Generator<ProposalCursor> {
   const start = after === undefined ? proposalKey(agentNo ?? 0, 0) : proposalKey(after.agentNo, after.seq + 1)
   const end = agentNo === undefined ? undefined : proposalKey(agentNo + 1, 0)
   const table = open ? environment.proposalsOpen : environment.proposals
@@ -64,12 +64,12 @@ export function* proposalPlaces(
   }
 }
 
-/** Places of open proposals that are due, the longest due first. */
+/** Agent number and seq of the open proposals that are due, oldest first. */
 export function dueProposals(
   environment: Environment,
   { nowMs, limit }: { nowMs: number; limit: number },
-): ProposalPlace[] {
-  // A key of a due time without a proposal comes before those of the same millisecond with one.
+): ProposalCursor[] {
+  // The end key has no proposal, so it sorts before all keys of its millisecond.
   const range = { start: expiryKey(0, Buffer.alloc(0)), end: expiryKey(nowMs + 1, Buffer.alloc(0)), limit }
   return [...environment.proposalDues.getKeys(range)].map((key) => ({
     agentNo: key.readUInt32BE(6),
@@ -77,7 +77,7 @@ export function dueProposals(
   }))
 }
 
-/** How many proposals of an agent are open. */
+/** The number of open proposals of an agent. */
 export function openProposalCount(environment: Environment, agentNo: number): number {
   return environment.proposalsOpen.getKeysCount({
     start: proposalKey(agentNo, 0),
@@ -88,7 +88,7 @@ export function openProposalCount(environment: Environment, agentNo: number): nu
 /** Writes proposals and their indexes, within the caller's transaction. */
 export function putProposals(environment: Environment, pending: Iterable<PendingProposal>): void {
   for (const { agentNo, row, held } of pending) {
-    assert(row.state !== 'approved', 'what is approved is applied in the same transaction')
+    assert(row.state !== 'approved', 'an approved proposal is applied in the same transaction')
     const key = proposalKey(agentNo, row.seq)
     const target = targetKey(agentNo, proposalTarget(row))
     const due = expiryKey(dueAtMs(row), key)
@@ -109,7 +109,7 @@ export function putProposals(environment: Environment, pending: Iterable<Pending
   }
 }
 
-/** When an open proposal ends by itself, by being applied or by expiring. */
+/** When an open proposal is applied automatically or expires, Unix milliseconds. */
 export function dueAtMs({
   effectiveAtMs,
   expiresAtMs,

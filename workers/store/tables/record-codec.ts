@@ -3,7 +3,7 @@ import { assert } from '../../../src/base/assert.js'
 import { asBuffer } from '../../../src/base/bytes.js'
 import type { Hlc } from '../../../src/strand/hlc.js'
 
-/** One record as it is stored. The lines of its header (docs/FORMAT.md, Header) are made from these fields. */
+/** A stored record. The lines of its header (docs/FORMAT.md, Header) are computed from these fields. */
 export interface StoredRecord {
   agentNo: number
   seq: number
@@ -13,19 +13,19 @@ export interface StoredRecord {
   hash: string
   /** 64 hex digits; zeros in the genesis record. */
   prev: string
-  /** Which of the agent's keys is in force; 0 is that of the genesis record. */
+  /** Index of the agent's key in the header; 0 is the key of the genesis record. */
   keyIndex: number
   /** 16 bytes; zeros once erased. */
   salt: Uint8Array
   /** The canonical JSON text of the body, UTF-8; `null` once erased. */
   body: Uint8Array
-  /** Body and salt are destroyed; the commitment to them is in a table of its own (workers/store/tables/erasures.ts). */
+  /** Body and salt are destroyed; their commitment is in another table (workers/store/tables/erasures.ts). */
   erased?: true
-  /** 64 bytes; absent where a later record of the same commit group seals this one. */
+  /** 64 bytes; absent if a later record of the same commit group seals this one. */
   signature?: Uint8Array
   /** The seq of the record whose signature covers this one. */
   sealedBy?: number
-  /** True for a record that came by an ingest route, which the PostgreSQL sink copies. */
+  /** True for a record from an ingest route, which the PostgreSQL sink copies. */
   ingested?: boolean
 }
 
@@ -35,13 +35,14 @@ export interface StoredRecord {
  *   6 typeBytes u16                        8 agentNo u32               12 seq u48
  *  18 hlc ms u48                          24 hlc counter u16           26 hash 32
  *  58 prev 32                             90 salt 16                  106 signature 64, or sealedBy u48
- *  then the type (ASCII), then the body to the end. An erased record keeps its place and length: zeros for salt and body.
+ *  then the type (ASCII), then the body to the end
+ * An erased record keeps its position and length: zeros for salt and body.
  */
 const SIGNED = 1
 const ERASED = 2
 const SALT_AT = 90
 const INGESTED = 4
-/** What the body of an erased record reads as. */
+/** The body of an erased record in a `StoredRecord`. */
 const erasedBody = Buffer.from('null')
 const noBody = Buffer.alloc(0)
 const FIXED_BYTES = 106
@@ -54,12 +55,14 @@ export function recordBytes(record: StoredRecord): number {
   return FIXED_BYTES + sealBytes + record.type.length + storedBody(record).length
 }
 
-/** An erased record that was imported has no body bytes to fill with zeros. */
+/**
+ * The body to store. For an imported erased record it is empty, because the length of the body is not known.
+ */
 function storedBody({ erased, body }: StoredRecord): Uint8Array {
   return erased === true ? noBody : body
 }
 
-/** Writes `record` at `at`; returns the offset after it. `target` has room for `recordBytes(record)`. */
+/** Writes `record` at `at`, in `recordBytes(record)` bytes. @returns the offset after it */
 export function writeRecord(target: Buffer, at: number, record: StoredRecord): number {
   const erased = record.erased === true
   target[at + 4] =
@@ -93,14 +96,15 @@ export function writeRecord(target: Buffer, at: number, record: StoredRecord): n
 }
 
 /**
- * Reads the record between two offsets of a block. The bytes are copied out: LMDB's buffer is reused by the next read.
- * @throws Error when the checksum does not hold: a damaged record is never served
+ * Reads the record between two offsets of a block. The bytes are copied, because the next read of LMDB reuses
+ * the buffer.
+ * @throws Error if the checksum does not match: a damaged record is never served
  */
 export function readRecord(block: Uint8Array, from: number, to: number): StoredRecord {
   return recordIn(Buffer.from(block.subarray(from, to)))
 }
 
-/** The record that some bytes are; salt, body and signature are views of them. @throws Error as `readRecord` does */
+/** Decodes a record; salt, body and signature are views of `source`. @throws Error as `readRecord` does */
 function recordIn(source: Buffer): StoredRecord {
   assert(source.length >= FIXED_BYTES + SEALED_BY_BYTES, 'a stored record is whole')
   assert(crc32(source.subarray(4)) === source.readUInt32LE(0), 'a stored record matches its checksum')
@@ -130,7 +134,7 @@ function recordIn(source: Buffer): StoredRecord {
  * A block: u16 count, then count+1 offsets u32 (the last is the block's end), then the records.
  */
 
-/** Lays records into one block value. `sizes[i]` is `recordBytes(records[i])`. */
+/** Encodes records as the value of a block. */
 export function encodeBlock(records: readonly StoredRecord[]): Buffer {
   const tableBytes = 2 + 4 * (records.length + 1)
   let total = tableBytes
@@ -150,20 +154,20 @@ export function encodeBlock(records: readonly StoredRecord[]): Buffer {
 }
 
 /**
- * Bytes of a block, so that with LMDB's page header it fills four pages: a point read copies one block, a commit of
- * many records writes few values. A record that is larger has a block of its own.
+ * Maximum bytes of a block: with LMDB's page header it fills four pages, so that a point read copies little
+ * and a commit of many records writes few values. A larger record is alone in its block.
  */
 export const blockBytes = 4 * 4096 - 16
 
-/** Records in one block: positions are kept as u16. */
+/** Maximum records in one block; positions are stored as u16. */
 export const blockRecordsMax = 1_024
 
-/** Bytes of a block with so many records beside the records themselves. */
+/** Bytes of a block without its records. */
 export function blockOverhead(records: number): number {
   return 2 + 4 * (records + 1)
 }
 
-/** How many records a block holds. */
+/** The number of records in a block. */
 export function blockCount(block: Uint8Array): number {
   return asBuffer(block).readUInt16LE(0)
 }
@@ -174,17 +178,18 @@ export function recordAt(block: Uint8Array, position: number): StoredRecord {
   return readRecord(block, from, to)
 }
 
-/** The same of a block whose bytes stay as they are: nothing is copied. */
+/** Like `recordAt`, but without a copy: the bytes of the block must not change. */
 export function viewAt(block: Buffer, position: number): StoredRecord {
   const { from, to } = extentAt(block, position)
   return recordIn(block.subarray(from, to))
 }
 
 /**
- * Writes at `at` what erasing does not change of the record at `position`: its bytes but for checksum, salt and body, and
- * without the mark that it is erased. @returns the offset after it
+ * Writes at `at` the bytes of the record at `position` that an erasure does not change: without checksum,
+ * salt and body, and with the flag for erased records cleared.
+ * @returns the offset after them
  */
-export function writeLasting(
+export function writeImmutableBytes(
   block: Buffer,
   position: number,
   { target, at }: { target: Buffer; at: number },
@@ -196,7 +201,7 @@ export function writeLasting(
   return saltAt + block.copy(target, saltAt, from + FIXED_BYTES, typeAt + block.readUInt16LE(from + 6))
 }
 
-/** Salt and body of the record at `position`, views of the block; of an erased one, zeros are left. */
+/** Salt and body of the record at `position`, as views of the block; zeros for an erased record. */
 export function bodyAt(block: Buffer, position: number): { salt: Buffer; body: Buffer; erased: boolean } {
   const { from, to } = extentAt(block, position)
   const start = typeAtOf(block, from) + block.readUInt16LE(from + 6)
@@ -208,8 +213,8 @@ export function bodyAt(block: Buffer, position: number): { salt: Buffer; body: B
 }
 
 /**
- * The hash of the record at `position`, hex, without a look at the rest of it: for the index, which may lead to a
- * damaged record, but must be able to open in spite of it.
+ * The hash of the record at `position`, hex. The checksum is not checked, so that the hash index can open
+ * although a record is damaged.
  */
 export function hashAt(block: Uint8Array, position: number): string {
   const { from } = extentAt(block, position)
@@ -217,8 +222,8 @@ export function hashAt(block: Uint8Array, position: number): string {
 }
 
 /**
- * Destroys salt and body of the record at `position`, in place: the block keeps its length, so that the store
- * overwrites each of its bytes (docs/adr/0015-erasure.md). The caller has read the record whole.
+ * Destroys salt and body of the record at `position` in place. The block keeps its length, so that the store
+ * overwrites all its bytes (docs/adr/0015-erasure.md). The caller must have checked the record.
  */
 export function eraseAt(block: Buffer, position: number): void {
   const { from, to } = extentAt(block, position)
@@ -231,10 +236,9 @@ export function eraseAt(block: Buffer, position: number): void {
 }
 
 /**
- * Agent, place in the strand and body size (also when erased) of the record at `position`, without a look at the rest
- * of it.
+ * Agent, seq, clock and body size (also if erased) of the record at `position`. The checksum is not checked.
  */
-export function placedAt(
+export function recordInfoAt(
   block: Uint8Array,
   position: number,
 ): { agentNo: number; seq: number; hlc: Hlc; bodyBytes: number } {
@@ -248,13 +252,13 @@ export function placedAt(
   }
 }
 
-/** The number of the agent of the record at `position`, without a look at the rest of it. */
+/** The agent number of the record at `position`. The checksum is not checked. */
 export function agentNoAt(block: Uint8Array, position: number): number {
   const buffer = asBuffer(block)
   return buffer.readUInt32LE(buffer.readUInt32LE(2 + 4 * position) + 8)
 }
 
-/** Whether every record of a block matches its checksum. */
+/** Whether all records of a block match their checksums. */
 export function isWhole(block: Uint8Array): boolean {
   const buffer = asBuffer(block)
   for (let position = blockCount(block) - 1; position >= 0; position--) {
@@ -265,13 +269,13 @@ export function isWhole(block: Uint8Array): boolean {
   return true
 }
 
-/** When the record at `position` was decided, Unix milliseconds of its HLC, without a look at the rest of it. */
+/** The time of the record at `position`, Unix milliseconds of its HLC. The checksum is not checked. */
 export function hlcMsAt(block: Uint8Array, position: number): number {
   const { from } = extentAt(block, position)
   return asBuffer(block).readUIntLE(from + 18, 6)
 }
 
-/** Whether the record at `position` is of that type, without a look at the rest of it. */
+/** Whether the record at `position` has this type. The checksum is not checked. */
 export function hasTypeAt(block: Uint8Array, position: number, type: string): boolean {
   const { from } = extentAt(block, position)
   const buffer = asBuffer(block)
@@ -280,15 +284,15 @@ export function hasTypeAt(block: Uint8Array, position: number, type: string): bo
   return buffer.toString('latin1', typeAt, typeAt + type.length) === type
 }
 
-/** Whether the record at `position` came by an ingest route, without a look at the rest of it. */
+/** Whether the record at `position` is from an ingest route. The checksum is not checked. */
 export function isIngestedAt(block: Uint8Array, position: number): boolean {
   const { from } = extentAt(block, position)
   return ((block[from + 4] ?? 0) & INGESTED) !== 0
 }
 
-/** A record as its bytes, with what moving it to another store needs to know. */
+/** An encoded record, with the fields that are needed to move it to another store. */
 export interface RawRecord {
-  /** Within the block that it was read from. */
+  /** A view of its block. */
   bytes: Buffer
   agentNo: number
   seq: number
@@ -299,8 +303,8 @@ export interface RawRecord {
 }
 
 /**
- * Reads the record at `position` as bytes, nothing copied.
- * @throws Error when the checksum does not hold: a damaged record is not moved
+ * Reads the record at `position` as bytes, without a copy.
+ * @throws Error if the checksum does not match: a damaged record is not moved
  */
 export function rawRecordAt(block: Buffer, position: number): RawRecord {
   const { from, to } = extentAt(block, position)
@@ -317,7 +321,7 @@ export function rawRecordAt(block: Buffer, position: number): RawRecord {
   }
 }
 
-/** Writes a record at `at` under the number that its agent has here; returns the offset after it. */
+/** Writes a record at `at` with another agent number. @returns the offset after it */
 export function writeRenumbered(
   record: RawRecord,
   agentNo: number,
@@ -329,7 +333,7 @@ export function writeRenumbered(
   return end
 }
 
-/** Lays records, that follow one another in `bytes` and end at `ends`, into one block value. */
+/** The value of a block from encoded records, which are adjacent in `bytes` and end at `ends`. */
 export function blockOf(bytes: Uint8Array, ends: readonly number[]): Buffer {
   const overhead = blockOverhead(ends.length)
   const block = Buffer.allocUnsafe(overhead + bytes.length)
@@ -340,7 +344,7 @@ export function blockOf(bytes: Uint8Array, ends: readonly number[]): Buffer {
   return block
 }
 
-/** Where the type of the record at `from` begins. */
+/** The offset of the type of the record at `from`. */
 function typeAtOf(block: Uint8Array, from: number): number {
   const signed = ((block[from + 4] ?? 0) & SIGNED) !== 0
   return from + FIXED_BYTES + (signed ? SIGNATURE_BYTES : SEALED_BY_BYTES)

@@ -1,28 +1,36 @@
 import { assert } from '../../../src/base/assert.js'
 import { compareHlc, type Hlc } from '../../../src/strand/hlc.js'
 import type { Table } from './checked-table.js'
-import { isBehind, type LogPlace } from '../../../src/strand/log-place.js'
+import { isAfterPosition, type RecordPosition } from '../../../src/strand/record-position.js'
 import type { Environment } from '../environment.js'
 import { blockCount, recordAt, type StoredRecord } from './record-codec.js'
-import { blockKey, isImportedBlock, placeInRun, runKey, runLength, seqMax, type FoundRun } from './tables.js'
+import {
+  blockKey,
+  isImportedBlock,
+  positionInRun,
+  runKey,
+  runLength,
+  seqMax,
+  type FoundRun,
+} from './tables.js'
 
 /*
- * Reads of committed records. Everything here is a pure function of the environment, so that shard workers and the
- * readers of the pool share it.
+ * Reads of committed records: pure functions of the environment, shared by shard workers and the reader pool.
  */
 
 /** The end of a strand. */
 export interface StrandEnd {
   record: StoredRecord
+  /** Body bytes of the whole strand. */
   strandBytes: number
-  /** What was read to find it. */
+  /** Bytes that were read from disk. */
   readBytes: number
 }
 
-/** The last record of a strand and its size; `undefined` for a strand without records. */
+/** The last record of a strand and the size of the strand; `undefined` if it has no records. */
 export function strandEnd(environment: Environment, agentNo: number): StrandEnd | undefined {
   const run = environment.runs.before(agentNo, seqMax)
-  // A later run whose key is damaged would be missed, and the strand would go on in the middle.
+  // A later run with a damaged key would be missed, and the strand would fork there.
   environment.strands.assertNone(runKey(agentNo, seqMax))
   if (run === undefined) return undefined
   const seq = run.firstSeq + runLength(run) - 1
@@ -31,7 +39,7 @@ export function strandEnd(environment: Environment, agentNo: number): StrandEnd 
   return { record, strandBytes: run.strandBytes, readBytes: block.length }
 }
 
-/** The record of an agent at `seq`; `undefined` when the strand does not reach it. */
+/** The record of an agent at `seq`; `undefined` if the strand is shorter. */
 export function recordBySeq(
   environment: Environment,
   agentNo: number,
@@ -42,38 +50,37 @@ export function recordBySeq(
   return recordOfRun(readBlock(environment, run.blockNo), run, { agentNo, seq })
 }
 
-/** Where the record of an agent at `seq` lies; the strand reaches it. */
-export function placeOf(
+/** The location of the record of an agent at `seq`, which must exist. */
+export function recordLocation(
   environment: Environment,
   agentNo: number,
   seq: number,
 ): { blockNo: number; position: number } {
   const run = environment.runs.before(agentNo, seq)
   assert(run !== undefined, 'a strand has a run for each of its records')
-  return { blockNo: run.blockNo, position: placeInRun(run, seq - run.firstSeq) }
+  return { blockNo: run.blockNo, position: positionInRun(run, seq - run.firstSeq) }
 }
 
-/** The record at a location that the hash index named. */
-export function recordByPlace(environment: Environment, blockNo: number, position: number): StoredRecord {
+/** The record at a location from the hash index. */
+export function recordAtLocation(environment: Environment, blockNo: number, position: number): StoredRecord {
   return recordAt(readBlock(environment, blockNo), position)
 }
 
 /** The block `blockNo`; valid until the next read of the environment. */
 export function readBlock(environment: Environment, blockNo: number): Buffer {
   const block = blockTable(environment, blockNo).getBinaryFast(blockKey(blockNo))
-  assert(block !== undefined, 'a block that an index names is there')
-  // LMDB returns its whole read buffer with a smaller `length`: only this subarray has that length.
+  assert(block !== undefined, 'an indexed block exists')
+  // LMDB returns its whole read buffer with a smaller `length`; this subarray really has that length.
   return block.subarray(0, block.length)
 }
 
-/** The table that a block lies in. */
+/** The table of a block. */
 export function blockTable({ blocks, importedBlocks }: Environment, blockNo: number): Table {
   return isImportedBlock(blockNo) ? importedBlocks : blocks
 }
 
 /**
- * The records of a strand from `fromSeq` on, in the order asked for, one block in memory at a time.
- * `desc` starts at `fromSeq` and goes down.
+ * The records of a strand from `fromSeq` on, up (`asc`) or down (`desc`), with one block in memory at a time.
  */
 export function* recordsFrom(
   environment: Environment,
@@ -93,14 +100,14 @@ function* recordsOfRun(
   const last = run.firstSeq + runLength(run) - 1
   const low = order === 'asc' ? Math.max(run.firstSeq, fromSeq) : run.firstSeq
   const high = order === 'asc' ? last : Math.min(last, fromSeq)
-  // Decoded before the first yield: the block's buffer does not outlive the consumer's next read.
+  // Decode before the first yield, because the consumer's next read invalidates the block's buffer.
   const block = readBlock(environment, run.blockNo)
   const records: StoredRecord[] = []
   for (let seq = low; seq <= high; seq++) records.push(recordOfRun(block, run, { agentNo, seq }))
   yield* order === 'asc' ? records : records.reverse()
 }
 
-/** The seq of the first record at or after `moment`; one past the end when there is none. */
+/** The seq of the first record at or after `moment`; one past the end if there is none. */
 export function seqAtOrAfter(environment: Environment, agentNo: number, moment: Hlc): number {
   const end = strandEnd(environment, agentNo)
   if (end === undefined) return 0
@@ -116,34 +123,37 @@ export function seqAtOrAfter(environment: Environment, agentNo: number, moment: 
   return low
 }
 
-/** A run only leads to a record; the record itself shows whether it is the right one. */
+/** The record at `seq` in a run. @throws Error if the run has another record there */
 function recordOfRun(
   block: Buffer,
   run: FoundRun,
   { agentNo, seq }: { agentNo: number; seq: number },
 ): StoredRecord {
-  const record = recordAt(block, placeInRun(run, seq - run.firstSeq))
+  const record = recordAt(block, positionInRun(run, seq - run.firstSeq))
   assert(record.agentNo === agentNo && record.seq === seq, 'a strand run leads to its records')
   return record
 }
 
 /**
- * The records of the whole shard after a place in its log, without imported ones, in the order of the log, in which the
- * HLC never falls.
+ * The records of the whole shard after a position in its log, in the order of the log, in which the HLC never
+ * falls. Without imported records.
  */
-export function* blocksAfter(environment: Environment, place: LogPlace): Generator<StoredRecord> {
+export function* blocksAfter(environment: Environment, place: RecordPosition): Generator<StoredRecord> {
   const first = blockBefore(environment, place)
   for (const { value } of environment.blocks.getRange({ start: blockKey(first) })) {
     const block = Buffer.from(value)
     const count = blockCount(block)
     for (let position = 0; position < count; position++) {
       const record = recordAt(block, position)
-      if (isBehind(record, place)) yield record
+      if (isAfterPosition(record, place)) yield record
     }
   }
 }
 
-/** The last block that begins before `moment`: records with that reading are in it or after it. 0 when none does. */
+/**
+ * The last block that begins before `moment`, which may contain records with that reading; 0 if there is
+ * none.
+ */
 function blockBefore(environment: Environment, moment: Hlc): number {
   let low = 0
   let high = 0

@@ -6,14 +6,14 @@ import { indexHeads } from './logged-heads.js'
 import { blockCount, hashAt, isWhole } from './record-codec.js'
 import { blockKey, packLocation, unpackLocation } from './tables.js'
 
-/** Records, and blocks, between two steps of the indexes. */
+/** Records and blocks between two steps of the indexes. */
 const STEP_RECORDS = 8_192
 const STEP_BLOCKS = 512
 
 /**
- * Brings the tables that follow from blocks up to them, however many have come since. A shard that opens its store adds
- * what is left, which has to be little.
- * @param commit writes within a transaction of its own
+ * Updates the derived tables for any number of new blocks. A shard adds the rest when it opens its store, so
+ * that rest must be small.
+ * @param commit runs the given function in its own transaction
  */
 export function indexStore(environment: Environment, commit: (body: () => void) => void): void {
   const hashes = HashIndex.open(environment.hashes)
@@ -30,9 +30,10 @@ export function indexStore(environment: Environment, commit: (body: () => void) 
 }
 
 /**
- * Adds the records of blocks to the index of hashes that it does not have: those behind `covered`.
- * @param checkedFrom all blocks from this one on are read, though the index has them, and none may be damaged
- * @param step called within bounds of the index
+ * Adds the records after location `covered` to the hash index.
+ * @param checkedFrom all blocks from this one on are read, even if the index has them, and must not be
+ * damaged
+ * @param step called after a limited number of records
  */
 export function addBlocks(
   hashes: HashIndex,

@@ -1,6 +1,6 @@
 import { assert } from '../../../src/base/assert.js'
 import type { CheckedTable, Table } from './checked-table.js'
-import { blockCount, placedAt } from './record-codec.js'
+import { blockCount, recordInfoAt } from './record-codec.js'
 import {
   blockKey,
   decodeRun,
@@ -12,68 +12,73 @@ import {
   type StrandRun,
 } from './tables.js'
 
-/** With this many runs in memory, they begin to move into the table. */
+/** With this many runs in memory, `StrandRuns` starts to move them into the table. */
 const RECENT_RUNS_MAX = 16_384
 
 /**
- * The fewest runs that one step writes into the table; a step writes twice as many as were added since the last one.
+ * A step writes at least this many runs into the table, and twice as many as were added since the last step.
  */
 const STEP_RUNS_MIN = 512
 
-/** The row of the table `meta` that says up to which block the runs are in the table. */
+/** The key of the row of `meta` with the number of the last block whose runs are in the table. */
 export const runsCoveredKey = Buffer.from('runs-covered-up-to')
 
-/** The tables that runs are stored in and made again from. */
+/** The tables in which runs are stored, and from which they are rebuilt. */
 export interface RunTables {
   blocks: Table
   strands: CheckedTable
   meta: CheckedTable
 }
 
-/** Runs of the blocks up to `upTo` that are moving into the table; the first `written` of them are there. */
-interface Leaving {
+/**
+ * Runs of the blocks up to `upTo` that are being moved into the table; the first `written` of them are there.
+ */
+interface RunMove {
   runs: [agentNo: number, run: FoundRun][]
   written: number
   upTo: number
 }
 
 /**
- * Where the records of each strand lie: its runs, the older ones in the table `strands`, the newest in memory.
+ * The runs of each strand, which locate its records: older ones in the table `strands`, the newest in memory.
  *
- * A run put into the table with each commit would make LMDB copy and write a page for each agent of the group, which
- * costs more than all the rest of a small write. The blocks contain the same, so runs gather in memory until there are
- * many, and then move into the table in the order of its keys, a part with each commit. At opening, those that are not
- * in the table are made again from the blocks (docs/adr/0002-storage-layout.md).
+ * If each commit put its runs into the table, LMDB would copy and write a page for each agent of the group,
+ * which costs more than the rest of a small write. Runs can be rebuilt from the blocks, so they are held in
+ * memory until there are many, and then moved into the table in the order of its keys, a part with each
+ * commit. Opening the store rebuilds the runs that are not in the table (docs/adr/0002-storage-layout.md).
  */
 export class StrandRuns {
   readonly #tables: RunTables
   /** Runs that the table may not have, by agent number, in order. */
   readonly #recent = new Map<number, FoundRun[]>()
   #recentCount = 0
-  /** Blocks up to this one are in `#recent` or in the table; undefined before the first look at the store. */
+  /**
+   * Runs of the blocks up to this one are in `#recent` or in the table; undefined before the first read of
+   * the store.
+   */
   #seenUpTo: number | undefined
   #coveredUpTo = -1
-  #leaving: Leaving | undefined
+  #moving: RunMove | undefined
   #addedSinceStep = 0
   readonly #recentMax: number
   readonly #stepMin: number
 
-  /** `sizes`: for tests, which make them small. */
+  /** @param sizes smaller in tests */
   constructor(tables: RunTables, sizes: { recentMax?: number; stepMin?: number } = {}) {
     this.#tables = tables
     this.#recentMax = sizes.recentMax ?? RECENT_RUNS_MAX
     this.#stepMin = sizes.stepMin ?? STEP_RUNS_MIN
   }
 
-  /** Runs of the blocks from this one on are in memory only. */
+  /** The first block whose runs are only in memory. */
   get firstInMemory(): number {
     return this.#coveredUpTo + 1
   }
 
   /**
-   * Reads the runs of the blocks that were added since the last call; on a view that others write to.
-   * @param blocksMax at most so many of them
-   * @returns whether there may be more
+   * Reads the runs of new blocks, which another thread may have written.
+   * @param blocksMax the maximum number of blocks
+   * @returns whether there may be more blocks
    */
   catchUp(blocksMax = Infinity): boolean {
     const covered = runsCoveredUpTo(this.#tables)
@@ -100,23 +105,25 @@ export class StrandRuns {
   }
 
   /**
-   * Puts a run of an imported block into the table at once, within the caller's transaction: imported blocks are no
-   * part of the log that runs are made again from. So the table can have a run while it lacks earlier ones.
+   * Puts a run of an imported block into the table, within the caller's transaction, because runs of imported
+   * blocks are not rebuilt. So the table can have a run although it lacks earlier ones.
    */
   putImported(agentNo: number, run: FoundRun): void {
     this.#tables.strands.put(runKey(agentNo, run.firstSeq), encodeRun(run))
   }
 
-  /** The run of an agent that holds `seq`, or the last one before it. */
+  /** The run of an agent that contains `seq`, or the last one before it. */
   before(agentNo: number, seq: number): FoundRun | undefined {
     if (this.#seenUpTo === undefined) this.catchUp()
     const recent = lastBefore(this.#recent.get(agentNo) ?? [], seq)
     if (recent !== undefined && seq < recent.firstSeq + runLength(recent)) return recent
-    const kept = this.#tableBefore(agentNo, seq)
-    return recent === undefined || (kept !== undefined && kept.firstSeq > recent.firstSeq) ? kept : recent
+    const stored = this.#tableBefore(agentNo, seq)
+    return recent === undefined || (stored !== undefined && stored.firstSeq > recent.firstSeq)
+      ? stored
+      : recent
   }
 
-  /** The runs of an agent from the one that holds `seq`, upwards or downwards. */
+  /** The runs of an agent from the one that contains `seq`, up or down. */
   *from(agentNo: number, seq: number, order: 'asc' | 'desc'): Generator<FoundRun> {
     const first = this.before(agentNo, seq)?.firstSeq ?? seq
     const start = runKey(agentNo, first)
@@ -133,49 +140,51 @@ export class StrandRuns {
     yield* merged(rows, recent, (left, right) => right - left)
   }
 
-  /** Does the share of a commit, within its transaction: when many runs have gathered, writes some into the table. */
+  /**
+   * Does the runs' part of a commit, within its transaction: once there are many in memory, moves some into
+   * the table.
+   */
   commitStep(): void {
     const added = this.#addedSinceStep
     this.#addedSinceStep = 0
     const full = this.#recentCount >= this.#recentMax
-    const leaving = this.#leaving ?? (full ? this.#leave() : undefined)
-    if (leaving === undefined) return
-    this.#take(leaving, Math.max(this.#stepMin, 2 * added))
+    const move = this.#moving ?? (full ? this.#startMove() : undefined)
+    if (move === undefined) return
+    this.#writeRuns(move, Math.max(this.#stepMin, 2 * added))
   }
 
-  /** Writes all runs that have gathered into the table, within the caller's transaction. */
-  settle(): void {
-    if (this.#leaving !== undefined) this.#take(this.#leaving, Infinity)
-    if (this.#recentCount > 0) this.#take(this.#leave(), Infinity)
+  /** Moves all runs into the table, within the caller's transaction. */
+  flush(): void {
+    if (this.#moving !== undefined) this.#writeRuns(this.#moving, Infinity)
+    if (this.#recentCount > 0) this.#writeRuns(this.#startMove(), Infinity)
   }
 
-  /** Writes some of the leaving runs into the table. */
-  #take(leaving: Leaving, some: number): void {
-    const end = Math.min(leaving.runs.length, leaving.written + some)
-    for (; leaving.written < end; leaving.written++) {
-      const [agentNo, run] = leaving.runs[leaving.written] ?? []
+  #writeRuns(move: RunMove, runsMax: number): void {
+    const end = Math.min(move.runs.length, move.written + runsMax)
+    for (; move.written < end; move.written++) {
+      const [agentNo, run] = move.runs[move.written] ?? []
       assert(agentNo !== undefined && run !== undefined, 'the index is within the runs')
       this.#tables.strands.put(runKey(agentNo, run.firstSeq), encodeRun(run))
     }
-    if (leaving.written < leaving.runs.length) return
-    this.#tables.meta.put(runsCoveredKey, blockKey(leaving.upTo))
-    this.#drop(leaving.upTo)
-    this.#leaving = undefined
+    if (move.written < move.runs.length) return
+    this.#tables.meta.put(runsCoveredKey, blockKey(move.upTo))
+    this.#drop(move.upTo)
+    this.#moving = undefined
   }
 
-  /** Begins to move the runs that have gathered into the table, in the order of its keys. */
-  #leave(): Leaving {
+  /** Starts to move the runs in memory into the table, in the order of its keys. */
+  #startMove(): RunMove {
     const agents = [...this.#recent.keys()].sort((one, other) => one - other)
     const runs: [number, FoundRun][] = []
     for (const agentNo of agents) {
       for (const run of this.#recent.get(agentNo) ?? []) runs.push([agentNo, run])
     }
-    assert(this.#seenUpTo !== undefined, 'runs that have gathered are of blocks')
-    this.#leaving = { runs, written: 0, upTo: this.#seenUpTo }
-    return this.#leaving
+    assert(this.#seenUpTo !== undefined, 'runs in memory are of blocks')
+    this.#moving = { runs, written: 0, upTo: this.#seenUpTo }
+    return this.#moving
   }
 
-  /** Drops the runs of blocks up to `upTo` from memory: the table has them. */
+  /** Drops the runs of blocks up to `upTo` from memory, because the table has them. */
   #drop(upTo: number): void {
     this.#coveredUpTo = upTo
     for (const [agentNo, runs] of this.#recent) {
@@ -189,15 +198,15 @@ export class StrandRuns {
   #addBlock(blockNo: number, block: Buffer): void {
     const open = new Map<number, FoundRun>()
     for (let position = 0; position < blockCount(block); position++) {
-      const { agentNo, seq, hlc, bodyBytes } = placedAt(block, position)
+      const { agentNo, seq, hlc, bodyBytes } = recordInfoAt(block, position)
       let run = open.get(agentNo)
       if (run === undefined) {
         const strandBytes = seq === 0 ? 0 : (this.before(agentNo, seq - 1)?.strandBytes ?? 0)
-        run = { firstSeq: seq, blockNo, ...hlc, strandBytes, places: [] }
+        run = { firstSeq: seq, blockNo, ...hlc, strandBytes, positionRanges: [] }
         open.set(agentNo, run)
         this.add(agentNo, run)
       }
-      addPlace(run, position)
+      addPosition(run, position)
       run.strandBytes += bodyBytes
     }
   }
@@ -216,7 +225,7 @@ export class StrandRuns {
   }
 }
 
-/** The runs of the table and those in memory, in one order; a run that both have comes once. */
+/** Merges the runs of the table and those in memory. A run in both is yielded once. */
 function* merged(
   rows: Iterable<{ key: Buffer; value: Buffer }>,
   recent: readonly FoundRun[],
@@ -224,32 +233,32 @@ function* merged(
 ): Generator<FoundRun> {
   let next = 0
   for (const { key, value } of rows) {
-    const kept = foundRun(key, value)
+    const stored = foundRun(key, value)
     for (; next < recent.length; next++) {
       const run = recent[next]
-      if (run === undefined || order(run.firstSeq, kept.firstSeq) >= 0) break
+      if (run === undefined || order(run.firstSeq, stored.firstSeq) >= 0) break
       yield run
     }
-    if (recent[next]?.firstSeq === kept.firstSeq) next++
-    yield kept
+    if (recent[next]?.firstSeq === stored.firstSeq) next++
+    yield stored
   }
   yield* recent.slice(next)
 }
 
-/** The block up to which the table has the runs; -1 when it has none. */
+/** The last block whose runs are in the table; -1 if there is none. */
 export function runsCoveredUpTo({ meta }: Pick<RunTables, 'meta'>): number {
   return meta.get(runsCoveredKey)?.readUIntBE(0, 6) ?? -1
 }
 
-/** Adds the record at `position` of its block to a run, after all others. */
-export function addPlace({ places }: StrandRun, position: number): void {
-  const first = places[places.length - 2] ?? 0
-  const count = places[places.length - 1] ?? 0
-  if (places.length > 0 && first + count === position) places[places.length - 1] = count + 1
-  else places.push(position, 1)
+/** Adds the record at `position` of the block to the end of a run. */
+export function addPosition({ positionRanges: ranges }: StrandRun, position: number): void {
+  const first = ranges[ranges.length - 2] ?? 0
+  const count = ranges[ranges.length - 1] ?? 0
+  if (ranges.length > 0 && first + count === position) ranges[ranges.length - 1] = count + 1
+  else ranges.push(position, 1)
 }
 
-/** The last of the runs that begins at or before `seq`. */
+/** The last run that begins at or before `seq`. */
 function lastBefore(runs: readonly FoundRun[], seq: number): FoundRun | undefined {
   let low = 0
   let high = runs.length

@@ -1,19 +1,19 @@
 import { assert } from '../../../src/base/assert.js'
 
 /*
- * Keys and small values of the shard's tables: numbers big-endian, so that LMDB's byte order is their order
- * (docs/adr/0002-storage-layout.md).
+ * Keys and small values of the shard's tables. Numbers are big-endian, so that LMDB's byte order is the
+ * numeric order (docs/adr/0002-storage-layout.md).
  */
 
 /**
- * The number of the first imported block. Imported records keep the clocks that they had, while the shard's blocks are
- * in the order of their clocks, on which global streams and the sink rely. So imported blocks are numbered from here
- * on, and are in a table of their own (docs/adr/0022-import.md). A location is a block number times 65,536 plus a
- * position and must be an exact integer in a double, so no block number reaches 2^37.
+ * The number of the first imported block. Imported records keep their clocks, but global streams and the sink
+ * rely on the clock order of the shard's blocks. So imported blocks are numbered from here on, in another
+ * table (docs/adr/0022-import.md). A location is a block number times 65,536 plus a position and must be an
+ * exact integer in a double, so block numbers stay below 2^37.
  */
 export const importedBlocksFrom = 2 ** 36
 
-/** Whether a block holds imported records. */
+/** Whether a block contains imported records. */
 export function isImportedBlock(blockNo: number): boolean {
   return blockNo >= importedBlocksFrom
 }
@@ -49,7 +49,7 @@ export function agentNoKey(agentNo: number): Buffer {
   return key
 }
 
-/** Key of an expiry: milliseconds u48, then what expires. */
+/** Key of an expiry: Unix milliseconds u48, then the key of the row that expires. */
 export function expiryKey(expiresAtMs: number, subject: Uint8Array): Buffer {
   const key = Buffer.allocUnsafe(6 + subject.length)
   key.writeUIntBE(expiresAtMs, 0, 6)
@@ -60,7 +60,7 @@ export function expiryKey(expiresAtMs: number, subject: Uint8Array): Buffer {
 /** The greatest seq that fits a key. */
 export const seqMax = 2 ** 48 - 1
 
-/** Records of one agent in one block: from `seq` on, at these places, in order. */
+/** Consecutive records of one agent in one block. */
 export interface StrandRun {
   blockNo: number
   /** HLC of the first record. */
@@ -68,8 +68,8 @@ export interface StrandRun {
   counter: number
   /** Body bytes of the strand up to the last record of this run. */
   strandBytes: number
-  /** Places in the block, as pairs: first position, how many. */
-  places: number[]
+  /** Positions in the block, as pairs: first position, count. */
+  positionRanges: number[]
 }
 
 /** A run with the seq of its first record. */
@@ -79,49 +79,51 @@ export interface FoundRun extends StrandRun {
 
 /** Value of a strand run: block u48, ms u48, counter u16, bytes u48, then u16 pairs. */
 export function encodeRun(run: StrandRun): Buffer {
-  const value = Buffer.allocUnsafe(20 + 2 * run.places.length)
+  const value = Buffer.allocUnsafe(20 + 2 * run.positionRanges.length)
   value.writeUIntBE(run.blockNo, 0, 6)
   value.writeUIntBE(run.ms, 6, 6)
   value.writeUInt16BE(run.counter, 12)
   value.writeUIntBE(run.strandBytes, 14, 6)
-  for (let index = 0; index < run.places.length; index++) {
-    value.writeUInt16BE(run.places[index] ?? 0, 20 + 2 * index)
+  for (let index = 0; index < run.positionRanges.length; index++) {
+    value.writeUInt16BE(run.positionRanges[index] ?? 0, 20 + 2 * index)
   }
   return value
 }
 
 export function decodeRun(value: Buffer): StrandRun {
   assert(value.length >= 24 && value.length % 4 === 0, 'a strand run is whole')
-  const places: number[] = []
-  for (let at = 20; at < value.length; at += 2) places.push(value.readUInt16BE(at))
+  const positionRanges: number[] = []
+  for (let at = 20; at < value.length; at += 2) positionRanges.push(value.readUInt16BE(at))
   return {
     blockNo: value.readUIntBE(0, 6),
     ms: value.readUIntBE(6, 6),
     counter: value.readUInt16BE(12),
     strandBytes: value.readUIntBE(14, 6),
-    places,
+    positionRanges,
   }
 }
 
-/** How many records a run has. */
+/** The number of records in a run. */
 export function runLength(run: StrandRun): number {
   let length = 0
-  for (let index = 1; index < run.places.length; index += 2) length += run.places[index] ?? 0
+  for (let index = 1; index < run.positionRanges.length; index += 2) length += run.positionRanges[index] ?? 0
   return length
 }
 
-/** The place in the block of the run's record number `offset` (from 0). */
-export function placeInRun(run: StrandRun, offset: number): number {
+/** The position in the block of the run's record at `offset` (from 0). */
+export function positionInRun(run: StrandRun, offset: number): number {
   let left = offset
-  for (let index = 0; index < run.places.length; index += 2) {
-    const count = run.places[index + 1] ?? 0
-    if (left < count) return (run.places[index] ?? 0) + left
+  for (let index = 0; index < run.positionRanges.length; index += 2) {
+    const count = run.positionRanges[index + 1] ?? 0
+    if (left < count) return (run.positionRanges[index] ?? 0) + left
     left -= count
   }
-  throw new Error('Expected an offset within the run')
+  throw new Error(`The run has no record at offset ${offset}`)
 }
 
-/** A record's location as one number: block number and position in it (a block has at most 65,536 places). */
+/**
+ * A record's location as one number: block number and position in it (a block has at most 65,536 positions).
+ */
 export function packLocation(blockNo: number, position: number): number {
   return blockNo * 65_536 + position
 }

@@ -7,10 +7,10 @@ import { runKey } from './tables.js'
 
 const isGenesis: Check<{ zone: string }> = members({ zone: isText })
 
-/** A change of an agent's zone that is decided. */
+/** A change of an agent's zone that is accepted but not on disk yet. */
 export interface ZoneChange {
   agentNo: number
-  /** Of the `sys/zone` record. */
+  /** Seq of the `sys/zone` record. */
   seq: number
   zone: Zone
 }
@@ -20,9 +20,7 @@ export function putZoneChanges({ zoneChanges }: Environment, changes: readonly Z
   for (const { agentNo, seq, zone } of changes) zoneChanges.put(runKey(agentNo, seq), Buffer.from(zone))
 }
 
-/**
- * The zone that an agent was in when its strand reached `seq`: by the last change until then, or by its genesis record.
- */
+/** The zone of an agent as of `seq`: from the last change up to it, or from the genesis record. */
 export function zoneAt(environment: Environment, agentNo: number, seq: number): Zone {
   const range = {
     start: runKey(agentNo, seq),
@@ -31,15 +29,15 @@ export function zoneAt(environment: Environment, agentNo: number, seq: number): 
     inclusiveEnd: true,
     limit: 1,
   }
-  for (const { value } of environment.zoneChanges.getRange(range)) return known(value.toString())
+  for (const { value } of environment.zoneChanges.getRange(range)) return checkedZone(value.toString())
   const genesis = recordBySeq(environment, agentNo, 0)
   assert(genesis !== undefined, 'an agent has its genesis record')
   const body: unknown = JSON.parse(Buffer.from(genesis.body).toString())
-  assert(isGenesis(body), 'a genesis record tells its zone')
-  return known(body.zone)
+  assert(isGenesis(body), 'a genesis record has a zone')
+  return checkedZone(body.zone)
 }
 
-function known(text: string): Zone {
+function checkedZone(text: string): Zone {
   assert(isZone(text), 'a zone on a strand is one of the four')
   return text
 }

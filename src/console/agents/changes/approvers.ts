@@ -1,31 +1,33 @@
 import { escapeUnseen } from '../../../auth/shown-text.js'
 import type { ApiKey, Zone } from '../../../client/index.js'
-import { type SignedIn, may, type WhoAmI } from '../../parts/session.js'
+import { type SignedIn, hasScope, type WhoAmI } from '../../parts/session.js'
 
-/** What an administrator may know of who decides. */
-export interface Deciding {
-  /** Seconds after which a proposal of zone `governed` applies itself; undefined where that cannot be read. */
+/** The keys of the server and the delay of zone `governed`, which only administrators can read. */
+export interface ApprovalContext {
+  /**
+   * Seconds after which a proposal of zone `governed` is applied; undefined if the setting is not a number.
+   */
   governedSecs: number | undefined
   keys: ApiKey[]
 }
 
-/** Who could approve a change now, and how many of them have to. */
+/** The keys that can approve a change, and the number of approvals that it needs. */
 export interface Approvers {
-  /** As people know them. */
+  /** The names of the keys. */
   names: string[]
-  /** How many could approve one proposal: keys that come from the same key count as one. */
-  lines: number
+  /** The number of possible approvals: keys of one lineage count once. */
+  lineages: number
   needed: number
 }
 
 const GOVERNED_SECS = 'SERVICE_GOVERNED_AUTO_APPROVE_SECS'
 
-/** Reads who decides; undefined for a key that may not see that. */
-export async function readDeciding(
+/** Reads the keys and the delay; undefined if the key cannot read them. */
+export async function readApprovalContext(
   { service, who }: SignedIn,
   signal: AbortSignal,
-): Promise<Deciding | undefined> {
-  if (!may(who, 'admin:*') || who.agents.length > 0) return undefined
+): Promise<ApprovalContext | undefined> {
+  if (!hasScope(who, 'admin:*') || who.agents.length > 0) return undefined
   const { settings } = await service.server({ signal })
   const setting = settings.find(({ name }) => name === GOVERNED_SECS)
   const secs = Number(setting?.value ?? setting?.default)
@@ -35,8 +37,7 @@ export async function readDeciding(
 }
 
 /**
- * Who could approve what somebody proposes now (docs/OPERATIONS.md, Zones and proposals); undefined where a zone needs
- * nobody.
+ * The keys that could approve a proposal made now (docs/ZONES.md); undefined if the zone needs no approval.
  */
 export function approversOf(
   keys: readonly ApiKey[],
@@ -44,23 +45,23 @@ export function approversOf(
 ): Approvers | undefined {
   const { who, agent, zone, nowMs } = about
   if (zone === 'free' || zone === 'governed') return undefined
-  const ownLine = keys.find(({ key_id: id }) => id === who.principal)?.line ?? who.principal
+  const ownLineage = keys.find(({ key_id: id }) => id === who.principal)?.line ?? who.principal
   const able = keys.filter(
     ({ line, scopes, agents, expires_at_ms: expiresAtMs }) =>
-      line !== ownLine &&
+      line !== ownLineage &&
       (expiresAtMs === null || expiresAtMs > nowMs) &&
       (scopes.includes('admin:*') || (zone === 'protected' && scopes.includes('proposals:decide'))) &&
-      (agents.length === 0 || agents.some((pattern) => isNamed(agent, pattern))),
+      (agents.length === 0 || agents.some((pattern) => matches(agent, pattern))),
   )
-  // The root key belongs to the line of no other key.
+  // The root key shares its lineage with no other key.
   const isRootAble = who.principal !== 'root'
   return {
     names: [...(isRootAble ? ['the root key'] : []), ...able.map(({ name }) => `“${escapeUnseen(name)}”`)],
-    lines: new Set(able.map(({ line }) => line)).size + (isRootAble ? 1 : 0),
+    lineages: new Set(able.map(({ line }) => line)).size + (isRootAble ? 1 : 0),
     needed: zone === 'immutable_core' ? 2 : 1,
   }
 }
 
-function isNamed(agent: string, pattern: string): boolean {
+function matches(agent: string, pattern: string): boolean {
   return pattern.endsWith('*') ? agent.startsWith(pattern.slice(0, -1)) : agent === pattern
 }

@@ -1,40 +1,42 @@
 import type { ComponentChildren } from 'preact'
 import { type ProposedMutation, ServiceError } from '../../../client/index.js'
-import { Confirm, type Confirmation, type Left, WhatIsLeft } from '../../parts/confirm.js'
+import { Confirm, type Confirmation, type ChangeConsequences, ConsequenceList } from '../../parts/confirm.js'
 import { explain } from '../../parts/explain.js'
 import { countText } from '../../parts/format.js'
 import { CopyButton } from '../../parts/texts.js'
 import { agentLink, proposalLink } from '../../route.js'
 
-/** A change of an agent that is asked about before it is made. */
+/** A change of an agent that the user confirms in a dialog. */
 export interface AgentChange<Applied> {
   agent: string
   title: string
-  left: Left
+  consequences: ChangeConsequences
   button: string
-  /** What has to be typed first; undefined where the change can be undone. */
+  /** The text to type first; undefined if the change can be undone. */
   confirm: Confirmation | undefined
   apply: () => Promise<Applied | ProposedMutation>
-  /** Says what came of it, and what the public key is, where that is another. */
-  told: (applied: Applied) => { text: string; publicKey?: string }
+  /** Describes the result, with the new public key if the key was changed. */
+  resultOf: (applied: Applied) => { text: string; publicKey?: string }
 }
 
-/** Asks before an agent is changed, saying what follows, and says what came of it. */
+/** A dialog that confirms the change of an agent, after listing its consequences. */
 export function ChangeAgent<Applied extends { seq: number }>(props: {
   change: AgentChange<Applied>
-  /** The rule by which it happens, and who it needs. */
+  /** The rule of the zone, with the keys that can approve. */
   rule: ComponentChildren
-  /** What belongs to the question itself. */
+  /** Further fields of the form. */
   children?: ComponentChildren
   close: (isChanged: boolean) => void
 }) {
   const { change, rule, children, close } = props
-  const { agent, left, told, ...asked } = change
-  const applied = (outcome: Applied) => <Changed agent={agent} seq={outcome.seq} {...told(outcome)} />
+  const { agent, consequences, resultOf, ...confirmed } = change
+  const describeResult = (applied: Applied) => (
+    <Changed agent={agent} seq={applied.seq} {...resultOf(applied)} />
+  )
   return (
-    <Confirm<Applied> change={{ ...asked, stop: 'Leave it as it is', refused, told: applied, close }}>
+    <Confirm<Applied> change={{ ...confirmed, stop: 'Cancel', explainError, describeResult, close }}>
       {children}
-      <WhatIsLeft left={left} />
+      <ConsequenceList consequences={consequences} />
       {rule}
     </Confirm>
   )
@@ -45,7 +47,7 @@ function Changed(props: { agent: string; seq: number; text: string; publicKey?: 
   return (
     <>
       <p role="status">
-        {text} <a href={agentLink(agent, seq)}>Record {countText(seq)}</a> says so, signed.
+        {text} See the signed <a href={agentLink(agent, seq)}>record {countText(seq)}</a>.
       </p>
       {publicKey !== undefined && (
         <p class="long">
@@ -56,13 +58,13 @@ function Changed(props: { agent: string; seq: number; text: string; publicKey?: 
   )
 }
 
-function refused(error: unknown): ComponentChildren {
+function explainError(error: unknown): ComponentChildren {
   if (!(error instanceof ServiceError) || error.code !== 'proposal_open') return explain(error)
   const { proposal_id: id } = error.problem
   return (
     <>
-      A proposal to change this waits already.{' '}
-      {typeof id === 'string' && <a href={proposalLink(id)}>Look at the proposal</a>}
+      A proposal to change this is already pending.{' '}
+      {typeof id === 'string' && <a href={proposalLink(id)}>Open the proposal</a>}
     </>
   )
 }

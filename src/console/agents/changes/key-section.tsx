@@ -4,46 +4,46 @@ import { useFocusAfter } from '../../parts/confirm.js'
 import { Tick } from '../../parts/field.js'
 import { keyDigits } from '../../parts/format.js'
 import { CopyButton, ScopedButton } from '../../parts/texts.js'
-import { may } from '../../parts/session.js'
+import { hasScope } from '../../parts/session.js'
 import { ChangeAgent } from './change-agent.js'
-import { type ChangeProps, Rule, Waiting } from './rule.js'
-import { leftByRotation } from './words.js'
+import { type ChangeProps, PendingProposal, Rule } from './rule.js'
+import { rotationConsequences } from './consequences.js'
 
-/** The key of an agent, and another one in its place. */
+/** The key of an agent, and its rotation. */
 export function KeySection(props: ChangeProps) {
-  const { session, status, waiting } = props
+  const { session, status, pending } = props
   const { public_key: key } = status
-  const [isAsking, setAsking] = useState(false)
-  const { place, changed } = useFocusAfter<HTMLHeadingElement>(props.reload)
+  const [isConfirming, setConfirming] = useState(false)
+  const { focusTarget, changed } = useFocusAfter<HTMLHeadingElement>(props.reload)
   return (
     <section aria-labelledby="key-title">
-      <h2 id="key-title" ref={place} tabIndex={-1}>
+      <h2 id="key-title" ref={focusTarget} tabIndex={-1}>
         Key
       </h2>
       <p class="long">
-        New records are signed with <code>{key}</code> <CopyButton text={key} name="the key in force" />
+        New records are signed with <code>{key}</code> <CopyButton text={key} name="the current key" />
       </p>
       <p class="muted">
-        Another key pair is made by the server and never leaves it. An agent changes its key at most 255
-        times.
+        The server generates the new key pair and never discloses the secret key. An agent can change its key
+        255 times.
       </p>
-      {waiting === undefined ? (
+      {pending === undefined ? (
         <ScopedButton
-          allowed={may(session.who, 'agents:admin')}
+          allowed={hasScope(session.who, 'agents:admin')}
           scope="agents:admin"
-          onClick={() => setAsking(true)}
+          onClick={() => setConfirming(true)}
         >
           Change the key
         </ScopedButton>
       ) : (
-        <Waiting proposal={waiting} />
+        <PendingProposal proposal={pending} />
       )}
-      {isAsking && <KeyQuestion {...props} reload={changed} close={() => setAsking(false)} />}
+      {isConfirming && <ConfirmKeyChange {...props} reload={changed} close={() => setConfirming(false)} />}
     </section>
   )
 }
 
-function KeyQuestion(props: ChangeProps & { close: () => void }) {
+function ConfirmKeyChange(props: ChangeProps & { close: () => void }) {
   const { session, status, deciding, reload, close } = props
   const { agent_id: agent, zone, public_key: key } = status
   const [isLeaked, setLeaked] = useState(false)
@@ -52,17 +52,17 @@ function KeyQuestion(props: ChangeProps & { close: () => void }) {
       change={{
         agent,
         title: `Change the key of ${agent}`,
-        left: leftByRotation(isLeaked),
-        button: zone === 'free' ? 'Change it for good' : 'Propose it',
-        confirm: { wanted: keyDigits(key), what: 'the last 8 digits of the key in force' },
+        consequences: rotationConsequences(isLeaked),
+        button: zone === 'free' ? 'Change the key permanently' : 'Propose it',
+        confirm: { wanted: keyDigits(key), what: 'the last 8 digits of the current key' },
         apply: () => {
           const reason = isLeaked ? { reason: 'compromise' as const } : {}
           return session.service.agent(agent).rotateKey(undefined, reason)
         },
-        told: ({ public_key: publicKey }) => ({
+        resultOf: ({ public_key: publicKey }) => ({
           publicKey,
           text: isLeaked
-            ? 'New records are signed with the key below. Give it, and the strand, to whoever checks exports.'
+            ? 'New records are signed with the key below. Give the key and the strand to everyone who verifies exports.'
             : 'New records are signed with the key below.',
         }),
       }}
@@ -73,7 +73,7 @@ function KeyQuestion(props: ChangeProps & { close: () => void }) {
       }}
     >
       <Tick isOn={isLeaked} set={setLeaked}>
-        The old key may be in other hands
+        The old key may be compromised
       </Tick>
     </ChangeAgent>
   )

@@ -1,29 +1,29 @@
 import type { AgentStatusResponse, Proposal, Zone } from '../../../client/index.js'
 import { countText } from '../../parts/format.js'
-import { whatText } from '../../parts/proposal-words.js'
+import { whatText } from '../../parts/proposal-labels.js'
 import { proposalLink } from '../../route.js'
 import type { SignedIn } from '../../parts/session.js'
-import { type Approvers, approversOf, type Deciding } from './approvers.js'
-import { ruleText } from './words.js'
+import { type Approvers, approversOf, type ApprovalContext } from './approvers.js'
+import { ruleText } from './consequences.js'
 
 const NAMES_SHOWN = 10
 
-/** What the parts of the tab are about. */
+/** The props of the sections of the tab. */
 export interface ChangeProps {
   session: SignedIn
   status: AgentStatusResponse
-  /** Undefined until it is read, and for a key that may not see it. */
-  deciding: Deciding | undefined
-  /** The proposal that is in the way. */
-  waiting: Proposal | undefined
-  /** Reads the state of the agent again. */
+  /** Undefined until it is read, and if the key cannot read it. */
+  deciding: ApprovalContext | undefined
+  /** The pending proposal that prevents another one. */
+  pending: Proposal | undefined
+  /** Reads the status of the agent again. */
   reload: () => void
 }
 
-/** When a change takes effect, and whom it needs. */
+/** When a change takes effect, and the keys that can approve it. */
 export function Rule({ session, status, deciding }: Pick<ChangeProps, 'session' | 'status' | 'deciding'>) {
   const { agent_id: agent, zone } = status
-  const approvers = whoFor({ session, agent, zone, deciding })
+  const approvers = approversFor({ session, agent, zone, deciding })
   return (
     <div class="notice">
       <p>{ruleText(zone, deciding?.governedSecs)}</p>
@@ -32,42 +32,42 @@ export function Rule({ session, status, deciding }: Pick<ChangeProps, 'session' 
   )
 }
 
-/** A warning before a zone that nobody could lead the agent out of. */
-export function WayBack(about: WhoFor) {
-  const approvers = whoFor(about)
-  if (approvers === undefined || approvers.lines >= approvers.needed) return null
+/** Warns if the existing keys could not approve a later change out of the chosen zone. */
+export function ReturnWarning(about: ZoneInQuestion) {
+  const approvers = approversFor(about)
+  if (approvers === undefined || approvers.lineages >= approvers.needed) return null
   return (
     <p class="notice warn">
-      With the keys that there are now, what you propose could not lead the agent out of that zone again:{' '}
-      {approvers.needed === 1 ? 'another key' : 'two other keys'} would have to approve it. Make them first.
+      With the existing keys, you could not move the agent out of that zone again:{' '}
+      {approvers.needed === 1 ? 'another key' : 'two other keys'} would have to approve it. Create them first.
     </p>
   )
 }
 
-/** The proposal that waits already, in place of the button. */
-export function Waiting({ proposal }: { proposal: Proposal }) {
+/** A link to the pending proposal, shown instead of the button. */
+export function PendingProposal({ proposal }: { proposal: Proposal }) {
   return (
     <p>
-      A proposal waits already: <a href={proposalLink(proposal.proposal_id)}>{whatText(proposal)}</a>
+      A proposal is already pending: <a href={proposalLink(proposal.proposal_id)}>{whatText(proposal)}</a>
     </p>
   )
 }
 
-interface WhoFor {
+interface ZoneInQuestion {
   session: SignedIn
   agent: string
   zone: Zone
-  deciding: Deciding | undefined
+  deciding: ApprovalContext | undefined
 }
 
-function whoFor({ session: { who }, agent, zone, deciding }: WhoFor): Approvers | undefined {
+function approversFor({ session: { who }, agent, zone, deciding }: ZoneInQuestion): Approvers | undefined {
   return deciding && approversOf(deciding.keys, { who, agent, zone, nowMs: Date.now() })
 }
 
-function approversText({ names, lines, needed }: Approvers): string {
-  const short = 'Make keys for others first: a key that is younger than a proposal cannot approve it.'
-  if (names.length === 0) return `Nobody could approve it now. ${short}`
+function approversText({ names, lineages, needed }: Approvers): string {
+  const advice = 'Create more keys first: a key created after a proposal cannot approve it.'
+  if (names.length === 0) return `No existing key can approve it. ${advice}`
   const others = names.length > NAMES_SHOWN ? ` and ${countText(names.length - NAMES_SHOWN)} others` : ''
-  const who = `Who could approve it: ${names.slice(0, NAMES_SHOWN).join(', ')}${others}.`
-  return lines < needed ? `${who} That is not enough. ${short}` : who
+  const list = `Possible approvers: ${names.slice(0, NAMES_SHOWN).join(', ')}${others}.`
+  return lineages < needed ? `${list} These are not enough. ${advice}` : list
 }

@@ -3,47 +3,42 @@ import type { Zone, ZoneChanged } from '../../../client/index.js'
 import { useFocusAfter } from '../../parts/confirm.js'
 import { ScopedButton } from '../../parts/texts.js'
 import { ZoneChoice } from '../../parts/zone-choice.js'
-import { may } from '../../parts/session.js'
+import { hasScope } from '../../parts/session.js'
 import { ChangeAgent } from './change-agent.js'
-import { type ChangeProps, Rule, Waiting, WayBack } from './rule.js'
-import { leftByZone } from './words.js'
+import { type ChangeProps, PendingProposal, ReturnWarning, Rule } from './rule.js'
+import { zoneConsequences } from './consequences.js'
 
-/** The zone of an agent, and another one. */
+/** The zone of an agent, and its change. */
 export function ZoneSection(props: ChangeProps) {
-  const { session, status, waiting } = props
+  const { session, status, pending } = props
   const { zone } = status
   const [chosen, setChosen] = useState<Zone>(zone)
-  const [isAsking, setAsking] = useState(false)
-  const { place, changed } = useFocusAfter<HTMLHeadingElement>(props.reload)
+  const [isConfirming, setConfirming] = useState(false)
+  const { focusTarget, changed } = useFocusAfter<HTMLHeadingElement>(props.reload)
   return (
     <section aria-labelledby="zone-title">
-      <h2 id="zone-title" ref={place} tabIndex={-1}>
+      <h2 id="zone-title" ref={focusTarget} tabIndex={-1}>
         Zone
       </h2>
-      <ZoneChoice
-        name="What may happen to records once they are written"
-        chosen={chosen}
-        now={zone}
-        set={setChosen}
-      />
-      {waiting === undefined ? (
+      <ZoneChoice name="How written records can be changed" chosen={chosen} now={zone} set={setChosen} />
+      {pending === undefined ? (
         <ZoneButton
-          mayChange={may(session.who, 'agents:admin')}
+          mayChange={hasScope(session.who, 'agents:admin')}
           isOther={chosen !== zone}
-          ask={() => setAsking(true)}
+          confirm={() => setConfirming(true)}
         />
       ) : (
-        <Waiting proposal={waiting} />
+        <PendingProposal proposal={pending} />
       )}
-      {isAsking && (
-        <ZoneQuestion {...props} chosen={chosen} reload={changed} close={() => setAsking(false)} />
+      {isConfirming && (
+        <ConfirmZoneChange {...props} chosen={chosen} reload={changed} close={() => setConfirming(false)} />
       )}
     </section>
   )
 }
 
-function ZoneButton(props: { mayChange: boolean; isOther: boolean; ask: () => void }) {
-  const { mayChange, isOther, ask } = props
+function ZoneButton(props: { mayChange: boolean; isOther: boolean; confirm: () => void }) {
+  const { mayChange, isOther, confirm } = props
   if (mayChange && !isOther) {
     return (
       <span class="scoped">
@@ -55,13 +50,13 @@ function ZoneButton(props: { mayChange: boolean; isOther: boolean; ask: () => vo
     )
   }
   return (
-    <ScopedButton allowed={mayChange} scope="agents:admin" onClick={ask}>
+    <ScopedButton allowed={mayChange} scope="agents:admin" onClick={confirm}>
       Change the zone
     </ScopedButton>
   )
 }
 
-function ZoneQuestion(props: ChangeProps & { chosen: Zone; close: () => void }) {
+function ConfirmZoneChange(props: ChangeProps & { chosen: Zone; close: () => void }) {
   const { session, status, deciding, reload, chosen, close } = props
   const { agent_id: agent, zone } = status
   return (
@@ -69,16 +64,16 @@ function ZoneQuestion(props: ChangeProps & { chosen: Zone; close: () => void }) 
       change={{
         agent,
         title: `Change the zone of ${agent} to ${chosen}`,
-        left: leftByZone(zone, chosen),
+        consequences: zoneConsequences(zone, chosen),
         button: zone === 'free' ? 'Change it' : 'Propose it',
         confirm: chosen === 'immutable_core' ? { wanted: agent, what: 'the name of the agent' } : undefined,
         apply: () => session.service.agent(agent).setZone(chosen),
-        told: (applied) => ({ text: `The agent is in the zone ${applied.zone} now.` }),
+        resultOf: (applied) => ({ text: `The agent is now in zone ${applied.zone}.` }),
       }}
       rule={
         <>
           <Rule session={session} status={status} deciding={deciding} />
-          <WayBack session={session} agent={agent} zone={chosen} deciding={deciding} />
+          <ReturnWarning session={session} agent={agent} zone={chosen} deciding={deciding} />
         </>
       }
       close={(isChanged) => {

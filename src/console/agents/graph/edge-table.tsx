@@ -9,31 +9,32 @@ import { agentLink } from '../../route.js'
 
 const PAGE_EDGES = 50
 
-/** Which edges are shown. */
+/** A filter of edges. */
 export interface EdgeFilter {
   /** Empty for all. */
   type: string
-  /** As of when, in Unix milliseconds; undefined for now. */
+  /** The point in time in Unix milliseconds; undefined for now. */
   asOfMs: number | undefined
 }
 
-/** What a filter asks for. */
+/** The query parameters of a filter. */
 export function optionsOf({ type, asOfMs }: EdgeFilter): { edge_type?: string; as_of?: string } {
   return { ...(type !== '' && { edge_type: type }), ...(asOfMs !== undefined && { as_of: isoOf(asOfMs) }) }
 }
 
-/** The edges that lead from an agent, or to it. */
+/** The outgoing or incoming edges of an agent. */
 export function EdgeTable(props: {
   service: ServiceClient
   agent: string
   direction: 'out' | 'in'
   filter: EdgeFilter
-  turn: number
+  /** A new value reads the edges again. */
+  revision: number
 }) {
-  const { service, agent, direction, filter, turn } = props
+  const { service, agent, direction, filter, revision } = props
   const [cursors, setCursors] = useState<string[]>([])
   const cursor = cursors.at(-1)
-  const read = useLoaded<EdgePageResponse>(`${cursor ?? ''} ${turn}`, (signal) => {
+  const read = useLoaded<EdgePageResponse>(`${cursor ?? ''} ${revision}`, (signal) => {
     const page = { direction, limit: PAGE_EDGES, cursor, signal }
     return service.graph.edgePage(agent, { ...page, ...optionsOf(filter) })
   })
@@ -41,7 +42,7 @@ export function EdgeTable(props: {
   const name = isOut ? `Edges from ${agent}` : `Edges to ${agent}`
   return (
     <section class="edges">
-      <h2>{isOut ? 'Leads to' : 'Comes from'}</h2>
+      <h2>{isOut ? 'Outgoing edges' : 'Incoming edges'}</h2>
       <Read of={read} what="edges">
         {({ edges }) =>
           edges.length === 0 ? (
@@ -71,13 +72,13 @@ function AgentLink({ agent }: { agent: string }) {
 }
 
 function NoEdges({ isOut, filter: { type, asOfMs } }: { isOut: boolean; filter: EdgeFilter }) {
-  const title = isOut ? 'No edge leads from this agent' : 'No edge leads to this agent'
+  const title = isOut ? 'No outgoing edges' : 'No incoming edges'
   if (type !== '' || asOfMs !== undefined)
-    return <Empty title={title}>Look at another type, or at another moment.</Empty>
+    return <Empty title={title}>Try another type or another time.</Empty>
   return (
     <Empty title={title}>
-      Edges say how agents belong together. A program adds one with <code>POST /v1/graph/edges</code>; it is a
-      signed record of the agent that it leads from.
+      Edges are relations between agents. A program adds an edge with <code>POST /v1/graph/edges</code>; the
+      edge is a signed record of its source agent.
     </Empty>
   )
 }

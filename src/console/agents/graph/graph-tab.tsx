@@ -4,40 +4,40 @@ import { msOfField } from '../../parts/format.js'
 import { Empty, Time } from '../../parts/texts.js'
 import type { SignedIn } from '../../parts/session.js'
 import { EdgeTable, type EdgeFilter } from './edge-table.js'
-import { Reached } from './reached.js'
+import { ReachableTree } from './reachable-tree.js'
 
-/** What a field to the second leaves open. */
+/** A field has whole seconds; this extends a typed time to the end of its second. */
 const REST_OF_SECOND_MS = 999
 const EDGE_TYPE = /^[A-Za-z0-9_.:/-]{1,64}$/
 
-/** The edges of an agent, and what is reached over them, now or as of a moment. */
+/** The edges of an agent and the agents reachable over them, now or at a point in time. */
 export function GraphTab({ session, agent }: { session: SignedIn; agent: string }) {
   const { service, who } = session
   const [filter, setFilter] = useState<EdgeFilter>({ type: '', asOfMs: undefined })
-  const [turn, setTurn] = useState(0)
+  const [revision, setRevision] = useState(0)
   if (who.kind === 'user')
     return (
-      <Empty title="Edges are shown to keys only">
+      <Empty title="Users cannot read edges">
         Sign in with a key that has <code>records:read</code>.
       </Empty>
     )
-  // Another filter begins at the first page.
+  // A new filter starts at the first page.
   const key = `${agent} ${filter.type} ${filter.asOfMs}`
-  const shown = { service, agent, filter, turn }
+  const shown = { service, agent, filter, revision }
   return (
     <>
-      <Filter filter={filter} set={setFilter} refresh={() => setTurn(turn + 1)} />
+      <Filter filter={filter} set={setFilter} refresh={() => setRevision(revision + 1)} />
       <p class="muted">
-        {filter.asOfMs === undefined ? 'As it is now. ' : <AsOf ms={filter.asOfMs} />}
-        The server says so; what proves it are the records <code>edge/add</code> and <code>edge/remove</code>{' '}
-        of the agent that an edge leads from.
-        {who.agents.length > 0 && ' Agents that this key does not reach are left out.'}
+        {filter.asOfMs === undefined ? 'Current edges. ' : <AsOf ms={filter.asOfMs} />}
+        This view is not proved: an edge is proved by the records <code>edge/add</code> and{' '}
+        <code>edge/remove</code> of its source agent.
+        {who.agents.length > 0 && ' Agents that this key cannot access are omitted.'}
       </p>
       <div class="moments">
         <EdgeTable key={`out ${key}`} {...shown} direction="out" />
         <EdgeTable key={`in ${key}`} {...shown} direction="in" />
       </div>
-      <Reached key={key} {...shown} />
+      <ReachableTree key={key} {...shown} />
     </>
   )
 }
@@ -45,7 +45,7 @@ export function GraphTab({ session, agent }: { session: SignedIn; agent: string 
 function AsOf({ ms }: { ms: number }) {
   return (
     <>
-      As of <Time ms={ms} />, by the clock of each agent’s own records.{' '}
+      As of <Time ms={ms} />, according to the clocks of each agent’s records.{' '}
     </>
   )
 }
@@ -65,7 +65,7 @@ function Filter(props: { filter: EdgeFilter; set: (filter: EdgeFilter) => void; 
       }}
     >
       <label class="field">
-        Type of edge
+        Edge type
         <input
           type="search"
           placeholder="All"
@@ -88,7 +88,7 @@ function Filter(props: { filter: EdgeFilter; set: (filter: EdgeFilter) => void; 
             set({ type: '', asOfMs: undefined })
           }}
         >
-          All of now
+          Reset
         </button>
       )}
       <button type="button" class="quiet" onClick={refresh}>
@@ -96,7 +96,7 @@ function Filter(props: { filter: EdgeFilter; set: (filter: EdgeFilter) => void; 
       </button>
       {isWrong && (
         <p id="edge-type-problem" class="problem" role="alert">
-          Expected 1 to 64 of A-Z a-z 0-9 _ . : / -
+          Expected 1 to 64 characters of A-Z a-z 0-9 _ . : / -
         </p>
       )}
     </form>

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { fieldPathDetail, fieldSteps, pathOfMember } from '../../../strand/field-path.js'
-import { passing } from '../../storage.js'
+import { tabStore } from '../../storage.js'
 import type { RecordRow } from '../../parts/records/record-row.js'
 import { valueOfJson } from '../../parts/json.js'
 import { Problem } from '../../parts/field.js'
@@ -8,13 +8,13 @@ import { columnName } from '../../parts/records/record-table.js'
 
 const FIELDS_MAX = 40
 
-/** The paths of the columns that were chosen for an agent in this tab. */
+/** The column paths chosen for an agent in this tab. */
 export function chosenColumns(agent: string): string[] {
-  const kept = valueOfJson(passing.read(`columns.${agent}`))
-  return Array.isArray(kept) ? kept.filter((path): path is string => typeof path === 'string') : []
+  const stored = valueOfJson(tabStore.read(`columns.${agent}`))
+  return Array.isArray(stored) ? stored.filter((path): path is string => typeof path === 'string') : []
 }
 
-/** Makes columns of fields of the bodies: of members of those that are shown, and of any path. */
+/** Chooses fields of bodies as columns: members of the visible bodies, or any path. */
 export function ColumnPicker(props: {
   agent: string
   rows: readonly RecordRow[]
@@ -26,7 +26,7 @@ export function ColumnPicker(props: {
   for (const { members } of rows) for (const name of Object.keys(members)) found.add(pathOfMember(name))
   const paths = [...found].slice(0, FIELDS_MAX)
   const choose = (next: string[]): void => {
-    passing.write(`columns.${agent}`, next.length === 0 ? undefined : JSON.stringify(next))
+    tabStore.write(`columns.${agent}`, next.length === 0 ? undefined : JSON.stringify(next))
     set(next)
   }
   const toggle = (path: string): void =>
@@ -47,7 +47,7 @@ export function ColumnPicker(props: {
   )
 }
 
-/** Adds the column of a path that is typed. */
+/** A field that adds a column by its path. */
 function AnyColumn({ add }: { add: (path: string) => void }) {
   const [path, setPath] = useState('')
   const [fault, setFault] = useState<string | undefined>(undefined)

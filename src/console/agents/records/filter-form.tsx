@@ -13,7 +13,7 @@ import {
 
 const CONDITIONS_MAX = 16
 
-/** Narrows the list of records. */
+/** A form that filters the list of records. */
 export function FilterForm({
   applied,
   apply,
@@ -54,7 +54,7 @@ export function FilterForm({
         <Moment name="To" value={draft.to} set={(to) => setDraft({ ...draft, to })} />
       </div>
       {draft.conditions.map((condition, at) => (
-        // Conditions have no identity but their place.
+        // Conditions have no identity but their position.
         <Condition key={at} condition={condition} set={(changed) => setCondition(at, changed)} />
       ))}
       <Problem text={fault} />
@@ -64,7 +64,7 @@ export function FilterForm({
           disabled={draft.conditions.length >= CONDITIONS_MAX}
           onClick={() => setDraft({ ...draft, conditions: [...draft.conditions, emptyCondition] })}
         >
-          Add a condition
+          Add condition
         </button>
         <button type="submit" class="primary">
           Apply
@@ -79,7 +79,7 @@ export function FilterForm({
 
 interface ConditionProps {
   condition: ConditionDraft
-  /** The id of a list of values to choose from. */
+  /** The id of a datalist with suggestions for the value. */
   values?: string
   set: (condition: ConditionDraft | undefined) => void
 }
@@ -94,7 +94,7 @@ export function Condition(props: ConditionProps) {
       <legend class="hidden">Condition</legend>
       <input
         aria-label="Field"
-        placeholder="Field, as door.name or /door/name"
+        placeholder="Field, for example door.name or /door/name"
         autocomplete="off"
         spellcheck={false}
         value={condition.field}

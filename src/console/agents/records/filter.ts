@@ -2,12 +2,12 @@ import type { PagedQueryBody, WhereCondition } from '../../../client/index.js'
 import { fieldPathDetail, fieldSteps } from '../../../strand/field-path.js'
 import { isoOf, msOfField } from '../../parts/format.js'
 
-/** The types that a value of a condition can be typed as. */
+/** The value types that the form offers. */
 export const valueTypes = ['text', 'number', 'yes or no', 'JSON'] as const
 
 export type ValueType = (typeof valueTypes)[number]
 
-/** A condition as it is typed. */
+/** A condition as typed. */
 export interface ConditionDraft {
   field: string
   op: WhereCondition['op']
@@ -15,12 +15,12 @@ export interface ConditionDraft {
   value: string
 }
 
-/** What the list of records is narrowed to, as it is typed. */
+/** A filter as typed. */
 export interface FilterDraft {
-  /** Record types, or beginnings and `*`, apart by commas or spaces. */
+  /** Record types, or prefixes with `*`, separated by commas or spaces. */
   types: string
   conditions: ConditionDraft[]
-  /** As a field of type datetime-local gives them, in the zone of the reader; empty for no bound. */
+  /** Values of datetime-local fields, in the browser's time zone; empty means unbounded. */
   from: string
   to: string
 }
@@ -29,12 +29,12 @@ export const noFilter: FilterDraft = { types: '', conditions: [], from: '', to: 
 
 export const emptyCondition: ConditionDraft = { field: '', op: 'eq', valueType: 'text', value: '' }
 
-/** The query of a filter. @returns undefined for one that narrows nothing, or what is wrong with it */
+/** The query of a filter. @returns undefined for an empty filter; the fault of an invalid one */
 export function queryOf(draft: FilterDraft): { query: PagedQueryBody } | { fault: string } | undefined {
   const types = draft.types.split(/[\s,]+/).filter((type) => type !== '')
   const wrong = types.find((type) => !/^([a-z0-9_./-]{1,64}|[a-z0-9_./-]{0,63}\*)$/.test(type))
   if (wrong !== undefined)
-    return { fault: `Expected types of a-z 0-9 _ . / -, perhaps with * at the end, got “${wrong}”` }
+    return { fault: `Expected types of a-z 0-9 _ . / -, optionally ending with *, got “${wrong}”` }
   const where: WhereCondition[] = []
   for (const condition of draft.conditions) {
     const field = condition.field.trim()
@@ -58,7 +58,7 @@ export function queryOf(draft: FilterDraft): { query: PagedQueryBody } | { fault
   }
 }
 
-/** The typed value of a condition; operators compare within one JSON type only. */
+/** The value of a condition in its type. Operators compare only values of the same JSON type. */
 export function valueOf(condition: ConditionDraft): { value: unknown } | { fault: string } {
   const { field, op, valueType, value } = condition
   if (op === 'exists' || valueType === 'yes or no') return { value: value !== 'no' }
@@ -84,6 +84,6 @@ function jsonOf({ field, value: text }: ConditionDraft): { value: unknown } | { 
     const value: unknown = JSON.parse(text)
     return { value }
   } catch {
-    return { fault: `Expected JSON for ${field}, as "text", 12 or ["a","b"]` }
+    return { fault: `Expected JSON for ${field}, for example "text", 12 or ["a","b"]` }
   }
 }

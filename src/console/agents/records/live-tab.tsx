@@ -6,7 +6,7 @@ import { readStrandPart } from '../../parts/records/record-row.js'
 import { TailButtons, TailRows, useTail } from '../../parts/records/tail-rows.js'
 import type { Tail } from '../../parts/records/tail.js'
 
-/** Records of an agent as they come. */
+/** The live view of an agent. */
 export function LiveTab({ service, status }: { service: ServiceClient; status: AgentStatusResponse }) {
   const { agent_id: agent } = status
   const tail = useTail(service, agent)
@@ -57,7 +57,7 @@ function Controls(props: {
         value={from}
         set={setFrom}
       />
-      <button type="submit">Begin there</button>
+      <button type="submit">Start there</button>
       <Problem text={problem} />
     </form>
   )

@@ -33,7 +33,7 @@ export function RecordsTab({ session, status, seq, reload }: RecordsTabProps) {
   const [isExporting, setExporting] = useState(false)
   const [columns, setColumns] = useState(() => chosenColumns(agent))
   const query = queryOf(filter)
-  const isNarrowed = query !== undefined && 'query' in query
+  const isFiltered = query !== undefined && 'query' in query
   const page = usePage({ session, status, filter })
   const rows = page.loaded.value?.rows
   const warnings = page.loaded.value?.warnings ?? []
@@ -41,7 +41,7 @@ export function RecordsTab({ session, status, seq, reload }: RecordsTabProps) {
     <>
       <div class="tools">
         <button type="button" aria-expanded={isFiltering} onClick={() => setFiltering(!isFiltering)}>
-          Filter{isNarrowed ? ' (on)' : ''}
+          Filter{isFiltered ? ' (on)' : ''}
         </button>
         <ColumnPicker agent={agent} rows={rows ?? []} columns={columns} set={setColumns} />
         <button type="button" onClick={() => setExporting(true)}>
@@ -50,15 +50,13 @@ export function RecordsTab({ session, status, seq, reload }: RecordsTabProps) {
         <button type="button" class="quiet" onClick={reload}>
           Refresh
         </button>
-        {!isNarrowed && (
+        {!isFiltered && (
           <GoTo headSeq={status.record_count} go={(to) => (location.hash = agentLink(agent, to))} />
         )}
       </div>
       {isFiltering && <FilterForm applied={filter} apply={setFilter} />}
-      {isNarrowed && (
-        <p class="muted">
-          Filters look into bodies as they are now: deleted and erased records are left out.
-        </p>
+      {isFiltered && (
+        <p class="muted">Filters use the current bodies: deleted and erased records are omitted.</p>
       )}
       {warnings.map((warning) => (
         <p key={warning} class="notice warn">
@@ -66,13 +64,13 @@ export function RecordsTab({ session, status, seq, reload }: RecordsTabProps) {
         </p>
       ))}
       <Read of={page} what="records">
-        {({ rows: found }) => <Rows agent={agent} rows={found} columns={columns} isNarrowed={isNarrowed} />}
+        {({ rows: found }) => <Rows agent={agent} rows={found} columns={columns} isFiltered={isFiltered} />}
       </Read>
       <Pages
-        hasBefore={page.hasNewer}
+        hasPrevious={page.hasNewer}
         next={page.loaded.value?.next}
         goBack={page.goNewer}
-        goOn={page.goOlder}
+        goNext={page.goOlder}
       />
       {isExporting && <ExportDialog service={service} status={status} close={() => setExporting(false)} />}
       {seq !== undefined && (
@@ -88,7 +86,9 @@ interface LoadedPage {
   warnings: string[]
 }
 
-/** One page: whole parts of the strand, or what a query finds. Its successor is named by a seq or a cursor. */
+/**
+ * One page of the strand, or of the results of a filter. The next page is identified by a seq or a cursor.
+ */
 function usePage({
   session,
   status,
@@ -98,18 +98,18 @@ function usePage({
   const { agent_id: agent, record_count: headSeq } = status
   const query = queryOf(filter)
   const key = `${agent} ${JSON.stringify(query ?? headSeq)}`
-  const [places, setPlaces] = useState<{ key: string; places: string[] }>({ key, places: [] })
-  const before = places.key === key ? places.places : []
-  const place = before.at(-1)
-  const { loaded, reload } = useLoaded<LoadedPage>(`${key} ${place ?? ''}`, async (signal) => {
+  const [history, setHistory] = useState<{ key: string; positions: string[] }>({ key, positions: [] })
+  const before = history.key === key ? history.positions : []
+  const position = before.at(-1)
+  const { loaded, reload } = useLoaded<LoadedPage>(`${key} ${position ?? ''}`, async (signal) => {
     if (query !== undefined && 'query' in query) {
-      const cursor = place === undefined ? {} : { cursor: place }
+      const cursor = position === undefined ? {} : { cursor: position }
       const body = { ...query.query, ...cursor, limit: PAGE_RECORDS }
       const found = await service.agent<unknown>(agent).query(body, { signal })
       const { records, next_cursor: next, warnings = [] } = found
       return { rows: records.map(rowOfQuery), next: next ?? undefined, warnings }
     }
-    const toSeq = place === undefined ? headSeq : Number(place)
+    const toSeq = position === undefined ? headSeq : Number(position)
     const fromSeq = Math.max(0, toSeq - PAGE_RECORDS + 1)
     const rows = await readRows(service, agent, { fromSeq, toSeq, signal })
     return { rows, next: fromSeq === 0 ? undefined : String(fromSeq - 1), warnings: [] }
@@ -118,18 +118,18 @@ function usePage({
     loaded,
     reload,
     hasNewer: before.length > 0,
-    goNewer: () => setPlaces({ key, places: before.slice(0, -1) }),
-    goOlder: (next: string) => setPlaces({ key, places: [...before, next] }),
+    goNewer: () => setHistory({ key, positions: before.slice(0, -1) }),
+    goOlder: (next: string) => setHistory({ key, positions: [...before, next] }),
   }
 }
 
-function Rows(props: { agent: string; rows: RecordRow[]; columns: readonly string[]; isNarrowed: boolean }) {
-  const { agent, rows, columns, isNarrowed } = props
+function Rows(props: { agent: string; rows: RecordRow[]; columns: readonly string[]; isFiltered: boolean }) {
+  const { agent, rows, columns, isFiltered } = props
   if (rows.length === 0) {
-    return isNarrowed ? (
-      <Empty title="No record fits">Widen the range of time, or take a condition away.</Empty>
+    return isFiltered ? (
+      <Empty title="No records match">Extend the time range, or remove a condition.</Empty>
     ) : (
-      <Empty title="No records yet">Write one, and it appears here.</Empty>
+      <Empty title="No records yet">Records appear here after they are written.</Empty>
     )
   }
   return <RecordTable agent={agent} rows={rows} columns={columns} />

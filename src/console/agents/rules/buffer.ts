@@ -1,14 +1,15 @@
 /*
- * What of Node's Buffer the server's rules call (src/strand/condition.ts, json-fields.ts and json.ts), for browsers. The
- * build puts it where they name Buffer and node:buffer (scripts/console.mjs), so that the rules themselves are the server's.
+ * The part of Node's Buffer that the server's rules use (src/strand/condition.ts, json-fields.ts and
+ * json.ts), for browsers. The build substitutes it for Buffer and node:buffer (scripts/console.mjs), so the
+ * console runs the server's code.
  */
 
 const CHUNK_BYTES = 8_192
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** Bytes that can be read as a text and compared. */
+/** Bytes with the methods of Buffer that the rules use. */
 class Bytes extends Uint8Array {
-  /** The text of a part of the bytes. */
+  /** The text of a range of the bytes. */
   override toString(encoding: 'latin1' | 'utf8' = 'utf8', from = 0, to = this.length): string {
     const part = new Uint8Array(this.buffer, this.byteOffset + from, Math.max(0, to - from))
     if (encoding === 'utf8') return decoder.decode(part)
@@ -18,7 +19,7 @@ class Bytes extends Uint8Array {
     return text
   }
 
-  /** Compares a part of these bytes with a part of others: below 0, 0 or above 0, as they sort. */
+  /** Compares a range of these bytes with a range of others. @returns -1, 0 or 1 */
   compare(other: Uint8Array, ...range: [from: number, to: number, ownFrom: number, ownTo: number]): number {
     const [from, to, ownFrom, ownTo] = range
     const length = Math.min(to - from, ownTo - ownFrom)
@@ -30,9 +31,9 @@ class Bytes extends Uint8Array {
   }
 }
 
-/** The functions of Buffer. */
+/** The static functions of Buffer. */
 export const Buffer = {
-  /** The UTF-8 bytes of a text; or the bytes of a part of memory, nothing copied. */
+  /** The UTF-8 bytes of a text, or a view on a range of memory. */
   from(source: string | ArrayBuffer, byteOffset?: number, length?: number): Bytes {
     return typeof source === 'string'
       ? new Bytes(new TextEncoder().encode(source).buffer)
@@ -54,7 +55,7 @@ export function isUtf8(bytes: Uint8Array): boolean {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes).length <= bytes.length
   } catch {
-    // Nothing else makes it throw.
+    // Invalid UTF-8 is the only cause of an error.
     return false
   }
 }

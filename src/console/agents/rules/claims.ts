@@ -4,26 +4,29 @@ import { utf8 } from '../../../proof/hex.js'
 import { readJson } from '../../../strand/json.js'
 import { isObject } from '../../parts/json.js'
 
-/** As deep as the server takes metadata, and one for the claims themselves. */
+/** The server's depth limit of metadata, plus one level for the claims themselves. */
 const DEPTH_MAX = 17
 
-/** The claims that rules can name, of a token that the user would get now. */
+/** The claims that rules can refer to, as a new token of the user would have them. */
 export function claimsOf(user: User): PolicyClaims {
   const { user_id: sub, email, mailbox_proven: isProven } = user
   const { app_metadata, user_metadata } = user
   return { sub, email, ...(isProven && { verified_email: email }), app_metadata, user_metadata }
 }
 
-/** The claims of a JSON text, such as the payload of a token; others than rules can name are left out. */
+/**
+ * Reads claims from a JSON text, for example the payload of a token; claims that rules cannot refer to are
+ * dropped.
+ */
 export function readClaims(text: string): { claims: PolicyClaims } | { fault: string } {
   const read = readJson(utf8(text), DEPTH_MAX)
   if ('code' in read) return { fault: read.detail }
   if (!isObject(read.value)) return { fault: 'Expected an object of claims' }
   const { sub, email, verified_email: verified, app_metadata: app = {}, user_metadata: own = {} } = read.value
   if (typeof sub !== 'string' || typeof email !== 'string')
-    return { fault: 'Expected the texts sub and email' }
+    return { fault: 'Expected sub and email to be strings' }
   if (verified !== undefined && typeof verified !== 'string')
-    return { fault: 'Expected verified_email to be a text, or not to be there' }
+    return { fault: 'Expected verified_email to be a string or absent' }
   if (!isObject(app) || !isObject(own))
     return { fault: 'Expected app_metadata and user_metadata to be objects' }
   const proven = verified === undefined ? {} : { verified_email: verified }

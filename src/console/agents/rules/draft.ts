@@ -1,5 +1,5 @@
 import {
-  newerFaults,
+  newPolicyFaults,
   type Policy,
   policyActions,
   policyFaults,
@@ -12,39 +12,39 @@ import { readJson } from '../../../strand/json.js'
 import { queriedTypePattern } from '../../../strand/record-type.js'
 import { type ConditionDraft, valueOf, type ValueType } from '../records/filter.js'
 
-/** A rule as it is typed. */
+/** A rule as typed. */
 export interface RuleDraft {
   actions: PolicyAction[]
   conditions: ConditionDraft[]
-  /** Types of records, separated by commas; empty: all that applications write. */
+  /** Record types, separated by commas; empty for all application records. */
   types: string
 }
 
-/** Rules that can be tried and saved, or what is wrong with them. */
+/** Parsed rules, or the fault of the input. */
 export type ReadRules = { policies: Policy[] } | { fault: string }
 
-/** Rules that are being edited, as rows and as a text; one follows the other. */
+/** Rules during editing, as rows and as text. A change of one updates the other. */
 export interface EditedRules {
   drafts: RuleDraft[]
   text: string
   read: ReadRules
-  /** Where the last change was made; what is wrong can only be put right there. */
+  /** The side of the last change, on which a fault has to be corrected. */
   by: 'rows' | 'text'
 }
 
-/** What a new rule says until it is changed: users see what is theirs. */
+/** The initial content of a new rule: users can read the records that they own. */
 export const newRule: RuleDraft = {
   actions: ['read'],
   conditions: [{ field: 'owner', op: 'eq', valueType: 'text', value: '$jwt.sub' }],
   types: '',
 }
 
-/** The most types of one rule that the server takes. */
+/** The server's limit of types in a rule. */
 const TYPES_MAX = 32
-/** As the server's reader of requests. */
+/** The depth limit of the server's request parser. */
 const DEPTH_MAX = 16
 
-/** Rules as their rows show them. */
+/** Converts rules to rows. */
 export function draftsOf(policies: readonly Policy[]): RuleDraft[] {
   return policies.map(({ actions, conditions, types = [] }) => ({
     actions: [...actions],
@@ -66,7 +66,7 @@ function typedValue(op: Condition['op'], value: unknown): [type: ValueType, text
   return ['JSON', JSON.stringify(value)]
 }
 
-/** Texts that come back as they were from a field in which commas separate them. */
+/** Whether the strings survive a field in which commas separate them. */
 function isPlainList(value: unknown): value is string[] {
   return (
     Array.isArray(value) &&
@@ -75,21 +75,21 @@ function isPlainList(value: unknown): value is string[] {
   )
 }
 
-/** The rules of rows. */
+/** Converts rows to rules. */
 export function rulesOfDrafts(drafts: readonly RuleDraft[]): ReadRules {
   const policies: Policy[] = []
   for (const [at, { actions, conditions, types }] of drafts.entries()) {
-    if (actions.length === 0) return { fault: `Rule ${at + 1}: Expected an action` }
-    const made: Condition[] = []
+    if (actions.length === 0) return { fault: `Rule ${at + 1}: Expected at least one action` }
+    const parsed: Condition[] = []
     for (const condition of conditions) {
       const field = condition.field.trim()
       const value = field === '' ? { fault: 'Expected the name of a field' } : valueOf(condition)
       if ('fault' in value) return { fault: `Rule ${at + 1}: ${value.fault}` }
-      made.push({ field, op: condition.op, value: value.value })
+      parsed.push({ field, op: condition.op, value: value.value })
     }
-    policies.push({ actions, conditions: made, ...typesOf(types) })
+    policies.push({ actions, conditions: parsed, ...typesOf(types) })
   }
-  // Texts that were typed as JSON are read as strictly as the whole.
+  // Values typed as JSON have to pass the strict parser too.
   return rulesOfText(textOfRules(policies))
 }
 
@@ -98,7 +98,7 @@ function typesOf(text: string): Pick<Policy, 'types'> {
   return text.trim() === '' ? {} : { types }
 }
 
-/** The rules of a JSON text, read as strictly as the server does. */
+/** Parses rules from a JSON text, as strictly as the server. */
 export function rulesOfText(text: string): ReadRules {
   const read = readJson(utf8(text), DEPTH_MAX)
   if ('code' in read) return { fault: read.detail }
@@ -120,16 +120,16 @@ function policyOf(value: unknown): Policy | string {
   const known = policyActions.filter((action) => actions.includes(action))
   if (actions.length === 0 || known.length !== actions.length)
     return 'Expected actions of read, write, delete and erase, each once'
-  const made: Condition[] = []
+  const parsed: Condition[] = []
   for (const [at, item] of conditions.entries()) {
     const condition = conditionOf(item)
     if (condition === undefined)
       return `Expected condition ${at + 1} to be an object of field, op (${operators.join(', ')}) and value`
-    made.push(condition)
+    parsed.push(condition)
   }
-  if (types === undefined) return { actions: known, conditions: made }
-  if (!isTypes(types)) return 'Expected types to be a list of record types, or beginnings and *'
-  return { actions: known, conditions: made, types }
+  if (types === undefined) return { actions: known, conditions: parsed }
+  if (!isTypes(types)) return 'Expected types to be a list of record types, or prefixes with *'
+  return { actions: known, conditions: parsed, types }
 }
 
 const queriedType = new RegExp(`^${queriedTypePattern}$`)
@@ -150,14 +150,14 @@ function hasOnly(value: object, names: readonly string[]): boolean {
   return Object.keys(value).every((name) => names.includes(name))
 }
 
-/** What the server would refuse in rules that have the right shape, each in its words. */
+/** The faults for which the server would refuse well-formed rules. */
 export function faultsOf(policies: readonly Policy[]): string[] {
-  return [...policyFaults(policies), ...newerFaults(policies)].map(
+  return [...policyFaults(policies), ...newPolicyFaults(policies)].map(
     ({ pointer, detail }) => `${pointer}: ${detail}`,
   )
 }
 
-/** Rules as their JSON text. */
+/** Rules as JSON text. */
 export function textOfRules(policies: readonly Policy[]): string {
   return JSON.stringify(policies, null, 2)
 }

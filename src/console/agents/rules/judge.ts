@@ -11,58 +11,60 @@ import { utf8 } from '../../../proof/hex.js'
 import { type Condition, matchesAll } from '../../../strand/condition.js'
 import { isGranted } from '../../../strand/record-type.js'
 
-/** What users' tokens are asked for, with which claims. */
-export interface Asked {
+/** An action, and the claims of the token that requests it. */
+export interface AccessRequest {
   action: PolicyAction
   claims: PolicyClaims
 }
 
-/** Why a rule does or does not allow a record; rules and conditions are counted from 0. */
+/** Why a rule does or does not allow a record. `rule` and `condition` are indices. */
 export type Reason =
   /** All conditions hold. */
   | { kind: 'allows'; rule: number }
-  /** It is about records of other types. */
+  /** The rule covers other record types. */
   | { kind: 'types'; rule: number }
-  /** The first condition that does not hold. */
+  /** `condition` is the first that does not hold. */
   | { kind: 'fails'; rule: number; condition: number }
-  /** The first condition whose claim the token lacks. */
+  /** `condition` is the first that refers to a claim missing in the token. */
   | { kind: 'lacks'; rule: number; condition: number }
 
-/** What rules say of a record: for an allowed one the rule that allows it, else why the first rules do not. */
+/** The decision about a record. `reasons` has the rule that allows it, or why the first rules do not. */
 export interface Judgement {
   allowed: boolean
   reasons: Reason[]
-  /** Rules for the action whose reasons are left out. */
+  /** The number of further rules for the action, without reasons. */
   more: number
 }
 
-/** Each reason costs a pass through the body for each condition. */
+/** Limited, because each reason evaluates all conditions of a rule against the body. */
 const REASONS_MAX = 3
-/** What an erased body reads as, to the server's rules too. */
+/** The text that stands for an erased body, as in the server. */
 const ERASED = 'null'
 
-/** A record as rules look at it. `body`: its canonical text; undefined where it is erased. */
+/** The input of rules. `body` is the canonical text; undefined if it is erased. */
 export interface TriedRecord {
   type: string
   body: string | undefined
 }
 
-/** A rule about the action. `resolved`: its conditions with the claims put in; undefined where the token lacks one. */
+/**
+ * A rule for the action. `resolved`: its conditions with the claims inserted; undefined if the token lacks
+ * one.
+ */
 interface Rule extends Omit<ResolvedPolicy, 'conditions'> {
   rule: number
   conditions: readonly Condition[]
   resolved: readonly Condition[] | undefined
 }
 
-/** Judges records as the server does, by the server's own functions (src/auth/row-policy.ts). */
+/** Evaluates rules with the server's own functions (src/auth/row-policy.ts). */
 export class Judge {
-  readonly #asked: Asked
+  readonly #claims: PolicyClaims
   readonly #resolved: readonly ResolvedPolicy[]
   readonly #rules: readonly Rule[]
 
-  constructor(policies: readonly Policy[], asked: Asked) {
-    const { action, claims } = asked
-    this.#asked = asked
+  constructor(policies: readonly Policy[], { action, claims }: AccessRequest) {
+    this.#claims = claims
     this.#resolved = resolvePolicies(policies, action, claims)
     this.#rules = policies.flatMap((policy, rule) => {
       const { actions, ...about } = policy
@@ -88,8 +90,7 @@ export class Judge {
   #whyNot({ rule, types, conditions, resolved }: Rule, { type, body }: JudgedRecord): Reason {
     if (!isGranted(type, types)) return { kind: 'types', rule }
     if (resolved === undefined) {
-      const { claims } = this.#asked
-      const lacking = conditions.findIndex((one) => resolveOne(one, claims) === undefined)
+      const lacking = conditions.findIndex((one) => resolveOne(one, this.#claims) === undefined)
       return { kind: 'lacks', rule, condition: lacking }
     }
     return { kind: 'fails', rule, condition: resolved.findIndex((one) => !matchesAll(body, [one])) }
@@ -100,12 +101,12 @@ function resolveOne(condition: Condition, claims: PolicyClaims): readonly Condit
   return resolvePolicies([{ actions: ['read'], conditions: [condition] }], 'read', claims)[0]?.conditions
 }
 
-/** Work between two moments in which the page draws and listens, milliseconds. */
+/** The longest work without yielding to the page. */
 const SLICE_MS = 30
 
 /**
- * Judges records one after another by several sets of rules; undefined for a set that cannot be tried.
- * @returns for each record what each set says
+ * Evaluates several sets of rules for each record; undefined stands for an invalid set.
+ * @returns for each record the judgement of each set
  * @throws the signal's reason
  */
 export async function judgeAll(
@@ -114,14 +115,14 @@ export async function judgeAll(
   { signal, onProgress }: { signal: AbortSignal; onProgress: (done: number) => void },
 ): Promise<(Judgement | undefined)[][]> {
   const judgements: (Judgement | undefined)[][] = []
-  let beganMs = performance.now()
+  let sliceStartMs = performance.now()
   for (const record of records) {
     judgements.push(judges.map((judge) => judge?.judge(record)))
-    if (performance.now() - beganMs < SLICE_MS) continue
+    if (performance.now() - sliceStartMs < SLICE_MS) continue
     onProgress(judgements.length)
     await new Promise((resolve) => setTimeout(resolve))
     signal.throwIfAborted()
-    beganMs = performance.now()
+    sliceStartMs = performance.now()
   }
   return judgements
 }

@@ -10,11 +10,11 @@ import type { RecordRow } from '../../parts/records/record-row.js'
 import { agentLink } from '../../route.js'
 import type { Judgement, Reason } from './judge.js'
 import type { Judged } from './judged.js'
-import { refusedWords } from './words.js'
+import { refusedWords } from './labels.js'
 
 const VALUE_CHARACTERS = 60
 
-/** Records with what the rules say of each, and why. */
+/** Records with the judgement of the rules for each, and the reasons. */
 export function JudgedTable(props: {
   agent: string
   judged: readonly Judged[]
@@ -36,7 +36,7 @@ export function JudgedTable(props: {
             checked={isNarrowed}
             onChange={(event) => setNarrowed(event.currentTarget.checked)}
           />
-          Only records that the edited rules change
+          Only records with another result under the edited rules
         </label>
       )}
       <CardTable
@@ -47,11 +47,11 @@ export function JudgedTable(props: {
         head={['Record', ({ row: { seq } }) => <a href={agentLink(agent, seq)}>{countText(seq)}</a>]}
         cells={{
           'Saved rules': ({ row, saved: before }) =>
-            before && <Says judgement={before} rules={saved} row={row} action={action} />,
+            before && <JudgementText judgement={before} rules={saved} row={row} action={action} />,
           ...(hasEdited && {
             'Edited rules': ({ row, saved: before, edited: after }: Judged) =>
               after && (
-                <Says
+                <JudgementText
                   judgement={after}
                   rules={edited}
                   row={row}
@@ -72,7 +72,7 @@ export function JudgedTable(props: {
   )
 }
 
-function Says(props: {
+function JudgementText(props: {
   judgement: Judgement
   rules: Policy[]
   row: RecordRow
@@ -82,7 +82,7 @@ function Says(props: {
   const { judgement, rules, row, action, isChanged } = props
   const { allowed, reasons, more } = judgement
   return (
-    <span class="says">
+    <span class="judgement">
       <span>
         <strong class={allowed ? 'allowed' : 'not-allowed'}>
           {allowed ? 'allowed' : refusedWords[action]}
@@ -91,16 +91,16 @@ function Says(props: {
       </span>
       {reasons.map((reason) => (
         <span key={reason.rule} class="muted">
-          <Why reason={reason} rules={rules} row={row} />
+          <ReasonText reason={reason} rules={rules} row={row} />
         </span>
       ))}
       {more > 0 && <span class="muted">and {more} more</span>}
-      {!allowed && reasons.length === 0 && <span class="muted">no rule is about {action}</span>}
+      {!allowed && reasons.length === 0 && <span class="muted">no rule covers {action}</span>}
     </span>
   )
 }
 
-function Why({ reason, rules, row }: { reason: Reason; rules: readonly Policy[]; row: RecordRow }) {
+function ReasonText({ reason, rules, row }: { reason: Reason; rules: readonly Policy[]; row: RecordRow }) {
   const { conditions = [], types } = rules[reason.rule] ?? {}
   const name = `rule ${reason.rule + 1}`
   if (reason.kind === 'allows') {
@@ -113,7 +113,7 @@ function Why({ reason, rules, row }: { reason: Reason; rules: readonly Policy[];
   if (reason.kind === 'types') {
     return (
       <>
-        {name} is about {typesText(types)}, not {row.type}
+        {name} covers {typesText(types)}, not {row.type}
       </>
     )
   }
@@ -128,15 +128,15 @@ function Why({ reason, rules, row }: { reason: Reason; rules: readonly Policy[];
   }
   return (
     <>
-      {name} wants: <Conditions all={[condition]} />; it is{' '}
+      {name} requires: <Conditions all={[condition]} />; the value is{' '}
       <bdi>{valueText(fieldOf(row.members, condition.field))}</bdi>
     </>
   )
 }
 
-/** A value in a few characters, however large it is. */
+/** A short text for a value of any size. */
 function valueText(value: unknown): string {
-  if (value === undefined) return 'not there'
+  if (value === undefined) return 'missing'
   if (Array.isArray(value)) return 'a list'
   if (typeof value === 'object' && value !== null) return 'an object'
   return quotedText(typeof value === 'string' ? value.slice(0, VALUE_CHARACTERS) : value)

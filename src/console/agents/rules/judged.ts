@@ -4,12 +4,12 @@ import type { AgentStatusResponse, ServiceClient } from '../../../client/index.j
 import { explain } from '../../parts/explain.js'
 import { useTask } from '../../parts/load.js'
 import { readRows, type RecordRow } from '../../parts/records/record-row.js'
-import { type Asked, Judge, judgeAll, type Judgement } from './judge.js'
+import { type AccessRequest, Judge, judgeAll, type Judgement } from './judge.js'
 
 const RECORDS = 200
 const PART_RECORDS = 50
 
-/** The last records of an agent, newest first, read when they are asked for. */
+/** Reads the last records of an agent on demand, newest first. */
 export function useLastRecords(service: ServiceClient, status: AgentStatusResponse) {
   const { agent_id: agent } = status
   const [rows, setRows] = useState<RecordRow[] | undefined>(undefined)
@@ -38,7 +38,7 @@ export function useLastRecords(service: ServiceClient, status: AgentStatusRespon
   return { rows, progress, problem, read, cancel: stop }
 }
 
-/** A record, and what the saved and the edited rules say of it. */
+/** A record, with the judgements of the saved and of the edited rules. */
 export interface Judged {
   row: RecordRow
   saved: Judgement | undefined
@@ -49,7 +49,7 @@ interface ToJudge {
   rows: RecordRow[] | undefined
   saved: Policy[]
   edited: Policy[] | undefined
-  asked: Asked | undefined
+  request: AccessRequest | undefined
 }
 
 type JudgingState =
@@ -58,16 +58,16 @@ type JudgingState =
   | { kind: 'judged'; judged: Judged[] }
   | { kind: 'failed'; problem: string }
 
-/** Judges records anew whenever rules, claims or action change. */
-export function useJudged({ rows, saved, edited, asked }: ToJudge) {
+/** Evaluates the rules for all records whenever rules, claims or action change. */
+export function useJudged({ rows, saved, edited, request }: ToJudge) {
   const [state, setState] = useState<JudgingState>({ kind: 'none' })
-  const [turn, setTurn] = useState(0)
+  const [attempt, setAttempt] = useState(0)
   const { begin, stop } = useTask()
-  const key = JSON.stringify([saved, edited, asked])
+  const key = JSON.stringify([saved, edited, request])
   useEffect(() => {
-    if (rows === undefined || asked === undefined) return setState({ kind: 'none' })
+    if (rows === undefined || request === undefined) return setState({ kind: 'none' })
     const signal = begin()
-    const judges = [saved, edited].map((rules) => rules && new Judge(rules, asked))
+    const judges = [saved, edited].map((rules) => rules && new Judge(rules, request))
     const onProgress = (done: number): void => setState({ kind: 'judging', done })
     judgeAll(judges, rows, { signal, onProgress }).then(
       (all) => setState({ kind: 'judged', judged: rows.map((row, at) => judgedOf(row, all[at])) }),
@@ -76,16 +76,16 @@ export function useJudged({ rows, saved, edited, asked }: ToJudge) {
       },
     )
     return stop
-  }, [rows, key, turn])
+  }, [rows, key, attempt])
   return {
     done: state.kind === 'judging' ? state.done : undefined,
     judged: state.kind === 'judged' ? state.judged : undefined,
     problem: state.kind === 'failed' ? state.problem : undefined,
-    again: () => setTurn(turn + 1),
+    again: () => setAttempt(attempt + 1),
     cancel: () => {
       if (state.kind !== 'judging') return
       stop()
-      setState({ kind: 'failed', problem: 'Stopped before all records were judged' })
+      setState({ kind: 'failed', problem: 'Stopped before all records were evaluated' })
     },
   }
 }

@@ -14,13 +14,13 @@ import {
   rulesOfText,
   textOfRules,
 } from './draft.js'
-import { actionMeanings } from './words.js'
+import { actionMeanings } from './labels.js'
 
-/** The most that the server takes. */
+/** The server's limits. */
 const RULES_MAX = 64
 const CONDITIONS_MAX = 32
 
-/** What the value of a condition can name instead of a literal. */
+/** Suggested claims for the value of a condition. */
 const claims = [
   '$jwt.sub',
   '$jwt.email',
@@ -30,27 +30,27 @@ const claims = [
 ]
 const CLAIMS_ID = 'rule-claims'
 
-/** Rules as rows, and beside them as JSON. */
+/** Edits rules as rows or as JSON. */
 export function RuleEditor({ edited, set }: { edited: EditedRules; set: (edited: EditedRules) => void }) {
   const { drafts, text, read, by } = edited
   const isFaulty = 'fault' in read
   const setDrafts = (next: RuleDraft[]): void => {
-    const made = rulesOfDrafts(next)
-    const shown = 'policies' in made ? textOfRules(made.policies) : text
-    set({ drafts: next, text: shown, read: made, by: 'rows' })
+    const parsed = rulesOfDrafts(next)
+    const shown = 'policies' in parsed ? textOfRules(parsed.policies) : text
+    set({ drafts: next, text: shown, read: parsed, by: 'rows' })
   }
   const setText = (next: string): void => {
-    const made = rulesOfText(next)
+    const parsed = rulesOfText(next)
     set({
-      drafts: 'policies' in made ? draftsOf(made.policies) : drafts,
+      drafts: 'policies' in parsed ? draftsOf(parsed.policies) : drafts,
       text: next,
-      read: made,
+      read: parsed,
       by: 'text',
     })
   }
   const addButton = useRef<HTMLButtonElement>(null)
   const setRule = (at: number, rule: RuleDraft | undefined): void => {
-    // The button that was pressed goes with the rule.
+    // The button that has the focus is removed together with the rule.
     if (rule === undefined) addButton.current?.focus()
     setDrafts(drafts.flatMap((one, index) => (index !== at ? [one] : rule === undefined ? [] : [rule])))
   }
@@ -59,10 +59,10 @@ export function RuleEditor({ edited, set }: { edited: EditedRules; set: (edited:
       <fieldset class="rule-rows" disabled={isFaulty && by === 'text'}>
         <legend>Rules</legend>
         {drafts.length === 0 && (
-          <p class="muted">No rule yet: users reach nothing of this agent. Add one to let them.</p>
+          <p class="muted">No rules yet: users cannot access this agent. Add a rule to grant access.</p>
         )}
         {drafts.map((rule, at) => (
-          // Rules have no identity but their place.
+          // Rules have no identity but their position.
           <Rule key={at} number={at + 1} rule={rule} set={(changed) => setRule(at, changed)} />
         ))}
         <div class="buttons">
@@ -72,12 +72,12 @@ export function RuleEditor({ edited, set }: { edited: EditedRules; set: (edited:
             disabled={drafts.length >= RULES_MAX}
             onClick={() => setDrafts([...drafts, newRule])}
           >
-            Add a rule
+            Add rule
           </button>
         </div>
       </fieldset>
       <div class="rule-text">
-        <label for="rules-json">The same as JSON</label>
+        <label for="rules-json">Rules as JSON</label>
         <textarea
           id="rules-json"
           rows={16}
@@ -97,12 +97,12 @@ export function RuleEditor({ edited, set }: { edited: EditedRules; set: (edited:
   )
 }
 
-/** Shows what a field of a form does not: characters that are not seen. */
-function Unseen({ field, value }: ConditionDraft) {
+/** A warning about invisible characters in a condition. */
+function InvisibleCharacters({ field, value }: ConditionDraft) {
   if (escapeUnseen(field + value) === field + value) return null
   return (
     <p class="problem">
-      There are characters that are not seen: <Quoted value={field} /> <Quoted value={value} />
+      Contains invisible characters: <Quoted value={field} /> <Quoted value={value} />
     </p>
   )
 }
@@ -120,7 +120,7 @@ function Rule(props: { number: number; rule: RuleDraft; set: (rule: RuleDraft | 
   }
   return (
     <fieldset class="rule">
-      <legend>Rule {number}: users may</legend>
+      <legend>Rule {number}: users can</legend>
       <div class="rule-actions">
         {policyActions.map((action) => (
           <label key={action} class="choice" title={actionMeanings[action]}>
@@ -138,16 +138,18 @@ function Rule(props: { number: number; rule: RuleDraft; set: (rule: RuleDraft | 
           </label>
         ))}
       </div>
-      <p class="muted">{conditions.length === 0 ? 'every record' : 'records of which all of this holds:'}</p>
+      <p class="muted">
+        {conditions.length === 0 ? 'every record' : 'records that meet all of these conditions:'}
+      </p>
       {conditions.map((condition, at) => (
         <div key={at}>
           <Condition condition={condition} values={CLAIMS_ID} set={(changed) => setCondition(at, changed)} />
-          <Unseen {...condition} />
+          <InvisibleCharacters {...condition} />
         </div>
       ))}
       <Field
-        name="Of these types"
-        placeholder="all that applications write; sys/*, auth/* and edge/* only where named"
+        name="Types"
+        placeholder="all application records; sys/*, auth/* and edge/* only if named"
         value={types}
         set={(typed) => set({ ...rule, types: typed })}
       />
@@ -158,7 +160,7 @@ function Rule(props: { number: number; rule: RuleDraft; set: (rule: RuleDraft | 
           disabled={conditions.length >= CONDITIONS_MAX}
           onClick={() => set({ ...rule, conditions: [...conditions, emptyCondition] })}
         >
-          Add a condition
+          Add condition
         </button>
         <button type="button" class="quiet" onClick={() => set(undefined)}>
           Remove rule {number}

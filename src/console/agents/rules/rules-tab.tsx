@@ -5,7 +5,7 @@ import type { AgentStatusResponse } from '../../../client/index.js'
 import { useFocusAfter } from '../../parts/confirm.js'
 import { Read, useLoaded } from '../../parts/load.js'
 import { Empty } from '../../parts/texts.js'
-import { type SignedIn, may } from '../../parts/session.js'
+import { type SignedIn, hasScope } from '../../parts/session.js'
 import { draftsOf, type EditedRules, faultsOf, textOfRules } from './draft.js'
 import { RuleEditor } from './rule-editor.js'
 import { SaveRules } from './save-rules.js'
@@ -17,28 +17,28 @@ interface RulesProps {
   reload: () => void
 }
 
-/** What users' tokens may do with the records of an agent: rules to be changed, and to be tried before. */
+/** The rules for users of an agent: edit, try and save them. */
 export function RulesTab({ session, status, reload }: RulesProps) {
   const { service, who } = session
   const { agent_id: agent } = status
-  const isAllowed = may(who, 'agents:admin')
+  const isAllowed = hasScope(who, 'agents:admin')
   const read = useLoaded(agent, async (signal) =>
     isAllowed ? (await service.agent(agent).policies({ signal })).policies : undefined,
   )
   if (!isAllowed) {
     return (
-      <Empty title="This key may not see the rules">
-        They need a key with the scope <code>agents:admin</code>.
+      <Empty title="This key cannot read the rules">
+        Sign in with a key that has the scope <code>agents:admin</code>.
       </Empty>
     )
   }
-  const saved = (): void => {
+  const reloadAll = (): void => {
     read.reload()
     reload()
   }
   return (
     <Read of={read} what="the rules">
-      {(policies = []) => <Rules session={session} status={status} saved={policies} reload={saved} />}
+      {(policies = []) => <Rules session={session} status={status} saved={policies} reload={reloadAll} />}
     </Read>
   )
 }
@@ -50,7 +50,7 @@ function editedOf(policies: Policy[]): EditedRules {
 function Rules({ session, status, saved, reload }: RulesProps & { saved: Policy[] }) {
   const [edited, setEdited] = useState(() => editedOf(saved))
   const [isSaving, setSaving] = useState(false)
-  const { place, changed } = useFocusAfter<HTMLParagraphElement>(reload)
+  const { focusTarget, changed } = useFocusAfter<HTMLParagraphElement>(reload)
   const savedText = textOfRules(saved)
   useEffect(() => setEdited(editedOf(saved)), [savedText])
   const policies = 'policies' in edited.read ? edited.read.policies : undefined
@@ -59,9 +59,9 @@ function Rules({ session, status, saved, reload }: RulesProps & { saved: Policy[
   const usable = faults.length === 0 ? policies : undefined
   return (
     <div class="rules">
-      <p class="lead" ref={place} tabIndex={-1}>
-        Keys reach every record. A user’s token reaches the records that one of these rules allows, and
-        without a rule nothing.
+      <p class="lead" ref={focusTarget} tabIndex={-1}>
+        Keys can access every record. A user’s token can access the records that at least one of these rules
+        allows; without rules, it can access none.
       </p>
       <RuleEditor edited={edited} set={setEdited} />
       <Remarks
@@ -79,9 +79,9 @@ function Rules({ session, status, saved, reload }: RulesProps & { saved: Policy[
           Save…
         </button>
         <button type="button" disabled={!isChanged} onClick={() => setEdited(editedOf(saved))}>
-          Undo the changes
+          Discard changes
         </button>
-        <span class="muted">{isChanged ? 'Not saved' : ''}</span>
+        <span class="muted">{isChanged ? 'Unsaved changes' : ''}</span>
       </div>
       <TryRules session={session} status={status} saved={saved} edited={isChanged ? usable : saved} />
       {isSaving && usable !== undefined && (
@@ -100,7 +100,7 @@ function Rules({ session, status, saved, reload }: RulesProps & { saved: Policy[
   )
 }
 
-/** What is wrong with the rules, and what they may not do as meant. */
+/** The faults of the rules, and the warnings of the server. */
 function Remarks(props: {
   fault: string | undefined
   faults: readonly string[]
@@ -119,7 +119,7 @@ function Remarks(props: {
       </div>
       {warnings.length > 0 && (
         <div class="notice">
-          <p>The server accepts this, and warns:</p>
+          <p>The server accepts these rules with warnings:</p>
           <ul>
             {warnings.map((warning) => (
               <li key={warning}>{escapeUnseen(warning)}</li>

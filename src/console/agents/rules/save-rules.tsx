@@ -6,15 +6,15 @@ import { countText } from '../../parts/format.js'
 import { Diff, policyRows } from '../../parts/rule-diff.js'
 import { agentLink } from '../../route.js'
 import { textOfRules } from './draft.js'
-import { zoneRules } from './words.js'
+import { zoneRules } from './labels.js'
 
-/** Asks before the rules are replaced, saying what changes and when, and says what came of it. */
+/** A dialog that confirms the replacement of the rules, after showing the diff and when it takes effect. */
 export function SaveRules(props: {
   service: ServiceClient
   status: AgentStatusResponse
   saved: Policy[]
   policies: Policy[]
-  /** @param isSent whether the server has taken the rules, at once or as a proposal */
+  /** @param isSent whether the server accepted the rules, directly or as a proposal */
   close: (isSent: boolean) => void
 }) {
   const { service, status, saved, policies, close } = props
@@ -23,20 +23,20 @@ export function SaveRules(props: {
   return (
     <Confirm
       change={{
-        title: 'Save the rules',
+        title: 'Save rules',
         heading: `Save the rules of ${agent}`,
-        button: zone === 'free' ? 'Save the rules' : 'Propose the rules',
-        stop: 'Go on editing',
+        button: zone === 'free' ? 'Save rules' : 'Propose rules',
+        stop: 'Keep editing',
         async apply() {
-          // Somebody else may have changed them since they were read.
-          const { policies: now } = await handle.policies()
-          if (textOfRules(now) !== textOfRules(saved)) throw new Error(changedText)
+          // Another user may have changed the rules since they were read.
+          const { policies: current } = await handle.policies()
+          if (textOfRules(current) !== textOfRules(saved)) throw new Error(changedText)
           return handle.setPolicies(policies)
         },
-        refused,
-        told: ({ seq }) => (
+        explainError,
+        describeResult: ({ seq }) => (
           <p role="status">
-            The rules hold from now on, by the signed{' '}
+            The rules are in effect. See the signed{' '}
             <a href={agentLink(agent, seq)}>record {countText(seq)}</a>.
           </p>
         ),
@@ -45,21 +45,21 @@ export function SaveRules(props: {
     >
       <Diff rows={policyRows(saved, policies)} />
       {policies.length === 0 && (
-        <p class="notice bad">Without a rule, users reach nothing of this agent any more.</p>
+        <p class="notice bad">Without rules, users can no longer access this agent.</p>
       )}
       <p class="notice">
-        {zoneRules[zone]} Streams that users have open on this agent then end, and are judged again when they
-        come back. The rules before stay in the strand, as a signed record.
+        {zoneRules[zone]} Open streams of users on this agent then end; the new rules apply when clients
+        reconnect. The previous rules stay in the strand as a signed record.
       </p>
     </Confirm>
   )
 }
 
 const changedText =
-  'Somebody has changed the rules since they were read here. Copy yours, and load the page again'
+  'The rules were changed after this page loaded them. Copy your rules, then reload the page'
 
-function refused(error: unknown): string {
+function explainError(error: unknown): string {
   if (error instanceof ServiceError && error.code === 'proposal_open')
-    return 'A proposal of other rules for this agent waits already. It is listed under Proposals'
+    return 'A proposal to replace the rules of this agent is already pending. It is listed under Proposals'
   return explain(error)
 }

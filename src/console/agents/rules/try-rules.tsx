@@ -4,22 +4,22 @@ import type { AgentStatusResponse } from '../../../client/index.js'
 import { counted, countText } from '../../parts/format.js'
 import { ProgressLine } from '../../parts/result.js'
 import { Failure } from '../../parts/texts.js'
-import { type SignedIn, may } from '../../parts/session.js'
+import { type SignedIn, hasScope } from '../../parts/session.js'
 import { readClaims } from './claims.js'
 import { type Judged, useJudged, useLastRecords } from './judged.js'
 import { JudgedTable } from './judged-table.js'
 import { UserChoice } from './user-choice.js'
-import { refusedWords } from './words.js'
+import { refusedWords } from './labels.js'
 
 interface TryProps {
   session: SignedIn
   status: AgentStatusResponse
   saved: Policy[]
-  /** Undefined while they have faults; the saved ones while nothing is changed. */
+  /** Undefined if they have faults; identical to `saved` if nothing is changed. */
   edited: Policy[] | undefined
 }
 
-/** What a user would reach by the saved and by the edited rules, computed here by the server's own functions. */
+/** Tries the saved and the edited rules for a user on the last records, with the server's own functions. */
 export function TryRules({ session, status, saved, edited }: TryProps) {
   const [text, setText] = useState('')
   const [action, setAction] = useState<PolicyAction>('read')
@@ -27,8 +27,8 @@ export function TryRules({ session, status, saved, edited }: TryProps) {
   const claims = read !== undefined && 'claims' in read ? read.claims : undefined
   const records = useLastRecords(session.service, status)
   const { rows } = records
-  const judged = useJudged({ rows, saved, edited, asked: claims && { action, claims } })
-  const mayRead = may(session.who, 'records:read')
+  const judged = useJudged({ rows, saved, edited, request: claims && { action, claims } })
+  const mayRead = hasScope(session.who, 'records:read')
   const cancel = (): void => {
     records.cancel()
     judged.cancel()
@@ -37,8 +37,8 @@ export function TryRules({ session, status, saved, edited }: TryProps) {
     <section class="try" aria-labelledby="try-title">
       <h2 id="try-title">Try</h2>
       <p class="muted">
-        What the rules mean, computed in this browser by the functions that the server uses. Nothing is saved,
-        and no token is made. That a server keeps to its rules, no page can prove.
+        Shows the effect of the rules, computed in this browser with the server’s own functions. Nothing is
+        saved, and no token is issued. A page cannot prove that a server follows its rules.
       </p>
       <div class="try-who">
         <UserChoice
@@ -73,7 +73,7 @@ export function TryRules({ session, status, saved, edited }: TryProps) {
           </button>
         )}
       </div>
-      <Going records={records} judged={judged} />
+      <Progress records={records} judged={judged} />
       <p role="status" class="try-summary">
         {rows !== undefined && summaryText({ judged: judged.judged, action, saved, edited })}
       </p>
@@ -120,7 +120,7 @@ function ClaimsField(props: { text: string; fault: string | undefined; set: (tex
         onInput={(event) => set(event.currentTarget.value)}
       />
       <p id="try-claims-note" class={fault === undefined ? 'muted' : 'problem'}>
-        {fault ?? 'Chosen by a user, typed or pasted. They can be changed to see what follows.'}
+        {fault ?? 'Choose a user, or enter claims. Edit them to see the effect.'}
       </p>
     </div>
   )
@@ -128,19 +128,22 @@ function ClaimsField(props: { text: string; fault: string | undefined; set: (tex
 
 const actionNames: Record<PolicyAction, string> = {
   read: 'Read',
-  write: 'Write such a record',
+  write: 'Write',
   delete: 'Delete and restore',
   erase: 'Erase',
 }
 
-/** How far reading and judging are, and what went wrong. */
-function Going(props: { records: ReturnType<typeof useLastRecords>; judged: ReturnType<typeof useJudged> }) {
+/** The progress of reading and evaluating, and errors. */
+function Progress(props: {
+  records: ReturnType<typeof useLastRecords>
+  judged: ReturnType<typeof useJudged>
+}) {
   const { records, judged } = props
   return (
     <>
       {records.progress !== undefined && <Counted name="Records read" {...records.progress} />}
       {judged.done !== undefined && (
-        <Counted name="Records judged" done={judged.done} of={records.rows?.length ?? 0} />
+        <Counted name="Records evaluated" done={judged.done} of={records.rows?.length ?? 0} />
       )}
       {records.problem !== undefined && <Failure message={records.problem} />}
       {judged.problem !== undefined && <Failure message={judged.problem} retry={judged.again} />}
@@ -164,18 +167,18 @@ function summaryText(about: {
   edited: Policy[] | undefined
 }): string {
   const { judged, action, saved, edited } = about
-  if (judged === undefined) return 'Choose a user, or type claims, to see what the rules allow.'
+  if (judged === undefined) return 'Choose a user, or enter claims, to see what the rules allow.'
   const allowed = (which: 'saved' | 'edited'): string => {
     const count = judged.filter((one) => one[which]?.allowed === true).length
     return `${countText(count)} of ${counted(judged.length, 'record')} allowed`
   }
   const parts = [`Saved rules: ${allowed('saved')}, the others ${refusedWords[action]}.`]
-  if (edited === undefined) parts.push('The edited rules have faults, and cannot be tried.')
+  if (edited === undefined) parts.push('The edited rules have faults and cannot be tried.')
   else if (edited !== saved) {
     const differ = judged.filter((one) => one.saved?.allowed !== one.edited?.allowed).length
     parts.push(`Edited rules: ${allowed('edited')}; ${counted(differ, 'record')} changed.`)
   }
   if (!saved.some(({ actions }) => actions.includes(action)))
-    parts.push(`No saved rule is about ${action}: the server answers 403.`)
+    parts.push(`No saved rule covers ${action}: the server returns 403.`)
   return parts.join(' ')
 }

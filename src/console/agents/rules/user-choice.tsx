@@ -2,13 +2,13 @@ import { useEffect, useState } from 'preact/hooks'
 import type { PolicyClaims } from '../../../auth/row-policy.js'
 import type { User } from '../../../client/index.js'
 import { useLoaded } from '../../parts/load.js'
-import { type Scope, type SignedIn, may } from '../../parts/session.js'
+import { type Scope, type SignedIn, hasScope } from '../../parts/session.js'
 import { claimsOf } from './claims.js'
 
 const USERS_SHOWN = 10
 const LIST_ID = 'try-users'
 
-/** A user whose tokens reach the agent: those of its organism, or those outside organisms. */
+/** Chooses a user whose tokens can access the agent: of its organism, or without an organism. */
 export function UserChoice(props: {
   session: SignedIn
   agent: string
@@ -19,7 +19,7 @@ export function UserChoice(props: {
   const [isUsed, setUsed] = useState(false)
   const organism = agent.includes('::') ? agent.slice(0, agent.indexOf('::')) : undefined
   const needed: Scope = organism === undefined ? 'admin:*' : 'admin:organisms'
-  const isAllowed = session.who.kind !== 'open' && may(session.who, needed)
+  const isAllowed = session.who.kind !== 'open' && hasScope(session.who, needed)
   const { loaded } = useLoaded<User[]>(`${isUsed} ${typed}`, async (signal) => {
     if (!isUsed || !isAllowed) return []
     const { auth } = organism === undefined ? session.service : session.service.organism(organism)
@@ -37,7 +37,7 @@ export function UserChoice(props: {
   }, [chosen])
   return (
     <div class="field">
-      <label for="try-user">User, by the beginning of the e-mail</label>
+      <label for="try-user">User, by e-mail prefix</label>
       <input
         id="try-user"
         type="search"
@@ -63,11 +63,11 @@ export function UserChoice(props: {
   )
 
   function noteText(): string {
-    if (!isAllowed) return `Choosing a user needs ${needed}. Claims can be typed without it.`
-    if (loaded.kind === 'failed') return `${loaded.message}. Claims can be typed all the same.`
-    if (chosen !== undefined) return `The claims of a token that ${chosen.email} would get now.`
+    if (!isAllowed) return `Choosing a user needs ${needed}. You can still enter claims.`
+    if (loaded.kind === 'failed') return `${loaded.message}. You can still enter claims.`
+    if (chosen !== undefined) return `The claims of a new token of ${chosen.email}.`
     if (loaded.kind === 'loading') return ''
-    if (isUsed && users.length === 0) return typed === '' ? 'There are no users yet.' : 'No e-mail begins so.'
-    return organism === undefined ? 'A user outside organisms.' : `A user of ${organism}.`
+    if (isUsed && users.length === 0) return typed === '' ? 'No users yet.' : 'No e-mail has this prefix.'
+    return organism === undefined ? 'A user without an organization.' : `A user of ${organism}.`
   }
 }

@@ -24,10 +24,10 @@ const kindNames: Record<ChangeKind, string> = {
   erased: 'Erased',
   'of the agent': 'Zone, rules and key',
   'of edges': 'Edges',
-  steps: 'Proposals and others',
+  steps: 'Proposals and other records',
 }
 
-/** What happened between two moments, read from the records between them. */
+/** The changes between two moments, derived from the records between them. */
 export function DifferenceView(props: {
   service: ServiceClient
   status: AgentStatusResponse
@@ -45,7 +45,7 @@ export function DifferenceView(props: {
       <h2>What changed</h2>
       <div class="buttons">
         <button type="button" class="primary" disabled={records !== undefined} onClick={() => void read()}>
-          Read the {counted(size, 'record')} between
+          Read the {counted(size, 'record')} in between
         </button>
         {records !== undefined && (
           <button type="button" onClick={cancel}>
@@ -86,7 +86,7 @@ function useDifference({ service, status, from, to }: Parameters<typeof Differen
     try {
       setFound(await readDifference({ service, agent, strand, from, to, onProgress: setRecords, signal }))
     } catch (error) {
-      setProblem(signal.aborted ? 'Stopped. Nothing is shown of what was read' : explain(error))
+      setProblem(signal.aborted ? 'Stopped. No result is shown' : explain(error))
     }
     setRecords(undefined)
   }
@@ -100,12 +100,12 @@ function ChangeList(props: { agent: string; kind: ChangeKind; changes: Changes }
   return (
     <>
       <h3>{kindNames[kind]}</h3>
-      {count > newest.length && <p class="muted">The last {countText(newest.length)} of them.</p>}
+      {count > newest.length && <p class="muted">Only the last {countText(newest.length)} are shown.</p>}
       <ol class="signed-steps" aria-label={kindNames[kind]}>
         {newest.toReversed().map((change) => (
           <li key={change.row.seq}>
             <span>
-              <What agent={agent} change={change} />
+              <ChangeText agent={agent} change={change} />
             </span>
             <Time ms={change.row.ms} />
             <a href={agentLink(agent, change.row.seq)}>
@@ -118,8 +118,8 @@ function ChangeList(props: { agent: string; kind: ChangeKind; changes: Changes }
   )
 }
 
-/** The record that a change is about, or what the record of the change says itself. */
-function What({ agent, change: { row, target } }: { agent: string; change: ChangeRecord }) {
+/** The target of a change, or the content of its record. */
+function ChangeText({ agent, change: { row, target } }: { agent: string; change: ChangeRecord }) {
   if (target !== undefined) return <a href={agentLink(agent, target)}>Record {countText(target)}</a>
   return (
     <>

@@ -8,7 +8,7 @@ import { checkInWorker } from '../../parts/proof/checker.js'
 import { type RecordRow, rowOf } from '../../parts/records/record-row.js'
 import type { MomentRead } from './moment.js'
 
-/** What can have happened between two moments. */
+/** The kinds of changes between two moments. */
 export const changeKinds = [
   'added',
   'deleted',
@@ -21,29 +21,29 @@ export const changeKinds = [
 
 export type ChangeKind = (typeof changeKinds)[number]
 
-/** A record that tells of a change, and which record it is about. */
+/** A record of a change. */
 export interface ChangeRecord {
   row: RecordRow
-  /** Seq of the record that was deleted, restored or erased; undefined where its body does not say. */
+  /** The seq of the record that was deleted, restored or erased; undefined for other changes. */
   target: number | undefined
 }
 
-/** Changes of one kind: how many, and the newest of them. */
+/** The number of changes of one kind, and the newest of them. */
 export interface Changes {
   count: number
   newest: ChangeRecord[]
 }
 
-/** What happened between two moments of a strand. */
+/** The changes between two moments of a strand. */
 export interface Difference {
   changes: Record<ChangeKind, Changes>
   verdict: Verdict
 }
 
-/** Changes of a kind that are kept to be shown. */
+/** The most changes of a kind that are shown. */
 export const SHOWN_CHANGES = 100
 
-/** Two moments, the earlier first. */
+/** The parameters of a comparison; `from` is the earlier moment. */
 export interface Between {
   service: ServiceClient
   agent: string
@@ -55,9 +55,9 @@ export interface Between {
 }
 
 /**
- * Reads what was written between two moments. The records have to begin with the head of the one and to lead to the head
- * of the other, so that none is missing, and none was added.
- * @throws what reading the export throws; Error for what the worker cannot do here; the signal's reason
+ * Reads the records between two moments. They have to link the head of the earlier moment to the head of the
+ * later one, so that no record is missing and none was inserted.
+ * @throws errors of the export; Error if the worker cannot run; the signal's reason
  */
 export async function readDifference(between: Between): Promise<Difference> {
   const { service, agent, strand, from, to, onProgress, signal } = between
@@ -66,7 +66,7 @@ export async function readDifference(between: Between): Promise<Difference> {
   const { result } = await checkInWorker({
     stream: stream.pipeThrough(reader.watch()),
     options: { strand, firstHash: from.chainHead },
-    // The worker tells it for each thousand.
+    // The worker reports every thousandth record.
     onProgress,
     signal,
   })
@@ -78,17 +78,17 @@ export async function readDifference(between: Between): Promise<Difference> {
   if (!result.ok) return not(result.reason, result.seq)
   const { last } = reader
   const reached = last && (await webCryptoJobs().hash(last.leaf))
-  if (reached !== to.chainHead) return not('the records do not lead to the head of the later moment')
+  if (reached !== to.chainHead) return not('the records do not lead to the chain head of the later moment')
   const zone = reader.zone ?? from.zone
-  if (to.zone !== zone) return not(`the server names the zone ${to.zone}, the records name ${zone}`)
+  if (to.zone !== zone) return not(`the server reports zone ${to.zone}, but the records say ${zone}`)
   const faulty = [from, to].find(({ check }) => !check.verdict.ok)
-  if (faulty !== undefined) return not('the moment that it ends is not verified', faulty.seq)
+  if (faulty !== undefined) return not('this moment is not verified', faulty.seq)
   const size = counted(to.seq - from.seq, 'record')
-  const text = `Verified: the ${size} of ${agent} after record ${from.seq}, up to ${to.seq}, are all there, signed and unchanged`
+  const text = `Verified: the ${size} of ${agent} after record ${from.seq}, up to record ${to.seq}, are complete, signed and unchanged`
   return { changes, verdict: { ok: true, text } }
 }
 
-/** Looks at the lines of an export while they are passed on. */
+/** Collects changes from the lines of an export while they pass through. */
 class DifferenceReader {
   readonly changes: Record<ChangeKind, Changes> = {
     added: none(),
@@ -102,11 +102,11 @@ class DifferenceReader {
   readonly #fromSeq: number
   readonly #toSeq: number
   #next: number
-  #begun = ''
-  /** The last record of the later moment: an export goes on up to the record that seals it. */
+  #partialLine = ''
+  /** The last record of the later moment. An export can extend to the record that seals it. */
   last: ReadRecord | undefined
 
-  /** The zone that the last change of it names. */
+  /** The zone of the last sys/zone record. */
   zone: string | undefined
 
   constructor(fromSeq: number, toSeq: number) {
@@ -115,35 +115,38 @@ class DifferenceReader {
     this.#next = fromSeq
   }
 
-  /** A stream that passes on what it gets. What is no text or too long, the check of the same bytes finds. */
+  /**
+   * A stream that passes bytes on unchanged. The check of the same bytes detects invalid text and overlong
+   * lines.
+   */
   watch(): TransformStream<Uint8Array, Uint8Array> {
     const decoder = new TextDecoder()
     return new TransformStream({
       transform: (bytes, controller) => {
         controller.enqueue(bytes)
-        const lines = (this.#begun + decoder.decode(bytes, { stream: true })).split('\n')
-        this.#begun = (lines.pop() ?? '').slice(0, LINE_BYTES_MAX)
-        for (const line of lines) this.#take(line)
+        const lines = (this.#partialLine + decoder.decode(bytes, { stream: true })).split('\n')
+        this.#partialLine = (lines.pop() ?? '').slice(0, LINE_BYTES_MAX)
+        for (const line of lines) this.#readLine(line)
       },
     })
   }
 
-  #take(text: string): void {
+  #readLine(text: string): void {
     const line = readLineText(text)
     if (line === undefined || !('record' in line)) return
     const seq = this.#next
     this.#next += 1
     if (seq === this.#toSeq) this.last = line.record
-    // The first one is the last of the earlier moment.
-    if (seq > this.#fromSeq && seq <= this.#toSeq) this.#note(line.record)
+    // The first record is the last one of the earlier moment.
+    if (seq > this.#fromSeq && seq <= this.#toSeq) this.#addChange(line.record)
   }
 
-  #note(record: ReadRecord): void {
+  #addChange(record: ReadRecord): void {
     const row = rowOf(record)
     if (row === undefined) return
     const kind = kindOf(row.type)
     const changes = this.changes[kind]
-    // Bodies of users may have a member of that name as well.
+    // Application records can have a member of the same name.
     const isOfRecord = kind === 'deleted' || kind === 'restored' || kind === 'erased'
     const { target_seq: target } = isOfRecord ? bodyMembers(record.content) : {}
     if (row.type === 'sys/zone') this.zone = String(bodyMembers(record.content)['zone'])

@@ -7,33 +7,36 @@ import { Result } from '../../parts/result.js'
 import { Failure, Hash, Loading, Time } from '../../parts/texts.js'
 import { RecordTable } from '../../parts/records/record-table.js'
 import { agentLink } from '../../route.js'
-import { zoneMeanings } from '../../parts/words.js'
+import { zoneMeanings } from '../../parts/labels.js'
 import { LISTED_RECORDS, type MomentCheck, type MomentRead, readMoment } from './moment.js'
 
-/** Where a handle stands. */
-export interface Place {
+/** The position of a handle. */
+export interface HandlePosition {
   seq: number
-  /** The moment that was typed to come here, in Unix milliseconds. */
-  askedMs: number | undefined
+  /** The time that the user typed, in Unix milliseconds; undefined if the user chose a record. */
+  typedMs: number | undefined
 }
 
-/** A handle that is being moved is not asked about before it rests this long. */
+/** A moving handle causes a request only after it has rested this long. */
 const REST_MS = 150
 
-/** Reads the strand as of a handle once the handle rests; until then the one before stays. */
+/**
+ * Reads the strand at a handle's position after the handle has rested; until then the previous moment stays
+ * visible.
+ */
 export function useMoment(
   service: ServiceClient,
   { agent_id: agent, strand, record_count: headSeq }: AgentStatusResponse,
-  place: Place,
+  position: HandlePosition,
 ): { loaded: Loaded<MomentRead>; shown: MomentRead | undefined; reload: () => void } {
-  const [rested, setRested] = useState(place)
+  const [rested, setRested] = useState(position)
   useEffect(() => {
-    const timer = setTimeout(() => setRested(place), REST_MS)
+    const timer = setTimeout(() => setRested(position), REST_MS)
     return () => clearTimeout(timer)
-  }, [place])
-  const { seq, askedMs } = rested
-  const { loaded, reload } = useLoaded(`${agent} ${seq} ${headSeq} ${askedMs}`, (signal) =>
-    readMoment({ service, agent, strand, seq, headSeq, askedMs, signal }),
+  }, [position])
+  const { seq, typedMs } = rested
+  const { loaded, reload } = useLoaded(`${agent} ${seq} ${headSeq} ${typedMs}`, (signal) =>
+    readMoment({ service, agent, strand, seq, headSeq, typedMs, signal }),
   )
   const last = useRef<MomentRead | undefined>(undefined)
   if (loaded.kind === 'failed') last.current = undefined
@@ -41,12 +44,12 @@ export function useMoment(
   return { loaded, shown: last.current, reload }
 }
 
-/** A strand as it was: how long it was, its end, its zone, and whether that was found to be so. */
+/** A strand at a moment: its size, its head, its zone, and the verdict of the check. */
 export function MomentView(props: {
   name: string
   agent: string
   moment: ReturnType<typeof useMoment>
-  /** Whether its records are listed. */
+  /** Whether the records are listed. */
   isListed: boolean
 }) {
   const { name, agent, moment, isListed } = props
@@ -55,14 +58,14 @@ export function MomentView(props: {
   return (
     <section class={isStale ? 'moment stale' : 'moment'} aria-label={name} aria-busy={isStale}>
       {loaded.kind === 'failed' && <Failure message={loaded.message} retry={reload} />}
-      {shown === undefined && loaded.kind === 'loading' && <Loading what="the strand as it was" />}
+      {shown === undefined && loaded.kind === 'loading' && <Loading what="the strand at that time" />}
       {shown !== undefined && (
         <>
           <MomentFacts agent={agent} shown={shown} />
           <Result verdict={shown.check.verdict}>
             <details>
-              <summary>What this proves, and what not</summary>
-              <Proves check={shown.check} />
+              <summary>What this proves and what it does not prove</summary>
+              <ProofScope check={shown.check} />
             </details>
           </Result>
           {isListed && <Rows agent={agent} shown={shown} />}
@@ -78,10 +81,10 @@ function MomentFacts({ agent, shown }: { agent: string; shown: MomentRead }) {
     <LineFacts
       facts={{
         Records: countText(seq),
-        'Last of them': <a href={agentLink(agent, seq)}>Record {countText(seq)}</a>,
+        'Last record': <a href={agentLink(agent, seq)}>Record {countText(seq)}</a>,
         From: <Time ms={ms} />,
         Until: nextMs === undefined ? 'now' : <Time ms={nextMs} />,
-        Head: <Hash hex={chainHead} name="the head of then" />,
+        Head: <Hash hex={chainHead} name="the head at that time" />,
         Zone: <span title={isZone(zone) ? zoneMeanings[zone] : undefined}>{zone ?? 'none'}</span>,
       }}
     />
@@ -92,40 +95,35 @@ function isZone(zone: string | null): zone is Zone {
   return zone !== null && zone in zoneMeanings
 }
 
-function Proves({ check: { verdict, isKeyTrusted, isHistoryRead, kept } }: { check: MomentCheck }) {
+function ProofScope({ check: { verdict, isKeyTrusted, isHistoryRead, kept } }: { check: MomentCheck }) {
   return (
     <>
       {verdict.ok && (
         <ul>
           <li>
-            The records listed are whole, and each leads to the next, up to the head. Their clocks put the
-            moment between the last of them and the one behind it.
+            The listed records are complete and linked up to the head. According to their clocks, the moment
+            is between the last of them and the next record.
           </li>
-          <li>
-            The head is the last leaf of the tree that was signed, and nothing before it was changed since.
-          </li>
+          <li>The head is the last leaf of the signed tree, and no record before it was changed since.</li>
           {isHistoryRead && (
-            <li>
-              The zone, and which records are marked as deleted, are what the signed records tell: all of them
-              were read.
-            </li>
+            <li>The zone and the deletions follow from the signed records, all of which were read.</li>
           )}
           {kept !== undefined && (
             <li>
-              It fits the strand that this browser checked whole <Time ms={kept.checkedAtMs} />.
+              It matches the strand that this browser checked on <Time ms={kept.checkedAtMs} />.
             </li>
           )}
           <li>
             {isKeyTrusted
-              ? 'It is signed by the key that you trust, or by one that this key has named.'
-              : 'It relies on the key that this server names. Name the one that you trust on the tab Proof.'}
+              ? 'It is signed with the key that you trust, or with a successor that this key signed.'
+              : 'It relies on the key that this server reports. Enter the key that you trust on the tab Proof.'}
           </li>
         </ul>
       )}
       <p class="muted">
         {!isHistoryRead &&
-          'Not proved: the zone, and which records are marked as deleted, are what the server says. They follow from signed records before those that are listed, which Compare reads. '}
-        The clocks are the server’s own.
+          'Not proved: the zone and the deletions, which the server reports. They follow from signed records before the listed ones; Compare reads those. '}
+        The server’s clock sets all times.
       </p>
     </>
   )
@@ -137,8 +135,8 @@ function Rows({ agent, shown: { seq, rows } }: { agent: string; shown: MomentRea
       <RecordTable agent={agent} rows={rows} columns={[]} />
       <p class="muted">
         {seq >= LISTED_RECORDS &&
-          `The last ${LISTED_RECORDS} records of then. Move the handle back for earlier ones. `}
-        A body that was erased since is gone here too.
+          `These are the last ${LISTED_RECORDS} records at that time. Move the handle back for earlier records. `}
+        Bodies that were erased later are missing here too.
       </p>
     </>
   )

@@ -5,73 +5,73 @@ import {
   verifyConsistency,
 } from '../../../client/index.js'
 import { requireEd25519, webCryptoJobs } from '../../../client/webcrypto.js'
-import { runLater } from '../../../proof/job.js'
+import { runAsync } from '../../../proof/job.js'
 import { type ReadRecord, examineRecord, bodyMembers } from '../../../proof/record.js'
 import { explain } from '../../parts/explain.js'
 import { counted, exactTimeText, keyDigits } from '../../parts/format.js'
-import { unboundFault } from '../../parts/proof/check-strand.js'
-import { type KeptCheck, keptCheck, trustedKey } from '../../parts/proof/kept.js'
+import { inclusionFault } from '../../parts/proof/check-strand.js'
+import { type StoredCheck, loadCheck, loadTrustedKey } from '../../parts/proof/stored-check.js'
 import { markDeleted, readStrandPart, type RecordRow, rowOf } from '../../parts/records/record-row.js'
 import type { Verdict } from '../../parts/result.js'
 
-/** Records that are listed of a moment: its last ones. */
+/** The number of records listed for a moment. */
 export const LISTED_RECORDS = 50
 
-/** A moment of a strand: the one at which a record had become its last. */
-export interface MomentAsked {
+/** The parameters of a moment: the time at which record `seq` was the last of the strand. */
+export interface MomentRequest {
   service: ServiceClient
   agent: string
   strand: string
   /** The last record of the moment. */
   seq: number
-  /** The last record of the strand, as far as is known. */
+  /** The last known record of the strand. */
   headSeq: number
-  /** The moment that was typed, in Unix milliseconds; undefined where the record was chosen. */
-  askedMs: number | undefined
+  /** The time that the user typed, in Unix milliseconds; undefined if the user chose a record. */
+  typedMs: number | undefined
   signal: AbortSignal
 }
 
-/** A strand as it was. */
+/** A strand at a moment. */
 export interface MomentRead {
   seq: number
   zone: string | null
   chainHead: string
-  /** When its last record was written, in Unix milliseconds. */
+  /** The time of its last record, in Unix milliseconds. */
   ms: number
-  /** When the next one was written; undefined where there is none. */
+  /** The time of the next record; undefined if there is none. */
   nextMs: number | undefined
-  /** Its last records, newest first, with what had become of them by then. */
+  /** Its last records, newest first, with their state at the moment. */
   rows: RecordRow[]
   check: MomentCheck
 }
 
-/** What the check of a moment found. */
+/** The result of checking a moment. */
 export interface MomentCheck {
   verdict: Verdict
-  /** Whether the key that signed is the one that the reader trusts, or one that it led to. */
+  /** Whether the signing key is the trusted key of the user, or a successor of it. */
   isKeyTrusted: boolean
-  /** Whether the zone, and which records are deleted, follow from the records that were read: all of a short strand. */
+  /** Whether zone and deletions were derived from records: only if the whole strand was read. */
   isHistoryRead: boolean
-  /** The check of the whole strand that the moment was compared with. */
-  kept: KeptCheck | undefined
+  /** The stored check of the whole strand with which the moment was compared. */
+  kept: StoredCheck | undefined
 }
 
 /**
- * Reads a strand as it was, and checks it.
- * @throws what the service answers; Error for records that cannot be read
+ * Reads a strand at a moment, and checks it.
+ * @throws errors of the service; Error for malformed records
  */
-export async function readMoment(asked: MomentAsked): Promise<MomentRead> {
-  const { service, agent, seq, headSeq, signal } = asked
-  // Beyond the head that is known there may be newer records by now.
+export async function readMoment(moment: MomentRequest): Promise<MomentRead> {
+  const { service, agent, seq, headSeq, signal } = moment
+  // The next record bounds the moment, but it is read only if it is known to exist.
   const toSeq = Math.min(seq + 1, Math.max(seq, headSeq))
   const range = { fromSeq: Math.max(0, seq - LISTED_RECORDS + 1), toSeq, signal }
   const { records } = await readStrandPart(service, agent, range)
   const rows = records.slice(0, seq - range.fromSeq + 1).flatMap((record) => rowOf(record) ?? [])
   const last = rows.at(-1)
-  if (last === undefined) throw new Error(`The server does not send record ${seq}`)
+  if (last === undefined) throw new Error(`The server did not send record ${seq}`)
   const handle = service.agent<unknown>(agent)
   const [answer] = await Promise.all([
-    // Its page begins with the oldest records; those that are listed are the newest.
+    // Only the summary is used: the page starts with the oldest records, but the newest are listed.
     handle.asOf(last.hlc, { limit: 1, signal }),
     markDeleted(service, agent, { rows, asOf: last.hlc, signal }),
   ])
@@ -83,13 +83,13 @@ export async function readMoment(asked: MomentAsked): Promise<MomentRead> {
     ms: last.ms,
     nextMs: next && rowOf(next)?.ms,
     rows: rows.toReversed(),
-    check: await checkMoment(asked, { answer, records, rows, fromSeq: range.fromSeq }),
+    check: await checkMoment(moment, { answer, records, rows, fromSeq: range.fromSeq }),
   }
 }
 
 /**
- * The last record at a moment; undefined before the strand began.
- * @throws what the service answers
+ * The seq of the last record at a time; undefined if the strand did not exist yet.
+ * @throws errors of the service
  */
 export async function seqAt(
   service: ServiceClient,
@@ -102,20 +102,20 @@ export async function seqAt(
   return head === null ? undefined : seq
 }
 
-interface Answered {
+interface MomentAnswer {
   answer: AsOfResponse<unknown>
-  /** Records in a row, up to the one behind the last of the moment. */
+  /** Consecutive records, including the one after the moment. */
   records: readonly ReadRecord[]
-  /** Those that are listed, in the order of the strand, with what the server says became of them. */
+  /** The listed records in the order of the strand, with their state as the server reports it. */
   rows: readonly RecordRow[]
   fromSeq: number
 }
 
-async function checkMoment(asked: MomentAsked, answered: Answered): Promise<MomentCheck> {
-  const { service, agent, strand, seq, signal } = asked
-  const trusted = trustedKey(strand)
-  const kept = keptCheck(strand)
-  const { answer, records, rows, fromSeq } = answered
+async function checkMoment(moment: MomentRequest, given: MomentAnswer): Promise<MomentCheck> {
+  const { service, agent, strand, seq, signal } = moment
+  const trusted = loadTrustedKey(strand)
+  const kept = loadCheck(strand)
+  const { answer, records, rows, fromSeq } = given
   const history = historyOf(records.slice(0, seq - fromSeq + 1))
   const checked = { isKeyTrusted: false, isHistoryRead: history !== undefined, kept }
   const not = (reason: string): MomentCheck => ({
@@ -124,22 +124,22 @@ async function checkMoment(asked: MomentAsked, answered: Answered): Promise<Mome
   })
   try {
     await requireEd25519()
-    const told = history && historyFault(history, { zone: answer.zone, rows })
-    const linked = (await linkFault(asked, answered)) ?? told
+    const contradiction = history && historyFault(history, { zone: answer.zone, rows })
+    const linked = (await linkFault(moment, given)) ?? contradiction
     if (linked !== undefined) return not(linked)
-    // The key in force now signs checkpoints of all moments, and may be newer than the page.
+    // The current key signs the checkpoints of all moments, and may be newer than the page.
     const { public_key: publicKey, record_count: last } = await service.agent(agent).status({ signal })
     if (kept !== undefined && last + 1 < kept.size)
       return not(
-        `the tail of the strand was cut: ${counted(kept.size, 'record')} were checked here before, ${last + 1} are there now`,
+        `the strand was truncated: ${counted(kept.size, 'record')} were checked in this browser before, it now has ${last + 1}`,
       )
     const isKeyTrusted =
       trusted !== '' && (publicKey === trusted || (kept?.trusted === trusted && kept.publicKey === publicKey))
     if (trusted !== '' && !isKeyTrusted)
       return not(
-        `the key in force, …${keyDigits(publicKey)}, is not the one that you trust. If that was changed since, check the whole strand first`,
+        `the current key, …${keyDigits(publicKey)}, is not the key that you trust. If the key was rotated, check the whole strand first`,
       )
-    const signed = await signedFault(asked, { ...answered, publicKey, kept })
+    const signed = await signedFault(moment, { ...given, publicKey, kept })
     return signed === undefined
       ? { ...checked, isKeyTrusted, verdict: { ok: true, text: verifiedText(agent, seq, publicKey) } }
       : not(signed)
@@ -151,61 +151,69 @@ async function checkMoment(asked: MomentAsked, answered: Answered): Promise<Mome
 
 function verifiedText(agent: string, seq: number, publicKey: string): string {
   return (
-    `Verified: record ${seq} was the last of ${agent} then. Key …${keyDigits(publicKey)} has signed the tree of its ` +
-    `${counted(seq + 1, 'record')}, and the strand of today begins with ${seq === 0 ? 'it' : 'them'}`
+    `Verified: record ${seq} was the last record of ${agent} at that time. Key …${keyDigits(publicKey)} signed the tree ` +
+    `of its ${counted(seq + 1, 'record')}, which the current strand extends`
   )
 }
 
-/** What is wrong with the records themselves, and with their times; undefined where each leads to the next. */
+/**
+ * Checks the links between the records, their bodies and their times.
+ * @returns the fault; undefined if there is none
+ */
 async function linkFault(
-  { strand, seq, askedMs }: MomentAsked,
-  { answer, records, fromSeq }: Answered,
+  { strand, seq, typedMs }: MomentRequest,
+  { answer, records, fromSeq }: MomentAnswer,
 ): Promise<string | undefined> {
   const jobs = webCryptoJobs()
   let before: string | undefined
   for (const [at, record] of records.entries()) {
     const { header, content } = record
     const own = fromSeq + at
-    if (header?.seq !== own) return `the server sent another record in place of record ${own}`
+    if (header?.seq !== own) return `the server sent another record instead of record ${own}`
     if (own > 0 && header.strand !== strand) return `the header of record ${own} names another strand`
     if (before !== undefined && header.prev !== before)
-      return `record ${own} does not follow on the one before it`
-    const { hash, bodyMatches } = await runLater(examineRecord(record, { strand, signature: false }), jobs)
+      return `record ${own} does not link to its predecessor`
+    const { hash, bodyMatches } = await runAsync(examineRecord(record, { strand, signature: false }), jobs)
     if (content !== undefined && !bodyMatches)
-      return `the body of record ${own} is not the one that its header commits to`
-    if (own === seq && answer.chain_head !== hash) return 'the server names another head for this moment'
+      return `the body of record ${own} does not match the commitment in its header`
+    if (own === seq && answer.chain_head !== hash)
+      return 'the server reports another chain head for this moment'
     before = hash
   }
-  // Of such a record the server shows no path, though it shows the record itself.
+  // For a withheld record the server sends the header but no inclusion proof.
   if (records[seq - fromSeq]?.withheld === true)
-    return 'it is withheld from you, and so is its path. Go to a record that you may read'
-  if (answer.record_count !== seq) return `the server counts ${answer.record_count} records behind the first`
-  return askedMs === undefined ? undefined : clockFault(askedMs, { records, at: seq - fromSeq })
+    return 'the record and its proof are withheld from you. Choose a record that you can read'
+  if (answer.record_count !== seq)
+    return `the server reports ${answer.record_count} records after genesis instead of ${seq}`
+  return typedMs === undefined ? undefined : clockFault(typedMs, { records, at: seq - fromSeq })
 }
 
-/** Whether the signed clocks put the moment that was typed between the record and the next one. */
+/** Checks that the typed time is between the signed clocks of the record and of the next one. */
 function clockFault(
-  askedMs: number,
+  typedMs: number,
   { records, at }: { records: readonly ReadRecord[]; at: number },
 ): string | undefined {
   const clocks = [records[at], records[at + 1]].map((record) => record && rowOf(record)?.ms)
   const [ms = Infinity, nextMs = Infinity] = clocks
-  return ms <= askedMs && askedMs < nextMs
+  return ms <= typedMs && typedMs < nextMs
     ? undefined
-    : `by the clocks of the records it was not the last one at ${exactTimeText(askedMs)}`
+    : `according to the clocks of the records, it was not the last record at ${exactTimeText(typedMs)}`
 }
 
-/** What is wrong with the signed tree of the moment, with the strand of now, or with one that was checked earlier. */
+/**
+ * Checks the signed tree of the moment against the current strand and the stored check.
+ * @returns the fault, if any
+ */
 async function signedFault(
-  { service, agent, strand, seq, signal }: MomentAsked,
-  { answer, publicKey, kept }: Answered & { publicKey: string; kept: KeptCheck | undefined },
+  { service, agent, strand, seq, signal }: MomentRequest,
+  { answer, publicKey, kept }: MomentAnswer & { publicKey: string; kept: StoredCheck | undefined },
 ): Promise<string | undefined> {
   const found = await verifyAsOf(answer, { publicKey, strand })
   if (!found.ok) return found.reason
   const { checkpoint, chain_head: chainHead } = answer
   if (checkpoint === null || chainHead === null) return 'The answer has no checkpoint'
-  const place = { service, agent, strand, signal }
-  const unbound = await unboundFault(place, { chainHead, lastSeq: seq, publicKey, checkpoint })
+  const context = { service, agent, strand, signal }
+  const unbound = await inclusionFault(context, { chainHead, lastSeq: seq, publicKey, checkpoint })
   if (unbound !== undefined || kept === undefined) return unbound
   const size = seq + 1
   const isOlder = size <= kept.size
@@ -220,17 +228,17 @@ async function signedFault(
       strand,
     },
   )
-  return grown.ok ? undefined : `it does not fit the strand that this browser checked whole: ${grown.reason}`
+  return grown.ok ? undefined : `it does not match the strand that this browser has checked: ${grown.reason}`
 }
 
-/** What the signed records of the server say of a strand at their last one (docs/FORMAT.md, Mutations). */
+/** The state of a strand, derived from its sys/ records (docs/FORMAT.md, Mutations). */
 interface History {
   zone: unknown
-  /** Seqs of the records that are deleted. */
+  /** The seqs of deleted records. */
   deleted: ReadonlySet<unknown>
 }
 
-/** Reads the history of a strand; undefined where it does not begin at genesis, or a record of it is withheld. */
+/** Derives the history; undefined if the records do not start at genesis, or a sys/ record is withheld. */
 function historyOf(records: readonly ReadRecord[]): History | undefined {
   if (records[0]?.header?.seq !== 0) return undefined
   let zone: unknown
@@ -246,17 +254,18 @@ function historyOf(records: readonly ReadRecord[]): History | undefined {
   return { zone, deleted }
 }
 
-/** What the server says otherwise than the signed records do; undefined where they agree. */
+/** Compares the server's report with the history. @returns the first difference; undefined if they agree */
 function historyFault(
   { zone, deleted }: History,
-  said: { zone: string | null; rows: readonly RecordRow[] },
+  reported: { zone: string | null; rows: readonly RecordRow[] },
 ): string | undefined {
-  if (said.zone !== zone) return `the server names the zone ${said.zone}, the records name ${String(zone)}`
-  const other = said.rows.find(
+  if (reported.zone !== zone)
+    return `the server reports zone ${reported.zone}, but the records say ${String(zone)}`
+  const other = reported.rows.find(
     ({ seq, state }) =>
       (state === 'deleted' && !deleted.has(seq)) || (state === 'active' && deleted.has(seq)),
   )
   if (other === undefined) return undefined
-  const is = other.state === 'deleted' ? 'was' : 'was not'
-  return `the server says that record ${other.seq} ${is} deleted then, and the records say otherwise`
+  const state = other.state === 'deleted' ? 'deleted' : 'not deleted'
+  return `the server reports record ${other.seq} as ${state} at this moment, but the records contradict this`
 }

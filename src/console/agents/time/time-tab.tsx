@@ -5,10 +5,10 @@ import { Moment, Problem } from '../../parts/field.js'
 import { msOfField } from '../../parts/format.js'
 import { Time } from '../../parts/texts.js'
 import { DifferenceView } from './difference-view.js'
-import { MomentView, type Place, useMoment } from './moment-view.js'
+import { MomentView, type HandlePosition, useMoment } from './moment-view.js'
 import { seqAt } from './moment.js'
 
-/** What a field to the second leaves open. */
+/** A field has whole seconds; this extends a typed time to the end of its second. */
 const REST_OF_SECOND_MS = 999
 const READ_MS = 30_000
 
@@ -18,38 +18,45 @@ interface TimeProps {
   reload: () => void
 }
 
-/** Where the handles of the agent looked at last stand, for whoever comes back from a record. */
-let lastPlaces: { agent: string; place: Place; other: Place | undefined } | undefined
+/** The handles of the last visited agent, restored when the user returns from a record. */
+let lastHandles: { agent: string; position: HandlePosition; other: HandlePosition | undefined } | undefined
 
-/** A strand as it was, at any of its records; with a second handle, what changed between two of them. */
+/** A strand as of any of its records; with a second handle, the changes between two records. */
 export function TimeTab({ service, status, reload }: TimeProps) {
   const { agent_id: agent, record_count: headSeq } = status
-  const [{ place, other }, setPlaces] = useState<{ place: Place; other: Place | undefined }>(() =>
-    lastPlaces?.agent === agent
-      ? lastPlaces
-      : { place: { seq: headSeq, askedMs: undefined }, other: undefined },
+  const [{ position, other }, setHandles] = useState<{
+    position: HandlePosition
+    other: HandlePosition | undefined
+  }>(() =>
+    lastHandles?.agent === agent
+      ? lastHandles
+      : { position: { seq: headSeq, typedMs: undefined }, other: undefined },
   )
-  const move = (places: { place: Place; other: Place | undefined }): void => {
-    lastPlaces = { agent, ...places }
-    setPlaces(places)
+  const move = (handles: { position: HandlePosition; other: HandlePosition | undefined }): void => {
+    lastHandles = { agent, ...handles }
+    setHandles(handles)
   }
   const handle = { service, agent, headSeq, reload }
   return (
     <div class="time">
       <p class="lead">
-        The strand as it was when each of its records had just been written. Arrow keys go from record to
-        record.
+        The strand as of any of its records. Use the arrow keys to move from record to record.
       </p>
-      <Handle {...handle} name="As of" place={place} set={(to) => move({ place: to, other })} />
+      <Handle {...handle} name="As of" position={position} set={(to) => move({ position: to, other })} />
       {other !== undefined && (
-        <Handle {...handle} name="Compared with" place={other} set={(to) => move({ place, other: to })} />
+        <Handle
+          {...handle}
+          name="Compared with"
+          position={other}
+          set={(to) => move({ position, other: to })}
+        />
       )}
       <div class="buttons">
         <button
           type="button"
           aria-pressed={other !== undefined}
           onClick={() =>
-            move({ place, other: other === undefined ? { seq: headSeq, askedMs: undefined } : undefined })
+            move({ position, other: other === undefined ? { seq: headSeq, typedMs: undefined } : undefined })
           }
         >
           Compare
@@ -59,23 +66,23 @@ export function TimeTab({ service, status, reload }: TimeProps) {
         </button>
       </div>
       {other === undefined ? (
-        <One service={service} status={status} place={place} />
+        <One service={service} status={status} position={position} />
       ) : (
-        <Two service={service} status={status} place={place} other={other} />
+        <Two service={service} status={status} position={position} other={other} />
       )}
     </div>
   )
 }
 
-function One({ service, status, place }: Omit<TimeProps, 'reload'> & { place: Place }) {
-  const moment = useMoment(service, status, place)
-  return <MomentView name="The strand then" agent={status.agent_id} moment={moment} isListed />
+function One({ service, status, position }: Omit<TimeProps, 'reload'> & { position: HandlePosition }) {
+  const moment = useMoment(service, status, position)
+  return <MomentView name="The strand at that time" agent={status.agent_id} moment={moment} isListed />
 }
 
-function Two(props: Omit<TimeProps, 'reload'> & { place: Place; other: Place }) {
-  const { service, status, place, other } = props
+function Two(props: Omit<TimeProps, 'reload'> & { position: HandlePosition; other: HandlePosition }) {
+  const { service, status, position, other } = props
   const { agent_id: agent } = status
-  const [earlier, later] = place.seq <= other.seq ? [place, other] : [other, place]
+  const [earlier, later] = position.seq <= other.seq ? [position, other] : [other, position]
   const before = useMoment(service, status, earlier)
   const after = useMoment(service, status, later)
   const [from, to] = [before.shown, after.shown]
@@ -103,19 +110,19 @@ interface HandleProps {
   service: ServiceClient
   agent: string
   headSeq: number
-  /** Reads the state of the agent again. */
+  /** Reads the status of the agent again. */
   reload: () => void
   name: string
-  place: Place
-  set: (place: Place) => void
+  position: HandlePosition
+  set: (position: HandlePosition) => void
 }
 
-/** One handle: a slider over the records, steps by one, and a field for a moment. */
+/** A handle: a slider over the records, buttons for single steps, and a field for a time. */
 function Handle(props: HandleProps) {
-  const { headSeq, name, place, set } = props
-  const { seq } = place
+  const { headSeq, name, position, set } = props
+  const { seq } = position
   const id = useId()
-  const go = (to: number): void => set({ seq: to, askedMs: undefined })
+  const go = (to: number): void => set({ seq: to, typedMs: undefined })
   return (
     <div class="handle" role="group" aria-label={name}>
       <div class="handle-line">
@@ -136,7 +143,7 @@ function Handle(props: HandleProps) {
         </label>
       </div>
       <div class="handle-line">
-        <button type="button" aria-label="One record back" disabled={seq <= 0} onClick={() => go(seq - 1)}>
+        <button type="button" aria-label="Previous record" disabled={seq <= 0} onClick={() => go(seq - 1)}>
           ‹
         </button>
         <input
@@ -149,12 +156,7 @@ function Handle(props: HandleProps) {
           aria-valuetext={`Record ${seq} of ${headSeq}`}
           onInput={(event) => go(Number(event.currentTarget.value))}
         />
-        <button
-          type="button"
-          aria-label="One record on"
-          disabled={seq >= headSeq}
-          onClick={() => go(seq + 1)}
-        >
+        <button type="button" aria-label="Next record" disabled={seq >= headSeq} onClick={() => go(seq + 1)}>
           ›
         </button>
       </div>
@@ -166,24 +168,24 @@ function Handle(props: HandleProps) {
 function TypedMoment({ service, agent, headSeq, reload, set }: HandleProps) {
   const [text, setText] = useState('')
   const [problem, setProblem] = useState<string | undefined>(undefined)
-  const [began, setBegan] = useState<number | undefined>(undefined)
-  const turn = useRef(0)
+  const [tooEarlyMs, setTooEarlyMs] = useState<number | undefined>(undefined)
+  const attempts = useRef(0)
   const go = async (): Promise<void> => {
-    const typedMs = msOfField(text)
-    turn.current += 1
-    const own = turn.current
-    setBegan(undefined)
-    setProblem(typedMs === undefined ? 'Expected a day and a time' : undefined)
-    if (typedMs === undefined) return
-    const ms = typedMs + REST_OF_SECOND_MS
+    const secondMs = msOfField(text)
+    attempts.current += 1
+    const own = attempts.current
+    setTooEarlyMs(undefined)
+    setProblem(secondMs === undefined ? 'Expected a date and a time' : undefined)
+    if (secondMs === undefined) return
+    const typedMs = secondMs + REST_OF_SECOND_MS
     try {
-      const seq = await seqAt(service, agent, { ms, signal: AbortSignal.timeout(READ_MS) })
-      if (turn.current !== own) return
-      if (seq === undefined) return setBegan(typedMs)
+      const seq = await seqAt(service, agent, { ms: typedMs, signal: AbortSignal.timeout(READ_MS) })
+      if (attempts.current !== own) return
+      if (seq === undefined) return setTooEarlyMs(secondMs)
       if (seq > headSeq) reload()
-      set({ seq, askedMs: ms })
+      set({ seq, typedMs })
     } catch (error) {
-      if (turn.current === own) setProblem(explain(error))
+      if (attempts.current === own) setProblem(explain(error))
     }
   }
   return (
@@ -194,13 +196,13 @@ function TypedMoment({ service, agent, headSeq, reload, set }: HandleProps) {
         void go()
       }}
     >
-      <Moment name="A moment, in your time zone" value={text} set={setText} />
-      <button type="submit">Go to the moment</button>
+      <Moment name="Time, in your time zone" value={text} set={setText} />
+      <button type="submit">Go to this time</button>
       <Problem
         text={
-          began !== undefined && (
+          tooEarlyMs !== undefined && (
             <>
-              There was no strand yet at <Time ms={began} />.
+              The strand did not exist yet at <Time ms={tooEarlyMs} />.
             </>
           )
         }

@@ -1,20 +1,20 @@
 import type { VerifyOptions, VerifyResult } from '../../../client/index.js'
 
-/** What an export is checked against. */
+/** What an export is verified against. */
 export type CheckOptions = Pick<VerifyOptions, 'publicKey' | 'strand' | 'kept'> & {
-  /** The hash that the first record of the export must have: the head that an earlier check ended at. */
+  /** The hash that the first record must have: the chain head of an earlier check. */
   firstHash?: string | undefined
 }
 
-/** From the page to the worker: the options first, then pieces of the export as the worker asks for them. */
+/** Messages to the worker: the options first, then a piece of the export for each `more`. */
 export type ToChecker =
   | { kind: 'begin'; options: CheckOptions }
   | { kind: 'piece'; bytes: Uint8Array<ArrayBuffer> }
   | { kind: 'end' }
 
-/** From the worker to the page. */
+/** Messages from the worker. */
 export type FromChecker =
-  /** It has room for another piece. */
+  /** Requests the next piece. */
   | { kind: 'more' }
   | { kind: 'progress'; records: number }
   | { kind: 'result'; result: VerifyResult; checkpoint: string | undefined }

@@ -1,32 +1,32 @@
 import { type ServiceClient, type VerifiedExport, verifyConsistency } from '../../../client/index.js'
 import { requireEd25519, webCryptoJobs } from '../../../client/webcrypto.js'
-import { runLater } from '../../../proof/job.js'
+import { runAsync } from '../../../proof/job.js'
 import { verifyCheckpoint } from '../../../proof/note.js'
 import { leadsToRoot, pathOf } from '../../../proof/tree-proof.js'
 import { checkInWorker } from './checker.js'
-import type { KeptCheck } from './kept.js'
+import type { StoredCheck } from './stored-check.js'
 
-/** What a check of a strand found. */
+/** The result of checking a strand. `since` is the earlier check on which it builds. */
 export type StrandVerdict =
-  | { ok: true; found: VerifiedExport; kept: KeptCheck; since: KeptCheck | undefined }
-  /** @param seq the record at fault, where the fault is one record's */
+  | { ok: true; found: VerifiedExport; kept: StoredCheck; since: StoredCheck | undefined }
+  /** @param seq the invalid record; undefined if the fault concerns no single record */
   | { ok: false; seq: number | undefined; reason: string }
 
-/** What is checked, and how. */
+/** The parameters of a check. */
 export interface StrandCheck {
   service: ServiceClient
   agent: string
   strand: string
-  /** Key that the reader of the page trusts; undefined for none. */
+  /** The public key that the user trusts, 64 hex digits; undefined for none. */
   publicKey: string | undefined
-  /** The check to go on from; undefined for the whole strand. */
-  kept: KeptCheck | undefined
+  /** The earlier check to continue from; undefined to check the whole strand. */
+  kept: StoredCheck | undefined
   onProgress: (progress: { records: number; of: number }) => void
   signal: AbortSignal
   nowMs: () => number
 }
 
-/** Checks a strand: the whole of it, or what was added to the one that was checked before. */
+/** Checks a whole strand, or only the records added since an earlier check. */
 export async function checkStrand(check: StrandCheck): Promise<StrandVerdict> {
   await requireEd25519()
   return check.kept === undefined ? checkWhole(check) : checkAdded(check, check.kept)
@@ -42,7 +42,7 @@ async function checkWhole(check: StrandCheck): Promise<StrandVerdict> {
     signal,
   })
   if (!result.ok) return { ok: false, seq: result.seq, reason: result.reason }
-  if (checkpoint === undefined) return fault('The export carries no checkpoint')
+  if (checkpoint === undefined) return fault('The export has no checkpoint')
   return {
     ok: true,
     found: result,
@@ -52,16 +52,18 @@ async function checkWhole(check: StrandCheck): Promise<StrandVerdict> {
 }
 
 /**
- * A consistency proof shows that the tree begins with the one that was checked; the export from its last record on, that
- * the chain goes on from there; an inclusion proof, that this chain's end is in the tree.
+ * A consistency proof shows that the tree extends the one checked before. An export from its last record on
+ * shows that the chain continues there. An inclusion proof shows that the end of this chain is in the tree.
  */
-async function checkAdded(check: StrandCheck, kept: KeptCheck): Promise<StrandVerdict> {
+async function checkAdded(check: StrandCheck, kept: StoredCheck): Promise<StrandVerdict> {
   const { service, agent, strand, signal, nowMs } = check
   const { record_count: headSeq, public_key: publicKey } = await service.agent(agent).status({ signal })
   if (headSeq + 1 < kept.size)
-    return fault(`The tail was cut: ${kept.size} records were checked before, ${headSeq + 1} are there now`)
+    return fault(
+      `The strand was truncated: ${kept.size} records were checked before, it now has ${headSeq + 1}`,
+    )
   const proof = await service.consistency(agent, kept.size, { to: headSeq + 1, signal })
-  if (proof.checkpoint === null) return fault('The server gave no checkpoint for its proof')
+  if (proof.checkpoint === null) return fault('The server returned a proof without a checkpoint')
   const keys = { publicKey, keptKey: kept.publicKey, strand }
   const grown = await verifyConsistency(kept.checkpoint, proof, keys)
   if (!grown.ok) return fault(grown.reason)
@@ -73,8 +75,8 @@ async function checkAdded(check: StrandCheck, kept: KeptCheck): Promise<StrandVe
     signal,
   })
   if (!result.ok) return { ok: false, seq: result.seq, reason: result.reason }
-  if (result.publicKey !== publicKey) return fault('The key in force changed during the check. Check again')
-  const unbound = await unboundFault(check, { ...result, checkpoint: proof.checkpoint })
+  if (result.publicKey !== publicKey) return fault('The current key changed during the check. Check again')
+  const unbound = await inclusionFault(check, { ...result, checkpoint: proof.checkpoint })
   if (unbound !== undefined) return fault(unbound, result.lastSeq)
   return {
     ok: true,
@@ -84,41 +86,44 @@ async function checkAdded(check: StrandCheck, kept: KeptCheck): Promise<StrandVe
   }
 }
 
-/** What is wrong with the place in the tree of the last record that a checkpoint counts, or undefined. */
-export async function unboundFault(
+/**
+ * Proves that the last record is in the tree of a checkpoint.
+ * @returns the reason if the proof fails, otherwise undefined
+ */
+export async function inclusionFault(
   { service, agent, strand, signal }: Pick<StrandCheck, 'service' | 'agent' | 'strand' | 'signal'>,
   bound: Pick<VerifiedExport, 'chainHead' | 'lastSeq' | 'publicKey'> & { checkpoint: string },
 ): Promise<string | undefined> {
   const { chainHead, lastSeq, publicKey, checkpoint } = bound
   const proof = await service.proof(agent, chainHead, { signal })
   const size = lastSeq + 1
-  let named = await runLater(verifyCheckpoint(checkpoint, publicKey), webCryptoJobs())
+  let signed = await runAsync(verifyCheckpoint(checkpoint, publicKey), webCryptoJobs())
   if (proof.tree_size !== size) {
-    // Records were written meanwhile: the newer tree has to begin with the one just shown.
+    // Records were appended during the check, so the newer tree has to extend the one of the checkpoint.
     const newer = await service.consistency(agent, size, { to: proof.tree_size, signal })
-    if (newer.checkpoint === null) return 'The server gave no checkpoint for its proof'
+    if (newer.checkpoint === null) return 'The server returned a proof without a checkpoint'
     const grown = await verifyConsistency(checkpoint, newer, { publicKey, strand })
     if (!grown.ok) return grown.reason
-    named = await runLater(verifyCheckpoint(newer.checkpoint, publicKey), webCryptoJobs())
+    signed = await runAsync(verifyCheckpoint(newer.checkpoint, publicKey), webCryptoJobs())
   }
   const path = pathOf(proof.path)
-  if (named === undefined || path === undefined) return 'The path of the last record cannot be read'
-  const place = {
+  if (signed === undefined || path === undefined) return 'The proof of the last record is malformed'
+  const inclusion = {
     index: lastSeq,
-    size: named.size,
+    size: signed.size,
     leaf: chainHead,
     path,
-    rootHex: named.rootHex,
+    rootHex: signed.rootHex,
   }
-  const leads = await runLater(leadsToRoot(place), webCryptoJobs())
-  return leads ? undefined : 'The path of the last record does not lead to the root of the checkpoint'
+  const isIncluded = await runAsync(leadsToRoot(inclusion), webCryptoJobs())
+  return isIncluded ? undefined : 'The path of the last record does not lead to the root of the checkpoint'
 }
 
 function keptOf(
   { lastSeq, chainHead, publicKey }: VerifiedExport,
   checkpoint: string,
-  when: Pick<KeptCheck, 'trusted' | 'checkedAtMs'>,
-): KeptCheck {
+  when: Pick<StoredCheck, 'trusted' | 'checkedAtMs'>,
+): StoredCheck {
   return { checkpoint, size: lastSeq + 1, chainHead, publicKey, ...when }
 }
 

@@ -1,14 +1,14 @@
 import type { VerifyResult } from '../../../client/index.js'
 import type { CheckOptions, FromChecker, ToChecker } from './check-messages.js'
 
-/** A finished check. */
+/** The result of a check. */
 export interface Checked {
   result: VerifyResult
-  /** The checkpoint of the trailer. */
+  /** The checkpoint of the export's trailer. */
   checkpoint: string | undefined
 }
 
-/** How a check is started. */
+/** The parameters of a check. */
 export interface CheckRequest {
   stream: ReadableStream<Uint8Array>
   options: CheckOptions
@@ -17,52 +17,54 @@ export interface CheckRequest {
 }
 
 /**
- * Checks an export in a worker, piece by piece: neither the page nor the worker holds more than a piece of it.
- * @throws Error for what the worker cannot do here; what reading the stream throws; the signal's reason
+ * Checks an export in a worker. Neither the page nor the worker holds more than one piece of it at a time.
+ * @throws Error if the worker cannot run; the error of the stream; the signal's reason
  */
 export async function checkInWorker(request: CheckRequest): Promise<Checked> {
   const { stream, options, onProgress, signal } = request
   signal.throwIfAborted()
   const worker = new Worker(workerAddress(), { type: 'module' })
   const reader = stream.getReader()
-  const tell = (message: ToChecker, transfer: Transferable[] = []) => worker.postMessage(message, transfer)
+  const send = (message: ToChecker, transfer: Transferable[] = []) => worker.postMessage(message, transfer)
   try {
     return await new Promise<Checked>((resolve, reject) => {
       signal.addEventListener('abort', () => reject(signal.reason), { once: true })
       worker.addEventListener('error', ({ message }) =>
-        reject(new Error(message === '' ? 'The worker that checks could not be started' : message)),
+        reject(new Error(message === '' ? 'The verification worker could not be started' : message)),
       )
-      const pass = async (): Promise<void> => {
+      const sendPiece = async (): Promise<void> => {
         const { done, value } = await reader.read()
-        if (done) return tell({ kind: 'end' })
+        if (done) return send({ kind: 'end' })
         const bytes = new Uint8Array(value)
-        tell({ kind: 'piece', bytes }, [bytes.buffer])
+        send({ kind: 'piece', bytes }, [bytes.buffer])
       }
       worker.addEventListener('message', ({ data }: MessageEvent<FromChecker>) => {
-        if (data.kind === 'more') pass().catch(reject)
+        if (data.kind === 'more') sendPiece().catch(reject)
         else if (data.kind === 'progress') onProgress(data.records)
         else if (data.kind === 'failed') reject(new Error(data.message))
         else resolve(data)
       })
-      tell({ kind: 'begin', options })
+      send({ kind: 'begin', options })
     })
   } finally {
     worker.terminate()
-    // What is left of a stream that failed or ended is nobody's concern.
+    // The stream may have failed already; a second error adds nothing.
     await reader.cancel().catch(() => undefined)
   }
 }
 
-/** The page's one script address: that of the worker, which the page names (Trusted Types). */
+/**
+ * The address of the worker from the page's meta element, the only one that the Trusted Types policy allows.
+ */
 function workerAddress(): string {
   const named = document.querySelector<HTMLMetaElement>('meta[name="check-worker"]')?.content
-  if (named === undefined) throw new Error('The page does not name the worker that checks')
+  if (named === undefined) throw new Error('The page has no address for the verification worker')
   const address = new URL(named, document.baseURI).href
   if (policy === undefined && window.trustedTypes !== undefined) {
     policy = window.trustedTypes.createPolicy('console-worker', {
       createScriptURL(url) {
         if (url === address) return url
-        throw new TypeError('Expected the address of the worker that checks')
+        throw new TypeError('Expected the address of the verification worker')
       },
     })
   }

@@ -2,13 +2,13 @@ import type { VerifiedExport } from '../../../client/index.js'
 import { Facts } from '../facts.js'
 import { countText, counted } from '../format.js'
 import { Hash, Key, Time } from '../texts.js'
-import type { KeptCheck } from './kept.js'
+import type { StoredCheck } from './stored-check.js'
 
-/** What a check counted, and in words what it proves and what it does not. */
+/** The counts of a check, with what it proves and what it does not prove. */
 export function Findings(props: {
   found: VerifiedExport
   isKeyTrusted: boolean
-  since: KeptCheck | undefined
+  since: StoredCheck | undefined
 }) {
   const { found, isKeyTrusted, since } = props
   const { unexplained, partial } = found
@@ -17,37 +17,42 @@ export function Findings(props: {
       <Counts found={found} />
       <h2>What this proves</h2>
       <ul>
-        <li>Nobody without the agent’s key has changed, removed, inserted or moved a record.</li>
+        <li>No record was changed, removed, inserted or moved without the agent’s key.</li>
         {since !== undefined && (
           <li>
-            The strand still begins with the {counted(since.size, 'record')} that were checked here{' '}
+            The strand still begins with the {counted(since.size, 'record')} checked in this browser on{' '}
             <Time ms={since.checkedAtMs} />.
           </li>
         )}
-        {isKeyTrusted && <li>It is signed by the key that you trust, or by one that this key has named.</li>}
+        {isKeyTrusted && (
+          <li>It is signed with the key that you trust, or with a successor that this key signed.</li>
+        )}
       </ul>
       <h2>What it does not prove</h2>
       <ul>
         {!isKeyTrusted && (
           <li>
-            Whose strand it is: no key was given that you know from elsewhere. Anybody can make such a strand.
+            The owner of the strand: you gave no key that you know from another source, and anyone can create
+            such a strand.
           </li>
         )}
         {partial && since === undefined && (
-          <li>What came before record {found.firstSeq}: it is not in this file.</li>
+          <li>The records before record {found.firstSeq}: they are not in this file.</li>
         )}
         {unexplained !== undefined && (
           <li>
-            Why {unexplained.count === 1 ? 'the body' : `${countText(unexplained.count)} bodies`} from record{' '}
-            {unexplained.firstSeq} on {unexplained.count === 1 ? 'is' : 'are'} gone: no record here tells of
-            the erasure.
+            Why {unexplained.count === 1 ? 'a body' : `${countText(unexplained.count)} bodies`} from record{' '}
+            {unexplained.firstSeq} on {unexplained.count === 1 ? 'is' : 'are'} missing: there is no record of
+            the erasure here.
           </li>
         )}
         <li>
-          That this page is honest: it came from a server too. If that is the one you doubt, check an export
-          elsewhere, as with <code>strandfast verify</code>.
+          That this page is honest: it was loaded from a server as well. If you do not trust that server,
+          verify an export elsewhere, for example with <code>strandfast verify</code>.
         </li>
-        <li>That nothing newer exists, and that the times are right: they are the server’s own.</li>
+        <li>
+          That there are no newer records, and that the times are correct: the server’s clock sets them.
+        </li>
       </ul>
     </>
   )
@@ -63,8 +68,8 @@ function Counts({ found }: { found: VerifiedExport }) {
         }`,
         'Erased bodies': countText(found.erased),
         'Withheld bodies': withheld > 0 ? countText(withheld) : undefined,
-        Keys: keys === 1 ? 'One, never changed' : `${keys}, each named by the one before`,
-        'Key in force': <Key hex={found.publicKey} name="the key in force" />,
+        Keys: keys === 1 ? 'One, never changed' : `${keys}, each signed by its predecessor`,
+        'Current key': <Key hex={found.publicKey} name="the current key" />,
         Head: <Hash hex={found.chainHead} name="the head" />,
         Strand: <Hash hex={found.strand} name="the strand" />,
       }}

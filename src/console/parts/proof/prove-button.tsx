@@ -7,7 +7,7 @@ import { agentLink } from '../../route.js'
 import { type Step, proveRecord } from './prove-record.js'
 import { Steps } from './steps.js'
 
-/** A record that can be proved. */
+/** A record to prove. */
 export interface Provable {
   agent: string
   strand: string
@@ -15,7 +15,7 @@ export interface Provable {
   record: ReadRecord
 }
 
-/** A button that proves a record, and every step of the proof as it is computed. */
+/** A button that proves a record, and the steps of the proof as they are computed. */
 export function ProveButton(props: { service: ServiceClient; provable: Provable; name: 'Prove' | 'Verify' }) {
   const { service, provable, name } = props
   const { agent, strand, seq, record } = provable
@@ -27,10 +27,10 @@ export function ProveButton(props: { service: ServiceClient; provable: Provable;
     setSteps([])
     setVerdict(undefined)
     try {
-      // The key in force signs the checkpoint, and may be newer than the list.
+      // The current key signs the checkpoint, and may be newer than the list.
       const { public_key: publicKey } = await service.agent(agent).status()
-      const askForPath = (hash: string) => service.proof(agent, hash)
-      const material = { agent, seq, strand, record, askForPath, publicKey }
+      const fetchProof = (hash: string) => service.proof(agent, hash)
+      const material = { agent, seq, strand, record, fetchProof, publicKey }
       setVerdict(await proveRecord(material, (step) => setSteps((before) => [...before, step])))
     } catch (error) {
       setVerdict({ ok: false, text: `Not verified: record ${seq} of ${agent}: ${explain(error)}` })
@@ -44,8 +44,8 @@ export function ProveButton(props: { service: ServiceClient; provable: Provable;
       </button>
       <Result verdict={verdict}>
         <p>
-          It relies on the key that this server names. To check a key that you know from elsewhere, and all
-          records, <a href={agentLink(agent, 'proof')}>check the whole strand</a>.
+          This proof relies on the key that the server reports. To use a key that you know from another
+          source, <a href={agentLink(agent, 'proof')}>check the whole strand</a>.
         </p>
       </Result>
       <Steps steps={steps} />

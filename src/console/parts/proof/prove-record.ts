@@ -1,42 +1,42 @@
 import type { ProofResponse } from '../../../client/index.js'
 import { requireEd25519, webCryptoJobs } from '../../../client/webcrypto.js'
-import { type JobsLater, runLater } from '../../../proof/job.js'
+import { type AsyncJobs, runAsync } from '../../../proof/job.js'
 import { type Checkpoint, strandOf, verifyCheckpoint } from '../../../proof/note.js'
 import { type ReadRecord, examineRecord } from '../../../proof/record.js'
 import { leadsToRoot, pathOf } from '../../../proof/tree-proof.js'
 import { countText, keyDigits } from '../format.js'
 import type { Verdict } from '../result.js'
 
-/** One computed line of a proof. */
+/** One step of a proof. */
 export interface Step {
-  /** `noted` for what is as it should be and could not be computed. */
+  /** `noted` for a step that is valid but cannot be computed, for example of an erased body. */
   outcome: 'holds' | 'fails' | 'noted'
   title: string
   /** The computation, as text. */
   how: string
-  /** What came out of it, as hex; undefined where that is yes or no. */
+  /** The result as hex; undefined if the step has only an outcome. */
   result: string | undefined
 }
 
-/** Takes the lines of a proof as they are computed. */
+/** Receives the steps of a proof as they are computed. */
 export type OnStep = (step: Step) => void
 
-/** What a record is proved with. */
+/** The input of a proof. */
 export interface ProofMaterial {
   agent: string
   seq: number
   strand: string
   record: ReadRecord
-  /** Asks the service for the record's path. @throws ServiceError where it has no record of this hash */
-  askForPath: (hash: string) => Promise<ProofResponse>
-  /** The key in force, which has to have signed the checkpoint; 64 hex digits. */
+  /** Fetches the record's inclusion proof. @throws ServiceError if the service has no record of this hash */
+  fetchProof: (hash: string) => Promise<ProofResponse>
+  /** The current key of the agent, which must have signed the checkpoint; 64 hex digits. */
   publicKey: string
 }
 
 /**
- * Computes everything that ties a record to a signed checkpoint: body, header, signature, and the path through the tree
- * (docs/FORMAT.md, Tree, proof, checkpoint).
- * @throws Error where the platform has no Ed25519; what `askForPath` throws
+ * Proves that a record is in the tree of a signed checkpoint: body, header, signature, and the path to the
+ * root (docs/FORMAT.md, Tree, proof, checkpoint).
+ * @throws Error if the platform has no Ed25519; the error of `fetchProof`
  */
 export async function proveRecord(material: ProofMaterial, onStep: OnStep): Promise<Verdict> {
   await requireEd25519()
@@ -46,18 +46,18 @@ export async function proveRecord(material: ProofMaterial, onStep: OnStep): Prom
     text: `Not verified: record ${seq} of ${agent}: ${reason}`,
   })
   const { header } = record
-  if (header === undefined) return not('its header is not of the form strand-record/v1')
-  if (header.seq !== seq) return not(`the server sent record ${header.seq} in its place`)
+  if (header === undefined) return not('its header is not in the format strand-record/v1')
+  if (header.seq !== seq) return not(`the server sent record ${header.seq} instead`)
   if (seq > 0 && header.strand !== strand) return not('its header names another strand')
   const { hash, fault } = await proveContent(material, onStep)
   if (fault !== undefined) return not(fault)
-  const proof = await material.askForPath(hash)
-  const reached = await climb({ seq, hash, proof, onStep })
-  const checkpoint = await runLater(verifyCheckpoint(proof.checkpoint, material.publicKey), webCryptoJobs())
-  const wrong = reached.fault ?? checkpointFault({ checkpoint, strand, proof, reached: reached.root })
+  const proof = await material.fetchProof(hash)
+  const computed = await computeRoot({ seq, hash, proof, onStep })
+  const checkpoint = await runAsync(verifyCheckpoint(proof.checkpoint, material.publicKey), webCryptoJobs())
+  const wrong = computed.fault ?? checkpointFault({ checkpoint, strand, proof, root: computed.root })
   onStep({
     outcome: wrong === undefined ? 'holds' : 'fails',
-    title: 'The checkpoint names this root, and the agent’s key has signed it',
+    title: 'The checkpoint has this root and is signed with the agent’s key',
     how: `Ed25519 by key …${keyDigits(material.publicKey)} over ${proof.tree_size} records`,
     result: checkpoint?.rootHex,
   })
@@ -66,19 +66,19 @@ export async function proveRecord(material: ProofMaterial, onStep: OnStep): Prom
   return {
     ok: true,
     text:
-      `Verified: record ${seq} of ${agent} is one of the ${size} records that the checkpoint signed by key ` +
-      `…${keyDigits(material.publicKey)} counts, unchanged`,
+      `Verified: record ${seq} of ${agent} is one of the ${size} records of the checkpoint signed with key ` +
+      `…${keyDigits(material.publicKey)}, and is unchanged`,
   }
 }
 
-/** Computes what can be checked of the record by itself. */
+/** Checks the record itself: its body, hash and signature. */
 async function proveContent(
   { record, strand }: ProofMaterial,
   onStep: OnStep,
 ): Promise<{ hash: string; fault: string | undefined }> {
   const observed: string[] = []
   const jobs = webCryptoJobs()
-  const observing: JobsLater = {
+  const observing: AsyncJobs = {
     ...jobs,
     async hash(bytes) {
       const found = await jobs.hash(bytes)
@@ -86,25 +86,25 @@ async function proveContent(
       return found
     },
   }
-  const examined = await runLater(examineRecord(record, { strand, signature: true }), observing)
+  const examined = await runAsync(examineRecord(record, { strand, signature: true }), observing)
   const [hash = '', commitment] = observed
   const { content, withheld, sig, sealedBy, header } = record
   if (content === undefined) {
     const how = withheld ? 'The body is withheld from this key' : 'The body and its salt are erased'
     onStep({
       outcome: 'noted',
-      title: 'The header holds the commitment to a body',
+      title: 'The header has a commitment to a body',
       how,
       result: header?.body,
     })
   } else {
     onStep({
       outcome: examined.bodyMatches ? 'holds' : 'fails',
-      title: 'The body is the one that the header commits to',
+      title: 'The body matches the commitment in the header',
       how: 'SHA-256("strand-body/v1" LF ‖ salt ‖ body)',
       result: commitment,
     })
-    if (!examined.bodyMatches) return { hash, fault: 'its body is not the one that its header commits to' }
+    if (!examined.bodyMatches) return { hash, fault: 'its body does not match the commitment in its header' }
   }
   onStep({
     outcome: 'holds',
@@ -113,22 +113,22 @@ async function proveContent(
     result: hash,
   })
   if (sig === undefined) {
-    const how = `Record ${sealedBy} carries the signature for this one`
+    const how = `The signature of record ${sealedBy} covers it`
     onStep({ outcome: 'noted', title: 'The record is sealed', how, result: undefined })
     return { hash, fault: undefined }
   }
   const signed = examined.signed === true
   onStep({
     outcome: signed ? 'holds' : 'fails',
-    title: 'The signature is by the key that the header names',
+    title: 'The signature matches the key in the header',
     how: `Ed25519(header) by key …${keyDigits(header?.key ?? '')}`,
     result: undefined,
   })
-  return { hash, fault: signed ? undefined : 'its signature does not verify' }
+  return { hash, fault: signed ? undefined : 'its signature is invalid' }
 }
 
-/** Goes up from the leaf, sibling by sibling. */
-async function climb(from: {
+/** Computes the root from the leaf and its siblings, one step for each. */
+async function computeRoot(from: {
   seq: number
   hash: string
   proof: ProofResponse
@@ -136,11 +136,11 @@ async function climb(from: {
 }): Promise<{ root: string; fault: string | undefined }> {
   const { seq, hash, proof, onStep } = from
   const path = pathOf(proof.path)
-  if (path === undefined) return { root: hash, fault: 'its path has something in it that is no hash' }
+  if (path === undefined) return { root: hash, fault: 'its path contains an invalid hash' }
   let root = hash
   let height = 0
   const jobs = webCryptoJobs()
-  const observing: JobsLater = {
+  const observing: AsyncJobs = {
     ...jobs,
     async node(left, right) {
       const side = left === root ? 'right' : 'left'
@@ -156,29 +156,27 @@ async function climb(from: {
       return root
     },
   }
-  const place = { index: seq, size: proof.tree_size, leaf: hash, path, rootHex: proof.root }
-  const leads = await runLater(leadsToRoot(place), observing)
+  const inclusion = { index: seq, size: proof.tree_size, leaf: hash, path, rootHex: proof.root }
+  const isIncluded = await runAsync(leadsToRoot(inclusion), observing)
   onStep({
-    outcome: leads ? 'holds' : 'fails',
-    title: leads ? 'The path leads to the root' : 'The path leads to another root',
+    outcome: isIncluded ? 'holds' : 'fails',
+    title: isIncluded ? 'The path leads to the root' : 'The path leads to another root',
     how: `The root over ${proof.tree_size} records`,
     result: proof.root,
   })
-  return { root, fault: leads ? undefined : 'its path does not lead to the root of the tree' }
+  return { root, fault: isIncluded ? undefined : 'its path does not lead to the root of the tree' }
 }
 
 function checkpointFault(found: {
   checkpoint: Checkpoint | undefined
   strand: string
   proof: ProofResponse
-  reached: string
+  root: string
 }): string | undefined {
-  const { checkpoint, strand, proof, reached } = found
-  if (checkpoint === undefined) return 'the checkpoint is not signed by the key of the agent'
-  if (strandOf(checkpoint) !== strand) return 'the checkpoint is of another strand'
+  const { checkpoint, strand, proof, root } = found
+  if (checkpoint === undefined) return 'the checkpoint is not signed with the key of the agent'
+  if (strandOf(checkpoint) !== strand) return 'the checkpoint belongs to another strand'
   if (checkpoint.size !== proof.tree_size)
-    return 'the checkpoint counts another number of records than the path'
-  return checkpoint.rootHex === reached
-    ? undefined
-    : 'the checkpoint names another root than the path leads to'
+    return 'the checkpoint and the path have different numbers of records'
+  return checkpoint.rootHex === root ? undefined : 'the checkpoint and the path have different roots'
 }

@@ -7,12 +7,12 @@ const marks: Record<Step['outcome'], { sign: string; word: string }> = {
   noted: { sign: '·', word: 'Noted' },
 }
 
-/** The lines of a proof, each as it was computed. */
+/** The steps of a proof. */
 export function Steps({ steps }: { steps: readonly Step[] }) {
   return (
     <ol class="steps">
       {steps.map(({ outcome, title, how, result }, at) => (
-        // Steps are only added.
+        // Steps are only appended.
         <li key={at} class={outcome} style={{ '--at': String(at) }}>
           <span class="sign" aria-hidden="true">
             {marks[outcome].sign}

@@ -3,14 +3,14 @@ import { useState } from 'preact/hooks'
 const NODES_SHOWN = 2_000
 const OPEN_LEVELS = 3
 
-/** A node of a body, with the nodes below it that are still to be shown. */
+/** A node of a body. */
 interface Node {
   name: string | undefined
   value: unknown
   level: number
 }
 
-/** A body as a tree that opens and closes. More than 2,000 nodes are shown on demand. */
+/** A body as a collapsible tree. It shows 2,000 nodes, and more on demand. */
 export function BodyTree({ value }: { value: unknown }) {
   const [limit, setLimit] = useState(NODES_SHOWN)
   const budget = { left: limit, cut: false }

@@ -8,7 +8,7 @@ import {
 import { webCryptoJobs } from '../../../client/webcrypto.js'
 import { utf8 } from '../../../proof/hex.js'
 import type { ReadRecord } from '../../../proof/record.js'
-import { Confirm, WhatIsLeft } from '../confirm.js'
+import { Confirm, ConsequenceList } from '../confirm.js'
 import { explain } from '../explain.js'
 import { bytesText, countText, keyDigits, lineText } from '../format.js'
 import { useLoaded } from '../load.js'
@@ -16,30 +16,30 @@ import { type Step, proveRecord } from '../proof/prove-record.js'
 import { Steps } from '../proof/steps.js'
 import { Result, type Verdict } from '../result.js'
 import { Failure } from '../texts.js'
-import { zoneRules } from '../words.js'
-import { type RecordAction, actionWords, leftBy } from './change-words.js'
+import { zoneRules } from '../labels.js'
+import { type RecordAction, actionWords, recordConsequences } from './change-labels.js'
 import { type RecordRow, readStrandPart } from './record-row.js'
 
-/** A written record that can be changed, with the state of its agent. */
+/** A written record, with the status of its agent. */
 export interface ChangedRecord {
   status: AgentStatusResponse
   row: RecordRow
   record: ReadRecord
 }
 
-/** Asks before a record is changed, saying what will be left, and says what came of it. */
+/** A dialog that confirms the change of a record, after listing its consequences. */
 export function ChangeDialog(props: {
   service: ServiceClient
   about: ChangedRecord
   action: RecordAction
-  /** @param isChanged whether the strand has grown */
+  /** @param isChanged whether the change added records to the strand */
   close: (isChanged: boolean) => void
 }) {
   const { service, about, action, close } = props
   const { row, status, record } = about
   const { agent_id: agent, zone } = status
   const { title, button, done } = actionWords[action]
-  // Computed here from the header, which is what the digits are to be compared with.
+  // Computed here from the header, so that the typed digits confirm what this browser has seen.
   const hashed = useLoaded(record.h, async () => webCryptoJobs().hash(utf8(`\0${record.h}`))).loaded
   const hash = hashed.value
   const what = 'the last 8 digits of the record’s hash'
@@ -49,18 +49,18 @@ export function ChangeDialog(props: {
         title: `${title} record ${row.seq}`,
         heading: `${title} record ${countText(row.seq)} of ${agent}`,
         button: zone === 'free' ? button : 'Propose it',
-        stop: 'Leave it as it is',
+        stop: 'Cancel',
         isDanger: action !== 'restore',
-        isShut: hash === undefined,
+        isDisabled: hash === undefined,
         confirm: action === 'erase' && hash !== undefined ? { wanted: keyDigits(hash), what } : undefined,
         apply: () => changeRecord({ service, agent, hash: hash ?? '', action }),
-        refused,
-        told: ({ seq }) => (
+        explainError,
+        describeResult: ({ seq }) => (
           <>
             <p role="status">
               {done}, by the signed record {countText(seq)}.
             </p>
-            {action === 'erase' && <ProvedAgain service={service} agent={agent} seq={row.seq} />}
+            {action === 'erase' && <ProofAfterErasure service={service} agent={agent} seq={row.seq} />}
           </>
         ),
         close,
@@ -71,7 +71,7 @@ export function ChangeDialog(props: {
           <code>{lineText(row.body)}</code>
         </p>
       )}
-      <WhatIsLeft left={leftBy(action, bodySize(row.body))} />
+      <ConsequenceList consequences={recordConsequences(action, bodySize(row.body))} />
       <p class="notice">{zoneRules[zone]}</p>
       {hashed.kind === 'failed' && <Failure message={hashed.message} />}
     </Confirm>
@@ -100,14 +100,14 @@ function changeRecord(what: {
   }
 }
 
-function refused(error: unknown): string {
+function explainError(error: unknown): string {
   if (error instanceof ServiceError && error.code === 'proposal_open')
-    return 'A proposal about this record waits already. It is listed under Proposals'
+    return 'A proposal about this record is already pending. It is listed under Proposals'
   return explain(error)
 }
 
-/** Proves a record from what the server has of it now, as soon as it is shown. */
-function ProvedAgain({ service, agent, seq }: { service: ServiceClient; agent: string; seq: number }) {
+/** Proves an erased record when it is first shown. */
+function ProofAfterErasure({ service, agent, seq }: { service: ServiceClient; agent: string; seq: number }) {
   const [steps, setSteps] = useState<readonly Step[]>([])
   const [verdict, setVerdict] = useState<Verdict | undefined>(undefined)
   useEffect(() => {
@@ -129,7 +129,7 @@ function ProvedAgain({ service, agent, seq }: { service: ServiceClient; agent: s
   }, [service, agent, seq])
   return (
     <>
-      <p>Its proof without the body, computed again by this browser:</p>
+      <p>The proof of the record without its body, computed by this browser:</p>
       <Result verdict={verdict} />
       <Steps steps={steps} />
     </>
@@ -145,7 +145,7 @@ async function prove(
   const { records } = await readStrandPart(service, agent, { fromSeq: seq, toSeq: seq, signal })
   const [record] = records
   if (record === undefined)
-    return { ok: false, text: `Not verified: record ${seq} of ${agent}: the server does not send it` }
-  const askForPath = (hash: string) => service.proof(agent, hash, { signal })
-  return proveRecord({ agent, seq, strand, record, askForPath, publicKey }, onStep)
+    return { ok: false, text: `Not verified: record ${seq} of ${agent}: the server did not send it` }
+  const fetchProof = (hash: string) => service.proof(agent, hash, { signal })
+  return proveRecord({ agent, seq, strand, record, fetchProof, publicKey }, onStep)
 }

@@ -20,20 +20,20 @@ interface DrawerProps {
   service: ServiceClient
   status: AgentStatusResponse
   seq: number
-  /** Called when the strand has grown by what was done here. */
+  /** Called after a change that added records to the strand. */
   changed: () => void
-  /** The address of a record, or of what is behind the drawer; those of the agent's screen unless given. */
+  /** The address of a record, or of the page behind the drawer; by default those of the agent's screen. */
   linkTo?: ((seq?: number) => string) | undefined
 }
 
 interface ShownRecord {
   row: RecordRow
   record: ReadRecord
-  /** Undefined where the browser computes none: on pages without TLS. */
+  /** Undefined on pages without TLS, where browsers do not compute hashes. */
   hash: string | undefined
 }
 
-/** One record: its body, what it is made of, and its proof. */
+/** The drawer of a record: its proof, body, header and changes. */
 export function RecordDrawer({ service, status, seq, linkTo, changed }: DrawerProps) {
   const { agent_id: agent, record_count: headSeq } = status
   const link = linkTo ?? ((to?: number) => agentLink(agent, to))
@@ -68,7 +68,7 @@ export function RecordDrawer({ service, status, seq, linkTo, changed }: DrawerPr
         {(shown) =>
           shown === undefined ? (
             <p class="notice">
-              There is no record {countText(seq)}: the last one is {countText(headSeq)}.
+              Record {countText(seq)} does not exist: the last record is {countText(headSeq)}.
             </p>
           ) : (
             <Contents
@@ -97,7 +97,7 @@ function Contents({ service, status, seq, shown, changed }: DrawerProps & { show
       </p>
       <Proof key={row.state} service={service} status={status} seq={seq} record={record} />
       <Body row={row} />
-      <MadeOf record={record} hash={hash} />
+      <Header record={record} hash={hash} />
       <RecordChanges status={status} row={row} record={record} reload={changed} />
     </>
   )
@@ -109,7 +109,7 @@ function Proof({ service, status, seq, record }: Omit<DrawerProps, 'changed'> & 
     <section class="prove" aria-labelledby="prove-title">
       <h3 id="prove-title">Proof</h3>
       <p class="muted">
-        This browser computes every hash from the record up to a checkpoint that the agent’s key has signed.
+        This browser computes every hash from the record up to a checkpoint signed with the agent’s key.
       </p>
       <ProveButton service={service} provable={{ agent, strand, seq, record }} name="Prove" />
     </section>
@@ -124,8 +124,8 @@ function Body({ row: { body, state } }: { row: RecordRow }) {
         <h3>Body</h3>
         <p class="notice">
           {state === 'withheld'
-            ? 'The rules of the agent withhold this body from you.'
-            : 'The body was erased, together with its salt. The record keeps its place, hash and signature, and can still be proved.'}
+            ? 'The rules of the agent do not let you read this body.'
+            : 'The body was erased together with its salt. The record keeps its position, hash and signature, and can still be proved.'}
         </p>
       </section>
     )
@@ -145,10 +145,10 @@ function Body({ row: { body, state } }: { row: RecordRow }) {
   )
 }
 
-/** The texts that are hashed and signed, as they are. */
-function MadeOf({ record, hash }: Pick<ShownRecord, 'record' | 'hash'>) {
+/** The exact texts that are hashed and signed. */
+function Header({ record, hash }: Pick<ShownRecord, 'record' | 'hash'>) {
   const { h, sig, sealedBy, content, header } = record
-  // Between the prefix of a commitment and the body (docs/FORMAT.md, Body).
+  // The salt is between the prefix of the commitment and the body (docs/FORMAT.md, Body).
   const salt = content && toHex(content.committed.subarray(PREFIX_BYTES, PREFIX_BYTES + SALT_BYTES))
   return (
     <section>
@@ -164,15 +164,16 @@ function MadeOf({ record, hash }: Pick<ShownRecord, 'record' | 'hash'>) {
               <code>{hash}</code>
               <br />
               <small class="muted">
-                SHA-256(0x00 ‖ header), as this browser computed it: the record’s address, and its leaf in the
-                tree
+                SHA-256(0x00 ‖ header), computed by this browser: the address of the record and its leaf in
+                the tree
               </small>
             </>
           ),
-          Signature: sig === undefined ? `None of its own: record ${sealedBy} seals it` : <code>{sig}</code>,
-          'By key': <code>{header?.key}</code>,
+          Signature:
+            sig === undefined ? `Sealed: the signature of record ${sealedBy} covers it` : <code>{sig}</code>,
+          'Signing key': <code>{header?.key}</code>,
           'Body commitment': <code>{header?.body}</code>,
-          Salt: salt === undefined ? 'Gone with the body' : <code>{salt}</code>,
+          Salt: salt === undefined ? 'Not available without the body' : <code>{salt}</code>,
         }}
       />
     </section>

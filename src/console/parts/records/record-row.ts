@@ -5,7 +5,7 @@ import { type ReadRecord, bodyText, readLineText } from '../../../proof/record.j
 import { msOf } from '../format.js'
 import { objectOfJson } from '../json.js'
 
-/** What became of a record. */
+/** The state of a record. */
 export type RecordState = 'active' | 'deleted' | 'erased' | 'withheld'
 
 /** A record as lists show it. */
@@ -14,19 +14,19 @@ export interface RecordRow {
   type: string
   ms: number
   hlc: string
-  /** The body's text; undefined where it is erased or withheld. */
+  /** The text of the body; undefined if it is erased or withheld. */
   body: string | undefined
-  /** Its members, where it is an object. */
+  /** The members of the body; empty if the body is not an object. */
   members: Record<string, unknown>
   state: RecordState
-  /** Seq of the signed record that covers this one; undefined where it has a signature of its own. */
+  /** The seq of the record whose signature covers this one; undefined if the record has its own signature. */
   sealedBy: number | undefined
 }
 
-/** A part of a strand, and how many records the whole has, genesis counted. */
+/** A range of records from an export. */
 export interface StrandPart {
   rows: RecordRow[]
-  /** Key in force at the first of them. */
+  /** The current key at the first record. */
   publicKey: string
   strand: string
   records: ReadRecord[]
@@ -39,9 +39,9 @@ export interface SeqRange {
 }
 
 /**
- * Reads a part of a strand from an export, which has every record, also deleted and erased ones. An export that ends with
- * a sealed record goes on up to the one that seals it: what lies behind `toSeq` is left out.
- * @throws Error naming the line that cannot be read
+ * Reads a range of a strand from an export, which has all records, including deleted and erased ones. An
+ * export extends to the record that seals its last one; records after `toSeq` are dropped.
+ * @throws Error naming the malformed line
  */
 export async function readStrandPart(
   service: ServiceClient,
@@ -53,17 +53,17 @@ export async function readStrandPart(
   let line = 0
   for await (const text of textLines(stream)) {
     line += 1
-    if (typeof text !== 'string') throw new Error(`Line ${line} of the export cannot be read: ${text.reason}`)
+    if (typeof text !== 'string') throw new Error(`Line ${line} of the export is malformed: ${text.reason}`)
     if (line === 1) {
       const manifest = parseManifest(text)
-      if (manifest === undefined) throw new Error('The first line of the export is no manifest')
+      if (manifest === undefined) throw new Error('The first line of the export is not a manifest')
       part.publicKey = manifest.publicKey
       part.strand = manifest.strand
       continue
     }
     const read = readLineText(text)
     if (read === undefined)
-      throw new Error(`Line ${line} of the export, record ${range.fromSeq + line - 2}, cannot be read`)
+      throw new Error(`Line ${line} of the export, record ${range.fromSeq + line - 2}, is malformed`)
     if (!('record' in read)) continue
     if (range.fromSeq + part.records.length > range.toSeq) continue
     part.records.push(read.record)
@@ -73,7 +73,7 @@ export async function readStrandPart(
   return part
 }
 
-/** One page of a strand, newest first, with what became of each record. */
+/** Reads one page of a strand, newest first, with the state of each record. */
 export async function readRows(
   service: ServiceClient,
   agent: string,
@@ -85,8 +85,9 @@ export async function readRows(
 }
 
 /**
- * Finds out which of some records in a row are deleted.
- * @param listed in the order of the strand; `asOf` is the clock of the last record that counts, all do unless given
+ * Marks the deleted records of a range.
+ * @param listed consecutive records in the order of the strand; `asOf` is an HLC after which records are
+ * ignored
  */
 export async function markDeleted(
   service: ServiceClient,
@@ -95,13 +96,13 @@ export async function markDeleted(
 ): Promise<void> {
   const seen = await seqsInQueries(service, agent, listed)
   for (const row of listed.rows) {
-    // Records of the server are never deleted; queries of users leave them out all the same.
+    // The server's own records are never deleted, but users' queries omit them.
     const canBe = row.state === 'active' && !/^(sys|auth|edge)\//.test(row.type)
     if (canBe && !seen.has(row.seq)) row.state = 'deleted'
   }
 }
 
-/** Queries leave deleted records out, and nothing else but the erased ones: what they leave out is deleted. */
+/** The seqs that a query returns. It omits only deleted and erased records. */
 async function seqsInQueries(
   service: ServiceClient,
   agent: string,
@@ -132,7 +133,7 @@ async function seqsInQueries(
   return seen
 }
 
-/** A record of an export as lists show it; undefined where its header cannot be read. */
+/** The row of a record from an export; undefined if its header is malformed. */
 export function rowOf({ header, content, sealedBy, withheld }: ReadRecord): RecordRow | undefined {
   if (header === undefined) return undefined
   const body = content && bodyText(content)
@@ -148,7 +149,7 @@ export function rowOf({ header, content, sealedBy, withheld }: ReadRecord): Reco
   }
 }
 
-/** A record of a query's answer as lists show it. */
+/** The row of a record from a query. */
 export function rowOfQuery(record: NucleotideRecord<unknown>): RecordRow {
   const body = JSON.stringify(record.payload)
   return {

@@ -4,13 +4,13 @@ import { Time } from '../texts.js'
 import { agentLink } from '../../route.js'
 import type { RecordRow } from './record-row.js'
 
-/** What stands above a column: the name of a member of the body itself, or the path to a field further within. */
+/** The heading of a column: the name of a top-level member, or the path to a nested field. */
 export function columnName(path: string): string {
   const [name = path, ...further] = storedSteps(path)
   return further.length === 0 ? name : path
 }
 
-/** Records as a table; on a narrow screen each is a card with its body visible. */
+/** Records as a table; on a narrow screen each row is a card with its body. */
 export function RecordTable(props: {
   agent: string
   rows: readonly RecordRow[]
@@ -18,7 +18,7 @@ export function RecordTable(props: {
 }) {
   const { agent, rows, columns } = props
   return (
-    // The roles stay where the style makes cards of the rows.
+    // Explicit roles, because the styles of cards would remove the implicit ones.
     <table class="rows records" role="table" aria-label={`Records of ${agent}`}>
       <thead role="rowgroup">
         <tr role="row">
@@ -53,7 +53,7 @@ export function RecordTable(props: {
   )
 }
 
-/** Numbers stand at the right, and so does the name of their column. */
+/** Whether a column has numbers, which are aligned right together with its heading. */
 function hasNumbers(rows: readonly RecordRow[], path: string): boolean {
   return rows.some(({ members }) => typeof fieldOf(members, path) === 'number')
 }
@@ -77,7 +77,7 @@ function Row({ agent, row, columns }: { agent: string; row: RecordRow; columns: 
         <Picked key={path} path={path} value={fieldOf(members, path)} />
       ))}
       <td role="cell" class="body">
-        {body === undefined ? <em class="muted">{goneText[state]}</em> : <code>{lineText(body)}</code>}
+        {body === undefined ? <em class="muted">{missingText[state]}</em> : <code>{lineText(body)}</code>}
       </td>
       <td role="cell" class="state">
         <StateText row={row} />
@@ -86,20 +86,20 @@ function Row({ agent, row, columns }: { agent: string; row: RecordRow; columns: 
   )
 }
 
-const goneText: Record<RecordRow['state'], string> = {
+const missingText: Record<RecordRow['state'], string> = {
   active: '',
-  deleted: 'The body is gone',
-  erased: 'The body is gone for good',
-  withheld: 'The body is not shown to this user',
+  deleted: 'No body',
+  erased: 'Body permanently erased',
+  withheld: 'Body withheld from this user',
 }
 
-/** What became of a record, and who signed for it. */
+/** The state of a record, and the record that seals it. */
 export function StateText({ row: { state, sealedBy } }: { row: Pick<RecordRow, 'state' | 'sealedBy'> }) {
   return (
     <>
       {state !== 'active' && <span class={`badge ${state}`}>{state}</span>}
       {sealedBy !== undefined && (
-        <span class="badge" title={`Record ${sealedBy} carries the signature for this one`}>
+        <span class="badge" title={`The signature of record ${sealedBy} covers this record`}>
           sealed by {countText(sealedBy)}
         </span>
       )}

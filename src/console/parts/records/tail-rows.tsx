@@ -4,34 +4,36 @@ import type { ServiceClient } from '../../../client/index.js'
 import { countText, lineText } from '../format.js'
 import { Empty, Time } from '../texts.js'
 import { agentLink } from '../../route.js'
-import { type LiveBlock, type LiveRow, Tail, type TailOf, type TailState } from './tail.js'
+import { type LiveBlock, type LiveRow, Tail, type TailSource, type TailState } from './tail.js'
 
-/** A tail from now on or from `since`, for as long as it is shown; its connection is closed while the page is hidden. */
-export function useTail(service: ServiceClient, of: TailOf, since?: string): Tail {
+/**
+ * A tail for the lifetime of a component, from now or from `since`. It disconnects while the page is hidden.
+ */
+export function useTail(service: ServiceClient, of: TailSource, since?: string): Tail {
   const tail = useMemo(() => new Tail(service, of), [service, String(of)])
   useEffect(() => {
     tail.begin({ since, field: '' })
-    const seen = (): void => {
+    const onVisibility = (): void => {
       const isPaused = tail.state.peek().kind === 'paused'
       if (document.visibilityState === 'hidden') {
         if (!isPaused) tail.pause('hidden')
       } else if (tail.state.peek().kind === 'hidden') tail.resume()
     }
-    document.addEventListener('visibilitychange', seen)
+    document.addEventListener('visibilitychange', onVisibility)
     return () => {
-      document.removeEventListener('visibilitychange', seen)
+      document.removeEventListener('visibilitychange', onVisibility)
       tail.close()
     }
   }, [tail])
   return tail
 }
 
-/** The rows of a tail, newest first, and what it is doing. */
+/** The rows of a tail, newest first, and its state. */
 export function TailRows(props: {
   tail: Tail
   name: string
   isPretty: boolean
-  /** Whether the rows are of many agents, so that each names its own. */
+  /** Whether the rows come from several agents, so that each row shows its agent. */
   ofMany?: boolean
 }) {
   const { tail, name, isPretty, ofMany = false } = props
@@ -51,9 +53,9 @@ export function TailRows(props: {
         </button>
       )}
       {blocks.length === 0 && (
-        <Empty title="Nothing has come yet">
-          Records appear here as they are written. To see earlier ones, begin{' '}
-          {ofMany ? 'earlier' : 'at a record'} above.
+        <Empty title="No records yet">
+          Records appear here as they are written. To see earlier records, choose{' '}
+          {ofMany ? 'an earlier time' : 'a record to start from'} above.
         </Empty>
       )}
       <ol
@@ -71,7 +73,7 @@ export function TailRows(props: {
   )
 }
 
-/** What every tail can do: pause, show bodies on many lines, look at one field. */
+/** Controls of every tail: pause, format bodies, filter by a field. */
 export function TailButtons(props: {
   tail: Tail
   isPretty: boolean
@@ -89,7 +91,7 @@ export function TailButtons(props: {
         Pretty
       </button>
       <label class="field">
-        With the field
+        With field
         <input
           ref={fieldInput}
           placeholder="any"
@@ -106,7 +108,7 @@ function TailLine({ tail }: { tail: Tail }) {
   return (
     <p class="tail-line">
       <span role="status">{stateText(tail.state.value)}</span>
-      <span class="muted"> · {countText(tail.perSecond.value)} a second</span>
+      <span class="muted"> · {countText(tail.perSecond.value)} per second</span>
     </p>
   )
 }
@@ -116,13 +118,13 @@ function stateText(state: TailState): string {
     case 'connecting':
       return 'Connecting…'
     case 'replaying':
-      return 'Reading earlier records…'
+      return 'Loading earlier records…'
     case 'live':
       return 'Live'
     case 'lost':
-      return 'The connection is lost. It is opened again from the last record'
+      return 'Connection lost. Reconnecting from the last record'
     case 'paused':
-      return 'Paused. Nothing is missed: it goes on from here'
+      return 'Paused. Resume continues here without a gap'
     case 'hidden':
       return 'Paused while the page is hidden'
     case 'refused':
@@ -130,7 +132,7 @@ function stateText(state: TailState): string {
   }
 }
 
-/** Only the newest and the oldest block change: an element that is the same again is passed over. */
+/** Only the newest and the oldest block change; Preact skips an element that is identical to the last one. */
 function Block({ block, isPretty, ofMany }: { block: LiveBlock; isPretty: boolean; ofMany: boolean }) {
   return useMemo(
     () => (
@@ -144,7 +146,7 @@ function Block({ block, isPretty, ofMany }: { block: LiveBlock; isPretty: boolea
   )
 }
 
-/** A record that came. */
+/** A row of a live view. */
 export function TailRow(props: { row: Omit<LiveRow, 'id'>; isPretty: boolean; ofMany: boolean }) {
   const { row, isPretty, ofMany } = props
   const { agent, seq } = row

@@ -3,12 +3,12 @@ import type { ServiceClient, StreamEvent, Subscription } from '../../../client/i
 import { explain } from '../explain.js'
 import { msOf } from '../format.js'
 
-/** Whose records a tail shows: an agent's, those of the agents named, or all. */
-export type TailOf = string | readonly string[] | undefined
+/** The agents whose records a tail shows: one, several, or all if undefined. */
+export type TailSource = string | readonly string[] | undefined
 
-/** A record as it came by a stream. */
+/** A record from a stream. */
 export interface LiveRow {
-  /** Its place in the order in which they came. */
+  /** Counts up in the order of arrival. */
   id: number
   agent: string
   seq: number
@@ -17,15 +17,15 @@ export interface LiveRow {
   payload: unknown
 }
 
-/** Rows that came after one another: what is shown is compared block by block, not row by row. */
+/** Consecutive rows. Rendering compares block by block instead of row by row. */
 export interface LiveBlock {
-  /** Of the first of them. */
+  /** The id of its first row. */
   id: number
   /** Newest first. */
   rows: readonly LiveRow[]
 }
 
-/** What a tail is doing. */
+/** The state of a tail. */
 export type TailState =
   | { kind: 'connecting' }
   | { kind: 'replaying' }
@@ -35,33 +35,34 @@ export type TailState =
   | { kind: 'hidden' }
   | { kind: 'refused'; message: string }
 
-/** Rows that are kept. */
+/** The number of rows that a tail retains. */
 const ROWS_MAX = 500
 const BLOCK_ROWS = 50
-/** Rows that one frame adds: thousands a second would otherwise hold the page up. */
+/** The most rows added in one frame, so that thousands of records per second do not block the page. */
 const FRAME_ROWS_MAX = 64
 const RATE_MS = 1_000
 
-/** Where a tail begins: an HLC or ISO 8601; undefined for now. */
+/** The start of a tail. */
 export interface TailStart {
+  /** An HLC or ISO 8601 time; undefined for now. */
   since: string | undefined
-  /** Only records whose body has this field; empty for all. */
+  /** Shows only records whose body has this field; empty for all. */
   field: string
 }
 
 /**
- * The latest records of agents as they come. Paused, or while the page is hidden, its connection is closed, and it goes
- * on from its cursor without a gap.
+ * The latest records of agents as they arrive. While the tail is paused or the page is hidden, the connection
+ * is closed; it then resumes from its cursor without a gap.
  */
 export class Tail {
   /** Newest first. */
   readonly blocks = signal<readonly LiveBlock[]>([])
   readonly state = signal<TailState>({ kind: 'connecting' })
   readonly perSecond = signal(0)
-  /** Rows that wait while the list is not at its top. */
+  /** The number of rows held back while the list is scrolled away from its top. */
   readonly waiting = signal(0)
   readonly #service: ServiceClient
-  readonly #of: TailOf
+  readonly #of: TailSource
   readonly #rateTimer: ReturnType<typeof setInterval>
   #start: TailStart = { since: undefined, field: '' }
   #subscription: Subscription<unknown> | undefined
@@ -69,19 +70,19 @@ export class Tail {
   #pending: LiveRow[] = []
   #frame: number | undefined
   #isHeld = false
-  #counted = 0
-  #came = 0
+  #inThisSecond = 0
+  #received = 0
 
-  constructor(service: ServiceClient, of: TailOf) {
+  constructor(service: ServiceClient, of: TailSource) {
     this.#service = service
     this.#of = of
     this.#rateTimer = setInterval(() => {
-      this.perSecond.value = this.#counted
-      this.#counted = 0
+      this.perSecond.value = this.#inThisSecond
+      this.#inThisSecond = 0
     }, RATE_MS)
   }
 
-  /** Begins anew. */
+  /** Clears the rows and starts again. */
   begin(start: TailStart): void {
     this.#disconnect()
     this.#start = start
@@ -92,31 +93,31 @@ export class Tail {
     this.#open()
   }
 
-  /** Looks at another field from here on. */
+  /** Filters later records by another field. */
   narrow(field: string): void {
     this.#start = { ...this.#start, field }
     if (this.#subscription !== undefined) this.#open()
   }
 
-  /** Closes the connection, and goes on from its cursor with `resume`. */
+  /** Closes the connection; `resume` continues from its cursor. */
   pause(kind: 'paused' | 'hidden'): void {
     this.#disconnect()
     this.#show(ROWS_MAX)
     this.state.value = { kind }
   }
 
-  /** Goes on where it was paused. */
+  /** Continues from where the tail was paused. */
   resume(): void {
     this.#open()
   }
 
-  /** While held, new rows wait, so that what is being read stays in place. */
+  /** While held, new rows are not shown, so that the visible rows stay in place. */
   hold(isHeld: boolean): void {
     this.#isHeld = isHeld
     if (!isHeld) this.#show(ROWS_MAX)
   }
 
-  /** Ends it for good. */
+  /** Closes the tail permanently. */
   close(): void {
     this.#disconnect()
     clearInterval(this.#rateTimer)
@@ -133,7 +134,7 @@ export class Tail {
     this.#disconnect()
     const { since, field } = this.#start
     this.state.value = { kind: 'connecting' }
-    const take = (event: StreamEvent<unknown>): void => this.#take(event)
+    const onEvent = (event: StreamEvent<unknown>): void => this.#receive(event)
     const options = {
       ...(this.#cursor === undefined ? { since } : { lastEventId: this.#cursor }),
       ...(field !== '' && { filter: field }),
@@ -152,22 +153,22 @@ export class Tail {
     }
     this.#subscription =
       typeof this.#of === 'string'
-        ? this.#service.subscribeAgent(this.#of, take, options)
-        : this.#service.subscribeGlobal(take, { ...options, agents: this.#of })
+        ? this.#service.subscribeAgent(this.#of, onEvent, options)
+        : this.#service.subscribeGlobal(onEvent, { ...options, agents: this.#of })
   }
 
-  #take({ agent, seq, type, timestamp_hlc: hlc, payload }: StreamEvent<unknown>): void {
-    this.#counted += 1
-    this.#came += 1
-    this.#pending.unshift({ id: this.#came, agent, seq, type, ms: msOf(hlc), payload })
+  #receive({ agent, seq, type, timestamp_hlc: hlc, payload }: StreamEvent<unknown>): void {
+    this.#inThisSecond += 1
+    this.#received += 1
+    this.#pending.unshift({ id: this.#received, agent, seq, type, ms: msOf(hlc), payload })
     if (this.#pending.length > ROWS_MAX) this.#pending.length = ROWS_MAX
     if (this.#isHeld) this.waiting.value = this.#pending.length
     else this.#showInFrame()
   }
 
   /**
-   * Shows rows in the next frame, unless the list has been scrolled by then: a browser tells of a scroll only at the
-   * beginning of a frame, before this.
+   * Shows rows in the next frame, unless the list has been scrolled by then. Browsers dispatch scroll events
+   * at the start of a frame, before this callback.
    */
   #showInFrame(): void {
     this.#frame ??= requestAnimationFrame(() => {
@@ -177,7 +178,7 @@ export class Tail {
     })
   }
 
-  /** Shows the oldest rows that wait, and the others in the next frames. */
+  /** Shows the oldest pending rows, and the others in the next frames. */
   #show(rowsMax: number): void {
     this.#cancelFrame()
     if (this.#pending.length === 0) return
@@ -193,15 +194,15 @@ export class Tail {
   }
 }
 
-/** Blocks with newer rows before them: the newest block is filled first. */
+/** Prepends newer rows to the blocks; the newest block is filled first. */
 function joined(before: readonly LiveBlock[], newer: readonly LiveRow[]): LiveBlock[] {
   const blocks = [...before]
   let rest = newer
   const [newest] = blocks
-  const room = newest === undefined ? 0 : BLOCK_ROWS - newest.rows.length
-  if (newest !== undefined && room > 0) {
-    blocks[0] = { id: newest.id, rows: [...rest.slice(-room), ...newest.rows] }
-    rest = rest.slice(0, -room)
+  const free = newest === undefined ? 0 : BLOCK_ROWS - newest.rows.length
+  if (newest !== undefined && free > 0) {
+    blocks[0] = { id: newest.id, rows: [...rest.slice(-free), ...newest.rows] }
+    rest = rest.slice(0, -free)
   }
   for (; rest.length > 0; rest = rest.slice(0, -BLOCK_ROWS)) {
     const rows = rest.slice(-BLOCK_ROWS)
@@ -210,12 +211,12 @@ function joined(before: readonly LiveBlock[], newer: readonly LiveRow[]): LiveBl
   return blocks
 }
 
-/** The newest rows that are kept. */
+/** Drops the oldest rows beyond `ROWS_MAX`. */
 function trimmed(blocks: readonly LiveBlock[]): LiveBlock[] {
-  let room = ROWS_MAX
+  let left = ROWS_MAX
   return blocks.flatMap((block) => {
-    const rows = block.rows.length > room ? block.rows.slice(0, room) : block.rows
-    room -= rows.length
+    const rows = block.rows.length > left ? block.rows.slice(0, left) : block.rows
+    left -= rows.length
     if (rows.length === 0) return []
     return rows === block.rows ? [block] : [{ id: block.id, rows }]
   })

@@ -2,21 +2,19 @@ import { refuse, type Refusal } from '../../../base/errors.js'
 import type { ApiKeyRow } from '../../../protocol/api-key-messages.js'
 import type { ApiKeyUse, Principal } from '../../routes/route.js'
 
-/** A scoped key as credentials are checked against it. */
 interface KnownKey extends Principal {
   key: ApiKeyUse
 }
 
-/** The scoped keys in memory, found by the SHA-256 of what the caller sends. */
+/** The scoped keys in memory, by the SHA-256 digest of the key text. */
 export class ApiKeys {
   readonly #byDigest = new Map<string, KnownKey>()
   readonly #byId = new Map<string, KnownKey>()
-  /** Ids of keys that will expire. */
   readonly #expiring = new Set<string>()
-  /** Keys that were used since the uses were last stored. */
+  /** Keys that were used since uses were last reported. */
   readonly #used = new Set<KnownKey>()
   readonly #onRemoved: (principalId: string) => void
-  /** Counts removals: a key that was found before the last one may be gone. */
+  /** Number of removals: a key that was looked up before the last one may be deleted. */
   removals = 0
 
   constructor(onRemoved: (principalId: string) => void) {
@@ -27,7 +25,7 @@ export class ApiKeys {
     return this.#byDigest.get(digest)
   }
 
-  /** Adds a key; one that exists stays as it is, as keys do not change. */
+  /** Adds a key. Ignores one that exists already, because keys do not change. */
   add(row: ApiKeyRow): void {
     if (this.#byId.has(row.keyId)) return
     const key = { row, lastUsedAtMs: row.lastUsedAtMs ?? 0 }
@@ -48,23 +46,20 @@ export class ApiKeys {
     this.#onRemoved(keyId)
   }
 
-  /** Removes all keys but those named. */
   keepOnly(keyIds: ReadonlySet<string>): void {
     for (const keyId of this.#byId.keys()) if (!keyIds.has(keyId)) this.remove(keyId)
   }
 
-  /** The key of this id. */
-  ofId(keyId: string): Principal | undefined {
+  byId(keyId: string): Principal | undefined {
     return this.#byId.get(keyId)
   }
 
-  /** Whether a key is there and has not expired. */
   isValid(keyId: string, nowMs: number): boolean {
     const known = this.#byId.get(keyId)
     return known !== undefined && !isExpired(known.key.row, nowMs)
   }
 
-  /** Whether a key that has not expired may do everything everywhere. */
+  /** Whether an unexpired key has `admin:*` and is not limited to agents. */
   hasAdmin(nowMs: number): boolean {
     for (const { scopes, agents, key } of this.#byId.values()) {
       if (scopes.has('admin:*') && agents.length === 0 && !isExpired(key.row, nowMs)) return true
@@ -72,12 +67,12 @@ export class ApiKeys {
     return false
   }
 
-  /** When keys were last used at this front, Unix milliseconds; 0 for never. */
+  /** Unix milliseconds of each key's last use at this front; 0 for never. */
   lastUses(keyIds: readonly string[]): number[] {
     return keyIds.map((keyId) => this.#byId.get(keyId)?.key.lastUsedAtMs ?? 0)
   }
 
-  /** Notes that a key is used; 401 if it has expired. Other principals pass. */
+  /** Records a use of a key; 401 if it has expired. Other principals pass unchanged. */
   use(principal: Principal, nowMs: number): Principal | Refusal {
     const { key } = principal
     if (key === undefined) return principal
@@ -88,7 +83,7 @@ export class ApiKeys {
     return principal
   }
 
-  /** Ends streams and uploads of keys that have expired. The keys stay in lists until they are deleted. */
+  /** Ends streams and uploads of expired keys. The keys stay listed until they are deleted. */
   endExpired(nowMs: number): void {
     for (const keyId of this.#expiring) {
       const known = this.#byId.get(keyId)
@@ -98,7 +93,7 @@ export class ApiKeys {
     }
   }
 
-  /** When keys were last used, for those used since the last call. */
+  /** Returns and clears the uses since the last call, as Unix milliseconds. */
   takeUses(): [keyId: string, atMs: number][] {
     const uses = [...this.#used].map(({ id, key }): [string, number] => [id, key.lastUsedAtMs])
     this.#used.clear()
@@ -106,9 +101,8 @@ export class ApiKeys {
   }
 }
 
-const expired = refuse('unauthorized', 'Expected a key that has not expired')
+const expired = refuse('unauthorized', 'The key has expired')
 
-/** Whether the time of a key is over. */
 export function isExpired({ expiresAtMs }: ApiKeyRow, nowMs: number): boolean {
   return expiresAtMs !== undefined && expiresAtMs <= nowMs
 }

@@ -22,27 +22,26 @@ import type { Namespace } from '../../../auth/namespace.js'
 import { boundedCache } from '../../../base/bounded-cache.js'
 import { limits } from '../../../base/limits/limits.js'
 
-/** What auth routes work with. */
+/** The parts behind the auth routes. */
 export interface AuthParts {
   shards: Shards
   passwords: Pick<PasswordPool, 'hash' | 'verify'>
   gate: Pick<LoginGate, 'run'>
   tokens: TokenIssuer
-  /** Undefined while passkeys are not configured. */
+  /** Undefined if passkeys are not configured. */
   passkeys: PasskeyCeremonies | undefined
   oauth: OauthFlow
   settings: AuthRouteSettings
   clock: Clock
-  /** Called when a mail was put into the outbox. */
+  /** Called when a mail was added to the outbox. */
   onMail(): void
-  /** Called when a sign-in has failed. */
   onFailure(
     request: Pick<AuthRequest, 'namespace' | 'origin'>,
     failure: NonNullable<AuthOutcome['failure']>,
   ): void
 }
 
-/** The working parts behind the auth routes. */
+/** Creates the context of the auth routes. */
 export function authContext(parts: AuthParts): AuthContext {
   const { shards, passwords, gate, tokens, passkeys, oauth, settings, clock } = parts
   return {
@@ -54,30 +53,30 @@ export function authContext(parts: AuthParts): AuthContext {
     random: randomBytes,
     async change({ namespace, origin, principal }, change) {
       const { id, agent } = namespace
-      const by = lineOfKey(principal)
-      const line = by === undefined ? {} : { line: by }
+      const by = lineageOf(principal)
+      const lineage = by === undefined ? {} : { line: by }
       const command = {
         kind: 'authChange',
         agent,
         namespace: id,
         change,
         origin,
-        ...line,
+        ...lineage,
         options: {},
       } as const
-      const outcome = await shards.ask(agent, command)
+      const outcome = await shards.request(agent, command)
       if (outcome.kind === 'auth' && outcome.failure !== undefined)
         parts.onFailure({ namespace, origin }, outcome.failure)
-      const answer = take(outcome, parts)
+      const answer = answerOf(outcome, parts)
       if (change.kind === 'userDelete' && !('code' in answer) && answer.kind === 'user')
         await endAuthors(shards, [`user:${id}:${answer.user.userId}`])
       return answer
     },
-    async look({ namespace, origin }, lookup) {
+    async lookUp({ namespace, origin }, lookup) {
       const { id, agent } = namespace
       const caller = `ip:${origin.ip}`
-      return take(
-        await shards.ask(agent, { kind: 'authLookup', agent, namespace: id, lookup, caller }),
+      return answerOf(
+        await shards.request(agent, { kind: 'authLookup', agent, namespace: id, lookup, caller }),
         parts,
       )
     },
@@ -90,25 +89,28 @@ export function authContext(parts: AuthParts): AuthContext {
   }
 }
 
-/** The line of the key by which a change is asked for; undefined for users, and without a credential. */
-function lineOfKey({ id, key }: Principal): string | undefined {
+/** The lineage of the key that requests a change; undefined for users and without a credential. */
+function lineageOf({ id, key }: Principal): string | undefined {
   return id === 'root' ? id : key?.row.line
 }
 
-/** The answer of a namespace; its revocations have taken effect on every front. */
-function take(outcome: Outcome, parts: AuthParts): AuthAnswer | Refusal {
+/** The answer of a namespace; its revocations are already applied on every front. */
+function answerOf(outcome: Outcome, parts: AuthParts): AuthAnswer | Refusal {
   if (outcome.kind !== 'auth') return unexpected(outcome)
   if (outcome.mailed === true) parts.onMail()
   return outcome.answer
 }
 
-const disabled = refuse('auth_disabled', 'Expected SERVICE_AUTH_ENABLED=true on this server')
-const unlicensed = refuse('license_required', 'Expected a valid SERVICE_LICENSE_KEY on this server')
+const disabled = refuse('auth_disabled', 'Sign-in is disabled on this server (SERVICE_AUTH_ENABLED)')
+const unlicensed = refuse(
+  'license_required',
+  'Sign-in needs a license: this server has no valid SERVICE_LICENSE_KEY',
+)
 
 /**
- * Whether the auth routes serve. Routes that end access serve without a license, too (src/front/routes/auth-route.ts).
- * @param license undefined when there is none that is valid
- * @returns a function that says why they do not: 404 auth_disabled or 402 license_required
+ * Returns a function that says why the auth routes are not serving: 404 auth_disabled or 402
+ * license_required. Routes that end access serve without a license as well (src/front/routes/auth-route.ts).
+ * @param license undefined if there is no valid license
  */
 export function activation(
   enabled: boolean,
@@ -120,31 +122,31 @@ export function activation(
 }
 
 /**
- * Which organisms have an auth namespace. A namespace that exists stays, so its shard is asked once; for one that does
- * not exist the shard is asked each time, before anything that costs more.
+ * Knows which organisms have an auth namespace. A namespace is never removed, so an existing one is looked up
+ * once; a missing one is looked up each time, before anything more expensive is done.
  */
 export class Namespaces {
-  readonly #shards: Pick<Shards, 'ask'>
-  readonly #known = boundedCache<string, true>(limits.namespacesKnownMax)
+  readonly #shards: Pick<Shards, 'request'>
+  readonly #existing = boundedCache<string, true>(limits.namespacesKnownMax)
 
-  constructor(shards: Pick<Shards, 'ask'>) {
+  constructor(shards: Pick<Shards, 'request'>) {
     this.#shards = shards
   }
 
   /**
-   * Why the namespace cannot be used: 404 organism_not_found or namespace_not_found, 503 when its shard cannot answer.
-   * @returns at once for one that is known
+   * Why the namespace cannot be used: 404 organism_not_found or namespace_not_found, 503 if its shard cannot
+   * answer. Returns undefined without a promise for a known one.
    */
   missing(namespace: Namespace): undefined | Promise<Refusal | undefined> {
     const { id } = namespace
-    return id === '' || this.#known.get(id) === true ? undefined : this.#ask(namespace)
+    return id === '' || this.#existing.get(id) === true ? undefined : this.#lookUp(namespace)
   }
 
-  async #ask({ id, agent }: Namespace): Promise<Refusal | undefined> {
+  async #lookUp({ id, agent }: Namespace): Promise<Refusal | undefined> {
     const lookup = { kind: 'keyEpochs' } as const
-    const outcome = await this.#shards.ask(agent, { kind: 'authLookup', agent, namespace: id, lookup })
+    const outcome = await this.#shards.request(agent, { kind: 'authLookup', agent, namespace: id, lookup })
     if (outcome.kind !== 'auth') return unexpected(outcome)
-    this.#known.set(id, true)
+    this.#existing.set(id, true)
     return undefined
   }
 }

@@ -3,16 +3,17 @@ import type { Revocation } from '../../../protocol/auth-messages.js'
 import type { Clock } from '../../../base/clock.js'
 import { limits } from '../../../base/limits/limits.js'
 
-/** How long a revocation is kept: by the wall clock, by which tokens expire, and by a clock that never jumps. */
+/** When a revocation is forgotten: by the wall clock, by which tokens expire, and by a monotonic clock. */
 interface Until {
   wallMs: number
   steadyMs: number
 }
 
 /**
- * Sessions, tokens and users that ended before their tokens expire (docs/adr/0010-auth-state.md). The shards keep them,
- * too, and send them at the start. A revocation is forgotten when no token can name it any more, and not before as much
- * time has passed by a clock that never jumps: a wall clock that was ahead makes no revoked token valid again.
+ * Sessions, tokens and users that were ended before their tokens expire (docs/adr/0010-auth-state.md). The
+ * shards store them as well, and send them at the start. A revocation is forgotten when all tokens that it
+ * can concern have expired, by the wall clock and by a monotonic clock: setting back a wall clock that was
+ * ahead makes no revoked token valid again.
  */
 export class Revocations {
   readonly #clock: Clock
@@ -31,7 +32,6 @@ export class Revocations {
     this.#until.set(keyOf(namespaceId, what, id), { wallMs: untilMs, steadyMs })
   }
 
-  /** Whether the token, its session or its user has ended. */
   has({ namespace, claims }: TokenUser): boolean {
     if (this.#until.size === 0) return false
     const { id } = namespace
@@ -48,7 +48,7 @@ export class Revocations {
 
   #sweep(): void {
     const steadyMs = this.#steadyClock()
-    if (steadyMs - this.#sweptAtMs < limits.endedSweepMs) return
+    if (steadyMs - this.#sweptAtMs < limits.revocationSweepMs) return
     this.#sweptAtMs = steadyMs
     const wallMs = this.#clock()
     for (const [key, until] of this.#until) {

@@ -2,29 +2,28 @@ import { organismNamespace, rootNamespace } from '../../../auth/namespace.js'
 import { systemClock } from '../../../base/clock.js'
 import { statusOf, type Refusal } from '../../../base/errors.js'
 import type { Shards } from '../../../dispatch/links/shards.js'
-import { KEY_SHARD } from './api-key-upkeep.js'
+import { KEY_SHARD } from './api-key-sync.js'
 import { isExpired, type ApiKeys } from './api-keys.js'
 import type { Standing } from '../../../protocol/proposal-messages.js'
 import { unexpected } from '../../routes/answers.js'
 
-/** What standings are looked up in. */
 interface Sources {
-  shards: Pick<Shards, 'ask' | 'askOne' | 'leaseRefusal'>
+  shards: Pick<Shards, 'request' | 'requestShard' | 'leaseRefusal'>
   apiKeys: Pick<ApiKeys, 'isValid'>
-  /** The default agent, whose shard keeps the users outside organisms. */
+  /** The default agent, whose shard stores the users outside organisms. */
   agentId: string
 }
 
 /**
- * Looks up what keys and users that have proposed or approved something may still do (docs/adr/0014-proposals.md). The
- * result is the refusal of a shard where that cannot be said now.
+ * Looks up the current permissions of keys and users that proposed or approved something
+ * (docs/adr/0014-proposals.md). Returns the refusal of a shard that cannot answer now.
  */
 export function standingsBy(
   agentId: string,
   { shards, apiKeys }: Pick<Sources, 'shards' | 'apiKeys'>,
 ): (principals: readonly string[]) => Promise<Standing[] | Refusal> {
   return async (principals) => {
-    // Another node may have made or deleted keys that this one has not been told of.
+    // Another node may have created or deleted keys that this node does not know about yet.
     const stale = principals.length === 0 ? undefined : shards.leaseRefusal(KEY_SHARD)
     if (stale !== undefined) return stale
     const sources = { shards, apiKeys, agentId }
@@ -44,10 +43,10 @@ async function standingOf(principal: string, sources: Sources): Promise<Standing
   return standingOfKey(principal, sources)
 }
 
-/** A key that this front does not know may have been made at another node just now: its shard decides. */
+/** An unknown key may just have been created at another node, so its shard decides. */
 async function standingOfKey(principal: string, { shards, apiKeys }: Sources): Promise<Standing | Refusal> {
   if (apiKeys.isValid(principal, systemClock())) return { principal, valid: true }
-  const outcome = await shards.askOne(KEY_SHARD, {
+  const outcome = await shards.requestShard(KEY_SHARD, {
     kind: 'apiKeyList',
     after: '',
     limit: 1,
@@ -65,13 +64,13 @@ async function standingOfUser(
   if (namespace === undefined) return { principal, valid: false }
   const { id, agent } = namespace
   const lookup = { kind: 'user', userId } as const
-  const outcome = await shards.ask(agent, { kind: 'authLookup', agent, namespace: id, lookup })
+  const outcome = await shards.request(agent, { kind: 'authLookup', agent, namespace: id, lookup })
   const answer = outcome.kind === 'auth' ? outcome.answer : unexpected(outcome)
   if ('code' in answer) return statusOf(answer) === 404 ? { principal, valid: false } : answer
   if (answer.kind !== 'user') throw new Error(`Expected a user, got ${answer.kind}`)
   const { email, mailboxProven, appMetadata, userMetadata, reachedBy = [], metadataBy } = answer.user
   const proven = mailboxProven ? { verified_email: email } : {}
   const claims = { sub: userId, email, ...proven, app_metadata: appMetadata, user_metadata: userMetadata }
-  const lines = metadataBy === undefined ? reachedBy : [...reachedBy, metadataBy]
-  return { principal, valid: true, claims, lines }
+  const lineages = metadataBy === undefined ? reachedBy : [...reachedBy, metadataBy]
+  return { principal, valid: true, claims, lineages: lineages }
 }

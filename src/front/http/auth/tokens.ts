@@ -20,43 +20,42 @@ import type { Principal, TokenUser } from '../../routes/route.js'
 import { agentSeed } from '../../../strand/keys.js'
 import type { Revocations } from './revocations.js'
 
-/** What making and checking tokens needs. */
+/** The parts needed to issue and verify tokens. */
 export interface UserTokensParts {
   masterSeed: Uint8Array
-  /** Another number after each restore: no token from before is valid (docs/adr/0030-restored-tokens.md). */
+  /** Changes with each restore, which invalidates all earlier tokens (docs/adr/0030-restored-tokens.md). */
   tokenEra: number
   /** SERVICE_AUTH_ISSUER. */
   issuer: string
   jwtExpirySecs: number
   root: Namespace
-  ended: Revocations
+  revocations: Revocations
   clock: Clock
-  /** Why there is no such namespace, or why its shard cannot answer. */
+  /** Why the namespace does not exist, or why its shard cannot answer. */
   missing(namespace: Namespace): undefined | Promise<Refusal | undefined>
-  /** Which keys of a namespace are in force. @throws Error when its shard does not answer */
+  /** The valid keys of a namespace. @throws Error if its shard does not answer */
   epochsOf(namespace: Namespace): Promise<KeyEpochs>
 }
 
-/** A user whose token was found valid. */
+/** A user with a valid token. */
 export type UserPrincipal = Principal & { user: TokenUser }
 
-/** The signing keys of one namespace. */
 interface NamespaceKeys {
   current: JwtKey
-  /** Published, so that services that cache the keys know it before it signs. */
+  /** Published before it signs, so that services that cache the keys know it. */
   next: JwtKey
   retired: { key: JwtKey; untilMs: number }[]
 }
 
 const JTI_BYTES = 16
 
-const invalid = refuse('invalid_token', 'Expected a token that this server issued')
-const expired = refuse('token_expired', 'Expected a token that has not expired')
-const revoked = refuse('token_revoked', 'Expected a token that was not revoked and whose session goes on')
+const invalid = refuse('invalid_token', 'The token was not issued by this server')
+const expired = refuse('token_expired', 'The token has expired')
+const revoked = refuse('token_revoked', 'The token was revoked, or its session has ended')
 
 const noScopes: ReadonlySet<never> = new Set()
 
-/** Issues users' tokens and identifies the user of a token. */
+/** Issues tokens of users and identifies users by their tokens. */
 export class UserTokens implements TokenIssuer {
   readonly #parts: UserTokensParts
   readonly #refreshKey: Buffer
@@ -69,7 +68,7 @@ export class UserTokens implements TokenIssuer {
     this.#deviceKey = deviceKey(parts.masterSeed, parts.tokenEra)
   }
 
-  /** The user of a token, by its signature; 401 invalid_token, token_expired or token_revoked. */
+  /** Verifies a token and returns its user; 401 invalid_token, token_expired or token_revoked. */
   async identify(token: string): Promise<UserPrincipal | Refusal> {
     const namespace = this.#namespaceOf(token)
     if (namespace === undefined) return invalid
@@ -82,13 +81,13 @@ export class UserTokens implements TokenIssuer {
     })
     if (!verdict.ok) return verdict.reason === 'expired' ? expired : invalid
     const principal = principalOf(namespace, verdict.claims)
-    return this.stillGood(principal.user) ?? principal
+    return this.revalidate(principal.user) ?? principal
   }
 
   /** Why a token that was valid no longer is: 401 token_expired or token_revoked. */
-  stillGood(user: TokenUser): Refusal | undefined {
+  revalidate(user: TokenUser): Refusal | undefined {
     if (user.claims.exp * 1_000 <= this.#parts.clock()) return expired
-    return this.#parts.ended.has(user) ? revoked : undefined
+    return this.#parts.revocations.has(user) ? revoked : undefined
   }
 
   async issue(namespace: Namespace, { user, session, generation }: SignedIn): Promise<IssuedTokens> {
@@ -134,26 +133,26 @@ export class UserTokens implements TokenIssuer {
     return [current, next, ...this.#unexpired(retired)].map(({ publicJwk }) => publicJwk)
   }
 
-  /** Takes up the signing keys of a namespace anew after a rotation. */
+  /** Forgets the signing keys of a namespace, after a rotation. */
   rotated(namespaceId: string): void {
     this.#keys.delete(namespaceId)
   }
 
-  /** Takes up all signing keys anew: a rotation may not have been told. */
+  /** Forgets all signing keys, because the notice of a rotation may have been lost. */
   forgetKeys(): void {
     this.#keys.clear()
   }
 
-  /** The namespace that a token names, which its signature has to prove. */
+  /** The namespace that a token claims, which its signature has to prove. */
   #namespaceOf(token: string): Namespace | undefined {
     try {
       const { iss }: { iss?: unknown } = decodeJwt(token)
       const { issuer, root } = this.#parts
       if (iss === issuer) return root
-      const before = `${issuer}${ORGANISMS}`
-      // The signature is not checked yet, so this may be anything.
-      if (typeof iss !== 'string' || !iss.startsWith(before)) return undefined
-      return organismNamespace(iss.slice(before.length))
+      const prefix = `${issuer}${ORGANISMS}`
+      // The signature is not verified yet, so this can be any text.
+      if (typeof iss !== 'string' || !iss.startsWith(prefix)) return undefined
+      return organismNamespace(iss.slice(prefix.length))
     } catch (error) {
       if (error instanceof errors.JOSEError) return undefined
       throw error
@@ -172,13 +171,13 @@ export class UserTokens implements TokenIssuer {
   #keysOf(namespace: Namespace): Promise<NamespaceKeys> {
     const known = this.#keys.get(namespace.id)
     if (known !== undefined) return known
-    const made = this.#deriveKeys(namespace)
-    this.#keys.set(namespace.id, made)
-    // A shard that cannot answer now is asked again by the next request.
-    made.catch(() => {
-      if (this.#keys.peek(namespace.id) === made) this.#keys.delete(namespace.id)
+    const derived = this.#deriveKeys(namespace)
+    this.#keys.set(namespace.id, derived)
+    // Retried by the next request if the shard cannot answer now.
+    derived.catch(() => {
+      if (this.#keys.peek(namespace.id) === derived) this.#keys.delete(namespace.id)
     })
-    return made
+    return derived
   }
 
   async #deriveKeys(namespace: Namespace): Promise<NamespaceKeys> {
@@ -189,7 +188,7 @@ export class UserTokens implements TokenIssuer {
       current: await keyOf(epoch),
       next: await keyOf(epoch + 1),
       retired: await Promise.all(
-        retired.map(async (one) => ({ key: await keyOf(one.epoch), untilMs: one.untilMs })),
+        retired.map(async ({ epoch, untilMs }) => ({ key: await keyOf(epoch), untilMs })),
       ),
     }
   }
@@ -198,13 +197,13 @@ export class UserTokens implements TokenIssuer {
 /** Between the issuer and an organism's id in the `iss` of the organism's tokens. */
 const ORGANISMS = '/v1/organisms/'
 
-/** Who a user is that a token with these claims was found good for. */
+/** The principal of a user with these claims. */
 export function principalOf(namespace: Namespace, claims: TokenClaims): UserPrincipal {
   const user = userOf(namespace, claims)
   return { id: `user:${namespace.id}:${claims.sub}`, scopes: noScopes, agents: [], user }
 }
 
-/** A user with the claims that row policies use; one object for all commands of the token. */
+/** A user with the claims that row policies use; all commands of the token share one object. */
 function userOf(namespace: Namespace, claims: TokenClaims): TokenUser {
   const { sub, email, verified_email, app_metadata, user_metadata } = claims
   const proven = verified_email === undefined ? {} : { verified_email }

@@ -9,26 +9,27 @@ import type { Answer, ImportRequest, Principal } from '../../routes/route.js'
 import { parseManifest } from '../../../proof/export-lines.js'
 import { type BodyQueue, receiveBody } from '../body-queue.js'
 import type { Exchange } from '../exchange.js'
-import { ImportSession, type ImportAbout, type SessionParts } from './session.js'
+import { ImportSession, type ImportSource, type SessionParts } from './session.js'
 import { ImportStage } from './stage.js'
 import type { OpenUploads } from '../../limits/uploads.js'
 
-/** The parts that imports work with. */
+/** The parts of imports. */
 export interface ImportParts extends SessionParts {
   uploads: OpenUploads
-  /** The folder in which checked records wait for the end of their export. */
+  /** The directory of the stage files. */
   stageFolder: string
-  /** Why nothing more is imported now; undefined if it can be. */
+  /** Why imports are refused now; undefined if they are accepted. */
   refusal(): Refusal | undefined
   onError(error: unknown, requestId: string): void
 }
 
-/** Bytes of the first line of an export. */
+/** The most bytes of the first line of an export. */
 const MANIFEST_BYTES_MAX = 65_536
 
 /**
- * Imports exports. Their parts are checked as they arrive, and wait in a file until the export is complete; then they
- * are committed. Memory does not grow with the strand, and nothing of an incomplete export is imported.
+ * Imports exports. Their parts are checked as they arrive and stored in a stage file until the export is
+ * complete; then they are committed. Memory does not grow with the strand, and nothing of an incomplete
+ * export is imported.
  */
 export class ImportReceiver {
   readonly #parts: ImportParts
@@ -54,92 +55,100 @@ export class ImportReceiver {
   }
 }
 
-/** One import: cuts the body into lines, reads the manifest and hands what follows to the session. */
+/** One import: splits the body into lines, reads the manifest, and passes the other lines to the session. */
 class ImportStream {
   readonly #parts: ImportParts
-  readonly #about: ImportAbout
+  readonly #source: ImportSource
   readonly #splitter: LineSplitter
   #session: ImportSession | undefined
 
-  constructor(parts: ImportParts, about: ImportAbout) {
+  constructor(parts: ImportParts, source: ImportSource) {
     this.#parts = parts
-    this.#about = about
+    this.#source = source
     const chunk = { bytes: limits.importChunkBytes, lines: limits.importChunkLines }
-    this.#splitter = new LineSplitter(chunk, about.memory)
+    this.#splitter = new LineSplitter(chunk, source.memory)
   }
 
   /**
-   * Takes the body, and records on the audit strand how the import ended. @returns the answer; undefined when the
-   * client has gone
+   * Reads and imports the body, and records the end of the import on the audit strand. @returns the answer;
+   * undefined if the client has disconnected
    */
   async run(body: BodyQueue): Promise<Answer | Refusal | undefined> {
-    const answer = await this.#run(body)
+    const answer = await this.#importBody(body)
     const isRefused = answer !== undefined && 'code' in answer
-    await this.#session?.tellEnd(isRefused ? answer.code : undefined)
+    await this.#session?.recordEnd(isRefused ? answer.code : undefined)
     return answer === undefined || isRefused ? answer : { status: 200, body: JSON.stringify(answer) }
   }
 
-  async #run(body: BodyQueue): Promise<ReturnType<ImportSession['told']> | Refusal | undefined> {
+  async #importBody(body: BodyQueue): Promise<ReturnType<ImportSession['result']> | Refusal | undefined> {
     for (;;) {
       const part = await body.next()
       if ('gone' in part) return undefined
       const refusal =
         'refusal' in part ? part.refusal : await this.#push('bytes' in part ? part.bytes : undefined, body)
-      if (refusal !== undefined) return this.#session?.toldOf(refusal) ?? refusal
+      if (refusal !== undefined) return this.#session?.withCounts(refusal) ?? refusal
       if ('bytes' in part) continue
-      // The credential may have ended after the last byte, and the end of an import opens the agent for writes.
-      const cut = ended(body)
-      if (cut !== undefined) return this.#session?.toldOf(cut) ?? cut
+      // The credential may have become invalid after the last byte, and the end of an import opens the agent
+      // for writes.
+      const cancelled = cancelRefusal(body)
+      if (cancelled !== undefined) return this.#session?.withCounts(cancelled) ?? cancelled
       if (this.#session === undefined) return rejectedLine(1, 'The export is empty')
-      const ending = await this.#session.end(() => ended(body) ?? this.#parts.refusal())
-      return ending === undefined ? this.#session.told() : this.#session.toldOf(ending)
+      const endRefusal = await this.#session.end(() => cancelRefusal(body) ?? this.#parts.refusal())
+      return endRefusal === undefined ? this.#session.result() : this.#session.withCounts(endRefusal)
     }
   }
 
-  /** Takes bytes, or the end of the body. */
+  /** Splits bytes, or the end of the body, into lines and imports them. */
   async #push(bytes: Buffer | undefined, body: BodyQueue): Promise<Refusal | undefined> {
     const rest = bytes === undefined ? this.#splitter.end() : undefined
     const chunks = bytes === undefined ? (rest === undefined ? [] : [rest]) : this.#splitter.push(bytes)
-    if (this.#splitter.waiting > limits.importLineBytesMax + limits.importChunkBytes) return lineTooLong
+    if (this.#splitter.bufferedBytes > limits.importLineBytesMax + limits.importChunkBytes) return lineTooLong
     for (const chunk of chunks) {
       const { length } = chunk.bytes
-      this.#about.memory.add(length)
-      const refusal = ended(body) ?? this.#parts.refusal() ?? (await this.#take(chunk.bytes))
+      this.#source.memory.add(length)
+      const refusal = cancelRefusal(body) ?? this.#parts.refusal() ?? (await this.#importLines(chunk.bytes))
       if (refusal !== undefined) return refusal
-      this.#about.memory.give(length)
+      this.#source.memory.release(length)
     }
     return undefined
   }
 
-  async #take(lines: Buffer): Promise<Refusal | undefined> {
-    if (this.#session !== undefined) return this.#session.take(lines)
+  async #importLines(lines: Buffer): Promise<Refusal | undefined> {
+    if (this.#session !== undefined) return this.#session.importLines(lines)
     const end = lineEnd(lines, 0)
     const session = await this.#begin(lines.subarray(0, end))
     if ('code' in session) return session
     this.#session = session
-    return end + 1 < lines.length ? session.take(lines.subarray(end + 1)) : undefined
+    return end + 1 < lines.length ? session.importLines(lines.subarray(end + 1)) : undefined
   }
 
-  /** Reads the manifest; 403 for an agent that the caller may not import, 404 organism_not_found. */
+  /**
+   * Reads the manifest and starts the session; 403 for an agent that the caller may not import, 404
+   * organism_not_found.
+   */
   async #begin(line: Buffer): Promise<ImportSession | Refusal> {
     const isReadable = line.length <= MANIFEST_BYTES_MAX && isUtf8(line)
     const manifest = isReadable ? parseManifest(line.toString('utf8')) : undefined
     if (manifest === undefined) return rejectedLine(1, 'The first line is no strand-export/v1 manifest')
     const { agent } = manifest
-    const forbidden = this.#about.request.agentRefusal(agent)
+    const forbidden = this.#source.request.agentRefusal(agent)
     if (forbidden !== undefined) return forbidden
     const organismId = memberOrganism(agent)
     if (organismId !== undefined) {
       const owner = memberAddress(organismId, authMember)
-      const outcome = await this.#parts.shards.ask(owner, { kind: 'organismGet', agent: owner, organismId })
+      const outcome = await this.#parts.shards.request(owner, {
+        kind: 'organismGet',
+        agent: owner,
+        organismId,
+      })
       if (outcome.kind !== 'organism') return unexpected(outcome)
     }
-    return new ImportSession(this.#parts, { ...this.#about, manifest })
+    return new ImportSession(this.#parts, { ...this.#source, manifest })
   }
 }
 
-/** Why a body was cut off: its credential has ended. */
-function ended({ broken }: BodyQueue): Refusal | undefined {
+/** Why a body was cancelled, for example because its credential became invalid. */
+function cancelRefusal({ interruption: broken }: BodyQueue): Refusal | undefined {
   return broken !== undefined && 'refusal' in broken ? broken.refusal : undefined
 }
 

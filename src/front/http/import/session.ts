@@ -2,7 +2,7 @@ import { refusalOf, refuse, type Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
 import { readsBy, type Readers } from '../../../protocol/reader-tasks.js'
 import type { Shards } from '../../../dispatch/links/shards.js'
-import type { AuditEntry, ImportTold } from '../../../protocol/audit-messages.js'
+import type { AuditEntry, ImportAudit } from '../../../protocol/audit-messages.js'
 import type { CheckedRecords, ImportedOutcome } from '../../../protocol/import-messages.js'
 import type { Command, Outcome } from '../../../protocol/messages.js'
 import type { AgentHead } from '../../../protocol/server-log-messages.js'
@@ -16,77 +16,74 @@ import type { StrandImported } from '../../../wire/strand.js'
 import type { BodyMemory } from '../../../base/gathered-bytes.js'
 import type { ImportStage } from './stage.js'
 
-/** The parts that one import works with. */
+/** The parts of one import. */
 export interface SessionParts {
   shards: Shards
   readers: Readers
   /**
-   * Writes a head to the server log, which would not find it by itself; false while that is not possible. Absent
-   * without a log.
+   * Writes a head to the server log, which would not find it by itself; resolves to false if that is not
+   * possible now. Absent without a log.
    */
-  tellHead?(head: AgentHead): Promise<boolean>
-  /** Appends a record to the audit strand. @returns the seq of the record; undefined while that is not possible */
-  tellAudit(entry: AuditEntry): Promise<number | undefined>
+  logHead?(head: AgentHead): Promise<boolean>
+  /** Appends a record to the audit strand. @returns its seq; undefined if that is not possible now */
+  appendAudit(entry: AuditEntry): Promise<number | undefined>
 }
 
-/** What one import is about. */
-export interface ImportAbout {
+/** The request, stage file and memory of one import. */
+export interface ImportSource {
   request: ImportRequest
   stage: ImportStage
-  /** Counts what of it is in memory. */
+  /** Counts the bytes that are in memory. */
   memory: BodyMemory
 }
 
-/** Lines before the first record of an export. */
-const LINES_BEFORE = 1
+const HEADER_LINES = 1
 
 /**
- * The import of the lines of one export: each part is checked by a reader of the pool, which appends it to the stage
- * file. At the end of the export the shard of the agent commits one part after the other. Lines that wait for their
- * seal are kept for the next part.
+ * Imports the lines of one export. A reader of the pool checks each part and appends it to the stage file. At
+ * the end of the export the shard of the agent commits the parts one after another. Lines whose seal has not
+ * arrived yet are checked with the next part.
  */
 export class ImportSession {
   readonly #shards: Shards
   readonly #readers: Readers
-  readonly #tellHead: SessionParts['tellHead']
-  readonly #tellAudit: SessionParts['tellAudit']
+  readonly #logHead: SessionParts['logHead']
+  readonly #appendAudit: SessionParts['appendAudit']
   readonly #manifest: Manifest
   readonly #request: ImportRequest
   readonly #stage: ImportStage
   #position: ExportPosition | undefined
-  /** Lines that could not be taken yet, and how many bytes there must be before they are checked again. */
+  /** Lines that could not be checked yet, and how many bytes are needed before they are checked again. */
   readonly #waiting: SharedBytes
   readonly #memory: BodyMemory
   #waitFor = 0
-  #lines = LINES_BEFORE
+  #lines = HEADER_LINES
   #ended = false
-  /** Whether parts wait in the stage file. */
   #staged = false
-  #stands: ImportedOutcome | undefined
-  #taken = 0
-  #imported = 0
+  #latest: ImportedOutcome | undefined
+  #checkedCount = 0
+  #importedCount = 0
   #firstSeq: number | null = null
   #lastSeq: number | null = null
-  /** Seq of the audit record of the import; undefined while it has changed nothing. */
+  /** Seq of the audit record of the import's start; undefined while it has changed nothing. */
   #begunSeq: number | undefined
 
   constructor(
-    { shards, readers, tellHead, tellAudit }: SessionParts,
-    { manifest, request, stage, memory }: ImportAbout & { manifest: Manifest },
+    { shards, readers, logHead, appendAudit }: SessionParts,
+    { manifest, request, stage, memory }: ImportSource & { manifest: Manifest },
   ) {
     this.#memory = memory
     this.#waiting = new SharedBytes(memory)
     this.#shards = shards
     this.#readers = readers
-    this.#tellHead = tellHead
-    this.#tellAudit = tellAudit
+    this.#logHead = logHead
+    this.#appendAudit = appendAudit
     this.#manifest = manifest
     this.#request = request
     this.#stage = stage
   }
 
-  /** Takes the next whole lines. */
-  async take(lines: Buffer): Promise<Refusal | undefined> {
+  async importLines(lines: Buffer): Promise<Refusal | undefined> {
     if (this.#ended) return isBlank(lines) ? undefined : this.#rejected(0, 'A line follows the trailer')
     this.#waiting.add(lines)
     if (this.#waiting.length < this.#waitFor) return undefined
@@ -99,17 +96,18 @@ export class ImportSession {
   }
 
   /**
-   * The body has ended, and so must the export. Its records are committed; then the agent takes writes, if the server
-   * can sign with its key. `stop` says why nothing more is to be committed.
+   * Ends the import when the body has ended; fails if the export is incomplete. Commits its records, then
+   * opens the agent for writes if the server can sign with its key.
+   * @param stop returns why no more may be committed
    */
   async end(stop: () => Refusal | undefined): Promise<Refusal | undefined> {
     const refusal = this.#waiting.length > 0 && !this.#ended ? await this.#check() : undefined
     if (refusal !== undefined) return refusal
     if (!this.#ended) return this.#rejected(0, 'The export is cut off: it has no trailer')
-    const refused = (await this.#commitAll(stop)) ?? stop()
-    if (refused !== undefined) return refused
-    const closed = this.#stands?.open === true ? undefined : await this.#open()
-    return closed ?? this.#tell()
+    const stopRefusal = (await this.#commitAll(stop)) ?? stop()
+    if (stopRefusal !== undefined) return stopRefusal
+    const openRefusal = this.#latest?.open === true ? undefined : await this.#open()
+    return openRefusal ?? this.#logLatestHead()
   }
 
   async #commitAll(stop: () => Refusal | undefined): Promise<Refusal | undefined> {
@@ -121,48 +119,51 @@ export class ImportSession {
     return undefined
   }
 
-  /** Checks whether the first part could be imported, before all the others are sent. */
+  /** Checks whether the first part could be imported, before the client sends all others. */
   async #tryFirst(): Promise<Refusal | undefined> {
     for await (const part of this.#stage.parts(this.#memory)) {
-      const outcome = await this.#shards.ask(this.#manifest.agent, { ...this.#commandOf(part), told: false })
-      if (outcome.kind === 'imported' || outcome.kind === 'importUntold') return undefined
+      const outcome = await this.#shards.request(this.#manifest.agent, {
+        ...this.#commandOf(part),
+        audited: false,
+      })
+      if (outcome.kind === 'imported' || outcome.kind === 'auditRequired') return undefined
       return this.#refusedBy(outcome)
     }
     return undefined
   }
 
-  /** Imported records have clocks of the past, so the server log would not find the head by itself. */
-  async #tell(): Promise<Refusal | undefined> {
-    if (this.#tellHead === undefined || this.#stands === undefined) return undefined
-    const { headSeq, headHash } = this.#stands
+  /** Imported records have clocks of the past, so the server log would not find the new head by itself. */
+  async #logLatestHead(): Promise<Refusal | undefined> {
+    if (this.#logHead === undefined || this.#latest === undefined) return undefined
+    const { headSeq, headHash } = this.#latest
     const { agent, strand } = this.#manifest
-    const told = await this.#tellHead({ agent, strand, size: headSeq + 1, hash: headHash })
-    if (told) return undefined
-    const detail = 'The log of strand heads takes no record now, send the export again'
+    const isLogged = await this.#logHead({ agent, strand, size: headSeq + 1, hash: headHash })
+    if (isLogged) return undefined
+    const detail = 'The log of strand heads cannot be written now, send the export again'
     return refuse('unavailable', detail, { retryAfterSecs: 1 })
   }
 
-  /** How far the import came. */
-  told(): StrandImported {
+  /** The result of the import so far. */
+  result(): StrandImported {
     return {
       agent_id: this.#manifest.agent,
       strand: this.#manifest.strand,
       ...this.#counts(),
       first_seq: this.#firstSeq,
       last_seq: this.#lastSeq,
-      chain_head: this.#stands?.headHash ?? this.#manifest.strand,
-      record_count: this.#stands?.headSeq ?? 0,
-      open: this.#stands?.open ?? false,
+      chain_head: this.#latest?.headHash ?? this.#manifest.strand,
+      record_count: this.#latest?.headSeq ?? 0,
+      open: this.#latest?.open ?? false,
     }
   }
 
-  /** A refusal that says how far the import came: what was committed stays. */
-  toldOf(refusal: Refusal): Refusal {
+  /** Adds the counts to a refusal, because records that were already committed stay. */
+  withCounts(refusal: Refusal): Refusal {
     return { ...refusal, extra: { ...refusal.extra, ...this.#counts() } }
   }
 
   #counts(): { imported: number; skipped: number } {
-    return { imported: this.#imported, skipped: this.#taken - this.#imported }
+    return { imported: this.#importedCount, skipped: this.#checkedCount - this.#importedCount }
   }
 
   async #check(): Promise<Refusal | undefined> {
@@ -174,7 +175,8 @@ export class ImportSession {
     }
     const checked = await readsBy(this.#readers)('importCheck', task).catch(refusalOf)
     if ('code' in checked) return checked
-    if ('full' in checked) return refuse('storage_full', 'The data disk has no room for the export')
+    if ('full' in checked)
+      return refuse('storage_full', 'The data disk has not enough free space for the export')
     if ('fault' in checked) {
       const { line, seq, reason } = checked.fault
       return this.#rejected(line, reason, seq)
@@ -183,13 +185,14 @@ export class ImportSession {
     this.#lines += checked.linesTaken
     this.#ended = checked.ended
     this.#waiting.drop(checked.bytesTaken)
-    // A group with a late seal would be checked again with each line: this way, it is with each doubling.
+    // Records with a late seal are checked again each time the waiting bytes have doubled, not with each
+    // line.
     this.#waitFor =
       checked.bytesTaken === 0 ? Math.min(2 * this.#waiting.length, limits.importSealedBytesMax) : 0
     if (this.#waiting.length > limits.importSealedBytesMax) {
       return refuse(
         'too_large',
-        `Expected at most ${limits.importSealedBytesMax} bytes to wait for their seal`,
+        `Expected at most ${limits.importSealedBytesMax} bytes of records before their seal`,
       )
     }
     const isFirst = checked.staged && !this.#staged
@@ -205,78 +208,89 @@ export class ImportSession {
 
   async #commit(records: CheckedRecords): Promise<Refusal | undefined> {
     const command = this.#commandOf(records)
-    const outcome = await this.#ask((told) => ({ ...command, told }))
+    const outcome = await this.#sendRecorded((isRecorded) => ({ ...command, audited: isRecorded }))
     if (outcome.kind !== 'imported') return this.#refusedBy(outcome)
-    this.#taken += records.lastSeq - records.firstSeq + 1
-    this.#imported += outcome.imported
-    this.#stands = outcome
+    this.#checkedCount += records.lastSeq - records.firstSeq + 1
+    this.#importedCount += outcome.imported
+    this.#latest = outcome
     if (outcome.imported === 0) return undefined
     this.#firstSeq ??= records.lastSeq - outcome.imported + 1
     this.#lastSeq = records.lastSeq
     return undefined
   }
 
-  /** A refusal of the shard, with the line that it is about. */
+  /** The refusal of a shard, with its line number in the export. */
   #refusedBy(outcome: Outcome): Refusal {
     const refusal = unexpected(outcome)
     const seq = refusal.extra?.['seq']
     if (typeof seq !== 'number' || refusal.code !== 'import_rejected') return refusal
-    return rejected({ line: seq - this.#manifest.fromSeq + LINES_BEFORE, seq, reason: refusal.detail })
+    return rejected({ line: seq - this.#manifest.fromSeq + HEADER_LINES, seq, reason: refusal.detail })
   }
 
   async #open(): Promise<Refusal | undefined> {
     const { agent, strand, toSeq } = this.#manifest
     const { hold, seed } = this.#request
-    const given = seed !== undefined && keyPairFromSeed(seed).publicKey === this.#position?.place.key
-    if (given && !hold) {
-      // Keys can belong to another shard than agents, so a key is claimed first; a claim without its agent does no
-      // harm.
+    const ownsKey = seed !== undefined && keyPairFromSeed(seed).publicKey === this.#position?.place.key
+    if (ownsKey && !hold) {
+      // Keys can belong to another shard than agents, so the key is claimed first; a claim without its agent
+      // does no harm.
       const { publicKey } = keyPairFromSeed(seed)
-      const claim = await this.#shards.ask(publicKey, { kind: 'keyClaim', publicKey, agent })
+      const claim = await this.#shards.request(publicKey, { kind: 'keyClaim', publicKey, agent })
       if (claim.kind !== 'done') return unexpected(claim)
     }
     const command = { kind: 'strandImportEnd', agent, strand, lastSeq: toSeq, hold, options: {} } as const
-    const outcome = await this.#ask((told) => ({ ...command, told, ...(given && { seed }) }))
+    const outcome = await this.#sendRecorded((isRecorded) => ({
+      ...command,
+      audited: isRecorded,
+      ...(ownsKey && { seed }),
+    }))
     if (outcome.kind !== 'imported') return unexpected(outcome)
-    this.#stands = outcome
+    this.#latest = outcome
     return undefined
   }
 
-  /** Asks the shard of the agent. Before that changes anything, the import is recorded on the audit strand. */
-  async #ask(commandOf: (told: boolean) => Command): Promise<Outcome> {
+  /**
+   * Sends a command to the shard of the agent. Before it changes anything, the import is recorded on the
+   * audit strand.
+   */
+  async #sendRecorded(commandOf: (isRecorded: boolean) => Command): Promise<Outcome> {
     const { agent } = this.#manifest
-    const outcome = await this.#shards.ask(agent, commandOf(this.#begunSeq !== undefined))
-    if (outcome.kind !== 'importUntold') return outcome
-    this.#begunSeq = await this.#tellAudit({ type: 'sys/imported', body: this.#about('begun') })
-    if (this.#begunSeq !== undefined) return this.#shards.ask(agent, commandOf(true))
-    const detail = 'The audit strand takes no record now, try again'
+    const outcome = await this.#shards.request(agent, commandOf(this.#begunSeq !== undefined))
+    if (outcome.kind !== 'auditRequired') return outcome
+    this.#begunSeq = await this.#appendAudit({ type: 'sys/imported', body: this.#auditBody('begun') })
+    if (this.#begunSeq !== undefined) return this.#shards.request(agent, commandOf(true))
+    const detail = 'The audit strand cannot be written now, try again'
     return refuse('unavailable', detail, { retryAfterSecs: 1 })
   }
 
   /**
-   * Records on the audit strand how the import ended, if it changed anything. If that fails, the record of its
-   * beginning is there.
+   * Records the end of the import on the audit strand, if it changed anything. If that fails, the record of
+   * its start remains.
    */
-  async tellEnd(code: string | undefined): Promise<void> {
+  async recordEnd(code: string | undefined): Promise<void> {
     if (this.#begunSeq === undefined) return
-    const end = { begun_seq: this.#begunSeq, imported: this.#imported, open: this.#stands?.open ?? false }
-    const body = { ...this.#about('ended'), ...end, ...(code !== undefined && { code }) }
-    await this.#tellAudit({ type: 'sys/imported', body })
+    const end = {
+      begun_seq: this.#begunSeq,
+      imported: this.#importedCount,
+      open: this.#latest?.open ?? false,
+    }
+    const body = { ...this.#auditBody('ended'), ...end, ...(code !== undefined && { code }) }
+    await this.#appendAudit({ type: 'sys/imported', body })
   }
 
-  #about(state: ImportTold['state']): ImportTold {
+  #auditBody(state: ImportAudit['state']): ImportAudit {
     const { agent, strand, fromSeq, toSeq } = this.#manifest
     return { state, agent, strand, principal: this.#request.principal, from_seq: fromSeq, to_seq: toSeq }
   }
 
-  /** 422 for a line, which counts from 0 after those that were taken. */
+  /** 422 for a line; `line` counts from 0 after the checked lines. */
   #rejected(line: number, reason: string, seq?: number): Refusal {
-    const place = { line: this.#lines + line, reason }
-    return rejected(seq === undefined ? place : { ...place, seq })
+    const rejection = { line: this.#lines + line, reason }
+    return rejected(seq === undefined ? rejection : { ...rejection, seq })
   }
 }
 
-/** 422 for a line of an export, which counts from 0 in `line`. */
+/** 422 for a line of an export; `line` counts from 0. */
 function rejected({ line, seq, reason }: { line: number; seq?: number; reason: string }): Refusal {
   const record = seq === undefined ? '' : `, record ${seq}`
   return refuse('import_rejected', `Line ${line + 1}${record}: ${reason}`, {
@@ -285,15 +299,15 @@ function rejected({ line, seq, reason }: { line: number; seq?: number; reason: s
 }
 
 /**
- * Bytes that come in parts and are handed to other threads without a copy. They stay in parts: one piece would have to
- * be copied each time it grows.
+ * Bytes that arrive in parts and are passed to other threads without copying. They stay in parts, because one
+ * piece would have to be copied each time it grows.
  */
 export class SharedBytes {
   readonly #memory: BodyMemory
   #parts: Uint8Array[] = []
   #length = 0
 
-  /** @param memory counts them */
+  /** @param memory counts the bytes */
   constructor(memory: BodyMemory) {
     this.#memory = memory
   }
@@ -306,7 +320,7 @@ export class SharedBytes {
     return this.#parts
   }
 
-  /** Adds a copy of the bytes; nothing once there is no memory for the body, which has ended then. */
+  /** Adds a copy of the bytes; adds nothing if the memory limit has ended the upload. */
   add(bytes: Uint8Array): void {
     if (!this.#memory.add(bytes.length)) return
     const copy = new Uint8Array(new SharedArrayBuffer(bytes.length))
@@ -315,7 +329,7 @@ export class SharedBytes {
     this.#length += bytes.length
   }
 
-  /** Drops so many of the first bytes. */
+  /** Removes the first `count` bytes. */
   drop(count: number): void {
     let left = count
     while (left > 0) {
@@ -329,6 +343,6 @@ export class SharedBytes {
       this.#parts.shift()
     }
     this.#length -= count
-    this.#memory.give(count)
+    this.#memory.release(count)
   }
 }

@@ -6,7 +6,10 @@ import type { CheckedRecords } from '../../../protocol/import-messages.js'
 import type { BodyMemory } from '../../../base/gathered-bytes.js'
 import { partHeadBytes, partLengths, partOf } from '../../../protocol/import-parts.js'
 
-/** The file in which the checked records of one import wait for the end of their export. A reader of the pool writes it. */
+/**
+ * The file in which the checked records of one import wait for the end of their export; written by a reader
+ * of the pool.
+ */
 export class ImportStage {
   readonly path: string
 
@@ -14,35 +17,38 @@ export class ImportStage {
     this.path = join(folder, randomUUID())
   }
 
-  /** Reads the parts that were written, in their order; no more of them once there is no memory for the body. */
+  /** Reads the written parts in order; stops if the memory limit has ended the upload. */
   async *parts(memory: BodyMemory): AsyncGenerator<CheckedRecords, undefined, undefined> {
     const file = await open(this.path, 'r')
     try {
       for (let at = 0; ;) {
         const head = await bytesAt(file, at, partHeadBytes)
         if (head.length === 0) return undefined
-        const { told, chunk } = partLengths(head)
-        const toldAt = at + partHeadBytes
-        if (!memory.add(told + chunk)) return undefined
+        const { metadata: effectsLength, chunk: chunkLength } = partLengths(head)
+        const effectsAt = at + partHeadBytes
+        const chunkAt = effectsAt + effectsLength
+        if (!memory.add(effectsLength + chunkLength)) return undefined
         try {
-          yield partOf(await bytesAt(file, toldAt, told), await bytesAt(file, toldAt + told, chunk))
+          yield partOf(
+            await bytesAt(file, effectsAt, effectsLength),
+            await bytesAt(file, chunkAt, chunkLength),
+          )
         } finally {
-          memory.give(told + chunk)
+          memory.release(effectsLength + chunkLength)
         }
-        at = toldAt + told + chunk
+        at = chunkAt + chunkLength
       }
     } finally {
       await file.close()
     }
   }
 
-  /** Removes the file. */
   async remove(): Promise<void> {
     await rm(this.path, { force: true })
   }
 }
 
-/** Reads so many bytes; none at the end of the file. */
+/** Reads `length` bytes; none at the end of the file. */
 async function bytesAt(file: FileHandle, at: number, length: number): Promise<Buffer> {
   const bytes = Buffer.allocUnsafeSlow(length)
   let read = 0
@@ -51,6 +57,6 @@ async function bytesAt(file: FileHandle, at: number, length: number): Promise<Bu
     if (bytesRead === 0) break
     read += bytesRead
   }
-  assert(read === 0 || read === length, 'a part that was written is whole')
+  assert(read === 0 || read === length, 'a written part is complete')
   return bytes.subarray(0, read)
 }

@@ -8,18 +8,18 @@ import { type BodyMemory, GatheredBytes } from '../../../base/gathered-bytes.js'
 import { ArrayLines } from './array-lines.js'
 
 /** A body whose parts are read one by one. */
-export type BodySource = Pick<BodyQueue, 'next' | 'broken'>
+export type BodySource = Pick<BodyQueue, 'next' | 'interruption'>
 
-/** A body that could not be read, or whose client has gone. */
-export type BrokenBody = NonNullable<BodySource['broken']>
+/** A body that could not be read, or whose client has disconnected. */
+export type BrokenBody = NonNullable<BodySource['interruption']>
 
-/** Bytes of an array that are made into lines in one slice of the front thread. */
+/** Bytes of an array that are converted to lines in one slice of the front thread. */
 const SLICE_BYTES = 65_536
 
 /**
- * Reads a whole array: nothing of it may be written before it is known to be one.
- * @param how `isOne`: the body is one value, an array of itself; `bytesMax`: of the array
- * @returns its elements as lines; or why it is malformed, and then the rest of the body may not have been read
+ * Reads a whole array, because nothing may be written before it is known to be one.
+ * @param how `isOne`: the body is one value, treated as an array of one; `bytesMax`: of the array
+ * @returns its elements as lines; or why it is malformed, in which case the rest of the body may be unread
  */
 export async function readArray(
   body: BodySource,
@@ -35,7 +35,7 @@ export async function readArray(
     if ('ended' in part) {
       if (isOne) lines.add(array.push(bracketClose))
       const { bytes } = lines
-      // White space behind the array is no line.
+      // White space after the array is not a line.
       if (array.isWhole) return { lines: bytes.subarray(0, bytes.lastIndexOf(LINE_FEED) + 1) }
       break
     }
@@ -53,7 +53,7 @@ export async function readArray(
 const bracketOpen = Buffer.from('[')
 const bracketClose = Buffer.from(']')
 
-/** 413 for an array that is not held until its end. */
+/** 413 for an array that is too large to be buffered. */
 function tooLongArray(bytesMax: number): Refusal {
   return refuse(
     'too_large',
@@ -61,7 +61,10 @@ function tooLongArray(bytesMax: number): Refusal {
   )
 }
 
-/** Reads a whole body. @returns its bytes, counted until the upload is answered; 413 for more than `bytesMax` */
+/**
+ * Reads a whole body.
+ * @returns its bytes, counted until the upload is answered; 413 for more than `bytesMax`
+ */
 export async function readWhole(
   body: BodySource,
   { memory, bytesMax }: { memory: BodyMemory; bytesMax: number },
@@ -76,24 +79,24 @@ export async function readWhole(
   }
 }
 
-/** Bytes that have been read from a body, as that body. */
+/** A body source that returns bytes which were already read from another one. */
 export function bodyOf(bytes: Buffer, source: BodySource): BodySource {
   const parts: BodyPart[] = [{ bytes }]
   return {
-    get broken() {
-      return source.broken
+    get interruption() {
+      return source.interruption
     },
     async next() {
-      return source.broken ?? parts.shift() ?? { ended: true }
+      return source.interruption ?? parts.shift() ?? { ended: true }
     },
   }
 }
 
-/** A body of which a copy stays in memory, to be kept where it is refused. */
+/** A body with a copy in memory, so that it can be stored if it is refused. */
 export class RecordedBody implements BodySource {
   readonly #body: BodySource
   readonly #copy: GatheredBytes
-  /** It is too long to be kept. */
+  /** The body is too long to be stored. */
   #isOver = false
 
   constructor(body: BodySource, memory: BodyMemory) {
@@ -101,8 +104,8 @@ export class RecordedBody implements BodySource {
     this.#copy = new GatheredBytes({ memory, bytesMax: limits.ingestAtomicBytesMax })
   }
 
-  get broken(): BodySource['broken'] {
-    return this.#body.broken
+  get interruption(): BodySource['interruption'] {
+    return this.#body.interruption
   }
 
   async next(): Promise<BodyPart> {
@@ -114,7 +117,7 @@ export class RecordedBody implements BodySource {
     return part
   }
 
-  /** Reads the rest. @returns all of it, or 413 */
+  /** Reads the rest. @returns the whole body, or 413 */
   async whole(): Promise<{ bytes: Buffer } | BrokenBody> {
     while (!this.#isOver) {
       const part = await this.next()

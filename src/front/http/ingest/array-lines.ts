@@ -13,17 +13,18 @@ import { lineEnd } from '../../../base/line-splitter.js'
 import { isJsonSpace, stringEnd } from '../../../strand/json-scanner.js'
 
 /**
- * Makes lines of the elements of a JSON array while it arrives, byte by byte and without parsing: faults within an
- * element are found when its line is read. A line break between tokens becomes a space; one within a string, where JSON
- * does not allow it, becomes a vertical tab, which JSON does not allow there either.
+ * Converts the elements of a JSON array to lines while it arrives, byte by byte and without parsing: errors
+ * within an element are found when its line is parsed. A line break between tokens becomes a space. One
+ * within a string, where JSON does not allow it, becomes a vertical tab, which JSON does not allow there
+ * either.
  */
 export class ArrayLines {
-  /** 0 before and after the array, 1 among its elements. */
+  /** Nesting depth: 0 before and after the array, 1 between its elements. */
   #depth = 0
-  #state: 'before' | 'within' | 'behind' = 'before'
-  /** 0 outside strings, 1 in one, 2 after the backslash of an escape. */
+  #state: 'before' | 'within' | 'after' = 'before'
+  /** 0 outside strings, 1 inside a string, 2 after the backslash of an escape. */
   #inString = 0
-  /** Whether the element has begun. */
+  /** Whether the current element has begun. */
   #begun = false
   #elements = 0
   #broken = false
@@ -33,25 +34,25 @@ export class ArrayLines {
     this.#elementsMax = elementsMax
   }
 
-  /** Whether a whole array has come. */
+  /** Whether a complete array was read. */
   get isWhole(): boolean {
-    return this.#state === 'behind' && !this.#broken
+    return this.#state === 'after' && !this.#broken
   }
 
-  /** Elements that have ended. */
+  /** Number of complete elements. */
   get elements(): number {
     return this.#elements
   }
 
-  /** Whether the bytes cannot be a JSON array; lines that were made before stay. */
+  /** Whether the bytes cannot be a JSON array; lines that were already returned stay. */
   get isBroken(): boolean {
     return this.#broken
   }
 
-  /** Takes bytes; returns equally many bytes of lines, or fewer if the array breaks off. */
+  /** Converts bytes to the same number of bytes of lines, or fewer if the array is invalid. */
   push(bytes: Uint8Array): Buffer {
     const lines = Buffer.from(bytes)
-    // Those between tokens become spaces below.
+    // Line breaks between tokens become spaces below.
     for (let at = lineEnd(lines, 0); at < lines.length; at = lineEnd(lines, at + 1)) lines[at] = VERTICAL_TAB
     let at = this.#inString === 0 ? 0 : stringEnd(bytes, this.#inString - 2)
     while (at < bytes.length) {
@@ -67,20 +68,20 @@ export class ArrayLines {
     return lines
   }
 
-  /** The byte of a line for the first byte of a token. */
+  /** Converts the first byte of a token. */
   #token(byte: number): number {
     if (this.#state !== 'within') return this.#open(byte)
     if (this.#depth === 1 && (byte === COMMA || byte === BRACKET_CLOSE)) return this.#next(byte)
     this.#begun = true
     if (byte === BRACE_OPEN || byte === BRACKET_OPEN) this.#depth++
     else if (byte === BRACE_CLOSE || byte === BRACKET_CLOSE) this.#depth--
-    // A brace closed the array's bracket.
+    // A brace closed the bracket of the array.
     if (this.#depth === 0) this.#broken = true
     return byte
   }
 
   #open(byte: number): number {
-    if (this.#state === 'behind' || byte !== BRACKET_OPEN) {
+    if (this.#state === 'after' || byte !== BRACKET_OPEN) {
       this.#broken = true
       return byte
     }
@@ -89,15 +90,15 @@ export class ArrayLines {
     return SPACE
   }
 
-  /** Ends an element; an empty one is no JSON, except in an empty array. */
+  /** Ends an element; an empty one is invalid, except in an empty array. */
   #next(byte: number): number {
-    const isNone = byte === BRACKET_CLOSE && this.#elements === 0
-    if (!this.#begun && !isNone) this.#broken = true
+    const isEmptyArray = byte === BRACKET_CLOSE && this.#elements === 0
+    if (!this.#begun && !isEmptyArray) this.#broken = true
     if (this.#begun) this.#elements++
     if (byte === COMMA && this.#elements >= this.#elementsMax) this.#broken = true
     this.#begun = false
     if (byte === BRACKET_CLOSE) {
-      this.#state = 'behind'
+      this.#state = 'after'
       this.#depth = 0
     }
     return LINE_FEED

@@ -13,19 +13,18 @@ import type { FrontSlices } from '../front-turn.js'
 import { addressLines, agentOf } from './lines.js'
 import type { IngestTotals } from './summary.js'
 
-/** One ingest request and the parts that it works with. */
+/** One ingest request and the parts that it needs. */
 export interface IngestStream {
   exchange: Exchange
   request: IngestRequest
   principal: Principal
   shards: Shards
   slices: FrontSlices
-  /** Counts what of its body is in memory. */
+  /** Counts the bytes of its body that are in memory. */
   memory: BodyMemory
   lineBytesMax: number
-  /** Refused lines after which the upload is ended; 0 for any number. */
+  /** Refused lines after which the upload is ended; 0 for no limit. */
   badLinesMax: number
-  /** Called with the number of lines refused with a code. */
   onRefused(code: string, count: number): void
 }
 
@@ -38,7 +37,7 @@ export interface ShardCommand {
   command: IngestCommand
 }
 
-/** The commands of one chunk, each for one shard, and the lines that go to no shard. */
+/** The commands of one chunk, one per shard, and the lines that go to no shard. */
 export function commandsOf(
   stream: IngestStream,
   { chunk, index }: { chunk: LineChunk; index: number },
@@ -52,8 +51,8 @@ export function commandsOf(
     const command = withAccess(stream, { ...shared, agent: request.agent, chunk: bytes })
     return { parts: [{ shard: shards.shardOf(request.agent), command }], faults: [], agents: noAgents }
   }
-  const where = { shardOf: (agent: string) => shards.shardOf(agent), principal, keeps: mode === 'keep' }
-  const { byShard, faults, refused, agents } = addressLines(chunk, where)
+  const addressing = { shardOf: (agent: string) => shards.shardOf(agent), principal, keeps: mode === 'keep' }
+  const { byShard, faults, refused, agents } = addressLines(chunk, addressing)
   const parts = [...byShard].map(([shard, lines]) => ({
     shard,
     command: withAccess(stream, { ...shared, agent: '', chunk: lines.bytes, lineNumbers: lines.numbers }),
@@ -72,8 +71,8 @@ export function commandsOf(
 }
 
 /**
- * The command that keeps a text whole which the front thread refuses (on_error=keep), as one line: with the agent that it
- * names, if it names one where a line may.
+ * A command that stores a text which the front thread refuses (on_error=keep), whole and as one line: for the
+ * agent that it names, if a line may name one.
  */
 export function keepingCommand(
   stream: IngestStream,
@@ -96,7 +95,7 @@ export function keepingCommand(
   return { shard: shards.shardOf(agent), command }
 }
 
-/** How the text of records is read, and by which key each is written once. */
+/** How record texts are parsed, and the key by which each record is written only once. */
 export function readingOf({
   request: { integers, once },
   principal,
@@ -107,7 +106,7 @@ export function readingOf({
   }
 }
 
-/** The same agent may have lines of its own in the same chunk, so kept lines have another key. */
+/** The same agent can have other lines in the same chunk, so stored refused lines get another key. */
 function rejectedOptions({ idempotency, ...others }: WriteOptions): WriteOptions {
   if (idempotency === undefined) return others
   return { ...others, idempotency: { ...idempotency, key: `${idempotency.key}\nrejected` } }
@@ -116,8 +115,8 @@ function rejectedOptions({ idempotency, ...others }: WriteOptions): WriteOptions
 const noAgents: ReadonlySet<string> = new Set()
 
 /**
- * If-Match holds for the first chunk. Each chunk has an Idempotency-Key of its own, made of the upload's; with its line
- * feed it differs from any that a client can send.
+ * If-Match applies to the first chunk. Each chunk has its own Idempotency-Key, derived from the upload's; its
+ * line feed makes it different from any key that a client can send.
  */
 export function optionsOf({ request, principal }: IngestStream, index: number): WriteOptions {
   const options: WriteOptions = {}
@@ -129,7 +128,7 @@ export function optionsOf({ request, principal }: IngestStream, index: number): 
   return options
 }
 
-/** The summary of an ingest, into one agent or many. */
+/** The summary of an ingest into one agent or many. */
 export function summaryOf(
   { request }: IngestStream,
   totals: IngestTotals,

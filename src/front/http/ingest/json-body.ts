@@ -15,21 +15,21 @@ import type { BodyPart } from '../body-queue.js'
 import type { BodySource, BrokenBody } from './array-body.js'
 
 /**
- * What a JSON body is by how it begins: an array, values on lines, one object, or another value. `endless` begins with a
- * line that is longer than any may be.
+ * The shape of a JSON body by its beginning: an array, values on lines, one object, or another value.
+ * `endless`: its first line exceeds the maximum length.
  */
 export type JsonShape = 'array' | 'lines' | 'endless' | 'object' | 'other'
 
-/** A JSON body whose beginning is looked at before it is read. */
+/** A JSON body whose beginning is inspected before it is read. */
 export class JsonBody implements BodySource {
   readonly #body: BodySource
-  /** What was looked at. */
+  /** The inspected bytes. */
   readonly #head: GatheredBytes
   readonly #seen: BodyPart[] = []
-  /** Where the first value begins, and the first line feed behind that; -1 where neither was found yet. */
+  /** Offsets of the first value, and of the first line feed after its start; -1 until found. */
   #first = -1
   #lineFeed = -1
-  /** Bytes that were searched. */
+  /** Number of searched bytes. */
   #searched = 0
 
   constructor(body: BodySource, memory: BodyMemory) {
@@ -37,11 +37,11 @@ export class JsonBody implements BodySource {
     this.#head = new GatheredBytes({ memory })
   }
 
-  get broken(): BodySource['broken'] {
-    return this.#body.broken
+  get interruption(): BodySource['interruption'] {
+    return this.#body.interruption
   }
 
-  /** Whether what was looked at is UTF-16. */
+  /** Whether the inspected bytes are UTF-16. */
   get isUtf16(): boolean {
     return isUtf16(this.#head.bytes)
   }
@@ -53,7 +53,7 @@ export class JsonBody implements BodySource {
     return this.#body.next()
   }
 
-  /** Reads as far as it takes to know. @param lineBytesMax the most that is looked at */
+  /** Reads until the shape is known. @param lineBytesMax the most bytes to inspect */
   async shape(lineBytesMax: number): Promise<JsonShape | BrokenBody> {
     for (;;) {
       const part = await this.#body.next()
@@ -71,14 +71,14 @@ export class JsonBody implements BodySource {
   }
 
   #search(head: Buffer): JsonShape | undefined {
-    if (this.#first === -1) this.#first = pastSpace(head, this.#searched)
+    if (this.#first === -1) this.#first = skipSpace(head, this.#searched)
     const first = this.#first
     if (head[first] === BRACKET_OPEN) return 'array'
     if (first !== -1) {
       if (this.#lineFeed === -1) this.#lineFeed = head.indexOf(LINE_FEED, Math.max(first, this.#searched))
       const lineFeed = this.#lineFeed
-      const next = lineFeed === -1 ? -1 : pastSpace(head, Math.max(lineFeed, this.#searched))
-      if (next !== -1) return goesOn(head, { first, lineFeed, next }) ? this.#shapeOfOne(head) : 'lines'
+      const next = lineFeed === -1 ? -1 : skipSpace(head, Math.max(lineFeed, this.#searched))
+      if (next !== -1) return isContinued(head, { first, lineFeed, next }) ? this.#shapeOfOne(head) : 'lines'
     }
     this.#searched = head.length
     return undefined
@@ -89,8 +89,8 @@ export class JsonBody implements BodySource {
   }
 }
 
-/** Where the white space ends that begins at `from`; -1 if it does not. */
-function pastSpace(bytes: Buffer, from: number): number {
+/** The end of the white space at `from`; -1 if it does not end. */
+function skipSpace(bytes: Buffer, from: number): number {
   const at = spaceEnd(bytes, from)
   return at < bytes.length ? at : -1
 }
@@ -99,10 +99,10 @@ const opening = new Set<number | undefined>([BRACE_OPEN, BRACKET_OPEN, COMMA, CO
 const closing = new Set<number | undefined>([BRACE_CLOSE, BRACKET_CLOSE, COMMA, COLON])
 
 /**
- * Whether the value that begins at `first` goes on behind its first line feed, at `next`: outside a string, and behind or
- * before a comma, a colon or a bracket. Otherwise what follows is a value of its own, or neither line is JSON.
+ * Whether the value at `first` continues after its first line feed, at `next`: outside a string, and after or
+ * before a comma, a colon or a bracket. Otherwise the next line is a separate value, or neither line is JSON.
  */
-function goesOn(
+function isContinued(
   head: Buffer,
   { first, lineFeed, next }: { first: number; lineFeed: number; next: number },
 ): boolean {

@@ -7,31 +7,31 @@ import { isBlank, memberText } from '../../../strand/json-scanner.js'
 import { agentParameter, agentRefusal } from '../../routes/parameters.js'
 import type { Principal } from '../../routes/route.js'
 
-/** Lines of one shard: their bytes, each with its line feed, and their numbers. */
+/** Lines for one shard: their bytes including line feeds, and their line numbers. */
 export interface ShardLines {
   bytes: Buffer
   numbers: number[]
 }
 
-/** Lines of one shard within their chunk: where runs of them begin and end, in turn. */
+/** Lines for one shard within a chunk: alternating start and end offsets of runs of lines. */
 interface FoundLines {
   edges: number[]
   numbers: number[]
 }
 
-/** A chunk whose lines are divided among the shards. */
+/** The lines of a chunk, partitioned by shard. */
 export interface AddressedLines {
   byShard: Map<number, ShardLines>
   faults: LineFault[]
-  /** The faulty lines, where refused lines are kept. */
+  /** The refused lines, if they are stored (on_error=keep). */
   refused: ShardLines | undefined
-  /** The agents that were named, without those of faulty lines. */
+  /** The agents of the valid lines. */
   agents: Set<string>
 }
 
 /**
- * Sends each line `{agent, data, type?}` of a chunk to the shard of its agent. Only the agent is searched for here,
- * without parsing the line; the shard reads the line by the strict rules.
+ * Partitions the lines `{agent, data, type?}` of a chunk by the shard of their agents. Only searches each
+ * line for its agent, without parsing it; the shard parses it strictly.
  */
 export function addressLines(
   chunk: LineChunk,
@@ -45,7 +45,7 @@ export function addressLines(
   const found = new Map<number, FoundLines>()
   const agents = new Set<string>()
   const faults: LineFault[] = []
-  const bad = new Map<number, FoundLines>()
+  const refusedLines = new Map<number, FoundLines>()
   let line = chunk.firstLine
   for (let from = 0; from < bytes.length; line++) {
     const start = from
@@ -55,7 +55,7 @@ export function addressLines(
     const agent = agentOf(bytes.subarray(start, to), principal)
     if (typeof agent !== 'string') {
       faults.push({ line, agent: '', refusal: agent })
-      if (keeps === true) addLine(bad, 0, { start, end: from, line })
+      if (keeps === true) addLine(refusedLines, 0, { start, end: from, line })
       continue
     }
     agents.add(agent)
@@ -63,14 +63,14 @@ export function addressLines(
   }
   const byShard = new Map<number, ShardLines>()
   for (const [shard, lines] of found) {
-    byShard.set(shard, linesOf(bytes, lines))
+    byShard.set(shard, toShardLines(bytes, lines))
   }
-  const refused = bad.get(0)
-  return { byShard, faults, refused: refused && linesOf(bytes, refused), agents }
+  const refused = refusedLines.get(0)
+  return { byShard, faults, refused: refused && toShardLines(bytes, refused), agents }
 }
 
-function linesOf(bytes: Buffer, { edges, numbers }: FoundLines): ShardLines {
-  return { bytes: joined(bytes, edges), numbers }
+function toShardLines(bytes: Buffer, { edges, numbers }: FoundLines): ShardLines {
+  return { bytes: concatRuns(bytes, edges), numbers }
 }
 
 function addLine(
@@ -89,8 +89,8 @@ function addLine(
   lines.numbers.push(line)
 }
 
-/** The runs of lines in one piece; the last line of a stream gets a line feed if it lacks one. */
-function joined(bytes: Buffer, edges: readonly number[]): Buffer {
+/** Concatenates runs of lines; adds a line feed to the last line of a stream if it has none. */
+function concatRuns(bytes: Buffer, edges: readonly number[]): Buffer {
   let length = 0
   for (let at = 0; at < edges.length; at += 2) length += (edges[at + 1] ?? 0) - (edges[at] ?? 0)
   const all = Buffer.allocUnsafeSlow(length)
@@ -100,15 +100,16 @@ function joined(bytes: Buffer, edges: readonly number[]): Buffer {
   return all
 }
 
-const noObject = refuse('validation_failed', 'Expected a JSON object {agent, data, type?}')
+const notAnObject = refuse('validation_failed', 'Expected a JSON object {agent, data, type?}')
 
 /**
- * The agent that a line names, or why it cannot be written to. The rest of the line is not checked: an exception for each of
- * a million lines that are not JSON would take seconds, and so would parsing lines that the shard parses again.
+ * The agent of a line, or why it cannot be written to. Does not check the rest of the line: an exception for
+ * each of a million lines that are not JSON would take seconds, and so would parsing lines that the shard
+ * parses again.
  */
 export function agentOf(line: Buffer, principal: Principal): string | Refusal {
   const named = memberText(line, 'agent')
-  if (named === undefined) return isUtf16(line) ? utf16Given : noObject
+  if (named === undefined) return isUtf16(line) ? utf16Given : notAnObject
   const agent = agentParameter(named)
   if (typeof agent !== 'string') return refuse('validation_failed', agent.detail)
   return agentRefusal({ principal }, agent) ?? agent

@@ -15,20 +15,20 @@ import { LineIngest, tooLongLine } from './stream.js'
 import { answerBroken, refuseWhole, WholeIngest } from './whole.js'
 import type { OpenUploads } from '../../limits/uploads.js'
 
-/** The parts that ingest works with. */
+/** The parts of ingest. */
 export interface IngestParts {
   shards: Shards
   slices: FrontSlices
   uploads: OpenUploads
   recordBytesMax: number
-  /** Refused lines after which an upload is ended; 0 for any number. */
+  /** Refused lines after which an upload is ended; 0 for no limit. */
   badLinesMax: number
-  /** Counts lines that were refused, by their code. */
+  /** Counts refused lines by error code. */
   onRefused(code: string, count: number): void
   onError(error: unknown, requestId: string): void
 }
 
-/** Takes ingest streams: cuts them into chunks as they arrive, and has a few chunks in flight at once. */
+/** Receives ingest streams: splits them into chunks as they arrive, with a few chunks in flight. */
 export class IngestReceiver {
   readonly #parts: IngestParts
 
@@ -47,26 +47,29 @@ export class IngestReceiver {
     const { gzip, event } = request
     const isBinary = event !== undefined && event.data !== 'json'
     receiveBody(exchange, { principal, uploads, gzip, isBinary, onError }, (body, memory) =>
-      take({ ...this.#parts, exchange, request, principal, memory, lineBytesMax }, body),
+      ingest({ ...this.#parts, exchange, request, principal, memory, lineBytesMax }, body),
     )
   }
 }
 
 const expectedEvents = 'Expected a JSON array for a batch of CloudEvents, and an object for one'
 
-/** Reads a body as what it is: one record, lines, or an array, by itself or in an object, whose elements become lines. */
-async function take(stream: IngestStream, queue: BodyQueue): Promise<Answer | Refusal | undefined> {
+/**
+ * Reads a body by its format: one record, lines, or an array, alone or in an object, whose elements become
+ * lines.
+ */
+async function ingest(stream: IngestStream, queue: BodyQueue): Promise<Answer | Refusal | undefined> {
   const { request, slices, memory, lineBytesMax } = stream
-  if (request.format === 'ndjson') return takeLines(stream, queue)
-  if (request.split !== undefined) return takeSplit(stream, queue, request.split)
-  // The data of a CloudEvent may be anything.
+  if (request.format === 'ndjson') return ingestLines(stream, queue)
+  if (request.split !== undefined) return ingestSplit(stream, queue, request.split)
+  // The data of a CloudEvent can have any format.
   if (request.event !== undefined) return new WholeIngest(stream).run(queue)
   const json = new JsonBody(queue, memory)
   const shape = await json.shape(lineBytesMax)
   if (typeof shape !== 'string') return answerBroken(shape)
-  const ofLines: IngestStream = { ...stream, request: { ...request, format: 'ndjson' } }
-  if (shape === 'lines') return takeLines(ofLines, json)
-  if (shape === 'endless') return takeEndless(ofLines, json)
+  const lineStream: IngestStream = { ...stream, request: { ...request, format: 'ndjson' } }
+  if (shape === 'lines') return ingestLines(lineStream, json)
+  if (shape === 'endless') return ingestEndless(lineStream, json)
   const isOne = shape !== 'array'
   if (isOne && request.agent !== undefined && request.shape !== 'array') {
     return new WholeIngest(stream).run(json)
@@ -79,11 +82,11 @@ async function take(stream: IngestStream, queue: BodyQueue): Promise<Answer | Re
   if ('malformed' in read) return refuseWhole(stream, body, read.malformed)
   if (!('lines' in read)) return answerBroken(read)
   if (body instanceof RecordedBody) body.drop()
-  return takeLines(ofLines, bodyOf(read.lines, queue))
+  return ingestLines(lineStream, bodyOf(read.lines, queue))
 }
 
-/** Reads an object of which an array is divided. */
-async function takeSplit(
+/** Reads an object and ingests the members of one of its arrays. */
+async function ingestSplit(
   stream: IngestStream,
   queue: BodyQueue,
   split: NonNullable<IngestRequest['split']>,
@@ -97,30 +100,30 @@ async function takeSplit(
     return 'malformed' in fault ? refuseWhole(stream, body, fault.malformed) : answerBroken(fault)
   }
   if (body instanceof RecordedBody) body.drop()
-  return takeLines({ ...stream, request: { ...request, format: 'ndjson' } }, lines)
+  return ingestLines({ ...stream, request: { ...request, format: 'ndjson' } }, lines)
 }
 
-/** Why JSON of this shape is not what the route takes. */
+/** An error if the route does not accept JSON of this shape. */
 function shapeRefusal({ agent, shape, once }: IngestRequest, found: JsonShape): Refusal | undefined {
-  const isTaken =
+  const isAccepted =
     found === 'array' ? shape !== 'one' : found === 'object' && shape !== 'array' && agent === undefined
-  if (isTaken) return undefined
+  if (isAccepted) return undefined
   const detail =
     once === 'event' ? expectedEvents : 'Expected objects {agent, data, type?}: one, an array, or one a line'
   return refuse('validation_failed', detail)
 }
 
-/** Reads lines of which the first is too long: 413 where it is all that there is. */
-async function takeEndless(stream: IngestStream, body: BodySource): Promise<Answer | Refusal | undefined> {
+/** Reads lines of which the first is too long; 413 if it is the only line. */
+async function ingestEndless(stream: IngestStream, body: BodySource): Promise<Answer | Refusal | undefined> {
   const { request, lineBytesMax } = stream
   if (request.onError === 'reject_all') return tooLongLine(lineBytesMax)
-  const answer = await takeLines(stream, body)
+  const answer = await ingestLines(stream, body)
   if (request.onError === 'keep' || answer === undefined || !('code' in answer)) return answer
-  const isAll = answer.code === 'ingest_rejected' && answer.extra?.['rejected'] === 1
-  return isAll ? tooLarge(lineBytesMax) : answer
+  const isOnlyLine = answer.code === 'ingest_rejected' && answer.extra?.['rejected'] === 1
+  return isOnlyLine ? tooLarge(lineBytesMax) : answer
 }
 
-function takeLines(stream: IngestStream, body: BodySource): Promise<Answer | Refusal | undefined> {
+function ingestLines(stream: IngestStream, body: BodySource): Promise<Answer | Refusal | undefined> {
   const all = stream.request.onError === 'reject_all'
   return all ? new WholeIngest(stream).run(body) : new LineIngest(stream).run(body)
 }

@@ -11,23 +11,24 @@ import type { FrontSlices } from '../front-turn.js'
 import { type BodySource, type BrokenBody, readWhole } from './array-body.js'
 import { ArrayLines } from './array-lines.js'
 
-/** How an object is split. `largeAsText`: integers beyond ±(2^53-1) are kept as strings. */
+/** How to split an object. `largeAsText`: integers beyond ±(2^53-1) are stored as strings. */
 type Splitting = NonNullable<IngestRequest['split']> & { largeAsText: boolean }
 
-/** What a body is split with. */
+/** The parts needed to split a body. */
 interface SplitParts {
   splitting: Splitting
   slices: FrontSlices
   memory: BodyMemory
 }
 
-/** Bytes that one slice of the front thread goes through. */
+/** Bytes that are processed in one slice of the front thread. */
 const SLICE_BYTES = 65_536
 
 /**
- * The members of an array in one JSON object, as lines: each alone, or each in the place of the array, with the rest of
- * the object around it. All of it is read before the first line, and what is around the array is checked as strictly as
- * a record: of an object that is not whole, nothing is written. Faults within a member are found when its line is read.
+ * Converts the members of an array in a JSON object to lines: each member alone, or each in the place of the
+ * array with the rest of the object around it. The whole object is read before the first line, and the part
+ * around the array is checked as strictly as a record: nothing of an incomplete object is written. Errors
+ * within a member are found when its line is parsed.
  */
 export class SplitBody implements BodySource {
   readonly #body: BodySource
@@ -39,48 +40,50 @@ export class SplitBody implements BodySource {
     this.#parts = parts
   }
 
-  get broken(): BodySource['broken'] {
-    return this.#body.broken
+  get interruption(): BodySource['interruption'] {
+    return this.#body.interruption
   }
 
   /**
    * Reads the whole object. Its bytes are counted until the upload is answered.
-   * @returns undefined, and then its lines can be read; or why they cannot
+   * @returns undefined if its lines can be read; otherwise the error
    */
   async read(): Promise<{ malformed: Refusal } | BrokenBody | undefined> {
     const { splitting, slices, memory } = this.#parts
     const whole = await readWhole(this.#body, { memory, bytesMax: limits.ingestArrayBytesMax })
     if (!('bytes' in whole)) return whole
-    const found = await slices.runSteps(divide(whole.bytes, splitting))
+    const found = await slices.runSteps(splitObject(whole.bytes, splitting))
     if ('code' in found) return found.code === 'too_large' ? { refusal: found } : { malformed: found }
     this.#lines = linesOf(found)
     return undefined
   }
 
   async next(): Promise<BodyPart> {
-    if (this.broken !== undefined) return this.broken
+    if (this.interruption !== undefined) return this.interruption
     const value = await this.#parts.slices.run(() => this.#lines?.next().value)
     return value === undefined ? { ended: true } : { bytes: value }
   }
 }
 
-/** The members of an array, a line each, and what stands before and behind each of them; a line feed at the end. */
-interface Divided {
-  before: Buffer
+/**
+ * The members of an array, one per line, and the text before and after each of them; a line feed ends each
+ * line.
+ */
+interface SplitObject {
+  prefix: Buffer
   members: Buffer
-  behind: Buffer
+  suffix: Buffer
 }
 
-/** Work in steps of one slice each. */
 type Steps<Result> = Generator<undefined, Result, undefined>
 
 const noBytes = Buffer.alloc(0)
 
-/** Makes lines of the members, in the memory of the text. */
-function* divide(text: Buffer, splitting: Splitting): Steps<Divided | Refusal> {
+/** Converts the members to lines, in the memory of the text. */
+function* splitObject(text: Buffer, splitting: Splitting): Steps<SplitObject | Refusal> {
   if (isUtf16(text)) return utf16Given
   const { path, keepsRest } = splitting
-  const array = yield* find(text, splitting)
+  const array = yield* findArray(text, splitting)
   if ('code' in array) return array
   const fault = restFault(text, array, splitting)
   if (fault !== undefined) return fault
@@ -88,28 +91,28 @@ function* divide(text: Buffer, splitting: Splitting): Steps<Divided | Refusal> {
   const lines = new ArrayLines()
   for (let at = 0; at < members.length; at += SLICE_BYTES) {
     yield
-    const some = lines.push(members.subarray(at, at + SLICE_BYTES))
-    some.copy(members, at)
+    const piece = lines.push(members.subarray(at, at + SLICE_BYTES))
+    piece.copy(members, at)
   }
   if (!lines.isWhole) return refuse('validation_failed', `Expected one whole JSON array at ${path}`)
   const count = lines.elements
-  if (!keepsRest || count === 0) return { before: noBytes, members, behind: noBytes }
-  const before = onOneLine(text.subarray(0, array.from))
-  const behind = onOneLine(text.subarray(array.to))
-  if (members.length + count * (before.length + behind.length) <= limits.ingestArrayBytesMax) {
-    return { before, members, behind }
+  if (!keepsRest || count === 0) return { prefix: noBytes, members, suffix: noBytes }
+  const prefix = onOneLine(text.subarray(0, array.from))
+  const suffix = onOneLine(text.subarray(array.to))
+  if (members.length + count * (prefix.length + suffix.length) <= limits.ingestArrayBytesMax) {
+    return { prefix, members, suffix }
   }
   const detail = `Expected at most ${limits.ingestArrayBytesMax} bytes of records with the rest of the object in each`
   return refuse('too_large', `${detail}: split_rest=drop leaves it out`)
 }
 
-/** Line breaks between tokens become spaces; within strings there are none. */
+/** Replaces line breaks between tokens by spaces; strings contain none. */
 function onOneLine(text: Buffer): Buffer {
   return Buffer.from(text.map((byte) => (byte === LINE_FEED ? SPACE : byte)))
 }
 
-function* linesOf({ before, members, behind }: Divided): Generator<Buffer, undefined> {
-  if (before.length === 0) {
+function* linesOf({ prefix, members, suffix }: SplitObject): Generator<Buffer, undefined> {
+  if (prefix.length === 0) {
     yield members
     return
   }
@@ -118,8 +121,8 @@ function* linesOf({ before, members, behind }: Divided): Generator<Buffer, undef
   for (let from = 0; from < members.length;) {
     const end = lineEnd(members, from)
     const member = members.subarray(from, end)
-    parts.push(before, member, behind, lineFeed)
-    bytes += before.length + member.length + behind.length
+    parts.push(prefix, member, suffix, lineFeed)
+    bytes += prefix.length + member.length + suffix.length
     from = end + 1
     if (bytes < SLICE_BYTES) continue
     yield Buffer.concat(parts)
@@ -131,35 +134,37 @@ function* linesOf({ before, members, behind }: Divided): Generator<Buffer, undef
 
 const lineFeed = Buffer.from([LINE_FEED])
 
-/** The array at a path of the object that a text begins with. What is before it must not be long. */
-function* find(text: Buffer, { path, steps }: Splitting): Steps<Span | Refusal> {
+/**
+ * Finds the array at a path of the object at the start of a text. The text before it has a maximum length.
+ */
+function* findArray(text: Buffer, { path, steps }: Splitting): Steps<Span | Refusal> {
   const noArray = refuse('validation_failed', `Expected one JSON object with an array at ${path}`)
-  let at = yield* pastSpace(text, 0)
+  let at = yield* skipSpace(text, 0)
   for (const step of steps) {
     const opening = text[at]
     if (opening !== BRACE_OPEN && opening !== BRACKET_OPEN) return noArray
-    at = yield* pastSpace(text, at + 1)
-    for (let place = 0; ; place++) {
-      let key: string | undefined = String(place)
+    at = yield* skipSpace(text, at + 1)
+    for (let index = 0; ; index++) {
+      let key: string | undefined = String(index)
       if (opening === BRACE_OPEN) {
         const end = yield* endOfValue(text, at)
         if (end > limits.ingestSplitRestBytesMax) return restTooLarge(path)
         key = text[at] === QUOTE ? stringText(text, at, end) : undefined
-        const colon = yield* pastSpace(text, end)
+        const colon = yield* skipSpace(text, end)
         if (key === undefined || text[colon] !== COLON) return noArray
-        at = yield* pastSpace(text, colon + 1)
+        at = yield* skipSpace(text, colon + 1)
       }
       if (key === step) break
-      at = yield* pastSpace(text, yield* endOfValue(text, at))
+      at = yield* skipSpace(text, yield* endOfValue(text, at))
       if (text[at] !== COMMA) return noArray
       if (at > limits.ingestSplitRestBytesMax) return restTooLarge(path)
-      at = yield* pastSpace(text, at + 1)
+      at = yield* skipSpace(text, at + 1)
     }
   }
   return text[at] === BRACKET_OPEN ? { from: at, to: yield* endOfValue(text, at) } : noArray
 }
 
-/** What is wrong with the object around the array. */
+/** Returns an error if the object around the array is invalid. */
 function restFault(text: Buffer, { from, to }: Span, { path, largeAsText }: Splitting): Refusal | undefined {
   if (from + text.length - to > limits.ingestSplitRestBytesMax) return restTooLarge(path)
   if (to === text.length) {
@@ -183,7 +188,7 @@ function restTooLarge(path: string): Refusal {
   )
 }
 
-/** Where the value that begins at `from` has ended, or the text. */
+/** The end of the value at `from`, or of the text. */
 function* endOfValue(text: Buffer, from: number): Steps<number> {
   const piece = { to: from, depth: 0, inString: 0 }
   for (let at = from; at < text.length; at = piece.to) {
@@ -195,8 +200,8 @@ function* endOfValue(text: Buffer, from: number): Steps<number> {
   return text.length
 }
 
-/** Where white space that may be at `from` has ended. */
-function* pastSpace(text: Buffer, from: number): Steps<number> {
+/** The end of the white space, if any, at `from`. */
+function* skipSpace(text: Buffer, from: number): Steps<number> {
   let at = from
   for (; isJsonSpace(text[at]); at++) if ((at + 1) % SLICE_BYTES === 0) yield
   return at

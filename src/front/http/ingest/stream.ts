@@ -10,96 +10,95 @@ import type { BodyPart } from '../body-queue.js'
 import { commandsOf, keepingCommand, summaryOf, type IngestStream, type ShardCommand } from './commands.js'
 import { IngestTotals } from './summary.js'
 
-/** Bytes of a body that are cut into lines in one slice of the front thread. */
+/** Bytes of a body that are split into lines in one slice of the front thread. */
 const SLICE_BYTES = 65_536
 
 const noBytes = Buffer.alloc(0)
 
 /**
- * Of the refusals of several shards the one that the caller has to know: where one shard did nothing and of another nobody
- * knows what it did, nobody knows what the call did.
+ * The more severe of two refusals. `outcome_unknown` is reported even if other shards wrote nothing, because
+ * the outcome of the whole call is then unknown.
  */
-export function graver(known: Refusal | undefined, next: Refusal): Refusal {
+export function moreSevere(known: Refusal | undefined, next: Refusal): Refusal {
   return known === undefined || next.code === 'outcome_unknown' ? next : known
 }
 
-/** 413 for a line that is too long to be read. */
+/** 413 for a line that is too long to be parsed. */
 export function tooLongLine(lineBytesMax: number): Refusal {
   return refuse('too_large', `Expected a line of at most ${lineBytesMax} bytes`)
 }
 
-/** Writes lines as they arrive; bad ones are left out and named in the summary. */
+/** Writes lines as they arrive; skips invalid ones and lists them in the summary. */
 export class LineIngest {
   readonly #stream: IngestStream
   readonly #splitter: LineSplitter
   readonly #totals: IngestTotals
-  /** Commands in flight. */
   #inFlight = 0
   #index = 0
-  /** The first line that on_error=keep did not keep because it is too long. */
+  /** The first line that on_error=keep did not store because it is too long. */
   #tooLong: number | undefined
   #refusal: Refusal | undefined
-  /** Wakes whoever waits for fewer commands in flight. */
+  /** Wakes the caller that waits for fewer commands in flight. */
   #wake: (() => void) | undefined
 
   constructor(stream: IngestStream) {
     this.#stream = stream
     const { request, lineBytesMax, memory } = stream
-    const lines = request.once === undefined ? limits.ingestChunkLines : limits.ingestOnceLinesMax
+    const lines = request.once === undefined ? limits.ingestChunkLines : limits.ingestDedupeLinesMax
     const keptBytesMax = request.onError === 'keep' ? limits.ingestAtomicBytesMax : 0
-    const cutting = { bytes: limits.ingestChunkBytes, lines, lineBytesMax, keptBytesMax }
-    this.#splitter = new LineSplitter(cutting, memory)
+    const splitting = { bytes: limits.ingestChunkBytes, lines, lineBytesMax, keptBytesMax }
+    this.#splitter = new LineSplitter(splitting, memory)
     this.#totals = new IngestTotals(stream.onRefused)
   }
 
-  /** Takes the body. @returns the answer; undefined when the client has gone */
+  /** Reads and ingests the body. @returns the answer; undefined if the client has disconnected */
   async run(body: BodySource): Promise<Answer | Refusal | undefined> {
     let part: BodyPart
     do {
       part = await body.next()
       if ('gone' in part) return undefined
       if ('refusal' in part) this.#refusal ??= part.refusal
-      else await this.#take('bytes' in part ? part.bytes : undefined, body)
+      else await this.#split('bytes' in part ? part.bytes : undefined, body)
     } while ('bytes' in part && this.#refusal === undefined)
     await this.#untilInFlight(0)
-    const gone = body.broken
-    if (gone !== undefined && 'gone' in gone) return undefined
-    if (this.#refusal !== undefined) return this.#told(this.#refusal)
+    const { interruption: broken } = body
+    if (broken !== undefined && 'gone' in broken) return undefined
+    if (this.#refusal !== undefined) return this.#withCounts(this.#refusal)
     return answerTotals(this.#stream, this.#totals, this.#tooLong)
   }
 
-  /** Takes bytes, or the end of the body, in slices of the front thread. */
-  async #take(bytes: Buffer | undefined, body: BodySource): Promise<void> {
+  /** Splits bytes, or the end of the body, into chunks in slices of the front thread, and sends them. */
+  async #split(bytes: Buffer | undefined, body: BodySource): Promise<void> {
     const { slices, request } = this.#stream
     const length = bytes?.length ?? 0
     for (let at = 0; at < length; at += SLICE_BYTES) {
-      const some = bytes?.subarray(at, at + SLICE_BYTES) ?? noBytes
-      const chunks = await slices.run(() => this.#splitter.push(some))
+      const piece = bytes?.subarray(at, at + SLICE_BYTES) ?? noBytes
+      const chunks = await slices.run(() => this.#splitter.push(piece))
       for (const chunk of chunks) await this.#send(chunk, body)
       if (this.#refusal !== undefined) return
     }
-    // Not under a key: the same upload, sent again, must be cut into the same chunks.
+    // Not with an idempotency key: if the upload is sent again, it must be split into the same chunks.
     const early = this.#inFlight === 0 && request.idempotencyKey === undefined
     const rest = bytes === undefined ? this.#splitter.end() : early ? this.#splitter.flushLines() : undefined
     if (rest !== undefined) await this.#send(rest, body)
   }
 
-  /** Sends a chunk, which is counted until its commands wait for their shards instead. */
+  /** Sends a chunk. Its bytes are counted until its commands wait for their shards. */
   async #send(chunk: LineChunk, body: BodySource): Promise<void> {
     const { memory } = this.#stream
     const { length } = chunk.bytes
     if (this.#stopped(body) || !memory.add(length)) {
-      // Ended by its memory just now, perhaps.
+      // The memory limit may just have ended the upload.
       this.#stopped(body)
       return
     }
-    if (chunk.isLong === true) await this.#passLong(chunk, body)
+    if (chunk.isLong === true) await this.#handleLong(chunk, body)
     else await this.#dispatch(chunk, body)
-    memory.give(length)
+    memory.release(length)
   }
 
-  /** Refuses a line that is too long, or keeps it. */
-  async #passLong(chunk: LineChunk, body: BodySource): Promise<void> {
+  /** Refuses a line that is too long, or stores it. */
+  async #handleLong(chunk: LineChunk, body: BodySource): Promise<void> {
     const { request, slices, lineBytesMax } = this.#stream
     const refusal = tooLongLine(lineBytesMax)
     if (chunk.bytes.length === 0) {
@@ -109,38 +108,39 @@ export class LineIngest {
     }
     const index = this.#index++
     const command = await slices.run(() => keepingCommand(this.#stream, chunk, { refusal, index }))
-    await this.#post([command], index, body)
+    await this.#sendCommands([command], index, body)
   }
 
   async #dispatch(chunk: LineChunk, body: BodySource): Promise<void> {
     const { slices } = this.#stream
     const index = this.#index++
-    // The first one is always sent, even if blank: its shard says whether the agent may be written to at all.
+    // The first chunk is always sent, even if blank: its shard checks whether the agent can be written to.
     if (index > 0 && (await slices.run(() => isBlank(chunk.bytes)))) return
     const { parts, faults } = await slices.run(() => commandsOf(this.#stream, { chunk, index }))
     for (const fault of faults) this.#totals.addFault(fault)
-    await this.#post(parts, index, body)
+    await this.#sendCommands(parts, index, body)
   }
 
-  async #post(parts: readonly ShardCommand[], index: number, body: BodySource): Promise<void> {
+  async #sendCommands(parts: readonly ShardCommand[], index: number, body: BodySource): Promise<void> {
     const { request, shards, principal } = this.#stream
     // If the first chunk is refused, nothing may be written, so the others wait for its answer.
-    const first = request.ifMatch !== undefined || request.idempotencyKey !== undefined
-    await this.#untilInFlight(index === 1 && first ? 0 : limits.ingestChunksInFlightMax - 1)
+    const waitsForFirst = request.ifMatch !== undefined || request.idempotencyKey !== undefined
+    await this.#untilInFlight(index === 1 && waitsForFirst ? 0 : limits.ingestChunksInFlightMax - 1)
     if (this.#stopped(body)) return
-    // Counted before: a shard with a full queue answers at once.
+    // Counted first, because a shard with a full queue answers synchronously.
     this.#inFlight += parts.length
     for (const { shard, command } of parts) {
       shards.sendTo(shard, sentBy(principal.id, command), (outcome) => this.#done(outcome))
     }
   }
 
-  /** Whether nothing more is to be written, and why. */
-  #stopped({ broken }: BodySource): boolean {
+  /** Whether to stop writing; sets `#refusal` to the reason. */
+  #stopped({ interruption: broken }: BodySource): boolean {
     const { badLinesMax } = this.#stream
     if (broken !== undefined && 'refusal' in broken) this.#refusal ??= broken.refusal
     if (badLinesMax > 0 && this.#totals.rejected > badLinesMax) {
-      this.#refusal ??= refuse('too_many_bad_lines', `Expected at most ${badLinesMax} lines that are refused`)
+      const detail = `More than ${badLinesMax} lines were refused: the rest of the upload was not read`
+      this.#refusal ??= refuse('too_many_bad_lines', detail)
     }
     return this.#refusal !== undefined || broken !== undefined
   }
@@ -149,23 +149,24 @@ export class LineIngest {
     this.#inFlight--
     this.#wake?.()
     if (outcome.kind === 'ingested') this.#totals.add(outcome)
-    else if ('code' in outcome) this.#refusal = graver(this.#refusal, outcome)
+    else if ('code' in outcome) this.#refusal = moreSevere(this.#refusal, outcome)
   }
 
-  async #untilInFlight(most: number): Promise<void> {
-    while (this.#inFlight > most) await new Promise<void>((resolve) => (this.#wake = resolve))
+  async #untilInFlight(commandsMax: number): Promise<void> {
+    while (this.#inFlight > commandsMax) await new Promise<void>((resolve) => (this.#wake = resolve))
   }
 
-  /** What was written before stays, so a refusal says how far that was. */
-  #told(refusal: Refusal): Refusal {
+  /** Adds the counts to a refusal, because lines that were already written stay. */
+  #withCounts(refusal: Refusal): Refusal {
     return { ...refusal, extra: { ...refusal.extra, ...this.#totals.counts() } }
   }
 }
 
 /**
- * The answer with the summary of an ingest; a refusal if nothing was accepted and something refused, or if with
- * on_error=keep something could not be kept: a client that looks only at the status must not think that it was taken.
- * @param tooLong the first line that was not kept because it is too long
+ * The answer with the summary of an ingest. A refusal if lines were refused and none was accepted, or if
+ * on_error=keep could not store a line: a client that checks only the status must not believe that all was
+ * accepted.
+ * @param tooLong the first line that was not stored because it is too long
  */
 export function answerTotals(stream: IngestStream, totals: IngestTotals, tooLong?: number): Answer | Refusal {
   const summary = summaryOf(stream, totals)
@@ -177,18 +178,18 @@ export function answerTotals(stream: IngestStream, totals: IngestTotals, tooLong
 }
 
 /**
- * A refusal for a reason of the server, such as a clock that is behind, is answered with its own code: the same upload
- * can succeed later.
+ * A refusal caused by the server, such as a clock that is behind, keeps its own code: the same upload can
+ * succeed later.
  */
 function refusalOf(totals: IngestTotals, summary: object, tooLong: number | undefined): Refusal {
   const extra = { ...summary }
-  const passing = totals.codes().find((code) => statusOf({ code, detail: '' }) >= 500)
-  if (passing !== undefined)
-    return refuse(passing, 'The server could not take the lines, try again', { extra })
+  const serverCode = totals.codes().find((code) => statusOf({ code, detail: '' }) >= 500)
+  if (serverCode !== undefined)
+    return refuse(serverCode, 'The server could not write the lines, try again', { extra })
   if (tooLong !== undefined) {
     const detail = `Expected lines of at most ${limits.ingestAtomicBytesMax} bytes, got a longer one (line ${tooLong})`
     return refuse('too_large', detail, { extra: totals.counts() })
   }
   const lost = totals.rejected - totals.kept
-  return refuse('ingest_rejected', `Expected lines that can be written, got ${lost} that cannot`, { extra })
+  return refuse('ingest_rejected', `Could not write ${lost} ${lost === 1 ? 'line' : 'lines'}`, { extra })
 }

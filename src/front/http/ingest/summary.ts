@@ -1,7 +1,7 @@
 import { isErrorCode, type ErrorCode } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
 import {
-  isKept,
+  isStoredOutcome,
   type AgentIngested,
   type IngestedOutcome,
   type LineFault,
@@ -9,16 +9,15 @@ import {
 import type { IngestManySummary, IngestSummary } from '../../../wire/ingest.js'
 
 /**
- * Adds up what became of the chunks of one ingest stream. Memory does not grow with refused lines: agents that took
- * nothing have no row, and of the others at most `limits.ingestAgentsNamedMax` have one.
+ * Sums the outcomes of the chunks of one ingest stream. Memory does not grow with refused lines: agents
+ * without an accepted line have no row, and at most `limits.ingestAgentsNamedMax` of the others have one.
  */
 export class IngestTotals {
-  /** Agents that took a line. */
   readonly #agents = new Map<string, AgentIngested>()
-  /** How many lines of other agents were refused: the number is shown if the agent takes a line later. */
+  /** Refused lines of other agents; shown if a later line of the agent is accepted. */
   readonly #onlyRefused = new Map<string, number>()
   readonly #rejectedByCode = new Map<string, number>()
-  /** More agents took a line than have a row. */
+  /** Whether more agents had an accepted line than have a row. */
   #truncated = false
   #faults: LineFault[] = []
   #accepted = 0
@@ -26,10 +25,12 @@ export class IngestTotals {
   #kept = 0
   #duplicates = 0
   readonly #onRefused: (code: string, count: number) => void
-  /** True while every answer was an earlier one, repeated under the same Idempotency-Key. */
+  /**
+   * Whether every answer so far was replayed for the same Idempotency-Key; undefined before the first one.
+   */
   #replayed: boolean | undefined
 
-  /** @param onRefused counts lines that are refused now, not those of a repeated answer */
+  /** @param onRefused counts newly refused lines, not those of a replayed answer */
   constructor(onRefused: (code: string, count: number) => void = () => {}) {
     this.#onRefused = onRefused
   }
@@ -42,7 +43,7 @@ export class IngestTotals {
     return this.#rejected
   }
 
-  /** Refused lines that were kept as records. */
+  /** Refused lines that were stored as records. */
   get kept(): number {
     return this.#kept
   }
@@ -56,14 +57,14 @@ export class IngestTotals {
     this.#rejected += outcome.rejected
     this.#kept += outcome.kept ?? 0
     this.#duplicates += outcome.duplicates ?? 0
-    const kept = isKept(outcome) || outcome.replayed === true
-    if (kept) this.#replayed = (this.#replayed ?? true) && outcome.replayed === true
+    const isIdempotent = isStoredOutcome(outcome) || outcome.replayed === true
+    if (isIdempotent) this.#replayed = (this.#replayed ?? true) && outcome.replayed === true
     for (const row of outcome.agents) if (row.agent !== '') this.#addAgent(row)
     this.#addCodes(outcome)
     this.#addFaults(outcome.faults)
   }
 
-  /** Adds a line that no shard saw. */
+  /** Adds a refused line that was sent to no shard. */
   addFault(fault: LineFault): void {
     this.#rejected++
     this.#onRefused(fault.refusal.code, 1)
@@ -71,36 +72,37 @@ export class IngestTotals {
     this.#addFaults([fault])
   }
 
-  /** Takes back every good line: another line was bad, and it was all or none. */
-  nothingWritten(): void {
+  /** Resets the accepted lines: another line was invalid, and lines are written all or none. */
+  resetAccepted(): void {
     this.#accepted = 0
     this.#agents.clear()
     this.#truncated = false
   }
 
-  /** The summary of an ingest into one agent. */
   one(agent: string): IngestSummary {
     const row = this.#agents.get(agent)
-    return { ...this.counts(), errors: this.#errors(false), ...reached(row) }
+    return { ...this.counts(), errors: this.#errors(false), ...headOf(row) }
   }
 
-  /** The summary of an ingest into many, by name: shards answer in any order, and a repetition gets the same answer. */
+  /**
+   * The summary of an ingest into many agents, sorted by name, so that repeated requests get the same answer
+   * although shards answer in any order.
+   */
   many(): IngestManySummary {
     const agents: IngestManySummary['agents'] = {}
     const rows = [...this.#agents].sort(([left], [right]) => (left < right ? -1 : 1))
     for (const [name, row] of rows) {
-      agents[name] = { accepted: row.accepted, rejected: row.rejected, ...reached(row) }
+      agents[name] = { accepted: row.accepted, rejected: row.rejected, ...headOf(row) }
     }
-    const told = { ...this.counts(), errors: this.#errors(true), agents }
-    return this.#truncated ? { ...told, agents_truncated: true } : told
+    const summary = { ...this.counts(), errors: this.#errors(true), agents }
+    return this.#truncated ? { ...summary, agents_truncated: true } : summary
   }
 
-  /** The codes that lines were refused with. */
   codes(): ErrorCode[] {
     return [...this.#rejectedByCode.keys()].filter(isErrorCode)
   }
 
-  /** Lines that were written and refused so far. */
+  /** Numbers of lines so far. */
   counts(): Pick<IngestSummary, 'accepted' | 'rejected' | 'duplicates' | 'kept' | 'rejected_by_code'> {
     const duplicates = this.#duplicates > 0 ? { duplicates: this.#duplicates } : {}
     const counts = { accepted: this.#accepted, rejected: this.#rejected, ...duplicates }
@@ -122,14 +124,14 @@ export class IngestTotals {
       }
       return
     }
-    // The answer was kept by an earlier version: only the codes of its first faults are known.
+    // The answer was stored by an earlier version: only the codes of its first errors are known.
     for (const { refusal } of faults) this.#addCode(refusal.code, 1)
     if (rejected > faults.length) this.#addCode('validation_failed', rejected - faults.length)
   }
 
   #addAgent(row: AgentIngested): void {
-    const before = this.#agents.get(row.agent)
-    if (before !== undefined) joinRow(before, row)
+    const existing = this.#agents.get(row.agent)
+    if (existing !== undefined) mergeRow(existing, row)
     else if (row.accepted > 0 || row.lastSeq >= 0) this.#addRow(row)
     else {
       const refused = this.#onlyRefused.get(row.agent)
@@ -148,7 +150,7 @@ export class IngestTotals {
     this.#agents.set(row.agent, { ...row, rejected: row.rejected + refused })
   }
 
-  /** The first faults of the stream by line; chunks of several shards answer in any order. */
+  /** Keeps the errors of the first lines; chunks of several shards answer in any order. */
   #addFaults(faults: readonly LineFault[]): void {
     const last = this.#faults.length < limits.ingestFaultsMax ? undefined : this.#faults.at(-1)
     const earlier = last === undefined ? faults : faults.filter(({ line }) => line < last.line)
@@ -158,17 +160,17 @@ export class IngestTotals {
     this.#faults.length = Math.min(this.#faults.length, limits.ingestFaultsMax)
   }
 
-  #errors(named: boolean): IngestSummary['errors'] {
+  #errors(withAgent: boolean): IngestSummary['errors'] {
     return this.#faults.map(({ line, agent, refusal }) => ({
       line,
-      ...(named && agent !== '' ? { agent } : {}),
+      ...(withAgent && agent !== '' ? { agent } : {}),
       code: refusal.code,
       detail: refusal.detail,
     }))
   }
 }
 
-function joinRow(row: AgentIngested, more: AgentIngested): void {
+function mergeRow(row: AgentIngested, more: AgentIngested): void {
   row.accepted += more.accepted
   row.rejected += more.rejected
   if (more.lastSeq < 0) return
@@ -177,7 +179,7 @@ function joinRow(row: AgentIngested, more: AgentIngested): void {
   row.chainHead = more.chainHead
 }
 
-function reached(
+function headOf(
   row: AgentIngested | undefined,
 ): Pick<IngestSummary, 'first_seq' | 'last_seq' | 'chain_head'> {
   if (row === undefined || row.lastSeq < 0) return { first_seq: null, last_seq: null, chain_head: null }

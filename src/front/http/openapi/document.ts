@@ -17,34 +17,34 @@ import {
 import { isText, jsonContent, schemaComponents } from './schemas.js'
 
 /*
- * The OpenAPI document is made from the route table and the schemas that validate, so it cannot say anything else
- * than what the server does.
+ * The OpenAPI document is generated from the route table and from the schemas that validate requests, so it
+ * always matches the server.
  */
 
 const introduction = `Strandfast keeps JSON records in append-only strands: each record is signed with Ed25519 and names the hash of the \
-one before it. A write is answered when it is on disk. Any strand can be exported and verified offline, with nothing \
-but the file and the public key.
+one before it. The server confirms a write once it is on disk. Any strand can be exported and verified offline, with \
+nothing but the file and the public key.
 
-An agent owns one strand. A collection is an agent that is made by its first write.
+An agent owns one strand. A collection is an agent that is created by its first write.
 
-Every refusal is \`application/problem+json\` (RFC 9457) with a stable \`code\`. Each answer carries \`X-Request-Id\`.`
+Every error is \`application/problem+json\` (RFC 9457) with a stable \`code\`. Each answer has \`X-Request-Id\`.`
 
-/** Tags in the order in which they are read. A tag that is not here stands behind them. */
+/** Tags in the order of the document; other tags follow. */
 const tagDescriptions: Readonly<Record<string, string>> = {
   Records: 'Append, read, query, delete and restore records.',
   Agents: 'The owners of strands: their zone, public key and chain head.',
-  Ingest: 'Streams of records, a line each, at the pace of the disk.',
-  Streams: 'Records as they are written, by server-sent events, with replay from any moment.',
+  Ingest: 'Streams of records, one per line, at the pace of the disk.',
+  Streams: 'Records as they are written, as server-sent events, with replay from any time.',
   Graph: 'Typed, directed edges between agents.',
-  Strands: 'Exports, signed checkpoints and proofs for whoever does not trust this server.',
+  Strands: 'Exports, signed checkpoints and proofs for readers that do not trust this server.',
   'Server log':
-    'Where all strands stand, in one strand: for witnesses, and whoever kept an earlier checkpoint.',
+    'The heads of all strands, in one strand: for witnesses, and for readers that have an earlier checkpoint.',
   Organisms:
-    'Groups of agents that are made together. After init, every route below `/v1/auth` has a twin below ' +
-    '`/v1/organisms/{organism_id}/auth`, with users, keys and sessions of its own: nothing of one namespace works in ' +
-    'another. A twin also answers 404 `organism_not_found` and `namespace_not_found`, and its routes for administrators ' +
-    'take the scope `admin:organisms` too.',
-  Proposals: 'Mutations that wait for an approval.',
+    'Groups of agents that are created together. After init, every route below `/v1/auth` has a counterpart below ' +
+    '`/v1/organisms/{organism_id}/auth`, with separate users, keys and sessions: a credential of one namespace is not ' +
+    'valid in another. A counterpart can also answer 404 `organism_not_found` and `namespace_not_found`, and its routes ' +
+    'for administrators accept the scope `admin:organisms` as well.',
+  Proposals: 'Mutations that need an approval.',
   Authentication: 'Users, sessions and tokens.',
   Administration: 'Scoped API keys.',
   Operation: 'Health, metrics and this document.',
@@ -52,25 +52,25 @@ const tagDescriptions: Readonly<Record<string, string>> = {
 
 const headers = {
   'X-Request-Id': [
-    'Id of the request, as it was sent (1 to 128 printable ASCII characters but `@` and `%`) or as it was made. Audit ' +
-      'records carry one that the server made: the same where none was sent',
+    'Id of the request: the one that was sent (1 to 128 printable ASCII characters except `@` and `%`), or a generated ' +
+      'one. Audit records always have a generated id: the same one if none was sent',
   ],
-  ETag: ['The chain head in quotes, as If-Match takes it'],
-  'Idempotency-Replayed': ['`true` when this answer was given before, under the same Idempotency-Key'],
+  ETag: ['The chain head in quotes, as used in If-Match'],
+  'Idempotency-Replayed': [
+    '`true` if this is the stored answer to an earlier request with the same Idempotency-Key',
+  ],
   'WWW-Authenticate': ['`Bearer`; on ingest routes `Basic` in a second header'],
   'Retry-After': ['Seconds to wait', 'integer'],
-  'Accept-Encoding': ['The content codings that are taken; absent where the media type is the reason'],
-  'Cache-Control': ['`no-store`, but for pages, their files, this document and public keys'],
+  'Accept-Encoding': ['The accepted content codings; absent if the media type is the reason'],
+  'Cache-Control': ['`no-store`, except for pages, their files, this document and public keys'],
   'X-Content-Type-Options': ['`nosniff`'],
   RateLimit: [
-    'What is left of each quota that counts the request, as `"global";r=57` (draft-ietf-httpapi-ratelimit-headers); with ' +
-      '`t`, seconds until there is more. Absent where no limit counts it',
+    'The rest of each quota that applies to the request, as `"global";r=57` (draft-ietf-httpapi-ratelimit-headers); `t` ' +
+      'is the number of seconds until the next request is allowed. Absent if no limit applies',
   ],
-  'RateLimit-Policy': [
-    'These quotas, as `"global";q=200;w=2`: so many requests, which come back in so many seconds',
-  ],
+  'RateLimit-Policy': ['The quotas, as `"global";q=200;w=2`: `q` requests, restored within `w` seconds'],
   'Keep-Alive': [
-    '`timeout=` and the seconds for which the connection stays open without a request; absent where it ends behind the answer',
+    '`timeout=` and the seconds that an idle connection stays open; absent if it is closed after the answer',
   ],
 } as const
 
@@ -86,7 +86,7 @@ export function openApiDocument(routes: readonly Route[], version: string): obje
   }
 }
 
-/** Makes it in steps of a few milliseconds: a server that is asked for it serves others in between. */
+/** Generates the document in steps of a few milliseconds, so that the server can do other work in between. */
 export function* openApiSteps(
   routes: readonly Route[],
   version: string,
@@ -95,7 +95,7 @@ export function* openApiSteps(
   const refusals = new RefusalGroups()
   for (const route of routes) {
     refusals.add(route)
-    const path = shownPath(route.path)
+    const path = openApiPath(route.path)
     const method = route.method === 'del' ? 'delete' : route.method
     paths[path] = { ...paths[path], [method]: operationOf(route) }
     yield
@@ -132,8 +132,7 @@ export function* openApiSteps(
   }
 }
 
-/** A path as the document writes it. */
-function shownPath(path: string): string {
+function openApiPath(path: string): string {
   return path.replaceAll(/:(\w+)/g, '{$1}')
 }
 
@@ -149,21 +148,21 @@ function tagsOf(routes: readonly Route[]): unknown[] {
 
 function securitySchemes(): Record<string, unknown> {
   const ticket =
-    'A ticket of POST /v1/stream/tickets, for readers that can send no header: it opens one stream, and opens it again from the same address'
+    'A ticket of POST /v1/stream/tickets, for clients that cannot send headers: it opens one stream, and reopens it from the same address'
   return {
     rootKey: { type: 'http', scheme: 'bearer', description: 'The root key: every scope, every agent' },
     scopedKey: {
       type: 'http',
       scheme: 'bearer',
       description:
-        `A key of POST /v1/admin/api-keys with the scope named, out of ${scopes.join(', ')}; ` +
-        'every key is taken as the password of HTTP Basic, too, whatever the user name',
+        `A key of POST /v1/admin/api-keys with the named scope, one of ${scopes.join(', ')}; ` +
+        'every key is also accepted as the password of HTTP Basic, with any user name',
     },
     userToken: {
       type: 'http',
       scheme: 'bearer',
       bearerFormat: 'JWT',
-      description: 'The token of a user; on routes of agents, the row policies of the agent decide',
+      description: 'The token of a user; on routes of agents, the row policies of the agent apply',
     },
     streamTicket: { type: 'apiKey', in: 'query', name: 'ticket', description: ticket },
   }
@@ -191,7 +190,10 @@ function operationOf(route: Route): unknown {
   }
 }
 
-/** Which operation of the root namespace one of an organism's namespace does the same as, so that readers can leave it out. */
+/**
+ * Names the operation of the root namespace to which an operation of an organism's namespace is equivalent,
+ * so that readers can skip it.
+ */
 function twinOf(route: Route): object {
   const path = route.kind === 'auth' ? rootPathOf(route) : undefined
   return path === undefined ? {} : { 'x-twin-of': operationIdOf({ method: route.method, path }) }
@@ -202,7 +204,7 @@ function securityOf(route: Route): unknown[] {
   const { scope, orScopes = [], kind, users } = route
   if (scope === 'none') return []
   const scoped =
-    scope === 'any' ? [{ scopedKey: [] }] : [scope, ...orScopes].map((one) => ({ scopedKey: [one] }))
+    scope === 'any' ? [{ scopedKey: [] }] : [scope, ...orScopes].map((name) => ({ scopedKey: [name] }))
   const keys = [{ rootKey: [] }, ...scoped]
   const others = users === true ? [{ userToken: [] }] : []
   return kind === 'stream' ? [...keys, ...others, { streamTicket: [] }] : [...keys, ...others]
@@ -234,29 +236,29 @@ function answerOf(route: Route, status: string, answer: TSchema | MediaText): un
 }
 
 function textContent({ mediaType, example }: MediaText): unknown {
-  // Makers of types take an object that names no members for one that has none.
+  // Type generators read an object without declared members as an empty object.
   const schema =
     mediaType === 'application/json' ? { type: 'object', additionalProperties: true } : { type: 'string' }
   return { schema, ...(example === undefined ? {} : { example }) }
 }
 
 /**
- * A name for generated clients, out of method and path: `postAgentRecords`, `deleteAgentRecord`. A plural before a
- * parameter is one of them; another word before a parameter gets the parameter's name behind it.
+ * A name for generated clients, from method and path: `postAgentRecords`, `deleteAgentRecord`. A plural
+ * before a parameter becomes a singular; another word before a parameter is followed by the parameter's name.
  */
 export function operationIdOf({ method, path }: Pick<Route, 'method' | 'path'>): string {
   const keepsVersion = existsWithout.has(path)
   const parts = path.split('/').filter((part) => part !== '' && (keepsVersion || part !== 'v1'))
-  const words = parts.flatMap((part, place) => {
+  const words = parts.flatMap((part, index) => {
     if (part.startsWith(':')) return []
-    const parameter = parts[place + 1]
+    const parameter = parts[index + 1]
     if (parameter?.startsWith(':') !== true) return [pascal(part)]
     return part.endsWith('s') ? [pascal(part.slice(0, -1))] : [pascal(part), 'By', pascal(parameter)]
   })
   return (method === 'del' ? 'delete' : method) + words.join('')
 }
 
-/** Paths that exist without `/v1` too. An id names one operation, so these have the version in it. */
+/** Paths that also exist without `/v1`. Their operation ids include the version, because ids are unique. */
 const existsWithout = new Set(['/v1/metrics'])
 
 function pascal(text: string): string {

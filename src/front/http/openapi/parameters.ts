@@ -10,7 +10,7 @@ import { schemaOf } from './schemas.js'
 
 const organismExample = 'acme'
 
-/** Path parameters that mean the same wherever they stand. */
+/** Path parameters with the same meaning in every path. */
 const pathSchemas: Readonly<Record<string, TSchema>> = {
   agent: { ...AgentAddress, example: 'sensors' },
   name: Type.String({ pattern: agentNamePattern, description: 'Name of a collection', example: 'sensors' }),
@@ -26,9 +26,13 @@ const pathSchemas: Readonly<Record<string, TSchema>> = {
   }),
   organism_id: { ...OrganismId, example: organismExample },
   proposal_id: { ...ProposalId, example: 'p_3_sensors' },
-  email: Type.String({ minLength: 1, description: 'E-mail of a user, percent-encoded', example: ada.email }),
+  email: Type.String({
+    minLength: 1,
+    description: 'E-mail address of a user, percent-encoded',
+    example: ada.email,
+  }),
   provider: Type.Enum(['google', 'github'], {
-    description: 'The service that vouches for the user',
+    description: 'The identity provider',
     example: 'google',
   }),
   sid: Type.String({
@@ -38,7 +42,7 @@ const pathSchemas: Readonly<Record<string, TSchema>> = {
   }),
   file: Type.String({
     minLength: 1,
-    description: 'A file that the page at /console names',
+    description: 'A file that the page at /console refers to',
     example: 'main-4fJx2Qab.js',
   }),
   passkey_id: { ...PasskeyId, example: 'F6h2Qm0bT3yUeXo4tWzJ1w' },
@@ -49,29 +53,29 @@ const headerParameters = {
     minLength: 1,
     maxLength: limits.idempotencyKeyCharsMax,
     description:
-      `The same key and body are answered as at the first time, for ${limits.idempotencyHours} hours, ` +
-      'with Idempotency-Replayed: true; another body is answered 422. One JSON value is compared by what it says',
+      `The same key and body get the stored first answer for ${limits.idempotencyHours} hours, with ` +
+      'Idempotency-Replayed: true; another body gets 422. A single JSON value is compared by value, not by its text',
   }),
   'If-Match': Type.String({
     description:
-      'Write only while the chain head is the one whose hash stands here in quotes, as in the ETag of the head, or one of several ' +
-      'between commas; `*`: only to an agent that is there. Weak tags match nothing (RFC 9110, 13.1.1)',
+      'Write only if the chain head has this hash, in quotes as in the ETag of the head, or one of several hashes separated ' +
+      'by commas; `*`: only if the agent exists. Weak tags never match (RFC 9110, 13.1.1)',
     example: `"${second}"`,
   }),
-  'Last-Event-ID': Type.String({ description: 'The id of the last event that was seen: go on behind it' }),
+  'Last-Event-ID': Type.String({ description: 'The id of the last received event: continue after it' }),
   'Strandfast-Agent-Seed': Type.String({
     pattern: '^[0-9a-fA-F]{64}$',
     description:
-      "The Ed25519 seed of the agent's key at the end of the export, where the server does not have it; sealed, never " +
-      'logged, never given back',
+      "The Ed25519 seed of the agent's key at the end of the export, if the server does not have it; stored encrypted, " +
+      'never logged, never returned',
   }),
-  'Content-Encoding': Type.Enum(['gzip', 'identity'], { description: 'How the body is packed' }),
+  'Content-Encoding': Type.Enum(['gzip', 'identity'], { description: 'Compression of the body' }),
 }
 
-/** Path parameters that stand under components/parameters. */
+/** Path parameters that are listed in components/parameters. */
 const shared = new Set(['agent', 'name', 'hash', 'organism_id', 'proposal_id'])
 
-/** components/parameters: the ones that many operations share. */
+/** components/parameters: the parameters that many operations share. */
 export function parameterComponents(): Record<string, unknown> {
   const inPath = [...shared].map((name) => [name, pathParameter(name)])
   const inHeader = Object.entries(headerParameters).map(([name, schema]) => [
@@ -108,7 +112,7 @@ function headersOf({ docs, kind }: Route): string[] {
   return names
 }
 
-/** A parameter of a path, by reference where many operations share it. */
+/** A path parameter, as a reference if many operations share it. */
 function pathReference(name: string): unknown {
   return shared.has(name) ? { $ref: `#/components/parameters/${name}` } : pathParameter(name)
 }
@@ -117,7 +121,7 @@ function pathParameter(name: string): unknown {
   return parameter({ name, in: 'path', required: true }, pathSchemas[name] ?? Type.String({ minLength: 1 }))
 }
 
-/** A parameter; its description and its example stand beside the schema, where readers look for them. */
+/** A parameter. Its description and example are placed beside the schema, where readers expect them. */
 function parameter(head: { name: string; in: string; required: boolean }, schema: TSchema): unknown {
   const { example, ...shown } = { example: undefined, ...schema }
   const description = 'description' in shown ? { description: shown.description } : {}

@@ -13,27 +13,27 @@ function isCode(name: string): name is ErrorCode {
   return Object.hasOwn(errorCatalogue, name)
 }
 
-/** The whole catalogue, for readers of the document. */
+/** The whole catalogue of errors. */
 export const catalogueRows = codes.map((code) => ({ code, ...errorCatalogue[code] }))
 
 /** The codes that a route can answer with, in the order of the catalogue. */
 export function codesOf(route: Route): ErrorCode[] {
-  const applying = new Set<ErrorCode>([
+  const applicable = new Set<ErrorCode>([
     'malformed_request',
     'rate_limited',
     'internal_error',
     'unavailable',
     ...(route.errors ?? []),
-    ...placeCodes(route),
+    ...parameterCodes(route),
     ...kindCodes(route),
-    // For a query parameter that it does not have, where it looks at them.
+    // For an unknown query parameter.
     ...(route.anyQuery === true ? [] : (['validation_failed'] as const)),
-    ...(takesNoWrites(route) ? (['import_open'] as const) : []),
+    ...(isRefusedDuringImport(route) ? (['import_open'] as const) : []),
   ])
-  return codes.filter((code) => applying.has(code))
+  return codes.filter((code) => applicable.has(code))
 }
 
-/** A code that an operation answers with, and the status that it has there. */
+/** An error code of an operation, with its status there. */
 export interface Refused {
   code: ErrorCode
   status: number
@@ -47,8 +47,11 @@ export function refusalsOf(route: Route): Refused[] {
   }))
 }
 
-/** Whether it is refused while the agent that it writes to is being imported; auth routes while their audit agent is. */
-function takesNoWrites(route: Route): boolean {
+/**
+ * Whether the route is refused while the agent that it writes to is being imported; for auth routes, their
+ * audit agent.
+ */
+function isRefusedDuringImport(route: Route): boolean {
   const { method, path, scope } = route
   if (route.kind === 'auth') return method !== 'get' || route.writes === true
   return method !== 'get' && scope !== 'records:read' && path.includes('/:agent')
@@ -63,10 +66,10 @@ const dataScopes: ReadonlySet<string> = new Set(['records:read', 'records:write'
 
 function guardedCodes(route: Route): ErrorCode[] {
   const { docs, scope, method } = route
-  // Whose a token is comes first, on routes too that take no users: one that is not good is refused as such.
+  // Tokens are checked first, even on routes that do not accept users.
   const found: ErrorCode[] = ['unauthorized', 'invalid_token', 'token_expired', 'token_revoked']
   found.push('forbidden', 'foreign_request', 'overloaded')
-  // Row policies decide about the records of users.
+  // Row policies apply to the records of users.
   if ('users' in route && route.users === true && dataScopes.has(scope)) found.push('grant_too_large')
   if (docs.idempotent === true) found.push('idempotency_key_reused')
   if (docs.ifMatch === true) found.push('head_mismatch')
@@ -82,8 +85,8 @@ function guardedCodes(route: Route): ErrorCode[] {
   return found
 }
 
-/** What is not there, by the names in the path and the query. */
-function placeCodes({ path, docs }: Route): ErrorCode[] {
+/** Codes for missing things that path and query parameters name. */
+function parameterCodes({ path, docs }: Route): ErrorCode[] {
   const found: ErrorCode[] = []
   const names = [...path.matchAll(/:(\w+)/g)].map((match) => match[1])
   if (names.length > 0) found.push('validation_failed')
@@ -93,15 +96,15 @@ function placeCodes({ path, docs }: Route): ErrorCode[] {
   return found
 }
 
-/** The error answers of a route, each a reference into the components. */
-export function problemAnswers(applying: readonly Refused[]): Record<string, { $ref: string }> {
+/** The error answers of a route, as references to components. */
+export function problemAnswers(applicable: readonly Refused[]): Record<string, { $ref: string }> {
   const answers = Object.fromEntries(
-    byStatus(applying).map(([status, group]) => [status, { $ref: referenceOf(responseName(group)) }]),
+    byStatus(applicable).map(([status, group]) => [status, { $ref: referenceOf(responseName(group)) }]),
   )
   return { ...answers, default: { $ref: referenceOf('Problem') } }
 }
 
-/** components/responses: one for each set of codes that some route answers under one status. */
+/** components/responses: one per set of codes that a route answers under one status. */
 export class RefusalGroups {
   readonly #named = new Map<string, [status: number, group: readonly ErrorCode[]]>()
 
@@ -115,7 +118,7 @@ export class RefusalGroups {
     const named = [...this.#named].toSorted(([left], [right]) => (left < right ? -1 : 1))
     return {
       Problem: {
-        description: 'Any other refusal, in the same shape',
+        description: 'Any other error, in the same form',
         content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
       },
       ...Object.fromEntries(named.map(([name, [status, group]]) => [name, problemResponse(status, group)])),
@@ -141,7 +144,7 @@ function problemResponse(status: number, group: readonly ErrorCode[]): unknown {
   }
 }
 
-/** What an answer of any status can carry, beside the id of its request. */
+/** Headers that an answer of any status can have, besides the request id. */
 export const everyAnswerHeaders: readonly string[] = [
   'Cache-Control',
   'X-Content-Type-Options',
@@ -163,9 +166,9 @@ function exampleOf(code: ErrorCode, status: number): unknown {
   return { ...problem, status }
 }
 
-function byStatus(applying: readonly Refused[]): [status: number, group: ErrorCode[]][] {
+function byStatus(applicable: readonly Refused[]): [status: number, group: ErrorCode[]][] {
   const groups = new Map<number, ErrorCode[]>()
-  for (const { code, status } of applying) {
+  for (const { code, status } of applicable) {
     groups.set(status, [...(groups.get(status) ?? []), code])
   }
   return [...groups].toSorted(([left], [right]) => left - right)
@@ -174,11 +177,6 @@ function byStatus(applying: readonly Refused[]): [status: number, group: ErrorCo
 const responseName = (group: readonly ErrorCode[]): string => group.join('-or-')
 const referenceOf = (name: string): string => `#/components/responses/${name}`
 
-/*
- * What the OpenAPI document tells of the auth routes beside what stands on each of them.
- */
-
-/** The codes that an auth route answers with by what it is. */
 function authCodes(route: AuthRoute): ErrorCode[] {
   const { caller, docs, method, organism, whileOff, writes } = route
   const found: ErrorCode[] = ['license_required', ...callerCodes[caller]]
@@ -195,13 +193,13 @@ const callerCodes: Readonly<Record<AuthRoute['caller'], readonly ErrorCode[]>> =
   admin: ['unauthorized', 'forbidden'],
 }
 
-/** The credentials that an auth route takes. */
+/** The credentials that an auth route accepts. */
 export function authSecurity(route: AuthRoute): unknown[] {
   if (route.caller === 'anyone') return []
   return route.caller === 'user' ? [{ userToken: [] }] : [{ rootKey: [] }, { scopedKey: [authScope(route)] }]
 }
 
-/** What `x-scope` says of an auth route. */
+/** The `x-scope` of an auth route. */
 export function authScope({ caller, organism }: AuthRoute): string {
   const admin = organism === undefined ? 'admin:*' : 'admin:organisms'
   return { anyone: 'none', user: 'user', admin }[caller]

@@ -1,52 +1,54 @@
 import { shardsMax } from '../../../settings/threads.js'
 import { formatHlc, parseHlc, zeroHlc, type Hlc } from '../../../strand/hlc.js'
-import { earlierPlace, laterPlace, type LogPlace } from '../../../strand/log-place.js'
+import { earlierPosition, laterPosition, type RecordPosition } from '../../../strand/record-position.js'
 
 /*
- * Cursors of streams, which are the `id:` of their events. A stream of one agent counts by seq. A stream of many
- * follows the clocks of the shards, so its cursor is one HLC for each shard, joined by points. If a record is not the
- * only one with its HLC in its shard, a hyphen and the first digits of its hash follow.
+ * Cursors of streams, which are the `id:` of their events. The cursor of a stream of one agent is a seq. A
+ * stream of many agents follows the clocks of the shards, so its cursor is one HLC per shard, joined by dots.
+ * If several records of a shard have the same HLC, a hyphen and the first digits of the record's hash follow.
  *
- * A cursor of another number of shards stays valid after a reshard (docs/adr/0021-resharding.md): records that it had
- * passed are left out. Until everything after it was sent, new cursors carry it along, after a tilde.
+ * A cursor for another number of shards stays valid after a reshard (docs/adr/0021-resharding.md): records
+ * before it are skipped. Until all records after it were sent, new cursors include it after a tilde.
  */
 
 /** A seq has 48 bits in the store. */
 const SEQ_MAX = 2 ** 48 - 1
 
-/** What a global stream has sent: everything up to one of these places. */
+/** What a global stream has sent: everything up to one of these positions. */
 export interface ClockCursor {
-  /** By shard. */
-  reached: LogPlace[]
-  /** Places of cursors made when the directory had another number of shards. */
-  seen: LogPlace[][]
+  reached: RecordPosition[]
+  /** Positions of cursors from when the directory had another number of shards. */
+  seen: RecordPosition[][]
 }
 
-/** Reads the cursor of one agent's stream; undefined when it is not one. */
+/** Parses the cursor of one agent's stream; undefined if invalid. */
 export function parseSeqCursor(text: string): number | undefined {
   const seq = /^\d{1,15}$/.test(text) ? Number(text) : SEQ_MAX
   return seq < SEQ_MAX ? seq : undefined
 }
 
-/** Reads the cursor of a global stream, for `shards` shards; undefined when it is not one. */
+/** Parses the cursor of a global stream for `shards` shards; undefined if invalid. */
 export function parseClockCursor(text: string, shards: number): ClockCursor | undefined {
-  const byCount = new Map<number, LogPlace[]>()
+  const byCount = new Map<number, RecordPosition[]>()
   for (const part of text.split('~', shardsMax)) {
     const places = parsePlaces(part)
     if (places === undefined) return undefined
-    // Of two cursors with the same number of shards, the later places count.
-    const other = byCount.get(places.length)
+    // Of two cursors with the same number of shards, the later positions count.
+    const earlier = byCount.get(places.length)
     byCount.set(
       places.length,
-      places.map((place, shard) => laterPlace(place, other?.[shard] ?? zeroHlc)),
+      places.map((place, shard) => laterPosition(place, earlier?.[shard] ?? zeroHlc)),
     )
   }
-  const { [shards]: own } = Object.fromEntries(byCount)
+  const { [shards]: current } = Object.fromEntries(byCount)
   byCount.delete(shards)
   const seen = [...byCount.values()]
-  // A shard may hold records of any old shard, so only what all of these had passed is passed.
-  const start = seen.map((places) => places.reduce(earlierPlace)).reduce(laterPlace, zeroHlc)
-  const reached = Array.from({ length: shards }, (_none, shard) => laterPlace(own?.[shard] ?? zeroHlc, start))
+  // A shard may have records of any old shard, so only positions before all of the old ones are known to be
+  // sent.
+  const start = seen.map((places) => places.reduce(earlierPosition)).reduce(laterPosition, zeroHlc)
+  const reached = Array.from({ length: shards }, (_none, shard) =>
+    laterPosition(current?.[shard] ?? zeroHlc, start),
+  )
   return { reached, seen }
 }
 
@@ -54,24 +56,27 @@ export function formatClockCursor({ reached, seen }: ClockCursor): string {
   return [reached, ...seen].map((places) => places.map(formatPlace).join('.')).join('~')
 }
 
-/** The part of `seen` that can still leave out records: places that every shard has passed cannot. */
-export function unpassed(seen: LogPlace[][], reached: readonly LogPlace[]): LogPlace[][] {
+/** The part of `seen` that still matters: positions that some shard has not passed. */
+export function notYetPassed(
+  seen: RecordPosition[][],
+  reached: readonly RecordPosition[],
+): RecordPosition[][] {
   if (seen.length === 0) return seen
-  const least = reached.reduce(earlierPlace)
+  const least = reached.reduce(earlierPosition)
   return seen.filter((places) => {
-    const last = places.reduce(laterPlace)
-    return laterPlace(least, last) !== least
+    const last = places.reduce(laterPosition)
+    return laterPosition(least, last) !== least
   })
 }
 
-/** The reading right before `moment`: a page that begins after it begins at `moment`. */
-export function before(moment: Hlc): Hlc {
+/** The clock reading right before `moment`: a page that starts after it starts at `moment`. */
+export function justBefore(moment: Hlc): Hlc {
   if (moment.counter > 0) return { ms: moment.ms, counter: moment.counter - 1 }
   return moment.ms > 0 ? { ms: moment.ms - 1, counter: 0xffff } : zeroHlc
 }
 
-function parsePlaces(text: string): LogPlace[] | undefined {
-  const places: LogPlace[] = []
+function parsePlaces(text: string): RecordPosition[] | undefined {
+  const places: RecordPosition[] = []
   for (const part of text.split('.')) {
     const [, clock = '', tie] = /^([0-9a-f]{12}-[0-9a-f]{4})(?:-([0-9a-f]{16}))?$/.exec(part) ?? []
     const hlc = parseHlc(clock)
@@ -81,6 +86,6 @@ function parsePlaces(text: string): LogPlace[] | undefined {
   return places.length <= shardsMax ? places : undefined
 }
 
-function formatPlace(place: LogPlace): string {
+function formatPlace(place: RecordPosition): string {
   return place.tie === undefined ? formatHlc(place) : `${formatHlc(place)}-${place.tie}`
 }

@@ -1,72 +1,72 @@
 import { limits } from '../../../base/limits/limits.js'
 
-/** One task for each of many connections. */
 interface Round {
-  /** Runs the task for the next one; false at the end. */
+  /** Runs the task for the next connection; false at the end. */
   next(): boolean
   bytes: number
 }
 
 /**
- * Runs tasks for many connections, in the order given, and lets the front thread serve others in between: writing to
- * ten thousand sockets takes longer than anybody else should wait.
+ * Runs tasks for many connections, in order, and lets the front thread serve other requests in between:
+ * writing to ten thousand sockets takes too long to block it.
  */
 export class FanOut {
-  readonly #beginsAtOnce: boolean
+  readonly #startsNow: boolean
   readonly #rounds: Round[] = []
   #backlogBytes = 0
   #scheduled = false
   #running = false
 
   /**
-   * @param begins `at once`: a round takes its first slice in the turn of the event loop in which it comes. `later`: in the
-   *   next one, so that many rounds of one turn share its slice and take none each
+   * @param start `now`: a round gets its first time slice in the turn of the event loop in which it is added.
+   * `later`: in the next turn, so that many rounds of one turn share a slice
    */
-  constructor(begins: 'at once' | 'later' = 'at once') {
-    this.#beginsAtOnce = begins === 'at once'
+  constructor(start: 'now' | 'later' = 'now') {
+    this.#startsNow = start === 'now'
   }
 
-  /** Bytes that unfinished rounds keep in memory. */
+  /** Bytes that unfinished rounds hold in memory. */
   get backlogBytes(): number {
     return this.#backlogBytes
   }
 
   /**
-   * Runs `task` for each of `many` as they are now, as far as one time slice allows, and the others in later turns.
-   * @param bytes what has to stay in memory until the round ends
+   * Runs `task` for each item of `many`, as many as one time slice allows, and the others in later turns.
+   * Iterates over a copy.
+   * @param bytes bytes that stay in memory until the round ends
    */
-  each<T>(many: Iterable<T>, task: (one: T) => void, bytes = 0): void {
-    const all = [...many]
+  each<T>(many: Iterable<T>, task: (item: T) => void, bytes = 0): void {
+    const items = [...many]
     let at = 0
     this.#backlogBytes += bytes
     this.#rounds.push({
       bytes,
       next() {
-        const one = all[at++]
-        if (one === undefined) return false
-        task(one)
+        const item = items[at++]
+        if (item === undefined) return false
+        task(item)
         return true
       },
     })
     if (this.#scheduled || this.#running) return
-    if (this.#beginsAtOnce) this.#run()
-    else this.#goOnLater()
+    if (this.#startsNow) this.#run()
+    else this.#schedule()
   }
 
   #run(): void {
     this.#running = true
-    const until = performance.now() + limits.streamSliceMs
+    const endsAtMs = performance.now() + limits.streamSliceMs
     try {
-      while (this.#rounds.length > 0 && performance.now() < until) {
+      while (this.#rounds.length > 0 && performance.now() < endsAtMs) {
         if (this.#rounds[0]?.next() === false) this.#backlogBytes -= this.#rounds.shift()?.bytes ?? 0
       }
     } finally {
       this.#running = false
-      this.#goOnLater()
+      this.#schedule()
     }
   }
 
-  #goOnLater(): void {
+  #schedule(): void {
     if (this.#rounds.length === 0) return
     this.#scheduled = true
     setImmediate(() => {

@@ -8,20 +8,20 @@ import { unexpected } from '../../routes/answers.js'
 import type { Principal, StreamRequest } from '../../routes/route.js'
 import type { BoundedBytes } from '../../limits/bounded-bytes.js'
 
-/** What a user may read, by agent. */
-export type Readable = ReadonlyMap<string, GrantText>
+/** The read grants of a user, by agent. */
+export type ReadGrants = ReadonlyMap<string, GrantText>
 
-/** How often the policies of a stream's agents are read before the client is told to try again in a second. */
+/** How often the grants of a stream's agents are read while policies change, before the client is refused. */
 const READABLE_TRIES_MAX = 4
 
-/** What users' streams may read: asked of the shards, and held within bounds. */
+/** Reads the grants of users' streams from the shards, and limits the memory that they take. */
 export class StreamGrants {
   readonly #shards: Shards
   readonly #held: BoundedBytes
-  /** Counts changes, and possible changes, of what users may read. */
+  /** Number of changes, or possible changes, of grants. */
   #changes = 0
 
-  /** @param held counts the bytes of grants that streams hold */
+  /** @param held counts the bytes of grants of open streams */
   constructor(shards: Shards, held: BoundedBytes) {
     this.#shards = shards
     this.#held = held
@@ -31,8 +31,11 @@ export class StreamGrants {
     this.#changes += 1
   }
 
-  /** What a user may read of the agents in the request; 403 if one is hidden. Asked again if policies change. @param caller id of the principal */
-  async readableBy(request: StreamRequest, caller: string): Promise<Readable | Refusal> {
+  /**
+   * The read grants for the agents in the request; 403 if one of them is hidden. Reads again if policies
+   * change in the meantime. @param caller id of the principal
+   */
+  async readableBy(request: StreamRequest, caller: string): Promise<ReadGrants | Refusal> {
     for (let tries = 0; tries < READABLE_TRIES_MAX; tries++) {
       const changes = this.#changes
       const readable = await this.#locateAll(request, caller)
@@ -41,36 +44,39 @@ export class StreamGrants {
     return refuse('overloaded', 'The row policies are being changed, try again', { retryAfterSecs: 1 })
   }
 
-  async #locateAll(request: StreamRequest, caller: string): Promise<Readable | Refusal> {
+  async #locateAll(request: StreamRequest, caller: string): Promise<ReadGrants | Refusal> {
     const readable = new Map<string, GrantText>()
     const agents = request.agents ?? []
-    for (let from = 0; from < agents.length; from += limits.streamGrantsAtOnce) {
-      const some = agents.slice(from, from + limits.streamGrantsAtOnce)
+    for (let from = 0; from < agents.length; from += limits.streamGrantsInFlightMax) {
+      const slice = agents.slice(from, from + limits.streamGrantsInFlightMax)
       const outcomes = await Promise.all(
-        some.map((agent) => this.#shards.ask(agent, locateCommand(agent, caller, request))),
+        slice.map((agent) => this.#shards.request(agent, locateCommand(agent, caller, request))),
       )
-      for (const [place, agent] of some.entries()) {
-        const outcome = outcomes[place]
+      for (const [index, agent] of slice.entries()) {
+        const outcome = outcomes[index]
         assert(outcome !== undefined, 'each agent has its outcome')
         if (outcome.kind !== 'located') return unexpected(outcome)
-        if (outcome.readable !== undefined) readable.set(agent, ownText(outcome.readable))
+        if (outcome.readable !== undefined) readable.set(agent, copyGrantText(outcome.readable))
       }
       if (bytesOf(readable) > limits.streamGrantBytesPerPrincipalMax) return tooManyGrants
     }
     return readable
   }
 
-  /** Takes room for what a stream holds, or refuses it: 503. */
-  take({ id }: Principal, readable: Readable | undefined): Refusal | undefined {
+  /** Counts the grants of a stream; 503 if they take too much memory. */
+  take({ id }: Principal, readable: ReadGrants | undefined): Refusal | undefined {
     return readable === undefined || this.#held.take(id, bytesOf(readable)) ? undefined : tooManyGrants
   }
 
-  give({ id }: Principal, readable: Readable | undefined): void {
-    if (readable !== undefined) this.#held.give(id, bytesOf(readable))
+  release({ id }: Principal, readable: ReadGrants | undefined): void {
+    if (readable !== undefined) this.#held.release(id, bytesOf(readable))
   }
 }
 
-/** Asks for the place of an agent's strand, and what of it a user may read. @param caller id of the principal */
+/**
+ * A command that returns the location of an agent's strand, and the user's read grant for it. @param caller
+ * id of the principal
+ */
 export function locateCommand(
   agent: string,
   caller: string,
@@ -80,21 +86,20 @@ export function locateCommand(
   return access === undefined ? command : { ...command, access }
 }
 
-/** A grant whose text keeps no frame in memory. */
-export function ownText(readable: GrantText): GrantText {
+/** Copies a grant, so that its text does not keep a whole message frame in memory. */
+export function copyGrantText(readable: GrantText): GrantText {
   const { key, text } = grantOfText(readable)
   return { key, text }
 }
 
-function bytesOf(readable: Readable): number {
+function bytesOf(readable: ReadGrants): number {
   let bytes = 0
   for (const { text } of readable.values()) bytes += text.length
   return bytes
 }
 
-/** 503 where streams hold as much of policies and claims as they may. */
 const tooManyGrants = refuse(
   'overloaded',
-  'The row policies of open streams take too much memory, close streams or name fewer agents',
+  'The row policies of open streams take too much memory: close streams, or request fewer agents',
   { retryAfterSecs: 5 },
 )

@@ -1,57 +1,57 @@
 import { limits } from '../../../base/limits/limits.js'
 import type { Command, Outcome } from '../../../protocol/messages.js'
 
-/** A page for which a stream asks a shard. */
-export interface PageAsked {
+/** A request of a stream for a page of a shard. */
+export interface PageRequest {
   command: Command
   receive(outcome: Outcome): void
-  /** Whether anybody still waits for it. */
-  wanted(): boolean
+  /** Whether the stream still waits for it. */
+  isOpen(): boolean
 }
 
 /**
- * Asks one shard for the pages of streams, a few at once: when a thousand streams fall behind together, the shard and
- * the front thread still serve others in between.
+ * Requests pages of streams from one shard, a few at a time: if a thousand streams fall behind together, the
+ * shard and the front thread still do other work in between.
  */
 export class PageQueue {
   readonly #send: (command: Command, receive: (outcome: Outcome) => void) => void
-  readonly #waiting: PageAsked[] = []
+  readonly #waiting: PageRequest[] = []
   #at = 0
-  #underWay = 0
+  #inFlight = 0
 
   constructor(send: (command: Command, receive: (outcome: Outcome) => void) => void) {
     this.#send = send
   }
 
-  ask(asked: PageAsked): void {
-    this.#waiting.push(asked)
-    this.#goOn()
+  enqueue(request: PageRequest): void {
+    this.#waiting.push(request)
+    this.#sendNext()
   }
 
-  #goOn(): void {
-    while (this.#underWay < limits.streamPagesAtOnce) {
-      const asked = this.#next()
-      if (asked === undefined) return
-      if (!asked.wanted()) continue
-      this.#underWay++
+  #sendNext(): void {
+    while (this.#inFlight < limits.streamPagesInFlightMax) {
+      const request = this.#next()
+      if (request === undefined) return
+      if (!request.isOpen()) continue
+      this.#inFlight++
       const receive = (outcome: Outcome) => {
-        this.#underWay--
-        asked.receive(outcome)
-        this.#goOn()
+        this.#inFlight--
+        request.receive(outcome)
+        this.#sendNext()
       }
-      this.#send(asked.command, receive)
+      this.#send(request.command, receive)
     }
   }
 
-  #next(): PageAsked | undefined {
-    const asked = this.#waiting[this.#at++]
-    if (asked === undefined || this.#at > QUEUE_TRIM) {
+  #next(): PageRequest | undefined {
+    const request = this.#waiting[this.#at++]
+    if (request === undefined || this.#at > QUEUE_TRIM) {
       this.#waiting.splice(0, Math.min(this.#at, this.#waiting.length))
       this.#at = 0
     }
-    return asked
+    return request
   }
 }
 
-/** How many used places of the queue are freed at once. */
+/** How many processed entries of the queue are removed together. */
 const QUEUE_TRIM = 1_024

@@ -2,7 +2,7 @@ import { limits } from '../../../base/limits/limits.js'
 import type { StreamEvent } from '../../../protocol/messages.js'
 import { recordEvent } from './events.js'
 
-/** A part of the latest events; `end` when it contains the last one. */
+/** A page of the latest events; `end` is true if it contains the last one. */
 export interface RecentPage {
   text: string
   nextSeq: number
@@ -10,8 +10,8 @@ export interface RecentPage {
 }
 
 /**
- * The latest events of one agent, ready to be sent. Readers that have fallen a little behind are served from here: when
- * a thousand of them fall behind at once, they cost the shard no pages.
+ * The latest events of one agent, formatted for sending. Streams that are slightly behind read them here:
+ * even if a thousand of them fall behind together, no page is read from the shard.
  */
 export class RecentEvents {
   #events: { seq: number; text: string }[] = []
@@ -31,13 +31,15 @@ export class RecentEvents {
     if (dropped > 0) this.#events = this.#events.slice(dropped)
   }
 
-  /** Drops everything: events may have been missed. */
+  /** Drops all events, because some may have been missed. */
   clear(): void {
     this.#events = []
     this.#bytes = 0
   }
 
-  /** One write's worth of the events from `nextSeq` on; undefined when the store must be asked for older ones. */
+  /**
+   * The events from `nextSeq` that fit into one write; undefined if older ones must be read from the store.
+   */
   from(nextSeq: number): RecentPage | undefined {
     const [oldest] = this.#events
     if (oldest === undefined || nextSeq < oldest.seq) return undefined

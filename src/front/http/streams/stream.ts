@@ -5,54 +5,57 @@ import type { Principal, StreamRequest } from '../../routes/route.js'
 import type { Hlc } from '../../../strand/hlc.js'
 import { compareHlc } from '../../../strand/hlc.js'
 import type { Exchange } from '../exchange.js'
-import type { Readable } from './grants.js'
+import type { ReadGrants } from './grants.js'
 import type { RecentEvents } from './recent-events.js'
-import { laterPlace, type LogPlace } from '../../../strand/log-place.js'
-import { formatClockCursor, unpassed } from './cursor.js'
+import { laterPosition, type RecordPosition } from '../../../strand/record-position.js'
+import { formatClockCursor, notYetPassed } from './cursor.js'
 import type { BoundedBytes } from '../../limits/bounded-bytes.js'
-import { SeenEvent, viewOf, wholeView, type EventBatch, type View } from './seen-event.js'
+import { SharedEvent, viewOf, wholeView, type EventBatch, type View } from './shared-event.js'
 import { caughtUpEvent, heartbeat, recordEvent } from './events.js'
 
 /**
- * One shard's part of a stream. While it is not live, its records come from the store in pages; a page that reaches the
- * end of what is committed makes it live, because everything committed later comes as an event after that page (the
- * shard's answers and events arrive in order).
+ * One shard's part of a stream. While it is not live, its records are read from the store in pages. A page
+ * that reaches the end of the log makes it live: later commits arrive as events after that page, because the
+ * answers and events of a shard arrive in order.
  */
 export interface Lane {
   shard: number
   live: boolean
-  /** True while a page, or the shard's first answer, is awaited. */
-  asking: boolean
+  /** Whether a page, or the shard's first answer, is awaited. */
+  awaitsPage: boolean
   /**
-   * How often it has fallen behind. A page that was asked for before that last time does not make it live: it may have been read
-   * before the shard's thread was told to watch, since commands wait for a thread that is away.
+   * How often the lane has fallen behind. A page that was requested before the last time does not make it
+   * live: it may have been read before the shard's thread began to watch, because commands wait for an
+   * unavailable thread.
    */
-  fallen: number
-  /** One agent's stream: the next seq. */
+  fallBehindCount: number
+  /** Stream of one agent: the next seq. */
   nextSeq: number
-  /** One agent's stream: the moment that its first page begins at. */
+  /** Stream of one agent: the moment at which its first page starts. */
   since?: Hlc
-  /** A stream of many: the place up to which everything was sent. */
-  reached: LogPlace
+  /** Stream of many agents: the position up to which everything was sent. */
+  reached: RecordPosition
 }
 
-/** Asks a shard for a page of a stream. */
-export type AskShard = (shard: number, command: Command, receive: (outcome: Outcome) => void) => void
+/** Requests a page of a stream from a shard. */
+export type RequestPage = (shard: number, command: Command, receive: (outcome: Outcome) => void) => void
 
-/** What a stream is made of. */
+/** The parts of a stream. */
 export interface StreamParts {
   request: StreamRequest
   principal: Principal
   lanes: Lane[]
   recent?: RecentEvents
-  readable?: Readable | undefined
-  /** The places of cursors made with another number of shards. */
-  seen?: LogPlace[][]
-  /** Bytes of all streams that wait to be read by clients. */
+  readable?: ReadGrants | undefined
+  /** Positions of cursors made with another number of shards. */
+  seen?: RecordPosition[][]
+  /** Counts unread bytes of all streams. */
   unsent: BoundedBytes
-  /** Called when streams that waited for room can go on. */
-  onRoom(): void
-  /** Whether what is in memory may be told: not where another node of a cluster may have gone on. */
+  /** Called when streams that waited for capacity can continue. */
+  onCapacity(): void
+  /**
+   * Whether events in memory may be sent: not if another node of the cluster may have committed newer ones.
+   */
   mayAnswer(shard: number): boolean
 }
 
@@ -62,111 +65,113 @@ export class Stream {
   readonly request: StreamRequest
   readonly principal: Principal
   readonly lanes: Lane[]
-  /** Undefined for a key, which row policies do not bind. */
-  readonly readable: Readable | undefined
+  /** Undefined for a key, to which row policies do not apply. */
+  readonly readable: ReadGrants | undefined
   readonly #agents: ReadonlySet<string> | undefined
   readonly #recent: RecentEvents | undefined
-  /** The places of cursors made with another number of shards; empty once every shard has passed them. */
-  #seen: LogPlace[][]
-  readonly #ask: AskShard
-  readonly #onRoom: () => void
+  /** Positions of cursors made with another number of shards; empty once every shard has passed them. */
+  #seen: RecordPosition[][]
+  readonly #requestPage: RequestPage
+  readonly #onCapacity: () => void
   readonly #mayAnswer: (shard: number) => boolean
-  /** False after a write that the socket did not take whole, until it takes more. */
+  /** False after a write that the socket has buffered, until it accepts more. */
   #drained = true
   readonly #unsent: BoundedBytes
-  /** An upper bound of the bytes that its socket has not taken yet. */
+  /** An upper bound of the bytes in its socket's buffer. */
   #waiting = 0
   #caughtUp = false
   #muted = false
-  /** Its views by agent; under the empty name if one holds for all agents. */
+  /** Views by agent; under the empty name if one view applies to all agents. */
   readonly #views = new Map<string, View>()
 
-  constructor(exchange: Exchange, about: StreamParts, ask: AskShard) {
-    this.#onRoom = about.onRoom
-    this.#mayAnswer = about.mayAnswer
+  constructor(exchange: Exchange, parts: StreamParts, requestPage: RequestPage) {
+    this.#onCapacity = parts.onCapacity
+    this.#mayAnswer = parts.mayAnswer
     this.exchange = exchange
-    this.request = about.request
-    this.principal = about.principal
-    this.lanes = about.lanes
-    this.readable = about.readable
-    this.#agents = about.request.agents === undefined ? undefined : new Set(about.request.agents)
-    // The stored texts contain every event, so a stream that leaves some out cannot use them.
-    this.#recent = this.#showsAll ? about.recent : undefined
-    this.#seen = about.seen ?? []
-    this.#unsent = about.unsent
-    this.#ask = ask
+    this.request = parts.request
+    this.principal = parts.principal
+    this.lanes = parts.lanes
+    this.readable = parts.readable
+    this.#agents = parts.request.agents === undefined ? undefined : new Set(parts.request.agents)
+    // Recent events are unfiltered, so a stream that filters events cannot use them.
+    this.#recent = this.#showsAll ? parts.recent : undefined
+    this.#seen = parts.seen ?? []
+    this.#unsent = parts.unsent
+    this.#requestPage = requestPage
     exchange.onWritable(() => this.#onWritable())
   }
 
-  /** Whether it shows every event of its agents. */
   get #showsAll(): boolean {
     return this.request.filter === undefined && this.readable === undefined
   }
 
-  /** Whether its socket takes more, and its principal does not have too many unsent bytes. */
-  get #takesMore(): boolean {
-    return this.#drained && this.#unsent.hasRoom(this.principal.id)
+  /** Whether the socket accepts more, and the principal does not have too many unread bytes. */
+  get #canSend(): boolean {
+    return this.#drained && this.#unsent.hasCapacity(this.principal.id)
   }
 
-  /** Gives back the room of its unsent bytes. @returns whether others have room again because of that */
+  /**
+   * Releases its unread bytes.
+   * @returns whether other streams of the principal have capacity again because of that
+   */
   release(): boolean {
     const { id } = this.principal
-    const wasFull = !this.#unsent.hasRoom(id)
-    this.#unsent.give(id, this.#waiting)
+    const wasFull = !this.#unsent.hasCapacity(id)
+    this.#unsent.release(id, this.#waiting)
     this.#waiting = 0
-    return wasFull && this.#unsent.hasRoom(id)
+    return wasFull && this.#unsent.hasCapacity(id)
   }
 
-  /** Stops sending: it is about to end. */
+  /** Stops sending, because the stream is about to end. */
   mute(): void {
     this.#muted = true
   }
 
-  /** Starts or continues catching up, if it is not live. */
+  /** Starts or continues to catch up with the store, unless the stream is live. */
   catchUp(): void {
-    for (const lane of this.lanes) this.#askPage(lane)
-    this.#announce()
+    for (const lane of this.lanes) this.#requestNextPage(lane)
+    this.#announceCaughtUp()
   }
 
   /**
-   * Events of one shard that were committed a moment ago. Those that the stream already got in a page from the store
-   * are left out.
+   * Sends events that one shard has just committed. Skips those that the stream already got in a page from
+   * the store.
    */
   live(shard: number, batch: EventBatch): void {
-    const lane = this.lanes.find((one) => one.shard === shard)
+    const lane = this.lanes.find((candidate) => candidate.shard === shard)
     const [first] = batch.events
     const last = batch.events.at(-1)
     if (lane === undefined || !lane.live || first === undefined || last === undefined) return
-    // More than fits into one write is sent in pages, at each reader's own pace.
-    if (!this.#takesMore || (batch.size > limits.streamBufferBytes && batch.events.length > 1)) {
+    // Events that do not fit into one write are sent in pages, at each client's own pace.
+    if (!this.#canSend || (batch.size > limits.streamBufferBytes && batch.events.length > 1)) {
       this.fallBehind(lane)
     } else if (this.request.scope === 'agent' && this.#caughtUp && first.event.seq >= lane.nextSeq) {
       lane.nextSeq = last.event.seq + 1
       lane.reached = last.hlc
       this.#send(batch.textOf(this.#viewOf(first.event.agent)))
     } else {
-      const fresh = batch.events.filter((seen) => this.#isFresh(lane, seen))
-      this.#send(this.#textOf(lane, fresh))
+      const newEvents = batch.events.filter((seen) => this.#isNew(lane, seen))
+      this.#send(this.#textOf(lane, newEvents))
     }
   }
 
-  #isFresh(lane: Lane, { event, hlc }: SeenEvent): boolean {
+  #isNew(lane: Lane, { event, hlc }: SharedEvent): boolean {
     return this.request.scope === 'agent' ? event.seq >= lane.nextSeq : compareHlc(hlc, lane.reached) > 0
   }
 
-  /** Takes no more events of a shard until it has caught up. @returns whether it would have taken some */
+  /** Accepts no more events of a shard until it has caught up. @returns whether it was live */
   pause(shard: number): boolean {
-    const lane = this.lanes.find((one) => one.shard === shard)
+    const lane = this.lanes.find((candidate) => candidate.shard === shard)
     if (lane === undefined || !lane.live) return false
     lane.live = false
     return true
   }
 
-  /** From now on the lane's records come from the store again. */
+  /** Makes the lane read its records from the store again. */
   fallBehind(lane: Lane): void {
     lane.live = false
-    lane.fallen += 1
-    if (this.#drained) this.#askPage(lane)
+    lane.fallBehindCount += 1
+    if (this.#drained) this.#requestNextPage(lane)
   }
 
   heartbeat(): void {
@@ -175,28 +180,29 @@ export class Stream {
 
   #onWritable(): void {
     this.#drained = true
-    if (this.release()) this.#onRoom()
-    const behind = this.lanes.filter((lane) => !lane.live)
+    if (this.release()) this.#onCapacity()
+    const lanesBehind = this.lanes.filter((lane) => !lane.live)
     // Something must be written, see Exchange.onWritable.
     this.#send(heartbeat)
-    for (const lane of behind) this.#askPage(lane)
+    for (const lane of lanesBehind) this.#requestNextPage(lane)
   }
 
-  #askPage(lane: Lane): void {
-    if (!lane.asking) this.#takeRecent(lane)
-    if (lane.live || lane.asking || !this.#takesMore || this.#muted || !this.exchange.open) return
-    lane.asking = true
-    const { fallen } = lane
-    this.#ask(lane.shard, sentBy(this.principal.id, this.#pageCommand(lane)), (outcome) => {
-      lane.asking = false
-      if (outcome.kind === 'page') this.#onPage(lane, outcome, fallen)
-      // A shard that cannot answer now is asked again when it is back, or by the next heartbeat.
+  #requestNextPage(lane: Lane): void {
+    if (!lane.awaitsPage) this.#sendRecent(lane)
+    if (lane.live || lane.awaitsPage || !this.#canSend || this.#muted || !this.exchange.open) return
+    lane.awaitsPage = true
+    const { fallBehindCount } = lane
+    this.#requestPage(lane.shard, sentBy(this.principal.id, this.#pageCommand(lane)), (outcome) => {
+      lane.awaitsPage = false
+      if (outcome.kind === 'page') this.#onPage(lane, outcome, fallBehindCount)
+      // If the shard cannot answer now, the page is requested again when it is available, or at the next
+      // heartbeat.
     })
   }
 
-  /** Catches up from the agent's latest events in memory, if they reach back far enough. */
-  #takeRecent(lane: Lane): void {
-    while (!lane.live && lane.since === undefined && this.#takesMore && this.exchange.open) {
+  /** Catches up from the agent's recent events in memory, if they reach back far enough. */
+  #sendRecent(lane: Lane): void {
+    while (!lane.live && lane.since === undefined && this.#canSend && this.exchange.open) {
       const page = this.#recent?.from(lane.nextSeq)
       if (page === undefined || !this.#mayAnswer(lane.shard)) return
       lane.nextSeq = page.nextSeq
@@ -221,22 +227,22 @@ export class Stream {
     }
   }
 
-  /** @param fallen how often the lane had fallen behind when it asked */
-  #onPage(lane: Lane, page: PageOutcome, fallen: number): void {
+  /** @param fallBehindCount that of the lane when the page was requested */
+  #onPage(lane: Lane, page: PageOutcome, fallBehindCount: number): void {
     if (!this.exchange.open) return
     delete lane.since
-    lane.live = page.end && fallen === lane.fallen
-    const seen = page.events.map((event) => new SeenEvent(event))
+    lane.live = page.end && fallBehindCount === lane.fallBehindCount
+    const seen = page.events.map((event) => new SharedEvent(event))
     const text = this.#textOf(lane, seen)
     lane.nextSeq = Math.max(lane.nextSeq, page.nextSeq)
-    lane.reached = laterPlace(lane.reached, page.reached)
+    lane.reached = laterPosition(lane.reached, page.reached)
     if (text !== '') this.#send(text)
-    this.#announce()
-    this.#askPage(lane)
+    this.#announceCaughtUp()
+    this.#requestNextPage(lane)
   }
 
-  /** The text of the events that this stream shows; moves the lane's place past them. */
-  #textOf(lane: Lane, events: readonly SeenEvent[]): string {
+  /** The text of the events that this stream shows; advances the lane past them. */
+  #textOf(lane: Lane, events: readonly SharedEvent[]): string {
     let text = ''
     for (const seen of events) {
       const { event, hlc } = seen
@@ -248,7 +254,7 @@ export class Stream {
     return text
   }
 
-  /** Its view of an agent; it shows nothing of an agent whose policies for the user are not known. */
+  /** The view of an agent; shows nothing of an agent for which the user's grant is unknown. */
   #viewOf(agent: string): View {
     if (this.#showsAll) return wholeView
     const name = this.readable === undefined ? '' : agent
@@ -260,7 +266,7 @@ export class Stream {
     return view
   }
 
-  #announce(): void {
+  #announceCaughtUp(): void {
     if (this.#caughtUp || !this.lanes.every(isLive)) return
     this.#caughtUp = true
     this.#send(caughtUpEvent(this.#cursor()))
@@ -269,8 +275,8 @@ export class Stream {
   #cursor(): string {
     const [lane] = this.lanes
     if (this.request.scope === 'agent') return String(Math.max(0, (lane?.nextSeq ?? 1) - 1))
-    const reached = this.lanes.map((one) => one.reached)
-    this.#seen = unpassed(this.#seen, reached)
+    const reached = this.lanes.map((part) => part.reached)
+    this.#seen = notYetPassed(this.#seen, reached)
     return formatClockCursor({ reached, seen: this.#seen })
   }
 
@@ -281,7 +287,8 @@ export class Stream {
     const bytes = Buffer.byteLength(text)
     this.#unsent.add(this.principal.id, bytes)
     this.#waiting += bytes
-    // Later events would pile up behind the slow reader: they come from the store when the socket takes more.
+    // Later events would pile up behind a slow reader, so they are read from the store when the socket
+    // accepts more.
     for (const lane of this.lanes) lane.live = false
   }
 }

@@ -18,13 +18,13 @@ import { json } from '../answers.js'
 import type { Answer } from '../route.js'
 import { foreignRefusal } from '../parameters.js'
 
-/** The tokens of who has just signed in. */
+/** Issues the tokens of a user who has just signed in. */
 export function issue(request: AuthRequest, context: AuthContext, signedIn: SignedIn): Promise<IssuedTokens> {
   return context.tokens.issue(request.namespace, signedIn)
 }
 
 /**
- * Records a sign-in that failed before its shard could decide on it.
+ * Records a sign-in that failed before it reached its shard.
  * @returns the refusal for the caller, or why it could not be recorded
  */
 export async function signInFailed(
@@ -36,14 +36,14 @@ export async function signInFailed(
   return 'code' in answer ? answer : refusal
 }
 
-/** The answer that a route did not ask for: a refusal goes on, anything else is a bug. */
+/** Handles an unexpected answer: a refusal is returned, anything else is a bug. */
 export function unexpectedAnswer(answer: AuthAnswer | Refusal): Refusal {
   return 'code' in answer
     ? answer
-    : refuse('internal_error', 'The namespace gave an answer that this route does not know')
+    : refuse('internal_error', 'The namespace returned an answer that this route does not expect')
 }
 
-/** An e-mail in the one form that names its mailbox; 400. */
+/** Normalizes an e-mail address; 400 if it is invalid. */
 export function readEmail(text: string): { email: string } | Refusal {
   const email = normalizeEmail(text)
   if (email !== undefined) return { email }
@@ -53,20 +53,20 @@ export function readEmail(text: string): { email: string } | Refusal {
   })
 }
 
-/** 422 weak_password with its reasons, for a password that is to be set. */
+/** 422 weak_password with its reasons, for a new password. */
 export function weakness(password: string, settings: AuthRouteSettings): Refusal | undefined {
   const reasons = passwordFaults(password, settings.passwordBlocklist)
   if (reasons.length === 0) return undefined
   return refuse('weak_password', reasons.join('; '), { extra: { reasons } })
 }
 
-/** The claims of the caller, whom a route of users has. */
+/** The claims of the caller's token, on routes that require a user. */
 export function claimsOf({ claims }: AuthRequest): TokenClaims {
-  assert(claims !== undefined, 'a route of users is called with a token')
+  assert(claims !== undefined, 'routes that require a user are called with a token')
   return claims
 }
 
-/** Makes a link that works once: what the shard keeps of it, and its token. */
+/** Creates a link that is valid once: the part that the shard stores, and its token. */
 export function linkDraft(context: AuthContext, purpose: LinkPurpose): { draft: LinkDraft; token: string } {
   const { token, hash } = makeOneTimeToken(context.random)
   const expiresAtMs = context.nowMs() + lifetimeSecs(context, purpose) * 1_000
@@ -80,9 +80,9 @@ function lifetimeSecs(context: AuthContext, purpose: LinkPurpose): number {
 }
 
 /**
- * Sends a link to the e-mail of the body, in the same way whether there is an account or not. While mail is off the
- * answer to the root key has the token; on a server for one machine every answer has it, but that of a password reset
- * (docs/OPERATIONS.md, Signing people in).
+ * Sends a link to the e-mail in the body; the answer does not depend on whether an account exists. While mail
+ * is disabled, the answer to the root key contains the token. If the server answers links, every answer
+ * contains it, except for a password reset (docs/SIGN-IN.md).
  */
 export async function sendLink(
   request: AuthRequest,
@@ -94,13 +94,13 @@ export async function sendLink(
   const address = readEmail(read.value.email)
   if ('code' in address) return address
   const { mailOn, answersLinks } = context.settings
-  // Not every key with admin:*: one that is limited to agents could sign in as anyone.
+  // Not for every key with admin:*: a key that is limited to agents could sign in as any user.
   const isRoot = request.principal.id === 'root'
-  const shown = !mailOn && (isRoot || (answersLinks && purpose !== 'passwordReset'))
-  const foreign = shown && !isRoot ? foreignRefusal(request.headers) : undefined
+  const showsToken = !mailOn && (isRoot || (answersLinks && purpose !== 'passwordReset'))
+  const foreign = showsToken && !isRoot ? foreignRefusal(request.headers) : undefined
   if (foreign !== undefined) return foreign
   const { draft, token } = linkDraft(context, purpose)
   const answer = await context.change(request, { kind: 'linkSend', email: address.email, link: draft })
   if ('code' in answer || answer.kind !== 'done') return unexpectedAnswer(answer)
-  return json(200, { sent: mailOn, ...(shown && { token }) })
+  return json(200, { sent: mailOn, ...(showsToken && { token }) })
 }

@@ -43,9 +43,7 @@ function routeOf(entry: AuthRouteEntry, tag: string): AuthRoute {
   return { kind: 'auth', scope: 'none', ...entry, docs: { ...entry.docs, tag } }
 }
 
-/*
- * The auth routes of organisms: init, and of every route below /v1/auth its twin in an organism's namespace.
- */
+/* The auth routes of organisms: init, and a counterpart of every route below /v1/auth. */
 
 const ROOT = '/v1/auth/'
 const ORGANISM = '/v1/organisms/:organism_id/auth/'
@@ -58,29 +56,29 @@ const init: AuthRouteEntry = {
   organism: 'any',
   errors: ['namespace_exists'],
   docs: {
-    summary: 'Give an organism an auth namespace of its own',
+    summary: 'Create the auth namespace of an organism',
     answers: { 201: NamespaceInitialised },
   },
   async handle(request, context) {
     const answer = await context.change(request, { kind: 'namespaceInit' })
     if ('code' in answer || answer.kind !== 'initialised') return unexpectedAnswer(answer)
     const { id, agent } = request.namespace
-    const made: NamespaceInitialised = {
+    const initialised: NamespaceInitialised = {
       organism_id: id,
       agent_id: agent,
       created_at_ms: answer.createdAtMs,
     }
-    return json(201, made)
+    return json(201, initialised)
   },
 }
 
-/** The twin of a route of the root namespace. */
+/** The counterpart of a route of the root namespace. */
 function twinOf(route: AuthRoute): AuthRoute {
   const path = ORGANISM + route.path.slice(ROOT.length)
   return routeOf({ ...route, path, organism: 'initialised' }, 'Organisms')
 }
 
-/** The path of the route of the root namespace whose twin this one is; undefined when it is none. */
+/** The path of the corresponding route of the root namespace; undefined if there is none. */
 export function rootPathOf({ organism, path }: AuthRoute): string | undefined {
   return organism === 'initialised' ? ROOT + path.slice(ORGANISM.length) : undefined
 }

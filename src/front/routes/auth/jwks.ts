@@ -2,8 +2,8 @@ import { Jwks } from '../../../wire/auth.js'
 import { json } from '../answers.js'
 import type { AuthRouteEntry } from '../auth-route.js'
 
-/** Seconds that others may keep the keys: the next one is published long before it signs. */
-const KEPT_SECS = 300
+/** Seconds for which the keys can be cached: the next key is published long before it signs. */
+const MAX_AGE_SECS = 300
 
 function jwksRoute(path: string): AuthRouteEntry {
   return {
@@ -13,10 +13,10 @@ function jwksRoute(path: string): AuthRouteEntry {
     docs: { summary: 'The public keys that tokens are verified with (RFC 7517)', answers: { 200: Jwks } },
     async handle(request, context) {
       const answer = json(200, { keys: await context.tokens.publicKeys(request.namespace) })
-      return { ...answer, headers: [['Cache-Control', `public, max-age=${KEPT_SECS}`]] }
+      return { ...answer, headers: [['Cache-Control', `public, max-age=${MAX_AGE_SECS}`]] }
     },
   }
 }
 
-/** GET /v1/auth/jwks, and where libraries look for it by themselves. */
+/** GET /v1/auth/jwks, and the path where libraries expect it. */
 export const jwksRoutes = [jwksRoute('/v1/auth/jwks'), jwksRoute('/.well-known/jwks.json')]

@@ -4,7 +4,10 @@ import { json } from '../answers.js'
 import type { AuthRouteEntry } from '../auth-route.js'
 import { unexpectedAnswer } from './answers.js'
 
-/** POST /v1/auth/keys/rotate: the next key signs from now on; tokens of the key before stay valid until they expire. */
+/**
+ * POST /v1/auth/keys/rotate: starts to sign with the next key; tokens of the previous key stay valid until
+ * they expire.
+ */
 const rotate: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/keys/rotate',
@@ -17,7 +20,7 @@ const rotate: AuthRouteEntry = {
     const [current, next] = await context.tokens.publicKeys(request.namespace)
     const retired = answer.retired.at(-1)
     if (current === undefined || next === undefined || retired === undefined) {
-      return refuse('internal_error', 'The namespace lacks its signing key or the next one')
+      return refuse('internal_error', 'The namespace has no signing key or no next one')
     }
     return json(200, { kid: current.kid, next_kid: next.kid, retired_until_ms: retired.untilMs })
   },

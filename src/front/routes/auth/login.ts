@@ -11,7 +11,6 @@ import { issue, readEmail, unexpectedAnswer } from './answers.js'
 
 const loginBody = reader(LoginBody)
 
-/** POST /v1/auth/login */
 const login: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/login',
@@ -42,27 +41,28 @@ const login: AuthRouteEntry = {
   },
 }
 
-/** A guess at the password of an e-mail, and the change that follows from a right one. */
+/** A password attempt for an e-mail, and the change that follows if it is right. */
 export interface Guess {
   email: string
   password: string
-  /** Given by an earlier answer; anything else makes the guess a stranger's. */
+  /** From an earlier answer; without a valid one, the attempt counts as one from an unknown device. */
   deviceToken: string | undefined
   right(found: RightPassword): Change | Promise<Change | Refusal>
 }
 
-/** A password that was right. */
+/** A matching password. */
 export interface RightPassword extends Pick<Verification, 'rehashed'> {
-  /** What it was compared with. */
+  /** The hash that it was compared with. */
   passwordHash: string
-  /** The account's device that it was sent from. */
+  /** The known device of the account that sent it. */
   device: DeviceClaim | undefined
 }
 
 /**
- * Compares a password within the budget of the lockout: 429 account_locked without comparing it, else a wrong one is
- * counted. Unknown e-mails and accounts without a password go the same way and take as long. A device of the account has
- * a budget of its own, and so a lane of its own: what strangers do does not keep it waiting either.
+ * Checks a password within the attempt limit of the lockout: 429 account_locked without checking it, else a
+ * wrong password is counted. Unknown e-mails and accounts without a password take the same path and time. A
+ * known device of the account has its own limit and its own queue, so that attempts of unknown clients do not
+ * delay it.
  */
 export async function guessPassword(
   request: AuthRequest,
@@ -70,13 +70,13 @@ export async function guessPassword(
   guess: Guess,
 ): Promise<AuthAnswer | Refusal> {
   const { email, password } = guess
-  const known = await deviceOf(request, context, guess)
-  if (known !== undefined && 'code' in known) return known
-  const device = known === undefined ? {} : { device: known }
-  const lane = `${request.namespace.id}\0${email}\0${known?.deviceId ?? ''}`
-  return context.attempt<string | undefined, AuthAnswer>(lane, {
+  const knownDevice = await deviceOf(request, context, guess)
+  if (knownDevice !== undefined && 'code' in knownDevice) return knownDevice
+  const device = knownDevice === undefined ? {} : { device: knownDevice }
+  const queueKey = `${request.namespace.id}\0${email}\0${knownDevice?.deviceId ?? ''}`
+  return context.attempt<string | undefined, AuthAnswer>(queueKey, {
     async look() {
-      const state = await context.look(request, { kind: 'loginState', email, ...device })
+      const state = await context.lookUp(request, { kind: 'loginState', email, ...device })
       if ('code' in state || state.kind !== 'loginState') {
         return { kind: 'answered', answer: unexpectedAnswer(state) }
       }
@@ -92,7 +92,7 @@ export async function guessPassword(
       const { rehashed } = verification
       const change = await guess.right({
         passwordHash,
-        device: known,
+        device: knownDevice,
         ...(rehashed !== undefined && { rehashed }),
       })
       if ('code' in change) return change
@@ -102,8 +102,8 @@ export async function guessPassword(
 }
 
 /**
- * The device of a device token, where the account calls it its own. Asked for before the guess gets a lane: with as many
- * tokens of other accounts, or from before a reset, as somebody may have, there is one lane for all of them.
+ * The device of a device token, if the account knows it. Looked up before the attempt gets a queue: tokens of
+ * other accounts, or from before a reset, all share one queue.
  */
 async function deviceOf(
   request: AuthRequest,
@@ -113,7 +113,7 @@ async function deviceOf(
   if (deviceToken === undefined) return undefined
   const device = context.tokens.readDeviceToken(request.namespace, deviceToken)
   if (device === undefined) return undefined
-  const state = await context.look(request, { kind: 'loginState', email, device })
+  const state = await context.lookUp(request, { kind: 'loginState', email, device })
   if ('code' in state || state.kind !== 'loginState') return unexpectedAnswer(state)
   return state.device === true ? device : undefined
 }

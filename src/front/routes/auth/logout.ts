@@ -5,7 +5,6 @@ import type { AuthRouteEntry } from '../auth-route.js'
 import { faultyParameter } from '../parameters.js'
 import { claimsOf, unexpectedAnswer } from './answers.js'
 
-/** POST /v1/auth/logout */
 const logout: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/logout',

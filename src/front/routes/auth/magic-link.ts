@@ -9,10 +9,12 @@ import { issue, signInFailed, unexpectedAnswer, sendLink } from './answers.js'
 const sendBody = reader(EmailBody)
 const verifyBody = reader(OneTimeTokenBody)
 
-/** One answer to a link that is wrong, used or expired: the shard's, word by word. */
-const badLink = refuse('invalid_token', 'Expected the token of a magic link that is neither used nor expired')
+/** The same answer for an invalid, used or expired link, with the same text as the shard's. */
+const badLink = refuse(
+  'invalid_token',
+  'The magic link is invalid, was used or has expired: request a new one',
+)
 
-/** POST /v1/auth/magic-link/send */
 const send: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/magic-link/send',
@@ -22,7 +24,7 @@ const send: AuthRouteEntry = {
   handle: (request, context) => sendLink(request, context, { purpose: 'magicLink', body: sendBody }),
 }
 
-/** POST /v1/auth/magic-link/verify: makes the account where there is none. */
+/** POST /v1/auth/magic-link/verify: signs in, and creates the account if there is none. */
 const verify: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/magic-link/verify',

@@ -7,7 +7,7 @@ import { claimsOf, unexpectedAnswer } from './answers.js'
 
 const metadataBody = reader(UserMetadataBody)
 
-/** GET /v1/auth/me: the user as stored now, which the token may lag behind. */
+/** GET /v1/auth/me: the user as stored now; the token may be older. */
 const me: AuthRouteEntry = {
   method: 'get',
   path: '/v1/auth/me',
@@ -15,7 +15,7 @@ const me: AuthRouteEntry = {
   errors: ['not_found'],
   docs: { summary: 'The user of the token', answers: { 200: Me } },
   async handle(request, context) {
-    const answer = await context.look(request, { kind: 'user', userId: claimsOf(request).sub })
+    const answer = await context.lookUp(request, { kind: 'user', userId: claimsOf(request).sub })
     if ('code' in answer || answer.kind !== 'user') return unexpectedAnswer(answer)
     return json(200, shownUser(answer.user))
   },
@@ -44,7 +44,7 @@ const metadata: AuthRouteEntry = {
   },
 }
 
-/** A user as answers show it. */
+/** A user as shown in answers. */
 export function shownUser(user: AuthUser): Me {
   return {
     user_id: user.userId,

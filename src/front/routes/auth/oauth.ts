@@ -22,34 +22,40 @@ import { faultyParameter } from '../parameters.js'
 import type { Answer, RouteDocs } from '../route.js'
 import { issue, signInFailed, unexpectedAnswer } from './answers.js'
 
-/** A provider that is set up, and where it sends browsers back to. */
-interface SetUp {
+/** A configured provider, and the URL to which it redirects browsers. */
+interface ConfiguredProvider {
   provider: OauthProviderName
   client: OauthProvider
   callbackUrl: string
 }
 
-/** Where the results of a sign-in go. */
+/** Where the result of a sign-in is sent. */
 interface ResultTarget {
   redirectUri: string
   mode: RedirectMode
 }
 
 const answers: RouteDocs['answers'] = {
-  302: { mediaType: 'text/plain', description: 'Nothing but `Location`, which the browser follows' },
+  302: { mediaType: 'text/plain', description: 'A redirect: only `Location` matters' },
 }
 
 const notStartedHere = refuse(
   'oauth_failed',
-  'Expected a sign-in that this browser started less than ten minutes ago',
+  'This browser did not start the sign-in in the last ten minutes: start it again',
 )
-const noneAllowed = refuse('redirect_not_allowed', 'Expected SERVICE_OAUTH_ALLOWED_REDIRECT_URIS to be set')
+const noneAllowed = refuse(
+  'redirect_not_allowed',
+  'This server allows no redirect_uri: SERVICE_OAUTH_ALLOWED_REDIRECT_URIS is not set',
+)
 const notAllowed = refuse(
   'redirect_not_allowed',
-  'Expected one redirect_uri, of SERVICE_OAUTH_ALLOWED_REDIRECT_URIS or below one of them',
+  'Expected one redirect_uri that SERVICE_OAUTH_ALLOWED_REDIRECT_URIS lists, or one below it',
 )
 
-/** GET /v1/auth/oauth/:provider/authorize: sends the browser to the provider, bound to it by a cookie. */
+/**
+ * GET /v1/auth/oauth/:provider/authorize: redirects the browser to the provider, and binds the sign-in to the
+ * browser with a cookie.
+ */
 const authorize: AuthRouteEntry = {
   method: 'get',
   path: '/v1/auth/oauth/:provider/authorize',
@@ -57,14 +63,15 @@ const authorize: AuthRouteEntry = {
   writes: true,
   errors: ['not_found', 'redirect_not_allowed', 'oauth_not_configured'],
   docs: {
-    summary: 'Sign in by another service: a browser is sent here',
+    summary: 'Start a sign-in with another provider: open this address in a browser',
     query: {
       redirect_uri: Type.String({
-        description: 'Where the tokens go: an address of SERVICE_OAUTH_ALLOWED_REDIRECT_URIS or below one',
+        description:
+          'Where the tokens are sent: an address of SERVICE_OAUTH_ALLOWED_REDIRECT_URIS, or below one',
       }),
       redirect_mode: Type.Enum(['query', 'fragment'], {
         default: 'query',
-        description: 'Whether they stand behind `?`, for a server, or behind `#`, for a page',
+        description: 'Whether they follow `?`, for a server, or `#`, for a page',
       }),
     },
     required: ['redirect_uri'],
@@ -75,7 +82,7 @@ const authorize: AuthRouteEntry = {
     if (typeof provider !== 'string') return provider
     const { allowedRedirects, allowAnyRedirect } = context.oauth
     if (allowedRedirects.length === 0 && !allowAnyRedirect) return noneAllowed
-    const setUp = setUpOf(provider, request, context)
+    const setUp = configuredProvider(provider, request, context)
     if ('code' in setUp) return setUp
     const target = targetOf(request, context)
     return 'code' in target ? target : start(request, context, { ...setUp, ...target })
@@ -83,8 +90,9 @@ const authorize: AuthRouteEntry = {
 }
 
 /**
- * GET /v1/auth/oauth/:provider/callback: signs in who comes back from the provider. Until the state is known to be this
- * browser's there is nowhere to send it: a problem is answered. From then on every outcome goes to the application.
+ * GET /v1/auth/oauth/:provider/callback: signs in the user whom the provider redirects back. Until the state
+ * is known to belong to this browser, the answer is a problem. After that, every outcome is sent to the
+ * application.
  */
 const callback: AuthRouteEntry = {
   method: 'get',
@@ -94,11 +102,13 @@ const callback: AuthRouteEntry = {
   writes: true,
   errors: ['not_found', 'oauth_failed', 'oauth_not_configured'],
   docs: {
-    summary: 'Where a provider sends the browser back to',
+    summary: 'The address to which a provider redirects the browser',
     query: {
-      state: Type.String({ description: 'What authorize sent to the provider; works once' }),
-      code: Type.String({ description: 'What the provider gives an identity for' }),
-      iss: Type.String({ description: 'Who answers (RFC 9207)' }),
+      state: Type.String({ description: 'The state that authorize sent to the provider; valid once' }),
+      code: Type.String({
+        description: 'The authorization code, which the server exchanges for the identity',
+      }),
+      iss: Type.String({ description: 'The issuer of the response (RFC 9207)' }),
       error: Type.String({ description: 'Why there is no code (RFC 6749, 4.1.2.1)' }),
     },
     required: ['state'],
@@ -107,7 +117,7 @@ const callback: AuthRouteEntry = {
   async handle(request, context) {
     const provider = providerOf(request)
     if (typeof provider !== 'string') return provider
-    const setUp = setUpOf(provider, request, context)
+    const setUp = configuredProvider(provider, request, context)
     if ('code' in setUp) return setUp
     const [state = '', ...others] = request.query.getAll('state')
     const stateHash = others.length === 0 ? hashOneTimeToken(state) : undefined
@@ -115,23 +125,29 @@ const callback: AuthRouteEntry = {
       const failure = { method: 'oauth', reason: 'unknown_state', refusal: notStartedHere } as const
       return notFinished(request, await signInFailed(request, context, failure))
     }
-    // Without its cookie it is another browser: no hash is empty.
+    // Without the cookie it is another browser: no stored hash is empty.
     const browserHash = hashOneTimeToken(browserOf(request, setUp) ?? '') ?? ''
-    const back = await context.change(request, { kind: 'oauthReturn', stateHash, provider, browserHash })
-    if ('code' in back || back.kind !== 'oauthReturn') return notFinished(request, unexpectedAnswer(back))
+    const oauthReturn = await context.change(request, {
+      kind: 'oauthReturn',
+      stateHash,
+      provider,
+      browserHash,
+    })
+    if ('code' in oauthReturn || oauthReturn.kind !== 'oauthReturn')
+      return notFinished(request, unexpectedAnswer(oauthReturn))
     const { client, callbackUrl } = setUp
     const secrets = context.oauth.secretsOf(request.namespace, state)
     const identity = await client.identify({ state, callbackUrl, query: request.query, ...secrets })
     const results =
       'error' in identity
-        ? await refusedBy(request, context, identity)
-        : await enter(request, context, { provider, identity })
-    return redirectTo(redirectWith(back.redirectUri, back.mode, results))
+        ? await recordRefusal(request, context, identity)
+        : await signIn(request, context, { provider, identity })
+    return redirectTo(redirectWith(oauthReturn.redirectUri, oauthReturn.mode, results))
   },
 }
 
-/** Records what a provider answered instead of an identity. @returns the members of the address that the browser goes on to */
-async function refusedBy(
+/** Records the error of a provider. @returns the query parameters of the redirect to the application */
+async function recordRefusal(
   request: AuthRequest,
   context: AuthContext,
   { error }: OauthFault,
@@ -151,17 +167,17 @@ function providerOf({ params }: AuthRequest): OauthProviderName | Refusal {
   return oauthProviderName(params.at(-1)) ?? refuse('not_found', detail)
 }
 
-/** The provider as it is set up; 501 oauth_not_configured. */
-function setUpOf(
+/** The configured provider; 501 oauth_not_configured. */
+function configuredProvider(
   provider: OauthProviderName,
   { namespace }: AuthRequest,
   { oauth }: AuthContext,
-): SetUp | Refusal {
+): ConfiguredProvider | Refusal {
   const client = oauth.providers.get(provider)
   const { redirectBaseUrl } = oauth
   if (client === undefined || redirectBaseUrl === undefined) {
     const name = `SERVICE_OAUTH_${provider.toUpperCase()}_CLIENT_ID`
-    const detail = `Expected ${name}, its secret and SERVICE_OAUTH_REDIRECT_BASE_URL to be set`
+    const detail = `This server is not configured for it: ${name}, its secret and SERVICE_OAUTH_REDIRECT_BASE_URL are needed`
     return refuse('oauth_not_configured', detail)
   }
   const organism = namespace.id === '' ? '' : `/organisms/${namespace.id}`
@@ -169,7 +185,7 @@ function setUpOf(
   return { provider, client, callbackUrl: `${base}/v1${organism}/auth/oauth/${provider}/callback` }
 }
 
-/** Where the results go; 400, and never a redirect, for anywhere that was not allowed. */
+/** Where the result is sent; 400, and never a redirect, for an address that is not allowed. */
 function targetOf({ query }: AuthRequest, { oauth }: AuthContext): ResultTarget | Refusal {
   const url = parseRedirect(query.get('redirect_uri') ?? '')
   if (url === undefined) return notAllowed
@@ -184,60 +200,65 @@ function targetOf({ query }: AuthRequest, { oauth }: AuthContext): ResultTarget 
 async function start(
   request: AuthRequest,
   context: AuthContext,
-  { provider, client, callbackUrl, redirectUri, mode }: SetUp & ResultTarget,
+  { provider, client, callbackUrl, redirectUri, mode }: ConfiguredProvider & ResultTarget,
 ): Promise<Answer | Refusal> {
   const { token: state, hash: stateHash } = makeOneTimeToken(context.random)
   const secrets = context.oauth.secretsOf(request.namespace, state)
   const url = await client.authorizationUrl({ state, callbackUrl, ...secrets })
   if ('error' in url)
-    return redirectTo(redirectWith(redirectUri, mode, await refusedBy(request, context, url)))
-  const place = { provider, callbackUrl }
-  const known = browserOf(request, place)
-  const knownHash = known === undefined ? undefined : hashOneTimeToken(known)
+    return redirectTo(redirectWith(redirectUri, mode, await recordRefusal(request, context, url)))
+  const cookieScope = { provider, callbackUrl }
+  const cookie = browserOf(request, cookieScope)
+  const cookieHash = cookie === undefined ? undefined : hashOneTimeToken(cookie)
   const browser =
-    known === undefined || knownHash === undefined
+    cookie === undefined || cookieHash === undefined
       ? makeOneTimeToken(context.random)
-      : { token: known, hash: knownHash }
+      : { token: cookie, hash: cookieHash }
   const expiresAtMs = context.nowMs() + limits.oauthStateSecs * 1_000
   const row = { provider, browserHash: browser.hash, redirectUri, mode, expiresAtMs }
   const answer = await context.change(request, { kind: 'oauthStart', stateHash, row })
   if ('code' in answer || answer.kind !== 'done') return unexpectedAnswer(answer)
-  return redirectTo(url.href, [['Set-Cookie', oauthCookie(place, browser.token, limits.oauthStateSecs)]])
+  return redirectTo(url.href, [
+    ['Set-Cookie', oauthCookie(cookieScope, browser.token, limits.oauthStateSecs)],
+  ])
 }
 
 /**
- * A sign-in that is not this browser's, or is over: a person is shown a page with the way back to the application where
- * that is known, every other client a problem, which says nothing of it.
+ * A sign-in of another browser, or one that has ended. A browser gets a page, with a link to the application
+ * if it is known; every other client gets a problem without that address.
  */
 function notFinished({ headers }: AuthRequest, refusal: Refusal): Answer | Refusal {
   if (refusal.code !== 'oauth_failed') return refusal
   const { extra = {}, ...problem } = refusal
   if (!headers.accept.includes('text/html')) return problem
-  const to = extra['redirect_uri']
-  const { origin, host } = typeof to === 'string' ? new URL(to) : { origin: undefined, host: undefined }
-  const way = origin === undefined ? 'the application' : `<a href="${origin}/">${host}</a>`
-  const why = 'It was begun in another browser or more than ten minutes ago, or it has been finished already.'
+  const uri = extra['redirect_uri']
+  const { origin, host } = typeof uri === 'string' ? new URL(uri) : { origin: undefined, host: undefined }
+  const application = origin === undefined ? 'the application' : `<a href="${origin}/">${host}</a>`
+  const reason = 'It was started in another browser or more than ten minutes ago, or it was already finished.'
   return {
     status: statusOf(refusal),
     body: plainPage(
       'The sign-in was not finished',
-      `<p>${why}</p>\n<p>Go back to ${way} and sign in again.</p>\n`,
+      `<p>${reason}</p>\n<p>Go back to ${application} and sign in again.</p>\n`,
     ),
     contentType: 'text/html; charset=utf-8',
     headers: [...plainPageHeaders(), ['WWW-Authenticate', 'Bearer']],
   }
 }
 
-/** What the browser brought that it was given by authorize. */
+/** The cookie that authorize set in the browser. */
 function browserOf(
   { headers }: AuthRequest,
-  place: Pick<SetUp, 'provider' | 'callbackUrl'>,
+  cookieScope: Pick<ConfiguredProvider, 'provider' | 'callbackUrl'>,
 ): string | undefined {
-  return readCookie(headers.cookie, oauthCookieName(place))
+  return readCookie(headers.cookie, oauthCookieName(cookieScope))
 }
 
-/** Signs in who the provider vouches for. @returns the members of the address that the browser goes on to */
-async function enter(
+/**
+ * Signs in the user whom the provider has identified. @returns the query parameters of the redirect to the
+ * application
+ */
+async function signIn(
   request: AuthRequest,
   context: AuthContext,
   { provider, identity }: { provider: OauthProviderName; identity: ProviderIdentity },
@@ -253,12 +274,12 @@ async function enter(
 
 function refusedAs(refusal: Refusal): Record<string, string> {
   if (refusal.code === 'email_not_verified') {
-    return { ...failed('access_denied'), error_description: 'The provider does not call the e-mail verified' }
+    return { ...failed('access_denied'), error_description: 'The provider has not verified the e-mail' }
   }
   if (refusal.code === 'email_exists') {
     return {
       ...failed('access_denied'),
-      error_description: 'The e-mail belongs to another account of the provider',
+      error_description: 'The e-mail is linked to another account of the provider',
     }
   }
   return failed(statusOf(refusal) === 503 ? 'temporarily_unavailable' : 'server_error')
@@ -268,7 +289,10 @@ function failed(error: OauthFault['error']): Record<string, string> {
   return { error }
 }
 
-/** Sends the browser on; what is in the address stays in no cache and reaches no other site. */
+/**
+ * Redirects the browser, so that the tokens in the address are not cached and not sent to other sites as a
+ * referrer.
+ */
 function redirectTo(location: string, more: readonly (readonly [string, string])[] = []): Answer {
   return {
     status: 302,

@@ -31,15 +31,15 @@ const passkeyId = reader(PasskeyId)
 
 const notConfigured = refuse(
   'passkeys_not_configured',
-  'Expected SERVICE_WEBAUTHN_RP_ID and SERVICE_WEBAUTHN_ORIGIN on this server',
+  'Passkeys are not configured on this server (SERVICE_WEBAUTHN_RP_ID, SERVICE_WEBAUTHN_ORIGIN)',
 )
-const failed = refuse('passkey_failed', 'Expected a passkey that answers a challenge not used before')
+const failed = refuse('passkey_failed', 'The passkey could not be verified: start again')
 
 const CHALLENGE_BYTES = 32
 
 /**
- * POST /v1/auth/passkey/register-challenge: 401 reauthentication_required unless the user came in a short while ago, as a
- * passkey outlives the session by whose token it was registered.
+ * POST /v1/auth/passkey/register-challenge: 401 reauthentication_required unless the user signed in recently,
+ * because a passkey outlives the session in which it was registered.
  */
 const registerChallenge: AuthRouteEntry = {
   method: 'post',
@@ -47,7 +47,7 @@ const registerChallenge: AuthRouteEntry = {
   caller: 'user',
   errors: ['not_found', 'too_large', 'reauthentication_required', 'passkeys_not_configured'],
   docs: {
-    summary: 'Begin to register a passkey of the caller, who signed in within the last ten minutes',
+    summary: 'Start registering a passkey of the caller, who signed in within the last ten minutes',
     answers: { 200: PasskeyCreation },
   },
   async handle(request, context) {
@@ -62,7 +62,6 @@ const registerChallenge: AuthRouteEntry = {
   },
 }
 
-/** POST /v1/auth/passkey/register */
 const register: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/passkey/register',
@@ -78,15 +77,15 @@ const register: AuthRouteEntry = {
     const body = registerBody.bytes(request.body)
     if ('code' in body) return body
     const { sub: userId, sid } = claimsOf(request)
-    const taken = await takeSession(request, context, {
+    const ceremony = await useSession(request, context, {
       token: body.value.session_token,
       ceremony: 'register',
       userId,
     })
-    if ('code' in taken) return taken
+    if ('code' in ceremony) return ceremony
     const credential = registration.value(body.value.registration)
     if ('code' in credential) return failed
-    const passkey = await context.passkeys.verifyRegistration(credential.value, taken.challenge)
+    const passkey = await context.passkeys.verifyRegistration(credential.value, ceremony.challenge)
     if (passkey === undefined) return failed
     const notify = context.settings.mailOn
     const answer = await context.change(request, { kind: 'passkeyRegister', userId, sid, passkey, notify })
@@ -95,14 +94,13 @@ const register: AuthRouteEntry = {
   },
 }
 
-/** POST /v1/auth/passkey/authenticate-challenge */
 const authenticateChallenge: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/passkey/authenticate-challenge',
   caller: 'anyone',
   errors: ['passkeys_not_configured'],
   docs: {
-    summary: 'Begin to sign in by a passkey',
+    summary: 'Start signing in with a passkey',
     request: PasskeyAuthenticateBody,
     requestOptional: true,
     answers: { 200: PasskeyRequest },
@@ -110,24 +108,23 @@ const authenticateChallenge: AuthRouteEntry = {
   async handle(request, context) {
     const { passkeys } = context
     if (passkeys === undefined) return notConfigured
-    const named = readNamed(request.body)
-    if ('code' in named) return named
+    const accountEmail = readAccountEmail(request.body)
+    if ('code' in accountEmail) return accountEmail
     const { token, session } = newSession(context)
-    const answer = await context.change(request, { kind: 'passkeyAuthentication', ...named, session })
+    const answer = await context.change(request, { kind: 'passkeyAuthentication', ...accountEmail, session })
     if ('code' in answer || answer.kind !== 'passkeyAuthentication') return unexpectedAnswer(answer)
     const options = await passkeys.requestOptions(session.challenge, answer.allowed)
     return json(200, { session_token: token, request_options: options })
   },
 }
 
-/** POST /v1/auth/passkey/authenticate */
 const authenticate: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/passkey/authenticate',
   caller: 'anyone',
   errors: ['passkey_failed', 'email_not_verified', 'passkeys_not_configured'],
   docs: {
-    summary: 'Sign in by a passkey',
+    summary: 'Sign in with a passkey',
     request: PasskeyAssertionBody,
     answers: { 200: MagicLinkVerified },
   },
@@ -136,23 +133,23 @@ const authenticate: AuthRouteEntry = {
     const body = assertionBody.bytes(request.body)
     if ('code' in body) return body
     const credential = assertion.value(body.value.assertion)
-    const taken = await takeSession(request, context, {
+    const ceremony = await useSession(request, context, {
       token: body.value.session_token,
       ceremony: 'authenticate',
       ...('value' in credential && { passkeyId: credential.value.id }),
     })
-    if ('code' in taken) return taken
-    const fail = (reason: SignInReason, named: { passkeyId?: string }) => {
-      const who = taken.email === undefined ? named : { email: taken.email }
-      return signInFailed(request, context, { method: 'passkey', reason, refusal: failed, ...who })
+    if ('code' in ceremony) return ceremony
+    const fail = (reason: SignInReason, credentialId: { passkeyId?: string }) => {
+      const account = ceremony.email === undefined ? credentialId : { email: ceremony.email }
+      return signInFailed(request, context, { method: 'passkey', reason, refusal: failed, ...account })
     }
     if ('code' in credential) return fail('malformed', {})
-    const verified = await context.passkeys.verifyAssertion(credential.value, taken)
-    if (verified === undefined || taken.passkey === undefined) {
-      const reason = context.passkeys.assertionFault(credential.value, taken)
+    const verified = await context.passkeys.verifyAssertion(credential.value, ceremony)
+    if (verified === undefined || ceremony.passkey === undefined) {
+      const reason = context.passkeys.assertionFault(credential.value, ceremony)
       return fail(reason, { passkeyId: credential.value.id })
     }
-    const { id, publicKey } = taken.passkey
+    const { id, publicKey } = ceremony.passkey
     const login = { kind: 'passkeyLogin', passkeyId: id, publicKey, assertion: verified } as const
     const answer = await context.change(request, login)
     if ('code' in answer || answer.kind !== 'signedIn') return unexpectedAnswer(answer)
@@ -162,14 +159,13 @@ const authenticate: AuthRouteEntry = {
   },
 }
 
-/** GET /v1/auth/passkeys */
 const list: AuthRouteEntry = {
   method: 'get',
   path: '/v1/auth/passkeys',
   caller: 'user',
   docs: { summary: 'The passkeys of the caller', answers: { 200: PasskeyPage } },
   async handle(request, context) {
-    const answer = await context.look(request, { kind: 'passkeys', userId: claimsOf(request).sub })
+    const answer = await context.lookUp(request, { kind: 'passkeys', userId: claimsOf(request).sub })
     if ('code' in answer || answer.kind !== 'passkeys') return unexpectedAnswer(answer)
     const passkeys = answer.passkeys.map(({ id, createdAtMs, lastUsedAtMs }) => ({
       id,
@@ -180,7 +176,6 @@ const list: AuthRouteEntry = {
   },
 }
 
-/** DELETE /v1/auth/passkeys/:passkey_id */
 const remove: AuthRouteEntry = {
   method: 'del',
   path: '/v1/auth/passkeys/:passkey_id',
@@ -190,7 +185,7 @@ const remove: AuthRouteEntry = {
   docs: { summary: 'Delete a passkey of the caller', answers: { 200: PasskeyDeleted } },
   async handle(request, context) {
     const id = passkeyId.value(request.params.at(-1))
-    if ('code' in id) return refuse('not_found', 'Expected the id of a passkey of yours')
+    if ('code' in id) return refuse('not_found', 'You have no passkey with this id')
     const { sub: userId, sid } = claimsOf(request)
     const change = { kind: 'passkeyRemove', userId, sid, passkeyId: id.value } as const
     const answer = await context.change(request, change)
@@ -199,7 +194,7 @@ const remove: AuthRouteEntry = {
   },
 }
 
-/** A new ceremony: the token that names it, and what the shard keeps of it. */
+/** A new ceremony: its token, and the session that the shard stores. */
 function newSession(context: AuthContext): { token: string; session: PasskeySessionDraft } {
   const { token, hash } = makeOneTimeToken(context.random)
   const challenge = Buffer.from(context.random(CHALLENGE_BYTES)).toString('base64url')
@@ -207,24 +202,26 @@ function newSession(context: AuthContext): { token: string; session: PasskeySess
   return { token, session: { hash, challenge, expiresAtMs } }
 }
 
-/** Uses the session of a token up; 401 passkey_failed for one that is unknown, used, expired or for something else. */
-async function takeSession(
+/**
+ * Uses up the session of a token; 401 passkey_failed if it is unknown, used, expired or for another purpose.
+ */
+async function useSession(
   request: AuthRequest,
   context: AuthContext,
-  { token, ...about }: { token: string } & Omit<ChangeOf<'passkeySessionTake'>, 'kind' | 'hash'>,
+  { token, ...purpose }: { token: string } & Omit<ChangeOf<'passkeySessionTake'>, 'kind' | 'hash'>,
 ): Promise<Extract<AuthAnswer, { kind: 'passkeySession' }> | Refusal> {
   const hash = hashOneTimeToken(token)
   if (hash === undefined) {
-    if (about.ceremony === 'register') return failed
+    if (purpose.ceremony === 'register') return failed
     const failure = { method: 'passkey', reason: 'unknown_challenge', refusal: failed } as const
     return signInFailed(request, context, failure)
   }
-  const answer = await context.change(request, { kind: 'passkeySessionTake', hash, ...about })
+  const answer = await context.change(request, { kind: 'passkeySessionTake', hash, ...purpose })
   return 'code' in answer || answer.kind !== 'passkeySession' ? unexpectedAnswer(answer) : answer
 }
 
-/** The e-mail whose passkeys may serve; none where the body is empty or names none. */
-function readNamed(bytes: Uint8Array): { email?: string } | Refusal {
+/** The e-mail whose passkeys are accepted; none if the body is empty or has no e-mail. */
+function readAccountEmail(bytes: Uint8Array): { email?: string } | Refusal {
   if (bytes.length === 0) return {}
   const body = authenticateBody.bytes(bytes)
   if ('code' in body) return body

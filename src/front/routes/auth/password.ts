@@ -18,13 +18,15 @@ const changeBody = reader(PasswordChangeBody)
 const requestBody = reader(EmailBody)
 const resetBody = reader(PasswordResetBody)
 
-const noSuchLink = refuse('invalid_token', 'Expected a reset token that is neither used nor expired', {
-  status: 400,
-})
+const badLink = refuse(
+  'invalid_token',
+  'The reset token is invalid, was used or has expired: request a new one',
+  { status: 400 },
+)
 
 /**
- * POST /v1/auth/password/change: a wrong current password counts as a failed login. Other sessions end, and links that
- * were sent before.
+ * POST /v1/auth/password/change: a wrong current password counts as a failed login. Ends other sessions, and
+ * invalidates links that were sent before.
  */
 const change: AuthRouteEntry = {
   method: 'post',
@@ -39,8 +41,8 @@ const change: AuthRouteEntry = {
   async handle(request, context) {
     const body = changeBody.bytes(request.body)
     if ('code' in body) return body
-    const { current_password: password, new_password: wanted, device_token: deviceToken } = body.value
-    const weak = weakness(wanted, context.settings)
+    const { current_password: password, new_password: newPassword, device_token: deviceToken } = body.value
+    const weak = weakness(newPassword, context.settings)
     if (weak !== undefined) return weak
     const { email, sub: userId, sid } = claimsOf(request)
     const answer = await guessPassword(request, context, {
@@ -48,8 +50,8 @@ const change: AuthRouteEntry = {
       password,
       deviceToken,
       async right({ passwordHash: comparedHash, device }) {
-        // Not before: nothing is hashed for an e-mail that is locked.
-        const passwordHash = await context.passwords.hash(wanted)
+        // Hashed only now, so that nothing is hashed for a locked e-mail.
+        const passwordHash = await context.passwords.hash(newPassword)
         if (typeof passwordHash !== 'string') return passwordHash
         const changed = { userId, sid, comparedHash, passwordHash }
         return { kind: 'passwordChange', ...changed, ...(device !== undefined && { device }) }
@@ -61,7 +63,6 @@ const change: AuthRouteEntry = {
   },
 }
 
-/** POST /v1/auth/password/reset-request */
 const requestReset: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/password/reset-request',
@@ -70,14 +71,17 @@ const requestReset: AuthRouteEntry = {
   handle: (request, context) => sendLink(request, context, { purpose: 'passwordReset', body: requestBody }),
 }
 
-/** POST /v1/auth/password/reset: sets the password, ends every session and other links, and removes passkeys if asked. */
+/**
+ * POST /v1/auth/password/reset: sets the password, ends every session, invalidates other links, and removes
+ * passkeys on request.
+ */
 const reset: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/password/reset',
   caller: 'anyone',
   errors: ['invalid_token', 'weak_password'],
   docs: {
-    summary: 'Set a password by the token of a reset link',
+    summary: 'Set a password with the token of a reset link',
     request: PasswordResetBody,
     tokenInBody: true,
     answers: { 200: PasswordWasReset },
@@ -88,11 +92,11 @@ const reset: AuthRouteEntry = {
     const weak = weakness(body.value.password, context.settings)
     if (weak !== undefined) return weak
     const hash = hashOneTimeToken(body.value.token)
-    if (hash === undefined) return noSuchLink
-    // Looked at first: a made-up token is not worth a hash.
-    const link = await context.look(request, { kind: 'link', hash, purpose: 'passwordReset' })
+    if (hash === undefined) return badLink
+    // Checked first, so that no password is hashed for a forged token.
+    const link = await context.lookUp(request, { kind: 'link', hash, purpose: 'passwordReset' })
     if ('code' in link || link.kind !== 'link') return unexpectedAnswer(link)
-    if (!link.usable) return noSuchLink
+    if (!link.usable) return badLink
     const passwordHash = await context.passwords.hash(body.value.password)
     if (typeof passwordHash !== 'string') return passwordHash
     const answer = await context.change(request, {

@@ -7,9 +7,11 @@ import { issue, signInFailed, unexpectedAnswer } from './answers.js'
 
 const refreshBody = reader(RefreshBody)
 
-const notOurs = refuse('refresh_invalid', 'Expected a refresh token of this server')
+const notIssuedHere = refuse('refresh_invalid', 'The refresh token was not issued by this server')
 
-/** POST /v1/auth/refresh: a new token and the next refresh token. Safe to repeat for a moment. */
+/**
+ * POST /v1/auth/refresh: returns a new token and the next refresh token. Can be repeated within a short time.
+ */
 const refresh: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/refresh',
@@ -21,7 +23,7 @@ const refresh: AuthRouteEntry = {
     if ('code' in body) return body
     const claim = context.tokens.readRefreshToken(request.namespace, body.value.refresh_token)
     if (claim === undefined) {
-      const failure = { method: 'refresh', reason: 'unknown_token', refusal: notOurs } as const
+      const failure = { method: 'refresh', reason: 'unknown_token', refusal: notIssuedHere } as const
       return signInFailed(request, context, failure)
     }
     const answer = await context.change(request, { kind: 'refresh', ...claim })

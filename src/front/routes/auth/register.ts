@@ -8,8 +8,8 @@ import { issue, readEmail, unexpectedAnswer, weakness, linkDraft } from './answe
 const registerBody = reader(RegisterBody)
 
 /**
- * POST /v1/auth/register. While verification is required the answer is the same whether the e-mail was taken or not,
- * and so names no user (docs/adr/0032-strangers-and-devices.md).
+ * POST /v1/auth/register. If verification is required, the answer does not reveal whether the e-mail was
+ * taken (docs/adr/0032-strangers-and-devices.md).
  */
 const register: AuthRouteEntry = {
   method: 'post',
@@ -25,7 +25,7 @@ const register: AuthRouteEntry = {
     const { email } = read
     const weak = weakness(body.value.password, context.settings)
     if (weak !== undefined) return weak
-    // Always, so that a taken e-mail takes as long as a free one.
+    // Hashed in any case, so that a taken e-mail takes as long as a free one.
     const passwordHash = await context.passwords.hash(body.value.password)
     if (typeof passwordHash !== 'string') return passwordHash
     const answer = await context.change(request, {
@@ -37,7 +37,7 @@ const register: AuthRouteEntry = {
     if ('kind' in answer && answer.kind === 'registered')
       return json(201, { user_id: null, email, ...noTokens })
     if ('code' in answer || answer.kind !== 'signedIn') return unexpectedAnswer(answer)
-    // The device token comes with the first refresh or login.
+    // The device token is issued with the first refresh or login.
     const { device_token: _deviceToken, ...tokens } = await issue(request, context, answer)
     return json(201, { user_id: answer.user.userId, email, ...tokens })
   },
@@ -45,7 +45,7 @@ const register: AuthRouteEntry = {
 
 const noTokens = { token: null, refresh_token: null, token_type: 'Bearer', expires_in: null }
 
-/** The token itself goes nowhere but into the mail; without mail the owner asks for one. */
+/** The token is only sent in the mail; without mail, the owner requests another link. */
 function verifyLink(context: AuthContext): LinkDraft {
   return linkDraft(context, 'verifyEmail').draft
 }

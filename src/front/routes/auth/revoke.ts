@@ -3,7 +3,7 @@ import { json } from '../answers.js'
 import type { AuthRouteEntry } from '../auth-route.js'
 import { claimsOf, unexpectedAnswer } from './answers.js'
 
-/** POST /v1/auth/revoke: the token that is sent is refused from now on; its session goes on. */
+/** POST /v1/auth/revoke: revokes the token of the request; its session continues. */
 const revoke: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/revoke',

@@ -4,7 +4,6 @@ import { json } from '../answers.js'
 import type { AuthRouteEntry } from '../auth-route.js'
 import { claimsOf, unexpectedAnswer } from './answers.js'
 
-/** GET /v1/auth/sessions */
 const list: AuthRouteEntry = {
   method: 'get',
   path: '/v1/auth/sessions',
@@ -13,7 +12,7 @@ const list: AuthRouteEntry = {
   docs: { summary: 'The sessions of the caller', answers: { 200: SessionPage } },
   async handle(request, context) {
     const { sub: userId, sid: current } = claimsOf(request)
-    const answer = await context.look(request, { kind: 'sessions', userId })
+    const answer = await context.lookUp(request, { kind: 'sessions', userId })
     if ('code' in answer || answer.kind !== 'sessions') return unexpectedAnswer(answer)
     const sessions = answer.sessions.map(({ sid, createdAtMs, lastUsedAtMs, amr }) => ({
       sid,
@@ -26,7 +25,7 @@ const list: AuthRouteEntry = {
   },
 }
 
-/** DELETE /v1/auth/sessions/:sid: its tokens are refused from now on. */
+/** DELETE /v1/auth/sessions/:sid: revokes the tokens of a session. */
 const end: AuthRouteEntry = {
   method: 'del',
   path: '/v1/auth/sessions/:sid',
@@ -37,7 +36,7 @@ const end: AuthRouteEntry = {
   docs: { summary: 'End a session of the caller', answers: { 200: SessionEnded } },
   async handle(request, context) {
     const sid = request.params.at(-1) ?? ''
-    if (!/^[0-9a-f]{32}$/.test(sid)) return refuse('not_found', 'Expected the sid of a session of yours')
+    if (!/^[0-9a-f]{32}$/.test(sid)) return refuse('not_found', 'You have no session with this sid')
     const answer = await context.change(request, { kind: 'sessionEnd', userId: claimsOf(request).sub, sid })
     if ('code' in answer || answer.kind !== 'ended') return unexpectedAnswer(answer)
     return json(200, { ended: true, sid })

@@ -22,7 +22,7 @@ import { shownUser } from './me.js'
 
 const metadataBody = reader(AppMetadataBody)
 
-/** GET /v1/auth/users: all users of the namespace, in the order of their e-mails. */
+/** GET /v1/auth/users: all users of the namespace, ordered by e-mail. */
 const list: AuthRouteEntry = {
   method: 'get',
   path: '/v1/auth/users',
@@ -33,7 +33,7 @@ const list: AuthRouteEntry = {
     query: {
       limit: Type.Integer({ minimum: 1, maximum: limits.pageRowsMax, default: 100 }),
       cursor: Cursor,
-      prefix: Type.String({ description: 'Only users whose e-mails begin with it, in any case' }),
+      prefix: Type.String({ description: 'Only users whose e-mail starts with this, ignoring case' }),
     },
     answers: { 200: UserPage },
   },
@@ -42,11 +42,11 @@ const list: AuthRouteEntry = {
     if (typeof limit !== 'number') return limit
     const cursor = request.query.get('cursor')
     const after = cursor === null ? '' : decodeText(cursor)
-    // It becomes a key of the store.
+    // The cursor is used as a key of the store.
     if (after === undefined || (after !== '' && normalizeEmail(after) !== after)) return badCursor
     const prefix = emailPrefix(request.query.get('prefix') ?? '')
-    if (prefix === undefined) return faultyParameter('?prefix', 'Expected the beginning of an e-mail')
-    const answer = await context.look(request, { kind: 'users', prefix, after, limit })
+    if (prefix === undefined) return faultyParameter('?prefix', 'Expected the beginning of an e-mail address')
+    const answer = await context.lookUp(request, { kind: 'users', prefix, after, limit })
     if ('code' in answer || answer.kind !== 'users') return unexpectedAnswer(answer)
     return json(200, {
       users: answer.users.map((user) => ({
@@ -62,14 +62,17 @@ const list: AuthRouteEntry = {
   },
 }
 
-/** The beginning of an e-mail in the form in which they are kept; it becomes a key of the store. */
+/**
+ * Normalizes the beginning of an e-mail address like stored addresses; the result is used as a key of the
+ * store.
+ */
 function emailPrefix(text: string): string | undefined {
   if (text.length > emailBytesMax) return undefined
   const folded = text.normalize('NFC').toLowerCase().normalize('NFC')
   return Buffer.byteLength(folded) <= emailBytesMax && /^[^\p{C}\s]*$/u.test(folded) ? folded : undefined
 }
 
-/** GET /v1/auth/users/:email/sessions: where a user is signed in. */
+/** GET /v1/auth/users/:email/sessions: the sessions of a user. */
 const sessions: AuthRouteEntry = {
   method: 'get',
   path: '/v1/auth/users/:email/sessions',
@@ -77,8 +80,8 @@ const sessions: AuthRouteEntry = {
   endsAccess: true,
   errors: ['not_found'],
   docs: { summary: 'The sessions of a user', answers: { 200: UserSessions } },
-  handle: aboutUser(async ({ email, request, context }) => {
-    const answer = await context.look(request, { kind: 'userSessions', email })
+  handle: withUser(async ({ email, request, context }) => {
+    const answer = await context.lookUp(request, { kind: 'userSessions', email })
     if ('code' in answer || answer.kind !== 'userSessions') return unexpectedAnswer(answer)
     const shown = answer.sessions.map(({ sid, createdAtMs, lastUsedAtMs, amr }) => ({
       sid,
@@ -90,7 +93,7 @@ const sessions: AuthRouteEntry = {
   }),
 }
 
-/** DELETE /v1/auth/users/:email: the user's tokens are refused from now on. */
+/** DELETE /v1/auth/users/:email: deletes a user and revokes its tokens. */
 const remove: AuthRouteEntry = {
   method: 'del',
   path: '/v1/auth/users/:email',
@@ -99,28 +102,28 @@ const remove: AuthRouteEntry = {
   endsAccess: true,
   errors: ['not_found'],
   docs: { summary: 'Delete a user', answers: { 200: UserDeleted } },
-  handle: aboutUser(async ({ email, request, context }) => {
+  handle: withUser(async ({ email, request, context }) => {
     const answer = await context.change(request, { kind: 'userDelete', email })
     if ('code' in answer || answer.kind !== 'user') return unexpectedAnswer(answer)
     return json(200, { deleted: true, user_id: answer.user.userId, email })
   }),
 }
 
-/** POST /v1/auth/users/:email/unlock: failed logins are forgotten, so that a locked user can sign in at once. */
+/** POST /v1/auth/users/:email/unlock: resets failed logins, so that a locked user can sign in immediately. */
 const unlock: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/users/:email/unlock',
   caller: 'admin',
   errors: ['not_found'],
   docs: { summary: 'Unlock a user', answers: { 200: UserUnlocked } },
-  handle: aboutUser(async ({ email, request, context }) => {
+  handle: withUser(async ({ email, request, context }) => {
     const answer = await context.change(request, { kind: 'userUnlock', email })
     if ('code' in answer || answer.kind !== 'unlocked') return unexpectedAnswer(answer)
     return json(200, { unlocked: answer.untilMs > 0, user_id: answer.userId, email })
   }),
 }
 
-/** POST /v1/auth/users/:email/logout: the tokens of all sessions are refused from now on. */
+/** POST /v1/auth/users/:email/logout: ends all sessions of a user and revokes their tokens. */
 const logout: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/users/:email/logout',
@@ -129,14 +132,17 @@ const logout: AuthRouteEntry = {
   endsAccess: true,
   errors: ['not_found'],
   docs: { summary: 'End the sessions of a user', answers: { 200: UserLoggedOut } },
-  handle: aboutUser(async ({ email, request, context }) => {
+  handle: withUser(async ({ email, request, context }) => {
     const answer = await context.change(request, { kind: 'userLogout', email })
     if ('code' in answer || answer.kind !== 'loggedOut') return unexpectedAnswer(answer)
     return json(200, { sessions_ended: answer.sessions, user_id: answer.userId, email })
   }),
 }
 
-/** PATCH /v1/auth/users/:email/app-metadata: replaces the whole object, and empties user_metadata if asked; tokens that are out keep what they carry. */
+/**
+ * PATCH /v1/auth/users/:email/app-metadata: replaces the whole object, and clears user_metadata on request.
+ * Issued tokens do not change.
+ */
 const metadata: AuthRouteEntry = {
   method: 'patch',
   path: '/v1/auth/users/:email/app-metadata',
@@ -147,7 +153,7 @@ const metadata: AuthRouteEntry = {
     request: AppMetadataBody,
     answers: { 200: AppMetadataUpdated },
   },
-  handle: aboutUser(async ({ email, request, context }) => {
+  handle: withUser(async ({ email, request, context }) => {
     const body = metadataBody.bytes(request.body)
     if ('code' in body) return body
     const answer = await context.change(request, {
@@ -161,18 +167,18 @@ const metadata: AuthRouteEntry = {
   }),
 }
 
-/** A request about the user of this e-mail. */
-interface AboutUser {
+/** A request about a user. */
+interface UserRequest {
   email: string
   request: AuthRequest
   context: AuthContext
 }
 
-/** Handles requests whose path names a user. An e-mail that is none belongs to no user: 404. */
-function aboutUser(answer: (about: AboutUser) => Promise<Answer | Refusal>): AuthRouteEntry['handle'] {
+/** Handles requests whose path names a user; 404 for an invalid e-mail address. */
+function withUser(answer: (request: UserRequest) => Promise<Answer | Refusal>): AuthRouteEntry['handle'] {
   return async (request, context) => {
     const email = normalizeEmail(request.params.at(-1) ?? '')
-    if (email === undefined) return refuse('not_found', 'Expected the e-mail of a user')
+    if (email === undefined) return refuse('not_found', 'User not found')
     return answer({ email, request, context })
   }
 }

@@ -9,24 +9,32 @@ import { unexpectedAnswer, sendLink } from './answers.js'
 const sendBody = reader(EmailBody)
 const verifyBody = reader(OneTimeTokenBody)
 
-/** POST /v1/auth/verify-email/send */
+const badToken = refuse(
+  'invalid_token',
+  'The verify token is invalid, was used or has expired: request a new one',
+  { status: 400 },
+)
+
 const send: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/verify-email/send',
   caller: 'anyone',
   errors: ['foreign_request'],
-  docs: { summary: 'Send a link that verifies an e-mail', request: EmailBody, answers: { 200: LinkSent } },
+  docs: {
+    summary: 'Send a link that verifies an e-mail address',
+    request: EmailBody,
+    answers: { 200: LinkSent },
+  },
   handle: (request, context) => sendLink(request, context, { purpose: 'verifyEmail', body: sendBody }),
 }
 
-/** POST /v1/auth/verify-email */
 const verify: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/verify-email',
   caller: 'anyone',
   errors: ['invalid_token'],
   docs: {
-    summary: 'Verify an e-mail by the token that was sent there',
+    summary: 'Verify an e-mail address with the token that was sent to it',
     request: OneTimeTokenBody,
     tokenInBody: true,
     answers: { 200: EmailVerified },
@@ -35,7 +43,7 @@ const verify: AuthRouteEntry = {
     const body = verifyBody.bytes(request.body)
     if ('code' in body) return body
     const hash = hashOneTimeToken(body.value.token)
-    if (hash === undefined) return refuse('invalid_token', 'Expected a verify token', { status: 400 })
+    if (hash === undefined) return badToken
     const answer = await context.change(request, { kind: 'emailVerify', hash })
     if ('code' in answer || answer.kind !== 'user') return unexpectedAnswer(answer)
     return json(200, { verified: true, user_id: answer.user.userId, email: answer.user.email })

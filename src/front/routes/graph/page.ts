@@ -1,35 +1,35 @@
 import type { Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
-import type { EdgeList, EdgePlace, EdgeRow, EdgesOutcome } from '../../../protocol/graph-messages.js'
+import type { EdgeList, EdgeCursor, EdgeRow, EdgesOutcome } from '../../../protocol/graph-messages.js'
 import { unexpected } from '../answers.js'
 import { reaches } from '../../../auth/namespace.js'
 import type { RouteContext } from '../route.js'
 
-/** A page of edges that is asked for. */
+/** A request for a page of edges. */
 export interface EdgePageRequest extends Omit<EdgeList, 'kind' | 'lookMax'> {
-  /** The agents that the caller is limited to; no others are told. */
+  /** The agents that the caller is limited to; edges to others are left out. */
   reach: readonly string[]
 }
 
-/** Rounds of calls that a page goes through before it answers with what it has and a cursor. */
+/** The most rounds of calls for a page; after that it is returned as it is, with a cursor. */
 const ROUNDS_MAX = 16
 
-/** One page: full, at the end, or with a place to go on from because enough was looked at. */
+/** Reads a page: it is full, reaches the end, or has a cursor because enough rows were examined. */
 export async function edgePage(
   { reach, ...list }: EdgePageRequest,
   context: Pick<RouteContext, 'ask' | 'askAll'>,
-): Promise<{ edges: EdgeRow[]; next?: EdgePlace } | Refusal> {
+): Promise<{ edges: EdgeRow[]; next?: EdgeCursor } | Refusal> {
   const edges: EdgeRow[] = []
   let next = list.after
   for (let round = 0; round < ROUNDS_MAX; round++) {
     const part = await nextPart({ ...list, ...(next !== undefined && { after: next }) }, context)
     if ('code' in part) return part
     for (const edge of part.edges) {
-      const { other } = placeOf(edge, list.direction)
+      const { other } = cursorOf(edge, list.direction)
       if (!reaches(reach, other)) continue
       const last = edges.at(-1)
       if (edges.length === list.limit && last !== undefined) {
-        return { edges, next: placeOf(last, list.direction) }
+        return { edges, next: cursorOf(last, list.direction) }
       }
       edges.push(edge)
     }
@@ -40,8 +40,8 @@ export async function edgePage(
 }
 
 /**
- * The next edges in order, none left out up to `reached`. Inbound edges lie with their sources, in every shard: where
- * one has more to tell, nothing behind its last place is known to be whole.
+ * The next edges in order, complete up to `reached`. Inbound edges are stored with their sources, in every
+ * shard: if a shard has more edges, edges after its last position may be missing.
  */
 async function nextPart(
   list: Omit<EdgeList, 'kind' | 'lookMax'>,
@@ -51,28 +51,32 @@ async function nextPart(
   const outcomes =
     list.direction === 'out' ? [await context.ask(list.agent, command)] : await context.askAll(command)
   const edges: EdgeRow[] = []
-  let reached: EdgePlace | undefined
+  let reached: EdgeCursor | undefined
   for (const outcome of outcomes) {
     if (outcome.kind !== 'edges') return unexpected(outcome)
     edges.push(...outcome.edges)
     if (outcome.reached === undefined) continue
-    if (reached === undefined || inOrder(outcome.reached, reached) < 0) reached = outcome.reached
+    if (reached === undefined || compareCursors(outcome.reached, reached) < 0) reached = outcome.reached
   }
-  const known = reached
-  const whole =
-    known === undefined ? edges : edges.filter((edge) => inOrder(placeOf(edge, list.direction), known) <= 0)
-  whole.sort((left, right) => inOrder(placeOf(left, list.direction), placeOf(right, list.direction)))
-  return { edges: whole, ...(reached !== undefined && { reached }) }
+  const completeUntil = reached
+  const complete =
+    completeUntil === undefined
+      ? edges
+      : edges.filter((edge) => compareCursors(cursorOf(edge, list.direction), completeUntil) <= 0)
+  complete.sort((left, right) =>
+    compareCursors(cursorOf(left, list.direction), cursorOf(right, list.direction)),
+  )
+  return { edges: complete, ...(reached !== undefined && { reached }) }
 }
 
-function placeOf({ src, dst, edgeType }: EdgeRow, direction: 'out' | 'in'): EdgePlace {
+function cursorOf({ src, dst, edgeType }: EdgeRow, direction: 'out' | 'in'): EdgeCursor {
   return { edgeType, other: direction === 'out' ? dst : src }
 }
 
-/** The order of the shards' keys: types, then names, both ASCII. */
-function inOrder(left: EdgePlace, right: EdgePlace): number {
-  const [one, two] =
+/** The order of the keys in the shards: by type, then by name, both ASCII. */
+function compareCursors(left: EdgeCursor, right: EdgeCursor): number {
+  const [first, second] =
     left.edgeType === right.edgeType ? [left.other, right.other] : [left.edgeType, right.edgeType]
-  if (one === two) return 0
-  return one < two ? -1 : 1
+  if (first === second) return 0
+  return first < second ? -1 : 1
 }

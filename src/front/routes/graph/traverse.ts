@@ -1,36 +1,36 @@
 import type { Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
-import type { EdgePlace, EdgeRow } from '../../../protocol/graph-messages.js'
+import type { EdgeCursor, EdgeRow } from '../../../protocol/graph-messages.js'
 import type { Outcome } from '../../../protocol/messages.js'
 import type { Hlc } from '../../../strand/hlc.js'
 import { unexpected } from '../answers.js'
 import { reaches } from '../../../auth/namespace.js'
 import type { RouteContext } from '../route.js'
 
-/** A traversal that is asked for. */
+/** A request for a traversal. */
 export interface TraversalRequest {
-  /** Where it starts. */
+  /** The start of the traversal. */
   agent: string
   depth: number
   edgeType?: string
   asOf?: Hlc
-  /** The agents that the caller is limited to; no others are told. */
+  /** The agents that the caller is limited to; others are left out. */
   reach: readonly string[]
 }
 
-/** What a traversal has found. */
+/** The result of a traversal. */
 export interface Traversal {
-  /** The start, then agents in the order of their distance. */
+  /** The start, then agents by distance. */
   nodes: string[]
-  /** Each with both of its ends among the nodes. */
+  /** Edges between the nodes. */
   edges: EdgeRow[]
   truncated: boolean
 }
 
 /**
- * Walks outbound edges breadth first to a depth, over whatever shards the agents are in. It is bounded by what it looks
- * at, not by time: past a bound it ends, `truncated`, and what it tells is a part of the truth. The same graph is
- * always cut off at the same place. 404 agent_not_found.
+ * Walks outbound edges breadth-first to a depth, across all shards. It is limited by the number of examined
+ * rows, not by time: beyond a limit it ends with `truncated` and a partial result. The same graph is always
+ * truncated at the same point. 404 agent_not_found.
  */
 export async function traverse(
   request: TraversalRequest,
@@ -40,8 +40,8 @@ export async function traverse(
   let frontier = [request.agent]
   for (let depth = 0; depth < request.depth; depth++) {
     const next: string[] = []
-    for (let from = 0; from < frontier.length && !walk.halted; from += limits.graphNodesAtOnce) {
-      const refusal = await walk.expand(frontier.slice(from, from + limits.graphNodesAtOnce), next)
+    for (let from = 0; from < frontier.length && !walk.halted; from += limits.graphNodesInFlightMax) {
+      const refusal = await walk.expand(frontier.slice(from, from + limits.graphNodesInFlightMax), next)
       if (refusal !== undefined) return refusal
     }
     frontier = next
@@ -49,16 +49,16 @@ export async function traverse(
   return { nodes: [...walk.nodes], edges: walk.edges, truncated: walk.halted }
 }
 
-function isNobody(outcome: Outcome): boolean {
+function isAgentNotFound(outcome: Outcome): boolean {
   return 'code' in outcome && outcome.code === 'agent_not_found'
 }
 
 class GraphWalk {
   readonly nodes: Set<string>
   readonly edges: EdgeRow[] = []
-  /** A bound is reached, and there is more. */
+  /** A limit was reached before the end. */
   halted = false
-  #looked = 0
+  #examinedRows = 0
   #chars = 0
   readonly #request: TraversalRequest
   readonly #context: Pick<RouteContext, 'ask'>
@@ -69,34 +69,36 @@ class GraphWalk {
     this.#context = context
   }
 
-  /** Takes the edges of some nodes, in the order of the nodes; agents that are new are added to `next`. */
+  /** Adds the edges of some nodes, in order; newly found agents are added to `next`. */
   async expand(nodes: readonly string[], next: string[]): Promise<Refusal | undefined> {
-    if (this.#worn()) return undefined
-    const firsts = await Promise.all(nodes.map((node) => this.#look(node, limits.graphFirstRows)))
-    for (const [place, node] of nodes.entries()) {
-      let part: Outcome | undefined = firsts[place]
+    if (this.#checkLimit()) return undefined
+    const firsts = await Promise.all(nodes.map((node) => this.#readEdges(node, limits.graphFirstRows)))
+    for (const [index, node] of nodes.entries()) {
+      let part: Outcome | undefined = firsts[index]
       while (part !== undefined) {
-        // An imported edge can lead to an agent that is not there.
-        if (node !== this.#request.agent && isNobody(part)) break
+        // An imported edge can lead to an agent that does not exist.
+        if (node !== this.#request.agent && isAgentNotFound(part)) break
         if (part.kind !== 'edges') return unexpected(part)
-        this.#looked += part.looked
-        this.#take(part.edges, next)
-        const reached: EdgePlace | undefined = part.reached
-        if (this.halted || (reached !== undefined && this.#worn())) return undefined
-        // Most nodes are through by now; a hub goes on alone, so that what is looked at stays within the bound.
-        part = reached === undefined ? undefined : await this.#look(node, limits.graphCallRowsMax, reached)
+        this.#examinedRows += part.looked
+        this.#addEdges(part.edges, next)
+        const reached: EdgeCursor | undefined = part.reached
+        if (this.halted || (reached !== undefined && this.#checkLimit())) return undefined
+        // Most nodes are finished by now; a node with many edges continues alone, so that the examined rows
+        // stay within the limit.
+        part =
+          reached === undefined ? undefined : await this.#readEdges(node, limits.graphCallRowsMax, reached)
       }
     }
     return undefined
   }
 
-  /** Whether enough rows were looked at, and so ends the walk. */
-  #worn(): boolean {
-    if (this.#looked >= limits.graphRowsMax) this.halted = true
+  /** Halts the walk if enough rows were examined. @returns whether it is halted */
+  #checkLimit(): boolean {
+    if (this.#examinedRows >= limits.graphRowsMax) this.halted = true
     return this.halted
   }
 
-  #look(node: string, rows: number, after?: EdgePlace): Promise<Outcome> {
+  #readEdges(node: string, rows: number, after?: EdgeCursor): Promise<Outcome> {
     const { edgeType, asOf } = this.#request
     return this.#context.ask(node, {
       kind: 'edgeList',
@@ -110,7 +112,7 @@ class GraphWalk {
     })
   }
 
-  #take(edges: readonly EdgeRow[], next: string[]): void {
+  #addEdges(edges: readonly EdgeRow[], next: string[]): void {
     for (const edge of edges) {
       const { dst } = edge
       if (!reaches(this.#request.reach, dst)) continue

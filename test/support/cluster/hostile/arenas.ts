@@ -3,95 +3,99 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { eventually } from '../../eventually.js'
 import type { TestServer } from '../../server/server.js'
-import { askNode } from '../rounds/cluster-client.js'
-import { Clients, look, patienceMs, strandOf } from './history.js'
+import { requestNode } from '../rounds/cluster-client.js'
+import { Clients, look, answerTimeoutMs, strandOf } from './history.js'
 import { headsRootOf, type HostileCluster, nodeNames, serves, shardCount } from './hostile-cluster.js'
-import { type Allowed, type Belief, isRefusal, lies, reasons, wrongWords } from './oracle.js'
+import { type Allowed, type Belief, isRefusal, falseAnswers, reasons, processFaults } from './oracle.js'
 
-/** What an attack does, given the tables as they are. It may be called while nodes run. */
-export type Strike = () => Promise<void>
+/** Runs an attack on the tables as they are; nodes may be running. */
+export type RunAttack = () => Promise<void>
 
-/** Where an attack is tried: what it led to that is neither the truth nor a refusal. */
+/** The setting of an attack. @returns results that are neither the truth nor a refusal */
 export type Arena = (
   hostile: HostileCluster,
-  strike: Strike,
+  attack: RunAttack,
   allowed: () => Promise<Allowed>,
 ) => Promise<string[]>
 
 const [first, other] = nodeNames
 
-/** How long a node may take until it serves or has said why it does not, milliseconds. */
+/** Time within which a node must serve or report why it does not, milliseconds. */
 const LIMIT_MS = 30_000
-/** For how long it has to say so before it counts: it may be about to start. */
+/**
+ * Time for which the reason must be logged before it counts, milliseconds; the node may be about to start.
+ */
 const SAID_MS = 1_500
-/** How far behind a node is at most that has what was there when it was asked, seconds: it reads several times as often. */
+/** Maximum lag of a node that is up to date, seconds; a node reads several times as often. */
 const LAG_SECS = 0.5
 
-/** A node with an empty directory starts. */
-const freshStart: Arena = async (hostile, strike, allowed) => {
-  await strike()
+/** A node starts with an empty directory. */
+const freshStart: Arena = async (hostile, attack, allowed) => {
+  await attack()
   return started(
     hostile,
-    { name: other, dataDir: hostile.cluster.place('data') },
+    { name: other, dataDir: hostile.cluster.newPath('data') },
     { ...hostile.belief, allowed: await allowed() },
   )
 }
 
-/** The node that has served starts again, on its directory: it knows how far the logs went. */
-const restart: Arena = async (hostile, strike) => {
-  await strike()
+/** The node that has served starts again with its directory: it knows the ends of the logs. */
+const restart: Arena = async (hostile, attack) => {
+  await attack()
   return started(hostile, { name: first, dataDir: hostile.keptCopy() }, hostile.belief)
 }
 
-/** The node that serves runs meanwhile, answers, is killed, and starts again. */
-const running: Arena = async (hostile, strike) => {
+/** The serving node continues to run, answers, is killed, and starts again. */
+const running: Arena = async (hostile, attack) => {
   const dataDir = hostile.keptCopy()
   const node = await hostile.start(first, dataDir)
   await serves(node)
-  await strike()
+  await attack()
   const found = await judged(node, hostile.belief)
   if (isOver(node)) return found
-  // What it has written meanwhile is as true as what was there before.
-  const belief = await grown(hostile.belief, node)
+  // What the node has written since is as true as what was written before.
+  const belief = await extended(hostile.belief, node)
   await node.halt('SIGKILL')
   return [...found, ...(await started(hostile, { name: first, dataDir }, belief))]
 }
 
-/** A node that follows takes over from the one that served, whose tables were changed meanwhile. */
-const takeOver: Arena = async (hostile, strike) => {
+/** A following node takes over from the serving node, whose tables were changed in between. */
+const takeOver: Arena = async (hostile, attack) => {
   const [owner, follower] = await two(hostile)
-  await strike()
+  await attack()
   await owner.halt('SIGKILL')
   return judged(follower, hostile.belief)
 }
 
-/** The same, of what is written behind the attack: the follower never sees how it was. */
-const following: Arena = async (hostile, strike) => {
+/** The same for records written after the attack: the follower never sees the originals. */
+const following: Arena = async (hostile, attack) => {
   const [owner, follower] = await two(hostile)
-  await strike()
+  await attack()
   const clients = new Clients(owner.url)
-  // It may refuse.
+  // The node may refuse.
   await clients.writeAll('which the follower has not seen').catch(() => undefined)
-  const belief = await grown(hostile.belief, owner, clients.records)
-  // Where the node that serves is, the one that stands by says.
+  const belief = await extended(hostile.belief, owner, clients.records)
+  // A standby names the address of the serving node.
   const found = await foreignAddresses(follower)
   await owner.halt('SIGKILL')
   return [...found, ...(await judged(follower, belief))]
 }
 
-/** A data directory is made of the tables, and where it is, a server of its own starts on it. */
-const pulling: Arena = async (hostile, strike, allowed) => {
-  await strike()
-  const directory = hostile.cluster.place('pulled')
+/**
+ * A data directory is pulled from the tables; if that succeeds, a server outside a cluster starts with it.
+ */
+const pulling: Arena = async (hostile, attack, allowed) => {
+  await attack()
+  const directory = hostile.cluster.newPath('pulled')
   const { status, stdout, stderr } = await hostile.pull(directory)
-  const found = wrongWords(stderr)
+  const found = processFaults(stderr)
   if (status !== 0)
     return reasons(stderr).length > 0 ? found : [...found, `The pull ended with ${status} and said nothing`]
   const root = headsRootOf(stdout)
   const mayBe = await allowed()
   if (mayBe === 'the truth' && root !== hostile.headsRoot)
     found.push(`The pull has the heads root ${root}, and not ${hostile.headsRoot}`)
-  // Tokens are none of the directory's.
+  // Tokens do not belong to the directory.
   const known = { ...hostile.belief.known, credentials: [] }
   return [
     ...found,
@@ -108,7 +112,7 @@ export const arenas = {
   pull: pulling,
 }
 
-/** The node that serves, and one that has followed it to the ends of the logs. */
+/** Starts the serving node, and one that has followed it to the ends of the logs. */
 async function two(hostile: HostileCluster): Promise<[TestServer, TestServer]> {
   const owner = await hostile.start(first, hostile.keptCopy())
   await serves(owner)
@@ -117,15 +121,15 @@ async function two(hostile: HostileCluster): Promise<[TestServer, TestServer]> {
     join(follower.dataDir, `shard-${shard}`, 'data.mdb'),
   )
   await eventually(async () => {
-    const metrics = await askNode(follower.url, { method: 'GET', path: '/metrics' })
+    const metrics = await requestNode(follower.url, { method: 'GET', path: '/metrics' })
     const lag = /^strandfast_cluster_lag_seconds (\S+)$/m.exec(metrics?.text ?? '')?.[1]
     return stores.every((store) => existsSync(store)) && Number(lag ?? Infinity) < LAG_SECS
   })
   return [owner, follower]
 }
 
-/** What clients have been answered since. */
-async function grown(
+/** Adds what clients have been answered since. */
+async function extended(
   { known, truth, ...more }: Belief,
   { url }: TestServer,
   records: readonly string[] = [],
@@ -142,13 +146,15 @@ async function started(
 ): Promise<string[]> {
   let said = ''
   const starting = hostile.start(name, dataDir, (text) => (said += text))
-  const became = await Promise.race([starting.catch(() => 'ended'), refusal(() => said)])
-  if (typeof became === 'object') return judged(became, belief)
-  if (became === 'silent') return [`The node neither listens nor says why within ${LIMIT_MS} ms`]
-  return reasons(said).length > 0 ? wrongWords(said) : ['The node has ended and said nothing']
+  const result = await Promise.race([starting.catch(() => 'ended'), refusal(() => said)])
+  if (typeof result === 'object') return judged(result, belief)
+  if (result === 'silent') return [`The node neither listens nor reports a reason within ${LIMIT_MS} ms`]
+  return reasons(said).length > 0 ? processFaults(said) : ['The node has ended without reporting a reason']
 }
 
-/** Resolves when a node that does not listen yet has said why for some time, or for too long nothing. */
+/**
+ * Resolves when a node that does not listen yet has reported a reason for some time, or nothing for too long.
+ */
 async function refusal(said: () => string): Promise<'refuses' | 'silent'> {
   for (const untilMs = performance.now() + LIMIT_MS; performance.now() < untilMs; await pause(50)) {
     if (reasons(said()).length === 0) continue
@@ -158,23 +164,23 @@ async function refusal(said: () => string): Promise<'refuses' | 'silent'> {
   return 'silent'
 }
 
-/** Waits until a node serves or says why it does not, and holds what it answers to the truth. */
+/** Waits until a node serves or reports why it does not, and compares its answers with the truth. */
 async function judged(node: TestServer, belief: Belief): Promise<string[]> {
   const found: string[] = []
   const state = await outcome(node, found)
   if (state === 'silent')
-    found.push(`The node neither serves nor says why within ${LIMIT_MS} ms: ${await readiness(node)}`)
-  found.push(...(await lies(node.url, belief)))
-  if (await hangs(node)) found.push(`The node runs and does not answer within ${patienceMs} ms`)
-  found.push(...wrongWords(node.stderr(), node.process.signalCode))
+    found.push(`The node neither serves nor reports a reason within ${LIMIT_MS} ms: ${await readiness(node)}`)
+  found.push(...(await falseAnswers(node.url, belief)))
+  if (await hangs(node)) found.push(`The node runs and does not answer within ${answerTimeoutMs} ms`)
+  found.push(...processFaults(node.stderr(), node.process.signalCode))
   return found
 }
 
-/** Whether an answer is waited for too long: a node that is about to end refuses connections. */
+/** Whether an answer takes too long; a node that is about to end refuses connections instead. */
 async function hangs({ url }: TestServer): Promise<boolean> {
   const sinceMs = performance.now()
-  const answer = await askNode(url, { method: 'GET', path: strandOf('notes') }, patienceMs)
-  return answer === undefined && performance.now() >= sinceMs + patienceMs
+  const answer = await requestNode(url, { method: 'GET', path: strandOf('notes') }, answerTimeoutMs)
+  return answer === undefined && performance.now() >= sinceMs + answerTimeoutMs
 }
 
 async function outcome(node: TestServer, found: string[]): Promise<'serves' | 'refuses' | 'silent'> {
@@ -184,7 +190,7 @@ async function outcome(node: TestServer, found: string[]): Promise<'serves' | 'r
     found.push(...(await foreignAddresses(node)))
     if (found.length > 0) return 'serves'
     if (isOver(node)) return reasons(node.stderr()).length > 0 ? 'refuses' : 'silent'
-    const ready = await askNode(node.url, { method: 'GET', path: '/readyz' })
+    const ready = await requestNode(node.url, { method: 'GET', path: '/readyz' })
     if (ready?.status === 200) return 'serves'
     if (reasons(node.stderr()).length > before) saidAtMs ??= performance.now()
     if (saidAtMs !== undefined && performance.now() > saidAtMs + SAID_MS) return 'refuses'
@@ -192,15 +198,15 @@ async function outcome(node: TestServer, found: string[]): Promise<'serves' | 'r
   return 'silent'
 }
 
-/** Where a node names the address of no node. */
+/** Finds answers in which a node names a foreign address. */
 async function foreignAddresses({ url }: TestServer): Promise<string[]> {
   const paths = ['/readyz', '/v1/server', '/v1/agents/notes/head']
-  const answers = await Promise.all(paths.map((path) => askNode(url, { method: 'GET', path })))
-  const wrong = paths.filter((_path, nth) => answers[nth]?.text.includes(foreignAddress))
-  return wrong.map((path) => `${path} names ${foreignAddress} as the address of a node`)
+  const answers = await Promise.all(paths.map((path) => requestNode(url, { method: 'GET', path })))
+  const foreign = paths.filter((_path, nth) => answers[nth]?.text.includes(foreignAddress))
+  return foreign.map((path) => `${path} names ${foreignAddress} as the address of a node`)
 }
 
-/** Where somebody else's console listens. */
+/** The address of an attacker's console. */
 export const foreignAddress = 'http://console.example'
 
 function isOver({ process }: TestServer): boolean {
@@ -208,6 +214,6 @@ function isOver({ process }: TestServer): boolean {
 }
 
 async function readiness({ url }: TestServer): Promise<string> {
-  const ready = await askNode(url, { method: 'GET', path: '/readyz' })
+  const ready = await requestNode(url, { method: 'GET', path: '/readyz' })
   return `${ready?.status} ${ready?.text}`
 }

@@ -7,8 +7,8 @@ import { moments } from './hostile-cluster.js'
 import { type Column, isRow, literal, type Row, type Table, rowsOf, tablesOf } from './tables.js'
 
 /*
- * What somebody with the database and without the master seed may do to its tables, drawn by chance: SQL, made of what the catalogue
- * says of columns and keys.
+ * Random attacks on the tables by someone with access to the database and without the master seed: SQL built
+ * from the columns and keys in the catalogue.
  */
 
 export const kinds = [
@@ -28,16 +28,16 @@ export const kinds = [
 ] as const
 export type Kind = (typeof kinds)[number]
 
-/** What an attack is drawn from. */
+/** The input of a random attack. */
 interface Drawing {
   database: Client
   random: () => number
-  /** Counts on, so that each column and each way comes in its turn. */
+  /** A counter by which columns and variants are selected in round-robin order. */
   turn: number
   tables: readonly Table[]
 }
 
-/** Draws an attack on the tables as they are. @returns its SQL, which may be empty where the tables lack what it needs */
+/** Draws an attack on the tables as they are. @returns its SQL; empty if the tables lack what it needs */
 export async function draw(kind: Kind, drawing: Omit<Drawing, 'tables'>): Promise<string[]> {
   return drawers[kind]({ ...drawing, tables: await tablesOf(drawing.database) })
 }
@@ -49,7 +49,7 @@ const drawers: Record<Kind, (drawing: Drawing) => Promise<string[]>> = {
     return [`DELETE FROM ${table.name} WHERE ${scope}`]
   },
 
-  /** Rows from one to the end of its group, or the end of a value, in turn. */
+  /** Removes the rows from one to the end of its group, or truncates a value, alternately. */
   cut: async (drawing) => {
     const { tables, turn, random } = drawing
     if (turn % 2 === 0) {
@@ -69,14 +69,14 @@ const drawers: Record<Kind, (drawing: Drawing) => Promise<string[]>> = {
 
   flip: async ({ database, random, tables, turn }) => {
     const all = tables.flatMap((table) => values(table).map((column) => ({ table, column })))
-    const { table, column } = inTurn(all, turn)
+    const { table, column } = roundRobin(all, turn)
     const row = pick(random, await rowsOf(database, table))
     if (row === undefined) return []
     const changed = flipped(column, row[column.name] ?? null, random)
     return [`UPDATE ${table.name} SET ${column.name} = ${changed} WHERE ${isRow(table, row)}`]
   },
 
-  /** A row under another key; the one that is there has its own in turn. */
+  /** Moves a row to another key; a row that has that key gets the old one. */
   relabel: async (drawing) => {
     const { table, row } = await anyRow(drawing)
     const name = pick(drawing.random, table.key)
@@ -87,7 +87,7 @@ const drawers: Record<Kind, (drawing: Drawing) => Promise<string[]>> = {
     return exchange(table, row, { ...row, [name]: other })
   },
 
-  /** What two rows hold. */
+  /** Exchanges the contents of two rows. */
   reorder: async (drawing) => {
     const { table, row } = await anyRow(drawing)
     const [group = ''] = table.key.length > 1 ? table.key : []
@@ -97,7 +97,7 @@ const drawers: Record<Kind, (drawing: Drawing) => Promise<string[]>> = {
     return other === undefined ? [] : exchange(table, row, other)
   },
 
-  /** A row once more: behind the last of its group, or in place of a later one. */
+  /** Repeats a row: after the last of its group, or instead of a later one. */
   replay: async (drawing) => {
     const { table, row } = await anyRow(drawing)
     const rows = (await rowsOf(drawing.database, table)).filter(
@@ -106,15 +106,15 @@ const drawers: Record<Kind, (drawing: Drawing) => Promise<string[]>> = {
     const last = rows.at(-1) ?? row
     const name = table.key[1] ?? table.key[0] ?? ''
     const key = Object.fromEntries(table.key.map((one) => [one, last[one] ?? null]))
-    const behind = { ...row, ...key, [name]: next(last[name] ?? null) }
-    const place =
+    const after = { ...row, ...key, [name]: next(last[name] ?? null) }
+    const replayed =
       drawing.random() < 0.5
-        ? behind
+        ? after
         : {
             ...row,
             ...Object.fromEntries(table.key.map((one) => [one, pick(drawing.random, rows)?.[one] ?? null])),
           }
-    return [`DELETE FROM ${table.name} WHERE ${isRow(table, place)}`, insert(table, place)]
+    return [`DELETE FROM ${table.name} WHERE ${isRow(table, replayed)}`, insert(table, replayed)]
   },
 
   'swap shards': async ({ random, tables }) => {
@@ -132,12 +132,12 @@ const drawers: Record<Kind, (drawing: Drawing) => Promise<string[]>> = {
     ]
   },
 
-  'take from another cluster': (drawing) => takenFrom('stranger', drawing),
+  'take from another cluster': (drawing) => takenFrom('other_cluster', drawing),
   'roll back': (drawing) =>
     takenFrom(
       pick(
         drawing.random,
-        moments.filter((one) => one !== 'stranger'),
+        moments.filter((one) => one !== 'other_cluster'),
       ) ?? 'before',
       drawing,
     ),
@@ -147,12 +147,12 @@ const drawers: Record<Kind, (drawing: Drawing) => Promise<string[]>> = {
   'edit as it is written': async ({ tables }) => editing(tables),
 
   forge: async ({ database, random, turn }) => {
-    const made = await forgeries(database, inTurn(forgeryKinds, turn), random)
-    return made === undefined ? [] : [made]
+    const sql = await forgeries(database, roundRobin(forgeryKinds, turn), random)
+    return sql === undefined ? [] : [sql]
   },
 }
 
-/** Each text that was owed becomes another one of the same CRC-32. */
+/** Replaces each text about the debt by another one with the same CRC-32. */
 export function edits(tables: readonly Table[]): string[] {
   return tables.flatMap((table) =>
     table.columns
@@ -161,7 +161,7 @@ export function edits(tables: readonly Table[]): string[] {
   )
 }
 
-/** The same in rows as they are written: the one who writes them sees no difference. */
+/** The same for rows as they are written: the writer sees no difference. */
 export function editing(tables: readonly Table[]): string[] {
   return tables.flatMap((table) => {
     const bytes = table.columns.filter(({ type }) => type === 'bytea')
@@ -181,7 +181,7 @@ const [from, to] = [owed, forgedOwed].map((text) => `'\\x${Buffer.from(text).toS
 const has = (name: string) => `position(${from} IN ${name}) > 0`
 const edited = (name: string) => `overlay(${name} PLACING ${to} FROM position(${from} IN ${name}))`
 
-/** Whatever looks like the address of a console is somebody else's. */
+/** Replaces everything that looks like the address of a console by an attacker's. */
 export function foreignAddresses(tables: readonly Table[]): string[] {
   return tables.flatMap((table) =>
     table.columns
@@ -190,7 +190,7 @@ export function foreignAddresses(tables: readonly Table[]): string[] {
   )
 }
 
-/** Rows of a group from one on are gone. */
+/** Removes the rows of a group from one on. */
 export function cutFrom(table: Table, row: Row): string {
   const [first, ...others] = table.key
   const later =
@@ -200,14 +200,17 @@ export function cutFrom(table: Table, row: Row): string {
   return `DELETE FROM ${table.name} WHERE ${first} = ${literal(row[first ?? ''], columnOf(table, first ?? ''))} AND ${later}`
 }
 
-/** A value, a row, a group, a table or all tables of another moment, or of another cluster. */
+/**
+ * Replaces a value, a row, a group, a table or all tables by those of another moment, or of another cluster.
+ */
 async function takenFrom(moment: (typeof moments)[number], drawing: Drawing): Promise<string[]> {
   const { random, tables, database, turn } = drawing
-  const scope = inTurn(['value', 'row', 'group', 'table', 'all'], turn)
+  const scope = roundRobin(['value', 'row', 'group', 'table', 'all'], turn)
   const table = pick(random, tables)
   if (table === undefined) return []
-  // The whole of another cluster is that cluster.
-  if (scope === 'all' && moment !== 'stranger') return tables.flatMap((one) => replaced(one, moment, 'true'))
+  // All tables of another cluster would be that cluster.
+  if (scope === 'all' && moment !== 'other_cluster')
+    return tables.flatMap((one) => replaced(one, moment, 'true'))
   if (scope === 'all' || scope === 'table') return replaced(table, moment, 'true')
   const theirs = pick(random, await rowsOf(database, table, moment))
   if (theirs === undefined) return []
@@ -221,7 +224,7 @@ async function takenFrom(moment: (typeof moments)[number], drawing: Drawing): Pr
       ]
 }
 
-/** Rows of a table are those of another moment. */
+/** Replaces rows of a table by those of another moment. */
 export function replaced({ name }: Pick<Table, 'name'>, moment: string, where: string): string[] {
   return [
     `DELETE FROM ${name} WHERE ${where}`,
@@ -229,7 +232,7 @@ export function replaced({ name }: Pick<Table, 'name'>, moment: string, where: s
   ]
 }
 
-/** A table that has rows, and one of them. The log is drawn more often than the others, as it has most. */
+/** Draws a row and its table. The log is drawn more often, because it has the most rows. */
 async function anyRow({ database, random, tables }: Drawing): Promise<{ table: Table; row: Row }> {
   for (;;) {
     const table = pick(random, [...tables, ...tables.filter(({ name }) => name.endsWith('segments'))])
@@ -238,9 +241,9 @@ async function anyRow({ database, random, tables }: Drawing): Promise<{ table: T
   }
 }
 
-function inTurn<T>(some: readonly T[], turn: number): T {
+function roundRobin<T>(some: readonly T[], turn: number): T {
   const [found] = some.slice(turn % some.length)
-  if (found === undefined) throw new Error('Expected something to draw from')
+  if (found === undefined) throw new Error('Nothing to draw from')
   return found
 }
 
@@ -254,7 +257,7 @@ function columnOf({ columns }: Table, name: string): Column {
   return column
 }
 
-/** All rows with the same first member of the key: those of one shard. */
+/** The condition for all rows with the same first column of the key: those of one shard. */
 function sameGroup(table: Table, row: Row): string {
   const [first = ''] = table.key
   return `${first} = ${literal(row[first], columnOf(table, first))}`
@@ -268,7 +271,7 @@ function insert(table: Table, row: Row): string {
   return `INSERT INTO ${table.name} VALUES (${table.columns.map((column) => literal(row[column.name], column)).join(', ')})`
 }
 
-/** One row has the key of another, and that, where it is there, the key of the one. */
+/** Exchanges the keys of two rows; the second one may not exist. */
 function exchange(table: Table, one: Row, other: Row): string[] {
   const renamed = table.columns.map(({ name, type }) =>
     table.key.includes(name)
@@ -287,7 +290,7 @@ function next(value: string | null): string {
   return /^-?\d+$/.test(value ?? '') ? String(Number(value) + 1) : `${value}-again`
 }
 
-/** A value that is a little another one, as SQL. */
+/** A slightly different value, as SQL. */
 function flipped({ name, type }: Column, value: string | null, random: () => number): string {
   const far = ['0', '-1', '2147483647', '1']
   switch (type) {

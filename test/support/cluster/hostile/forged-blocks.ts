@@ -8,13 +8,13 @@ import { decodeChanges, encodeChanges, type RowChange } from '../../../../worker
 import { tableIds } from '../../../../workers/store/log/table-ids.js'
 
 /*
- * Records in the blocks of segments, changed by somebody who knows how they are encoded and makes all checksums right again.
+ * Forged records in the blocks of segments, by an attacker who knows the encoding and corrects all checksums.
  */
 
 export const forgeryKinds = [
   'agent',
   'field',
-  'newest record gone',
+  'newest record removed',
   'another table',
   'a foreign row',
 ] as const
@@ -26,7 +26,7 @@ interface Segment {
   blocks: Buffer
 }
 
-/** Draws a segment and changes its records. @returns its SQL; undefined where the log lacks what it needs */
+/** Draws a segment and changes its records. @returns its SQL; undefined if the log lacks what it needs */
 export async function forgeries(
   database: Client,
   kind: ForgeryKind,
@@ -38,11 +38,11 @@ export async function forgeries(
   const ofClients = segments.filter(({ blocks }) => blocks.includes(owed))
   const shard = pick(random, ofClients)?.shard
   const newest = ofClients.findLast((one) => one.shard === shard)
-  const segment = kind === 'newest record gone' ? newest : pick(random, segments)
+  const segment = kind === 'newest record removed' ? newest : pick(random, segments)
   return segment && forged(kind, segment, random)
 }
 
-/** The forgery of a kind in the segment that has a record. */
+/** The forgery of a kind in the segment that contains a record. */
 export async function forgeryOf(database: Client, kind: ForgeryKind, hash: string): Promise<string> {
   const bytes = Buffer.from(hash, 'hex')
   const segment = (await segmentsOf(database)).find(({ blocks }) => blocks.includes(bytes))
@@ -51,7 +51,7 @@ export async function forgeryOf(database: Client, kind: ForgeryKind, hash: strin
   return sql
 }
 
-/** Segments of one row that have blocks. */
+/** Segments of one row that contain blocks. */
 async function segmentsOf(database: Client): Promise<Segment[]> {
   const { rows } = await database.query<Segment>(
     `SELECT shard, segment, blocks FROM strandfast_segments s WHERE length(blocks) > 0
@@ -77,7 +77,7 @@ function forged(
   return `UPDATE strandfast_segments SET blocks = '\\x${after.toString('hex')}'::bytea WHERE shard = ${shard} AND segment = ${segment} AND part = 0`
 }
 
-/** Not one that names places of erased records. */
+/** The last change that is a block, and not the positions of erased records. */
 function lastBlock(changes: readonly RowChange[]): number {
   return changes.findLastIndex(
     ({ value, table }) => value !== undefined && isOfBlocks(table) && isBlock(value),
@@ -108,8 +108,9 @@ function changed(
       return [{ ...change, value: withByte(block, AGENT_AT, random) }]
     case 'field':
       return [{ ...change, value: withByte(block, between(random, 4, 200), random) }]
-    case 'newest record gone': {
-      // A removed row counts by its key, and lengths are not counted: the hashes of the records become a part of the key.
+    case 'newest record removed': {
+      // A removed row is hashed by its key without a length, so the hashes of the records become a part of
+      // the key.
       const hashes = Array.from({ length: blockCount(block) }, (_none, nth) =>
         Buffer.from(hashAt(block, nth), 'hex'),
       )
@@ -129,10 +130,10 @@ function changed(
   }
 }
 
-/** As in record-codec.ts: where a record has the number of its agent. */
+/** Offset of the agent's number in a record, as in record-codec.ts. */
 const AGENT_AT = 8
 
-/** Another byte of the last record of a block, with the checksum that belongs to it. */
+/** Changes a byte of the last record in a block, and corrects its checksum. */
 function withByte(block: Buffer, offset: number, random: () => number): Buffer {
   const position = blockCount(block) - 1
   const [start, end] = [block.readUInt32LE(2 + 4 * position), block.readUInt32LE(6 + 4 * position)]

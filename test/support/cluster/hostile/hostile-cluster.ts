@@ -7,25 +7,25 @@ import { authSettings, rootKey } from '../../../../scripts/crash-loop/victim.mjs
 import { eventually } from '../../eventually.js'
 import { type ClusterOfOne, makeClusterOfOne, testSeed } from '../../postgres/cluster-of-one.js'
 import { startServer, type TestServer } from '../../server/server.js'
-import { askNode } from '../rounds/cluster-client.js'
+import { requestNode } from '../rounds/cluster-client.js'
 import { type Answers, Clients, type Known, look, owed } from './history.js'
 import type { Belief } from './oracle.js'
 import { keep, keepOther, restore } from './tables.js'
 
-/** Moments of the cluster that its operator has kept, and another cluster of the same seed. */
-export const moments = ['pushed', 'before', 'stranger'] as const
-/** The tables as they were when the node had stopped. */
+/** Earlier states of the cluster that the attacker has copied, and another cluster with the same seed. */
+export const moments = ['pushed', 'before', 'other_cluster'] as const
+/** The state of the tables after the node had stopped. */
 const LAST = 'last'
 
 export const shardCount = 2
 
-/** The node that serves, and another one. */
+/** The serving node, and another one. */
 export const nodeNames = ['first-node', 'other-node'] as const
 export const advertised = 'http://node.example'
-/** Where no node takes links. */
+/** An address at which no node accepts links. */
 export const linkAddress = '127.0.0.1:1'
 
-/** How nodes run: without links, so that one that stands by answers nothing, and names the one that serves. */
+/** Settings of the nodes: without links, so that a standby answers nothing and names the serving node. */
 const nodeEnv = {
   ...authSettings,
   SERVICE_ROOT_API_KEY: rootKey,
@@ -35,68 +35,76 @@ const nodeEnv = {
   SERVICE_TRUSTED_PROXIES: '127.0.0.1/32',
 }
 
-/** A cluster with a history, whose database belongs to somebody without the seed; and a second cluster of the same seed. */
+/**
+ * A cluster with a history, whose database is controlled by an attacker without the seed; and a second
+ * cluster with the same seed.
+ */
 export class HostileCluster {
   readonly cluster: ClusterOfOne
-  /** A connection of the operator. */
+  /** A connection of the attacker. */
   readonly database: Client
-  /** What clients were answered last. */
+  /** The last answers to clients. */
   readonly belief: Belief
-  /** The directory of the node that has served, which has stopped. */
+  /** The directory of the node that has served and was stopped. */
   readonly kept: string
-  /** The root over all heads, as a pull says. */
+  /** The root over all heads, as reported by a pull. */
   readonly headsRoot: string
   readonly #processes: ChildProcess[] = []
 
-  private constructor(cluster: ClusterOfOne, database: Client, made: Made & { headsRoot: string }) {
+  private constructor(cluster: ClusterOfOne, database: Client, history: History & { headsRoot: string }) {
     this.cluster = cluster
     this.database = database
-    this.belief = { known: made.known, truth: made.truth, earlier: made.earlier, allowed: 'the truth' }
-    this.kept = made.kept
-    this.headsRoot = made.headsRoot
+    this.belief = {
+      known: history.known,
+      truth: history.truth,
+      earlier: history.earlier,
+      allowed: 'the truth',
+    }
+    this.kept = history.kept
+    this.headsRoot = history.headsRoot
   }
 
-  /** @param also what else its clients do before the end */
+  /** @param also further requests of its clients before the end */
   static async make(also?: (url: string) => Promise<unknown>): Promise<HostileCluster> {
     const cluster = await makeClusterOfOne()
     const database = await cluster.postgres.connect()
-    const made = await makeHistory(cluster, database, also)
-    const { stdout } = await cluster.run(['cluster', 'pull', cluster.place('pulled')])
-    return new HostileCluster(cluster, database, { ...made, headsRoot: headsRootOf(stdout) ?? '' })
+    const history = await makeHistory(cluster, database, also)
+    const { stdout } = await cluster.run(['cluster', 'pull', cluster.newPath('pulled')])
+    return new HostileCluster(cluster, database, { ...history, headsRoot: headsRootOf(stdout) ?? '' })
   }
 
-  /** Kills the nodes that run, and makes the tables what they were. */
+  /** Kills the running nodes, and restores the tables. */
   async restore(): Promise<void> {
-    for (const process of this.#processes.splice(0)) await killed(process)
+    for (const process of this.#processes.splice(0)) await kill(process)
     await restore(this.database, LAST)
   }
 
-  /** A copy of the directory of the node that has stopped. */
+  /** A copy of the directory of the stopped node. */
   keptCopy(): string {
-    const copy = this.cluster.place('kept')
+    const copy = this.cluster.newPath('kept')
     cpSync(this.kept, copy, { recursive: true })
     return copy
   }
 
   /**
-   * Starts a node, on a new directory unless one is named.
-   * @param heard what it writes to standard error, also before it listens
-   * @throws Error where it ends before it listens
+   * Starts a node, with a new directory unless one is given.
+   * @param onStderr receives the standard error, even before the node listens
+   * @throws Error if the node ends before it listens
    */
   start(
     node: (typeof nodeNames)[number],
-    dataDir = this.cluster.place('data'),
-    heard: (text: string) => void = () => {},
+    dataDir = this.cluster.newPath('data'),
+    onStderr: (text: string) => void = () => {},
   ): Promise<TestServer> {
     const env = { ...nodeEnv, SERVICE_CLUSTER_NODE: node }
     const spawned = (process: ChildProcess) => {
       this.#processes.push(process)
-      process.stderr?.on('data', (bytes: Buffer) => heard(bytes.toString()))
+      process.stderr?.on('data', (bytes: Buffer) => onStderr(bytes.toString()))
     }
     return this.cluster.start({ dataDir, env, spawned })
   }
 
-  /** Starts a server of its own on what was pulled. */
+  /** Starts a server outside a cluster with a pulled directory. */
   async startAlone(dataDir: string): Promise<TestServer> {
     const env = { ...authSettings, SERVICE_ROOT_API_KEY: rootKey, SERVICE_MASTER_SEED: testSeed }
     const server = await startServer({ dataDir, env })
@@ -109,13 +117,13 @@ export class HostileCluster {
   }
 
   async remove(): Promise<void> {
-    for (const process of this.#processes.splice(0)) await killed(process)
+    for (const process of this.#processes.splice(0)) await kill(process)
     await this.database.end()
     await this.cluster.remove()
   }
 }
 
-async function killed(process: ChildProcess): Promise<void> {
+async function kill(process: ChildProcess): Promise<void> {
   if (process.exitCode !== null || process.signalCode !== null) return
   const exited = once(process, 'exit')
   process.kill('SIGKILL')
@@ -128,10 +136,10 @@ export function headsRootOf(stdout: string): string | undefined {
 
 /** Resolves when a node answers for all shards. */
 export async function serves({ url }: Pick<TestServer, 'url'>): Promise<void> {
-  await eventually(async () => (await askNode(url, { method: 'GET', path: '/readyz' }))?.status === 200)
+  await eventually(async () => (await requestNode(url, { method: 'GET', path: '/readyz' }))?.status === 200)
 }
 
-interface Made {
+interface History {
   known: Known
   truth: Answers
   earlier: Answers
@@ -139,16 +147,16 @@ interface Made {
 }
 
 /**
- * A cluster lives and is pulled, and lives on, as a staging system would; what was pulled becomes the cluster that is attacked. So it
- * has a checkpoint, and an era of tokens: one that was signed in before is refused.
+ * Runs a cluster, pulls it, and lets it continue like a staging system; the pulled directory becomes the
+ * attacked cluster. So that cluster has a checkpoint and a new era of tokens: an earlier sign-in is refused.
  */
 async function makeHistory(
   cluster: ClusterOfOne,
   database: Client,
   also: (url: string) => Promise<unknown> = async () => {},
-): Promise<Made> {
-  await database.query('CREATE DATABASE stranger')
-  const env = { SERVICE_CLUSTER_URL: cluster.postgres.url.replace(/postgres$/, 'stranger') }
+): Promise<History> {
+  await database.query('CREATE DATABASE other_cluster')
+  const env = { SERVICE_CLUSTER_URL: cluster.postgres.url.replace(/postgres$/, 'other_cluster') }
   done(await cluster.run(['cluster', 'init', '--shards', `${shardCount}`], env))
   const first = await cluster.start({ env: { ...nodeEnv, ...env, SERVICE_CLUSTER_NODE: 'staging' } })
   await serves(first)
@@ -156,27 +164,27 @@ async function makeHistory(
   await early.makeAgents()
   await early.writeAll('at the beginning')
   const former = await early.signIn('former@example.org')
-  const kept = cluster.place('pulled')
+  const kept = cluster.newPath('pulled')
   done(await cluster.run(['cluster', 'pull', kept], env))
   const shared = [...early.records]
   await early.writeAll('of the staging system')
-  const stranger = await early.makeKey('staging', ['admin:*'])
+  const foreignKey = await early.makeKey('staging', ['admin:*'])
   await first.halt()
   rmSync(first.dataDir, { recursive: true })
 
   done(await cluster.run(['cluster', 'push', '--data-dir', kept]))
   await keep(database, 'pushed')
-  const other = await cluster.postgres.connect('stranger')
-  await keepOther(database, 'stranger', other)
+  const other = await cluster.postgres.connect('other_cluster')
+  await keepOther(database, 'other_cluster', other)
   await other.end()
   const node = await cluster.start({ dataDir: kept, env: { ...nodeEnv, SERVICE_CLUSTER_NODE: nodeNames[0] } })
   await serves(node)
   const clients = new Clients(node.url)
-  const earlier = await live(clients, node.url, database)
+  const earlier = await workload(clients, node.url, database)
   await also(node.url)
   const known = {
     records: [...shared, ...clients.records],
-    credentials: [...clients.credentials, former, stranger],
+    credentials: [...clients.credentials, former, foreignKey],
   }
   const truth = await look(node.url, known)
   await node.halt()
@@ -184,8 +192,8 @@ async function makeHistory(
   return { known, truth, earlier, kept }
 }
 
-/** What clients of the cluster did before it was attacked. @returns what they were answered before they revoked and erased */
-async function live(clients: Clients, url: string, database: Client): Promise<Answers> {
+/** The requests of the clients before the attack. @returns the answers before they revoked and erased */
+async function workload(clients: Clients, url: string, database: Client): Promise<Answers> {
   await clients.makeKey('staff', ['records:read'])
   const fired = await clients.makeKey('fired', ['admin:*'])
   await clients.signIn('live@example.org')

@@ -1,11 +1,11 @@
 import { verifyExport } from '../../../../src/proof/node/verify-export.js'
-import { type Answered, askNode, posting } from '../rounds/cluster-client.js'
+import { type LoadAnswer, requestNode, posting } from '../rounds/cluster-client.js'
 import {
   agents,
   type Answers,
   type Known,
   look,
-  patienceMs,
+  answerTimeoutMs,
   recordLines,
   serverStrands,
   strandOf,
@@ -13,38 +13,41 @@ import {
 } from './history.js'
 
 /*
- * The one rule for what a node does on tables that were changed: it serves the truth, or refuses. The truth is what clients were
- * answered before.
+ * The single rule for a node with changed tables: it serves the truth, or refuses. The truth is what clients
+ * were answered before.
  */
 
-/** What may be served. */
+/** What a node may serve. */
 export type Allowed =
-  /** What clients were answered. */
+  /** The answers that clients have received. */
   | 'the truth'
-  /** The logs end earlier, and this node was never told that they went on: then what they have, and nothing else. */
+  /** The logs end earlier, and this node has never seen more: exactly what they contain. */
   | 'an earlier truth'
 
-/** What a node is held to. */
+/** The expectations for a node. */
 export interface Belief {
   known: Known
-  /** What clients were answered. */
+  /** The answers that clients have received. */
   truth: Answers
-  /** What they had been answered before some of it was written, erased and revoked. */
+  /** Their answers before the last writes, erasures and revocations. */
   earlier: Answers
   allowed: Allowed
 }
 
 const { stringify } = JSON
-/** How many of its lies are told of. */
+/** Number of false answers that are reported. */
 const SHOWN = 3
 
-/** A node refuses by 503, or does not answer because it has ended. */
-export function isRefusal(answer: Answered | undefined): boolean {
+/** A node refuses with 503, or does not answer because it has ended. */
+export function isRefusal(answer: LoadAnswer | undefined): boolean {
   return answer === undefined || answer.status === 503
 }
 
-/** What a node says that is not true. */
-export async function lies(url: string, { known, truth, earlier, allowed }: Belief): Promise<string[]> {
+/** The false answers of a node. */
+export async function falseAnswers(
+  url: string,
+  { known, truth, earlier, allowed }: Belief,
+): Promise<string[]> {
   const now = await look(url, known)
   const found: string[] = []
   for (const [question, answer] of now) {
@@ -54,26 +57,26 @@ export async function lies(url: string, { known, truth, earlier, allowed }: Beli
       allowed === 'the truth'
         ? isAlike(question, before, answer)
         : isEarlier(question, answer, [before, earlier.get(question)])
-    if (!isTrue) found.push(`${question}: ${about(answer)}, and not ${about(before)}`)
+    if (!isTrue) found.push(`${question}: ${shorten(answer)}, and not ${shorten(before)}`)
   }
   if (found.length > SHOWN) return [...found.slice(0, SHOWN), `and ${found.length - SHOWN} more of this kind`]
   if (found.length > 0) return found
-  return allowed === 'the truth' ? continued(url, truth) : []
+  return allowed === 'the truth' ? checkContinuation(url, truth) : []
 }
 
-function about({ status, text }: Answered): string {
+function shorten({ status, text }: LoadAnswer): string {
   return `${status} ${text.slice(0, LINE)}`
 }
 
-/** Problems have an id each. */
-function isAlike(question: string, before: Answered, now: Answered): boolean {
+/** Problems differ in their ids. */
+function isAlike(question: string, before: LoadAnswer, now: LoadAnswer): boolean {
   if (before.status !== now.status) return false
   if (before.status >= 400) return before.body?.code === now.body?.code
   return grows(question) ? isBeginning(recordLines(before), recordLines(now)) : before.text === now.text
 }
 
-/** As it was at some moment before the end. */
-function isEarlier(question: string, now: Answered, moments: readonly (Answered | undefined)[]): boolean {
+/** Whether an answer was true at some earlier moment. */
+function isEarlier(question: string, now: LoadAnswer, moments: readonly (LoadAnswer | undefined)[]): boolean {
   if (now.status >= 400 || question.startsWith(whoami) || grows(question)) return true
   const lines = moments.map((moment) => (moment === undefined ? [] : recordLines(moment)))
   const known = recordLines(now).every((line, at) => lines.some((all) => all[at] === line))
@@ -85,7 +88,7 @@ function isEarlier(question: string, now: Answered, moments: readonly (Answered 
   )
 }
 
-/** Strands of the server grow by themselves. */
+/** The server appends to its strands. */
 function grows(question: string): boolean {
   return serverStrands.some((name) => question === strandOf(name))
 }
@@ -94,23 +97,27 @@ function isBeginning(some: readonly string[], all: readonly string[]): boolean {
   return some.every((line, at) => line === all[at])
 }
 
-/** Writes one record more to each agent. @returns where that is no continuation of what clients have */
-async function continued(url: string, truth: Answers): Promise<string[]> {
+/** Writes one more record to each agent. @returns where that does not continue what clients have */
+async function checkContinuation(url: string, truth: Answers): Promise<string[]> {
   const found: string[] = []
   for (const agent of agents) {
-    const written = await askNode(
+    const written = await requestNode(
       url,
-      posting(`/v1/agents/${agent}/records`, { data: { text: 'and on' } }),
-      patienceMs,
+      posting(`/v1/agents/${agent}/records`, { data: { text: 'one more' } }),
+      answerTimeoutMs,
     )
     if (isRefusal(written)) continue
     const before = truth.get(strandOf(agent))
-    const after = await askNode(url, { method: 'GET', path: strandOf(agent) }, patienceMs)
+    const after = await requestNode(url, { method: 'GET', path: strandOf(agent) }, answerTimeoutMs)
     if (before === undefined || after === undefined || isRefusal(after)) continue
-    const [had, has] = [recordLines(before), recordLines(after)]
-    if (written?.status !== 201 || written.body?.seq < had.length || !isBeginning(had, has))
+    const [knownRecords, records] = [recordLines(before), recordLines(after)]
+    if (
+      written?.status !== 201 ||
+      written.body?.seq < knownRecords.length ||
+      !isBeginning(knownRecords, records)
+    )
       found.push(
-        `The next record of ${agent}, of which clients have ${had.length}: ${written && about(written)}`,
+        `The next record of ${agent}, of which clients have ${knownRecords.length}: ${written && shorten(written)}`,
       )
     const verified = await verifyExport(after.text.trimEnd().split('\n'), {
       publicKey: JSON.parse(before.text.split('\n')[0] ?? '').public_key,
@@ -120,24 +127,27 @@ async function continued(url: string, truth: Answers): Promise<string[]> {
   return found
 }
 
-/** What a process says that is no refusal: it has crashed, or an error of its own came before the one that was to be told. */
-export function wrongWords(said: string, signal: NodeJS.Signals | null = null): string[] {
+/**
+ * Output of a process that is not a refusal: it has crashed, or an internal error came before the expected
+ * reason.
+ */
+export function processFaults(said: string, signal: NodeJS.Signals | null = null): string[] {
   const found: string[] = []
-  // It kills itself where a thread is in the middle of a write to LMDB.
+  // The process kills itself if a thread is writing to LMDB.
   if (signal !== null && signal !== 'SIGKILL') found.push(`It ended by ${signal}`)
   const bug = said
     .split('\n')
     .find((line) => /^\s+at .*:\d+:\d+\)?$|\b(Range|Type|Reference)Error\b/.test(line))
-  if (bug !== undefined) found.push(`It says no reason but an error of its own: ${bug.slice(0, LINE)}`)
+  if (bug !== undefined) found.push(`It reports an internal error instead of a reason: ${bug.slice(0, LINE)}`)
   return found
 }
 
-/** How much of a line is shown. */
+/** Characters of a line that are shown. */
 const LINE = 300
 
 /**
- * The lines by which a process says why it does not serve: those of its log that are errors, and plain text. Warnings are none, as a
- * node gives some and goes on.
+ * The lines in which a process reports why it does not serve: errors in its log, and plain text. Warnings do
+ * not count, because a node continues after them.
  */
 export function reasons(said: string): string[] {
   return said.split('\n').filter((line) => {

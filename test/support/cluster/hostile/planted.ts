@@ -8,14 +8,14 @@ import { Clients, recordLines, strandOf } from './history.js'
 import { advertised, linkAddress, nodeNames } from './hostile-cluster.js'
 import { rowsOf, tablesOf } from './tables.js'
 
-/** What can be recognised in a database, by what it is; bytes, or text in any of its forms. */
+/** Recognizable values in a database, by their kind; bytes, or text in any encoding. */
 export type Planted = ReadonlyMap<string, readonly (string | Buffer)[]>
 
 const agent = 'visible-agent'
 const email = 'visible.reader@example.org'
 const password = 'seven visible otters on a raft'
 
-/** Uses each feature that leaves something in a cluster, with values that stand nowhere else. */
+/** Uses each feature that stores something in a cluster, with values that occur nowhere else. */
 export async function plant(url: string): Promise<Planted> {
   const clients = new Clients(url)
   const from = {
@@ -84,7 +84,7 @@ export async function plant(url: string): Promise<Planted> {
     ['settings of nodes', ['SERVICE_CLUSTER_LEASE_SECS', 'SERVICE_RECORD_MAX_BYTES']],
     ['versions', [`"${version}"`]],
     ['a fingerprint of the master seed', [fingerprintOf(Buffer.from(testSeed, 'hex'))]],
-    // What no column may have.
+    // Values that no column may contain.
     ['bodies of erased records', ['visible body that is erased']],
     ['names of organisms', ['Visible Organism Name']],
     ['e-mails', [email]],
@@ -103,7 +103,9 @@ function json(body: unknown): { body: string; headers: Record<string, string> } 
   return { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }
 }
 
-/** What of it each column has, by its name behind that of its table: in the order in which it was planted. */
+/**
+ * The kinds of planted values in each column, by table and column, in the order in which they were planted.
+ */
 export async function scan(database: Client, planted: Planted): Promise<Map<string, string[]>> {
   const found = new Map<string, string[]>()
   for (const table of await tablesOf(database)) {
@@ -124,7 +126,7 @@ function bytesOf(value: string, type: string): Buffer {
   return type === 'bytea' ? Buffer.from(value.slice('\\x'.length), 'hex') : Buffer.from(value)
 }
 
-/** As it is, and as text. */
+/** The encodings of a value. */
 function formsOf(planted: string | Buffer): Buffer[] {
   const bytes = Buffer.from(planted)
   return [
@@ -135,16 +137,18 @@ function formsOf(planted: string | Buffer): Buffer[] {
 
 const columnLine = /^\| `(strandfast_\w+)` +\| ([^|]+)\| ([^|]+)\|/
 
-/** The columns of a document, and what it says that they have in the clear. */
+/** The columns in a document, and the kinds of values that it states for them, in one or several lines. */
 export function documented(text: string): Map<string, string[]> {
   const listed = (cell = '') => cell.trim().split(', ')
-  const lines = text.split('\n').flatMap((line) => {
+  const found = new Map<string, string[]>()
+  for (const line of text.split('\n')) {
     const [, table = '', columns, kinds] = columnLine.exec(line) ?? []
-    if (table === '') return []
-    return listed(columns).map((column) => {
-      const clear = listed(kinds)
-      return [`${table}.${column.replaceAll('`', '')}`, clear[0] === 'nothing' ? [] : clear] as const
-    })
-  })
-  return new Map(lines)
+    if (table === '') continue
+    const clear = listed(kinds).filter((kind) => kind !== 'nothing')
+    for (const column of listed(columns)) {
+      const name = `${table}.${column.replaceAll('`', '')}`
+      found.set(name, [...(found.get(name) ?? []), ...clear])
+    }
+  }
+  return found
 }

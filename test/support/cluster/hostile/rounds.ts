@@ -7,7 +7,10 @@ import { inOne } from './tables.js'
 
 const TRIES = 5
 
-/** Tries attacks, one after the other, and goes on after a finding. @returns what was neither the truth nor a refusal */
+/**
+ * Runs attacks one after another, and continues after a finding.
+ * @returns what was neither the truth nor a refusal
+ */
 export async function hostileRounds(
   hostile: HostileCluster,
   { rounds, seed, report }: { rounds: number; seed: number; report(line: string): void },
@@ -17,38 +20,38 @@ export async function hostileRounds(
     const random = seededRandom(seed + round)
     const kind = kinds[(seed + round) % kinds.length] ?? 'flip'
     const turn = Math.floor((seed + round) / kinds.length)
-    const place = pick(random, placesOf(kind))
-    const arena = arenas[place]
+    const arenaName = pick(random, arenasOf(kind))
+    const arena = arenas[arenaName]
     await hostile.restore()
     const sql: string[] = []
-    const strike = async () => {
-      // Some changes the tables themselves refuse.
+    const attack = async () => {
+      // The tables reject some changes.
       for (let tries = 0; tries < TRIES; tries += 1) {
         const drawn = await draw(kind, { database: hostile.database, random, turn: turn + tries })
-        if (drawn.length > 0 && (await isTaken(inOne(hostile.database, drawn)))) {
+        if (drawn.length > 0 && (await isAccepted(inOne(hostile.database, drawn)))) {
           sql.push(...drawn)
           return
         }
       }
     }
-    const said = await arena(hostile, strike, () => allowedBy(hostile)).catch((error: unknown) => [
+    const faults = await arena(hostile, attack, () => allowedBy(hostile)).catch((error: unknown) => [
       `It failed: ${String(error)}`,
     ])
     report(
-      `round ${round + 1}/${rounds}, seed ${seed + round}: ${kind}, ${place}: ${said.length === 0 ? 'well' : 'FOUND'}`,
+      `round ${round + 1}/${rounds}, seed ${seed + round}: ${kind}, ${arenaName}: ${faults.length === 0 ? 'well' : 'FOUND'}`,
     )
     for (const statement of sql) report(`  ${shortened(statement)}`)
-    for (const one of said) report(`  FOUND ${one}`)
+    for (const one of faults) report(`  FOUND ${one}`)
     found.push(
-      ...said.map(
-        (one) => `${kind}, ${place}, seed ${seed + round}: ${one}; ${sql.map(shortened).join('; ')}`,
+      ...faults.map(
+        (one) => `${kind}, ${arenaName}, seed ${seed + round}: ${one}; ${sql.map(shortened).join('; ')}`,
       ),
     )
   }
   return found
 }
 
-async function isTaken(change: Promise<void>): Promise<boolean> {
+async function isAccepted(change: Promise<void>): Promise<boolean> {
   try {
     await change
     return true
@@ -58,18 +61,18 @@ async function isTaken(change: Promise<void>): Promise<boolean> {
 }
 
 /**
- * Where a kind of attack is tried. What was written before is read again by nodes that start anew and by pulls; the others are told of
- * what changes while they run, or since they stopped.
+ * The arenas for a kind of attack. Nodes with a fresh start and pulls read everything again; the others only
+ * see changes while they run, or since they stopped.
  */
-function placesOf(kind: Kind): readonly Place[] {
+function arenasOf(kind: Kind): readonly ArenaName[] {
   if (kind === 'edit as it is written') return ['following', 'running']
   if (kind === 'edit addresses') return ['following', 'take-over']
-  return places
+  return arenaNames
 }
 
-type Place = keyof typeof arenas
-/** The first ones more often. */
-const places: readonly Place[] = [
+type ArenaName = keyof typeof arenas
+/** The first ones occur more often. */
+const arenaNames: readonly ArenaName[] = [
   'fresh start',
   'fresh start',
   'fresh start',
@@ -81,8 +84,8 @@ const places: readonly Place[] = [
 ]
 
 /**
- * What a node may serve that knows nothing but the tables: less, where the logs are the beginnings of what they were. Rows of an
- * earlier moment have the bodies that were erased since.
+ * What a node without prior knowledge may serve: less, if the logs are prefixes of what they were. Rows of an
+ * earlier moment contain bodies that were erased since.
  */
 export async function allowedBy({ database }: HostileCluster): Promise<Allowed> {
   const { rows } = await database.query<{ foreign: string; fewer: string; gaps: string }>(`
@@ -96,7 +99,7 @@ export async function allowedBy({ database }: HostileCluster): Promise<Allowed> 
   return Number(foreign) === 0 && Number(fewer) > 0 && Number(gaps) === 0 ? 'an earlier truth' : 'the truth'
 }
 
-/** Bytes are long. */
+/** Shortens long byte strings. */
 function shortened(sql: string): string {
   return sql.replaceAll(/\\x([0-9a-f]{40})[0-9a-f]+/g, '\\x$1…')
 }

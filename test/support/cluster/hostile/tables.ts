@@ -1,11 +1,11 @@
 import type { Client } from 'pg'
 
 /*
- * The tables of a cluster as the operator of its database sees them: columns and keys are read from the catalogue, so that nothing
- * here depends on what this version calls them.
+ * The tables of a cluster as the operator of its database sees them. Columns and keys are read from the
+ * catalogue, so nothing here depends on the names of this version.
  */
 
-/** A table, its columns in their order, and those of its primary key. */
+/** A table with its columns in order, and those of its primary key. */
 export interface Table {
   name: string
   columns: readonly Column[]
@@ -14,11 +14,11 @@ export interface Table {
 
 export interface Column {
   name: string
-  /** As PostgreSQL calls it: `bytea`, `text`, `integer`, `bigint`, `boolean`. */
+  /** The type in PostgreSQL: `bytea`, `text`, `integer`, `bigint`, `boolean`. */
   type: string
 }
 
-/** A value as SQL shows it; bytes as `\x…`. */
+/** Values as text; bytes as `\x…`. */
 export type Row = Readonly<Record<string, string | null>>
 
 const columnsOfAll = `
@@ -54,18 +54,18 @@ export async function rowsOf(database: Client, table: Table, schema = 'public'):
   return rows
 }
 
-/** A value as it is written in SQL. */
+/** A value as an SQL literal. */
 export function literal(value: string | null | undefined, { type }: Pick<Column, 'type'>): string {
   return value === null || value === undefined ? 'NULL' : `'${value.replaceAll("'", "''")}'::${type}`
 }
 
-/** The condition that names one row. */
+/** The condition that selects one row. */
 export function isRow({ columns, key }: Table, row: Row): string {
   const named = columns.filter(({ name }) => key.includes(name))
   return named.map((column) => `${column.name} = ${literal(row[column.name], column)}`).join(' AND ')
 }
 
-/** Keeps the tables as they are now, in a schema of their own. */
+/** Copies the tables as they are now into a separate schema. */
 export async function keep(database: Client, moment: string): Promise<void> {
   await database.query(`CREATE SCHEMA ${moment}`)
   const tables = await tablesOf(database)
@@ -75,7 +75,7 @@ export async function keep(database: Client, moment: string): Promise<void> {
   )
 }
 
-/** Keeps the tables of another database, which has the same ones. */
+/** Copies the tables of another database, which has the same tables. */
 export async function keepOther(database: Client, moment: string, other: Client): Promise<void> {
   await database.query(`CREATE SCHEMA ${moment}`)
   for (const table of await tablesOf(database)) {
@@ -87,7 +87,7 @@ export async function keepOther(database: Client, moment: string, other: Client)
   }
 }
 
-/** Makes the tables what they were at a moment, without triggers. */
+/** Restores the tables of a moment, without triggers. */
 export async function restore(database: Client, moment: string): Promise<void> {
   await database.query(`DO $$ DECLARE change regprocedure; BEGIN
     FOR change IN SELECT oid FROM pg_proc WHERE proname LIKE 'hostile\\_change%'
@@ -102,7 +102,7 @@ export async function restore(database: Client, moment: string): Promise<void> {
   )
 }
 
-/** Does all of it or nothing, seen by others at once. */
+/** Executes all statements in one transaction. */
 export async function inOne(database: Client, statements: readonly string[]): Promise<void> {
   await database.query(['BEGIN', ...statements, 'COMMIT'].join(';\n')).catch(async (error: unknown) => {
     await database.query('ROLLBACK')

@@ -3,42 +3,43 @@ import type { Strand } from '../../../../scripts/crash-loop/strands.mjs'
 import { posting } from './cluster-client.js'
 import { type Entry, type LoadParts, REST_MS } from './writes.js'
 
-/** Agents onto whose heads several clients write. */
+/** Agents to whose heads several clients write. */
 export const chainAgents = ['chain-0', 'chain-1']
 
-/** A refusal of If-Match: the head that was named, and the one that the answer names. */
+/** A refusal of If-Match: the named head, and the current head in the answer. */
 interface Moved {
   agent: string
   named: string
-  told: string
-  /** What was known of the strand when it was asked. */
+  current: string
+  /** The known length of the strand when the request was sent. */
   floor: number
 }
 
-/** Clients that write onto the head they know, and may come second. */
+/** Clients that write to the head they know, and may lose the race. */
 export class Chains {
   readonly #moved: Moved[] = []
-  #made = 0
+  #writes = 0
 
-  /** Two clients each race for the heads of the agents. */
+  /** Two clients race for the head of each agent. */
   async run(parts: LoadParts): Promise<void> {
     const clients = chainAgents.flatMap((agent) => [agent, agent])
     await Promise.all(clients.map((agent) => this.#writeOn(parts, agent)))
   }
 
-  /** The heads that refusals named were ends of their strands, behind those that had been named. */
+  /** Checks that the heads in refusals were heads of their strands, after the named ones. */
   check(strands: ReadonlyMap<string, Strand>): string[] {
-    const places = new Map(
+    const positions = new Map(
       chainAgents.map((agent) => [
         agent,
         new Map(strands.get(agent)?.records.map(({ hash }, seq) => [hash, seq])),
       ]),
     )
-    return this.#moved.splice(0).flatMap(({ agent, named, told, floor }) => {
-      const [namedAt, toldAt] = [places.get(agent)?.get(named), places.get(agent)?.get(told)]
-      if (namedAt !== undefined && toldAt !== undefined && toldAt > namedAt && toldAt >= floor) return []
+    return this.#moved.splice(0).flatMap(({ agent, named, current, floor }) => {
+      const [namedAt, currentAt] = [positions.get(agent)?.get(named), positions.get(agent)?.get(current)]
+      if (namedAt !== undefined && currentAt !== undefined && currentAt > namedAt && currentAt >= floor)
+        return []
       return [
-        `If-Match of ${agent} was refused for ${named} (${namedAt}), as the head were ${told} (${toldAt}, ${floor})`,
+        `If-Match of ${agent} was refused for ${named} (${namedAt}), with the current head ${current} (${currentAt}, ${floor})`,
       ]
     })
   }
@@ -54,31 +55,32 @@ export class Chains {
       }
       const { chain_head: named, seq } = head.body
       known.read('A head', { agent, seq, floor })
-      const id = `${prefix}-chain-${(this.#made += 1)}`
-      const ask = posting(
+      const id = `${prefix}-chain-${(this.#writes += 1)}`
+      const request = posting(
         `/v1/agents/${agent}/records`,
         { data: { op: id, n: 0 } },
         {
           headers: { 'if-match': `"${named}"`, 'idempotency-key': id },
         },
       )
-      const { method, path, headers = {}, body = '' } = ask
-      const request = { method, path, headers, body }
+      const { method, path, headers = {}, body = '' } = request
+      const sent = { method, path, headers, body }
       const floorBefore = known.at(agent)
-      const { status, body: told } = await client.insist(ask)
+      const { status, body: answered } = await client.insist(request)
       if (status === 201) {
         const entry: Entry = {
-          operation: { id, kind: 'write', keyed: true, agents: [agent], request },
-          answer: { status, body: told },
+          operation: { id, kind: 'write', keyed: true, agents: [agent], request: sent },
+          answer: { status, body: answered },
         }
         journal.push(entry)
-        known.wrote(`write ${id}`, { agent, seq: told.seq, floor: floorBefore })
-        if (told.parent_hash !== named || told.seq !== seq + 1)
+        known.wrote(`write ${id}`, { agent, seq: answered.seq, floor: floorBefore })
+        if (answered.parent_hash !== named || answered.seq !== seq + 1)
           known.breaches.push(
-            `${id} was to follow ${named} (${seq}), and follows ${told.parent_hash} as ${told.seq}`,
+            `${id} was to follow ${named} (${seq}), and follows ${answered.parent_hash} as ${answered.seq}`,
           )
-      } else if (status === 412) this.#moved.push({ agent, named, told: told.chain_head, floor: floorBefore })
-      else known.breaches.push(`${id} was answered ${status} ${told?.code}`)
+      } else if (status === 412)
+        this.#moved.push({ agent, named, current: answered.chain_head, floor: floorBefore })
+      else known.breaches.push(`${id} was answered ${status} ${answered?.code}`)
       await pause(REST_MS)
     }
   }

@@ -2,8 +2,8 @@ import { Agent, request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { rootKey } from '../../../../scripts/crash-loop/victim.mjs'
 
-/** One request of a load. */
-export interface Ask {
+/** A request of a load. */
+export interface LoadRequest {
   method: string
   path: string
   headers?: Record<string, string>
@@ -12,121 +12,127 @@ export interface Ask {
   key?: string
 }
 
-/** What a node answered. */
-export interface Answered {
+/** The answer of a node. */
+export interface LoadAnswer {
   status: number
   replayed: boolean
   text: string
-  // Loads look into answers of every shape.
+  // Loads read answers of every shape.
   // oxlint-disable-next-line no-explicit-any
   body: any
 }
 
-/** How long a client waits for a node before it asks another one: nodes are stopped for longer. */
-const PATIENCE_MS = 1_500
+/** Time limit of a request before another node is tried, milliseconds; nodes are stopped for longer. */
+const TIMEOUT_MS = 1_500
 
-/** How long it rests when no node serves. */
+/** Pause when no node serves, milliseconds. */
 const REST_MS = 20
 
-/** The server closes a connection by which nothing came for ten seconds: none is left idle for so long. */
+/** The server closes a connection after ten idle seconds, so none may be idle for that long. */
 const agent = new Agent({ keepAlive: true, timeout: 5_000 })
 
-/** A request as it is sent: a JSON body where `body` is given. */
-export function posting(path: string, body: unknown, more: Partial<Ask> = {}): Ask {
+/** A request with a JSON body, if `body` is given. */
+export function posting(path: string, body: unknown, more: Partial<LoadRequest> = {}): LoadRequest {
   const headers = { 'content-type': 'application/json', ...more.headers }
   return { method: 'POST', path, body: JSON.stringify(body), ...more, headers }
 }
 
 /**
  * Sends a request to one node.
- * @returns undefined where it was not answered whole: nobody knows whether it was carried out
+ * @returns undefined if there was no complete answer: the outcome is unknown
  */
-export function askNode(url: string, ask: Ask, patienceMs = PATIENCE_MS): Promise<Answered | undefined> {
-  const { method, path, headers = {}, body, key = rootKey } = ask
+export function requestNode(
+  url: string,
+  { method, path, headers = {}, body, key = rootKey }: LoadRequest,
+  timeoutMs = TIMEOUT_MS,
+): Promise<LoadAnswer | undefined> {
   return new Promise((resolve) => {
     const length = body === undefined ? {} : { 'content-length': `${Buffer.byteLength(body)}` }
-    const asked = request(url + path, {
+    const sent = request(url + path, {
       method,
       agent,
       headers: { authorization: `Bearer ${key}`, ...headers, ...length },
     })
-    const timer = setTimeout(() => asked.destroy(), patienceMs)
-    const done = (answer?: Answered) => {
+    const timer = setTimeout(() => sent.destroy(), timeoutMs)
+    const done = (answer?: LoadAnswer) => {
       clearTimeout(timer)
       resolve(answer)
     }
-    asked.on('error', () => done())
-    asked.on('response', (response) => {
+    sent.on('error', () => done())
+    sent.on('response', (response) => {
       let text = ''
       response.setEncoding('utf8')
       response.on('data', (piece: string) => (text += piece))
       response.on('error', () => done())
       response.on('close', () => done())
       response.on('end', () => {
-        const { statusCode: status = 0, headers: told } = response
-        const isJson = told['content-type']?.includes('json') === true && !path.includes('/export')
-        const replayed = told['idempotency-replayed'] === 'true'
+        const { statusCode: status = 0, headers: answered } = response
+        const isJson = answered['content-type']?.includes('json') === true && !path.includes('/export')
+        const replayed = answered['idempotency-replayed'] === 'true'
         done({ status, replayed, text, body: isJson && text !== '' ? JSON.parse(text) : undefined })
       })
     })
-    asked.end(body)
+    sent.end(body)
   })
 }
 
-/** A client of a cluster, which finds the node that serves by asking all. */
+/** A client of a cluster, which finds the serving node by trying all. */
 export class ClusterClient {
   readonly #urls: () => readonly string[]
   readonly #anyAnswers: boolean
-  /** What is sent again and again, and what it was answered last. */
-  readonly #waiting = new Map<Ask, string>()
+  /** Pending requests, and their last answers. */
+  readonly #pending = new Map<LoadRequest, string>()
   #last = ''
   #isOver = false
 
-  /** @param urls of the nodes that run now; @param anyAnswers whether any of them may be asked, so that each is in turn */
+  /**
+   * @param urls of the running nodes
+   * @param anyAnswers whether every node answers, so that the client uses them one after another
+   */
   constructor(urls: () => readonly string[], anyAnswers: boolean) {
     this.#urls = urls
     this.#anyAnswers = anyAnswers
   }
 
   /**
-   * Sends what may be sent again, until it is answered by a node that serves: a read, or a write under an Idempotency-Key.
-   * @param patienceMs how long it waits for each node
+   * Repeats a request until a serving node answers: a read, or a write with an Idempotency-Key.
+   * @param timeoutMs time limit for each node
    */
-  async insist(ask: Ask, patienceMs?: number): Promise<Answered> {
+  async insist(request: LoadRequest, timeoutMs?: number): Promise<LoadAnswer> {
     while (!this.#isOver) {
       for (const url of this.#inOrder()) {
-        const answer = await askNode(url, ask, patienceMs)
-        this.#waiting.set(ask, `${url}: ${answer?.status} ${answer?.text}`)
+        const answer = await requestNode(url, request, timeoutMs)
+        this.#pending.set(request, `${url}: ${answer?.status} ${answer?.text}`)
         if (answer === undefined || answer.status === 503) continue
         this.#last = url
-        this.#waiting.delete(ask)
+        this.#pending.delete(request)
         return answer
       }
       await pause(REST_MS)
     }
-    throw new Error('Nobody is asked any more')
+    throw new Error('The client has ended')
   }
 
-  /** What is not answered yet, for a reader of what went wrong. */
+  /** Pending requests, for diagnosis. */
   describe(): string {
-    const asks = [...this.#waiting].map(([{ method, path }, told]) => `${method} ${path}, ${told}`)
-    return `${asks.length} requests wait: ${asks.slice(0, 5).join('; ')}`
+    const pending = [...this.#pending].map(([{ method, path }, last]) => `${method} ${path}, ${last}`)
+    return `${pending.length} requests wait: ${pending.slice(0, 5).join('; ')}`
   }
 
-  /** Nobody waits for an answer any more. */
+  /** Ends the pending requests. */
   end(): void {
     this.#isOver = true
   }
 
   /**
-   * Sends a write that may be carried out once only. A node that says that it is not available has not begun, unless it
-   * says how much it has accepted.
-   * @returns undefined where nobody knows whether it was carried out
+   * Sends a write that must not be repeated. A node that answers "unavailable" has not begun, unless the
+   * answer states how much it has accepted.
+   * @returns undefined if the outcome is unknown
    */
-  async once(ask: Ask): Promise<Answered | undefined> {
+  async once(request: LoadRequest): Promise<LoadAnswer | undefined> {
     while (!this.#isOver) {
       for (const url of this.#inOrder()) {
-        const answer = await askNode(url, ask)
+        const answer = await requestNode(url, request)
         const { code, accepted } = answer?.body ?? {}
         if (answer?.status === 503 && code === 'unavailable' && accepted === undefined) continue
         if (answer === undefined || answer.status === 503) return undefined
@@ -138,7 +144,7 @@ export class ClusterClient {
     return undefined
   }
 
-  /** The node that served last is asked first, or that which comes behind it. */
+  /** The node that served last comes first; with `anyAnswers`, the one after it. */
   #inOrder(): string[] {
     const urls = this.#urls()
     if (this.#anyAnswers) {

@@ -5,10 +5,10 @@ import { type LoadParts, REST_MS } from './writes.js'
 /** The agent whose records are erased. */
 export const erasedAgent = 'erased'
 
-/** What is in each body that is erased, and nowhere else. */
+/** Text in the bodies that are erased, and nowhere else. */
 export const erasedText = 'bytes-that-are-to-be-erased'
 
-/** Writes records and erases them. When it has ended, none of their bodies is left. */
+/** Writes records and erases them. At the end none of their bodies must be left. */
 export async function erasures({ client, known, prefix, stopped }: LoadParts): Promise<void> {
   for (let n = 0; !stopped(); n++) {
     const key = (what: string) => ({ headers: { 'idempotency-key': `${prefix}-${what}-${n}` } })

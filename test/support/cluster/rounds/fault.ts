@@ -4,15 +4,15 @@ import type { TcpProxy } from '../tcp-proxy.js'
 import type { SupervisedNode } from './supervised-node.js'
 import type { ThreeNodes } from './three-nodes.js'
 
-/** Something that happens to a cluster under load, and is over when it resolves. */
+/** A fault of a cluster under load, which is over when `act` resolves. */
 export interface Fault {
   name: string
-  /** Whether it is one of links between nodes. */
+  /** Whether it affects links between nodes. */
   needsLinks?: true
   act(nodes: ThreeNodes, chance: Chance): Promise<void>
 }
 
-/** Something that happens to one node. */
+/** A fault of one node. */
 export type OfOne = (all: ThreeNodes, node: SupervisedNode, chance: Chance) => Promise<void>
 
 export const ofOwner = (name: string, act: OfOne): Fault => ({
@@ -20,25 +20,25 @@ export const ofOwner = (name: string, act: OfOne): Fault => ({
   act: async (nodes, chance) => act(nodes, await nodes.owner(), chance),
 })
 
-/** What a fault of one node may last, 1.5 to 4 leases of a second: mostly long enough for others to take over, and little more. */
+/** Waits 1.5 to 4 leases of one second: mostly long enough for a take-over, and rarely much longer. */
 export const leases = (chance: Chance) => pause(1_500 + chance() ** 2 * 2_500)
 
-/** A shorter one, over before anybody is expelled. */
+/** Waits a shorter time, in which no node is expelled. */
 export const moment = (chance: Chance) => pause(50 + chance() * 500)
 
 export function anyOf<Item>(items: readonly Item[], chance: Chance): Item {
   const item = items[Math.floor(chance() * items.length)]
-  if (item === undefined) throw new Error('Expected one of some')
+  if (item === undefined) throw new Error('Nothing to choose from')
   return item
 }
 
-/** In an order of chance. */
+/** The items in random order. */
 export function shuffled<Item>(items: readonly Item[], chance: Chance): Item[] {
-  const places = items.map((item) => ({ item, at: chance() }))
-  return places.sort((one, other) => one.at - other.at).map(({ item }) => item)
+  const ordered = items.map((item) => ({ item, at: chance() }))
+  return ordered.sort((one, other) => one.at - other.at).map(({ item }) => item)
 }
 
-/** Has proxies pass everything on again: what was held comes late, or never. */
+/** Heals proxies: what was held arrives late, or never. */
 export function heal(proxies: readonly TcpProxy[], chance: Chance): void {
   for (const proxy of proxies) {
     if (chance() < 0.5) proxy.break()

@@ -4,22 +4,25 @@ import { anyOf, type Fault, heal, leases, moment, type OfOne, ofOwner } from './
 import { linkFaults, withoutLinks } from './link-faults.js'
 import { upgrade } from './upgrade.js'
 
-/** Mostly until other nodes have taken the shards of this one, and a moment longer: then it must know that it does not own them. */
+/**
+ * Waits, mostly until other nodes have taken the shards of this one and a moment longer; then it must know
+ * that it does not own them.
+ */
 const lasting: OfOne = async (all, node, chance) => {
   await leases(chance)
   if (chance() < 0.3) return
   const others = all.nodes.filter((one) => one !== node)
-  await eventually(() => all.haveTaken(others))
+  await eventually(() => all.haveTakenOver(others))
   await moment(chance)
 }
 
-const aWhile: OfOne = (_all, _node, chance) => leases(chance)
+const someLeases: OfOne = (_all, _node, chance) => leases(chance)
 
 const cutOff =
-  (until: OfOne, ...ways: Direction[]): OfOne =>
+  (until: OfOne, ...directions: Direction[]): OfOne =>
   async (all, node, chance) => {
-    const { proxies } = node.ways
-    for (const proxy of proxies) proxy.hold(...ways)
+    const { proxies } = node.proxied
+    for (const proxy of proxies) proxy.hold(...directions)
     await until(all, node, chance)
     heal(proxies, chance)
   }
@@ -42,7 +45,7 @@ const halted =
   async (_all, node) =>
     void (await node.halt(signal))
 
-/** What happens to nodes, or between them and the database. */
+/** Faults of nodes, and between them and the database. */
 const ofNodes: readonly Fault[] = [
   ofOwner('kill -9 of the owner', halted('SIGKILL')),
   {
@@ -51,12 +54,12 @@ const ofNodes: readonly Fault[] = [
   },
   ofOwner('a stopped owner', stopped(lasting)),
   {
-    name: 'stopped nodes that stand by',
-    // Each is in the midst of what it follows, and learns that it was expelled.
+    name: 'stopped standbys',
+    // Each is in the middle of following a log, and finds out that it was expelled.
     async act(all, chance) {
       const owner = await all.owner()
       const others = all.nodes.filter((node) => node !== owner)
-      await Promise.all(others.map((node) => stopped(aWhile)(all, node, chance)))
+      await Promise.all(others.map((node) => stopped(someLeases)(all, node, chance)))
     },
   },
   ofOwner('an owner that is cut off', cutOff(lasting)),
@@ -76,7 +79,7 @@ const ofNodes: readonly Fault[] = [
 const endAll = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
   WHERE application_name = 'strandfast-cluster'`
 
-/** What happens to the database. */
+/** Faults of the database. */
 const ofDatabase: readonly Fault[] = [
   {
     name: 'a primary that is killed, and a standby promoted',
@@ -91,7 +94,7 @@ const ofDatabase: readonly Fault[] = [
     async act({ rig }, chance) {
       await rig.cutOffStandbys()
       for (let looks = 0; looks < 100 && (await rig.waiting()) === 0; looks++);
-      for (let times = 0; times < 4; times++) await rig.endWaiting(anyOf(ways, chance))
+      for (let times = 0; times < 4; times++) await rig.endWaiting(anyOf(cancellers, chance))
       await moment(chance)
       await rig.killPrimary()
       await rig.promote()
@@ -100,11 +103,13 @@ const ofDatabase: readonly Fault[] = [
   },
 ]
 
-const ways = ['pg_terminate_backend', 'pg_cancel_backend'] as const
+const cancellers = ['pg_terminate_backend', 'pg_cancel_backend'] as const
 
-/** The time of day of a node is wrong, by less than the shard's clock may run ahead: nobody but records tells it. */
+/**
+ * Sets the time of day of a node wrong, by less than the shard's clock may run ahead: only records show it.
+ */
 const wrongClock: Fault = {
-  name: 'a clock of the owner that jumps, and another one takes over',
+  name: 'a clock of the owner that jumps before a take-over',
   async act(nodes, chance) {
     const owner = await nodes.owner()
     owner.setClock(anyOf([30_000, -25_000], chance))
@@ -114,7 +119,7 @@ const wrongClock: Fault = {
   },
 }
 
-/** What may happen to several nodes at once; until another one serves where `until` says so. */
+/** Faults that may affect several nodes together; `until` may wait for a take-over. */
 const single = (until: OfOne, linked: boolean): OfOne[] => [
   halted('SIGKILL'),
   halted('SIGTERM'),
@@ -124,9 +129,9 @@ const single = (until: OfOne, linked: boolean): OfOne[] => [
   ...(linked ? [withoutLinks] : []),
 ]
 
-/** Two of these at once, on two nodes. */
-const twoAtOnce: Fault = {
-  name: 'two at once',
+/** Two of these faults, on two nodes. */
+const twoTogether: Fault = {
+  name: 'two faults together',
   async act(all, chance) {
     const owner = await all.owner()
     const others = all.nodes.filter((node) => node !== owner)
@@ -135,33 +140,35 @@ const twoAtOnce: Fault = {
   },
 }
 
-/** On all nodes: there may be none that serves meanwhile. */
-const threeAtOnce: Fault = {
-  name: 'three at once',
+/** One of these faults on each node: none may serve while they last. */
+const threeTogether: Fault = {
+  name: 'three faults together',
   async act(all, chance) {
-    await Promise.all(all.nodes.map((node) => anyOf(single(aWhile, all.linked), chance)(all, node, chance)))
+    await Promise.all(
+      all.nodes.map((node) => anyOf(single(someLeases, all.linked), chance)(all, node, chance)),
+    )
   },
 }
 
-/** All faults, in the order in which short runs have them. */
+/** All faults, in the order for short runs. */
 export const faults: readonly Fault[] = [
   ...ofNodes,
   ...ofDatabase,
   ...linkFaults,
-  twoAtOnce,
-  threeAtOnce,
+  twoTogether,
+  threeTogether,
   upgrade,
   wrongClock,
 ]
 
-/** A round in which nothing happens. */
+/** A round without a fault. */
 const nothing: Fault = { name: 'nothing', act: (_nodes, chance) => leases(chance) }
 
-/** The faults of these names, in their order. */
+/** The faults with these names, in the same order. */
 export function faultsNamed(wanted: readonly string[]): Fault[] {
   return wanted.map((name) => {
     const found = [...faults, nothing].find((fault) => fault.name === name)
-    if (found === undefined) throw new Error(`Expected a fault to be called ${name}`)
+    if (found === undefined) throw new Error(`Unknown fault "${name}"`)
     return found
   })
 }

@@ -4,7 +4,10 @@ import type { Chance } from '../register-chaos.js'
 import type { Direction } from '../tcp-proxy.js'
 import { anyOf, type Fault, heal, leases, moment, type OfOne, shuffled } from './fault.js'
 
-/** Shorter than a node may answer without hearing of the owner, which is half a second here; or longer. */
+/**
+ * Waits for less than a node may answer without receiving from the owner, which is half a second here; or for
+ * longer.
+ */
 const lapse = (chance: Chance) => pause(chance() < 0.4 ? 50 + chance() * 350 : 700 + chance() * 2_500)
 
 const cutOffFromOthers =
@@ -16,13 +19,13 @@ const cutOffFromOthers =
     heal(proxies, chance)
   }
 
-/** All links of one node, both ways or one. */
+/** Cuts all links of one node, in both directions or one. */
 export const withoutLinks: OfOne = (all, node, chance) => {
   const kinds: Direction[][] = [[], [], ['requests'], ['answers']]
   return cutOffFromOthers(...anyOf(kinds, chance))(all, node, chance)
 }
 
-/** What happens between nodes. */
+/** Faults between nodes. */
 export const linkFaults: readonly Fault[] = [
   {
     name: 'an owner that is cut off from the other nodes',
@@ -42,7 +45,7 @@ export const linkFaults: readonly Fault[] = [
     needsLinks: true,
     async act(all, chance) {
       const [one, other] = shuffled(all.nodes, chance)
-      if (one === undefined || other === undefined) throw new Error('Expected a cluster to have two nodes')
+      if (one === undefined || other === undefined) throw new Error('A cluster needs two nodes')
       const proxies = all.links.between([one.name], [other.name])
       for (const proxy of proxies) proxy.hold()
       await lapse(chance)
@@ -69,16 +72,17 @@ export const linkFaults: readonly Fault[] = [
     needsLinks: true,
     async act(all, chance) {
       const owner = await all.owner()
-      for (const proxy of owner.ways.proxies) proxy.delay(110 + chance() * 40)
+      for (const proxy of owner.proxied.proxies) proxy.delay(110 + chance() * 40)
       for (const proxy of all.links.between([owner.name])) proxy.break()
       await moment(chance)
-      // Then it reads, by the same slow way, what another one writes by a fast one, and has to come to an end all the same.
+      // The node then reads, over the slow connection, what another one writes over a fast one, and must
+      // catch up nevertheless.
       if (chance() < 0.5) await owner.halt('SIGKILL')
-      // Whoever looks up in the database who they are takes longer than they wait between two messages.
+      // Checking the membership in the database takes longer than the time limit between two messages.
       await eventually(async () =>
         (await Promise.all(all.nodes.map((node) => node.answers()))).every(Boolean),
       )
-      for (const proxy of owner.ways.proxies) proxy.heal()
+      for (const proxy of owner.proxied.proxies) proxy.heal()
     },
   },
   {

@@ -11,18 +11,18 @@ import type { ThreeNodes } from './three-nodes.js'
 import { watchAll } from './watchers.js'
 import { type Entry, type LoadParts, writes } from './writes.js'
 
-/** Clients that write at once, beside those that write onto heads, erase and sign in. */
+/** Concurrent writers, besides the clients that write to heads, erase and sign in. */
 const WRITERS = 4
 
 const agents = [...chainAgents, erasedAgent, freeAgent]
 
-/** The load of a cluster, in rounds, and what it has learned. */
+/** The load of a cluster, in rounds, and what its clients have learned. */
 export class ClusterLoad {
   readonly known = new Known()
   readonly chains = new Chains()
   readonly sessions = new Sessions()
   readonly watchers: ReturnType<typeof watchAll>
-  /** What was asked since it was taken last. */
+  /** The requests since the last check. */
   readonly journal: Entry[] = []
   readonly #nodes: ThreeNodes
   readonly #random: () => number
@@ -36,12 +36,12 @@ export class ClusterLoad {
     this.#nodes = nodes
     this.#random = random
     this.watchers = watchAll(() => nodes.urls)
-    // Also while nobody writes: then a node does not find out by a write that it has been replaced.
+    // Also while nothing is written: then a node does not find out by a write that it was replaced.
     const parts = this.#parts('probes', () => this.#isOver)
     this.#probing = Promise.all(nodes.nodes.map((node) => probes(parts, node)))
   }
 
-  /** Makes the agents, and the clients of streams. */
+  /** Creates the agents and the subscribers. */
   static async on(nodes: ThreeNodes, random: () => number): Promise<ClusterLoad> {
     for (const name of agents) await nodes.client.insist(posting('/v1/agents', { name, zone: 'free' }))
     return new ClusterLoad(nodes, random)
@@ -65,13 +65,13 @@ export class ClusterLoad {
     return { client, known, journal, random, prefix, stopped, linked }
   }
 
-  /** Resolves when so many calls more were answered. */
+  /** Resolves when `calls` more requests were answered. */
   async progress(calls: number): Promise<void> {
     const until = this.known.answered + calls
     await eventually(() => this.known.answered >= until)
   }
 
-  /** Resolves when each call that is under way has been answered by a node that serves. */
+  /** Resolves when each pending request was answered by a serving node. */
   async stop(): Promise<void> {
     this.#isStopped = true
     await this.#running
@@ -80,7 +80,7 @@ export class ClusterLoad {
   async end(): Promise<void> {
     this.#isOver = true
     this.#isStopped = true
-    // Of a cluster that does not serve any more.
+    // The cluster may not serve any more.
     this.#running.catch(() => undefined)
     await Promise.all([this.#probing, ...this.watchers.map((watcher) => watcher.end())])
   }

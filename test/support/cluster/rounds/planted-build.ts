@@ -2,14 +2,14 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, wr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** A rule of clusters, and what is changed in the built program so that it is broken. */
+/** A rule of clusters, and changes to the built program that break it. */
 export interface PlantedBug {
   name: string
-  /** Texts of the built program, each of which is there once, and what is put in their places. */
+  /** Texts that occur exactly once in the built program, and their replacements. */
   changes: readonly (readonly [text: string, other: string])[]
-  /** Names of the faults that show it. */
+  /** Names of the faults that reveal it. */
   shownBy: readonly string[]
-  /** Whether it is one of links. */
+  /** Whether it affects links. */
   linked?: true
 }
 
@@ -21,31 +21,31 @@ export interface PlantedBuild {
 
 const root = join(import.meta.dirname, '../../../..')
 
-/** What a copy of the built program has otherwise. */
-interface Otherwise {
+/** Changes to a copy of the built program. */
+interface BuildChanges {
   changes?: PlantedBug['changes']
-  /** What it says its version is. */
+  /** The version that it reports. */
   version?: string
 }
 
-/** Puts a bug into a copy of the built program, or another version. */
-export function plantedBuild({ changes = [], version }: Otherwise): PlantedBuild {
+/** Copies the built program with a bug, or with another version. */
+export function plantedBuild({ changes = [], version }: BuildChanges): PlantedBuild {
   const directory = mkdtempSync(join(tmpdir(), 'strandfast-planted-'))
   const copy = join(directory, 'dist/program')
   cpSync(join(root, 'dist/program'), copy, { recursive: true })
-  const about: object = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-  const changed = version === undefined ? about : { ...about, version }
+  const packageJson: object = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const changed = version === undefined ? packageJson : { ...packageJson, version }
   writeFileSync(join(directory, 'package.json'), JSON.stringify(changed))
   symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'))
   const files = readdirSync(copy, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.js'))
     .map((name) => join(copy, name))
   for (const [text, other] of changes) {
-    const having = files.filter((path) => readFileSync(path, 'utf8').includes(text))
-    const [path] = having
+    const containing = files.filter((path) => readFileSync(path, 'utf8').includes(text))
+    const [path] = containing
     const parts = path === undefined ? [] : readFileSync(path, 'utf8').split(text)
-    if (path === undefined || having.length !== 1 || parts.length !== 2)
-      throw new Error(`Expected the built program to have this once: ${text}`)
+    if (path === undefined || containing.length !== 1 || parts.length !== 2)
+      throw new Error(`The built program does not contain this exactly once: ${text}`)
     writeFileSync(path, parts.join(other))
   }
   return {
@@ -54,7 +54,7 @@ export function plantedBuild({ changes = [], version }: Otherwise): PlantedBuild
   }
 }
 
-/** Rules of clusters, each of them broken. Rounds show them by chance; the test that is named finds each at once, in CI. */
+/** Broken rules of clusters. Rounds reveal them by chance; the named test finds each one reliably, in CI. */
 export const plantedBugs: readonly PlantedBug[] = [
   // test/unit/store/shard-store.test.ts
   {
@@ -69,7 +69,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   // test/unit/cluster/members/lease-memory.test.ts
   {
-    name: 'a lease that nobody looks at',
+    name: 'a lease that is not checked',
     changes: [['return this.untilMs > this.#nowMs();', 'return true;']],
     shownBy: ['a stopped owner', 'an owner that is cut off'],
   },
@@ -88,7 +88,7 @@ export const plantedBugs: readonly PlantedBug[] = [
       ['move(rest) {', 'past(rest) { this.#direct = true; rest(); this.#direct = false; } move(rest) {'],
       [
         'const { end } = this.#log;\n\t\tcommitDurably(',
-        // For long enough that a kill comes between.
+        // For long enough that a kill can hit it.
         `const { end } = this.#log;
          commitDurably(this.environment, () => this.#memtable.past(() => putPosition(this.environment, end)));
          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
@@ -102,14 +102,16 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'shards that are opened while the node that wrote last is alive',
     changes: [
       ['!isClosed && isAlive()', 'false'],
-      ['if (this.#line.isAlive(last)) throw', 'if (false) throw'],
+      ['if (this.#client.isAlive(last)) throw', 'if (false) throw'],
     ],
     shownBy: ['nothing'],
   },
   // test/unit/cluster/links/peer-link.test.ts
   {
-    name: 'a node that answers for longer than the owner lets it',
-    changes: [['this.#lease.extend(said.atMs + said.forMs);', 'this.#lease.extend(said.atMs + 1e9);']],
+    name: 'a node that answers for longer than the owner permits',
+    changes: [
+      ['this.#lease.extend(message.atMs + message.forMs);', 'this.#lease.extend(message.atMs + 1e9);'],
+    ],
     shownBy: [
       'an owner that is cut off from the other nodes',
       'an owner that is cut off from the other nodes one way',
@@ -118,11 +120,11 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   // test/unit/cluster/links/shard-relay.test.ts
   {
-    name: 'an owner that does not wait until the other nodes know',
+    name: 'an owner that does not wait until the other nodes have processed a notice',
     changes: [
       [
         'this.#parts.link.sendFrame(this.#parts.shard, frame);',
-        'this.#memory.hasTaken(this.#parts.front, told); this.#parts.link.sendFrame(this.#parts.shard, frame);',
+        'this.#memory.hasTaken(this.#parts.front, noticeNo); this.#parts.link.sendFrame(this.#parts.shard, frame);',
       ],
     ],
     shownBy: ['slow links'],
@@ -130,14 +132,14 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
 ]
 
-/** Rules of a hand-over (docs/adr/0048-owners-of-shards.md), each of them broken. */
-export const plantedHandOvers: readonly Pick<PlantedBug, 'name' | 'changes'>[] = [
+/** Rules of a transfer (docs/adr/0048-owners-of-shards.md), each of them broken. */
+export const plantedTransfers: readonly Pick<PlantedBug, 'name' | 'changes'>[] = [
   {
-    name: 'an owner that gives a shard up before others have stopped sending to it',
+    name: 'an owner that releases a shard before others have stopped sending to it',
     changes: [['await leaving(shard);', '']],
   },
   {
-    name: 'a front of another node that goes on sending',
+    name: 'a front of another node that continues to send',
     changes: [['thread?.link.leaving(thread);', '']],
   },
   {
@@ -145,7 +147,7 @@ export const plantedHandOvers: readonly Pick<PlantedBug, 'name' | 'changes'>[] =
     changes: [['this.#held = waits ? new HeldCommands() : void 0;', 'this.#held = void 0;']],
   },
   {
-    name: 'callers that do not wait until it is known again who they are',
+    name: 'requests that are not held until the keys of callers are known again',
     changes: [['await handling.shards.untilCurrent(decidingShard(caller, handling));', '']],
   },
 ]

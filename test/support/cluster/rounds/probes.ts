@@ -2,72 +2,73 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { pick } from '../../../../scripts/crash-loop/seeded-random.mjs'
 import { shardOf } from '../../../../dist/src/strand/placement.js'
 import { chainAgents } from './chains.js'
-import { type Answered, type Ask, askNode } from './cluster-client.js'
+import { type LoadAnswer, type LoadRequest, requestNode } from './cluster-client.js'
 import type { SupervisedNode } from './supervised-node.js'
 import { shardCount } from './three-nodes.js'
 import type { LoadParts } from './writes.js'
 
-/** That which says whether a key is in force. */
+/** The shard that decides whether a key is valid. */
 const shardOfKeys = 0
 
-/** How often each node is asked, whether it serves or not, milliseconds. */
-const EVERY_MS = 50
-/** Requests to a node that wait for it at most. */
-const WAITING_MAX = 200
-/** How long they wait: longer than a node is stopped. */
-const PATIENCE_MS = 8_000
+/** Interval of the requests to each node, whether it serves or not, milliseconds. */
+const INTERVAL_MS = 50
+/** Pending requests to a node at most. */
+const PENDING_MAX = 200
+/** Time limit of a request, milliseconds: longer than a node is stopped. */
+const TIMEOUT_MS = 8_000
 
-/** A question, and what must hold of the answer where there is one. */
+/** A request, and a check of its answer, if there is one. */
 interface Probe {
-  ask: Ask
-  /** Whose owner answers it 200, where nodes have no links. */
+  request: LoadRequest
+  /** The shard whose owner answers 200, if nodes have no links. */
   shard: number
-  check(answer: Answered): void
+  check(answer: LoadAnswer): void
 }
 
 /**
- * Asks one node, whatever is done to it, for what may have changed elsewhere: where strands end, with credentials that were
- * revoked, for what was erased. It may answer nothing, or what is true.
+ * Sends requests to one node, whatever happens to it, about things that may have changed elsewhere: the ends
+ * of strands, revoked credentials, and erased records. The node may answer nothing, or the truth.
  */
 export async function probes(
   parts: LoadParts,
-  node: Pick<SupervisedNode, 'url' | 'life' | 'says'>,
+  node: Pick<SupervisedNode, 'url' | 'life' | 'hasLogged'>,
 ): Promise<void> {
-  const waiting = new Set<Promise<void>>()
+  const pending = new Set<Promise<void>>()
   while (!parts.stopped()) {
-    await pause(EVERY_MS)
+    await pause(INTERVAL_MS)
     const { url, life } = node
-    if (url === undefined || waiting.size >= WAITING_MAX) continue
+    if (url === undefined || pending.size >= PENDING_MAX) continue
     const probe = draw(parts)
-    const askedAtMs = performance.now()
-    const asked = askNode(url, probe.ask, PATIENCE_MS).then((answer) => {
-      waiting.delete(asked)
-      // With links, who does not own the shard answers for the one that does. Who has given one up may have it again.
-      const isOwner = answer?.status === 200 && !parts.linked && !node.says('a shard moves to another node')
-      if (isOwner && node.life === life) parts.known.served({ life, shard: probe.shard }, askedAtMs)
+    const sentAtMs = performance.now()
+    const sent = requestNode(url, probe.request, TIMEOUT_MS).then((answer) => {
+      pending.delete(sent)
+      // With links, any node answers for the owner. A node that has transferred a shard may own it again.
+      const isOwner =
+        answer?.status === 200 && !parts.linked && !node.hasLogged('a shard moves to another node')
+      if (isOwner && node.life === life) parts.known.served({ life, shard: probe.shard }, sentAtMs)
       if (answer !== undefined && answer.status !== 503) probe.check(answer)
     })
-    waiting.add(asked)
+    pending.add(sent)
   }
-  await Promise.all(waiting)
+  await Promise.all(pending)
 }
 
 function draw(parts: LoadParts): Probe {
   const { known, random } = parts
-  const dice = random()
+  const drawn = random()
   const revoked = known.revoked.at(-1)
-  if (dice < 0.4 && revoked !== undefined) return withRevoked(parts, revoked)
+  if (drawn < 0.4 && revoked !== undefined) return withRevoked(parts, revoked)
   const erased = known.erased.at(-1)
-  if (dice < 0.5 && erased !== undefined) return ofErased(parts, erased)
+  if (drawn < 0.5 && erased !== undefined) return ofErased(parts, erased)
   const agent = pick(random, chainAgents)
-  return dice < 0.53 ? exported(parts, agent) : headOf(parts, agent)
+  return drawn < 0.53 ? exported(parts, agent) : headOf(parts, agent)
 }
 
 function headOf({ known }: LoadParts, agent: string): Probe {
   const floor = known.at(agent)
   return {
     shard: shardOf(agent, shardCount),
-    ask: { method: 'GET', path: `/v1/agents/${agent}/head` },
+    request: { method: 'GET', path: `/v1/agents/${agent}/head` },
     check({ status, body }) {
       if (status === 200) known.read('A node', { agent, seq: body.seq, floor })
       else known.breaches.push(`The head of ${agent} was answered ${status} ${body?.code}`)
@@ -79,7 +80,7 @@ function exported({ known }: LoadParts, agent: string): Probe {
   const floor = known.at(agent)
   return {
     shard: shardOf(agent, shardCount),
-    ask: { method: 'GET', path: `/v1/strand/export?agent=${agent}&from_seq=${Math.max(0, floor - 1)}` },
+    request: { method: 'GET', path: `/v1/strand/export?agent=${agent}&from_seq=${Math.max(0, floor - 1)}` },
     check({ status, text }) {
       const [first = ''] = text.split('\n')
       if (status === 200) known.read('An export', { agent, seq: JSON.parse(first).to_seq, floor })
@@ -90,9 +91,9 @@ function exported({ known }: LoadParts, agent: string): Probe {
 function withRevoked({ known }: LoadParts, key: string): Probe {
   return {
     shard: shardOfKeys,
-    ask: { method: 'GET', path: '/v1/whoami', key },
+    request: { method: 'GET', path: '/v1/whoami', key },
     check({ status }) {
-      if (status !== 401) known.breaches.push(`A node answered ${status} to what had been revoked`)
+      if (status !== 401) known.breaches.push(`A node answered ${status} to a revoked credential`)
     },
   }
 }
@@ -100,10 +101,10 @@ function withRevoked({ known }: LoadParts, key: string): Probe {
 function ofErased({ known }: LoadParts, { agent, hash }: { agent: string; hash: string }): Probe {
   return {
     shard: shardOf(agent, shardCount),
-    ask: { method: 'GET', path: `/v1/agents/${agent}/records/${hash}` },
+    request: { method: 'GET', path: `/v1/agents/${agent}/records/${hash}` },
     check({ status, body }) {
       if (status !== 200 || body.erased !== true)
-        known.breaches.push(`A node showed a record that had been erased: ${status} ${JSON.stringify(body)}`)
+        known.breaches.push(`A node showed an erased record: ${status} ${JSON.stringify(body)}`)
     },
   }
 }

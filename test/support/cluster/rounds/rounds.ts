@@ -8,44 +8,47 @@ import { type Router, startRouter } from './router.js'
 import { differences } from './stores.js'
 import { ThreeNodes } from './three-nodes.js'
 
-/** Rounds after which all strands are verified; the others look at what was answered, and where strands end. */
+/**
+ * Rounds after which all strands are verified; after the others only the answers and the ends of strands are
+ * checked.
+ */
 const VERIFIED_EVERY = 4
-/** Calls that are answered before a fault, and after it: more come while it lasts. */
+/** Calls that are answered before and after a fault; more calls run during it. */
 const CALLS = 60
-/** How long a round may take on a busy machine unless more or less is said, milliseconds. */
+/** Default time limit of a round on a busy machine, milliseconds. */
 const ROUND_MS = 300_000
-/** How long a part of a round may take until all are asked what they say of it, milliseconds. */
+/** Duration of a part of a round after which the state of all processes is reported, milliseconds. */
 const SLOW_MS = 8_000
 /** Tokens of earlier rounds that are tried again. */
 const TOKENS = 12
 
-/** How rounds are run. */
-export interface RoundsMaking {
+/** Options of the rounds. */
+export interface RoundsOptions {
   seed: number
-  /** The faults of the rounds, in their order. */
+  /** The faults of the rounds, in order. */
   faults: readonly Fault[]
-  /** The program of the nodes, in place of the built one. */
+  /** The program of the nodes, instead of the built one. */
   program?: string
   /** Whether nodes have links, so that all of them answer. */
   linked: boolean
-  /** How long a round may take, milliseconds. */
+  /** Time limit of a round, milliseconds. */
   roundMs?: number
-  /** Told of each round. */
+  /** Called with a line for each round. */
   report?(line: string): void
 }
 
-/** What rounds have found. */
+/** The result of the rounds. */
 export interface RoundsFound {
-  /** What must not be, with the round that showed it: nothing where all is well. */
+  /** Broken guarantees, with the round that revealed them: empty if all is well. */
   breaches: string[]
   rounds: number
-  /** What ended processes of nodes said. */
+  /** Output of node processes that ended unexpectedly. */
   ends: string[]
 }
 
 /**
- * A cluster under load, to which something happens in each round; then everything that was answered is looked at. It ends with
- * the first round that shows what must not be. In the end all nodes are killed and their stores compared.
+ * Runs a cluster under load, with a fault in each round; then checks all answers. Stops after the first round
+ * with a breach. At the end all nodes are killed, and their stores are compared.
  */
 export async function clusterRounds({
   seed,
@@ -54,7 +57,7 @@ export async function clusterRounds({
   linked,
   roundMs = ROUND_MS,
   report = () => {},
-}: RoundsMaking): Promise<RoundsFound> {
+}: RoundsOptions): Promise<RoundsFound> {
   const random = seededRandom(seed)
   const nodes = await ThreeNodes.start({ program, linked })
   const load = await ClusterLoad.on(nodes, random)
@@ -65,10 +68,16 @@ export async function clusterRounds({
   try {
     for (const fault of faults) {
       rounds += 1
-      const whole = rounds === faults.length
-      const strands = whole || rounds % VERIFIED_EVERY === 0
+      const isLast = rounds === faults.length
+      const strands = isLast || rounds % VERIFIED_EVERY === 0
       const laps = new Laps()
-      const playing = round(fault, { nodes, load, random, laps, check: () => checks.run({ whole, strands }) })
+      const playing = round(fault, {
+        nodes,
+        load,
+        random,
+        laps,
+        check: () => checks.run({ isLast, strands }),
+      })
       const found = await Promise.race([playing, pause(roundMs, undefined)])
       const about = `Round ${rounds}, ${fault.name}, ${linked ? 'with' : 'without'} links`
       if (found === undefined) {
@@ -76,8 +85,8 @@ export async function clusterRounds({
         return { breaches: [`${about}: it does not end, after ${laps}`, ...state], rounds, ends: [] }
       }
       breaches.push(...found.map((text) => `${about}: ${text}`))
-      const silence = `nobody answered for ${Math.round(load.known.takeSilence())} ms`
-      report(`round ${rounds}/${faults.length}: ${fault.name}; ${laps}; ${silence}`)
+      const outage = `no node answered for ${Math.round(load.known.takeOutageMs())} ms`
+      report(`round ${rounds}/${faults.length}: ${fault.name}; ${laps}; ${outage}`)
       if (laps.longestMs > SLOW_MS) report(`It took long: ${(await describe(nodes, load)).join('\n')}`)
       if (breaches.length > 0) break
     }
@@ -85,7 +94,7 @@ export async function clusterRounds({
     await Promise.all(nodes.nodes.map((node) => node.kill()))
     breaches.push(...load.known.breaches, ...(await differences(nodes).catch(failed)))
     const ends = nodes.nodes.flatMap((node) => node.ends)
-    return { breaches: [...breaches, ...ends.flatMap(wrongEnds)], rounds, ends }
+    return { breaches: [...breaches, ...ends.flatMap(unexpectedEnds)], rounds, ends }
   } finally {
     nodes.client.end()
     await load.end()
@@ -94,7 +103,7 @@ export async function clusterRounds({
   }
 }
 
-/** What a round is made with. */
+/** The parts of a round. */
 interface RoundParts {
   nodes: ThreeNodes
   load: ClusterLoad
@@ -103,7 +112,7 @@ interface RoundParts {
   check(): Promise<string[]>
 }
 
-/** Load, with a fault in the midst of it, and what is found when all nodes run and one serves again. */
+/** Runs load with a fault in the middle, and checks it when all nodes run and all shards are served. */
 async function round(fault: Fault, { nodes, load, random, laps, check }: RoundParts): Promise<string[]> {
   load.begin()
   await load.progress(CALLS)
@@ -113,7 +122,7 @@ async function round(fault: Fault, { nodes, load, random, laps, check }: RoundPa
   await fault.act(nodes, random)
   laps.end('fault')
   await nodes.allWell()
-  laps.end('whole again')
+  laps.end('recovery')
   await load.progress(CALLS)
   await load.stop()
   laps.end('load')
@@ -122,14 +131,14 @@ async function round(fault: Fault, { nodes, load, random, laps, check }: RoundPa
   return found
 }
 
-/** What all say of themselves, for a reader of what went wrong. */
+/** The state of all processes, for diagnosis. */
 async function describe(nodes: ThreeNodes, load: ClusterLoad): Promise<string[]> {
   const ofNodes = await Promise.all(nodes.nodes.map((node) => node.describe()))
   const streams = load.watchers.map((watcher) => watcher.describe())
   return [...ofNodes, await nodes.rig.describe(), nodes.client.describe(), ...streams]
 }
 
-/** How long the parts of a round took, for who reads what it costs. */
+/** Durations of the parts of a round. */
 class Laps {
   readonly #startedAtMs = performance.now()
   #atMs = this.#startedAtMs
@@ -151,39 +160,46 @@ class Laps {
   }
 }
 
-/** Why a process may end itself: another one has gone on, or the database was away when it would have joined or taken over. */
-const RIGHT_END = new RegExp(
+/**
+ * Reasons for which a process may end: another node has taken over, or the database was down when it joined
+ * or took over.
+ */
+const EXPECTED_END = new RegExp(
   [
+    'another node has expelled this one',
     'another node of the cluster has taken',
     'cannot join its cluster',
     'cannot reach the database of its cluster',
     'The database of the cluster cannot be used',
-    'Nobody knows whether the cluster’s log has the last commit',
+    'It is unknown whether the cluster’s log has the last commit',
   ].join('|'),
 )
 
-const failed = (error: unknown) => [`The stores cannot be compared: ${inspect(error)}`]
+const failed = (error: unknown) => [`Could not compare the stores: ${inspect(error)}`]
 
-/** The line before what a process said that did not start, as when connections are ended while it joins. */
+/**
+ * The line before the output of a process that did not start, for example because its connections were ended
+ * while it joined.
+ */
 const notStarted = 'Error: The server ended before it listened:'
 
-/** What a process said that ended itself for another reason. */
-function wrongEnds(said: string): string[] {
-  const lines = said
+/** Finds other reasons in the output of a process that has ended. */
+function unexpectedEnds(output: string): string[] {
+  const lines = output
     .split('\n')
     .filter((line) => line !== notStarted)
     .filter((line) => /"level":"fatal"|^(Error|The server failed|strandfast): |Assertion failed/.test(line))
-  return lines.filter((line) => !RIGHT_END.test(line)).map((line) => `A process ended itself: ${line}`)
+  return lines.filter((line) => !EXPECTED_END.test(line)).map((line) => `A process ended itself: ${line}`)
 }
 
-/** What is looked at between rounds, while nobody writes. */
+/** The checks between rounds, while nothing is written. */
 class Checks {
   readonly #load: ClusterLoad
   readonly #router: Router
   readonly #nodes: ThreeNodes
   readonly #checker = new Checker()
-  /** Where in the journal that begins which was not looked at yet. */
-  #glancedAt = 0
+  /** Index in the journal of the first unchecked entry. */
+  #checkedUpTo = 0
 
   constructor(load: ClusterLoad, router: Router, nodes: ThreeNodes) {
     this.#load = load
@@ -191,20 +207,20 @@ class Checks {
     this.#nodes = nodes
   }
 
-  async run({ whole, strands }: { whole: boolean; strands: boolean }): Promise<string[]> {
+  async run({ isLast, strands }: { isLast: boolean; strands: boolean }): Promise<string[]> {
     const { known, journal, chains, sessions, watchers } = this.#load
     const { url } = this.#router
     const faults = known.breaches.splice(0)
     const { faults: found } = strands
-      ? await this.#checker.check(url, { journal, whole })
-      : await this.#checker.glance(url, journal.slice(this.#glancedAt))
+      ? await this.#checker.check(url, { journal, whole: isLast })
+      : await this.#checker.glance(url, journal.slice(this.#checkedUpTo))
     faults.push(...found, ...(await sessions.check(this.#nodes.client, TOKENS)))
     if (strands) {
       journal.splice(0)
       faults.push(...chains.check(this.#checker.strands))
       for (const watcher of watchers) faults.push(...(await watcher.check(this.#checker.strands)))
     }
-    this.#glancedAt = journal.length
+    this.#checkedUpTo = journal.length
     return faults
   }
 }

@@ -2,18 +2,18 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { ClusterClient } from './cluster-client.js'
 
-/** An address at which whoever serves answers. */
+/** An address that forwards to the serving node. */
 export interface Router {
   url: string
   stop(): void
 }
 
-/** How long it waits for a node: longer than an export takes. */
-const PATIENCE_MS = 10_000
+/** Time limit for a node, milliseconds: longer than an export takes. */
+const TIMEOUT_MS = 10_000
 
 /**
- * Passes reads, and writes under an Idempotency-Key, on to the node that serves, again where one ends meanwhile: for checks
- * that know one address.
+ * Forwards reads, and writes with an Idempotency-Key, to the serving node, and retries when that node ends:
+ * for checks that know a single address.
  */
 export async function startRouter(client: ClusterClient): Promise<Router> {
   const server = createServer(async (request, response) => {
@@ -27,7 +27,7 @@ export async function startRouter(client: ClusterClient): Promise<Router> {
     )
     const { method = 'GET', url: path = '/' } = request
     const body = pieces.length === 0 ? {} : { body: Buffer.concat(pieces).toString() }
-    const { status, replayed, text } = await client.insist({ method, path, headers, ...body }, PATIENCE_MS)
+    const { status, replayed, text } = await client.insist({ method, path, headers, ...body }, TIMEOUT_MS)
     response.writeHead(status, { 'idempotency-replayed': `${replayed}` }).end(text)
   })
   server.listen(0, '127.0.0.1')

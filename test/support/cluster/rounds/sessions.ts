@@ -3,20 +3,20 @@ import type { LoadParts } from './writes.js'
 
 const verifyPath = '/v1/auth/magic-link/verify'
 
-/** Links that sign in once, whose tokens are revoked; and API keys, which are deleted. */
+/** Magic links that sign in once, whose tokens are then revoked; and API keys, which are deleted. */
 export class Sessions {
-  /** Tokens of links, each of which was used, or perhaps. */
+  /** Tokens of links that were used, or may have been. */
   readonly #used: string[] = []
 
   async run(parts: LoadParts): Promise<void> {
     await Promise.all([this.#links(parts), keys(parts)])
   }
 
-  /** Tokens that were used do not work again. @param count how many of them are tried, the last ones */
+  /** Checks that used tokens do not work again. @param count number of tokens, the most recent ones */
   async check(client: ClusterClient, count: number): Promise<string[]> {
     const tried = this.#used.slice(-count).map(async (token) => {
       const { status } = await client.insist(posting(verifyPath, { token }))
-      return status === 401 ? [] : [`A token that had been used was answered ${status} again`]
+      return status === 401 ? [] : [`A used token was answered ${status}`]
     })
     return (await Promise.all(tried)).flat()
   }
@@ -26,7 +26,7 @@ export class Sessions {
       const email = `${prefix}-${n}@example.org`
       const sent = await client.insist(posting('/v1/auth/magic-link/send', { email }))
       const { token } = sent.body
-      // Three at once, each of which is sent again elsewhere where its answer is lost.
+      // Three requests compete; each is repeated at another node if its answer is lost.
       const rivals = [0, 1, 2].map(() => client.insist(posting(verifyPath, { token })))
       const winners = (await Promise.all(rivals)).filter(({ status }) => status === 200)
       this.#used.push(token)
@@ -36,10 +36,10 @@ export class Sessions {
       if (winner === undefined) continue
       const { token: key } = winner.body
       const revoked = await client.insist(posting('/v1/auth/revoke', undefined, { key }))
-      // Where the answer to the first was lost, the second one finds it revoked.
+      // If the answer to the first request was lost, the second one finds the token revoked.
       if (revoked.status === 200 || revoked.body?.code === 'token_revoked') known.revoked.push(key)
       else known.breaches.push(`A revocation was answered ${revoked.status} ${revoked.body?.code}`)
-      await noLonger(client, known, key)
+      await checkRevoked(client, known, key)
     }
   }
 }
@@ -47,17 +47,17 @@ export class Sessions {
 async function keys({ client, known, prefix, stopped }: LoadParts): Promise<void> {
   for (let n = 0; !stopped(); n++) {
     const body = { name: `${prefix}-${n}`, scopes: ['records:read'] }
-    const { body: made } = await client.insist(posting('/v1/admin/api-keys', body))
-    const path = `/v1/admin/api-keys/${made.key_id}`
+    const { body: created } = await client.insist(posting('/v1/admin/api-keys', body))
+    const path = `/v1/admin/api-keys/${created.key_id}`
     const removed = await client.insist({ method: 'DELETE', path })
-    if (removed.status === 200 || removed.status === 404) known.revoked.push(made.key)
+    if (removed.status === 200 || removed.status === 404) known.revoked.push(created.key)
     else known.breaches.push(`The deletion of a key was answered ${removed.status} ${removed.body?.code}`)
-    await noLonger(client, known, made.key)
+    await checkRevoked(client, known, created.key)
   }
 }
 
-/** Nobody is let in by it, whichever node serves. */
-async function noLonger(client: ClusterClient, known: LoadParts['known'], key: string): Promise<void> {
+/** Checks that a revoked credential is refused, whichever node serves. */
+async function checkRevoked(client: ClusterClient, known: LoadParts['known'], key: string): Promise<void> {
   const { status } = await client.insist({ method: 'GET', path: '/v1/whoami', key })
-  if (status !== 401) known.breaches.push(`What had been revoked was answered ${status}`)
+  if (status !== 401) known.breaches.push(`A revoked credential was answered ${status}`)
 }

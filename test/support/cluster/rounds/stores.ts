@@ -6,7 +6,7 @@ import { pooledRandom } from '../../../../src/base/random.js'
 import { shardFolder } from '../../../../src/data/shard-folders.js'
 import { clusterTables } from '../../../../src/cluster/database/statements.js'
 import type { ClusterSecret } from '../../../../workers/store/replica/cluster-segment.js'
-import { LogLine } from '../../../../workers/store/replica/log-line.js'
+import { LogClient } from '../../../../workers/store/replica/log-client.js'
 import { FollowedStore } from '../../../../workers/store/replica/followed-store.js'
 import { blocksOf, replicatedRows } from '../../../../workers/store/row-mover.js'
 import { closeSnapshot, openSnapshot } from '../../../../workers/store/snapshots.js'
@@ -19,9 +19,9 @@ const keys = { masterSeed: Buffer.from(testSeed, 'hex'), random: pooledRandom() 
 const logThread = new URL('../../../../dist/workers/cluster-log.js', import.meta.url)
 
 /**
- * Brings the stores of nodes that were killed up to the ends of their logs, and compares them with each other, with ones that
- * are made from the logs alone, and with a pull.
- * @returns what differs, and where erased bodies are left
+ * Brings the stores of killed nodes up to the ends of their logs, and compares them with each other, with
+ * stores built from the logs alone, and with a pull.
+ * @returns differences, and places with erased bodies
  */
 export async function differences(nodes: ThreeNodes): Promise<string[]> {
   const faults: string[] = []
@@ -34,13 +34,15 @@ export async function differences(nodes: ThreeNodes): Promise<string[]> {
   const worker = new Worker(logThread, { workerData: logSettings(nodes.rig.urls, clusterTables) })
   try {
     for (let shard = 0; shard < shardCount; shard++) {
-      const made = nodes.place(`made-${shard}`)
-      const expected = await broughtUp(worker, { shard, path: made, secret })
-      faults.push(...differing(`A pull of shard ${shard}`, rowsOf(shardFolder(pulled, shard)), expected.rows))
+      const rebuilt = nodes.place(`rebuilt-${shard}`)
+      const expected = await bringUp(worker, { shard, path: rebuilt, secret })
+      faults.push(
+        ...compareRows(`A pull of shard ${shard}`, rowsOf(shardFolder(pulled, shard)), expected.rows),
+      )
       for (const { name, dataDir } of nodes.nodes) {
         const path = shardFolder(dataDir, shard)
-        const { rows, kind } = await broughtUp(worker, { shard, path, secret })
-        faults.push(...differing(`Shard ${shard} of node ${name} (${kind})`, rows, expected.rows))
+        const { rows, kind } = await bringUp(worker, { shard, path, secret })
+        faults.push(...compareRows(`Shard ${shard} of node ${name} (${kind})`, rows, expected.rows))
       }
     }
   } finally {
@@ -54,19 +56,19 @@ export async function differences(nodes: ThreeNodes): Promise<string[]> {
   return faults
 }
 
-async function broughtUp(
+async function bringUp(
   worker: Worker,
   { shard, path, secret }: { shard: number; path: string; secret: ClusterSecret },
 ): Promise<{ rows: string[]; kind: string }> {
-  const line = new LogLine(shardLine(worker, shard))
-  // As a node does that is started: it overwrites what was erased, too.
-  const store = await FollowedStore.open({ path, line, secret })
+  const line = new LogClient(shardLine(worker, shard))
+  // Like a starting node; this overwrites erased bodies, too.
+  const store = await FollowedStore.open({ path, client: line, secret })
   await store.close()
   line.close()
-  return { rows: rowsOf(path), kind: store.found.kind }
+  return { rows: rowsOf(path), kind: store.result.kind }
 }
 
-/** Everything that nodes have in common. */
+/** The rows that all nodes have in common. */
 function rowsOf(path: string): string[] {
   const snapshot = openSnapshot(path)
   const rows = [...replicatedRows(snapshot), ...blocksOf(snapshot)].map(
@@ -80,8 +82,8 @@ function rowsOf(path: string): string[] {
   return rows
 }
 
-/** The first of the rows that only one of them has. */
-function differing(name: string, rows: readonly string[], expected: readonly string[]): string[] {
+/** The differences between two lists of rows, with the first example of each kind. */
+function compareRows(name: string, rows: readonly string[], expected: readonly string[]): string[] {
   const [there, wanted] = [new Set(rows), new Set(expected)]
   const more = rows.filter((row) => !wanted.has(row))
   const missing = expected.filter((row) => !there.has(row))
@@ -90,14 +92,14 @@ function differing(name: string, rows: readonly string[], expected: readonly str
 }
 
 function erasedBodiesIn(directory: string): string[] {
-  if (!existsSync(directory)) return [`${directory} is not there`]
+  if (!existsSync(directory)) return [`${directory} is missing`]
   const files = readdirSync(directory, { recursive: true, encoding: 'utf8', withFileTypes: true })
   return (
     files
-      // What is set aside is of another history, and is said to hold such bodies (docs/CLUSTER.md).
+      // A store that was set aside belongs to another history, and may contain such bodies (docs/CLUSTER.md).
       .filter((file) => file.isFile() && !file.parentPath.includes('.other-'))
       .map(({ parentPath, name }) => join(parentPath, name))
       .filter((path) => readFileSync(path).includes(erasedText))
-      .map((path) => `${path} has a body that was erased`)
+      .map((path) => `${path} contains an erased body`)
   )
 }

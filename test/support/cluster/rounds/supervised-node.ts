@@ -5,31 +5,31 @@ import { authSettings, rootKey } from '../../../../scripts/crash-loop/victim.mjs
 import { testSeed } from '../../postgres/cluster-of-one.js'
 import { startServer, type TestServer } from '../../server/server.js'
 import { eventually } from '../../eventually.js'
-import type { Ways } from '../rig.js'
-import { askNode } from './cluster-client.js'
-import type { LinkWays } from './link-ways.js'
+import type { ProxiedServers } from '../rig.js'
+import { requestNode } from './cluster-client.js'
+import type { LinkProxies } from './link-proxies.js'
 
-/** How a node is run. */
-export interface NodeMaking {
+/** Options of a supervised node. */
+export interface NodeOptions {
   name: string
-  ways: Ways
+  ways: ProxiedServers
   dataDir: string
-  /** The program to run, in place of the built one. */
+  /** The program, instead of the built one. */
   program?: string | undefined
-  /** By what ways nodes reach one another, so that all of them answer; they do not when absent. */
-  links?: LinkWays | undefined
+  /** The proxied links between nodes, with which all of them answer; absent without links. */
+  links?: LinkProxies | undefined
 }
 
-/** One of the nodes that have links takes requests by several threads, each of which has links of its own. */
+/** This node accepts requests in several threads, each with its own links, if nodes have links. */
 const severalFronts = 'b'
 
-/** Its clock can be set. */
+/** Makes the clock of a node adjustable. */
 const clockOptions = ['--import', new URL('../../faults/shifted-clock.mjs', import.meta.url).href]
 
-/** How long it rests before it starts a process that has ended. */
+/** Pause before an ended process is restarted, milliseconds. */
 const REST_MS = 50
 
-/** By these a process ends that has spoilt its memory, and by none that is sent to it. */
+/** Signals that end a process with corrupted memory, and that are never sent to it. */
 const crashes: ReadonlySet<NodeJS.Signals> = new Set([
   'SIGABRT',
   'SIGBUS',
@@ -39,16 +39,16 @@ const crashes: ReadonlySet<NodeJS.Signals> = new Set([
   'SIGTRAP',
 ])
 
-/** How much of what a process said a description has, characters. */
-const WORDS = 4_000
+/** Characters of a process's output that a description shows. */
+const OUTPUT_CHARS = 4_000
 
-/** The last lines that a server logged, in one: a summary of a run shows no more. */
-function lastWords(server: TestServer): string {
-  return `behind ${server.stderr().trimEnd().split('\n').slice(-6).join(' / ').slice(-WORDS)}`
+/** The last log lines of a server, joined into one: a summary of a run shows no more. */
+function lastLines(server: TestServer): string {
+  return `after ${server.stderr().trimEnd().split('\n').slice(-6).join(' / ').slice(-OUTPUT_CHARS)}`
 }
 
-/** Settings that nodes and commands have in common. */
-export function settingsOf(ways: Ways): Record<string, string> {
+/** Settings that nodes and commands share. */
+export function settingsOf(ways: ProxiedServers): Record<string, string> {
   const [first = ''] = ways.urls
   const hosts = ways.proxies.map(({ port }) => `127.0.0.1:${port}`).join()
   return {
@@ -59,32 +59,32 @@ export function settingsOf(ways: Ways): Record<string, string> {
   }
 }
 
-/** A node of a cluster, whose process is started again whenever it has ended. */
+/** A node of a cluster whose process is restarted whenever it has ended. */
 export class SupervisedNode {
   readonly name: string
-  readonly ways: Ways
+  readonly proxied: ProxiedServers
   readonly dataDir: string
-  /** What it runs from its next start on. */
+  /** The program from its next start on. */
   program: string | undefined
-  /** What its processes said that ended themselves. */
+  /** Output of its processes that ended unexpectedly. */
   readonly ends: string[] = []
-  readonly #making: NodeMaking
+  readonly #options: NodeOptions
   #server: TestServer | undefined
   #lives = 0
   #isWanted = true
-  #keeping: Promise<void>
+  #supervising: Promise<void>
 
-  constructor(making: NodeMaking) {
-    this.#making = making
-    this.name = making.name
-    this.ways = making.ways
-    this.dataDir = making.dataDir
-    this.program = making.program
+  constructor(options: NodeOptions) {
+    this.#options = options
+    this.name = options.name
+    this.proxied = options.ways
+    this.dataDir = options.dataDir
+    this.program = options.program
     this.setClock(0)
-    this.#keeping = this.#keep()
+    this.#supervising = this.#supervise()
   }
 
-  /** How far its clock is from that of the machine, milliseconds. */
+  /** Sets the clock, relative to the machine's, milliseconds. */
   setClock(shiftMs: number): void {
     const bytes = Buffer.alloc(8)
     bytes.writeDoubleLE(shiftMs)
@@ -95,54 +95,54 @@ export class SupervisedNode {
     return `${this.dataDir}.clock`
   }
 
-  /** Where it listens; undefined while it does not. */
+  /** The address of the node; undefined while it does not listen. */
   get url(): string | undefined {
     return this.#server?.url
   }
 
-  /** Its process: another one each time that it is started. */
+  /** The current process; changes with each start. */
   get life(): string {
     return `${this.name} ${this.#lives}`
   }
 
-  /** How many shards it owns. */
+  /** The number of owned shards. */
   async owned(): Promise<number> {
     const { url } = this
     if (url === undefined) return 0
-    const metrics = await askNode(url, { method: 'GET', path: '/metrics' })
+    const metrics = await requestNode(url, { method: 'GET', path: '/metrics' })
     return Number(/^strandfast_cluster_owned_shards (\d+)$/m.exec(metrics?.text ?? '')?.[1] ?? 0)
   }
 
-  /** Whether it takes requests, for itself or for another one. */
+  /** Whether the node answers requests, for itself or for another node. */
   async answers(): Promise<boolean> {
     const { url } = this
-    return url !== undefined && (await askNode(url, { method: 'GET', path: '/readyz' }))?.status === 200
+    return url !== undefined && (await requestNode(url, { method: 'GET', path: '/readyz' }))?.status === 200
   }
 
-  /** Whether its process answers anything, be it that another one serves. */
-  async hears(): Promise<boolean> {
+  /** Whether the process answers at all, even as a standby. */
+  async responds(): Promise<boolean> {
     const { url } = this
-    return url !== undefined && (await askNode(url, { method: 'GET', path: '/readyz' })) !== undefined
+    return url !== undefined && (await requestNode(url, { method: 'GET', path: '/readyz' })) !== undefined
   }
 
-  /** What it says of itself, for a reader of what went wrong. */
+  /** The state of the node, for diagnosis. */
   async describe(): Promise<string> {
     const { url, life } = this
     if (url === undefined)
-      return `${life} does not listen; its last words: ${this.ends.at(-1)?.slice(-WORDS)}`
+      return `${life} does not listen; its last output: ${this.ends.at(-1)?.slice(-OUTPUT_CHARS)}`
     const [ready, server] = await Promise.all(
-      ['/readyz', '/v1/server'].map((path) => askNode(url, { method: 'GET', path })),
+      ['/readyz', '/v1/server'].map((path) => requestNode(url, { method: 'GET', path })),
     )
-    const words = this.#server?.stderr().slice(-WORDS)
-    return `${life}: ${ready?.status} ${ready?.text}; ${server?.status} ${JSON.stringify(server?.body?.cluster)}; ${words}`
+    const output = this.#server?.stderr().slice(-OUTPUT_CHARS)
+    return `${life}: ${ready?.status} ${ready?.text}; ${server?.status} ${JSON.stringify(server?.body?.cluster)}; ${output}`
   }
 
-  /** Whether its process has said something. */
-  says(text: string): boolean {
+  /** Whether the current process has logged a text. */
+  hasLogged(text: string): boolean {
     return this.#server?.stderr().includes(text) === true
   }
 
-  /** Stops its process in order. Resolves when the next one listens. */
+  /** Stops the process in order. Resolves when the next one listens. */
   async restart(): Promise<void> {
     const { life } = this
     await this.halt('SIGTERM')
@@ -153,44 +153,44 @@ export class SupervisedNode {
     this.#server?.process.kill(signal)
   }
 
-  /** Has its process end, which is started again. @returns its exit code; undefined where none ran */
+  /** Ends the process, which is then restarted. @returns its exit code; undefined if there was none */
   async halt(signal: NodeJS.Signals): Promise<number | null | undefined> {
     return this.#server?.halt(signal)
   }
 
-  /** Kills it for good. */
+  /** Kills the node permanently. */
   async kill(): Promise<void> {
     this.#isWanted = false
     this.signal('SIGKILL')
-    await this.#keeping
+    await this.#supervising
   }
 
-  /** Starts it again after `kill`. */
+  /** Starts the node again after `kill`. */
   start(): void {
     this.#isWanted = true
-    this.#keeping = this.#keep()
+    this.#supervising = this.#supervise()
   }
 
-  async #keep(): Promise<void> {
-    const { name, ways, dataDir, links } = this.#making
-    // Where nobody listens, there are no links.
+  async #supervise(): Promise<void> {
+    const { name, ways, dataDir, links } = this.#options
+    // An address without a listener disables links.
     const noLinks = { env: { SERVICE_CLUSTER_LINK_ADDRESS: '127.0.0.1:1' }, nodeOptions: [] }
-    const linking = links?.of(name) ?? noLinks
+    const linkOptions = links?.of(name) ?? noLinks
     const isSeveral = links !== undefined && name === severalFronts
     const own = {
       SERVICE_CLUSTER_NODE: name,
       SERVICE_LOG_LEVEL: 'info',
       SERVICE_FRONTS: isSeveral ? '2' : '1',
       TEST_CLOCK_SHIFT: this.#clock,
-      ...linking.env,
+      ...linkOptions.env,
     }
     const settings = { ...settingsOf(ways), ...authSettings, ...own }
-    const nodeOptions = [...clockOptions, ...linking.nodeOptions]
+    const nodeOptions = [...clockOptions, ...linkOptions.nodeOptions]
     while (this.#isWanted) {
       try {
         const { program } = this
-        const options = { dataDir, nodeOptions, env: settings, ...(program !== undefined && { program }) }
-        const server = await startServer(options)
+        const start = { dataDir, nodeOptions, env: settings, ...(program !== undefined && { program }) }
+        const server = await startServer(start)
         const { process } = server
         const exited = process.exitCode ?? process.signalCode ?? once(process, 'exit')
         this.#lives += 1
@@ -200,9 +200,11 @@ export class SupervisedNode {
         const { exitCode, signalCode } = process
         if (exitCode !== null && exitCode !== 0) this.ends.push(server.stderr())
         if (signalCode !== null && crashes.has(signalCode))
-          this.ends.push(`${server.stderr()}\nError: It crashed by ${signalCode}, ${lastWords(server)}`)
+          this.ends.push(
+            `${server.stderr()}\nError: The process crashed by ${signalCode}, ${lastLines(server)}`,
+          )
       } catch (error) {
-        // The database was away when it would have joined.
+        // The database was down when the node joined.
         this.ends.push(String(error))
       }
       this.#server = undefined

@@ -5,16 +5,16 @@ import type { Strand } from '../../../../scripts/crash-loop/strands.mjs'
 import { eventually } from '../../eventually.js'
 import { chainAgents } from './chains.js'
 
-/** How long a stream may be silent under load before its client looks for another node, milliseconds. */
-const SILENCE_MS = 1_200
+/** Time without data under load after which the client looks for another node, milliseconds. */
+const IDLE_MS = 1_200
 const REST_MS = 20
 
-/** A client of a stream, which goes on behind the last event that it has seen at whichever node serves. */
+/** A client of a stream, which resumes after the last event that it has seen, at any serving node. */
 class Watcher {
   readonly #path: string
   readonly #agents: readonly string[]
   readonly #urls: () => readonly string[]
-  /** Seqs of each agent, in the order in which they came, since the last check; before them, how many there were. */
+  /** By agent: the next expected seq, and the faults since the last check. */
   readonly #seen = new Map<string, { next: number; faults: string[] }>()
   #lastId = ''
   #status: number | undefined
@@ -30,7 +30,10 @@ class Watcher {
     this.#running = this.#run()
   }
 
-  /** Resolves when it has seen each of its strands to the end. @returns what it saw otherwise than once and in order */
+  /**
+   * Resolves when the client has seen each of its strands to the end.
+   * @returns events that were missing, repeated or out of order
+   */
   async check(strands: ReadonlyMap<string, Strand>): Promise<string[]> {
     const lengths = this.#agents.map((agent) => [agent, strands.get(agent)?.records.length ?? 0] as const)
     await eventually(() =>
@@ -42,10 +45,10 @@ class Watcher {
     return this.#agents.flatMap((agent) => this.#of(agent).faults.splice(0))
   }
 
-  /** What it has seen, for a reader of what went wrong. */
+  /** The state of the client, for diagnosis. */
   describe(): string {
     const seen = [...this.#seen].map(([agent, { next }]) => `${agent} before ${next}`)
-    return `Stream ${this.#path} behind ${this.#lastId}, last answered ${this.#status}: ${seen.join(', ')}`
+    return `Stream ${this.#path} after ${this.#lastId}, last answered ${this.#status}: ${seen.join(', ')}`
   }
 
   async end(): Promise<void> {
@@ -69,17 +72,17 @@ class Watcher {
     }
   }
 
-  /** Reads the stream of one node until that ends it, or says nothing for long. */
+  /** Reads the stream of one node until it ends, or no data has arrived for too long. */
   #follow(url: string): Promise<void> {
     return new Promise((resolve) => {
-      const goOn = this.#lastId === '' ? {} : { 'last-event-id': this.#lastId }
-      const asked = get(url + this.#path, {
+      const resume = this.#lastId === '' ? {} : { 'last-event-id': this.#lastId }
+      const request = get(url + this.#path, {
         agent: false,
-        headers: { authorization: `Bearer ${rootKey}`, ...goOn },
+        headers: { authorization: `Bearer ${rootKey}`, ...resume },
       })
-      asked.setTimeout(SILENCE_MS, () => asked.destroy())
-      asked.on('error', () => resolve())
-      asked.on('response', (response) => {
+      request.setTimeout(IDLE_MS, () => request.destroy())
+      request.on('error', () => resolve())
+      request.on('response', (response) => {
         response.on('error', () => resolve())
         response.on('close', () => resolve())
         this.#status = response.statusCode
@@ -103,22 +106,22 @@ class Watcher {
     if (data === undefined) return
     const { agent, seq }: { agent: string; seq: number } = JSON.parse(data)
     const seen = this.#of(agent)
-    // Streams begin with the first record behind that of the agent itself.
+    // A stream begins with the first record after the one that created the agent.
     if (seq !== seen.next && !(seen.next === 0 && seq === 1))
-      seen.faults.push(`A stream told record ${seq} of ${agent} where ${seen.next} was next`)
+      seen.faults.push(`A stream delivered record ${seq} of ${agent} where ${seen.next} was expected`)
     seen.next = seq + 1
   }
 }
 
-/** Agents whose records nobody deletes or erases: a stream tells all of them. */
+/** Agents whose records are never deleted or erased, so that a stream delivers all of them. */
 const collections = ['crash-0', 'crash-1', 'crash-2', 'crash-ingest-0', 'crash-ingest-1']
 
-/** Streams over one agent, and over several. */
+/** Streams of one agent, and of several. */
 export function watchAll(urls: () => readonly string[]): Watcher[] {
-  const some = [...chainAgents, ...collections]
+  const agents = [...chainAgents, ...collections]
   return [
     ...chainAgents.map((agent) => new Watcher(`/v1/agents/${agent}/stream?since=0`, [agent], urls)),
-    new Watcher(`/v1/stream?agents=${some.join()}&since=0`, some, urls),
-    new Watcher('/v1/stream?since=0', some, urls),
+    new Watcher(`/v1/stream?agents=${agents.join()}&since=0`, agents, urls),
+    new Watcher('/v1/stream?since=0', agents, urls),
   ]
 }

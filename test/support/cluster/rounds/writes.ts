@@ -1,31 +1,34 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { freeAgent, type Operation, OperationSource } from '../../../../scripts/crash-loop/operations.mjs'
-import type { Answered, ClusterClient } from './cluster-client.js'
+import type { LoadAnswer, ClusterClient } from './cluster-client.js'
 import type { Known } from './known.js'
 
-/** A call of the load, as the checks of the crash loop read it: the request, and the answer if there was one. */
+/**
+ * A call of the load, in the form that the checks of the crash loop read: the request, and its answer, if
+ * there is one.
+ */
 export interface Entry {
   operation: Operation
-  answer?: Pick<Answered, 'status' | 'body'>
+  answer?: Pick<LoadAnswer, 'status' | 'body'>
 }
 
-/** What the parts of a load work with. */
+/** The parts that a load works with. */
 export interface LoadParts {
   client: ClusterClient
   known: Known
   journal: Entry[]
   random: () => number
-  /** Begins the names and ids of what it writes. */
+  /** Prefix of the names and ids that it writes. */
   prefix: string
   stopped: () => boolean
-  /** Whether all nodes answer. */
+  /** Whether nodes have links, so that all of them answer. */
   linked: boolean
 }
 
-/** How long a client rests between two calls, milliseconds: the load is there for its order, not for its mass. */
+/** Pause of a client between two calls, milliseconds: the order of the load matters, not its volume. */
 export const REST_MS = 25
 
-/** Appends, batches, ingest, deletes, restores and new agents, half of them under an Idempotency-Key. */
+/** Appends, batches, ingests, deletions, restores and new agents, half of them with an Idempotency-Key. */
 export async function writes(parts: LoadParts, width: number): Promise<void> {
   const { random, prefix } = parts
   const source = new OperationSource(random, prefix)
@@ -47,15 +50,15 @@ async function writeOn(
     const { status, body } = answer
     entry.answer = { status, body }
     if (status >= 300) continue
-    for (const { agent, seq } of toldBy(operation, answer))
+    for (const { agent, seq } of lastRecords(operation, answer))
       known.wrote(`${kind} ${operation.id}`, { agent, seq, floor: floors.get(agent) ?? -1 })
     learn(source, operation, body)
     await pause(REST_MS)
   }
 }
 
-/** The last records of strands that an answer tells of. */
-function toldBy({ kind, agents }: Operation, { body }: Answered): { agent: string; seq: number }[] {
+/** The last records of strands, according to an answer. */
+function lastRecords({ kind, agents }: Operation, { body }: LoadAnswer): { agent: string; seq: number }[] {
   if (kind === 'batch') return body.results
   if (kind === 'ingest') return [{ agent: agents[0] ?? '', seq: body.last_seq }]
   if (kind === 'ingestMany')
@@ -67,8 +70,11 @@ function toldBy({ kind, agents }: Operation, { body }: Answered): { agent: strin
   return [{ agent: agents[0] ?? '', seq: body.seq }]
 }
 
-/** Later calls can change records whose writes were answered, but never again one whose change was not answered. */
-function learn(source: OperationSource, { kind, agents, target }: Operation, body: Answered['body']): void {
+/**
+ * Makes acknowledged writes available as targets of later changes, but never a record whose change was not
+ * answered.
+ */
+function learn(source: OperationSource, { kind, agents, target }: Operation, body: LoadAnswer['body']): void {
   if (kind === 'write' && agents[0] === freeAgent)
     source.targets.push({ hash: body.content_hash, seq: body.seq, deleted: false })
   else if (target !== undefined) source.targets.push({ ...target, deleted: !target.deleted })

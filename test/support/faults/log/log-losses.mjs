@@ -1,11 +1,11 @@
 /**
- * Takes the power away from a shard and its store, over and over, between any two steps of its log, and looks at what a
- * shard finds that is opened on what the disk has left. In one process and thread, so that thousands of losses take
- * seconds.
+ * Simulates losses of power of a shard and its store between any two steps of its log. After each, opens a
+ * shard on the state that the disk may have, and checks it. Runs in one process and thread, so that thousands
+ * of losses take seconds.
  *
- *   node log-losses.mjs FOLDER ROUNDS SEED      FOLDER: of the compiled program, as dist
+ *   node log-losses.mjs FOLDER ROUNDS SEED      FOLDER: the compiled program, such as dist
  *
- * Prints `{faults, cuts, told, replayed, erased}` as JSON.
+ * Prints `{faults, cuts, acknowledged, replayed, erased}` as JSON.
  */
 import {
   cutBefore,
@@ -36,45 +36,48 @@ const AGENTS = ['a', 'b', 'c']
 const GROUPS_UNDER_WAY = 2
 const masterSeed = Buffer.alloc(32, 7)
 const random = seededRandom(Number(seed))
-// In memory where that is possible: which bytes a loss of power leaves is decided here, not by a disk.
+// In memory if possible, because the loss of power is simulated here, not on the disk.
 const home = fs.mkdtempSync(join(fs.existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'strandfast-losses-'))
 process.on('exit', () => fs.rmSync(home, { recursive: true, force: true }))
 
-const found = { faults: [], cuts: 0, told: 0, replayed: 0, erased: 0 }
+const found = { faults: [], cuts: 0, acknowledged: 0, replayed: 0, erased: 0 }
 let directories = 0
 
-/** What the outside was told of one data directory, and what it does there. */
-class Told {
+/** The requests and acknowledged answers of the clients of one data directory, and the kind of their load. */
+class Clients {
   signing = pick(random, ['record', 'group'])
-  /** How many records are long, so that the log goes on in another file, and how often LMDB is brought up to it. */
+  /**
+   * The share of records that are long, so that the log continues in another file, and how often LMDB is
+   * flushed.
+   */
   long = pick(random, [0, 0.05, 0.5])
   flushes = pick(random, [0, 0.5])
-  /** How many commands are erasures, each of which brings LMDB up to the log too. */
+  /** The share of commands that are erasures, each of which also flushes LMDB. */
   erasures = pick(random, [0, 0.1])
-  /** Whether every group is one record, and as long as the others: then segments of before a loss lie where new ones end. */
+  /** Whether all groups are one record of equal length, so that new segments end where earlier ones began. */
   even = random() < 0.3
 
-  /** hash → what was written: by appends that were answered, and by reads of others' appends. */
+  /** hash → record that a client knows, from the answer to an append or from a read. */
   records = new Map()
-  /** Hashes of records that were answered to be erased. */
+  /** Hashes of records whose erasure was acknowledged. */
   erased = new Set()
-  /** Hashes of records of which an erasure was asked for. */
+  /** Hashes of records whose erasure was requested. */
   mayBeErased = new Set()
-  /** agent → the weight of its edge that was answered last; later ones are higher. */
+  /** agent → last acknowledged weight of its edge; weights rise. */
   weights = new Map()
   next = 0
 }
 
 class Machine {
-  #told
+  #clients
   #nowMs = Date.UTC(2026, 0, 1)
   #steadyMs = 0
-  #asked = new Map()
+  #receivers = new Map()
   #id = 0
 
-  constructor(path, told) {
+  constructor(path, clients) {
     this.path = path
-    this.#told = told
+    this.#clients = clients
     this.store = new ShardStore(path, masterSeed)
     found.replayed += this.store.replayed
     const { root } = this.store.environment
@@ -95,49 +98,50 @@ class Machine {
         random: (length) => Buffer.from(Array.from({ length }, () => between(random, 0, 255))),
         masterSeed,
         recordBytesMax: 262_144,
-        signing: told.signing,
+        signing: clients.signing,
         auth: {},
         proposals: { governedAutoApproveSecs: 60 },
         emailHmacKey: Buffer.alloc(32, 9),
         watched: new Set(),
-        beat: () => {},
+        heartbeat: () => {},
       },
-      (frame) => this.#tell(frame),
+      (frame) => this.#receive(frame),
     )
   }
 
-  /** Carries out one command at once. */
-  ask(command) {
+  /** Executes one command and returns its outcome. */
+  execute(command) {
     const id = ++this.#id
     let outcome
-    this.#asked.set(id, (given) => (outcome = given))
+    this.#receivers.set(id, (received) => (outcome = received))
     this.shard.run([[id, command]])
     return outcome
   }
 
-  /** Works as a shard's thread does, in an order by chance, until the power is gone. */
+  /** Works like a shard's thread, in random order, until the loss of power. */
   run() {
     for (;;) {
-      // Also while segments wait for the disk, and nothing else is done.
+      // A loss of power can also happen while segments wait for the disk.
       step()
       this.#nowMs += between(random, 0, 3)
-      this.#steadyMs += this.#told.flushes * between(random, 0, 20)
-      const todo = between(random, 0, 9)
-      if (todo < 4) this.#take()
-      else if (todo < 7 && syncsUnderWay() > 0) finishSync()
-      else if (todo === 7 && this.shard.underWay === 0 && random() < this.#told.flushes) this.store.flush()
-      else if (todo === 8 && this.shard.underWay === 0 && this.shard.needsStep) this.shard.step()
+      this.#steadyMs += this.#clients.flushes * between(random, 0, 20)
+      const choice = between(random, 0, 9)
+      if (choice < 4) this.#take()
+      else if (choice < 7 && syncsUnderWay() > 0) finishSync()
+      else if (choice === 7 && this.shard.unsyncedCount === 0 && random() < this.#clients.flushes)
+        this.store.flush()
+      else if (choice === 8 && this.shard.unsyncedCount === 0 && this.shard.needsStep) this.shard.step()
       this.#work()
     }
   }
 
   #work() {
-    while (this.shard.busy && this.shard.underWay < GROUPS_UNDER_WAY) {
+    while (this.shard.busy && this.shard.unsyncedCount < GROUPS_UNDER_WAY) {
       this.shard.turn()
       this.shard.flush()
     }
-    if (this.shard.underWay === 1 && this.shard.alone && random() < 0.5) this.shard.syncNow()
-    if (this.shard.underWay > 0) {
+    if (this.shard.unsyncedCount === 1 && this.shard.alone && random() < 0.5) this.shard.syncNow()
+    if (this.shard.unsyncedCount > 0) {
       this.store.syncSoon((error) => {
         if (error !== null) throw error
         this.shard.releaseDurable()
@@ -146,37 +150,39 @@ class Machine {
   }
 
   #take() {
-    const commands = Array.from({ length: this.#told.even ? 1 : between(random, 1, 4) }, () =>
+    const commands = Array.from({ length: this.#clients.even ? 1 : between(random, 1, 4) }, () =>
       this.#command(),
     )
     this.shard.take(
       commands.map(([command, receive]) => {
         const id = ++this.#id
-        this.#asked.set(id, receive)
+        this.#receivers.set(id, receive)
         return [id, command]
       }),
     )
   }
 
   #command() {
-    // On one strand, so that no segment of another past fits behind one of this.
-    if (this.#told.even) return this.#append('a')
+    // On one strand only, so that no segment from before a loss could follow a new one.
+    if (this.#clients.even) return this.#append('a')
     const agent = pick(random, AGENTS)
     const chance = random()
     if (chance < 0.6) return this.#append(agent)
     if (chance < 0.75) return this.#read(agent)
-    if (chance < 1 - this.#told.erasures) return this.#weigh(agent)
-    const live = [...this.#told.records].filter(([hash]) => !this.#told.mayBeErased.has(hash))
+    if (chance < 1 - this.#clients.erasures) return this.#weigh(agent)
+    const live = [...this.#clients.records].filter(([hash]) => !this.#clients.mayBeErased.has(hash))
     return live.length === 0 ? this.#append(agent) : this.#erase(...pick(random, live))
   }
 
   #append(agent) {
-    const n = this.#told.next++
-    // Some are so long that the log goes on in another file.
+    const n = this.#clients.next++
+    // Some are so long that the log continues in another file.
     const data = {
       n,
       secret: `secret-${n}-`,
-      pad: 'x'.repeat(this.#told.even ? 100 : random() < this.#told.long ? 200_000 : between(random, 0, 900)),
+      pad: 'x'.repeat(
+        this.#clients.even ? 100 : random() < this.#clients.long ? 200_000 : between(random, 0, 900),
+      ),
     }
     const command = {
       kind: 'recordAppend',
@@ -189,20 +195,20 @@ class Machine {
       command,
       (outcome) => {
         const { record_id: hash } = replyOf(outcome)
-        this.#told.records.set(hash, { agent, n })
+        this.#clients.records.set(hash, { agent, n })
       },
     ]
   }
 
-  /** A row that is written over and over: which of its values is there shows in which order they came. */
+  /** A row that is overwritten repeatedly: its value shows the order of the writes. */
   #weigh(agent) {
-    const weight = this.#told.next++
+    const weight = this.#clients.next++
     const command = { kind: 'edgeAdd', agent, dst: 'c', edgeType: 'follows', weight, options: {} }
     return [
       command,
       (outcome) => {
         replyOf(outcome)
-        this.#told.weights.set(agent, Math.max(weight, this.#told.weights.get(agent) ?? 0))
+        this.#clients.weights.set(agent, Math.max(weight, this.#clients.weights.get(agent) ?? 0))
       },
     ]
   }
@@ -214,37 +220,37 @@ class Machine {
         if (outcome.kind !== 'rows') return
         for (const row of outcome.rows) {
           const { content_hash: hash, payload } = JSON.parse(String(row))
-          if (payload !== null) this.#told.records.set(hash, { agent, n: payload.n })
+          if (payload !== null) this.#clients.records.set(hash, { agent, n: payload.n })
         }
       },
     ]
   }
 
   #erase(hash, { agent, n }) {
-    this.#told.mayBeErased.add(hash)
+    this.#clients.mayBeErased.add(hash)
     const command = { kind: 'recordMutate', agent, action: 'erase', hash, principal: 'root', options: {} }
     return [
       command,
       (outcome) => {
         replyOf(outcome)
-        this.#told.erased.add(hash)
+        this.#clients.erased.add(hash)
         found.erased += 1
-        if (holds(`secret-${n}-`)) fault(`the body of ${n} is in the log after its erasure was answered`)
+        if (holds(`secret-${n}-`)) fault(`the body of ${n} is in the log after its erasure was acknowledged`)
       },
     ]
   }
 
-  #tell({ outcomes, notices }) {
+  #receive({ outcomes, notices }) {
     for (const notice of notices)
       if (notice.kind === 'failed') fault(`a read failed: ${notice.failures.join()}`)
     for (const [id, outcome] of outcomes) {
-      found.told += 1
-      this.#asked.get(id)?.(outcome)
-      this.#asked.delete(id)
+      found.acknowledged += 1
+      this.#receivers.get(id)?.(outcome)
+      this.#receivers.delete(id)
     }
   }
 
-  /** LMDB never has a segment that a loss of power could take from the log. */
+  /** Expects that LMDB has no segment that the log could lose by a loss of power. */
   #expectNotAhead() {
     const position = readPosition(this.store.environment)
     const ahead = unsynced().filter(
@@ -253,39 +259,39 @@ class Machine {
         bytes.toString('latin1', 32, 36) === 'SFL1' &&
         bytes.readUIntBE(50, 6) <= (position?.number ?? 0),
     )
-    if (ahead.length > 0) fault(`LMDB has segment ${position?.number}, and the log has it not for sure`)
+    if (ahead.length > 0) fault(`LMDB has segment ${position?.number}, which is not durable in the log`)
   }
 
-  /** Whether everything is there that was told, nothing twice, in strands without a gap. */
+  /** Checks that all acknowledged records exist once, in strands without gaps. */
   check() {
     const bodies = new Map()
     for (const agent of AGENTS) {
-      const seen = new Set()
+      const numbers = new Set()
       let prev
       for (let seq = 0; ; seq++) {
         const event = this.#eventAt(agent, seq)
         if (event === undefined) break
         if (prev !== undefined && event.prev !== prev)
-          fault(`record ${seq} of ${agent} does not follow the one before`)
+          fault(`record ${seq} of ${agent} does not follow the previous one`)
         prev = event.hash
         const n = event.body?.n
-        if (n !== undefined && seen.has(n)) fault(`${agent} has ${n} twice`)
-        if (n !== undefined) seen.add(n)
+        if (n !== undefined && numbers.has(n)) fault(`${agent} has ${n} twice`)
+        if (n !== undefined) numbers.add(n)
         bodies.set(event.hash, event)
       }
     }
-    for (const [hash, { agent, n }] of this.#told.records) {
+    for (const [hash, { agent, n }] of this.#clients.records) {
       const event = bodies.get(hash)
-      if (event === undefined) fault(`record ${n} of ${agent} was told and is gone`)
-      else if (event.body === undefined ? !this.#told.mayBeErased.has(hash) : event.body.n !== n)
-        fault(`record ${n} of ${agent} is another`)
+      if (event === undefined) fault(`record ${n} of ${agent} was acknowledged and is lost`)
+      else if (event.body === undefined ? !this.#clients.mayBeErased.has(hash) : event.body.n !== n)
+        fault(`record ${n} of ${agent} has changed`)
     }
-    for (const [agent, told] of this.#told.weights) {
-      const [edge] = this.ask({ kind: 'edgeList', agent, direction: 'out', limit: 9, lookMax: 99 }).edges
-      if (edge === undefined || edge.weight < told)
-        fault(`an edge of ${agent} weighs ${edge?.weight}, and ${told} was told`)
+    for (const [agent, acknowledged] of this.#clients.weights) {
+      const [edge] = this.execute({ kind: 'edgeList', agent, direction: 'out', limit: 9, lookMax: 99 }).edges
+      if (edge === undefined || edge.weight < acknowledged)
+        fault(`an edge of ${agent} weighs ${edge?.weight}, but ${acknowledged} was acknowledged`)
     }
-    for (const hash of this.#told.erased)
+    for (const hash of this.#clients.erased)
       if (bodies.get(hash)?.body !== undefined) fault(`${hash} is not erased`)
   }
 
@@ -313,16 +319,16 @@ function fault(text) {
   if (found.faults.length < 5) found.faults.push(text)
 }
 
-/** One data directory, from its making on. */
+/** Runs the rounds of one data directory, from its creation. */
 function live(lossesMax) {
-  const told = new Told()
+  const clients = new Clients()
   let path = join(home, String(directories++))
   for (let losses = 0; losses <= lossesMax && found.faults.length === 0; losses++) {
-    const machine = new Machine(path, told)
+    const machine = new Machine(path, clients)
     try {
       machine.check()
-      for (const agent of AGENTS) machine.ask({ kind: 'agentCreate', agent, zone: 'free', options: {} })
-      // Often soon: then rows that the loss before has torn still lie behind the end of the log.
+      for (const agent of AGENTS) machine.execute({ kind: 'agentCreate', agent, zone: 'free', options: {} })
+      // Often early, while torn segments of the previous loss are still after the end of the log.
       cutBefore(between(random, 0, pick(random, [6, 40, STEPS_MAX, 5 * STEPS_MAX])))
       machine.run()
     } catch (error) {

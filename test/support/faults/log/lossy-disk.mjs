@@ -1,6 +1,7 @@
 /**
- * Stands between a store and the files of its log, in the process of the test: knows which bytes were synced, and what a
- * loss of power would leave of the rest. Has to be loaded before any module that imports `node:fs`.
+ * Wraps the file system for a store and the files of its log, in the process of the test. It tracks which
+ * bytes were synced, and simulates which of the others survive a loss of power. Must be loaded before any
+ * module that imports `node:fs`.
  */
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
@@ -9,7 +10,7 @@ import { between } from '../../../../scripts/crash-loop/seeded-random.mjs'
 const SECTOR_BYTES = 512
 const LOG_FILE = /\/log\/\d+\.log(?:\.tmp)?$/
 
-/** What `cutBefore` has reached: the power is gone, and nothing more is done. */
+/** The step of `cutBefore` was reached: the power is cut, and nothing more is done. */
 export class PowerCut extends Error {}
 
 /** @typedef {{ at: number, bytes: Buffer }} Write */
@@ -18,63 +19,69 @@ export class PowerCut extends Error {}
 const real = { ...fs }
 /** @type {Map<string, LogFile>} */
 let files = new Map()
-/** @type {Map<number, string>} paths of all open descriptors */
+/** @type {Map<number, string>} paths by open descriptor */
 let open = new Map()
 /** @type {(() => void)[]} */
 let syncs = []
 let callsLeft = Infinity
 
-/** Counts a step at which the power may go. */
+/** Counts a step at which the power may be cut. */
 export function step() {
   callsLeft -= 1
-  if (callsLeft < 0) throw new PowerCut('The power is gone')
+  if (callsLeft < 0) throw new PowerCut('The power is cut')
 }
 
-/** Has the power go before a step from now on. */
+/** Cuts the power after so many steps. */
 export function cutBefore(steps) {
   callsLeft = steps
 }
 
-/** Syncs that were asked for and have not returned. */
+/** The number of syncs in progress. */
 export function syncsUnderWay() {
   return syncs.length
 }
 
-/** Lets the first sync return that is under way. */
+/** Completes the first sync in progress. */
 export function finishSync() {
   syncs.shift()?.()
 }
 
-/** Writes that no sync has covered, of all files. @returns {Buffer[]} */
+/** The writes to all files that were not synced. @returns {Buffer[]} */
 export function unsynced() {
   return [...files.values()].flatMap(({ pending }) => pending.map(({ bytes }) => bytes))
 }
 
-/** Whether any byte that may be on the disk holds a text. */
+/** Whether any file may contain a text. */
 export function holds(text) {
   return [...files.values()].some(
     ({ synced, pending }) => synced.includes(text) || pending.some(({ bytes }) => bytes.includes(text)),
   )
 }
 
-/** Forgets the machine that has lost its power, and writes what its disk has of the log to another directory. */
+/**
+ * Resets the simulation after a loss of power, and writes the surviving state of the log to another
+ * directory.
+ */
 export function leave(to, random) {
   callsLeft = Infinity
   syncs = []
   real.mkdirSync(`${to}/log`, { recursive: true })
   const left = [...files].map(([path, file]) => [
     `${to}${path.slice(path.lastIndexOf('/log/'))}`,
-    leftOf(file, random),
+    afterLoss(file, random),
   ])
   for (const fd of open.keys()) real.closeSync(fd)
   for (const [path, bytes] of left) real.writeFileSync(path, bytes)
-  // Writing has opened them, too.
+  // The writes have opened files, too.
   open = new Map()
   files = new Map()
 }
 
-/** All that is synced, and of the rest any sectors, each by itself, or the last write alone. */
-function leftOf({ synced, pending }, random) {
+/**
+ * The content of a file after a loss of power: all synced bytes, and random sectors of the others or only the
+ * last write.
+ */
+function afterLoss({ synced, pending }, random) {
   const content = Buffer.from(synced)
   const share = [0, 1, 0.5, 0.9, 'last'][between(random, 0, 4)] ?? 0
   if (share === 'last') {
@@ -93,12 +100,12 @@ function fileOf(fd) {
   return files.get(open.get(fd) ?? '')
 }
 
-function settle(file, writes) {
+function persist(file, writes) {
   const end = writes.reduce((most, { at, bytes }) => Math.max(most, at + bytes.length), 0)
   if (end > file.synced.length) file.synced = Buffer.concat([file.synced], end)
   for (const { at, bytes } of writes) bytes.copy(file.synced, at)
-  const settled = new Set(writes)
-  file.pending = file.pending.filter((one) => !settled.has(one))
+  const persisted = new Set(writes)
+  file.pending = file.pending.filter((one) => !persisted.has(one))
 }
 
 fs.openSync = (path, ...more) => {
@@ -107,7 +114,7 @@ fs.openSync = (path, ...more) => {
   if (!LOG_FILE.test(path) || files.has(path)) return fd
   const file = { synced: Buffer.alloc(0), pending: [] }
   files.set(path, file)
-  // Reading opens it, too.
+  // `readFileSync` opens the file, too.
   file.synced = real.readFileSync(path)
   return fd
 }
@@ -127,16 +134,16 @@ fs.writeSync = (fd, ...write) => {
 fs.fdatasyncSync = (fd) => {
   step()
   const file = fileOf(fd)
-  if (file !== undefined) settle(file, file.pending)
+  if (file !== undefined) persist(file, file.pending)
 }
 fs.fdatasync = (fd, then) => {
   const file = fileOf(fd)
   const writes = [...(file?.pending ?? [])]
   syncs.push(() => {
-    // Others may have been synced since, and overwritten.
+    // Some writes may have been synced and overwritten in the meantime.
     const pending = new Set(file?.pending)
     if (file !== undefined)
-      settle(
+      persist(
         file,
         writes.filter((one) => pending.has(one)),
       )
@@ -156,6 +163,6 @@ fs.rmSync = (path, ...more) => {
   files.delete(path)
   real.rmSync(path, ...more)
 }
-// Directories: that their names are on disk when this returns is what test/faults/power-loss.slow.test.ts looks at.
+// Syncs of directories are tested by test/faults/power-loss.slow.test.ts.
 fs.fsyncSync = () => {}
 syncBuiltinESMExports()

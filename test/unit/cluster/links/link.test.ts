@@ -13,7 +13,7 @@ describe('a link', () => {
   let server: LinkServer
   let proxy: TcpProxy
   let links: Link[]
-  /** What the other end has received. */
+  /** The messages that the other end has received. */
   let received: LinkMessage[]
   let reasons: string[]
 
@@ -45,14 +45,14 @@ describe('a link', () => {
   const value = (text: string): LinkMessage => ({ kind: 'value', value: text })
   const large = (text: string) => encodeValue({ text, filling: Buffer.alloc(1_048_576) })
   const sendLate = (principal: string, text: string) => near().sendLate({ principal, parts: large(text) })
-  /** What has come, each message by its text. */
+  /** The texts of the received messages. */
   const texts = () =>
     received.map((message) => {
-      const said = message.kind === 'value' ? message.value : message.kind
-      return typeof said === 'object' && said !== null && 'text' in said ? said.text : said
+      const content = message.kind === 'value' ? message.value : message.kind
+      return typeof content === 'object' && content !== null && 'text' in content ? content.text : content
     })
 
-  it('carries messages in their order, and late ones whole', async () => {
+  it('delivers messages in order, and late ones complete', async () => {
     const frame = Uint8Array.from({ length: 200_000 }, (_none, at) => at).buffer
     near().send('one')
     near().sendFrame(7, frame)
@@ -67,18 +67,18 @@ describe('a link', () => {
     expect(received).toContainEqual({ kind: 'late', shard: 3, term: 2 ** 40, frame })
   })
 
-  it('carries what is sent later before large answers, and those of each principal in turn', async () => {
+  it('delivers later messages before large answers, and the answers of principals alternately', async () => {
     for (let nth = 0; nth < 4; nth++) expect(sendLate('a', `a${nth}`)).toBe(true)
     expect(sendLate('b', 'b')).toBe(true)
     near().send('short')
     near().sendUrgent('urgent')
     await eventually(() => received.length === 7)
     expect(new Set(texts().slice(0, 2))).toEqual(new Set(['short', 'urgent']))
-    // The answer of the other principal has not waited for all those of the first.
+    // The answer of the second principal has not waited for all answers of the first.
     expect(texts().indexOf('b')).toBeLessThan(texts().indexOf('a1'))
   })
 
-  it('takes only so many bytes for one principal, and more for others', async () => {
+  it('queues a limited number of bytes for one principal, and more for others', async () => {
     proxy.hold()
     const taken = Array.from({ length: 40 }, () => sendLate('a', 'a')).filter(Boolean).length
     expect(taken).toBeLessThanOrEqual(limits.linkAnswerBytesPerPrincipalMax / 1_048_576 + 1)
@@ -89,33 +89,33 @@ describe('a link', () => {
     expect(sendLate('a', 'a')).toBe(true)
   })
 
-  it('sends what waits before it is ended in order, however slowly that arrives', async () => {
+  it('sends what is queued before it is closed in order, however slowly it arrives', async () => {
     for (let nth = 0; nth < 30; nth++) sendLate('a', `a${nth}`)
     near().finish()
     await eventually(() => reasons.length === 2)
     expect(texts()).toHaveLength(30)
   })
 
-  it('ends where nothing of what it sends arrives, though its other connection lives', async () => {
+  it('closes when the peer acknowledges nothing, even if the urgent connection works', async () => {
     near().send('one')
     await eventually(() => received.length === 1)
-    // The other end has said nothing of it yet.
-    near().look(machineClock() + limits.linkSilenceMs + 1)
-    expect(reasons).toEqual(['nothing of what was sent arrives'])
+    // The other end has not acknowledged it yet.
+    near().look(machineClock() + limits.linkTimeoutMs + 1)
+    expect(reasons).toEqual(['the peer does not acknowledge what was sent'])
   })
 
-  it('goes on where the other end says that it arrives', async () => {
+  it('stays open while the other end acknowledges', async () => {
     near().send('one')
     await eventually(() => received.length === 1)
     links[1]?.look(machineClock())
-    links[1]?.sendUrgent('said')
+    links[1]?.sendUrgent('acknowledged')
     await eventually(() => received.length === 2)
-    near().look(machineClock() + limits.linkSilenceMs + 1)
+    near().look(machineClock() + limits.linkTimeoutMs + 1)
     expect(reasons).toEqual([])
   })
 })
 
-it('hands out a piece of each principal in turn', () => {
+it('takes a piece of each principal in round-robin order', () => {
   const queue = new LateQueue()
   const message = (principal: string, pieces: number) => ({
     principal,

@@ -6,29 +6,29 @@ import { isToOwner } from '../../../../src/protocol/link-messages.js'
 import { PeerLink } from '../../../../src/cluster/links/peer-link.js'
 import { eventually } from '../../../support/eventually.js'
 
-it('lets a front answer for as long as the owner says, and not while that has no lease', async () => {
+it('lets a front answer for as long as the owner permits, and not while the owner has no lease', async () => {
   const key = randomBytes(32)
   let forMs = 0
   let owner: Link | undefined
-  /** Whether the front might answer, as each ping found it. */
+  /** Whether the front could answer at each ping. */
   const found: boolean[] = []
   const listening = { host: '127.0.0.1', port: 0, key, failed() {} }
   const server = await listenForLinks(listening, (socket) => {
     owner = new Link(socket, {
-      message(message) {
-        if (message.kind !== 'value' || !isToOwner(message.value)) return
-        const said = message.value
-        if (said.kind === 'hello') owner?.send({ kind: 'welcome', front: 1 })
-        if (said.kind !== 'ping') return
+      message(received) {
+        if (received.kind !== 'value' || !isToOwner(received.value)) return
+        const message = received.value
+        if (message.kind === 'hello') owner?.send({ kind: 'welcome', front: 1 })
+        if (message.kind !== 'ping') return
         found.push(peer.isUp)
-        owner?.send({ kind: 'pong', atMs: said.atMs, forMs, readOnly: false })
+        owner?.send({ kind: 'pong', atMs: message.atMs, forMs, readOnly: false })
       },
       closed() {},
     })
   })
-  const place = { node: 'owner', incarnation: 1, host: '127.0.0.1', port: server.port }
+  const address = { node: 'owner', incarnation: 1, host: '127.0.0.1', port: server.port }
   const own = { node: 'other', incarnation: 1, key }
-  const peer = await PeerLink.connect(place, { own, links: [] }, { up() {}, stops() {}, ended() {} })
+  const peer = await PeerLink.connect(address, { own, links: [] }, { up() {}, stops() {}, ended() {} })
   try {
     await eventually(() => found.length === 4)
     expect(found).toEqual([false, false, false, false])

@@ -6,12 +6,12 @@ import { createLogger } from '../../../../src/base/log.js'
 import { Peers } from '../../../../src/cluster/links/peers.js'
 
 describe('the links of a front to other nodes', () => {
-  it('are tried for few of them at once, and each has its turn although none answers', async () => {
+  it('are opened few at a time, and each is tried even if no node answers', async () => {
     const [open, reached] = [new Set<Socket>(), new Set<string>()]
     let most = 0
-    // A link has two.
+    // A link has two connections.
     const connectionsMax = 2 * limits.linkTriesMax
-    // Takes connections and says nothing, until as many are there as may be.
+    // Accepts connections without answering, until the maximum is open.
     const server = createServer((socket) => {
       socket.on('error', () => {})
       socket.once('close', () => open.delete(socket))

@@ -12,8 +12,8 @@ import { ShardRelay } from '../../../../src/cluster/links/shard-relay.js'
 import { startTcpProxy } from '../../../support/cluster/tcp-proxy.js'
 import { eventually } from '../../../support/eventually.js'
 
-/** A relay of a shard over a link, both of this process. */
-async function relayed() {
+/** A relay of a shard over a link within this process. */
+async function startRelay() {
   const key = randomBytes(32)
   const received: LinkMessage[] = []
   let far: Link | undefined
@@ -33,7 +33,7 @@ async function relayed() {
   }
   const relay = ShardRelay.open({ shard: 2, front: limits.frontsMax, threads, link })
   await eventually(() => far !== undefined)
-  if (relay === undefined || thread === undefined) throw new Error('Expected a relay')
+  if (relay === undefined || thread === undefined) throw new Error('The relay was not opened')
   const close = async () => {
     link.close('the test is over')
     server.close()
@@ -42,23 +42,30 @@ async function relayed() {
   return { relay, thread, memory, proxy, received, close }
 }
 
-const frameOf = (outcomes: FrontFrame['outcomes'], told: number, isLate = false): ArrayBuffer =>
-  encodeOutcomes({ outcomes, events: [], notices: [], appended: false, told, ...(isLate && { isLate }) })
+const frameOf = (outcomes: FrontFrame['outcomes'], noticeNo: number, isLate = false): ArrayBuffer =>
+  encodeOutcomes({
+    outcomes,
+    events: [],
+    notices: [],
+    appended: false,
+    noticeNo: noticeNo,
+    ...(isLate && { isLate }),
+  })
 
-it('has the shard wait until the front of another node has taken what it was told', async () => {
-  const { relay, thread, memory, received, close } = await relayed()
+it('makes the shard wait until the front of another node has processed its notices', async () => {
+  const { relay, thread, memory, received, close } = await startRelay()
   relay.serves(0)
   thread.postMessage(frameOf([], 1))
   await eventually(() => received.some(({ kind }) => kind === 'frame'))
-  expect(memory.haveTaken(1)).toBe(false)
+  expect(memory.isAcknowledged(1)).toBe(false)
   relay.taken(1)
-  expect(memory.haveTaken(1)).toBe(true)
+  expect(memory.isAcknowledged(1)).toBe(true)
   thread.close()
   await close()
 })
 
-it('refuses answers of a principal that fills a link, says why, and passes all else on', async () => {
-  const { relay, thread, proxy, received, close } = await relayed()
+it('refuses answers to a principal that fills a link, with the reason, and passes all others', async () => {
+  const { relay, thread, proxy, received, close } = await startRelay()
   proxy.hold()
   const pages = limits.linkAnswerBytesPerPrincipalMax / limits.pageBytesMax
   const answer = (id: number, caller: string, bytes: number) => {
@@ -71,7 +78,7 @@ it('refuses answers of a principal that fills a link, says why, and passes all e
   await eventually(() => relay.isClosed === true)
   proxy.heal()
   await eventually(() => received.some(({ kind }) => kind === 'value'))
-  // It has left once all that it has answered is through.
+  // The relay has left after all its answers were sent.
   const last = received.at(-1)
   expect(last?.kind === 'value' && last.value).toEqual({ kind: 'left', shard: 2, term: 5 })
   const frames = received.flatMap((one) => (one.kind === 'value' ? [] : [decodeOutcomes(one.frame)]))
@@ -81,7 +88,7 @@ it('refuses answers of a principal that fills a link, says why, and passes all e
   expect(outcomes.size).toBe(pages + 3)
   expect(outcomes.get(pages + 1)).toMatchObject({
     code: 'overloaded',
-    detail: expect.stringContaining('wait for the link between two nodes'),
+    detail: expect.stringContaining('are queued for the link between two nodes'),
   })
   await close()
 })

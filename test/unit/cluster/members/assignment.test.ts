@@ -22,20 +22,20 @@ describe('the assignment of shards to nodes', () => {
     )
   })
 
-  it('is the same for all who see the same nodes', () => {
+  it('is the same for all nodes that see the same members', () => {
     fc.assert(
       fc.property(someNodes, someShards, (nodes, shards) => {
-        const asked = { shards, copies: 2 }
-        expect(assign(nodes.toReversed(), asked)).toEqual(assign(nodes, asked))
+        const options = { shards, copies: 2 }
+        expect(assign(nodes.toReversed(), options)).toEqual(assign(nodes, options))
       }),
     )
   })
 
-  it('moves few shards when a node goes: its own, and what evens the shares out', () => {
+  it('moves few shards when a node leaves: its own, and those that even out the shares', () => {
     const nodes = ['a', 'b', 'c', 'd']
     const before = assign(nodes, { shards: 64, copies: 2 })
-    for (const gone of nodes) {
-      const left = nodes.filter((node) => node !== gone)
+    for (const removed of nodes) {
+      const left = nodes.filter((node) => node !== removed)
       const after = assign(left, { shards: 64, copies: 2 })
       const moved = after.filter(({ owner }, shard) => owner !== before[shard]?.owner).length
       expect(moved).toBeGreaterThanOrEqual(16)

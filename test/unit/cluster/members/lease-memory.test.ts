@@ -4,7 +4,7 @@ import { machineClock } from '../../../../src/base/clock.js'
 import { LeaseMemory } from '../../../../src/protocol/lease-memory.js'
 
 describe('the lease in shared memory', () => {
-  it('holds until its time is over, and is lengthened but never shortened', () => {
+  it('holds until its time is over, and is extended but never shortened', () => {
     const clock = { nowMs: 0 }
     const lease = new LeaseMemory(undefined, () => clock.nowMs)
     expect(lease.holds()).toBe(false)
@@ -17,7 +17,7 @@ describe('the lease in shared memory', () => {
     expect(lease.holds()).toBe(true)
   })
 
-  it('is over for good once it was ended, whatever is answered later', () => {
+  it('ends permanently, whatever is confirmed later', () => {
     const lease = new LeaseMemory(undefined, () => 0)
     lease.extend(100)
     lease.end()
@@ -25,7 +25,7 @@ describe('the lease in shared memory', () => {
     expect(lease.holds()).toBe(false)
   })
 
-  it('is the same for all who have its memory', () => {
+  it('is shared by all threads that have its memory', () => {
     const lease = new LeaseMemory()
     const other = new LeaseMemory(lease.memory)
     lease.extend(machineClock() + 60_000)
@@ -34,7 +34,7 @@ describe('the lease in shared memory', () => {
     expect(lease.holds()).toBe(false)
   })
 
-  it('is measured by a clock that all threads read alike', async () => {
+  it('uses a clock that is the same in all threads', async () => {
     const code = `require('node:worker_threads').parentPort.postMessage(Number(process.hrtime.bigint()) / 1e6)`
     const before = machineClock()
     const worker = new Worker(code, { eval: true })

@@ -8,12 +8,12 @@ import {
 } from '../../../support/cluster/simulated-members.js'
 import { fc } from '../../../support/fast-check.js'
 
-const rules: TableRules = { expelsOnlyTheBeatSeen: true }
+const rules: TableRules = { expelsOnlyTheHeartbeatSeen: true }
 
-const lives = (ratesMax: number) =>
+const simulations = (ratesMax: number) =>
   fc.record({
     rates: fc.array(fc.double({ min: 1, max: ratesMax, noNaN: true }), { minLength: 2, maxLength: 4 }),
-    waysMs: fc.array(fc.integer({ min: 0, max: 150 }), { minLength: 1, maxLength: 40 }),
+    tripMs: fc.array(fc.integer({ min: 0, max: 150 }), { minLength: 1, maxLength: 40 }),
     troubles: fc.array(
       fc.record({
         kind: fc.constantFrom('stopped' as const, 'cutOff' as const, 'allCutOff' as const),
@@ -25,18 +25,18 @@ const lives = (ratesMax: number) =>
     ),
   })
 
-/** Whoever was expelled believed to have a lease for longer than that. */
+/** Whether an expelled node believed to hold a lease after its expulsion. */
 const isLate = ({ expulsions }: SimulatedEnd) =>
   expulsions.some(({ atMs, leaseUntilMs }) => leaseUntilMs > atMs + 1e-3)
 
-const quick = { rates: [1, 1, 1], waysMs: [5], troubles: [] }
+const quick = { rates: [1, 1, 1], tripMs: [5], troubles: [] }
 
-describe('members of a cluster, in a time of their own', () => {
-  it('expel nobody whose lease is not over, whatever is stopped or cut off, and however slow clocks and ways are', async () => {
+describe('members of a cluster, in simulated time', () => {
+  it('expel no node whose lease has not expired, whatever is stopped or cut off, and however slow clocks and trips are', async () => {
     let expelled = 0
     await fc.assert(
-      fc.asyncProperty(lives(LEASE_MARGIN), async (some) => {
-        const end = await simulate(some, rules)
+      fc.asyncProperty(simulations(LEASE_MARGIN), async (simulation) => {
+        const end = await simulate(simulation, rules)
         expelled += end.expulsions.length
         expect(isLate(end)).toBe(false)
       }),
@@ -47,13 +47,16 @@ describe('members of a cluster, in a time of their own', () => {
 
   it.each([
     ['clocks that differ by more than the margin', 1.6, rules],
-    ['expulsions that do not look at the beat', LEASE_MARGIN, { expelsOnlyTheBeatSeen: false }],
-  ] as const)('are found out when they have %s', async (_name, ratesMax, broken) => {
-    const property = fc.asyncProperty(lives(ratesMax), async (some) => !isLate(await simulate(some, broken)))
+    ['expulsions that ignore the heartbeat', LEASE_MARGIN, { expelsOnlyTheHeartbeatSeen: false }],
+  ] as const)('are caught when they have %s', async (_name, ratesMax, broken) => {
+    const property = fc.asyncProperty(
+      simulations(ratesMax),
+      async (simulation) => !isLate(await simulate(simulation, broken)),
+    )
     expect((await fc.check(property, { numRuns: 2_000, endOnFailure: true })).failed).toBe(true)
   })
 
-  it('expel who is cut off, and who is stopped, and nobody else', async () => {
+  it('expel nodes that are cut off or stopped, and no others', async () => {
     for (const kind of ['cutOff', 'stopped'] as const) {
       const troubles = [{ kind, node: 1, fromMs: 2 * LEASE_MS, forMs: 3 * LEASE_MS }]
       const { expulsions } = await simulate({ ...quick, troubles }, rules)
@@ -61,20 +64,20 @@ describe('members of a cluster, in a time of their own', () => {
     }
   })
 
-  it('expel nobody who is away for less than a lease, nor after the database was away for all, however long', async () => {
-    const away = { kind: 'allCutOff' as const, node: 0, fromMs: 2_000, forMs: 5 * LEASE_MS }
+  it('expel no node that is away for less than a lease, nor any after a database outage of any length', async () => {
+    const outage = { kind: 'allCutOff' as const, node: 0, fromMs: 2_000, forMs: 5 * LEASE_MS }
     for (const troubles of [
       [{ kind: 'stopped' as const, node: 1, fromMs: 2_000, forMs: LEASE_MS / 2 }],
       [{ kind: 'cutOff' as const, node: 1, fromMs: 2_000, forMs: LEASE_MS / 2 }],
-      [away],
-      // One of them reaches it again later than the others, or was stopped beside.
-      [away, { ...away, kind: 'cutOff' as const, node: 1, forMs: 5.5 * LEASE_MS }],
+      [outage],
+      // One node reaches the database later than the others, or was stopped as well.
+      [outage, { ...outage, kind: 'cutOff' as const, node: 1, forMs: 5.5 * LEASE_MS }],
       [
-        { ...away, kind: 'stopped' as const, node: 0 },
-        { ...away, kind: 'stopped' as const, node: 1, forMs: 5.5 * LEASE_MS },
+        { ...outage, kind: 'stopped' as const, node: 0 },
+        { ...outage, kind: 'stopped' as const, node: 1, forMs: 5.5 * LEASE_MS },
       ],
     ]) {
-      const { expulsions } = await simulate({ rates: [1, 1], waysMs: [5], troubles }, rules)
+      const { expulsions } = await simulate({ rates: [1, 1], tripMs: [5], troubles }, rules)
       expect(expulsions).toEqual([])
     }
   })

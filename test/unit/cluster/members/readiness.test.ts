@@ -6,8 +6,8 @@ const alone: ReadinessView = { nowMs: 0, ownsAny: false, lagMs: 0, others: [] }
 const owner = (isLinked: boolean) => ({ matters: true, isLinked })
 const other = (isLinked: boolean) => ({ matters: false, isLinked })
 
-/** What a node finds that looks five times a lease. */
-function lookFor(
+/** Lets a node check its readiness five times a lease. @returns the last result */
+function observe(
   { readiness, clock }: { readiness: Readiness; clock: { ms: number } },
   view: Omit<ReadinessView, 'nowMs'>,
   leases: number,
@@ -18,37 +18,37 @@ function lookFor(
   return isReady
 }
 
-it('makes a node ready that owns shards and has nobody beside it, at once', () => {
+it('makes a node ready immediately if it owns shards and is alone', () => {
   expect(new Readiness(LEASE_MS).look({ ...alone, ownsAny: true })).toBe(true)
 })
 
-it('makes a node ready that has had a link to the owner, and been near the end of the logs, for three leases', () => {
+it('makes a node ready after three leases with a link to the owner and near the end of the logs', () => {
   const node = { readiness: new Readiness(LEASE_MS), clock: { ms: 0 } }
-  const well = { ...alone, others: [owner(true)] }
-  expect(lookFor(node, well, 2)).toBe(false)
-  expect(lookFor(node, { ...well, lagMs: 5 * LEASE_MS }, 1)).toBe(false)
-  expect(lookFor(node, well, 2)).toBe(false)
-  expect(lookFor(node, well, 2)).toBe(true)
+  const healthy = { ...alone, others: [owner(true)] }
+  expect(observe(node, healthy, 2)).toBe(false)
+  expect(observe(node, { ...healthy, lagMs: 5 * LEASE_MS }, 1)).toBe(false)
+  expect(observe(node, healthy, 2)).toBe(false)
+  expect(observe(node, healthy, 2)).toBe(true)
 })
 
-it('does not make one ready that has no link to an owner, whoever else it reaches', () => {
+it('does not make a node ready without a link to an owner, whatever other links it has', () => {
   const node = { readiness: new Readiness(LEASE_MS), clock: { ms: 0 } }
-  expect(lookFor(node, { ...alone, others: [owner(false), other(true)] }, 9)).toBe(false)
-  expect(lookFor(node, { ...alone, others: [owner(true), other(false)] }, 9)).toBe(true)
+  expect(observe(node, { ...alone, others: [owner(false), other(true)] }, 9)).toBe(false)
+  expect(observe(node, { ...alone, others: [owner(true), other(false)] }, 9)).toBe(true)
 })
 
-it('does not make two ready that do not reach each other, where nobody owns anything', () => {
+it('does not make two nodes ready that have no link to each other while no shard has an owner', () => {
   const node = { readiness: new Readiness(LEASE_MS), clock: { ms: 0 } }
-  expect(lookFor(node, { ...alone, others: [other(false)] }, 9)).toBe(false)
-  expect(lookFor(node, { ...alone, others: [other(true)] }, 9)).toBe(true)
+  expect(observe(node, { ...alone, others: [other(false)] }, 9)).toBe(false)
+  expect(observe(node, { ...alone, others: [other(true)] }, 9)).toBe(true)
 })
 
-it('keeps one ready whose link is away for a moment, and not for longer', () => {
+it('keeps a node ready during a short interruption of its link, and not during a long one', () => {
   const node = { readiness: new Readiness(LEASE_MS), clock: { ms: 0 } }
   const linked = { ...alone, ownsAny: true, others: [owner(true)] }
   const cut = { ...linked, others: [owner(false)] }
-  expect(lookFor(node, linked, 4)).toBe(true)
-  expect(lookFor(node, cut, 2)).toBe(true)
-  expect(lookFor(node, linked, 1)).toBe(true)
-  expect(lookFor(node, cut, 4)).toBe(false)
+  expect(observe(node, linked, 4)).toBe(true)
+  expect(observe(node, cut, 2)).toBe(true)
+  expect(observe(node, linked, 1)).toBe(true)
+  expect(observe(node, cut, 4)).toBe(false)
 })

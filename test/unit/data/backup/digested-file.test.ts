@@ -12,8 +12,8 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
-describe('a file of somebody else', () => {
-  it('is copied no further than one byte past what it should have', async () => {
+describe('an untrusted file', () => {
+  it('is copied up to one byte beyond its limit', async () => {
     const from = join(folder, 'grown')
     writeFileSync(from, 'x'.repeat(3_000_000))
     for (const bytesMax of [0, 10, 2_999_999]) {
@@ -23,7 +23,7 @@ describe('a file of somebody else', () => {
     }
   })
 
-  it('is not copied or read where it is a device or a link', async () => {
+  it('is not copied or read if it is a device or a link', async () => {
     const strict = { ...reading, bytesMax: 10 }
     await expect(copyFile('/dev/zero', join(folder, 'zeros'), strict)).rejects.toThrow('a regular file')
     writeFileSync(join(folder, 'there'), 'x')
@@ -33,7 +33,7 @@ describe('a file of somebody else', () => {
     expect(() => readSmall(join(folder, 'link'), 10)).toThrow('ELOOP')
   })
 
-  it('is read whole up to its bound', () => {
+  it('is read completely up to its limit', () => {
     const file = join(folder, 'small')
     writeFileSync(file, '0123456789')
     expect(readSmall(file, 10)?.toString()).toBe('0123456789')

@@ -3,7 +3,7 @@ import { fc } from '../../../support/fast-check.js'
 import type { Refusal } from '../../../../src/base/errors.js'
 import { LoginGate, type LoginLook } from '../../../../src/dispatch/duties/login-gate.js'
 
-/** An account that counts failures as a shard does, with comparisons that end when the test says so. */
+/** An account that counts failures like a shard, and whose comparisons the test ends. */
 class Account {
   failures = 0
   comparing = 0
@@ -48,7 +48,7 @@ class Account {
   }
 }
 
-/** Lets every promise that can settle settle. */
+/** Waits until every promise that can settle has settled. */
 async function settle(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve))
 }
@@ -56,7 +56,7 @@ async function settle(): Promise<void> {
 const answerOf = (login: string | Refusal) => (typeof login === 'string' ? login : login.code)
 
 describe('LoginGate', () => {
-  it('compares no more passwords at once than failures are allowed', async () => {
+  it('compares at most as many passwords in parallel as failures are allowed', async () => {
     const account = new Account(3)
     const gate = new LoginGate({ attemptsMax: 3 })
     const logins = Array.from({ length: 10 }, (_none, name) => gate.run('a', account.attempt(name)))
@@ -73,7 +73,7 @@ describe('LoginGate', () => {
     expect(account.comparingMost).toBe(3)
   })
 
-  it('counts the failures of before', async () => {
+  it('counts earlier failures', async () => {
     const account = new Account(5)
     account.failures = 4
     const gate = new LoginGate({ attemptsMax: 5 })
@@ -87,7 +87,7 @@ describe('LoginGate', () => {
     expect(account.started).toEqual([1])
   })
 
-  it('lets those that wait go on in order after a right password', async () => {
+  it('lets waiting attempts continue in order after a right password', async () => {
     const account = new Account(2)
     account.failures = 1
     const gate = new LoginGate({ attemptsMax: 2 })
@@ -125,7 +125,7 @@ describe('LoginGate', () => {
     await first
     finishLook()
     await settle()
-    // By the look of before two would have been free: none failed, none running.
+    // The earlier look would have allowed two: no failures, none running.
     expect(looked).toEqual([0, 1])
     expect(account.started).toEqual([1, 2])
     account.end(2)
@@ -133,7 +133,7 @@ describe('LoginGate', () => {
     expect(answerOf(await third)).toBe('locked')
   })
 
-  it('keeps e-mails apart', async () => {
+  it('runs e-mails independently', async () => {
     const account = new Account(1)
     const other = new Account(1)
     const gate = new LoginGate({ attemptsMax: 1 })
@@ -145,7 +145,7 @@ describe('LoginGate', () => {
     await Promise.all(logins)
   })
 
-  it('lets one through where more failures are counted than allowed and the account is still open', async () => {
+  it('lets one attempt through if the account is open despite too many failures', async () => {
     const gate = new LoginGate({ attemptsMax: 1 })
     const login = await gate.run('a', {
       look: async () => ({ kind: 'open', failures: 7, state: undefined }) as const,
@@ -154,11 +154,11 @@ describe('LoginGate', () => {
     expect(answerOf(login)).toBe('welcome')
   })
 
-  it('refuses what finds no room to wait, of one e-mail or of all', async () => {
+  it('refuses an attempt when the queue of its e-mail or of all e-mails is full', async () => {
     const account = new Account(1)
     const gate = new LoginGate({ attemptsMax: 1, waitingPerKeyMax: 2, waitingMax: 3 })
     const logins = [1, 2, 3].map((name) => gate.run('a', account.attempt(name)))
-    // None has looked yet, so that the first still counts as waiting.
+    // None has looked yet, so the first one still counts as waiting.
     expect(await logins[2]).toMatchObject({ code: 'overloaded' })
     await settle()
     const others = ['b', 'c', 'd'].map((key) => ({ key, other: new Account(1) }))
@@ -176,7 +176,7 @@ describe('LoginGate', () => {
     expect(others[2]?.other.looks).toBe(0)
   })
 
-  it('goes on after a look or a comparison that throws', async () => {
+  it('continues after a look or a comparison that throws', async () => {
     const gate = new LoginGate({ attemptsMax: 1 })
     const broken = new Error('The shard died')
     const look = async () => ({ kind: 'open', failures: 0, state: undefined }) as const
@@ -190,7 +190,7 @@ describe('LoginGate', () => {
     expect(gate.laneCount).toBe(0)
   })
 
-  it('remembers nothing once all are through', async () => {
+  it('holds no state after the last attempt', async () => {
     const account = new Account(2)
     const gate = new LoginGate({ attemptsMax: 2 })
     const logins = [1, 2, 3].map((name) => gate.run('a', account.attempt(name)))
@@ -202,7 +202,7 @@ describe('LoginGate', () => {
     expect(gate.laneCount).toBe(0)
   })
 
-  it('never lets more wrong passwords through than the lockout allows, whatever the order of things', async () => {
+  it('never allows more wrong passwords than the lockout, in any interleaving', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.scheduler(),

@@ -6,8 +6,8 @@ import type { Shards } from '../../../../src/dispatch/links/shards.js'
 import type { Command, Outcome } from '../../../../src/protocol/messages.js'
 import type { Standing } from '../../../../src/protocol/proposal-messages.js'
 
-/** What one shard was asked, and what it answers next. */
-let asked: Command[] = []
+/** The commands sent to one shard, and its next answers. */
+let commands: Command[] = []
 let answers: Partial<Record<Command['kind'], Outcome[]>> = {}
 let standings: (principals: readonly string[]) => Promise<Standing[] | Refusal>
 let clock: ProposalClock
@@ -17,17 +17,17 @@ const noAuthors: Extract<Outcome, { kind: 'authors' }> = { kind: 'authors', prin
 
 beforeEach(() => {
   vi.useFakeTimers()
-  asked = []
+  commands = []
   answers = {}
   standings = async (principals) =>
     principals.map((principal) => ({ principal, valid: principal !== 'key_a' }))
   const askOne = async (_shard: number, command: Command): Promise<Outcome> => {
-    asked.push(command)
+    commands.push(command)
     return answers[command.kind]?.shift() ?? (command.kind === 'proposalsSweep' ? swept : noAuthors)
   }
-  const shards = { count: 1, askOne } as Partial<Shards> as Shards
-  const looked = (principals: readonly string[]) => standings(principals)
-  clock = new ProposalClock({ shards, isOwn: () => true, readOnly: () => false, standings: looked })
+  const shards = { count: 1, requestShard: askOne } as Partial<Shards> as Shards
+  const readStandings = (principals: readonly string[]) => standings(principals)
+  clock = new ProposalClock({ shards, isOwn: () => true, readOnly: () => false, standings: readStandings })
 })
 
 afterEach(() => {
@@ -35,37 +35,37 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-const sentTo = (kind: Command['kind']) => asked.filter((command) => command.kind === kind)
+const sentOf = (kind: Command['kind']) => commands.filter((command) => command.kind === kind)
 
-it('looks up the proposers that a sweep lacks, and sweeps again with their standings', async () => {
+it('looks up missing proposers and sweeps again with their state', async () => {
   answers.proposalsSweep = [{ ...swept, authors: ['key_a', 'key_b'] }]
   await clock.start()
   const known = [
     { principal: 'key_a', valid: false },
     { principal: 'key_b', valid: true },
   ]
-  expect(sentTo('proposalsSweep')).toMatchObject([{ standings: [] }, { standings: known }])
+  expect(sentOf('proposalsSweep')).toMatchObject([{ standings: [] }, { standings: known }])
 })
 
-it('leaves what is due to the next sweep while its proposers cannot be looked up', async () => {
+it('leaves due proposals to the next sweep while their proposers cannot be read', async () => {
   standings = async () => refuse('unavailable', 'The shard of the keys is starting')
   answers.proposalsSweep = [{ ...swept, left: true, authors: ['key_a'] }]
   await clock.start()
-  expect(sentTo('proposalsSweep')).toHaveLength(1)
+  expect(sentOf('proposalsSweep')).toHaveLength(1)
   await vi.advanceTimersByTimeAsync(limits.proposalSweepMs)
-  expect(sentTo('proposalsSweep')).toHaveLength(2)
+  expect(sentOf('proposalsSweep')).toHaveLength(2)
 })
 
-it('ends what is open of keys that have expired, page by page', async () => {
+it('ends open proposals of expired keys, page by page', async () => {
   await clock.start()
   const next = { agentNo: 1, seq: 7 }
   answers.proposalAuthors = [{ ...noAuthors, principals: ['key_a', 'key_b'], next }]
   answers.authorsEnd = [{ ...noAuthors, next }]
   await vi.advanceTimersByTimeAsync(limits.proposalAuthorsMs)
-  expect(sentTo('proposalAuthors')).toEqual([
+  expect(sentOf('proposalAuthors')).toEqual([
     { kind: 'proposalAuthors' },
     { kind: 'proposalAuthors', after: next },
   ])
   const ending = { kind: 'authorsEnd', principals: ['key_a'], options: {} }
-  expect(sentTo('authorsEnd')).toEqual([ending, { ...ending, after: next }])
+  expect(sentOf('authorsEnd')).toEqual([ending, { ...ending, after: next }])
 })

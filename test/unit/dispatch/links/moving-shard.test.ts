@@ -1,15 +1,15 @@
-import { setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as nextTick } from 'node:timers/promises'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { limits } from '../../../../src/base/limits/limits.js'
 import type { ShardConnection } from '../../../../src/dispatch/links/shard-connection.js'
-import { type Ask, ShardLink } from '../../../../src/dispatch/links/shard-link.js'
+import { type RequestShard, ShardLink } from '../../../../src/dispatch/links/shard-link.js'
 import { decodeCommands, encodeOutcomes } from '../../../../src/protocol/frame.js'
 import type { Command, Outcome } from '../../../../src/protocol/messages.js'
 import { ShardMemory } from '../../../../src/protocol/shard-memory.js'
 
 const read: Command = { kind: 'agentHead', agent: 'a' }
 
-/** A thread of the shard, as the front reaches it. */
+/** A thread of the shard, as the front sees it. */
 class Thread implements ShardConnection {
   readonly memory = new ShardMemory()
   readonly lease = undefined
@@ -28,14 +28,14 @@ class Thread implements ShardConnection {
 
   answer(id = this.sent.at(-1) ?? -1): void {
     const outcomes: [number, Outcome][] = [[id, { kind: 'done' }]]
-    link.receive(this, encodeOutcomes({ outcomes, events: [], notices: [], appended: false, told: 0 }))
+    link.receive(this, encodeOutcomes({ outcomes, events: [], notices: [], appended: false, noticeNo: 0 }))
   }
 }
 
 let link: ShardLink
 let outcomes: string[]
-/** What the front does to know what it must of a thread. */
-let learn: (ask: Ask) => Promise<void>
+/** How the front catches up with a thread. */
+let learn: (ask: RequestShard) => Promise<void>
 
 beforeEach(() => {
   outcomes = []
@@ -48,39 +48,39 @@ beforeEach(() => {
     ended: nothing,
     unreadable: nothing,
   }
-  link = new ShardLink({ ...listener, learn: (asks) => learn(asks) }, true)
+  link = new ShardLink({ ...listener, catchUp: (asks) => learn(asks) }, true)
 })
 
 const join = (thread: Thread) => link.join(thread, (reason) => outcomes.push(reason))
 const ask = () => {
   const refusal = link.send(read, (outcome) => outcomes.push('code' in outcome ? outcome.code : outcome.kind))
-  if (refusal !== undefined) outcomes.push(`at once ${refusal.code}`)
+  if (refusal !== undefined) outcomes.push(`immediately ${refusal.code}`)
 }
 
 describe('a front of a shard that moves', () => {
-  it('has commands wait while there is no owner, and sends them to the next one in their order', async () => {
+  it('queues commands while the shard has no owner and sends them to the next one in order', async () => {
     const [first, second] = [new Thread(1), new Thread(2, 7)]
     expect(await join(first)).toBe(true)
     ask()
-    await turn()
+    await nextTick()
     link.leaving(first)
     ask()
     ask()
-    await turn()
+    await nextTick()
     expect(first.sent).toHaveLength(1)
     first.answer()
     link.end(first)
     ask()
     expect(outcomes).toEqual(['done'])
     expect(await join(second)).toBe(true)
-    await turn()
+    await nextTick()
     expect(second.sent).toHaveLength(3)
     expect(second.sent.map((id) => id % limits.frontNumbers)).toEqual([7, 7, 7])
     for (const id of second.sent) second.answer(id)
     expect(outcomes).toEqual(['done', 'done', 'done', 'done'])
   })
 
-  it('sends what was given before the thread began to leave, and nothing more', async () => {
+  it('sends commands from before the thread began to leave, and no later ones', async () => {
     const thread = new Thread(1)
     await join(thread)
     ask()
@@ -89,41 +89,41 @@ describe('a front of a shard that moves', () => {
     expect(link.serving).toBe(false)
   })
 
-  it('refuses what has waited for two seconds, and nothing has become of it', async () => {
+  it('refuses a command after two seconds without having sent it', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
     try {
       ask()
-      vi.advanceTimersByTime(limits.shardMoveMs - limits.shardMoveLookMs)
+      vi.advanceTimersByTime(limits.shardMoveMs - limits.shardMoveCheckMs)
       expect(outcomes).toEqual([])
-      vi.advanceTimersByTime(2 * limits.shardMoveLookMs)
+      vi.advanceTimersByTime(2 * limits.shardMoveCheckMs)
       expect(outcomes).toEqual(['unavailable'])
       const thread = new Thread(1)
       await join(thread)
-      await turn()
+      await nextTick()
       expect(thread.sent).toEqual([])
     } finally {
       vi.useRealTimers()
     }
   })
 
-  it('does not go back to an owner that was replaced', async () => {
+  it('does not return to a replaced owner', async () => {
     const [earlier, later] = [new Thread(1), new Thread(2)]
     expect(await join(later)).toBe(true)
     expect(await join(earlier)).toBe(false)
     expect(link.isAt(later)).toBe(true)
   })
 
-  it('leaves an owner that does not know that it was replaced, and what it was sent is lost', async () => {
+  it('leaves an owner that does not know of its replacement, and fails its pending commands', async () => {
     const [earlier, later] = [new Thread(1), new Thread(2)]
     await join(earlier)
     ask()
-    await turn()
+    await nextTick()
     expect(await join(later)).toBe(true)
     expect(outcomes).toEqual(['unavailable'])
     expect(link.serving).toBe(true)
   })
 
-  it('is not served by a thread that begins to leave before it is attached to it', async () => {
+  it('is not served by a thread that begins to leave before it is attached', async () => {
     const [first, second] = [new Thread(1), new Thread(2)]
     await join(first)
     const joining = join(second)
@@ -132,32 +132,32 @@ describe('a front of a shard that moves', () => {
     expect(link.serving).toBe(false)
   })
 
-  it('is waited for by no thread that it never talks to, or has talked to for the last time', async () => {
-    // Another front waits for what all have taken.
-    const isWaitedFor = ({ memory }: Thread) => !memory.haveTaken(0)
+  it('is not waited for by a thread to which it is not attached', async () => {
+    // Another front waits until all fronts have processed the notices.
+    const isWaitedFor = ({ memory }: Thread) => !memory.isAcknowledged(0)
     const [first, second, third] = [new Thread(1), new Thread(2), new Thread(3)]
-    for (const one of [first, second, third]) one.memory.learns(one.front)
+    for (const one of [first, second, third]) one.memory.startCatchUp(one.front)
     await join(first)
     link.end(first)
-    await turn()
+    await nextTick()
     expect(isWaitedFor(first)).toBe(false)
-    // One that is followed by another one before its turn has come, and one that is older.
+    // A thread that is replaced while it waits to be attached, and an older one.
     const joins = [join(second), join(third)]
     expect(await Promise.all(joins)).toEqual([false, true])
     expect([isWaitedFor(second), isWaitedFor(third)]).toEqual([false, false])
     const older = new Thread(2)
-    older.memory.learns(older.front)
+    older.memory.startCatchUp(older.front)
     expect(await join(older)).toBe(false)
     expect(isWaitedFor(older)).toBe(false)
-    // One that ends while the front learns.
+    // A thread that ends while the front catches up.
     const last = new Thread(4)
-    last.memory.learns(last.front)
+    last.memory.startCatchUp(last.front)
     learn = async (asks) => void (await asks(read))
-    const learning = join(last)
-    await turn()
+    const joining = join(last)
+    await nextTick()
     expect(isWaitedFor(last)).toBe(true)
     link.end(last)
-    expect(await learning).toBe(false)
+    expect(await joining).toBe(false)
     expect(isWaitedFor(last)).toBe(false)
   })
 })

@@ -1,214 +1,222 @@
-import { setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as nextTick } from 'node:timers/promises'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { ShardConnection } from '../../../../src/dispatch/links/shard-connection.js'
-import { type Ask, ShardLink } from '../../../../src/dispatch/links/shard-link.js'
+import { type RequestShard, ShardLink } from '../../../../src/dispatch/links/shard-link.js'
 import { decodeCommands, encodeOutcomes, type FrontFrame } from '../../../../src/protocol/frame.js'
 import type { Command } from '../../../../src/protocol/messages.js'
 import type { Notice } from '../../../../src/protocol/notices.js'
 import { ShardMemory } from '../../../../src/protocol/shard-memory.js'
 
 const read: Command = { kind: 'agentHead', agent: 'a' }
-const gone: Notice = { kind: 'apiKeysChanged', changes: { made: [], gone: ['key'] } }
+const keyRemoved: Notice = { kind: 'apiKeysChanged', changes: { created: [], removed: ['key'] } }
 
-/** A front with what happened at it, in order. */
+/** A front that records its events in order. */
 class Front {
-  readonly happened: string[] = []
-  /** Numbers of the commands that it has sent. */
+  readonly events: string[] = []
+  /** The numbers of its commands. */
   readonly sent: number[] = []
   readonly link: ShardLink
-  /** To the thread that it talks to. */
+  /** Its connection to the thread. */
   readonly thread: ShardConnection
-  /** What it asks the thread before that serves it. */
-  readonly asks: Promise<Ask>
+  /** Resolves to the function that sends a command of the catch-up. */
+  readonly asks: Promise<RequestShard>
   readonly #joined: Promise<boolean>
-  #learnt: () => void = () => {}
+  #endCatchUp: () => void = () => {}
 
   constructor(front: number, memory: ShardMemory) {
-    const learning = new Promise<void>((resolve) => (this.#learnt = resolve))
-    let begins: (asks: Ask) => void = () => {}
-    this.asks = new Promise((resolve) => (begins = resolve))
+    const catchingUp = new Promise<void>((resolve) => (this.#endCatchUp = resolve))
+    let beginCatchUp: (asks: RequestShard) => void = () => {}
+    this.asks = new Promise((resolve) => (beginCatchUp = resolve))
     this.link = new ShardLink(
       {
-        events: (events) => this.happened.push(...events.map(({ seq }) => `event ${seq}`)),
-        notice: (notice) => this.happened.push(notice.kind),
-        async learn(asks) {
-          begins(asks)
-          await learning
+        events: (events) => this.events.push(...events.map(({ seq }) => `event ${seq}`)),
+        notice: (notice) => this.events.push(notice.kind),
+        async catchUp(asks) {
+          beginCatchUp(asks)
+          await catchingUp
         },
         restarted: () => undefined,
-        ended: () => this.happened.push('ended'),
-        unreadable: (error) => this.happened.push(String(error)),
+        ended: () => this.events.push('ended'),
+        unreadable: (error) => this.events.push(String(error)),
       },
       false,
     )
     const post = (frame: ArrayBuffer) => this.sent.push(...decodeCommands(frame).map(([id]) => id))
     this.thread = { front, term: 0, memory, lease: undefined, post }
-    this.#joined = this.link.join(this.thread, (reason) => this.happened.push(reason))
+    this.#joined = this.link.join(this.thread, (reason) => this.events.push(reason))
   }
 
-  /** It has learnt what it must know: the thread serves it. */
+  /** Ends the catch-up, after which the thread serves the front. */
   async serve(): Promise<void> {
-    this.#learnt()
+    this.#endCatchUp()
     expect(await this.#joined).toBe(true)
   }
 
-  /** Sends a command; gives its number. */
+  /** Sends a command. @returns its number */
   async ask(): Promise<number> {
     const refusal = this.link.send(read, (outcome) =>
-      this.happened.push('code' in outcome ? outcome.code : outcome.kind),
+      this.events.push('code' in outcome ? outcome.code : outcome.kind),
     )
     if (refusal !== undefined) throw new Error(refusal.detail)
-    await turn()
+    await nextTick()
     return this.sent.at(-1) ?? -1
   }
 
-  take(frame: Partial<FrontFrame> & { told: number }): void {
-    const whole = { outcomes: [], events: [], notices: [], appended: false, ...frame }
+  take(frame: Partial<FrontFrame>): void {
+    const whole: FrontFrame = {
+      outcomes: [],
+      events: [],
+      notices: [],
+      appended: false,
+      noticeNo: 0,
+      ...frame,
+    }
     this.link.receive(this.thread, encodeOutcomes(whole))
   }
 }
 
 let memory: ShardMemory
-let asking: Front
+let sender: Front
 let other: Front
 
 beforeEach(async () => {
   memory = new ShardMemory()
-  asking = new Front(0, memory)
+  sender = new Front(0, memory)
   other = new Front(1, memory)
-  await asking.serve()
+  await sender.serve()
   await other.serve()
 })
 
-describe('an answer that was overtaken by what its shard told next', () => {
-  it('takes nothing back, and is marked', async () => {
+describe('an answer that later notices have overtaken', () => {
+  it('is marked as late and does not lower the notice number', async () => {
     const marks: (boolean | undefined)[] = []
     for (let nth = 0; nth < 2; nth++)
-      asking.link.send(read, (_outcome, _proven, isLate) => marks.push(isLate))
-    await turn()
-    const [first = -1, second = -1] = [asking.sent.at(-2), asking.sent.at(-1)]
-    for (const front of [asking, other]) for (const told of [1, 2]) front.take({ notices: [gone], told })
-    asking.take({ outcomes: [[first, { kind: 'done' }]], told: 1, isLate: true })
-    asking.take({ outcomes: [[second, { kind: 'done' }]], told: 2, isLate: true })
-    await turn()
+      sender.link.send(read, (_outcome, _proven, isLate) => marks.push(isLate))
+    await nextTick()
+    const [first = -1, second = -1] = [sender.sent.at(-2), sender.sent.at(-1)]
+    for (const front of [sender, other])
+      for (const noticeNo of [1, 2]) front.take({ notices: [keyRemoved], noticeNo })
+    sender.take({ outcomes: [[first, { kind: 'done' }]], noticeNo: 1, isLate: true })
+    sender.take({ outcomes: [[second, { kind: 'done' }]], noticeNo: 2, isLate: true })
+    await nextTick()
     expect(marks).toEqual([true, false])
-    expect(memory.haveTaken(2)).toBe(true)
+    expect(memory.isAcknowledged(2)).toBe(true)
   })
 
-  it('waits all the same until every front has what was told before it', async () => {
-    const id = await asking.ask()
-    asking.take({ notices: [gone], told: 1 })
-    asking.take({ outcomes: [[id, { kind: 'done' }]], told: 1, isLate: true })
-    await turn()
-    expect(asking.happened).toEqual(['apiKeysChanged'])
-    other.take({ notices: [gone], told: 1 })
-    await memory.untilTaken(1)
-    await turn()
-    expect(asking.happened).toEqual(['apiKeysChanged', 'done'])
+  it('waits until every front has processed the notices before it', async () => {
+    const id = await sender.ask()
+    sender.take({ notices: [keyRemoved], noticeNo: 1 })
+    sender.take({ outcomes: [[id, { kind: 'done' }]], noticeNo: 1, isLate: true })
+    await nextTick()
+    expect(sender.events).toEqual(['apiKeysChanged'])
+    other.take({ notices: [keyRemoved], noticeNo: 1 })
+    await memory.untilAcknowledged(1)
+    await nextTick()
+    expect(sender.events).toEqual(['apiKeysChanged', 'done'])
   })
 })
 
-describe('the answer to a commit that fronts must know of', () => {
-  it('is lost where nobody says any more how far they are, and holds up no later thread', async () => {
-    const asked = await asking.ask()
-    asking.take({ notices: [gone], outcomes: [[asked, { kind: 'done' }]], told: 1 })
-    asking.link.end(asking.thread)
-    await turn()
-    expect(asking.happened).toEqual(['apiKeysChanged'])
-    asking.link.abandon(asking.thread)
-    expect(asking.happened).toEqual(['apiKeysChanged', 'unavailable', 'ended'])
-    const next = { ...asking.thread, memory: new ShardMemory(), isOver: false }
-    expect(await asking.link.join(next, (reason) => asking.happened.push(reason))).toBe(true)
-    expect(asking.link.serving).toBe(true)
+describe('the answer to a commit with notices', () => {
+  it('is lost without progress reports of other fronts, and does not block the next thread', async () => {
+    const id = await sender.ask()
+    sender.take({ notices: [keyRemoved], outcomes: [[id, { kind: 'done' }]], noticeNo: 1 })
+    sender.link.end(sender.thread)
+    await nextTick()
+    expect(sender.events).toEqual(['apiKeysChanged'])
+    sender.link.abandon(sender.thread)
+    expect(sender.events).toEqual(['apiKeysChanged', 'unavailable', 'ended'])
+    const next = { ...sender.thread, memory: new ShardMemory(), isOver: false }
+    expect(await sender.link.join(next, (reason) => sender.events.push(reason))).toBe(true)
+    expect(sender.link.serving).toBe(true)
   })
 
-  it('waits until every front has processed its notices, and so does all that follows', async () => {
-    const first = await asking.ask()
-    const second = await asking.ask()
-    asking.take({ notices: [gone], outcomes: [[first, { kind: 'done' }]], told: 1 })
+  it('waits until every front has processed its notices, and so do later answers', async () => {
+    const first = await sender.ask()
+    const second = await sender.ask()
+    sender.take({ notices: [keyRemoved], outcomes: [[first, { kind: 'done' }]], noticeNo: 1 })
     const event = { agent: 'a', seq: 7, hlc: '', data: '' }
-    asking.take({ outcomes: [[second, { kind: 'done' }]], events: [event], told: 1 })
-    await turn()
-    expect(asking.happened).toEqual(['apiKeysChanged'])
-    other.take({ notices: [gone], told: 1 })
-    await memory.untilTaken(1)
-    await turn()
-    expect(asking.happened).toEqual(['apiKeysChanged', 'done', 'done', 'event 7'])
-    expect(other.happened).toEqual(['apiKeysChanged'])
+    sender.take({ outcomes: [[second, { kind: 'done' }]], events: [event], noticeNo: 1 })
+    await nextTick()
+    expect(sender.events).toEqual(['apiKeysChanged'])
+    other.take({ notices: [keyRemoved], noticeNo: 1 })
+    await memory.untilAcknowledged(1)
+    await nextTick()
+    expect(sender.events).toEqual(['apiKeysChanged', 'done', 'done', 'event 7'])
+    expect(other.events).toEqual(['apiKeysChanged'])
   })
 
-  it('waits for no front that has left, nor for one whose shard has ended', async () => {
-    const id = await asking.ask()
-    asking.take({ notices: [gone], outcomes: [[id, { kind: 'done' }]], told: 1 })
-    expect(asking.happened).toEqual(['apiKeysChanged'])
+  it('does not wait for a front that has left or whose thread has ended', async () => {
+    const id = await sender.ask()
+    sender.take({ notices: [keyRemoved], outcomes: [[id, { kind: 'done' }]], noticeNo: 1 })
+    expect(sender.events).toEqual(['apiKeysChanged'])
     other.link.end(other.thread)
-    await turn()
-    expect(other.happened).toEqual(['ended'])
-    expect(asking.happened).toEqual(['apiKeysChanged', 'done'])
+    await nextTick()
+    expect(other.events).toEqual(['ended'])
+    expect(sender.events).toEqual(['apiKeysChanged', 'done'])
   })
 
-  it('is passed on before the end of the thread is told, and what was not answered is unavailable', async () => {
-    const id = await asking.ask()
-    await asking.ask()
-    asking.take({ notices: [gone], outcomes: [[id, { kind: 'done' }]], told: 1 })
-    asking.link.end(asking.thread)
-    expect(asking.link.serving).toBe(false)
-    expect(asking.happened).toEqual(['apiKeysChanged'])
-    other.take({ notices: [gone], told: 1 })
-    await memory.untilTaken(1)
-    await turn()
-    expect(asking.happened).toEqual(['apiKeysChanged', 'done', 'unavailable', 'ended'])
+  it('is delivered before the end of the thread, and pending commands become unavailable', async () => {
+    const id = await sender.ask()
+    await sender.ask()
+    sender.take({ notices: [keyRemoved], outcomes: [[id, { kind: 'done' }]], noticeNo: 1 })
+    sender.link.end(sender.thread)
+    expect(sender.link.serving).toBe(false)
+    expect(sender.events).toEqual(['apiKeysChanged'])
+    other.take({ notices: [keyRemoved], noticeNo: 1 })
+    await memory.untilAcknowledged(1)
+    await nextTick()
+    expect(sender.events).toEqual(['apiKeysChanged', 'done', 'unavailable', 'ended'])
   })
 
-  it('comes at once where no front has anything to process', async () => {
-    const id = await asking.ask()
-    asking.take({ outcomes: [[id, { kind: 'done' }]], told: 0 })
-    expect(asking.happened).toEqual(['done'])
+  it('is delivered immediately without notices', async () => {
+    const id = await sender.ask()
+    sender.take({ outcomes: [[id, { kind: 'done' }]], noticeNo: 0 })
+    expect(sender.events).toEqual(['done'])
   })
 })
 
-describe('a thread in place of one that died', () => {
-  it('answers nobody before every front has learnt what its predecessor may not have told', async () => {
+describe('a thread that replaces a dead one', () => {
+  it('answers no client before every front has caught up', async () => {
     const next = new ShardMemory()
-    for (const front of [0, 1]) next.learns(front)
-    const [serving, learning] = [new Front(0, next), new Front(1, next)]
+    for (const front of [0, 1]) next.startCatchUp(front)
+    const [serving, catchingUp] = [new Front(0, next), new Front(1, next)]
     expect(serving.link.send(read, () => undefined)).toMatchObject({ code: 'unavailable' })
     await serving.serve()
     const id = await serving.ask()
-    serving.take({ outcomes: [[id, { kind: 'done' }]], told: 0 })
-    expect(serving.happened).toEqual([])
-    const asks = await learning.asks
+    serving.take({ outcomes: [[id, { kind: 'done' }]], noticeNo: 0 })
+    expect(serving.events).toEqual([])
+    const asks = await catchingUp.asks
     const learnt = asks(read)
-    await turn()
-    learning.take({ outcomes: [[learning.sent[0] ?? -1, { kind: 'done' }]], told: 0 })
+    await nextTick()
+    catchingUp.take({ outcomes: [[catchingUp.sent[0] ?? -1, { kind: 'done' }]], noticeNo: 0 })
     expect(await learnt).toEqual({ kind: 'done' })
-    expect(serving.happened).toEqual([])
-    await learning.serve()
-    await next.untilTaken(0)
-    await turn()
-    expect(serving.happened).toEqual(['done'])
+    expect(serving.events).toEqual([])
+    await catchingUp.serve()
+    await next.untilAcknowledged(0)
+    await nextTick()
+    expect(serving.events).toEqual(['done'])
   })
 })
 
 describe('the queue of a shard', () => {
-  it('is counted once for all fronts', async () => {
-    await asking.ask()
+  it('counts the commands of all fronts', async () => {
+    await sender.ask()
     await other.ask()
-    expect([asking.link.depth, other.link.depth]).toEqual([2, 2])
-    asking.take({ outcomes: [[asking.sent[0] ?? -1, { kind: 'done' }]], told: 0 })
+    expect([sender.link.depth, other.link.depth]).toEqual([2, 2])
+    sender.take({ outcomes: [[sender.sent[0] ?? -1, { kind: 'done' }]], noticeNo: 0 })
     expect(other.link.depth).toBe(1)
   })
 })
 
-describe('the count of what was told', () => {
+describe('the notice number', () => {
   it('wraps around', () => {
-    memory.hasTaken(0, 2_147_483_647)
-    memory.hasTaken(1, 2_147_483_647)
-    expect(memory.haveTaken(2_147_483_647)).toBe(true)
-    expect(memory.haveTaken(-2_147_483_648)).toBe(false)
-    memory.hasTaken(0, -2_147_483_648)
-    memory.hasTaken(1, -2_147_483_648)
-    expect(memory.haveTaken(-2_147_483_648)).toBe(true)
-    expect(memory.haveTaken(2_147_483_647)).toBe(true)
+    memory.acknowledge(0, 2_147_483_647)
+    memory.acknowledge(1, 2_147_483_647)
+    expect(memory.isAcknowledged(2_147_483_647)).toBe(true)
+    expect(memory.isAcknowledged(-2_147_483_648)).toBe(false)
+    memory.acknowledge(0, -2_147_483_648)
+    memory.acknowledge(1, -2_147_483_648)
+    expect(memory.isAcknowledged(-2_147_483_648)).toBe(true)
+    expect(memory.isAcknowledged(2_147_483_647)).toBe(true)
   })
 })

@@ -1,34 +1,36 @@
 import { describe, expect, it } from 'vitest'
-import { pastMark } from '../../../../src/front/http/body-stream.js'
+import { skipByteOrderMark } from '../../../../src/front/http/body-stream.js'
 
-/** What is left of bytes that arrive in parts of so many, and how often more was asked for before the end. */
-function past(bytes: Buffer, partBytes: number): { left: Buffer; asked: number; parts: number } {
-  const left: Buffer[] = []
+/**
+ * The bytes after the mark was removed, for a body in parts of `partBytes`, and how often more was requested.
+ */
+function withoutMark(bytes: Buffer, partBytes: number): { rest: Buffer; requests: number; parts: number } {
+  const rest: Buffer[] = []
   let isEnded = false
-  const sink = pastMark({
+  const sink = skipByteOrderMark({
     push(part, more) {
-      left.push(part)
+      rest.push(part)
       more()
     },
     end: () => (isEnded = true),
     fail: () => {},
   })
-  let asked = 0
+  let requests = 0
   let parts = 0
   for (let at = 0; at < bytes.length; at += partBytes) {
     parts += 1
-    sink.push(bytes.subarray(at, at + partBytes), () => (asked += 1))
+    sink.push(bytes.subarray(at, at + partBytes), () => (requests += 1))
   }
   sink.end()
   expect(isEnded).toBe(true)
-  return { left: Buffer.concat(left), asked, parts }
+  return { rest: Buffer.concat(rest), requests, parts }
 }
 
 describe('a byte order mark', () => {
   const mark = Buffer.from('\ufeff')
 
-  it('is left out at the beginning of a body, however small its parts are', () => {
-    const cases: [bytes: Buffer, left: Buffer][] = [
+  it('is removed at the beginning of a body, however small its parts are', () => {
+    const cases: [bytes: Buffer, rest: Buffer][] = [
       [Buffer.from('\ufeff{"a":"\ufeff"}'), Buffer.from('{"a":"\ufeff"}')],
       [Buffer.from('\ufeff\ufeff'), mark],
       [mark, Buffer.alloc(0)],
@@ -39,10 +41,10 @@ describe('a byte order mark', () => {
     ]
     for (const [bytes, expected] of cases) {
       for (let partBytes = 1; partBytes <= 5; partBytes++) {
-        const { left, asked, parts } = past(bytes, partBytes)
-        expect([bytes, partBytes, left]).toEqual([bytes, partBytes, expected])
-        // Every part asks for the next one, or the body would stop.
-        expect(asked).toBe(parts)
+        const { rest, requests, parts } = withoutMark(bytes, partBytes)
+        expect([bytes, partBytes, rest]).toEqual([bytes, partBytes, expected])
+        // Every part has to request the next one, or the body would stop.
+        expect(requests).toBe(parts)
       }
     }
   })

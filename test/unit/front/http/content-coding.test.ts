@@ -34,36 +34,39 @@ describe('the coding that Accept-Encoding requests', () => {
 describe('an answer', () => {
   const text = JSON.stringify(Array.from({ length: 400 }, (_none, n) => ({ n, name: 'boiler' })))
 
-  it.each(['br', 'gzip'] as const)('is the same behind %s, and says that it varies', async (coding) => {
-    const coder = new AnswerCoder()
-    const parts = [Buffer.from(text.slice(0, 100)), Buffer.from(text.slice(100))]
-    for (const body of [text, parts]) {
-      const { body: coded, headers } = await coder.code({ status: 200, body }, coding)
-      expect(headers).toEqual([
-        ['Vary', 'Accept-Encoding'],
-        ['Content-Encoding', coding],
-      ])
-      const bytes = Buffer.concat(typeof coded === 'string' ? [] : coded)
-      expect(bytes.length).toBeLessThan(text.length / 4)
-      expect(decoded[coding](bytes).toString()).toBe(text)
-    }
-  })
+  it.each(['br', 'gzip'] as const)(
+    'decodes to the same text from %s, and has the header Vary',
+    async (coding) => {
+      const coder = new AnswerCoder()
+      const parts = [Buffer.from(text.slice(0, 100)), Buffer.from(text.slice(100))]
+      for (const body of [text, parts]) {
+        const { body: coded, headers } = await coder.code({ status: 200, body }, coding)
+        expect(headers).toEqual([
+          ['Vary', 'Accept-Encoding'],
+          ['Content-Encoding', coding],
+        ])
+        const bytes = Buffer.concat(typeof coded === 'string' ? [] : coded)
+        expect(bytes.length).toBeLessThan(text.length / 4)
+        expect(decoded[coding](bytes).toString()).toBe(text)
+      }
+    },
+  )
 
-  it('stays as it is where it is short, or more are being compressed than may be', async () => {
+  it('stays uncompressed if it is short or too many are being compressed', async () => {
     const coder = new AnswerCoder()
-    const short = { status: 200, body: 'x'.repeat(limits.codedAnswerBytesMin - 1) }
+    const short = { status: 200, body: 'x'.repeat(limits.compressedAnswerBytesMin - 1) }
     expect(await coder.code(short, 'br')).toBe(short)
-    const asked = Array.from({ length: limits.codedAnswersMax + 3 }, () =>
+    const pending = Array.from({ length: limits.answerCompressionsMax + 3 }, () =>
       coder.code({ status: 200, body: text }, 'gzip'),
     )
-    const answers = await Promise.all(asked)
+    const answers = await Promise.all(pending)
     const plain = answers.filter(({ body }) => body === text)
     expect(plain).toHaveLength(3)
     for (const { headers } of plain) expect(headers).toEqual([['Vary', 'Accept-Encoding']])
     expect((await coder.code({ status: 200, body: text }, 'gzip')).body).not.toBe(text)
   })
 
-  it('is compressed once where it lasts', async () => {
+  it('is compressed only once if its bytes never change', async () => {
     const coder = new AnswerCoder()
     const answer = { status: 200, body: [Buffer.from(text)], lasting: true } as const
     const [first, again] = [await coder.code(answer, 'br'), await coder.code(answer, 'br')]
@@ -82,7 +85,7 @@ it.each(['br', 'gzip'] as const)('compresses a stream of parts by %s', async (co
   coder.close()
 })
 
-it('lets go of a stream that ends before its time', async () => {
+it('closes a stream that is interrupted', async () => {
   const coder = new StreamCoder('gzip')
   const adding = coder.add('x'.repeat(1_000_000))
   coder.close()

@@ -1,13 +1,13 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { HttpResponse } from '../../../../src/front/door/door.js'
-import { ownBodies, ownUnsent } from '../../../../src/front/limits/bounds.js'
+import type { HttpResponse } from '../../../../src/front/engine/http-listener.js'
+import { localBodyBytes, localUnreadBytes } from '../../../../src/front/limits/bounds.js'
 import { Exchange } from '../../../../src/front/http/exchange.js'
 import { OpenUploads } from '../../../../src/front/limits/uploads.js'
 import type { Principal } from '../../../../src/front/routes/route.js'
 
 /*
- * Large answers that wait for their readers, and what ends them. The buffers of a real connection on one machine take a whole
- * page at once, so this one takes nothing until it is told to.
+ * Large answers that clients read slowly, and what ends them. The buffers of a real connection on one machine
+ * take a whole page, so this fake connection accepts nothing until the test says so.
  */
 
 class SlowConnection {
@@ -30,7 +30,7 @@ class SlowConnection {
     },
   } as unknown as HttpResponse
 
-  /** The client reads all of it. */
+  /** The client reads the whole answer. */
   read(): void {
     this.finished = true
     this.#writable(0)
@@ -38,60 +38,68 @@ class SlowConnection {
 }
 
 const claims = { iat: 0, exp: 9_000_000_000, jti: 'j', iss: 'i', sid: 's', amr: [] }
-const who = { sub: 'usr_1', email: 'a@b.c', app_metadata: {}, user_metadata: {} }
+const userClaims = { sub: 'usr_1', email: 'a@b.c', app_metadata: {}, user_metadata: {} }
 const user: Principal = {
   id: 'user::usr_1',
   scopes: new Set(),
   agents: [],
-  user: { namespace: { id: '', agent: 'default' }, claims: { ...who, ...claims }, access: { claims: who } },
+  user: {
+    namespace: { id: '', agent: 'default' },
+    claims: { ...userClaims, ...claims },
+    access: { claims: userClaims },
+  },
 }
 const key: Principal = { id: 'key', scopes: new Set(['records:read']), agents: [] }
 
 let uploads: OpenUploads
-const unsent = ownUnsent()
+const unsent = localUnreadBytes()
 
 beforeEach(() => {
-  uploads = new OpenUploads(ownBodies())
+  uploads = new OpenUploads(localBodyBytes())
 })
 
-/** A large answer that is on its way to a principal; policies of `agents` decided what it shows. */
+/** A large answer that is being sent to a principal; the row policies of `agents` apply to it. */
 async function sending(principal: Principal, ...agents: string[]): Promise<SlowConnection> {
   const connection = new SlowConnection()
   const about = { requestId: 'r', allowedOrigin: '', headOnly: false, isLast: false, isKept: false, unsent }
   const exchange = new Exchange(connection.response, about, { done() {} })
-  const held = { principal, owner: principal.id, agents: new Set(agents) }
+  const owned = { principal, owner: principal.id, agents: new Set(agents) }
   exchange.onLarge = () => {
-    const answer = uploads.hold(held, () => exchange.abort())
-    return () => answer.release()
+    const answer = uploads.hold(owned, () => exchange.abort())
+    return () => answer.finish()
   }
   exchange.answer({ status: 200, body: 'x'.repeat(1 << 20) })
   await new Promise((resolve) => setImmediate(resolve))
   return connection
 }
 
-const changed = (...agents: string[]) => uploads.endByPolicies((agent) => agents.includes(agent))
+const changePolicies = (...agents: string[]) => uploads.endPoliciesChanged((agent) => agents.includes(agent))
 
 describe('a large answer', () => {
-  it('ends with a change of the policies that decided what it shows, and of no others', async () => {
-    const [one, other, ofKey] = [await sending(user, 'a', 'b'), await sending(user, 'c'), await sending(key)]
-    changed('d')
-    expect([one, other, ofKey].map(({ closed }) => closed)).toEqual([false, false, false])
-    changed('b')
-    expect([one, other, ofKey].map(({ closed }) => closed)).toEqual([true, false, false])
-    expect(unsent.hasRoom(user.id)).toBe(true)
+  it('ends if the policies that apply to it change, but not if others change', async () => {
+    const [affected, other, ofKey] = [
+      await sending(user, 'a', 'b'),
+      await sending(user, 'c'),
+      await sending(key),
+    ]
+    changePolicies('d')
+    expect([affected, other, ofKey].map(({ closed }) => closed)).toEqual([false, false, false])
+    changePolicies('b')
+    expect([affected, other, ofKey].map(({ closed }) => closed)).toEqual([true, false, false])
+    expect(unsent.hasCapacity(user.id)).toBe(true)
   })
 
-  it('ends with its credential', async () => {
+  it('ends when its credential becomes invalid', async () => {
     const [ofUser, ofKey] = [await sending(user, 'a'), await sending(key)]
-    uploads.endOf(key.id)
+    uploads.endPrincipal(key.id)
     expect([ofUser, ofKey].map(({ closed }) => closed)).toEqual([false, true])
   })
 
-  it('is forgotten when it was read', async () => {
+  it('is not ended after it was read', async () => {
     const connection = await sending(user, 'a')
     connection.read()
-    changed('a')
-    uploads.endOf(user.id)
+    changePolicies('a')
+    uploads.endPrincipal(user.id)
     expect(connection.closed).toBe(false)
   })
 })

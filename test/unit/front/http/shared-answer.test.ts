@@ -1,16 +1,16 @@
 import { expect, it } from 'vitest'
 import { sharedAnswer } from '../../../../src/front/http/shared-answer.js'
 
-/** An answer that is made when the test says so, and the clock that it is kept by. */
+/** An answer that is computed when the test says so, and the clock of its cache. */
 function answer(keptMs: number) {
   const builds: { resolve(text: string): void; reject(error: Error): void }[] = []
   const clock = { ms: 5_000 }
-  const make = () => new Promise<string>((resolve, reject) => builds.push({ resolve, reject }))
-  return { builds, clock, get: sharedAnswer(make, { keptMs, clock: () => clock.ms }) }
+  const compute = () => new Promise<string>((resolve, reject) => builds.push({ resolve, reject }))
+  return { builds, clock, get: sharedAnswer(compute, { keptMs, clock: () => clock.ms }) }
 }
 
-// 200 requests for /metrics at once held the front for 438 ms: each had them made again.
-it('is made once for all that wait for it, however long that takes', async () => {
+// 200 concurrent requests for /metrics blocked the front for 438 ms: each computed them again.
+it('is computed once for all waiting callers, however long it takes', async () => {
   const { builds, clock, get } = answer(1_000)
   const waiting = [get(), get()]
   clock.ms += 10_000
@@ -20,7 +20,7 @@ it('is made once for all that wait for it, however long that takes', async () =>
   expect(await Promise.all(waiting)).toEqual(['first', 'first', 'first'])
 })
 
-it('is kept for a second, and then made again', async () => {
+it('is cached for a second, and then computed again', async () => {
   const { builds, clock, get } = answer(1_000)
   const first = get()
   builds[0]?.resolve('first')
@@ -34,11 +34,11 @@ it('is kept for a second, and then made again', async () => {
   expect(builds).toHaveLength(2)
 })
 
-it('is made again after a failure, which all that waited get', async () => {
+it('is computed again after a failure, which all waiting callers get', async () => {
   const { builds, get } = answer(Infinity)
   const waiting = [get(), get()]
   builds[0]?.reject(new Error('not now'))
-  for (const one of waiting) await expect(one).rejects.toThrow('not now')
+  for (const call of waiting) await expect(call).rejects.toThrow('not now')
   const next = get()
   builds[1]?.resolve('second')
   expect(await next).toBe('second')

@@ -1,19 +1,19 @@
 import { describe, expect, it } from 'vitest'
 import { limits } from '../../../../src/base/limits/limits.js'
 import { Exchange } from '../../../../src/front/http/exchange.js'
-import { ownUnsent } from '../../../../src/front/limits/bounds.js'
+import { localUnreadBytes } from '../../../../src/front/limits/bounds.js'
 import type { BoundedBytes } from '../../../../src/front/limits/bounded-bytes.js'
-import type { HttpResponse } from '../../../../src/front/door/door.js'
+import type { HttpResponse } from '../../../../src/front/engine/http-listener.js'
 
-/** A connection whose socket takes as many bytes as the test says, when it says so. */
+/** A connection whose socket accepts as many bytes as the test says, when it says so. */
 class Reader {
   status = ''
-  /** Statuses that were counted as answered; 0 for a client that has gone. */
+  /** Statuses of finished exchanges; 0 for a client that has disconnected. */
   readonly done: number[] = []
   readonly exchange: Exchange
-  /** Bytes of the body that the socket took. */
+  /** Bytes of the body that the socket accepted. */
   taken = 0
-  #room = 0
+  #capacity = 0
   #abort = () => {}
   #writable: (offset: number) => boolean = () => true
 
@@ -27,8 +27,8 @@ class Reader {
       end: () => {},
       getWriteOffset: () => this.taken,
       tryEnd: (part: Uint8Array, size: number) => {
-        const taking = Math.min(this.#room, part.length)
-        this.#room -= taking
+        const taking = Math.min(this.#capacity, part.length)
+        this.#capacity -= taking
         this.taken += taking
         return [taking === part.length, this.taken === size]
       },
@@ -39,82 +39,82 @@ class Reader {
   }
 
   read(bytes: number): void {
-    this.#room = bytes
+    this.#capacity = bytes
     this.#writable(this.taken)
   }
 
-  leave(): void {
+  disconnect(): void {
     this.#abort()
   }
 }
 
 const MEBIBYTE = 1 << 20
-const share = limits.unsentBytesPerPrincipalMax
+const quota = limits.unsentBytesPerPrincipalMax
 
 describe('a large answer', () => {
   const body = Buffer.alloc(4 * MEBIBYTE, 'x')
-  /** Asks for it, and waits until its head is out: large answers go out a few at a time. */
-  const ask = async (unsent: BoundedBytes, principalId: string): Promise<Reader> => {
+  /** Requests it, and waits until its head was sent: large answers are sent a few at a time. */
+  const requestOne = async (unsent: BoundedBytes, principalId: string): Promise<Reader> => {
     const reader = new Reader(unsent, principalId)
     reader.exchange.answer({ status: 200, body: [body] })
     while (reader.status === '') await new Promise((resolve) => setImmediate(resolve))
     return reader
   }
 
-  async function askMany(
+  async function requestMany(
     count: number,
     unsent: BoundedBytes,
     principalOf: (n: number) => string,
   ): Promise<Reader[]> {
     const readers: Reader[] = []
-    for (let n = 0; n < count; n++) readers.push(await ask(unsent, principalOf(n)))
+    for (let n = 0; n < count; n++) readers.push(await requestOne(unsent, principalOf(n)))
     return readers
   }
 
-  it('is 503 while its principal leaves too much unread, and not for others', async () => {
-    const unsent = ownUnsent()
-    const readers = await askMany(share / body.length, unsent, () => 'ann')
+  it('is 503 while its principal has too many unread bytes, but not for others', async () => {
+    const unsent = localUnreadBytes()
+    const readers = await requestMany(quota / body.length, unsent, () => 'ann')
     expect(new Set(readers.map(({ status }) => status))).toEqual(new Set(['200 OK']))
-    const refused = await ask(unsent, 'ann')
+    const refused = await requestOne(unsent, 'ann')
     expect([refused.status, refused.done]).toEqual(['503 Service Unavailable', [503]])
-    expect((await ask(unsent, 'bob')).status).toBe('200 OK')
-    // Small answers are taken by the socket.
+    expect((await requestOne(unsent, 'bob')).status).toBe('200 OK')
+    // Small answers fit into the socket's buffer.
     const small = new Reader(unsent, 'ann')
     small.exchange.answer({ status: 200, body: '{}' })
     expect(small.done).toEqual([200])
     const [first, second] = readers
     first?.read(body.length / 2)
     expect(first?.exchange.open).toBe(false)
-    expect((await ask(unsent, 'ann')).status).toBe('503 Service Unavailable')
+    expect((await requestOne(unsent, 'ann')).status).toBe('503 Service Unavailable')
     first?.read(body.length / 2)
     expect(first?.done).toEqual([200])
-    const next = await ask(unsent, 'ann')
+    const next = await requestOne(unsent, 'ann')
     expect(next.status).toBe('200 OK')
-    expect((await ask(unsent, 'ann')).status).toBe('503 Service Unavailable')
-    second?.leave()
+    expect((await requestOne(unsent, 'ann')).status).toBe('503 Service Unavailable')
+    second?.disconnect()
     expect(second?.done).toEqual([0])
-    expect((await ask(unsent, 'ann')).status).toBe('200 OK')
+    expect((await requestOne(unsent, 'ann')).status).toBe('200 OK')
   })
 
-  it('is 503 for everybody while all together leave too much unread', async () => {
-    const unsent = ownUnsent()
+  it('is 503 for every principal while all together have too many unread bytes', async () => {
+    const unsent = localUnreadBytes()
     const count = limits.unsentBytesMax / body.length
-    const readers = await askMany(count, unsent, (n) => `user-${Math.floor(n / 8)}`)
+    const readers = await requestMany(count, unsent, (n) => `user-${Math.floor(n / 8)}`)
     expect(readers.filter(({ status }) => status !== '200 OK')).toEqual([])
-    expect((await ask(unsent, 'other')).status).toBe('503 Service Unavailable')
-    for (const reader of readers) reader.leave()
-    expect((await ask(unsent, 'other')).status).toBe('200 OK')
+    expect((await requestOne(unsent, 'other')).status).toBe('503 Service Unavailable')
+    for (const reader of readers) reader.disconnect()
+    expect((await requestOne(unsent, 'other')).status).toBe('200 OK')
   })
 
-  it('is counted once, whatever is answered behind it', async () => {
-    const unsent = ownUnsent()
-    const reader = await ask(unsent, 'ann')
+  it('is counted once, even if the exchange is answered again', async () => {
+    const unsent = localUnreadBytes()
+    const reader = await requestOne(unsent, 'ann')
     reader.exchange.answer({ status: 200, body: [body] })
     reader.exchange.refuse({ code: 'internal_error', detail: 'Late' })
     reader.read(body.length)
     expect([reader.taken, reader.done]).toEqual([body.length, [200]])
-    reader.leave()
+    reader.disconnect()
     expect(reader.done).toEqual([200])
-    expect(unsent.take('ann', share)).toBe(true)
+    expect(unsent.take('ann', quota)).toBe(true)
   })
 })

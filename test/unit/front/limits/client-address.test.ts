@@ -23,7 +23,7 @@ function clientOf(peer: string, forwardedFor: string): string {
 }
 
 describe('the key of a limiter', () => {
-  it('is an IPv4 address in full, mapped into IPv6 or not', () => {
+  it('is the full IPv4 address, also if it is mapped into IPv6', () => {
     expect(limiterKey(bytesOf('203.0.113.9'))).toBe('203.0.113.9')
     expect(limiterKey(bytesOf('::ffff:203.0.113.9'))).toBe('203.0.113.9')
   })
@@ -35,7 +35,7 @@ describe('the key of a limiter', () => {
     expect(limiterKey(bytesOf('::fffe:203.0.113.9'))).toBe('0000:0000:0000:0000::/64')
   })
 
-  it('is the same for two addresses just when their first 64 bits are', () => {
+  it('is equal for two addresses exactly if their first 64 bits are equal', () => {
     const half = fc.uint8Array({ minLength: 8, maxLength: 8 })
     fc.assert(
       fc.property(half, half, half, (network, host, other) => {
@@ -48,24 +48,24 @@ describe('the key of a limiter', () => {
     )
   })
 
-  it('is shared by connections that have no address any more', () => {
+  it('is shared by closed connections, which have no address', () => {
     expect(limiterKey(new Uint8Array(0))).toBe('unknown')
   })
 })
 
 describe('the client address', () => {
-  it('is the peer when no proxy is trusted, whatever the header says', () => {
+  it('is the peer if no proxy is trusted, even with the header', () => {
     const peer = bytesOf('10.0.0.1')
     const address = clientAddress({ peer, forwardedFor: '198.51.100.1', trusted: [] })
     expect(addressText(address)).toBe('10.0.0.1')
   })
 
-  it('is the peer when the peer is not trusted', () => {
+  it('is the peer if the peer is not trusted', () => {
     expect(clientOf('203.0.113.9', '198.51.100.1')).toBe('203.0.113.9')
     expect(clientOf('2001:db8::1', '198.51.100.1')).toBe('2001:db8::1')
   })
 
-  it('is the peer when there is no header', () => {
+  it('is the peer without a header', () => {
     expect(clientOf('10.0.0.1', '')).toBe('10.0.0.1')
   })
 
@@ -76,36 +76,36 @@ describe('the client address', () => {
     expect(clientOf('192.0.2.8', '198.51.100.1')).toBe('192.0.2.8')
   })
 
-  it('is the leftmost hop when all are trusted', () => {
+  it('is the leftmost hop if all hops are trusted', () => {
     expect(clientOf('10.0.0.1', '10.0.0.9, 10.0.0.2')).toBe('10.0.0.9')
   })
 
-  it('knows a trusted IPv4 proxy in its mapped form, and a mapped range', () => {
+  it('recognizes a trusted IPv4 proxy in its mapped form, and a mapped range', () => {
     expect(clientOf('::ffff:10.0.0.1', '198.51.100.1')).toBe('198.51.100.1')
     expect(clientOf('172.16.5.5', '198.51.100.1')).toBe('198.51.100.1')
     expect(clientOf('10.0.0.1', '198.51.100.1, ::ffff:10.9.9.9')).toBe('198.51.100.1')
   })
 
-  it('stops at a hop that is no address, at the last one before it', () => {
+  it('ignores everything left of a hop that is not an address', () => {
     for (const bad of ['unknown', '10.1', '010.0.0.1', '1.2.3.4.5', '::g', '[10.0.0.1', 'fe80::1%eth0', '']) {
       expect(clientOf('10.0.0.1', `198.51.100.1, ${bad}`)).toBe('10.0.0.1')
       expect(clientOf('10.0.0.1', `198.51.100.1, ${bad}, 10.0.0.2`)).toBe('10.0.0.2')
     }
   })
 
-  it('takes hops with ports and brackets', () => {
+  it('accepts hops with ports and brackets', () => {
     expect(clientOf('10.0.0.1', '198.51.100.1:4711')).toBe('198.51.100.1')
     expect(clientOf('10.0.0.1', '[2001:db8::5]:4711')).toBe('2001:db8::5')
     expect(clientOf('10.0.0.1', '[2001:db8::5]')).toBe('2001:db8::5')
   })
 
-  it('is the 32nd hop from the right where more are trusted', () => {
+  it('is the 32nd hop from the right if more hops are trusted', () => {
     const hops = Array.from({ length: 400 }, (_, n) => `10.0.${n >> 8}.${n & 0xff}`)
     expect(clientOf('10.0.0.1', ['198.51.100.1', ...hops].join(','))).toBe('10.0.1.112')
     expect(clientOf('10.0.0.1', ['198.51.100.1', ...hops.slice(0, 31)].join(','))).toBe('198.51.100.1')
   })
 
-  it('is what ipaddr.js reads, however an address is written', () => {
+  it('parses addresses like ipaddr.js', () => {
     const group = fc.integer({ min: 0, max: 0xffff }).map((value) => value.toString(16))
     const gapped = fc
       .tuple(fc.array(group, { maxLength: 7 }), fc.array(group, { maxLength: 7 }))
@@ -115,7 +115,7 @@ describe('the client address', () => {
     const trusted = parseAddressRanges('0.0.0.0/0').ranges
     fc.assert(
       fc.property(text, (hop) => {
-        // It takes ::1.2.3.4 for ::ffff:1.2.3.4, against RFC 4291, 2.5.5.
+        // ipaddr.js reads ::1.2.3.4 as ::ffff:1.2.3.4, against RFC 4291, 2.5.5.
         fc.pre(!/^::\d+\./.test(hop))
         const peer = bytesOf('10.0.0.1')
         const expected = ipaddr.isValid(hop) ? addressText(bytesOf(hop)) : '10.0.0.1'
@@ -125,7 +125,7 @@ describe('the client address', () => {
     )
   })
 
-  it('is trusted by just the bits that a range counts', () => {
+  it('compares exactly the prefix bits of a trusted range', () => {
     const range = fc.tuple(fc.uint8Array({ minLength: 16, maxLength: 16 }), fc.integer({ min: 0, max: 128 }))
     const flipped = fc.integer({ min: 0, max: 127 })
     fc.assert(
@@ -142,27 +142,27 @@ describe('the client address', () => {
     )
   })
 
-  it('does not hold the memory of the peer that it was given', () => {
+  it('copies the bytes of the peer', () => {
     const peer = bytesOf('203.0.113.9')
     const address = clientAddress({ peer, forwardedFor: '', trusted: [] })
     peer.fill(0)
     expect(addressText(address)).toBe('203.0.113.9')
   })
 
-  it('is empty text for a connection that is gone', () => {
+  it('is an empty text for a closed connection', () => {
     const { ranges: trusted } = parseAddressRanges(proxies)
-    const gone = clientAddress({ peer: new Uint8Array(0), forwardedFor: '198.51.100.1', trusted })
-    expect(addressText(gone)).toBe('')
+    const closed = clientAddress({ peer: new Uint8Array(0), forwardedFor: '198.51.100.1', trusted })
+    expect(addressText(closed)).toBe('')
   })
 })
 
 describe('the trusted proxies', () => {
-  it('are none in an empty setting', () => {
+  it('are none if the setting is empty', () => {
     expect(parseAddressRanges('')).toEqual({ ranges: [], faults: [] })
     expect(parseAddressRanges(' , ')).toEqual({ ranges: [], faults: [] })
   })
 
-  it('are refused one by one', () => {
+  it('report each invalid entry', () => {
     const wrong = ['10.0.0.0/33', '10/8', 'localhost', '::/129', '1.2.3.4/', '0x7f.0.0.1', '10.0.0.0/-1']
     const { ranges: trusted, faults } = parseAddressRanges(['10.0.0.0/8', ...wrong].join(','))
     expect(trusted).toHaveLength(1)
@@ -171,7 +171,7 @@ describe('the trusted proxies', () => {
     )
   })
 
-  it('trust everybody of one family by a range of 0 bits', () => {
+  it('include a whole address family with a range of 0 bits', () => {
     const { ranges: trusted } = parseAddressRanges('0.0.0.0/0')
     const forwardedFor = '2001:db8::1'
     const address = clientAddress({ peer: bytesOf('203.0.113.9'), forwardedFor, trusted })

@@ -1,6 +1,6 @@
 import { fc } from '../../../support/fast-check.js'
 import { describe, expect, it } from 'vitest'
-import { sharedTableMemory } from '../../../../src/front/limits/shared-table.js'
+import { allocateTable } from '../../../../src/front/limits/shared-table.js'
 import { SharedBuckets } from '../../../../src/front/limits/rate-buckets.js'
 import {
   RateLimiter,
@@ -11,28 +11,28 @@ import {
 
 const startMs = 1_790_000_000_123.4
 
-/** Takes until one is denied; gives how many were admitted. */
+/** Takes tokens until a request is denied. @returns how many were admitted */
 function drain(limiter: RateLimiter, address: string, nowMs: number): number {
   let admitted = 0
   while (limiter.take(address, nowMs) === 0) {
     admitted += 1
-    if (admitted > 10_000) throw new Error('The limiter admits without end')
+    if (admitted > 10_000) throw new Error('The limiter never denies a request')
   }
   return admitted
 }
 
 type LimitSettings = ConstructorParameters<typeof RateLimiter>[0]
 
-/** One front counts by itself, or several count together, each time another one. */
-const kinds = {
+/** One front counts alone, or three fronts share a table and take turns. */
+const limiters = {
   'of one front': (limit: LimitSettings) => new RateLimiter(limit),
   'of several fronts': (limit: LimitSettings) => {
-    const memory = sharedTableMemory(limit.addressesMax, 'secret')
+    const memory = allocateTable(limit.addressesMax, 'secret')
     const fronts = [0, 1, 2].map(() => new RateLimiter(limit, (rule) => new SharedBuckets(rule, memory)))
-    let asked = 0
+    let calls = 0
     return new Proxy(new RateLimiter(limit), {
       get: (_limiter, name) => {
-        const front = fronts[asked++ % 3]
+        const front = fronts[calls++ % 3]
         const value: unknown = front && Reflect.get(front, name, front)
         return typeof value === 'function' ? value.bind(front) : value
       },
@@ -40,8 +40,8 @@ const kinds = {
   },
 }
 
-describe.each(Object.entries(kinds))('the rate limiter %s', (_kind, limiterOf) => {
-  it('gives a new address the tokens of one second, not the burst', () => {
+describe.each(Object.entries(limiters))('the rate limiter %s', (_kind, limiterOf) => {
+  it('starts a new address with the tokens of one second, not the burst', () => {
     const limiter = limiterOf({ ratePerSec: 100, burst: 200, addressesMax: 10 })
     expect(limiter.remaining('a', startMs)).toBe(100)
     expect(drain(limiter, 'a', startMs)).toBe(100)
@@ -49,12 +49,12 @@ describe.each(Object.entries(kinds))('the rate limiter %s', (_kind, limiterOf) =
     expect(limiter.take('a', startMs)).toBe(10)
   })
 
-  it('never gives a new address more than the burst', () => {
+  it('never starts a new address with more than the burst', () => {
     const limiter = limiterOf({ ratePerSec: 100, burst: 7, addressesMax: 10 })
     expect(drain(limiter, 'a', startMs)).toBe(7)
   })
 
-  it('saves up tokens to the burst and no further', () => {
+  it('accumulates tokens up to the burst', () => {
     const limiter = limiterOf({ ratePerSec: 100, burst: 200, addressesMax: 10 })
     limiter.take('a', startMs)
     expect(limiter.remaining('a', startMs + 500)).toBe(149)
@@ -62,7 +62,7 @@ describe.each(Object.entries(kinds))('the rate limiter %s', (_kind, limiterOf) =
     expect(drain(limiter, 'a', startMs + 3_600_000)).toBe(200)
   })
 
-  it('admits again after just the wait that it named', () => {
+  it('admits again exactly after the reported wait', () => {
     for (const ratePerSec of [1, 3, 7, 100, 999]) {
       const limiter = limiterOf({ ratePerSec, burst: ratePerSec * 2, addressesMax: 10 })
       expect(drain(limiter, 'a', startMs)).toBe(ratePerSec)
@@ -73,7 +73,7 @@ describe.each(Object.entries(kinds))('the rate limiter %s', (_kind, limiterOf) =
     }
   })
 
-  it('counts each address by itself', () => {
+  it('counts each address separately', () => {
     const limiter = limiterOf({ ratePerSec: 2, burst: 4, addressesMax: 10 })
     drain(limiter, 'a', startMs)
     expect(drain(limiter, 'b', startMs)).toBe(2)
@@ -88,7 +88,7 @@ describe.each(Object.entries(kinds))('the rate limiter %s', (_kind, limiterOf) =
     expect(limiter.take('a', startMs + 1000)).toBe(0)
   })
 
-  it('is off at a rate or a burst of 0', () => {
+  it('is off if the rate or the burst is 0', () => {
     for (const off of [
       { ratePerSec: 0, burst: 200 },
       { ratePerSec: 100, burst: 0 },
@@ -100,7 +100,7 @@ describe.each(Object.entries(kinds))('the rate limiter %s', (_kind, limiterOf) =
     }
   })
 
-  it('denies nobody for longer when the clock is set back', () => {
+  it('denies no address for longer after the clock was set back', () => {
     const limiter = limiterOf({ ratePerSec: 10, burst: 20, addressesMax: 10 })
     drain(limiter, 'a', startMs)
     const earlierMs = startMs - 86_400_000
@@ -108,7 +108,7 @@ describe.each(Object.entries(kinds))('the rate limiter %s', (_kind, limiterOf) =
     expect(limiter.take('a', earlierMs + 100)).toBe(0)
   })
 
-  it('forgets the least recently seen address once its bucket is as good as new', () => {
+  it('evicts the least recently used address once its bucket is as full as a new one', () => {
     const limiter = limiterOf({ ratePerSec: 2, burst: 4, addressesMax: 2 })
     drain(limiter, 'a', startMs)
     drain(limiter, 'b', startMs + 500)
@@ -116,7 +116,7 @@ describe.each(Object.entries(kinds))('the rate limiter %s', (_kind, limiterOf) =
     expect(limiter.remaining('b', startMs + 1000)).toBe(1)
   })
 
-  it('keeps a drained bucket while others cycle through addresses', () => {
+  it('does not evict a drained bucket while a client cycles through addresses', () => {
     const limiter = limiterOf({ ratePerSec: 10, burst: 20, addressesMax: 100 })
     drain(limiter, 'a', startMs)
     for (let other = 0; other < 10_000; other += 1) limiter.take(`other ${other}`, startMs + 50)
@@ -124,7 +124,7 @@ describe.each(Object.entries(kinds))('the rate limiter %s', (_kind, limiterOf) =
     expect(limiter.take('a', startMs + 50)).toBe(50)
   })
 
-  it('lets addresses that find no room share one bucket, until there is room', () => {
+  it('lets new addresses share one overflow bucket while the table is full', () => {
     const limiter = limiterOf({ ratePerSec: 3, burst: 6, addressesMax: 2 })
     drain(limiter, 'a', startMs)
     drain(limiter, 'b', startMs)
@@ -137,7 +137,7 @@ describe.each(Object.entries(kinds))('the rate limiter %s', (_kind, limiterOf) =
     expect(drain(limiter, 'other 1', startMs + 1000)).toBe(3)
   })
 
-  it('gives no address more than its rate allows, whatever others do to the table', () => {
+  it('admits no address above its rate, whatever requests other addresses send', () => {
     const afterMs = fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.nat(400) })
     const request = fc.record({ address: fc.integer({ min: 0, max: 7 }), afterMs })
     const settings = fc.record({
@@ -165,8 +165,8 @@ describe.each(Object.entries(kinds))('the rate limiter %s', (_kind, limiterOf) =
 })
 
 /**
- * Between any two admissions of an address lie at most a burst and what the rate gave meanwhile. The overflow
- * bucket may add a burst of its own over a whole run, once: it never refills faster than the rate either.
+ * Between any two admissions of an address, at most a burst and the refilled tokens are used. The overflow
+ * bucket can add one more burst over a whole run: it never refills faster than the rate either.
  */
 function expectWithinRate(times: number[], limit: { ratePerSec: number; burst: number }): void {
   for (const [from, fromMs] of times.entries()) {
@@ -179,12 +179,12 @@ function expectWithinRate(times: number[], limit: { ratePerSec: number; burst: n
 }
 
 describe('the rate limit fields', () => {
-  it('name the policy as a full bucket and the seconds that it takes to fill', () => {
+  it('contain the bucket size and the seconds in which it fills', () => {
     expect(rateLimitPolicyField('global', { ratePerSec: 100, burst: 200 })).toBe('"global";q=200;w=2')
     expect(rateLimitPolicyField('auth', { ratePerSec: 10, burst: 25 })).toBe('"auth";q=25;w=3')
   })
 
-  it('name what is left, and the wait of a denied request', () => {
+  it('contain the tokens left, and the wait of a denied request', () => {
     expect(rateLimitField('global', 0, 10)).toBe('"global";r=0;t=1')
     expect(rateLimitField('auth', 0, 1001)).toBe('"auth";r=0;t=2')
     expect(rateLimitField('auth', 7, 0)).toBe('"auth";r=7')

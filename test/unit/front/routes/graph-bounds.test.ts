@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { limits } from '../../../../src/base/limits/limits.js'
 import { shardOf } from '../../../../src/strand/placement.js'
-import type { EdgeList, EdgePlace, EdgeRow } from '../../../../src/protocol/graph-messages.js'
+import type { EdgeList, EdgeCursor, EdgeRow } from '../../../../src/protocol/graph-messages.js'
 import type { Command, Outcome } from '../../../../src/protocol/messages.js'
 import { edgePage } from '../../../../src/front/routes/graph/page.js'
 import {
@@ -13,18 +13,18 @@ import { replyOf, TestShard } from '../../../support/shard/shard.js'
 
 const everywhere = { reach: [] }
 
-/** Answers each look as a made-up graph does, and counts the looks and the most under way at once. */
-function madeUp(look: (command: EdgeList) => Outcome) {
-  const asked: EdgeList[] = []
-  let underWay = 0
-  const seen = { asked, atOnce: 0 }
+/** Answers reads like a generated graph, and records the commands and the maximum number in flight. */
+function generatedGraph(edgesOf: (command: EdgeList) => Outcome) {
+  const commands: EdgeList[] = []
+  let inFlight = 0
+  const seen = { commands, inFlightMax: 0 }
   const ask = async (_agent: string, command: Command): Promise<Outcome> => {
-    if (command.kind !== 'edgeList') throw new Error(`Expected a look at edges, got ${command.kind}`)
-    asked.push(command)
-    seen.atOnce = Math.max(seen.atOnce, ++underWay)
+    if (command.kind !== 'edgeList') throw new Error(`Expected the command edgeList, got ${command.kind}`)
+    commands.push(command)
+    seen.inFlightMax = Math.max(seen.inFlightMax, ++inFlight)
     await Promise.resolve()
-    underWay--
-    return look(command)
+    inFlight--
+    return edgesOf(command)
   }
   return { ask, askAll: async (command: Command) => [await ask('', command)], seen }
 }
@@ -40,10 +40,10 @@ async function walked(
 
 const edge = (src: string, dst: string): EdgeRow => ({ src, dst, edgeType: 't', weight: 1 })
 
-/** Rows that were looked at, as far as commands bound them. */
-const rowsOf = (asked: readonly EdgeList[]) => asked.reduce((sum, { lookMax }) => sum + lookMax, 0)
+/** The most rows that the commands may examine. */
+const rowsOf = (commands: readonly EdgeList[]) => commands.reduce((sum, { lookMax }) => sum + lookMax, 0)
 
-/** An agent whose edges were all taken away, without end. */
+/** An agent with endlessly many edges that were all removed. */
 const endless = ({ lookMax, after }: EdgeList): Outcome => ({
   kind: 'edges',
   edges: [],
@@ -52,16 +52,16 @@ const endless = ({ lookMax, after }: EdgeList): Outcome => ({
 })
 
 describe('a traversal', () => {
-  it('ends, truncated, when it has looked at enough rows that tell nothing', async () => {
-    const context = madeUp(endless)
+  it('is truncated after it has examined enough rows without edges', async () => {
+    const context = generatedGraph(endless)
     const found = await walked({ agent: 'a', depth: 3, ...everywhere }, context)
     expect(found).toEqual({ nodes: ['a'], edges: [], truncated: true })
-    expect(rowsOf(context.seen.asked)).toBeLessThan(limits.graphRowsMax + limits.graphCallRowsMax)
+    expect(rowsOf(context.seen.commands)).toBeLessThan(limits.graphRowsMax + limits.graphCallRowsMax)
   })
 
-  it('ends, truncated, at the characters of the names that it tells', async () => {
+  it('is truncated at the limit of characters of its names', async () => {
     const long = (n: number) => `${'x'.repeat(120)}::${String(n).padStart(120, '0')}`
-    const context = madeUp(({ agent, limit }) => {
+    const context = generatedGraph(({ agent, limit }) => {
       const edges = Array.from({ length: limit }, (_none, n) => edge(agent, long(n % 900)))
       return { kind: 'edges', edges, looked: limit, reached: { edgeType: 't', other: 'x' } }
     })
@@ -72,20 +72,20 @@ describe('a traversal', () => {
     expect(edges.length).toBeLessThan(limits.graphEdgesMax)
   })
 
-  it('ends at its bound of rows behind many nodes, too, and asks for few of them at once', async () => {
+  it('is truncated at the limit of rows after many nodes, and reads only a few nodes concurrently', async () => {
     const wide = Array.from({ length: 500 }, (_none, n) => edge('a', `n${n}`))
-    const context = madeUp((command) =>
+    const context = generatedGraph((command) =>
       command.agent === 'a' ? { kind: 'edges', edges: wide, looked: 500 } : endless(command),
     )
     const found = await walked({ agent: 'a', depth: 2, ...everywhere }, context)
     expect([found.nodes.length, found.edges.length, found.truncated]).toEqual([501, 500, true])
-    const most = limits.graphNodesAtOnce * limits.graphFirstRows + limits.graphCallRowsMax
-    expect(rowsOf(context.seen.asked)).toBeLessThan(limits.graphRowsMax + most)
-    expect(context.seen.atOnce).toBeLessThanOrEqual(limits.graphNodesAtOnce)
+    const rowsAtEnd = limits.graphNodesInFlightMax * limits.graphFirstRows + limits.graphCallRowsMax
+    expect(rowsOf(context.seen.commands)).toBeLessThan(limits.graphRowsMax + rowsAtEnd)
+    expect(context.seen.inFlightMax).toBeLessThanOrEqual(limits.graphNodesInFlightMax)
   })
 
-  it('ends at its bound of nodes, with both ends of each edge among them', async () => {
-    const context = madeUp(({ agent }) => {
+  it('is truncated at the limit of nodes, with both ends of each edge among them', async () => {
+    const context = generatedGraph(({ agent }) => {
       const edges = Array.from({ length: 40 }, (_none, n) => edge(agent, `${agent}.${n}`))
       return { kind: 'edges', edges, looked: edges.length }
     })
@@ -95,9 +95,9 @@ describe('a traversal', () => {
     expect(found.edges.filter(({ src, dst }) => !nodes.has(src) || !nodes.has(dst))).toEqual([])
   })
 
-  it('is whole when it is exactly as large as its bounds', async () => {
+  it('is complete if it is exactly as large as its limits', async () => {
     const others = Array.from({ length: limits.graphNodesMax - 1 }, (_none, n) => `n${n}`)
-    const context = madeUp(({ agent }) => {
+    const context = generatedGraph(({ agent }) => {
       const edges = agent === 'a' ? others.map((other) => edge('a', other)) : []
       return { kind: 'edges', edges, looked: edges.length }
     })
@@ -105,9 +105,9 @@ describe('a traversal', () => {
     expect([found.nodes.length, found.truncated]).toEqual([limits.graphNodesMax, false])
   })
 
-  it('answers as the shard does when that refuses', async () => {
+  it('returns the refusal of a shard', async () => {
     const refusal = { code: 'unavailable', detail: 'Expected a shard' } as const
-    const context = madeUp(({ agent }) =>
+    const context = generatedGraph(({ agent }) =>
       agent === 'a' ? { kind: 'edges', edges: [edge('a', 'b')], looked: 1 } : refusal,
     )
     expect(await traverse({ agent: 'a', depth: 2, ...everywhere }, context)).toBe(refusal)
@@ -115,12 +115,12 @@ describe('a traversal', () => {
 })
 
 describe('a page of edges', () => {
-  it('ends with a place to continue from when it finds nothing for long', async () => {
+  it('ends with a cursor if it finds nothing in many rows', async () => {
     for (const direction of ['out', 'in'] as const) {
-      const context = madeUp(endless)
+      const context = generatedGraph(endless)
       const page = await edgePage({ agent: 'a', direction, limit: 10, ...everywhere }, context)
       expect(page).toEqual({ edges: [], next: { edgeType: 't', other: 'x'.repeat(16) } })
-      expect(context.seen.asked).toHaveLength(16)
+      expect(context.seen.commands).toHaveLength(16)
     }
   })
 })
@@ -142,10 +142,10 @@ describe('a dense graph over three shards', () => {
     for (const agent of names) {
       replyOf(await context.ask(agent, { kind: 'agentCreate', agent, zone: 'free', options: {} }))
     }
-    for (const [place, shard] of shards.entries()) {
-      const own = names.filter((name) => shardOf(name, shards.length) === place)
+    for (const [index, shard] of shards.entries()) {
+      const ofShard = names.filter((name) => shardOf(name, shards.length) === index)
       shard.run(
-        ...own.flatMap((agent) =>
+        ...ofShard.flatMap((agent) =>
           names.map(
             (dst) => ({ kind: 'edgeAdd', agent, dst, edgeType: 't', weight: 1, options: {} }) as const,
           ),
@@ -155,7 +155,7 @@ describe('a dense graph over three shards', () => {
   })
   afterAll(() => Promise.all(shards.map((shard) => shard.remove())))
 
-  it('is cut off at the bound of edges, always at the same place', async () => {
+  it('is truncated at the limit of edges, always at the same edge', async () => {
     const near = await walked({ agent: 'n0', depth: 1, ...everywhere }, context)
     expect([near.nodes.length, near.edges.length, near.truncated]).toEqual([120, 120, false])
     const far = await walked({ agent: 'n0', depth: 2, ...everywhere }, context)
@@ -163,10 +163,10 @@ describe('a dense graph over three shards', () => {
     expect(await walked({ agent: 'n0', depth: 3, ...everywhere }, context)).toEqual(far)
   })
 
-  /** All edges of an agent, by pages that no shard fills alone, each in order. */
+  /** All edges of an agent, read in pages that no shard fills alone, each in order. */
   async function paged(agent: string, direction: 'in' | 'out', reach: string[] = []): Promise<string[]> {
     const found: string[] = []
-    let after: EdgePlace | undefined
+    let after: EdgeCursor | undefined
     do {
       const request = { agent, direction, limit: 7, reach, ...(after && { after }) }
       const page = await edgePage(request, context)
@@ -189,8 +189,8 @@ describe('a dense graph over three shards', () => {
     expect(inbound.sort()).toEqual(outbound.sort())
   })
 
-  it('tells a limited key all that it reaches, though pages before hold nothing of it', async () => {
-    // Names of one shard only, so that the shards are not looked through at the same pace.
+  it('returns to a limited key all edges that it reaches, although earlier pages contain none of them', async () => {
+    // Names of one shard only, so that the shards are not read at the same pace.
     const reach = names.filter((name) => shardOf(name, 3) === 1).slice(-25)
     const sources = await paged('n0', 'in', reach)
     expect(sources).toEqual(reach.map((name) => `${name} n0`).sort())

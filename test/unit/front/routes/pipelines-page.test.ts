@@ -16,12 +16,12 @@ describe('the table of answers to ingest', () => {
     refusalsOf(route).map(({ code, status }) => `${status} ${code}`),
   )
 
-  it('has each refusal of its routes once, under the status that it has', () => {
+  it('contains each error of the ingest routes once, under its status', () => {
     expect(documented.filter((refusal) => !shown.includes(refusal))).toEqual([])
     expect(shown).toEqual([...new Set(shown)])
   })
 
-  it('has no refusal that there is not', () => {
+  it('contains no other errors', () => {
     const catalogued = Object.entries(errorCatalogue).map(([code, { status }]) => `${status} ${code}`)
     expect(shown.filter((refusal) => ![...catalogued, ...documented].includes(refusal))).toEqual([])
   })

@@ -41,19 +41,19 @@ function step(index: HashIndex): void {
   })
 }
 
-function settle(index: HashIndex): void {
+function runAllSteps(index: HashIndex): void {
   for (let steps = 0; index.needsStep; steps += 1) {
-    if (steps > 100_000) throw new Error('The index never settles')
+    if (steps > 100_000) throw new Error('The index still needs steps after 100,000 steps')
     step(index)
   }
 }
 
-/** The prefix of the entry numbered `location`, spread like a real hash. */
+/** The prefix of the entry at `location`, distributed like a real hash. */
 function spreadPrefix(location: number): number {
   return prefixOf(createHash('sha256').update(String(location)).digest('hex'))
 }
 
-/** Adds the locations from `from` to before `to`, with a step after every fifth. */
+/** Adds the locations from `from` up to but not including `to`, with a step after every fifth. */
 function fill(index: HashIndex, from: number, to: number): void {
   for (let location = from; location < to; location += 1) {
     index.add(spreadPrefix(location), location)
@@ -61,7 +61,7 @@ function fill(index: HashIndex, from: number, to: number): void {
   }
 }
 
-/** Ids of the runs that have at least one part in the database; 0 kind bytes are the metadata. */
+/** Ids of the runs that have at least one part in the database. Keys of kind 0 are the metadata. */
 function storedRunIds(): number[] {
   const ids = new Set<number>()
   for (const key of db.getKeys()) if (key[0] !== 0) ids.add(key.readUInt32BE(1))
@@ -123,36 +123,40 @@ describe('the filter', () => {
   })
 })
 
-/** One thing that happens to an index in the model test. */
-type Act = { kind: 'add'; prefixes: number[] } | { kind: 'step' } | { kind: 'settle' } | { kind: 'reopen' }
+/** One operation on an index in the model test. */
+type Operation =
+  | { kind: 'add'; prefixes: number[] }
+  | { kind: 'step' }
+  | { kind: 'flush' }
+  | { kind: 'reopen' }
 
-function acts(prefix: fc.Arbitrary<number>): fc.Arbitrary<Act[]> {
-  const act = fc.oneof(
+function operations(prefix: fc.Arbitrary<number>): fc.Arbitrary<Operation[]> {
+  const operation = fc.oneof(
     { weight: 12, arbitrary: fc.record({ kind: fc.constant('add' as const), prefixes: groupOf(prefix) }) },
-    { weight: 3, arbitrary: fc.constant<Act>({ kind: 'step' }) },
-    { weight: 1, arbitrary: fc.constant<Act>({ kind: 'settle' }) },
-    { weight: 1, arbitrary: fc.constant<Act>({ kind: 'reopen' }) },
+    { weight: 3, arbitrary: fc.constant<Operation>({ kind: 'step' }) },
+    { weight: 1, arbitrary: fc.constant<Operation>({ kind: 'flush' }) },
+    { weight: 1, arbitrary: fc.constant<Operation>({ kind: 'reopen' }) },
   )
-  return fc.array(act, { minLength: 20, maxLength: 120 })
+  return fc.array(operation, { minLength: 20, maxLength: 120 })
 }
 
 function groupOf(prefix: fc.Arbitrary<number>): fc.Arbitrary<number[]> {
   return fc.array(prefix, { minLength: 1, maxLength: 8 })
 }
 
-/** Runs `script` on an index and on a plain map, and compares what both find for every prefix. */
-function checkAgainstMap(script: Act[], sizes: HashIndexOptions): void {
+/** Runs `script` on an index and on a map, and compares the results of both for every prefix. */
+function checkAgainstMap(script: Operation[], sizes: HashIndexOptions): void {
   root.transactionSync(() => {
     db.clearSync()
   })
   const added: number[] = []
   let index = HashIndex.open(db, sizes)
-  for (const act of script) {
-    if (act.kind === 'add') {
-      for (const prefix of act.prefixes) index.add(prefix, added.push(prefix) - 1)
+  for (const operation of script) {
+    if (operation.kind === 'add') {
+      for (const prefix of operation.prefixes) index.add(prefix, added.push(prefix) - 1)
     }
-    if (act.kind === 'settle') root.transactionSync(() => index.settle())
-    if (act.kind !== 'reopen') step(index)
+    if (operation.kind === 'flush') root.transactionSync(() => index.flush())
+    if (operation.kind !== 'reopen') step(index)
     else index = reopenAndReplay(added, sizes)
   }
   const model = new Map<number, number[]>()
@@ -163,7 +167,7 @@ function checkAgainstMap(script: Act[], sizes: HashIndexOptions): void {
     expect(index.find(prefix)).toEqual(locations)
     expect(oneByOne(index, prefix)).toEqual(locations)
   }
-  settle(index)
+  runAllSteps(index)
   for (const [prefix, locations] of model) {
     expect(index.find(prefix)).toEqual(locations)
     expect(oneByOne(index, prefix)).toEqual(locations)
@@ -172,7 +176,7 @@ function checkAgainstMap(script: Act[], sizes: HashIndexOptions): void {
   expect(storedRunIds()).toEqual(publishedRunIds())
 }
 
-/** Every location of a prefix, each found as the newest below the one before. */
+/** All locations of a prefix, each found as the newest one below the previous. */
 function oneByOne(index: HashIndex, prefix: number): number[] {
   const found: number[] = []
   let below = Infinity
@@ -199,22 +203,22 @@ function publishedRunIds(): number[] {
 }
 
 describe('the hash index', () => {
-  it('finds what a map finds, over flushes, merges and reopens', () => {
+  it('finds the same locations as a map, over flushes, merges and reopens', () => {
     const spread = fc.integer({ min: 0, max: 2 ** 30 }).map(spreadPrefix)
     fc.assert(
-      fc.property(acts(spread), (script) => checkAgainstMap(script, small)),
+      fc.property(operations(spread), (script) => checkAgainstMap(script, small)),
       { numRuns: 60 },
     )
   })
 
-  it('finds every location of a prefix that many share, newest first', () => {
+  it('finds all locations of a shared prefix, newest first', () => {
     fc.assert(
-      fc.property(acts(fc.integer({ min: 0, max: 6 })), (script) => checkAgainstMap(script, small)),
+      fc.property(operations(fc.integer({ min: 0, max: 6 })), (script) => checkAgainstMap(script, small)),
       { numRuns: 60 },
     )
   })
 
-  it('holds more than one segment of filter and fences', () => {
+  it('can have more than one segment of filter and fences', () => {
     const sizes = { memtableEntriesMax: 4_096, fanout: 4, mergeEntriesPerStep: 1, chunkEntries: 4 }
     const first = HashIndex.open(db, sizes)
     for (let location = 0; location < 28_672; location += 1) {
@@ -231,7 +235,7 @@ describe('the hash index', () => {
     }
   })
 
-  it('survives the close of its environment', async () => {
+  it('finds its entries after its environment was closed and opened', async () => {
     fill(HashIndex.open(db, small), 0, 500)
     await root.close()
     openDatabase()
@@ -242,12 +246,12 @@ describe('the hash index', () => {
     }
   })
 
-  it('has nothing to be added again after it has settled, and piles up no runs by it', () => {
+  it('needs no entries again after a flush, and limits the number of flushed runs', () => {
     let index = HashIndex.open(db, small)
-    // No step is between them, so none of the runs is merged, and the newest part fills up.
+    // Without steps no runs are merged, so the memtable fills up.
     for (let location = 0; location < small.fanout + small.memtableEntriesMax; location += 1) {
       index.add(spreadPrefix(location), location)
-      root.transactionSync(() => index.settle())
+      root.transactionSync(() => index.flush())
       const next = reopenAndReplay(
         Array.from({ length: location + 1 }, (_none, at) => spreadPrefix(at)),
         small,
@@ -259,7 +263,7 @@ describe('the hash index', () => {
     expect(storedMetadata().levels[0]).toHaveLength(small.fanout)
   })
 
-  it('drops an unfinished merge when it is opened, and loses nothing by it', () => {
+  it('drops an unfinished merge when it is opened, and loses no entries', () => {
     const first = HashIndex.open(db, small)
     let location = 0
     for (; location < 24; location += 1) {
@@ -273,13 +277,13 @@ describe('the hash index', () => {
     const second = HashIndex.open(db, small)
     expect(second.coveredUpTo).toBe(23)
     expect(second.needsStep).toBe(true)
-    settle(second)
+    runAllSteps(second)
     expect(storedRunIds()).not.toEqual(expect.arrayContaining(unfinished))
     expect(storedRunIds()).toEqual(publishedRunIds())
     for (let at = 0; at < location; at += 1) expect(second.find(spreadPrefix(at))).toEqual([at])
   })
 
-  it('keeps its inputs readable in the middle of a merge', () => {
+  it('finds all entries in the middle of a merge', () => {
     const index = HashIndex.open(db, small)
     let middles = 0
     for (let location = 0; location < 300; location += 1) {
@@ -292,7 +296,7 @@ describe('the hash index', () => {
     expect(middles).toBeGreaterThan(20)
   })
 
-  it('keeps up with groups as large as its memtable while a step merges next to nothing', () => {
+  it('keeps up with groups as large as its memtable when a step merges only one entry', () => {
     const sizes = { ...small, mergeEntriesPerStep: 1 }
     const index = HashIndex.open(db, sizes)
     for (let location = 0; location < 8_000; location += 1) {
@@ -303,17 +307,17 @@ describe('the hash index', () => {
     expect(storedMetadata().levels.length).toBeLessThanOrEqual(7)
   })
 
-  it('keeps the chunk size that it was made with', () => {
+  it('keeps the chunk size with which it was created', () => {
     fill(HashIndex.open(db, small), 0, 200)
     const index = HashIndex.open(db, { ...small, chunkEntries: 64 })
-    settle(index)
+    runAllSteps(index)
     for (let location = 0; location <= index.coveredUpTo; location += 1) {
       expect(index.find(spreadPrefix(location))).toEqual([location])
     }
     expect(storedRunIds()).toEqual(publishedRunIds())
   })
 
-  it('leaves nothing behind when the transaction of a step fails', () => {
+  it('writes nothing when the transaction of a step fails', () => {
     const index = HashIndex.open(db, small)
     for (let location = 0; location < 8; location += 1) index.add(spreadPrefix(location), location)
     const failing = (): void =>

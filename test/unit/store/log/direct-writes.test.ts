@@ -9,7 +9,7 @@ import {
   writeThroughCache,
   type DirectFile,
 } from '../../../../workers/store/log/direct-writes.js'
-import { DiskPace, quickSyncMs } from '../../../../workers/store/log/disk-pace.js'
+import { DiskPace, fastSyncMs } from '../../../../workers/store/log/disk-pace.js'
 
 let directory: string
 let path: string
@@ -30,9 +30,9 @@ afterEach(() => {
   rmSync(directory, { recursive: true, force: true })
 })
 
-/** Bytes in memory for direct writes, filled. */
+/** Memory for direct writes, filled with a byte. */
 function filled(bytes: number, fill: number): Buffer {
-  // Of a new pace each time: a write on a busy machine may take as long as on a slow disk.
+  // With a new pace each time, because a write on a busy machine may take as long as on a slow disk.
   writes = new DirectWrites()
   const memory = writes.memoryFor(file, bytes)
   expect(memory).toBeDefined()
@@ -40,8 +40,8 @@ function filled(bytes: number, fill: number): Buffer {
 }
 
 // Other systems have no O_DIRECT.
-describe.runIf(process.platform === 'linux')('writes past the cache', () => {
-  it('are read through the cache, and so are writes through the cache behind them in one page', () => {
+describe.runIf(process.platform === 'linux')('direct writes', () => {
+  it('are visible to reads through the cache, as are cached writes in the same page', () => {
     writes.write(file, filled(1_024, 1), 512)
     expect(readFileSync(path).subarray(0, 2_048)).toEqual(
       Buffer.concat([Buffer.alloc(512), Buffer.alloc(1_024, 1), Buffer.alloc(512)]),
@@ -52,7 +52,7 @@ describe.runIf(process.platform === 'linux')('writes past the cache', () => {
     expect([0, 512, 1_535, 1_536, 2_047, 2_048, 2_560].map((at) => found[at])).toEqual([0, 1, 1, 2, 2, 3, 0])
   })
 
-  it('end in the cache where the disk refuses their length, and so do all later ones', () => {
+  it('go through the cache after the disk has refused an unaligned length', () => {
     writes.write(file, filled(700, 5), 512)
     expect(readFileSync(path).subarray(512, 1_213)).toEqual(
       Buffer.concat([Buffer.alloc(700, 5), Buffer.alloc(1)]),
@@ -61,23 +61,23 @@ describe.runIf(process.platform === 'linux')('writes past the cache', () => {
     expect(writes.memoryFor(file, 512)).toBeUndefined()
   })
 
-  it('fail where the disk fails', () => {
+  it('fail when the disk fails', () => {
     const bytes = filled(512, 1)
     closeDirect(file)
     file.direct = openSync(path, 'r')
     expect(() => writes.write(file, bytes, 0)).toThrow('EBADF')
   })
 
-  it('are not made where the file system has none', () => {
+  it('are not used when the file system does not support them', () => {
     expect(openDirect('/proc/self/comm')).toBeUndefined()
     expect(() => openDirect(join(directory, 'missing'))).toThrow('ENOENT')
   })
 
-  it('are left to the cache for a segment that is longer than their memory, and on a slow disk', () => {
+  it('are not used for a segment that is longer than their memory, or on a slow disk', () => {
     expect(writes.memoryFor(file, 1_048_576)).toBeDefined()
     expect(writes.memoryFor(file, 1_048_577)).toBeUndefined()
     const pace = new DiskPace()
-    pace.took(10 * quickSyncMs)
+    pace.recordSync(10 * fastSyncMs)
     writes = new DirectWrites(pace)
     expect(writes.memoryFor(file, 512)).toBeUndefined()
   })

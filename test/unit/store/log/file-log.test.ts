@@ -41,7 +41,10 @@ function content(n: number, bytes = 700): Buffer {
   return Buffer.alloc(bytes, `content ${n} `)
 }
 
-/** Opens the log again at a place, as a start does. @returns the digests of the contents that it reads from there */
+/**
+ * Opens the log again at a position, as a start does.
+ * @returns the digests of the contents that it reads from there
+ */
 function reopen(from: LogPosition): string[] {
   log.close()
   log = FileLog.open(directory, from)
@@ -62,7 +65,10 @@ function append(content: Buffer): void {
   log.syncNow()
 }
 
-/** Does something while this process can open no file. @returns how many descriptors were taken for that */
+/**
+ * Calls `work` while this process cannot open a file.
+ * @returns the number of descriptors that were taken for that
+ */
 function withoutDescriptors(work: () => void): number {
   const own = ['--pid', String(process.pid)]
   const [soft] = execFileSync('prlimit', [...own, '--nofile', '--noheadings', '--raw', '-o', 'SOFT,HARD'])
@@ -82,12 +88,12 @@ function withoutDescriptors(work: () => void): number {
   return taken.length
 }
 
-/** How often files of the log are open. */
+/** The number of open descriptors of files of the log. */
 function openFiles(): number {
   return readdirSync('/proc/self/fd').filter((fd) => pathOf(fd).startsWith(directory)).length
 }
 
-/** What a descriptor of this process leads to; nothing where it was that of the listing itself. */
+/** The path of a descriptor of this process; empty if it was that of the listing itself. */
 function pathOf(fd: string): string {
   try {
     return readlinkSync(`/proc/self/fd/${fd}`)
@@ -113,7 +119,7 @@ function flip(at: number, no = 1): void {
 }
 
 describe('a log of segments', () => {
-  it('gives back what was appended behind the place it is read from, over openings', () => {
+  it('returns the segments that were appended after the given position, over several openings', () => {
     const from = start()
     append(content(1))
     const middle = log.end
@@ -127,20 +133,20 @@ describe('a log of segments', () => {
     expect(reopen(log.end)).toEqual([])
   })
 
-  it('gives back what went past the cache and through it in turn, in the same pages', () => {
+  it('returns segments in the same pages that were written alternately past the cache and through it', () => {
     const from = start()
     const contents: Buffer[] = []
     for (let n = 1; n <= 60; n++) {
       contents.push(content(n, 300 + 97 * n))
       log.append(contentOf(contents.at(-1) ?? Buffer.alloc(0)))
-      // A segment behind one that is not on disk yet goes through the cache.
+      // A segment after one that is not on disk yet goes through the cache.
       if (n % 3 > 0) log.syncNow()
     }
     log.syncNow()
     expect(reopen(from)).toEqual(digests(...contents))
   })
 
-  it('ends at a segment that is torn in any sector, and goes on there', () => {
+  it('ends before a segment that is torn in any sector, and continues there', () => {
     const from = start()
     append(content(1))
     const { offset, number } = log.end
@@ -157,7 +163,7 @@ describe('a log of segments', () => {
     expect(reopen(from)).toEqual(digests(content(1), content(3)))
   })
 
-  it('is damaged where a segment that was on disk is not whole, wherever a bit of it flipped', () => {
+  it('reports damage when any bit of a segment that was on disk has flipped', () => {
     const from = start()
     append(content(1))
     const { offset } = log.end
@@ -168,12 +174,12 @@ describe('a log of segments', () => {
       expect(() => reopen(from), `byte ${at}`).toThrow(`The log is damaged at byte ${offset} of ${file()}`)
       flip(offset + at)
     }
-    // Behind its content nothing counts.
+    // The padding after the content does not count.
     flip(offset + 96 + 700)
     expect(reopen(from)).toHaveLength(3)
   })
 
-  it('takes nothing that an earlier use of the file has left for new', () => {
+  it('ignores segments from an earlier use of the file', () => {
     let from = start()
     const contents: Buffer[] = []
     // Many times through all files, as if everything were flushed after each fifth segment.
@@ -189,7 +195,7 @@ describe('a log of segments', () => {
     expect(readdirSync(directory).length).toBeLessThanOrEqual(3)
   })
 
-  it('refuses the order of two segments swapped', () => {
+  it('reports damage when two segments are swapped', () => {
     const from = start()
     append(content(1))
     const first = readFileSync(file()).subarray(0, log.end.offset)
@@ -204,7 +210,7 @@ describe('a log of segments', () => {
     expect(() => reopen(from)).toThrow('The log is damaged at byte 0')
   })
 
-  it('goes on in other files, made before they are used, and puts a long segment into one of its own', () => {
+  it('continues in other files, and puts a long segment into a separate one', () => {
     const from = start()
     const contents = [content(1, 200_000), content(2, 200_000), content(3, 40_000_000), content(4)]
     for (const one of contents) append(one)
@@ -214,7 +220,7 @@ describe('a log of segments', () => {
     expect(statSync(file(2)).size).toBe(524_288)
   })
 
-  it('says which file is missing', () => {
+  it('names a missing file', () => {
     const from = start()
     append(content(1, 200_000))
     append(content(2, 200_000))
@@ -224,7 +230,7 @@ describe('a log of segments', () => {
     expect(() => reopen(from)).toThrow(`The file ${file(1)} is missing`)
   })
 
-  it('has nothing left of what it held once it is wiped, in any file, and goes on behind it', () => {
+  it('contains none of its content in any file after a wipe, and can be continued', () => {
     start()
     const secret = Buffer.from('a secret text')
     for (let n = 0; n < 30; n++) append(Buffer.concat([secret, content(n, 100_000)]))
@@ -236,7 +242,7 @@ describe('a log of segments', () => {
     }
     append(content(31))
     expect(reopen(end)).toEqual(digests(content(31)))
-    // What an earlier process has appended goes with the next wiping.
+    // The next wipe also removes the segments of an earlier process.
     append(secret)
     const last = log.end
     expect(reopen(last)).toEqual([])
@@ -245,7 +251,7 @@ describe('a log of segments', () => {
   })
 
   it.runIf(process.platform === 'linux')(
-    'goes through the cache without a file descriptor for the way past it, and has no room for one more file',
+    'writes through the cache without a file descriptor for direct writes, and cannot create another file',
     () => {
       const from = start()
       withoutDescriptors(() => {
@@ -264,13 +270,13 @@ describe('a log of segments', () => {
       append(content(4, 300_000))
       expect(openFiles()).toBe(3)
       expect(reopen(from)).toEqual(digests(content(1), content(2), content(3), content(4, 300_000)))
-      // Nothing was made room for.
+      // No space was reserved.
       withoutDescriptors(() => append(content(5)))
       expect(reopen(from)).toHaveLength(5)
     },
   )
 
-  it('is read without a change', () => {
+  it('does not change when it is opened for reading', () => {
     const from = start()
     append(content(1))
     log.close()
@@ -283,7 +289,7 @@ describe('a log of segments', () => {
 })
 
 describe('a segment', () => {
-  it('is laid out as docs/adr/0041-one-log.md says', () => {
+  it('has the format of docs/adr/0041-one-log.md', () => {
     const before = { number: 6, hash: Buffer.alloc(32, 9) }
     const { place, bytes } = encodeSegment(before, {
       kind: 'group',

@@ -23,7 +23,7 @@ afterEach(async () => {
 
 function flush(): void {
   commitDurably(environment, () => memtable.move(() => {}))
-  memtable.forget()
+  memtable.clear()
 }
 
 const key = (n: number) => Buffer.from([0x61, n])
@@ -34,7 +34,7 @@ const step = fc.oneof(
   fc.record({ kind: fc.constant('flush' as const) }),
 )
 
-const range = fc.record({
+const ranges = fc.record({
   from: fc.option(fc.nat(13), { nil: undefined }),
   to: fc.option(fc.nat(13), { nil: undefined }),
   reverse: fc.boolean(),
@@ -43,10 +43,10 @@ const range = fc.record({
 })
 
 describe('a table with a memtable in front of it', () => {
-  it('reads as a plain sorted list does, whatever was flushed', () => {
+  it('returns the same rows as a sorted list, with any flushes', () => {
     const { agents: table } = environment
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 40 }), fc.array(range, { maxLength: 8 }), (steps, ranges) => {
+      fc.property(fc.array(step, { maxLength: 40 }), fc.array(ranges, { maxLength: 8 }), (steps, reads) => {
         for (const old of Array.from(table.getKeys())) table.remove(old)
         const model = new Map<number, number>()
         for (const one of steps) {
@@ -60,7 +60,7 @@ describe('a table with a memtable in front of it', () => {
           }
         }
         for (let n = 0; n <= 13; n++) expect(table.get(key(n))?.[0]).toBe(model.get(n))
-        for (const { from, to, reverse, inclusiveEnd, limit } of ranges) {
+        for (const { from, to, reverse, inclusiveEnd, limit } of reads) {
           const wanted = [...model]
             .sort(([one], [other]) => (reverse ? other - one : one - other))
             .filter(([n]) => from === undefined || (reverse ? n <= from : n >= from))
@@ -69,10 +69,10 @@ describe('a table with a memtable in front of it', () => {
             ...(from !== undefined && { start: key(from) }),
             ...(to !== undefined && { end: key(to) }),
           }
-          const asked = { ...bounds, reverse, inclusiveEnd, ...(limit !== undefined && { limit }) }
-          const found = Array.from(table.getRange(asked), ({ key: at, value }) => [at[1], value[0]])
+          const range = { ...bounds, reverse, inclusiveEnd, ...(limit !== undefined && { limit }) }
+          const found = Array.from(table.getRange(range), ({ key: at, value }) => [at[1], value[0]])
           expect(found).toEqual(wanted.slice(0, limit))
-          expect(Array.from(table.getKeys(asked), (at) => at[1])).toEqual(
+          expect(Array.from(table.getKeys(range), (at) => at[1])).toEqual(
             wanted.slice(0, limit).map(([n]) => n),
           )
           if (!reverse && !inclusiveEnd) expect(table.getKeysCount(bounds)).toBe(wanted.length)
@@ -82,7 +82,7 @@ describe('a table with a memtable in front of it', () => {
     )
   })
 
-  it('goes on with a range while rows are put and removed, and appends only behind all rows of both', () => {
+  it('continues a range while rows are put and removed, and appends only after all rows of both', () => {
     const { agents: table } = environment
     for (const n of [1, 3, 5]) table.put(key(n), Buffer.of(n))
     flush()
@@ -100,7 +100,7 @@ describe('a table with a memtable in front of it', () => {
     expect(Array.from(table.getKeys(), (at) => at[1])).toEqual([1, 2, 3, 5, 6])
   })
 
-  it('hands out what changed, in order, once', () => {
+  it('returns each change once, in order', () => {
     environment.agents.put(key(1), Buffer.of(1))
     environment.names.remove(key(2))
     const changes = memtable.takeChanges()

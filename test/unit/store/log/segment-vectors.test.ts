@@ -49,7 +49,7 @@ function written(content: SegmentContent): Buffer {
 }
 
 describe('the format of segments', () => {
-  it.each(cases)('is frozen behind %o', (before, frozen) => {
+  it.each(cases)('is frozen for the segment after %o', (before, frozen) => {
     const kind = frozen.kind === 'next' ? 'next' : 'group'
     const place = { number: before.number, hash: bytesOf(before.hash) }
     const content = contentOf(frozen)
@@ -75,13 +75,13 @@ describe('the format of segments', () => {
     expect(changes).toEqual(frozen.changes)
   })
 
-  it('gives no number to another table', () => {
+  it('has one number for each table, which never changes', () => {
     expect(tableIds).toMatchObject(tables)
     const numbers = Object.values(tableIds).filter((id) => typeof id === 'number')
     expect(new Set(numbers).size).toBe(numbers.length)
   })
 
-  it('finds every bit that has flipped before its padding', () => {
+  it('detects each flipped bit before its padding', () => {
     for (const [, frozen] of cases) {
       const whole = bytesOf(frozen.bytes)
       const end = 96 + whole.readUInt32BE(40)

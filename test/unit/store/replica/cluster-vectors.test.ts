@@ -63,7 +63,7 @@ describe('the format of a cluster’s segments', () => {
     expect(found.changes).toHaveLength(changesOf(frozen.changes).length)
   })
 
-  it('is frozen for a segment of which a record was erased', () => {
+  it('is frozen for a segment with an erased record', () => {
     const { segment, change, blocks } = vectors.erased
     const frozen = segments[segment]
     const [erased] = changesOf(change)
@@ -75,13 +75,13 @@ describe('the format of a cluster’s segments', () => {
     const check = new RecordCheck(() => undefined)
     const row = rowOf(frozen, bytes(blocks))
     expect(decodeClusterSegment([row], { ...secret, check }).changes[0]?.value).toEqual(erased.value)
-    expect(() => check.end()).toThrow('lacks the body of a record')
+    expect(() => check.finish()).toThrow('lacks the body of a record')
   })
 
-  it('finds every bit that has flipped in what is in the clear', () => {
+  it('detects each flipped bit in the plaintext', () => {
     for (const frozen of segments) {
       const whole = bytes(frozen.blocks)
-      const isTaken = () => {
+      const isAccepted = () => {
         try {
           return decodeClusterSegment([rowOf(frozen, whole)], { ...secret, what: 'blocks' }) !== undefined
         } catch {
@@ -91,14 +91,14 @@ describe('the format of a cluster’s segments', () => {
       for (let bit = 0; bit < whole.length * 8; bit++) {
         const at = bit >> 3
         whole[at] = (whole[at] ?? 0) ^ (1 << (bit & 7))
-        if (isTaken()) expect.fail(`bit ${bit} of segment ${aboutOf(frozen).segment}`)
+        if (isAccepted()) expect.fail(`bit ${bit} of segment ${aboutOf(frozen).segment}`)
         whole[at] = (whole[at] ?? 0) ^ (1 << (bit & 7))
       }
-      expect(isTaken()).toBe(true)
+      expect(isAccepted()).toBe(true)
     }
   })
 
-  it('refuses a record whose hash is not that of its header, also from a writer that has the master seed', () => {
+  it('refuses a record that does not match its hash, even from a writer with the master seed', () => {
     const [, frozen] = segments
     if (frozen === undefined) throw new Error('Expected a segment with records')
     const changes = changesOf(frozen.changes).map((change) => {
@@ -112,16 +112,16 @@ describe('the format of a cluster’s segments', () => {
     expect(() => decodeClusterSegment(rows, { ...secret, check })).toThrow('the hash of its header')
   })
 
-  it('is frozen for checkpoints, which name their cluster', () => {
+  it('is frozen for checkpoints, which are bound to their cluster', () => {
     const { head, rows, part, bytes: first } = vectors.checkpoint
     const about = { ...head, hash: bytes(head.hash) }
-    const named = { ...head, part: 1 }
-    expect(encodeCheckpointPart(named, changesOf(rows), secret).toString('hex')).toBe(part)
-    expect(decodeCheckpointPart(named, bytes(part), secret)).toEqual(changesOf(rows))
+    const id = { ...head, part: 1 }
+    expect(encodeCheckpointPart(id, changesOf(rows), secret).toString('hex')).toBe(part)
+    expect(decodeCheckpointPart(id, bytes(part), secret)).toEqual(changesOf(rows))
     expect(encodeCheckpointHead(about, secret).toString('hex')).toBe(first)
     expect(decodeCheckpointHead(bytes(first), secret)).toEqual(about)
     const elsewhere = { ...secret, cluster: '08'.repeat(16) }
     expect(() => decodeCheckpointHead(bytes(first), elsewhere)).toThrow('of another cluster')
-    expect(() => decodeCheckpointPart(named, bytes(part), elsewhere)).toThrow()
+    expect(() => decodeCheckpointPart(id, bytes(part), elsewhere)).toThrow()
   })
 })

@@ -13,8 +13,8 @@ const sizes = { memtableEntriesMax: 16, fanout: 3, mergeEntriesPerStep: 4, chunk
 let directory: string
 let environment: Environment
 let heads: LoggedHeads
-/** What was told, in order. */
-let told: FoundHead[]
+/** The logged heads, in order. */
+let logged: FoundHead[]
 let logSize: number
 
 beforeEach(() => {
@@ -30,23 +30,23 @@ afterEach(async () => {
 function open(): void {
   environment = openEnvironment(directory, 'write')
   heads = new LoggedHeads(environment, sizes)
-  told = []
+  logged = []
   logSize = 1
 }
 
-/** The first two differ only behind what the index goes by. */
+/** The first two strands have the same prefix in the index. */
 function strandOf(no: number): string {
   const first = no < 2 ? 'ab' : `0${no}`
   return first.repeat(31) + `0${no}`
 }
 
-/** The next record of the log, which tells of these strands. */
-function tell(...strands: readonly number[]): Map<number, LoggedHead[]> {
+/** The next record of the log, with heads of these strands. */
+function logHeads(...strands: readonly number[]): Map<number, LoggedHead[]> {
   const logSeq = logSize++
   const record = strands.map((no, position) => {
     return { strand: strandOf(no), size: logSeq * 10 + position, hash: `${no}f`.repeat(32) }
   })
-  told.push(...record.map((head) => ({ head, logSeq })))
+  logged.push(...record.map((head) => ({ head, logSeq })))
   return new Map([[logSeq, record]])
 }
 
@@ -57,14 +57,14 @@ function commit(records: Map<number, LoggedHead[]>): void {
   })
 }
 
-/** Compares what is found of each strand, by the log of any size, with what was told. */
+/** Compares the newest head of each strand, for each size of the log, with the logged heads. */
 function check(): void {
   for (let no = 0; no < STRANDS; no++) {
     const strand = strandOf(no)
-    const of = told.filter(({ head }) => head.strand === strand)
-    expect(heads.newest(strand)).toEqual(of.at(-1))
+    const expected = logged.filter(({ head }) => head.strand === strand)
+    expect(heads.newest(strand)).toEqual(expected.at(-1))
     for (let size = 0; size <= logSize; size++) {
-      expect(heads.newest(strand, size)).toEqual(of.findLast(({ logSeq }) => logSeq < size))
+      expect(heads.newest(strand, size)).toEqual(expected.findLast(({ logSeq }) => logSeq < size))
     }
   }
   expect(heads.lastIndexed).toBe(logSize - 1)
@@ -76,14 +76,14 @@ const recordsOfStrands = fc.array(fc.uniqueArray(fc.nat(STRANDS - 1), { maxLengt
 })
 
 describe('the index of the server log', () => {
-  it('finds the newest head of each strand by the log of any size, over merges and reopenings', async () => {
+  it('finds the newest head of each strand for each size of the log, over merges and reopenings', async () => {
     await fc.assert(
       fc
-        .asyncProperty(recordsOfStrands, fc.nat(59), fc.boolean(), async (records, reopenAt, settles) => {
+        .asyncProperty(recordsOfStrands, fc.nat(59), fc.boolean(), async (records, reopenAt, flushes) => {
           for (const [at, strands] of records.entries()) {
-            commit(tell(...strands))
+            commit(logHeads(...strands))
             if (at !== reopenAt) continue
-            if (settles) commitDurably(environment, () => heads.settle())
+            if (flushes) commitDurably(environment, () => heads.flush())
             await environment.root.close()
             environment = openEnvironment(directory, 'write')
             heads = new LoggedHeads(environment, sizes)
@@ -101,18 +101,18 @@ describe('the index of the server log', () => {
     )
   })
 
-  it('goes as far as the last record, though that tells of nothing', () => {
-    commit(tell(0, 1))
-    commit(tell())
+  it('includes the last record, even if it has no heads', () => {
+    commit(logHeads(0, 1))
+    commit(logHeads())
     expect(heads.lastIndexed).toBe(2)
     check()
   })
 
-  it('refuses what comes before a record that it has', () => {
-    commit(tell(0))
-    commit(tell(1))
+  it('refuses a record that is before an indexed one', () => {
+    commit(logHeads(0))
+    commit(logHeads(1))
     expect(() => commit(new Map([[1, [{ strand: strandOf(2), size: 1, hash: 'aa'.repeat(32) }]]]))).toThrow(
-      'the log tells of heads in the order of its records',
+      'heads are appended in the order of the log',
     )
   })
 })

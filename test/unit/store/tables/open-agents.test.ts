@@ -26,41 +26,41 @@ function agentOf(no: number): Agent {
 }
 
 describe('agents in memory', () => {
-  it('are found by name and number, and forgotten by both when they were not used for two turns', () => {
+  it('are found by name and number, and evicted when they were not used for two turns', () => {
     const open = new OpenAgents(100)
-    const [used, resting] = [agentOf(1), agentOf(2)]
-    open.keep(used)
-    open.keep(resting)
-    open.turnOver()
+    const [used, idle] = [agentOf(1), agentOf(2)]
+    open.add(used)
+    open.add(idle)
+    open.evictIdle()
     expect(open.use('agent-1')).toBe(used)
-    expect(open.byNo(2)).toBe(resting)
-    open.turnOver()
+    expect(open.byNo(2)).toBe(idle)
+    open.evictIdle()
     expect(open.use('agent-1')).toBe(used)
     expect(open.byNo(1)).toBe(used)
     expect(open.use('agent-2')).toBeUndefined()
     expect(open.byNo(2)).toBeUndefined()
   })
 
-  it('are the ones that were kept last where there were others of their name', () => {
+  it('are replaced by later agents with the same name', () => {
     const open = new OpenAgents(100)
-    open.keep(agentOf(1))
-    open.turnOver()
+    open.add(agentOf(1))
+    open.evictIdle()
     const later = agentOf(1)
-    open.keep(later)
+    open.add(later)
     expect(open.use('agent-1')).toBe(later)
     expect(open.byNo(1)).toBe(later)
-    open.turnOver()
+    open.evictIdle()
     expect(open.use('agent-1')).toBe(later)
   })
 
-  it('are as many as may be at most, and the half of them that was used last is always there', () => {
+  it('stay within the limit, and include the most recently used half', () => {
     const uses = fc.array(fc.integer({ min: 0, max: 40 }), { minLength: 1, maxLength: 400 })
     fc.assert(
       fc.property(uses, (numbers) => {
         const open = new OpenAgents(20)
         const last: number[] = []
         for (const no of numbers) {
-          if (open.use(`agent-${no}`) === undefined) open.keep(agentOf(no))
+          if (open.use(`agent-${no}`) === undefined) open.add(agentOf(no))
           const at = last.indexOf(no)
           if (at >= 0) last.splice(at, 1)
           last.push(no)

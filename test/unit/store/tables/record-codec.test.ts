@@ -13,7 +13,7 @@ import {
   decodeRun,
   encodeRun,
   packLocation,
-  placeInRun,
+  positionInRun,
   runKey,
   runLength,
   unpackLocation,
@@ -43,14 +43,14 @@ const storedRecord: fc.Arbitrary<StoredRecord> = fc.oneof(
   fc.record({ ...fields, sealedBy: u48, ingested: fc.constant(true) }),
 )
 
-/** The same with plain byte arrays, so that a view compares equal to a copy. */
+/** The record with plain arrays, so that a view compares equal to a copy. */
 function plain(record: StoredRecord) {
   const { salt, body, signature, ...rest } = record
   return { ...rest, salt: [...salt], body: [...body], signature: signature && [...signature] }
 }
 
 describe('a block', () => {
-  it('gives back the records that it was made of, by their places', () => {
+  it('returns its records by position', () => {
     fc.assert(
       fc.property(fc.array(storedRecord, { minLength: 1, maxLength: 20 }), (records) => {
         const block = encodeBlock(records)
@@ -64,7 +64,7 @@ describe('a block', () => {
     )
   })
 
-  it('is as long as its records and its table say', () => {
+  it('is as long as its records and its table of offsets', () => {
     fc.assert(
       fc.property(fc.array(storedRecord, { minLength: 1, maxLength: 20 }), (records) => {
         const table = 2 + 4 * (records.length + 1)
@@ -75,7 +75,7 @@ describe('a block', () => {
     )
   })
 
-  it('has no place behind its last', () => {
+  it('throws for a position after its last', () => {
     fc.assert(
       fc.property(fc.array(storedRecord, { minLength: 1, maxLength: 5 }), (records) => {
         expect(() => recordAt(encodeBlock(records), records.length)).toThrow('within the block')
@@ -83,7 +83,7 @@ describe('a block', () => {
     )
   })
 
-  it('throws when any bit of it has changed, and never gives another record', () => {
+  it('throws when any bit of it has changed, and never returns another record', () => {
     fc.assert(
       fc.property(storedRecord, fc.nat(), fc.nat({ max: 7 }), (record, seed, bit) => {
         const block = encodeBlock([record])
@@ -95,7 +95,7 @@ describe('a block', () => {
         } catch (error) {
           expect(String(error)).toMatch(/Assertion failed|out of range/)
         }
-        // The count alone can change without harm to a record that is still there.
+        // Only a change of the count can leave the record valid.
         if (read !== undefined)
           expect({ at: at < 2, record: plain(read) }).toEqual({ at: true, record: plain(record) })
       }),
@@ -104,8 +104,8 @@ describe('a block', () => {
   })
 })
 
-describe('a record that comes erased', () => {
-  it('takes no room for its body, and reads as one that was erased here', () => {
+describe('a record that was imported erased', () => {
+  it('stores no body, and decodes like a record that was erased here', () => {
     fc.assert(
       fc.property(storedRecord, storedRecord, (record, other) => {
         const erased = { ...record, erased: true as const }
@@ -114,7 +114,7 @@ describe('a record that comes erased', () => {
         const expected = { ...erased, salt: Buffer.alloc(16), body: Buffer.from('null') }
         expect(plain(recordAt(block, 0))).toEqual(plain(expected))
         expect(plain(recordAt(block, 1))).toEqual(plain(other))
-        // Written again, as when a strand is moved, it stays the same.
+        // Encoding it again, as a reshard does, does not change it.
         expect(encodeBlock([recordAt(block, 0), other])).toEqual(block)
       }),
     )
@@ -122,11 +122,11 @@ describe('a record that comes erased', () => {
 })
 
 describe('a strand run', () => {
-  const places = fc
+  const positionLists = fc
     .uniqueArray(fc.nat({ max: 1_023 }), { minLength: 1, maxLength: 50 })
     .map((positions) => positions.sort((left, right) => left - right))
 
-  /** Pairs of first position and count, as the store makes them. */
+  /** Pairs of first position and count, as in the store. */
   function pairsOf(positions: number[]): number[] {
     const pairs: number[] = []
     for (const position of positions) {
@@ -138,15 +138,15 @@ describe('a strand run', () => {
     return pairs
   }
 
-  it('comes back from its bytes, and leads each of its records to its place', () => {
+  it('is decoded from its encoding, and has the position of each of its records', () => {
     fc.assert(
-      fc.property(places, u48, u48, (positions, blockNo, strandBytes) => {
-        const run = { blockNo, ms: 7, counter: 3, strandBytes, places: pairsOf(positions) }
+      fc.property(positionLists, u48, u48, (positions, blockNo, strandBytes) => {
+        const run = { blockNo, ms: 7, counter: 3, strandBytes, positionRanges: pairsOf(positions) }
         const read = decodeRun(encodeRun(run))
         expect(read).toEqual(run)
         expect(runLength(read)).toBe(positions.length)
-        expect(positions.map((_position, offset) => placeInRun(read, offset))).toEqual(positions)
-        expect(() => placeInRun(read, positions.length)).toThrow('within the run')
+        expect(positions.map((_position, offset) => positionInRun(read, offset))).toEqual(positions)
+        expect(() => positionInRun(read, positions.length)).toThrow('The run has no record')
       }),
     )
   })
@@ -163,7 +163,7 @@ describe('a strand run', () => {
 })
 
 describe('a location', () => {
-  it('comes back from its number, and numbers are in the order of locations', () => {
+  it('is unpacked from its number, and numbers are in the order of locations', () => {
     const location = fc.record({
       blockNo: fc.nat({ max: 2 ** 37 - 1 }),
       position: fc.nat({ max: 65_535 }),

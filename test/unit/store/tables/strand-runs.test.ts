@@ -5,7 +5,7 @@ import { fc } from '../../../support/fast-check.js'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { commitDurably, openEnvironment, type Environment } from '../../../../workers/store/environment.js'
 import { encodeBlock, type StoredRecord } from '../../../../workers/store/tables/record-codec.js'
-import { addPlace, StrandRuns } from '../../../../workers/store/tables/strand-runs.js'
+import { addPosition, StrandRuns } from '../../../../workers/store/tables/strand-runs.js'
 import { blockKey, runLength, type FoundRun } from '../../../../workers/store/tables/tables.js'
 
 const AGENTS = 5
@@ -16,7 +16,7 @@ let environment: Environment
 let runs: StrandRuns
 let written: Written
 
-/** What was written, by agent: the block and position of each seq, and the body bytes up to it. */
+/** For each agent: the block and position of each seq, and the body bytes up to it. */
 type Written = Map<number, { blockNo: number; position: number; bytes: number }[]>
 
 beforeEach(() => {
@@ -41,7 +41,7 @@ async function reopen(): Promise<void> {
   open()
 }
 
-/** Commits one block that holds a record of each agent named, in that order. */
+/** Commits one block with a record of each given agent, in that order. */
 function commitBlock(blockNo: number, agents: readonly number[]): void {
   const records = agents.map((agentNo, position) => {
     const strand = written.get(agentNo) ?? []
@@ -61,18 +61,18 @@ function runsOf(records: readonly StoredRecord[], blockNo: number): [number, Fou
   const found = new Map<number, FoundRun>()
   for (const [position, { agentNo, seq, hlc }] of records.entries()) {
     const bytes = written.get(agentNo)?.[seq]?.bytes ?? 0
-    const run = found.get(agentNo) ?? { firstSeq: seq, blockNo, ...hlc, strandBytes: 0, places: [] }
+    const run = found.get(agentNo) ?? { firstSeq: seq, blockNo, ...hlc, strandBytes: 0, positionRanges: [] }
     found.set(agentNo, run)
-    addPlace(run, position)
+    addPosition(run, position)
     run.strandBytes = bytes
   }
   return [...found]
 }
 
-function stored(about: Pick<StoredRecord, 'agentNo' | 'seq' | 'body'>, blockNo: number): StoredRecord {
+function stored(fields: Pick<StoredRecord, 'agentNo' | 'seq' | 'body'>, blockNo: number): StoredRecord {
   return {
-    ...about,
-    hlc: { ms: 1_000 + blockNo, counter: about.seq },
+    ...fields,
+    hlc: { ms: 1_000 + blockNo, counter: fields.seq },
     type: 'record',
     hash: 'a'.repeat(64),
     prev: 'b'.repeat(64),
@@ -82,7 +82,7 @@ function stored(about: Pick<StoredRecord, 'agentNo' | 'seq' | 'body'>, blockNo: 
   }
 }
 
-/** Compares every way of looking with what was written. */
+/** Compares the results of all reads with the written records. */
 function check(view: StrandRuns): void {
   for (let agentNo = 0; agentNo < AGENTS; agentNo++) {
     const strand = written.get(agentNo) ?? []
@@ -112,7 +112,7 @@ const blocksOfAgents = fc.array(fc.array(fc.nat(AGENTS - 1), { minLength: 1, max
 })
 
 describe('the runs of strands', () => {
-  it('lead to every record, whether they are in memory, in the table or on their way', async () => {
+  it('locate every record, whether they are in memory, in the table or being moved', async () => {
     await fc.assert(
       fc
         .asyncProperty(blocksOfAgents, fc.nat(59), async (blocks, restartAt) => {
@@ -134,18 +134,18 @@ describe('the runs of strands', () => {
     )
   })
 
-  it('are all in the table after they have settled', async () => {
+  it('are all in the table after a flush', async () => {
     for (let blockNo = 0; blockNo < 70; blockNo++) {
       commitBlock(blockNo, [blockNo % AGENTS, (blockNo + 1) % AGENTS])
       if (blockNo % 31 !== 30) continue
-      commitDurably(environment, () => runs.settle())
+      commitDurably(environment, () => runs.flush())
       await reopen()
       expect(runs.firstInMemory).toBe(blockNo + 1)
       check(runs)
     }
   })
 
-  it('are seen by a view that catches up with a store that is written to', () => {
+  it('are visible to a view that catches up with a store during writes', () => {
     const view = new StrandRuns(environment)
     for (let blockNo = 0; blockNo < 120; blockNo++) {
       commitBlock(blockNo, [blockNo % AGENTS, (blockNo + 2) % AGENTS])
@@ -155,7 +155,7 @@ describe('the runs of strands', () => {
     }
   })
 
-  it('go into the table a part with each commit', () => {
+  it('are moved into the table a part with each commit', () => {
     for (let blockNo = 0; blockNo < 30; blockNo++) commitBlock(blockNo, [blockNo % AGENTS])
     const inTable = [...environment.strands.getKeys()].length
     expect(inTable).toBeGreaterThan(0)

@@ -10,18 +10,18 @@ beforeEach(() => {
 })
 afterEach(() => shard.remove())
 
-it('is valid for a key that another node has just made, until that is deleted', async () => {
-  const making = { name: 'new', scopes: ['records:delete'], agents: [], maker: 'root', options: {} }
-  const made = shard.ask({ kind: 'apiKeyCreate', ...making })
+it('finds a key that another node has just created, until it is deleted', async () => {
+  const request = { name: 'new', scopes: ['records:delete'], agents: [], maker: 'root', options: {} }
+  const made = shard.ask({ kind: 'apiKeyCreate', ...request })
   if (made.kind !== 'apiKeyMade') throw new Error('Expected a key')
   const { keyId } = made.row
-  const ask = async (command: Command) => shard.ask(command)
+  const send = async (command: Command) => shard.ask(command)
   const shards = {
-    ask: (_agent: string, command: Command) => ask(command),
-    askOne: (_shard: number, command: Command) => ask(command),
+    request: (_agent: string, command: Command) => send(command),
+    requestShard: (_shard: number, command: Command) => send(command),
     leaseRefusal: () => undefined,
   }
-  // A front that has been told of no key yet.
+  // A front that does not know any key yet.
   const standings = standingsBy('default', { shards, apiKeys: new ApiKeys(() => {}) })
   expect(await standings([keyId])).toEqual([{ principal: keyId, valid: true }])
   shard.ask({ kind: 'apiKeyDelete', keyId, maker: 'root', options: {} })

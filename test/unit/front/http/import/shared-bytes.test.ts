@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest'
-import { ownBodies } from '../../../../../src/front/limits/bounds.js'
+import { localBodyBytes } from '../../../../../src/front/limits/bounds.js'
 import { SharedBytes } from '../../../../../src/front/http/import/session.js'
 import { OpenUploads } from '../../../../../src/front/limits/uploads.js'
 
-const memoryOfABody = () => new OpenUploads(ownBodies()).holdUnknown('', () => {})
+const bodyMemory = () => new OpenUploads(localBodyBytes()).holdAnonymous('', () => {})
 
 const textOf = ({ parts }: SharedBytes) => Buffer.concat(parts).toString()
 
-it('keeps bytes in their order, in memory that can be shared, and lets go of the first', () => {
-  const bytes = new SharedBytes(memoryOfABody())
+it('stores bytes in order in shared memory, and removes the first ones', () => {
+  const bytes = new SharedBytes(bodyMemory())
   for (const text of ['ab', '', 'cde', 'f']) bytes.add(Buffer.from(text))
   expect([textOf(bytes), bytes.length]).toEqual(['abcdef', 6])
   for (const part of bytes.parts) expect(part.buffer).toBeInstanceOf(SharedArrayBuffer)
@@ -22,8 +22,8 @@ it('keeps bytes in their order, in memory that can be shared, and lets go of the
   expect([textOf(bytes), bytes.length]).toEqual(['g', 1])
 })
 
-it('keeps a copy', () => {
-  const bytes = new SharedBytes(memoryOfABody())
+it('stores a copy', () => {
+  const bytes = new SharedBytes(bodyMemory())
   const source = Buffer.from('a')
   bytes.add(source)
   source[0] = 0x62

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
-import { ownBodies } from '../../../../../src/front/limits/bounds.js'
+import { localBodyBytes } from '../../../../../src/front/limits/bounds.js'
 import { ImportStage } from '../../../../../src/front/http/import/stage.js'
 import { OpenUploads } from '../../../../../src/front/limits/uploads.js'
 import type { CheckedRecords } from '../../../../../src/protocol/import-messages.js'
@@ -22,22 +22,23 @@ const part = (firstSeq: number, chunk: Buffer): CheckedRecords => ({
 })
 
 async function partsOf(stage: ImportStage): Promise<CheckedRecords[]> {
-  const found: CheckedRecords[] = []
-  for await (const one of stage.parts(new OpenUploads(ownBodies()).holdUnknown('', () => {}))) found.push(one)
-  return found
+  const parts: CheckedRecords[] = []
+  const memory = new OpenUploads(localBodyBytes()).holdAnonymous('', () => {})
+  for await (const found of stage.parts(memory)) parts.push(found)
+  return parts
 }
 
-it('gives parts back as they were put there, in their order', async () => {
+it('returns the written parts in order', async () => {
   const stage = new ImportStage(folder)
   const parts = [part(0, Buffer.from('one')), part(2, Buffer.alloc(30_000, 'x')), part(4, Buffer.from('é'))]
-  for (const one of parts) expect(stagePart(stage.path, one)).toBe(true)
+  for (const written of parts) expect(stagePart(stage.path, written)).toBe(true)
   expect(await partsOf(stage)).toEqual(parts)
   await stage.remove()
   await expect(partsOf(stage)).rejects.toThrow('ENOENT')
   await stage.remove()
 })
 
-it('says that the disk is full where it is, and throws what else goes wrong', () => {
+it('reports a full disk, and throws other errors', () => {
   expect(stagePart('/dev/full', part(0, Buffer.from('one')))).toBe(false)
   expect(() => stagePart(join(folder, 'none', 'file'), part(0, Buffer.from('one')))).toThrow('ENOENT')
 })

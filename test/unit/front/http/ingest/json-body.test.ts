@@ -3,15 +3,15 @@ import { bodyOf, type BodySource } from '../../../../../src/front/http/ingest/ar
 import { JsonBody } from '../../../../../src/front/http/ingest/json-body.js'
 import type { BodyPart } from '../../../../../src/front/http/body-queue.js'
 
-const memory = { add: () => true, give: () => {} }
+const memory = { add: () => true, release: () => {} }
 const LINE_BYTES_MAX = 40
 
 function bodyIn(parts: readonly string[]): BodySource {
-  const left: BodyPart[] = parts.map((part) => ({ bytes: Buffer.from(part) }))
-  return { broken: undefined, next: async () => left.shift() ?? { ended: true } }
+  const remaining: BodyPart[] = parts.map((part) => ({ bytes: Buffer.from(part) }))
+  return { interruption: undefined, next: async () => remaining.shift() ?? { ended: true } }
 }
 
-/** What a text is taken for, whole or byte by byte; and whether reading it gives all of it. */
+/** The detected shape of a text, in one part and byte by byte. Checks that reading returns the whole text. */
 async function shapeOf(text: string): Promise<unknown> {
   const shapes = new Set<unknown>()
   for (const parts of [[text], text.split('')]) {
@@ -62,14 +62,14 @@ const cases: [shape: string, texts: string[]][] = [
 ]
 
 describe('a JSON body', () => {
-  it.each(cases)('is seen to be %s by how it begins, however it arrives', async (shape, texts) => {
+  it.each(cases)('is recognized as %s by its beginning, however it arrives', async (shape, texts) => {
     for (const text of texts) expect([text, await shapeOf(text)]).toEqual([text, shape])
   })
 
-  it('is not read further than it takes to know', async () => {
+  it('is read only until its shape is known', async () => {
     let reads = 0
     const body = {
-      broken: undefined,
+      interruption: undefined,
       async next(): Promise<BodyPart> {
         reads += 1
         return { bytes: Buffer.from('{}\n') }
@@ -79,10 +79,10 @@ describe('a JSON body', () => {
     expect(reads).toBe(2)
   })
 
-  it('ends as what it is read from', async () => {
+  it('ends with the refusal of its source', async () => {
     const refusal = { code: 'overloaded', detail: 'x' } as const
-    const cut = { broken: { refusal }, next: async () => ({ refusal }) }
-    expect(await new JsonBody(cut, memory).shape(LINE_BYTES_MAX)).toEqual({ refusal })
-    expect(await bodyOf(Buffer.from('{}'), cut).next()).toEqual({ refusal })
+    const cancelled = { interruption: { refusal }, next: async () => ({ refusal }) }
+    expect(await new JsonBody(cancelled, memory).shape(LINE_BYTES_MAX)).toEqual({ refusal })
+    expect(await bodyOf(Buffer.from('{}'), cancelled).next()).toEqual({ refusal })
   })
 })

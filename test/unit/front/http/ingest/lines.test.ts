@@ -26,7 +26,7 @@ function userOf(namespace: Namespace): Principal {
 
 const agents = ['notes', 'acme::notes', 'acme2::notes', 'acme']
 
-/** The agents whose lines go to a shard; those at fault come with their code. */
+/** The agents whose lines are sent to a shard; then the refused ones, with their error codes. */
 function addressed(principal: Principal): string[] {
   const bytes = Buffer.from(agents.map((agent) => `${JSON.stringify({ agent, data: {} })}\n`).join(''))
   const { byShard, faults } = addressLines({ bytes, firstLine: 1 }, { shardOf: () => 0, principal })
@@ -36,7 +36,7 @@ function addressed(principal: Principal): string[] {
 }
 
 describe('lines that name their agents', () => {
-  it('reach no organism when a user of the root namespace sends them', () => {
+  it('reach no organism if a user of the root namespace sends them', () => {
     expect(addressed(userOf({ id: '', agent: 'default' }))).toEqual([
       'notes',
       'acme',
@@ -45,7 +45,7 @@ describe('lines that name their agents', () => {
     ])
   })
 
-  it('reach only members of an organism when its user sends them', () => {
+  it('reach only agents of an organism if its user sends them', () => {
     expect(addressed(userOf({ id: 'acme', agent: 'acme::auth' }))).toEqual([
       'acme::notes',
       'notes forbidden',
@@ -54,7 +54,7 @@ describe('lines that name their agents', () => {
     ])
   })
 
-  it('reach only the agents that the key which sends them is limited to', () => {
+  it('reach only the agents of a limited key', () => {
     const principal: Principal = { id: 'key', scopes: new Set(['ingest']), agents: ['acme*'] }
     expect(addressed(principal)).toEqual(['acme::notes', 'acme2::notes', 'acme', 'notes forbidden'])
     expect(addressed({ ...principal, agents: [] })).toEqual(agents)

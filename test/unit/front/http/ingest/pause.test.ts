@@ -1,21 +1,24 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import type { Shards } from '../../../../../src/dispatch/links/shards.js'
-import { ownBodies, ownUnsent } from '../../../../../src/front/limits/bounds.js'
+import { localBodyBytes, localUnreadBytes } from '../../../../../src/front/limits/bounds.js'
 import { Exchange } from '../../../../../src/front/http/exchange.js'
 import { FrontSlices } from '../../../../../src/front/http/front-turn.js'
 import { IngestReceiver } from '../../../../../src/front/http/ingest/receiver.js'
 import { OpenUploads } from '../../../../../src/front/limits/uploads.js'
-import type { HttpResponse } from '../../../../../src/front/door/door.js'
+import type { HttpResponse } from '../../../../../src/front/engine/http-listener.js'
 import type { Outcome } from '../../../../../src/protocol/messages.js'
 import type { IngestRequest } from '../../../../../src/front/routes/route.js'
 
 /*
- * Of uWebSockets.js: resume() gives the connection ten seconds to bring something, and nothing takes that back but the
- * last part of the body. So the calls are what is looked at: seeing it close a connection takes as long.
+ * In uWebSockets.js, resume() gives the connection ten seconds to receive something, and only the last part
+ * of the body cancels that. The tests check the calls, because waiting for a closed connection takes as long.
  */
 
-/** An ingest whose outcome waits. `calls` are those of the response that concern the connection. */
+/**
+ * An ingest whose outcome the test delivers. `calls` are the calls on the response that affect the
+ * connection.
+ */
 function slowIngest(request: Partial<IngestRequest>) {
   const calls: string[] = []
   let onData: (part: ArrayBuffer, last: boolean) => void = () => {}
@@ -42,18 +45,18 @@ function slowIngest(request: Partial<IngestRequest>) {
       headOnly: false,
       isLast: false,
       isKept: true,
-      unsent: ownUnsent(),
+      unsent: localUnreadBytes(),
     },
     { done: () => {} },
   )
-  const whole: IngestRequest = {
+  const fullRequest: IngestRequest = {
     agent: 'a',
     format: 'ndjson',
     gzip: false,
     onError: 'skip',
     ...request,
   } as IngestRequest
-  const parts = { shards, slices: new FrontSlices(), uploads: new OpenUploads(ownBodies()) }
+  const parts = { shards, slices: new FrontSlices(), uploads: new OpenUploads(localBodyBytes()) }
   const onError = (error: unknown) => calls.push(String(error))
   new IngestReceiver({
     ...parts,
@@ -61,7 +64,7 @@ function slowIngest(request: Partial<IngestRequest>) {
     badLinesMax: 0,
     onRefused: () => {},
     onError,
-  }).receive(exchange, whole, {
+  }).receive(exchange, fullRequest, {
     id: 'root',
   } as never)
   return {
@@ -76,8 +79,8 @@ function slowIngest(request: Partial<IngestRequest>) {
   }
 }
 
-describe('the connection of an ingest that takes long', () => {
-  it('is paused again with each part that comes while it is paused', () => {
+describe('the connection of a slow ingest', () => {
+  it('is paused again with each part that arrives while it is paused', () => {
     const ingest = slowIngest({})
     const part = `${'{"n":1}'.padEnd(270_000)}\n`.repeat(4)
     ingest.arrive(part, false)
@@ -86,7 +89,7 @@ describe('the connection of an ingest that takes long', () => {
     expect(ingest.calls).toEqual(['pause'])
   })
 
-  it('is not paused by its last part, so that nothing resumes it', async () => {
+  it('is not paused by the last part, so it is never resumed', async () => {
     const ingest = slowIngest({})
     ingest.arrive('{"n":1}\n', true)
     await expect.poll(() => ingest.waiting()).toBe(1)
@@ -94,13 +97,13 @@ describe('the connection of an ingest that takes long', () => {
     await expect.poll(() => ingest.calls).toEqual(['end'])
   })
 
-  it('is not resumed before its answer when its last part comes empty, behind one that paused it', async () => {
+  it('is not resumed before the answer if the last part is empty, after a part that paused it', async () => {
     const ingest = slowIngest({})
-    // Larger than four chunks, so that some wait until others are carried out.
+    // More than four chunks, so some wait for others.
     ingest.arrive(`${`{"n":1}`.padEnd(270_000)}\n`.repeat(6), false)
     expect(ingest.calls).toEqual(['pause'])
     ingest.arrive('', true)
-    for (let carriedOut = 0; carriedOut < 6; carriedOut++) {
+    for (let done = 0; done < 6; done++) {
       await expect.poll(() => ingest.waiting()).toBeGreaterThan(0)
       expect(ingest.calls).not.toContain('resume')
       ingest.applyMutation()
@@ -108,7 +111,7 @@ describe('the connection of an ingest that takes long', () => {
     await expect.poll(() => ingest.calls.slice(-2)).toEqual(['resume', 'end'])
   })
 
-  it('is not resumed either when it is compressed', async () => {
+  it('is not resumed if the body is compressed', async () => {
     const ingest = slowIngest({ gzip: true })
     ingest.arrive(gzipSync('{"n":1}\n'), true)
     await expect.poll(() => ingest.waiting()).toBe(1)

@@ -6,9 +6,9 @@ import { fieldOf, fieldSteps } from '../../../../../src/strand/field-path.js'
 import { fc } from '../../../../support/fast-check.js'
 
 const slices = new FrontSlices()
-const memory = { add: () => true, give: () => {} }
+const memory = { add: () => true, release: () => {} }
 
-/** The lines of a body that comes in parts of some bytes; or why it has none. */
+/** The lines of a body in parts of `partBytes`; or its error. */
 async function split(
   text: string,
   path: string,
@@ -23,7 +23,7 @@ async function split(
     return { bytes: part }
   }
   const splitting = { path, steps: fieldSteps(path) ?? [], keepsRest, largeAsText: false }
-  const body = new SplitBody({ next, broken: undefined }, { splitting, slices, memory })
+  const body = new SplitBody({ next, interruption: undefined }, { splitting, slices, memory })
   const fault = await body.read()
   if (fault !== undefined) {
     if ('malformed' in fault) return [fault.malformed.detail]
@@ -49,8 +49,8 @@ const { value } = fc.letrec<{ value: unknown }>((tie) => ({
   ),
 }))
 
-describe('an object that is split', () => {
-  it('gives a line for each member of any array in it, however it is written and comes', async () => {
+describe('a split object', () => {
+  it('becomes a line for each member of any of its arrays, however it is formatted and arrives', async () => {
     const cases = fc.tuple(
       fc.dictionary(key, value, { maxKeys: 4 }),
       key,
@@ -75,7 +75,7 @@ describe('an object that is split', () => {
     )
   })
 
-  it('has no array behind the end of the list or object that the path leads into', async () => {
+  it('has no array after the end of the list or object of the path', async () => {
     for (const [text, path] of [
       ['{"a":[1,2],"z":[[1],[[7]]]}', '/a/2'],
       ['{"a":{"b":1},"z":[[1],2],"c":[7]}', '/a/c'],
@@ -83,7 +83,7 @@ describe('an object that is split', () => {
       expect(await split(text, path)).toEqual([`Expected one JSON object with an array at ${path}`])
   })
 
-  it('goes through large values in slices', async () => {
+  it('is processed in slices if it has large values', async () => {
     const long = `\\"${'\\\\'.repeat(100_000)}`
     const text = `{"a":{"list":["${long}",[${'1,'.repeat(100_000)}1]]}}`
     const lines = await split(text, '/a/list/1', { keepsRest: false, partBytes: 65_536 })
@@ -92,7 +92,7 @@ describe('an object that is split', () => {
     expect(all.map((line) => JSON.parse(line).a.list.length)).toEqual([100_001, 100_001])
   })
 
-  it('passes white space, names and many members in slices as well', async () => {
+  it('is processed in slices if it has much white space, long names or many members', async () => {
     const long = 1_048_576
     const run = vi.spyOn(slices, 'run')
     for (const text of [

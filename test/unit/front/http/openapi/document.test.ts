@@ -9,10 +9,10 @@ import { WriteResponse } from '../../../../../src/wire/records.js'
 
 const routes = allRoutes('default')
 
-/** What a client reads: the document after it has gone through JSON. */
+/** The document as a client reads it: serialized to JSON and parsed. */
 const document = JSON.parse(JSON.stringify(openApiDocument(routes, '1.2.3')))
 const operationIds = routes.map(operationIdOf)
-const twins = routes.filter((route) => route.kind === 'auth' && route.organism === 'initialised')
+const counterparts = routes.filter((route) => route.kind === 'auth' && route.organism === 'initialised')
 
 function operationOf(method: string, path: string) {
   const item = document.paths[path.replaceAll(/:(\w+)/g, '{$1}')]
@@ -21,14 +21,14 @@ function operationOf(method: string, path: string) {
   return operation
 }
 
-/** Every object in the document, with where it stands. */
+/** Every object in the document, with its JSON pointer. */
 function* objectsIn(value: unknown, pointer = '#'): Generator<[pointer: string, object: object]> {
   if (typeof value !== 'object' || value === null) return
   yield [pointer, value]
   for (const [key, member] of Object.entries(value)) yield* objectsIn(member, `${pointer}/${key}`)
 }
 
-// What a reference points to can have any shape.
+// The target of a reference can have any shape.
 // oxlint-disable-next-line no-explicit-any
 function resolved(reference: string): any {
   let at: unknown = document
@@ -46,13 +46,13 @@ describe('the OpenAPI document', () => {
     expect(result.valid).toBe(true)
   })
 
-  it('is not valid any more with a broken operation, so that the check above can fail', async () => {
+  it('is invalid with a broken operation, so the check above can fail', async () => {
     const broken = structuredClone(document)
     broken.paths['/v1/agents'].get.parameters = [{ name: 'limit' }]
     expect((await new Validator().validate(broken)).valid).toBe(false)
   })
 
-  it('names the server’s version', () => {
+  it('contains the version of the server', () => {
     expect(document.info).toMatchObject({ title: 'Strandfast', version: '1.2.3' })
   })
 
@@ -71,33 +71,33 @@ describe('the OpenAPI document', () => {
     expect(items.reduce((sum, item) => sum + Object.keys(item).length, 0)).toBe(routes.length)
   })
 
-  it('describes each route of an organism’s namespace in full, as makers of types leave out what a $ref of a path has beside it', () => {
-    expect(twins.length).toBeGreaterThan(20)
-    for (const { method, path } of twins) {
-      const twin = operationOf(method, path)
+  it('describes each route of an organism’s namespace in full, because type generators ignore siblings of a $ref of a path', () => {
+    expect(counterparts.length).toBeGreaterThan(20)
+    for (const { method, path } of counterparts) {
+      const counterpart = operationOf(method, path)
       const root = operationOf(method, path.replace('/organisms/:organism_id', ''))
-      expect(twin).toMatchObject({ summary: root.summary, 'x-twin-of': root.operationId })
-      expect(twin.requestBody).toEqual(root.requestBody)
-      expect(twin.parameters).toContainEqual({ $ref: '#/components/parameters/organism_id' })
+      expect(counterpart).toMatchObject({ summary: root.summary, 'x-twin-of': root.operationId })
+      expect(counterpart.requestBody).toEqual(root.requestBody)
+      expect(counterpart.parameters).toContainEqual({ $ref: '#/components/parameters/organism_id' })
     }
   })
 
-  it('tells the default of a member that may be left out in words alone, or makers of types would ask for it', () => {
+  it('describes the default of an optional member only in words, because type generators would require the member', () => {
     const optional = [...objectsIn(document)].flatMap(([pointer, object]) => {
       if (!('properties' in object) || !('type' in object) || object.type !== 'object') return []
       const required = 'required' in object && Array.isArray(object.required) ? object.required : []
       return Object.entries<object>(Object(object.properties))
         .filter(([name]) => !required.includes(name))
-        .map(([name, member]) => ({ place: `${pointer}/${name}`, member }))
+        .map(([name, member]) => ({ path: `${pointer}/${name}`, member }))
     })
-    expect(optional.filter(({ member }) => 'default' in member).map(({ place }) => place)).toEqual([])
+    expect(optional.filter(({ member }) => 'default' in member).map(({ path }) => path)).toEqual([])
     expect(document.components.schemas.RecordWriteBody.properties.type.description).toContain(
-      '`"record"` unless given',
+      'default `"record"`',
     )
   })
 
-  it('gives each operation a name of its own', () => {
-    expect(operationIds.filter((id, place) => operationIds.indexOf(id) !== place)).toEqual([])
+  it('gives each operation a unique id', () => {
+    expect(operationIds.filter((id, index) => operationIds.indexOf(id) !== index)).toEqual([])
     expect(operationIds.filter((id) => !/^[a-z][A-Za-z0-9]+$/.test(id))).toEqual([])
   })
 
@@ -121,14 +121,14 @@ describe('the OpenAPI document', () => {
     for (const { method, path } of routes) {
       const { parameters = [] } = operationOf(method, path)
       const inPath = parameters
-        .map((one: { $ref?: string }) => (one.$ref === undefined ? one : resolved(one.$ref)))
-        .filter((one: { in: string }) => one.in === 'path')
+        .map((entry: { $ref?: string }) => (entry.$ref === undefined ? entry : resolved(entry.$ref)))
+        .filter((entry: { in: string }) => entry.in === 'path')
       const names = [...path.matchAll(/:(\w+)/g)].map((match) => match[1])
-      expect(inPath.map((one: { name: string }) => one.name)).toEqual(names)
+      expect(inPath.map((entry: { name: string }) => entry.name)).toEqual(names)
     }
   })
 
-  it('shows what validates: a shared schema is the very one of the wire', () => {
+  it('contains the validating schemas of the wire', () => {
     expect(document.components.schemas.WriteResponse.properties.seq).toEqual(
       JSON.parse(JSON.stringify(WriteResponse.properties.seq)),
     )
@@ -139,7 +139,7 @@ describe('the OpenAPI document', () => {
 })
 
 describe('the schemas', () => {
-  it('compile, every one of every answer and request', () => {
+  it('compile for all answers and requests', () => {
     const schemas = routes.flatMap(({ docs }) => [...Object.values(docs.answers), docs.request])
     const compiled = schemas.flatMap((schema) =>
       schema === undefined || 'mediaType' in schema ? [] : [Compile(schema).Check({})],
@@ -147,7 +147,7 @@ describe('the schemas', () => {
     expect(compiled.length).toBeGreaterThan(15)
   })
 
-  it.each([...documentedSchemas])('hold for the examples of %s', (_name, { schema, examples }) => {
+  it.each([...documentedSchemas])('match the examples of %s', (_name, { schema, examples }) => {
     const faults = Object.entries(examples).flatMap(([key, value]) =>
       [...Compile(schema).Errors(value)].map((error) => `${key}${error.instancePath}: ${error.message}`),
     )
@@ -155,14 +155,14 @@ describe('the schemas', () => {
   })
 })
 
-describe('the refusals of an operation', () => {
+describe('the errors of an operation', () => {
   const statuses = (method: string, path: string) => Object.keys(operationOf(method, path).responses)
 
   it('always have a default', () => {
     for (const { method, path } of routes) expect(statuses(method, path)).toContain('default')
   })
 
-  it('are 401 and 403 wherever a key is needed, and nowhere else', () => {
+  it('include 401 and 403 exactly if a key is needed', () => {
     for (const { method, path, scope, kind } of routes) {
       if (kind === 'auth') continue
       expect(statuses(method, path).includes('401')).toBe(scope !== 'none')
@@ -170,7 +170,7 @@ describe('the refusals of an operation', () => {
     }
   })
 
-  it('are 402 on every auth route and nowhere else, and 401 on those that take a credential', () => {
+  it('include 402 exactly on auth routes, and 401 on those that need a credential', () => {
     for (const route of routes) {
       const found = statuses(route.method, route.path)
       expect(found.includes('402'), route.path).toBe(route.kind === 'auth')
@@ -178,7 +178,7 @@ describe('the refusals of an operation', () => {
     }
   })
 
-  it('tell a token in a body, 400, from one that is a credential, 401', () => {
+  it('use 400 for a token in the body and 401 for a token as the credential', () => {
     const codesAt = (path: string, status: string): string[] => {
       const { $ref } = operationOf('post', path).responses[status] ?? { $ref: '' }
       return $ref.split('/').at(-1).split('-or-')
@@ -206,7 +206,7 @@ describe('the refusals of an operation', () => {
   })
 })
 
-it('names, as required, query parameters that the operation has', () => {
+it('marks as required only query parameters that the operation has', () => {
   const unknown = routes.flatMap(({ docs, path }) =>
     (docs.required ?? []).flatMap((name) => (docs.query?.[name] === undefined ? [`${path} ${name}`] : [])),
   )
@@ -214,11 +214,11 @@ it('names, as required, query parameters that the operation has', () => {
   expect(routes.flatMap(({ docs }) => docs.required ?? []).length).toBeGreaterThan(5)
 })
 
-it('has every schema that has a name, and one name for each', () => {
+it('contains every named schema under exactly one name', () => {
   expect(documentedSchemas.size).toBeGreaterThan(80)
   expect(Object.keys(document.components.schemas).toSorted()).toEqual(
     [...documentedSchemas.keys()].toSorted(),
   )
   const texts = [...documentedSchemas.values()].map(({ schema }) => JSON.stringify(schema))
-  expect(texts.filter((text, place) => texts.indexOf(text) !== place)).toEqual([])
+  expect(texts.filter((text, index) => texts.indexOf(text) !== index)).toEqual([])
 })

@@ -3,25 +3,25 @@ import type { GrantText } from '../../../../../src/auth/grant.js'
 import { limits } from '../../../../../src/base/limits/limits.js'
 import type { Shards } from '../../../../../src/dispatch/links/shards.js'
 import type { Exchange } from '../../../../../src/front/http/exchange.js'
-import { ownStreamBounds } from '../../../../../src/front/limits/bounds.js'
+import { localStreamBounds } from '../../../../../src/front/limits/bounds.js'
 import { StreamHub } from '../../../../../src/front/http/streams/hub.js'
 import type { Refusal } from '../../../../../src/base/errors.js'
 import type { Command, Outcome, StreamEvent } from '../../../../../src/protocol/messages.js'
 import type { UserAccess } from '../../../../../src/protocol/command-options.js'
 import type { Principal, StreamRequest } from '../../../../../src/front/routes/route.js'
 
-/* Streams of users when row policies change at the worst moment: shards that answer when the test wants. */
+/* Streams of users when row policies change at the worst moment: shards that answer when the test says so. */
 
-interface Asked {
+interface Call {
   shard: number
   command: Command
   receive: (outcome: Outcome) => void
 }
 
-/** Two shards; an agent is owned by the one that the last digit of its name says. */
+/** Two shards; the last digit of an agent's name determines its shard. */
 class ScriptedShards {
   readonly count = 2
-  readonly asked: Asked[] = []
+  readonly calls: Call[] = []
 
   leaseRefusal(): undefined {}
 
@@ -29,35 +29,35 @@ class ScriptedShards {
     return Number(agent.at(-1)) % 2
   }
 
-  send(agent: string, command: Command, receive: Asked['receive']): void {
+  send(agent: string, command: Command, receive: Call['receive']): void {
     this.sendTo(this.shardOf(agent), command, receive)
   }
 
-  sendTo(shard: number, command: Command, receive: Asked['receive']): void {
-    this.asked.push({ shard, command, receive })
+  sendTo(shard: number, command: Command, receive: Call['receive']): void {
+    this.calls.push({ shard, command, receive })
   }
 
-  ask(agent: string, command: Command): Promise<Outcome> {
+  request(agent: string, command: Command): Promise<Outcome> {
     return new Promise((resolve) => this.send(agent, command, resolve))
   }
 
-  /** Takes the commands of a kind that wait, oldest first. */
-  take(kind: Command['kind']): Asked[] {
-    const taken = this.asked.filter(({ command }) => command.kind === kind)
-    for (const one of taken) this.asked.splice(this.asked.indexOf(one), 1)
+  /** Removes and returns the waiting commands of a kind, oldest first. */
+  take(kind: Command['kind']): Call[] {
+    const taken = this.calls.filter(({ command }) => command.kind === kind)
+    for (const call of taken) this.calls.splice(this.calls.indexOf(call), 1)
     return taken
   }
 }
 
-/** What a client would get. */
-class Recorded {
+/** Records the answer to a client. */
+class RecordedExchange {
   open = true
   text = ''
   refusal: Refusal | undefined
 
   begin(): void {}
   onWritable(): void {}
-  onGone(): void {}
+  onDisconnect(): void {}
 
   write(part: string): boolean {
     this.text += part
@@ -92,7 +92,7 @@ const ann: Principal = {
 function grant(key: string, conditions: object[]): GrantText {
   return { key, text: JSON.stringify({ policies: [{ conditions }], values: { '$jwt.sub': 'usr_ann' } }) }
 }
-const own = grant('own', [{ field: 'owner', op: 'eq', value: '$jwt.sub' }])
+const ownRows = grant('own', [{ field: 'owner', op: 'eq', value: '$jwt.sub' }])
 const everything = grant('everything', [])
 
 let shards: ScriptedShards
@@ -100,13 +100,13 @@ let hub: StreamHub
 
 beforeEach(() => {
   shards = new ScriptedShards()
-  hub = new StreamHub(shards as unknown as Shards, ownStreamBounds(100))
+  hub = new StreamHub(shards as unknown as Shards, localStreamBounds(100))
 })
 
 afterEach(() => hub.close())
 
-function open(request: StreamRequest, principal = ann): Recorded {
-  const exchange = new Recorded()
+function open(request: StreamRequest, principal = ann): RecordedExchange {
+  const exchange = new RecordedExchange()
   hub.open(exchange as unknown as Exchange, request, principal)
   return exchange
 }
@@ -114,19 +114,19 @@ function open(request: StreamRequest, principal = ann): Recorded {
 const ofAgent = (agent: string): StreamRequest => ({ scope: 'agent', agents: [agent], access })
 const ofMany = (...agents: string[]): StreamRequest => ({ scope: 'global', agents, access })
 
-/** Has the shards tell where the strands stand that were asked for, and what the user may read there. */
-async function locate(readable = own): Promise<number> {
+/** Answers the waiting commands for the location of strands, with a grant. */
+async function locate(readable = ownRows): Promise<number> {
   const taken = shards.take('strandLocate')
   for (const { shard, receive } of taken) {
     const place = { agentNo: 1, strand: '0', publicKey: '0', retiredKeys: [], headSeq: 4, headHash: '0' }
     receive({ kind: 'located', shard, ...place, readable })
   }
-  await settled()
+  await nextTurns()
   return taken.length
 }
 
-/** Lets what waits for outcomes, and what is told a few streams at a time, go on. */
-async function settled(): Promise<void> {
+/** Lets work that waits for outcomes, and events that are sent a few streams at a time, proceed. */
+async function nextTurns(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
 
@@ -148,13 +148,13 @@ describe('a user’s stream', () => {
     watching()
     hub.events(0, [event('a0', 5, 'usr_ann'), event('a0', 6, 'usr_bob'), event('c0', 7, 'usr_ann')])
     hub.events(1, [event('b1', 5, 'usr_bob'), event('b1', 8, 'usr_ann')])
-    await settled()
+    await nextTurns()
     expect(
       [...stream.text.matchAll(/"agent":"(..)","seq":(\d)/g)].map(([, agent, seq]) => `${agent} ${seq}`),
     ).toEqual(['a0 5', 'b1 8'])
   })
 
-  it('shows records of the server only where a policy names their types', async () => {
+  it('shows records of the server only if a policy names their types', async () => {
     const signIn = (seq: number): StreamEvent => {
       const data = JSON.stringify({ payload: { ip: '::1' }, agent: 'a0', seq, type: 'auth/login' })
       return { ...event('a0', seq, 'usr_ann'), data }
@@ -167,19 +167,19 @@ describe('a user’s stream', () => {
     await locate({ key: 'named', text: JSON.stringify(named) })
     watching()
     hub.events(0, [event('a0', 5, 'usr_ann'), signIn(6)])
-    await settled()
+    await nextTurns()
     const seen = streams.map(({ text }) =>
       [...text.matchAll(/"seq":(\d),"type"/g)].map(([, seq]) => Number(seq)),
     )
     expect(seen).toEqual([[5], [6]])
   })
 
-  it('shows what is told a few streams at a time once, though a page came in between', async () => {
+  it('shows events only once if a page arrives while they are sent to a few streams at a time', async () => {
     const streams = Array.from({ length: 3 }, () => open(ofAgent('a0')))
     await locate()
     const [first] = streams
     if (first === undefined) throw new Error('Expected a stream')
-    // More than is written at once: they go on from the store, which has later events, too.
+    // More than one write, so the streams continue from the store, which already has later events.
     const long = (seq: number): StreamEvent => {
       const data = JSON.stringify({
         payload: { owner: 'usr_ann', seq, text: 'x'.repeat(40_000) },
@@ -189,7 +189,7 @@ describe('a user’s stream', () => {
       return { ...event('a0', seq, 'usr_ann'), data }
     }
     hub.events(0, [long(5), long(6)])
-    await settled()
+    await nextTurns()
     for (const { receive } of shards.take('streamPage')) {
       receive({
         kind: 'page',
@@ -201,43 +201,43 @@ describe('a user’s stream', () => {
     }
     hub.events(0, [long(7)])
     hub.events(0, [event('a0', 8, 'usr_ann')])
-    await settled()
+    await nextTurns()
     for (const { text } of streams) {
       expect([...text.matchAll(/^id: (\d)/gm)].map(([, id]) => Number(id))).toEqual([4, 5, 6, 7, 8])
     }
   })
 
-  it('is ended by a change of the policies of its agent, and not by that of another', async () => {
+  it('is ended if the policies of its agent change, but not those of another', async () => {
     const streams = [open(ofAgent('a0')), open(ofMany('a0', 'b1'))]
     const other = open(ofAgent('c0'))
     await locate()
     watching()
-    hub.endUsersOf(['a0'])
-    await settled()
+    hub.endPoliciesChanged(['a0'])
+    await nextTurns()
     expect(streams.map(({ open }) => open)).toEqual([false, false])
     expect(other.open).toBe(true)
     expect(hub.count).toBe(1)
   })
 
-  it('opens by the newer policies when they change while it asks for them', async () => {
+  it('opens with the newer policies if they change while it is being opened', async () => {
     const stream = open(ofMany('a0', 'b1'))
     const [first, second] = shards.take('strandLocate')
     const place = { agentNo: 1, strand: '0', publicKey: '0', retiredKeys: [], headSeq: 4, headHash: '0' }
     first?.receive({ kind: 'located', shard: 0, ...place, readable: everything })
-    hub.endUsersOf(['a0'])
+    hub.endPoliciesChanged(['a0'])
     second?.receive({ kind: 'located', shard: 1, ...place, readable: everything })
-    await settled()
+    await nextTurns()
     expect(await locate()).toBe(2)
     watching()
     hub.events(0, [event('a0', 5, 'usr_bob'), event('a0', 6, 'usr_ann')])
-    await settled()
+    await nextTurns()
     expect(stream.text).toContain('usr_ann')
     expect(stream.text).not.toContain('usr_bob')
   })
 
-  it('is refused where the policies that streams hold would take too much memory, until others end', async () => {
+  it('is refused while the grants of open streams take too much memory', async () => {
     hub.close()
-    hub = new StreamHub(shards as unknown as Shards, ownStreamBounds(1_000))
+    hub = new StreamHub(shards as unknown as Shards, localStreamBounds(1_000))
     const value = 'x'.repeat(limits.grantBytesMax - 200)
     const large = (key: string) => grant(key, [{ field: 'owner', op: 'ne', value }])
     const many = limits.streamGrantBytesPerPrincipalMax / limits.grantBytesMax
@@ -247,55 +247,55 @@ describe('a user’s stream', () => {
     const beyond = open(ofAgent('a0'))
     await locate(large('one'))
     expect(beyond.refusal).toMatchObject({ code: 'overloaded', retryAfterSecs: 5 })
-    hub.endUsersOf(['a0'])
-    await settled()
-    // All of one request: the shards are asked for no more than it may hold.
+    hub.endPoliciesChanged(['a0'])
+    await nextTurns()
+    // One request with many agents: no more grants are read than it may hold.
     const wide = open(ofMany(...Array.from({ length: 3 * many }, (_none, n) => `b${n}`)))
-    let asked = 0
-    while (wide.open && asked < 3 * many) asked += await locate(large('two'))
+    let calls = 0
+    while (wide.open && calls < 3 * many) calls += await locate(large('two'))
     expect(wide.refusal).toMatchObject({ code: 'overloaded' })
-    expect(asked).toBeLessThan(many + 2 * limits.streamGrantsAtOnce)
+    expect(calls).toBeLessThan(many + 2 * limits.streamGrantsInFlightMax)
     expect(hub.count).toBe(0)
     const after = open(ofAgent('a0'))
     await locate(large('one'))
     expect(after.open).toBe(true)
   })
 
-  it('is refused for a moment when they do not stay', async () => {
+  it('is refused if the policies keep changing', async () => {
     const stream = open(ofMany('a0'))
-    let asked = 0
+    let calls = 0
     while (stream.open) {
-      hub.endUsersOf(['z1'])
-      asked += await locate()
+      hub.endPoliciesChanged(['z1'])
+      calls += await locate()
     }
     expect(stream.refusal).toMatchObject({ code: 'overloaded', retryAfterSecs: 1 })
-    expect(asked).toBeGreaterThan(1)
+    expect(calls).toBeGreaterThan(1)
   })
 
-  it('is ended when a shard thread is new, which may have changed policies unheard', async () => {
+  it('is ended if a shard thread is restarted, because a change of policies may have been lost', async () => {
     const streams = [open(ofAgent('a0')), open(ofMany('b1'))]
     const elsewhere = open(ofAgent('b1'))
     await locate()
     watching()
     hub.restarted(0)
-    // A global stream listens to every shard.
+    // A global stream receives events of every shard.
     expect(streams.map(({ open }) => open)).toEqual([false, false])
     expect(elsewhere.open).toBe(true)
   })
 
-  it('is refused when one of its agents may not be read', async () => {
+  it('is refused if one of its agents may not be read', async () => {
     const stream = open(ofMany('a0', 'b1'))
     const [first, second] = shards.take('strandLocate')
     first?.receive({ code: 'forbidden', detail: 'Expected a policy' })
     second?.receive({ code: 'unavailable', detail: 'Expected a shard' })
-    await settled()
+    await nextTurns()
     expect(stream.refusal?.code).toBe('forbidden')
     expect(shards.take('watch')).toEqual([])
   })
 
-  it('is not opened any more when its credential was revoked meanwhile', async () => {
+  it('is not opened if its credential is revoked in the meantime', async () => {
     const stream = open(ofMany('a0'))
-    hub.endOf(ann.id)
+    hub.endPrincipal(ann.id)
     expect(stream.open).toBe(false)
     await locate()
     expect(hub.count).toBe(0)
@@ -307,34 +307,35 @@ describe('a key’s stream', () => {
   const key: Principal = { id: 'key::one', scopes: new Set(), agents: [] }
   const page = (seqs: number[]): Outcome => ({
     kind: 'page',
-    events: seqs.map((seq) => event('a0', seq, 'anybody')),
+    events: seqs.map((seq) => event('a0', seq, 'usr_eve')),
     nextSeq: Math.max(0, ...seqs) + 1,
     reached: { ms: 1, counter: 0 },
     end: true,
   })
-  const shown = ({ text }: Recorded) =>
+  const shown = ({ text }: RecordedExchange) =>
     [...text.matchAll(/^event: record\ndata: .*"seq":(\d)/gm)].map(([, seq]) => seq)
 
-  it('loses nothing where the thread of its shard is another one before a page comes that it was asked for before', async () => {
+  it('loses no record if the thread of its shard is replaced while a page is awaited', async () => {
     const stream = open({ scope: 'agent', agents: ['a0'] }, key)
     const [located] = shards.take('strandLocate')
     const place = { agentNo: 1, strand: '0', publicKey: '0', retiredKeys: [], headSeq: 4, headHash: '0' }
     located?.receive({ kind: 'located', shard: 0, ...place })
-    await settled()
-    hub.events(0, [event('a0', 5, 'anybody')])
-    // It goes on from the store, since its thread is new; the page waits as the shard moves, and is read by the next thread.
+    await nextTurns()
+    hub.events(0, [event('a0', 5, 'usr_eve')])
+    // The stream continues from the store, because the thread is new. The page waits while the shard is being
+    // transferred, and is read by the next thread.
     hub.restarted(0)
     const [first] = shards.take('streamPage')
     hub.restarted(0)
     expect(shards.take('streamPage')).toEqual([])
     first?.receive({ ...page([]), nextSeq: 6 } as Outcome)
-    await settled()
-    // What was committed before the next thread was told to watch is no event.
+    await nextTurns()
+    // A record committed before the next thread began to watch is not sent as an event.
     const [second] = shards.take('streamPage')
-    hub.events(0, [event('a0', 7, 'anybody')])
+    hub.events(0, [event('a0', 7, 'usr_eve')])
     second?.receive(page([6, 7]))
-    hub.events(0, [event('a0', 8, 'anybody')])
-    await settled()
+    hub.events(0, [event('a0', 8, 'usr_eve')])
+    await nextTurns()
     expect(shown(stream)).toEqual(['5', '6', '7', '8'])
   })
 })

@@ -14,11 +14,11 @@ const event = (seq: number, bytes = 100): StreamEvent => ({
 const seqsOf = (text: string) => [...text.matchAll(/^id: (\d+)$/gm)].map(([, seq]) => Number(seq))
 
 describe('the latest events of an agent', () => {
-  it('know nothing before the first event, so that the store is asked', () => {
+  it('are unknown before the first event, so the store is read', () => {
     expect(new RecentEvents().from(0)).toBeUndefined()
   })
 
-  it('give what is behind a place, and say that it is all', () => {
+  it('return the events after a position, and report the end', () => {
     const recent = new RecentEvents()
     recent.push([event(5), event(7)])
     recent.push([event(8)])
@@ -27,34 +27,34 @@ describe('the latest events of an agent', () => {
     expect(page).toMatchObject({ nextSeq: 9, end: true })
   })
 
-  it('give nothing, and say that it is all, to a reader that has seen the last event', () => {
+  it('return nothing and report the end for a stream that has received the last event', () => {
     const recent = new RecentEvents()
     recent.push([event(5)])
     expect(recent.from(6)).toEqual({ text: '', nextSeq: 6, end: true })
   })
 
-  it('send a reader to the store whose place is older than what is kept', () => {
+  it('are undefined for a position before the oldest one in memory', () => {
     const recent = new RecentEvents()
     recent.push([event(5)])
     expect(recent.from(4)).toBeUndefined()
   })
 
-  it('keep a bounded number of bytes, the latest', () => {
+  it('are the latest ones within a limit of bytes', () => {
     const recent = new RecentEvents()
     for (let seq = 1; seq <= 500; seq++) recent.push([event(seq, 1_000)])
     expect(recent.from(1)).toBeUndefined()
-    const kept = Math.floor(limits.streamRecentBytes / 1_100)
-    expect(seqsOf(recent.from(501 - kept)?.text ?? '')[0]).toBe(501 - kept)
+    const count = Math.floor(limits.streamRecentBytes / 1_100)
+    expect(seqsOf(recent.from(501 - count)?.text ?? '')[0]).toBe(501 - count)
     expect(recent.from(499)).toMatchObject({ nextSeq: 501, end: true })
   })
 
-  it('give at most one write at once, and go on from there without loss', () => {
+  it('are returned in pages of one write, without loss', () => {
     const recent = new RecentEvents()
     recent.push(Array.from({ length: 100 }, (_none, index) => event(index, 1_000)))
     const seen: number[] = []
     for (let at = 0, end = false; !end;) {
       const page = recent.from(at)
-      if (page === undefined) throw new Error('Expected all events to be kept')
+      if (page === undefined) throw new Error('Expected all events to be in memory')
       expect(page.text.length).toBeLessThanOrEqual(limits.streamBufferBytes)
       seen.push(...seqsOf(page.text))
       at = page.nextSeq
@@ -63,7 +63,7 @@ describe('the latest events of an agent', () => {
     expect(seen).toEqual(Array.from({ length: 100 }, (_none, index) => index))
   })
 
-  it('give an event that is larger than one write by itself', () => {
+  it('include an event that is larger than one write as its own page', () => {
     const recent = new RecentEvents()
     recent.push([event(1, limits.streamBufferBytes + 10), event(2)])
     expect(recent.from(1)).toMatchObject({ nextSeq: 2, end: false })

@@ -23,7 +23,7 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
 const key: Principal = { id: 'key_1', scopes: new Set(), agents: ['a'] }
-const gone: Principal = { ...key, id: 'key_2' }
+const deletedKey: Principal = { ...key, id: 'key_2' }
 const user = principalOf(rootNamespace('default'), {
   sub: 'u1',
   email: 'ann@example.com',
@@ -38,8 +38,8 @@ const user = principalOf(rootNamespace('default'), {
 })
 const use = { address: '192.0.2.1', stream: 'a' }
 
-/** The tickets of a next process on the same directory. */
-function started(perPrincipal = 3): Tickets {
+/** The tickets of a new process with the same data directory. */
+function restart(perPrincipal = 3): Tickets {
   const journal = new SealedJournal({
     path: join(directory, 'stream-tickets'),
     masterSeed: Buffer.alloc(32),
@@ -51,34 +51,34 @@ function started(perPrincipal = 3): Tickets {
     },
   })
   const tickets = new Tickets(() => nowMs, perPrincipal, journal)
-  tickets.takeUp((id) => (id === key.id ? key : undefined))
+  tickets.restore((id) => (id === key.id ? key : undefined))
   return tickets
 }
 
-const issued = (tickets: Tickets, principal = key) => String(tickets.issue(principal))
+const issueTicket = (tickets: Tickets, principal = key) => String(tickets.issue(principal))
 
 describe('tickets of a process that has ended', () => {
-  it('serve who they were made for, within the minute that they had', () => {
-    const first = started()
-    const tickets = [issued(first), issued(first, user), issued(first, gone)]
+  it('are valid for their principals within their minute', () => {
+    const first = restart()
+    const tickets = [issueTicket(first), issueTicket(first, user), issueTicket(first, deletedKey)]
     nowMs += 59_999
-    first.leave()
-    const next = started()
+    first.close()
+    const next = restart()
     expect(tickets.map((ticket) => next.redeem(ticket, use))).toEqual([key, user, undefined])
-    next.leave()
+    next.close()
     nowMs += 60_000
-    expect(tickets.map((ticket) => started().redeem(ticket, use))).toEqual([undefined, undefined, undefined])
+    expect(tickets.map((ticket) => restart().redeem(ticket, use))).toEqual([undefined, undefined, undefined])
   })
 
-  it('serve their address and stream only, and have a minute anew where their stream was open', () => {
-    const first = started()
-    const [open, closed] = [issued(first), issued(first)]
+  it('are valid only for their address and stream, and get a new minute if their stream was open', () => {
+    const first = restart()
+    const [open, closed] = [issueTicket(first), issueTicket(first)]
     for (const ticket of [open, closed]) expect(first.redeem(ticket, use)).toBe(key)
     const [, release] = [first.hold(open, key), first.hold(closed, key)]
     release?.()
-    first.leave()
+    first.close()
     nowMs += 3_600_000
-    const next = started()
+    const next = restart()
     expect(next.redeem(closed, use)).toBeUndefined()
     expect(next.redeem(open, { ...use, address: '192.0.2.2' })).toBeUndefined()
     expect(next.redeem(open, { ...use, stream: 'b' })).toBeUndefined()
@@ -86,30 +86,30 @@ describe('tickets of a process that has ended', () => {
     expect(next.redeem(open, use)).toBe(key)
   })
 
-  it('count among those that their principal can have', () => {
-    const first = started(3)
-    const unused = [issued(first), issued(first), issued(first)]
-    first.leave()
-    const next = started(2)
+  it('count toward the limits of their principals', () => {
+    const first = restart(3)
+    const unused = [issueTicket(first), issueTicket(first), issueTicket(first)]
+    first.close()
+    const next = restart(2)
     expect(unused.map((ticket) => next.redeem(ticket, use) === key)).toEqual([true, true, false])
-    expect([issued(next), issued(next)].length).toBe(2)
+    expect([issueTicket(next), issueTicket(next)].length).toBe(2)
     expect(next.issue(key)).toMatchObject({ code: 'too_many_streams' })
   })
 
-  it('are gone with their key', () => {
-    const first = started()
-    const [unused, open] = [issued(first), issued(first)]
+  it('are revoked with their key', () => {
+    const first = restart()
+    const [unused, open] = [issueTicket(first), issueTicket(first)]
     first.redeem(open, use)
     first.hold(open, key)
     first.revoke(key.id)
-    first.leave()
-    const next = started()
+    first.close()
+    const next = restart()
     for (const ticket of [unused, open]) expect(next.redeem(ticket, use)).toBeUndefined()
   })
 })
 
 describe('a ticket of another node of a cluster', () => {
-  it('is answered 503 while that node cannot be reached, since it keeps it over its restart', async () => {
+  it('is answered 503 while that node is unreachable, because the node keeps it across a restart', async () => {
     const log = createLogger('silent', 'test')
     const peers = new Peers({ links: [], log })
     const apiKeys = new ApiKeys(() => {})

@@ -1,0 +1,44 @@
+import type { Logger } from '../../base/log.js'
+import { describeDatabaseError } from '../database/database-errors.js'
+import type { LeaseMemory } from '../../protocol/lease-memory.js'
+
+/** Successful heartbeats after which a failure counts as a new outage. */
+const QUIET_HEARTBEATS = 2
+
+/**
+ * Logs the connectivity to the cluster's database: each outage once, however often a heartbeat is retried.
+ */
+export class OutageLog {
+  readonly #lease: LeaseMemory
+  readonly #log: Logger
+  #isCutOff = false
+  /** Heartbeats until a failure is logged again. */
+  #quietHeartbeats = 0
+  #lastLogged = ''
+
+  constructor(lease: LeaseMemory, log: Logger) {
+    this.#lease = lease
+    this.#log = log
+  }
+
+  /** A heartbeat has failed. */
+  heartbeatFailed(error: unknown): void {
+    const reason = describeDatabaseError(error)
+    const isLogged = this.#quietHeartbeats > 0 && reason === this.#lastLogged
+    this.#quietHeartbeats = QUIET_HEARTBEATS
+    if (isLogged || !this.#lease.holds()) return
+    this.#lastLogged = reason
+    this.#log.warn({ reason }, 'a heartbeat did not reach the database of the cluster: retrying')
+  }
+
+  /** Call it once for each heartbeat: logs when the lease has expired, and when it is held again. */
+  step(): void {
+    this.#quietHeartbeats -= 1
+    const isCutOff = !this.#lease.holds()
+    if (isCutOff === this.#isCutOff) return
+    this.#isCutOff = isCutOff
+    if (isCutOff)
+      this.#log.error('the database of the cluster cannot be reached: answering nothing until it can')
+    else this.#log.warn('the database of the cluster can be reached again')
+  }
+}

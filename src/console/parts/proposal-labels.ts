@@ -1,0 +1,78 @@
+import { escapeUnseen } from '../../auth/shown-text.js'
+import type { Proposal } from '../../client/index.js'
+
+/** The title of a proposal. */
+export function whatText({ action, change }: Proposal): string {
+  switch (action) {
+    case 'delete':
+      return 'Delete a record'
+    case 'restore':
+      return 'Restore a record'
+    case 'erase':
+      return 'Permanently erase a record'
+    case 'remove_edge':
+      return `Remove the edge to ${change?.edge?.dst ?? 'an agent'}`
+    case 'zone':
+      return `Change the zone to ${change?.zone ?? 'another'}`
+    case 'policies':
+      return 'Replace the rules for users'
+    case 'rotate_key':
+      return 'Change the key'
+    case 'make_api_key':
+      return `Create the API key “${escapeUnseen(change?.api_key?.name ?? '')}”`
+  }
+}
+
+/** The effect of a proposal when it is applied. */
+export function effectText({ action }: Proposal): string {
+  switch (action) {
+    case 'delete':
+      return 'The record no longer appears in lists and streams. Its body stays in the strand and in exports, and the record can be restored.'
+    case 'restore':
+      return 'The record appears in lists and streams again.'
+    case 'erase':
+      return 'The body and its salt are destroyed. This cannot be undone. Hash, signature, type, time and position stay.'
+    case 'remove_edge':
+      return 'The edge is removed from the graph. The records of adding and removing it stay.'
+    case 'zone':
+      return 'Later changes follow the rule of the new zone. All other open proposals of the agent end as rejected.'
+    case 'policies':
+      return 'These rules replace the current ones, for open streams too.'
+    case 'rotate_key':
+      return 'New records are signed with the new key. The server does not keep the old secret key, so this cannot be undone.'
+    case 'make_api_key':
+      return 'The key can be used.'
+  }
+}
+
+/** The number of approvals that a proposal needs; 0 if the server applies it automatically. */
+export function approvalsNeeded({ zone }: Proposal): number {
+  if (zone === 'governed') return 0
+  return zone === 'immutable_core' ? 2 : 1
+}
+
+/** The approvals that were not withdrawn. */
+export function approvalsOf({ votes }: Pick<Proposal, 'votes'>): Proposal['votes'] {
+  const withdrawn = votes.filter(({ vote }) => vote === 'withdrawn').map(({ principal }) => principal)
+  return votes.filter(({ vote, principal }) => vote === 'approve' && !withdrawn.includes(principal))
+}
+
+/** The reason why the server rejected a proposal without a vote, as text (docs/errors.md). */
+export function reasonText(reason: string): string {
+  return reasons[reason] ?? reason
+}
+
+const reasons: Record<string, string> = {
+  proposer_ended: 'the key or user that proposed it was deleted, or the key has expired',
+  forbidden: 'the user that proposed it no longer has the permission',
+  superseded: 'another proposal about the same record replaced it',
+  zone_changed: 'the zone of the agent has changed',
+  already_deleted: 'the record is already deleted',
+  already_erased: 'the record is already erased',
+  not_deleted: 'the record is not deleted',
+  edge_not_found: 'the edge does not exist',
+  not_found: 'the key that proposed it was deleted',
+  key_in_use: 'the agent had this key before',
+  seed_unknown: 'the seed of the new key is not on this server',
+  too_large: 'a limit of the server was reached',
+}

@@ -1,0 +1,90 @@
+import { createRequire } from 'node:module'
+import { pathToFileURL } from 'node:url'
+import type * as Library from 'uWebSockets.js'
+import { assert } from '../../base/assert.js'
+import { limits } from '../../base/limits/limits.js'
+import { packageFile } from '../../base/version.js'
+import type { ListenerOptions, HttpListener } from './http-listener.js'
+
+/*
+ * The only file that uses uWebSockets.js. The library reads the size of a header block from the environment
+ * when it loads, so it is loaded after that is set.
+ */
+process.env['UWS_HTTP_MAX_HEADERS_SIZE'] ??= String(limits.headerBlockBytesMax)
+const { App, SSLApp, us_listen_socket_close, us_socket_local_port } = await load()
+
+/**
+ * Loads the package that this one depends on. If it has no binary for this Node version, loads the one that
+ * was installed beside this package, if there is one.
+ * @throws the error of the first attempt
+ */
+async function load(): Promise<typeof Library> {
+  try {
+    return await import('uWebSockets.js')
+  } catch (error) {
+    try {
+      const beside = createRequire(new URL('../../package.json', packageFile())).resolve('uWebSockets.js')
+      const library: typeof Library = await import(pathToFileURL(beside).href)
+      return library
+    } catch {
+      // There is none, or it does not load either: the first error says more.
+      throw error
+    }
+  }
+}
+
+/** Missing in the library's types: methods to pass connections to apps of other threads. */
+interface SharingApp {
+  getDescriptor(): number
+  addChildAppDescriptor(descriptor: number): void
+}
+
+function canShare(app: object): app is SharingApp {
+  return 'getDescriptor' in app && 'addChildAppDescriptor' in app
+}
+
+function asSharingApp(app: object): SharingApp {
+  assert(canShare(app), 'the library supports shared ports')
+  return app
+}
+
+/** Whether listeners of several threads can share a port. */
+export function uwsCanSharePort(): boolean {
+  const app = App()
+  app.close()
+  return canShare(app)
+}
+
+/**
+ * Creates a listener of uWebSockets.js.
+ * @throws Error if the certificate cannot be read
+ */
+export function uwsListener({ tls }: Pick<ListenerOptions, 'tls'>): HttpListener {
+  const app = tls === undefined ? App() : SSLApp({ cert_file_name: tls.certFile, key_file_name: tls.keyFile })
+  let stopListening = () => {}
+  return {
+    route(method, pattern, handler) {
+      app[method](pattern, handler)
+    },
+    onConnection(handler) {
+      app.filter(handler)
+    },
+    listen: (host, port, shared) =>
+      new Promise((resolve) => {
+        app.listen(host, port, (socket) => {
+          if (socket === false) return resolve(undefined)
+          // The app that listens distributes connections round-robin, and is itself one of the receivers.
+          if (shared) asSharingApp(app).addChildAppDescriptor(asSharingApp(app).getDescriptor())
+          stopListening = () => us_listen_socket_close(socket)
+          resolve(us_socket_local_port(socket))
+        })
+      }),
+    takeShare: () => Promise.resolve(asSharingApp(app).getDescriptor()),
+    shareWith: (listenerId) => asSharingApp(app).addChildAppDescriptor(listenerId),
+    stopListening: () => {
+      stopListening()
+      stopListening = () => {}
+    },
+    close: () => app.close(),
+  }
+}
