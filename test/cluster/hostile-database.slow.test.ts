@@ -36,6 +36,17 @@ const cases: [string, keyof typeof arenas, Attack][] = [
     (_hostile, tables) => [...editing(tables), ...foreignAddresses(tables)],
   ],
   [
+    'the last two segments of a log, exchanged',
+    'take-over',
+    // Found by seed 48927349.
+    () => {
+      const move = (from: string, to: string) =>
+        `UPDATE strandfast_segments SET segment = ${to} WHERE shard = 0 AND segment = ${from}`
+      const last = '(SELECT max(segment) FROM strandfast_segments WHERE shard = 0)'
+      return [move(last, '-1'), move(last, 'segment + 1'), move('-1', `${last} - 1`)]
+    },
+  ],
+  [
     'logs without their ends, which the node knows',
     'restart',
     () => replaced({ name: 'strandfast_segments' }, 'before', 'true'),

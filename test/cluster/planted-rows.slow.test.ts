@@ -58,6 +58,17 @@ describe.skipIf(noPostgres)('manually changed rows of a cluster', () => {
     await again.halt()
   })
 
+  it('make a following node log each reason for which it cannot follow', async () => {
+    const second = await start('second')
+    await eventually(async () => (await call(second, 'GET /readyz')).status === 200)
+    await query('ALTER TABLE strandfast_segments RENAME TO hidden')
+    await eventually(() => second.stderr().includes('it holds no cluster'))
+    await query('ALTER TABLE hidden RENAME header TO bent; ALTER TABLE hidden RENAME TO strandfast_segments')
+    await eventually(() => second.stderr().includes('does not exist'))
+    await query('ALTER TABLE strandfast_segments RENAME bent TO header')
+    await second.halt()
+  })
+
   it('prevent a start, whichever column of the cluster’s row is changed', async () => {
     await first.halt()
     for (const [change, back] of [

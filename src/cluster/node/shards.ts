@@ -73,7 +73,8 @@ export class ClusterShards {
   readonly #parts: ClusterShardsParts
   readonly #views: readonly ShardView[]
   #follower: Follower | undefined
-  readonly #failing = new Set<number>()
+  /** Why the logs of shards cannot be followed. */
+  readonly #failing = new Map<number, string>()
   #isStopping = false
   /** When a shard last moved, or this node started, steady clock. */
   #movedAtMs = steadyClock()
@@ -333,12 +334,13 @@ export class ClusterShards {
         this.#parts.refuse(report.reason)
         return
       case 'failed':
-        if (!this.#failing.has(report.shard))
+        // Each new reason: the cause may show only when the log is read again.
+        if (this.#failing.get(report.shard) !== report.reason)
           log.error(
             { shard: report.shard, reason: report.reason },
             'the logs of the cluster cannot be followed',
           )
-        this.#failing.add(report.shard)
+        this.#failing.set(report.shard, report.reason)
     }
   }
 

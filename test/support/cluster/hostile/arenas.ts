@@ -50,8 +50,9 @@ const running: Arena = async (hostile, attack) => {
   const dataDir = hostile.keptCopy()
   const node = await hostile.start(first, dataDir)
   await serves(node)
+  const before = reasons(node.stderr()).length
   await attack()
-  const found = await judged(node, hostile.belief)
+  const found = await judged(node, hostile.belief, before)
   if (isOver(node)) return found
   // What the node has written since is as true as what was written before.
   const belief = await extended(hostile.belief, node)
@@ -62,14 +63,16 @@ const running: Arena = async (hostile, attack) => {
 /** A following node takes over from the serving node, whose tables were changed in between. */
 const takeOver: Arena = async (hostile, attack) => {
   const [owner, follower] = await two(hostile)
+  const before = reasons(follower.stderr()).length
   await attack()
   await owner.halt('SIGKILL')
-  return judged(follower, hostile.belief)
+  return judged(follower, hostile.belief, before)
 }
 
 /** The same for records written after the attack: the follower never sees the originals. */
 const following: Arena = async (hostile, attack) => {
   const [owner, follower] = await two(hostile)
+  const before = reasons(follower.stderr()).length
   await attack()
   const clients = new Clients(owner.url)
   // The node may refuse.
@@ -78,7 +81,7 @@ const following: Arena = async (hostile, attack) => {
   // A standby names the address of the serving node.
   const found = await foreignAddresses(follower)
   await owner.halt('SIGKILL')
-  return [...found, ...(await judged(follower, belief))]
+  return [...found, ...(await judged(follower, belief, before))]
 }
 
 /**
@@ -164,10 +167,13 @@ async function refusal(said: () => string): Promise<'refuses' | 'silent'> {
   return 'silent'
 }
 
-/** Waits until a node serves or reports why it does not, and compares its answers with the truth. */
-async function judged(node: TestServer, belief: Belief): Promise<string[]> {
+/**
+ * Waits until a node serves or reports why it does not, and compares its answers with the truth.
+ * @param before the number of its reasons before the attack, because it may report before this is called
+ */
+async function judged(node: TestServer, belief: Belief, before = 0): Promise<string[]> {
   const found: string[] = []
-  const state = await outcome(node, found)
+  const state = await outcome(node, found, before)
   if (state === 'silent')
     found.push(`The node neither serves nor reports a reason within ${LIMIT_MS} ms: ${await readiness(node)}`)
   found.push(...(await falseAnswers(node.url, belief)))
@@ -183,8 +189,11 @@ async function hangs({ url }: TestServer): Promise<boolean> {
   return answer === undefined && performance.now() >= sinceMs + answerTimeoutMs
 }
 
-async function outcome(node: TestServer, found: string[]): Promise<'serves' | 'refuses' | 'silent'> {
-  const before = reasons(node.stderr()).length
+async function outcome(
+  node: TestServer,
+  found: string[],
+  before: number,
+): Promise<'serves' | 'refuses' | 'silent'> {
   let saidAtMs: number | undefined
   for (const untilMs = performance.now() + LIMIT_MS; performance.now() < untilMs; await pause(50)) {
     found.push(...(await foreignAddresses(node)))

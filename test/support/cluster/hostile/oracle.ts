@@ -147,11 +147,12 @@ const LINE = 300
 
 /**
  * The lines in which a process reports why it does not serve: errors in its log, and plain text. Warnings do
- * not count, because a node continues after them.
+ * not count, because a node continues after them; nor that it reads a log again, because the cause follows.
  */
 export function reasons(said: string): string[] {
   return said.split('\n').filter((line) => {
-    if (line.startsWith('{')) return /^\{"level":"(error|fatal)"/.test(line)
+    if (line.startsWith('{'))
+      return /^\{"level":"(error|fatal)"/.test(line) && !line.includes('it is read again')
     return line.trim() !== '' && !line.startsWith('warning:')
   })
 }
