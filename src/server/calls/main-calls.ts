@@ -21,7 +21,7 @@ export interface MainCallParts {
 }
 
 const noAuth = refuse('unavailable', 'The auth add-on is off')
-const unknownKey = refuse('unauthorized', 'Expected a key that this server knows')
+const unknownKey = refuse('unauthorized', 'Unknown key')
 
 /**
  * Handlers for the calls of one front, run in the main thread.
