@@ -186,7 +186,12 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
     await first.halt()
     await page.getByRole('link', { name: 'Agents', exact: true }).click()
     await page.getByText('The server does not respond').waitFor()
+    // A server that starts may listen before it is ready.
+    const starting = { status: 503, contentType: 'application/problem+json', body: '{"detail":"It starts"}' }
+    await page.route('**/readyz', (route) => route.fulfill(starting))
+    await page.getByText('It starts').waitFor()
     const second = await startServer({ env, dataDir: first.dataDir })
+    await page.unroute('**/readyz')
     await page.getByText('The server is back').waitFor()
     await page.getByRole('rowheader', { name: 'default' }).waitFor()
     await second.stop()

@@ -38,16 +38,19 @@ export async function isDataOpen(): Promise<boolean> {
 const POLL_MS = 15_000
 const RETRY_MS = 2_000
 
-/** Polls the server while the page is visible, more often while the server is unreachable or a standby. */
+/** Polls the server while the page is visible, more often until it is ready, and while it is a standby. */
 export function watchServer(): void {
   let timer: ReturnType<typeof setTimeout> | undefined
+  let isPolling = false
   const poll = async (): Promise<void> => {
+    // One poll at a time: the result of a second one would remove the banner of `back` immediately.
+    if (isPolling || document.visibilityState === 'hidden') return
     clearTimeout(timer)
-    if (document.visibilityState === 'hidden') return
+    isPolling = true
     setState(await readiness())
-    clearTimeout(timer)
+    isPolling = false
     const { kind } = serverState.value
-    const isSoon = kind === 'unreachable' || kind === 'standby'
+    const isSoon = wasUnreachable || kind === 'standby'
     timer = setTimeout(() => void poll(), isSoon ? RETRY_MS : POLL_MS)
   }
   document.addEventListener('visibilitychange', () => void poll())
@@ -69,22 +72,28 @@ export function noteResponse(): void {
   if (serverState.value.kind === 'unreachable') pollNow?.()
 }
 
+/** Whether the server was unreachable since it was last ready; a server that starts is not ready at first. */
+let wasUnreachable = false
+
 function setState(next: ServerState): void {
   // `back` stays until the next poll, so that the banner is noticed.
-  const isBack = next.kind === 'ready' && serverState.value.kind === 'unreachable'
-  serverState.value = isBack ? { kind: 'back' } : next
+  serverState.value = next.kind === 'ready' && wasUnreachable ? { kind: 'back' } : next
+  wasUnreachable = next.kind === 'unreachable' || (wasUnreachable && next.kind !== 'ready')
   resolvePolled()
 }
 
 async function readiness(): Promise<ServerState> {
   try {
-    const response = await fetch(`${serviceUrl()}/readyz`, { cache: 'no-store' })
+    const response = await fetch(`${serviceUrl()}/readyz`, {
+      cache: 'no-store',
+      signal: AbortSignal.timeout(POLL_MS),
+    })
     const text = await response.text()
     if (!response.ok) return notReady(text, response.status)
     isOpen = membersOf(text)['data_open'] === true
     return { kind: 'ready' }
   } catch {
-    // fetch rejects only if there was no response.
+    // fetch rejects only if there was no complete response in time.
     return { kind: 'unreachable' }
   }
 }

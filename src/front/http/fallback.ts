@@ -12,17 +12,17 @@ import {
 import type { HttpListener } from '../engine/http-listener.js'
 
 /** Handles requests that no route handles: CORS preflights, 404, and 405 if the path has other methods. */
-export function addFallbacks(door: HttpListener, routes: readonly Route[], opening: Opening): void {
+export function addFallbacks(listener: HttpListener, routes: readonly Route[], opening: Opening): void {
   const paths = pathsOf(routes)
   const uncounted = { opening, watch: { done() {} } }
   const preflights: HandlerRules = { ...uncounted, headOnly: false, takesBody: false, rate: 'global' }
-  door.route('options', '/*', (response, request) => {
+  listener.route('options', '/*', (response, request) => {
     const opened = openRequest(response, request, preflights)
     // Read now: the library's buffers are valid only until this returns.
     const path = request.getUrl()
     admitByRate(opened, preflights, () => answerOptions(opened, patternsOf(paths, path), opening))
   })
-  door.route('any', '/*', (response, request) => {
+  listener.route('any', '/*', (response, request) => {
     const path = request.getUrl()
     const rules: HandlerRules = {
       ...uncounted,

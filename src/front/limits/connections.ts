@@ -42,9 +42,9 @@ function openFilesMax(): number {
 }
 
 /** Closes new connections above the limit before anything is read from them. */
-export function boundConnections(door: HttpListener, { max, open, onFull }: ConnectionBound): void {
+export function boundConnections(listener: HttpListener, { max, open, onFull }: ConnectionBound): void {
   let loggedAtMs = -Infinity
-  door.onConnection((response, change) => {
+  listener.onConnection((response, change) => {
     const count = open.add(change)
     if (change < 0 || count <= max) return
     response.close()
