@@ -19,13 +19,13 @@ export const scopes = [
 
 export type Scope = (typeof scopes)[number]
 
-/** What each scope allows, for docs/scopes.md. */
+/** What each scope allows, for the OpenAPI document and docs/scopes.md. */
 export const scopeDescriptions: Record<Scope, string> = {
   'records:read': 'read records, streams, exports and proofs; list agents; read the graph',
-  'records:write': 'append records and edges. It can delete nothing',
+  'records:write': 'append records and edges, but delete nothing',
   'records:delete': 'delete and restore records, remove edges (by the rule of the zone)',
   'records:erase': 'destroy the bodies of records (by the rule of the zone)',
-  ingest: 'append records through the ingest routes. It can delete nothing',
+  ingest: 'append records through the ingest routes, but delete nothing',
   'agents:admin': 'create agents, change their zone, policies and key, import strands',
   'proposals:decide': 'list, approve and reject proposals',
   'admin:organisms': 'create organisms and their agents, and manage their users',
@@ -35,9 +35,7 @@ export const scopeDescriptions: Record<Scope, string> = {
 const ScopeList = Type.Array(Type.Enum([...scopes]), {
   minItems: 1,
   maxItems: scopes.length,
-  description:
-    'Permissions of the key. records:write only appends; records:delete deletes and restores records and removes edges; ' +
-    'records:erase permanently erases bodies',
+  description: `What the key may do. ${scopes.map((scope) => `${scope}: ${scopeDescriptions[scope]}`).join('. ')}`,
 })
 const AgentList = Type.Array(
   Type.String({
