@@ -82,7 +82,7 @@ describe.skipIf(noPostgres)('an interrupted push', () => {
       const env = { SERVICE_CLUSTER_URL: url, SERVICE_DATA_DIR: copy, SERVICE_PORT: '0' }
       await cutOff(env, () => isThere({ url, copy }))
       const early = await cluster.run(['cluster', 'status'], env)
-      const isWhole = early.stdout !== '' && !early.stdout.includes('is not whole')
+      const isWhole = early.stdout !== '' && !early.stdout.includes('The cluster is incomplete')
       if (!isWhole) expect(await cluster.run(['serve'], env), moment).toMatchObject({ status: 78 })
       const { status, stderr } = await cluster.run(['cluster', 'push'], env)
       expect([status === 0 || stderr.includes('holds a cluster already'), stderr], moment).toEqual([

@@ -148,13 +148,13 @@ describe('strandfast restore refuses, and leaves no files of', { timeout: 180_00
         changeManifest(linked, ({ files }) => {
           for (const file of files) if (file.path === name) file.bytes = statSync(join(linked, name)).size
         })
-        expect(await refusal(linked)).toContain('to be a regular file of the backup, and no link')
+        expect(await refusal(linked)).toContain('to be a regular file of the backup, not a link')
       }
       const piped = inPlaceOf(name, (path) => execFileSync('mkfifo', [path]))
-      expect(await refusal(piped)).toContain('to be a regular file of the backup, and no link')
+      expect(await refusal(piped)).toContain('to be a regular file of the backup, not a link')
     }
     const folder = inPlaceOf('shard-1', (path) => symlinkSync(join(backup, 'shard-1'), path))
-    expect(await refusal(folder)).toContain('to be a regular file of the backup, and no link')
+    expect(await refusal(folder)).toContain('to be a regular file of the backup, not a link')
     const manifest = inPlaceOf('manifest.json', (path) => symlinkSync('/dev/zero', path))
     expect(await refusal(manifest)).toContain('cannot be read')
   })
@@ -184,17 +184,20 @@ describe('strandfast restore refuses, and leaves no files of', { timeout: 180_00
       ],
       [
         (manifest) => void manifest.files.push({ ...manifest.files[0]!, path: '../format.json' }),
-        'which no backup has',
+        'which is unknown or named twice',
       ],
-      [(manifest) => void manifest.files.push(manifest.files[0]!), 'or twice'],
-      [(manifest) => void manifest.shards.pop(), 'which no backup has'],
-      [(manifest) => void (manifest.shards[0]!.records += 1), 'The strands are not those'],
-      [(manifest) => void (manifest.shards[0]!.last_hlc = '000000000001-0000'), 'The strands are not those'],
-      [(manifest) => void (manifest.heads_root = '0'.repeat(64)), 'The strands are not those'],
-      [(manifest) => void (manifest.source.created_at_ms += 1), 'is of another data directory'],
+      [(manifest) => void manifest.files.push(manifest.files[0]!), 'named twice'],
+      [(manifest) => void manifest.shards.pop(), 'which is unknown or named twice'],
+      [(manifest) => void (manifest.shards[0]!.records += 1), 'The strands do not match the manifest'],
+      [
+        (manifest) => void (manifest.shards[0]!.last_hlc = '000000000001-0000'),
+        'The strands do not match the manifest',
+      ],
+      [(manifest) => void (manifest.heads_root = '0'.repeat(64)), 'The strands do not match the manifest'],
+      [(manifest) => void (manifest.source.created_at_ms += 1), 'belongs to another data directory'],
       [
         (manifest) => void (manifest.source.master_seed_fingerprint = 'a'.repeat(64)),
-        'does not hold the master seed',
+        'does not contain the master seed',
       ],
     ]
     for (const [change, expected] of changes) {
@@ -227,10 +230,10 @@ describe('strandfast restore refuses, and leaves no files of', { timeout: 180_00
   })
 
   it('a backup without its master seed, or with a wrong one', async () => {
-    expect(await refusal(bare, 78)).toContain('give the one that it was made with by SERVICE_MASTER_SEED')
+    expect(await refusal(bare, 78)).toContain('set its master seed by SERVICE_MASTER_SEED')
     const wrong = { SERVICE_MASTER_SEED: 'ab'.repeat(32) }
     for (const source of [backup, bare]) {
-      expect(await refusal(source, 78, wrong)).toContain('not the one that the backup was made with')
+      expect(await refusal(source, 78, wrong)).toContain('The given master seed does not match the backup')
     }
   })
 
@@ -242,7 +245,7 @@ describe('strandfast restore refuses, and leaves no files of', { timeout: 180_00
       writeFileSync(other ?? '', bytes)
       updateManifest(path)
     })
-    expect(await refusal(swapped)).toContain('The strands are not those')
+    expect(await refusal(swapped)).toContain('The strands do not match the manifest')
   })
 })
 
@@ -315,9 +318,7 @@ describe('strandfast restore', { timeout: 180_000 }, () => {
     await eventually(() => existsSync(join(dataDir, 'format.json.restoring')))
     child.kill('SIGKILL')
     await ended
-    await expect(startServer({ dataDir })).rejects.toThrow(
-      'was cut off: begin it again by strandfast restore',
-    )
+    await expect(startServer({ dataDir })).rejects.toThrow('was interrupted: run strandfast restore again')
     expect((await backUp(dataDir, join(directory, 'of-cut-off'))).code).toBe(78)
     expect((await restore(backup, dataDir)).code).toBe(0)
     const server = await startServer({ dataDir })
