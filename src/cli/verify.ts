@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { createReadStream } from 'node:fs'
 import { isFileSystemError } from '../base/durable-file.js'
 import type { ExportFault, VerifiedExport } from '../proof/export-check.js'
@@ -86,7 +87,7 @@ async function verify({ file, publicKey: trustedKey, strand, fast, past }: Verif
     const reason = describeError(error)
     // A mistyped file name is not a fault of the export.
     if (isFileSystemError(error)) return fail(`Nothing was verified: ${reason}`, exitCodes.noInput)
-    return print(`NOT VERIFIED: the export cannot be read:  ${reason}\n`, exitCodes.foundWrong)
+    return print(`NOT VERIFIED: the export cannot be read: ${reason}\n`, exitCodes.foundWrong)
   }
 }
 
@@ -183,14 +184,27 @@ async function compareExport(
   { file, verified }: { file: string; verified: VerifiedExport },
   linesOf: (file: string) => AsyncIterable<string>,
 ): Promise<Comparison> {
-  const note = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(
-    readBounded(past.checkpoint, limits.smallFileBytesMax),
-  )
+  const checkpoint = readBounded(past.checkpoint, limits.smallFileBytesMax)
+  if (!isUtf8(checkpoint)) return { ok: false, reason: 'The checkpoint is not UTF-8 text' }
+  const note = checkpoint.toString('utf8')
   const strand = { verified, lines: () => linesOf(file) }
   const { log, logKey } = past
   if (log === undefined) return compareWithCheckpoint(strand, note)
-  const verifiedLog = await verifyExport(linesOf(log), logKey === undefined ? {} : { publicKey: logKey })
-  if (!verifiedLog.ok)
-    return { ok: false, reason: `The server log: line ${verifiedLog.line}: ${verifiedLog.reason}` }
+  const verifiedLog = await verifyLog(linesOf(log), logKey)
+  if (!verifiedLog.ok) return verifiedLog
   return compareWithCheckpoint(strand, note, { verified: verifiedLog, lines: () => linesOf(log) })
+}
+
+/** Verifies an export of the server log. @throws Error of the file system */
+async function verifyLog(
+  lines: AsyncIterable<string>,
+  publicKey: string | undefined,
+): Promise<VerifiedExport | { ok: false; reason: string }> {
+  try {
+    const result = await verifyExport(lines, publicKey === undefined ? {} : { publicKey })
+    return result.ok ? result : { ok: false, reason: `The server log: line ${result.line}: ${result.reason}` }
+  } catch (error) {
+    if (isFileSystemError(error)) throw error
+    return { ok: false, reason: `The server log cannot be read: ${describeError(error)}` }
+  }
 }

@@ -47,4 +47,24 @@ describe('strandfast verify --checkpoint', () => {
       }
     },
   )
+
+  it('names the file that is not UTF-8: the checkpoint, or the export of the server log', async () => {
+    const [vector] = checkpointVectors
+    if (vector === undefined) throw new Error('No vector')
+    const file = fileOf(`${vectorExport(vector.export).join('\n')}\n`, 'export.ndjson')
+    const notUtf8 = fileOf(Buffer.from([0xff, 0x0a]), 'latin1')
+    const note = fileOf(vector.note, 'checkpoint.note')
+    const verdict = async (...more: string[]) => {
+      out = ''
+      return [await verifyCommand([file, '--key', vector.public_key, ...more]), out]
+    }
+    expect(await verdict('--checkpoint', notUtf8)).toEqual([
+      1,
+      'NOT VERIFIED: The checkpoint is not UTF-8 text\n',
+    ])
+    expect(await verdict('--checkpoint', note, '--log', notUtf8)).toEqual([
+      1,
+      expect.stringMatching(/^NOT VERIFIED: The server log cannot be read: .*utf-8/),
+    ])
+  })
 })
