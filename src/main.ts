@@ -119,11 +119,11 @@ export async function serve(
     const timeMs = isStopped
       ? Math.min(limits.startCleanupMs, config.shutdownTimeoutSecs * 500)
       : limits.startCleanupMs
-    if (isStopped) log.info('stopping, before it has started')
+    if (isStopped) log.info('stopping before the start is complete')
     const undone = started.catch(() => {}).then(() => lifecycle.stop())
     if (!(await endsWithin(timeMs, undone))) {
       if (!isStopped)
-        log.fatal({ err: error }, 'the start failed and its threads do not end: ending the process')
+        log.fatal({ err: error }, 'the start failed and its threads do not stop: the process exits')
       await server.end(isStopped ? 0 : 1)
     }
     if (isStopped) return undefined
@@ -160,7 +160,7 @@ async function logListening(server: Server, started: Promise<void>, signal: Abor
   } catch (error) {
     // The caller that ended the process has already logged the reason.
     if (signal.aborted || parts.threads.isClosing) return
-    log.fatal({ err: error }, 'the standby could not become active: the process ends itself')
+    log.fatal({ err: error }, 'the standby could not become active: the process exits')
     await server.end()
   }
 }

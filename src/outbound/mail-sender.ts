@@ -157,7 +157,7 @@ export class MailSender {
   }
 
   async #drop({ id, mail }: OutboxMessage, attempts: number, reason: string): Promise<void> {
-    this.#parts.log.error({ mail: id, kind: mail.kind, attempts, reason }, 'a mail is dropped')
+    this.#parts.log.error({ mail: id, kind: mail.kind, attempts, reason }, 'a mail was dropped')
     await this.#parts.outbox.failed(id, undefined, attempts)
   }
 

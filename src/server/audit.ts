@@ -44,7 +44,7 @@ export async function recordStart({ parts, directory, license, log }: StartRecor
     const entry: AuditEntry = { type: 'sys/license', body: license }
     ok = (await appended(shards, { entry, changesOnly: true })) !== undefined
   }
-  if (!ok) log.warn('the audit strand cannot be written now: the next start records what has changed')
+  if (!ok) log.warn('could not write to the audit strand: the next start records the changes')
 }
 
 /** Appends a record to the audit strand. @returns its seq; undefined if that is not possible now */

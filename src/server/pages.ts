@@ -36,9 +36,12 @@ export async function readPage(
   try {
     const names = await namesIn(folder)
     if (names.includes(pageFile)) return await readFiles(folder, names)
-    log.info(`this build has no files of /${page}, which answers 404`)
+    log.info(`this build does not contain /${page}: it answers 404`)
   } catch (error) {
-    log.error({ err: error }, `/${page} cannot be read: it answers 404 until the build is made again`)
+    log.error(
+      { err: error },
+      `could not read the files of /${page}: it answers 404 until the program is built again`,
+    )
   }
   return undefined
 }

@@ -223,8 +223,7 @@ export function poolListener(log: Logger): PoolListener {
   return {
     failed: (pool, error) => log.error({ pool, err: error }, 'no thread of a pool can be started: retrying'),
     serves: (pool) => log.warn({ pool }, 'threads of a pool can be started again'),
-    ended: (pool, error) =>
-      log.error({ pool, err: error }, 'a thread of a pool ended in the middle of its task'),
+    ended: (pool, error) => log.error({ pool, err: error }, 'a pool thread ended during a task'),
   }
 }
 

@@ -32,7 +32,7 @@ export async function makeServer(config: Config, directory: DataDirectory, log: 
   const { standing } = state
   const end = (code = 1): Promise<void> => endProcess({ parts, control, fronts }, code)
   const lost = (reason: string) => {
-    log.fatal({ reason }, 'this node of the cluster cannot continue: the process ends itself')
+    log.fatal({ reason }, 'this node of the cluster cannot continue: the process exits')
     void end()
   }
   const cluster = await makeClusterNode(config, { directory, log, lost })

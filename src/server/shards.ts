@@ -104,14 +104,14 @@ function shardsListener({
       cluster?.replaced(shard)
     },
     async died(shard, error) {
-      log.error({ shard, err: error }, 'a shard thread ended and is started again')
+      log.error({ shard, err: error }, 'a shard thread ended: restarting it')
       died.add(shard)
       control.abort()
       await releaseStore(shard, parts)
     },
-    hung: (shard) => log.error({ shard }, 'a shard thread hangs and is ended'),
+    hung: (shard) => log.error({ shard }, 'a shard thread hangs: ending it'),
     lost(shard, reason) {
-      log.fatal({ shard, reason }, 'a shard needs a new process: this one ends itself')
+      log.fatal({ shard, reason }, 'a shard thread cannot be replaced: the process exits')
       end()
     },
     resumed(shard) {
@@ -221,7 +221,7 @@ async function flushStores(shards: Shards, rest: boolean): Promise<number[]> {
   })
 }
 
-const storeBuilt = 'the store of a shard was made from the log of the cluster'
+const storeBuilt = 'built the store of a shard from the log of the cluster'
 
 /** Passes a notice of a shard to the parts of a front. */
 function takeNotice(

@@ -111,7 +111,7 @@ export class ServerState {
     const pending = this.#pending.splice(0)
     for (const write of pending) {
       this.writeAtStart(write).catch((error: unknown) =>
-        this.#log.error({ err: error }, 'a deferred write of the start failed'),
+        this.#log.error({ err: error }, 'a write that the start had postponed failed'),
       )
     }
   }
@@ -122,8 +122,7 @@ export class ServerState {
     const { free, err } = this.#freeBytes()
     const readOnly = free < freeBytesMin
     if (readOnly !== this.readOnly) {
-      const text = err === undefined ? 'free space crossed its mark' : 'free space cannot be determined'
-      this.#log.warn({ free_bytes: free, read_only: readOnly, err }, text)
+      this.#log.warn({ free_bytes: free, read_only: readOnly, err }, spaceMessage(readOnly, err))
     }
     this.standing.readOnly = readOnly
   }
@@ -137,4 +136,11 @@ export class ServerState {
       return { free: 0, err: error }
     }
   }
+}
+
+function spaceMessage(readOnly: boolean, err: Error | undefined): string {
+  if (err !== undefined) return 'free disk space cannot be determined: writes are refused'
+  return readOnly
+    ? 'free disk space is below SERVICE_MIN_FREE_BYTES: writes are refused'
+    : 'free disk space is sufficient again: writes are accepted'
 }

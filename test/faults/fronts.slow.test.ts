@@ -93,7 +93,7 @@ describe('a front thread that fails', () => {
       expect(ends).toContainEqual(await exited)
       await Promise.all([...writing, ...others])
       for (const connection of fronts) connection.close()
-      expect(server.stderr()).toContain('a front thread ended or hangs: this process ends itself')
+      expect(server.stderr()).toContain('a front thread ended or hangs: the process exits')
       const { dataDir } = server
       server = await startServer({ dataDir, env: { SERVICE_FRONTS: '2' } })
       const kept = await storedNumbers(server)

@@ -96,7 +96,7 @@ function timesLogged(text: string): number {
   return server.stderr().split(text).length - 1
 }
 
-const lastLine = 'a shard needs a new process: this one ends itself'
+const lastLine = 'a shard thread cannot be replaced: the process exits'
 
 describe('a shard thread that hangs', { timeout: 180_000 }, () => {
   it('is ended and replaced, and its callers get outcome_unknown', async () => {
@@ -105,7 +105,7 @@ describe('a shard thread that hangs', { timeout: 180_000 }, () => {
     await write(other, 0)
     hangAt('decision')
     const answering = write(hung, 1)
-    await eventually(() => timesLogged('a shard thread hangs and is ended') === 1)
+    await eventually(() => timesLogged('a shard thread hangs: ending it') === 1)
     hangAt(undefined)
     const { status, body } = await answering
     expect({ status, code: body.code }).toEqual({ status: 503, code: 'outcome_unknown' })
@@ -128,7 +128,7 @@ describe('a shard thread that hangs', { timeout: 180_000 }, () => {
     const answering = write(hung, 1)
     await eventually(async () => Math.max(...(await metric('strandfast_shard_silent_seconds'))) > 0)
     expect((await call(server, `GET /v1/agents/${other}/head`)).status).toBe(200)
-    await eventually(() => timesLogged('a shard thread hangs and is ended') === 1)
+    await eventually(() => timesLogged('a shard thread hangs: ending it') === 1)
     hangAt(undefined)
     expect((await answering).status).toBe(503)
     await writeSurely(hung, 1)
@@ -238,7 +238,7 @@ describe.skipIf(leftOut(shimMissing))('a disk that stalls', { timeout: 180_000 }
       const exited = once(server.process, 'exit')
       writeFileSync(stalled, '')
       const answering = write(hung, 5).catch(() => undefined)
-      await eventually(() => timesLogged('a shard thread hangs and is ended') === 1)
+      await eventually(() => timesLogged('a shard thread hangs: ending it') === 1)
       if (comesBack) {
         rmSync(stalled)
         expect((await answering)?.body.code).toBe('outcome_unknown')

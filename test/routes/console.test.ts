@@ -247,7 +247,7 @@ describe('a server without a console', () => {
       await one.stop()
     }
     const send = servers.map(
-      (one) => one.stderr().match(/this build has no files of \/console/g)?.length ?? 0,
+      (one) => one.stderr().match(/this build does not contain \/console/g)?.length ?? 0,
     )
     expect(send).toEqual([0, 1])
     bare.remove()

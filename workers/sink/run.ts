@@ -104,7 +104,7 @@ export class SinkRun {
       this.#rows += stored
       this.#deadLetters += refused
       if (refused > 0) {
-        this.#parts.log.warn({ shard: log.shard, refused }, 'PostgreSQL refused rows: they are dead letters')
+        this.#parts.log.warn({ shard: log.shard, refused }, 'PostgreSQL refused rows: stored as dead letters')
       }
     }
     return any

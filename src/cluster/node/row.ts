@@ -99,7 +99,7 @@ export class ClusterRow {
 
 /** Logs which rows of the table of nodes are rejected. */
 export function logFaults(faults: readonly RowFault[], log: Logger): void {
-  if (faults.length === 0) log.warn('all rows of nodes in the database of the cluster verify again')
+  if (faults.length === 0) log.warn('all node rows in the database of the cluster are valid again')
   else
     log.error(
       { faults: describeFaults(faults) },

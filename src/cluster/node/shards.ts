@@ -243,7 +243,7 @@ export class ClusterShards {
   #remove(shard: number): void {
     this.#at(shard).unfollowedSinceMs = Infinity
     if (!existsSync(this.#folderOf(shard))) return
-    this.#parts.log.info({ shard }, 'the store of a shard that other nodes hold is removed')
+    this.#parts.log.info({ shard }, 'removed the copy of a shard that other nodes hold')
     this.#thread.remove(this.#folderOf(shard))
   }
 
@@ -327,7 +327,7 @@ export class ClusterShards {
       case 'built':
         log.info(
           { shard: report.shard, place: report.place },
-          'the store of a shard was made from the log of the cluster',
+          'built the store of a shard from the log of the cluster',
         )
         return
       case 'lost':

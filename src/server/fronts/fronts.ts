@@ -17,9 +17,9 @@ import { type FrontStart, FrontThread } from './front-thread.js'
 /** The settings with the number of fronts in force: one, if threads cannot share a port. */
 export async function withFronts(config: Config, log: Logger): Promise<Config> {
   if (config.fronts === 1) return config
-  const because = await unsharedReason(config.httpEngine)
-  if (because === undefined) return config
-  log.warn({ because }, 'one front serves instead of several')
+  const reason = await unsharedReason(config.httpEngine)
+  if (reason === undefined) return config
+  log.warn({ reason }, 'front threads cannot share a port: starting only one')
   return { ...config, fronts: 1 }
 }
 
@@ -108,7 +108,7 @@ export class Fronts {
   join(shard: number): void {
     this.#join(shard).catch((error: unknown) => {
       // The next thread of the shard triggers another join, unless a front has ended.
-      this.#parts.log.warn({ shard, err: error }, 'a front could not join the new thread of a shard')
+      this.#parts.log.warn({ shard, err: error }, 'could not connect a front to a restarted shard thread')
     })
   }
 
@@ -182,7 +182,7 @@ export class Fronts {
   #lose(front: number, error: Error): void {
     if (this.#lost) return
     this.#lost = true
-    this.#parts.log.fatal({ front, err: error }, 'a front thread ended or hangs: this process ends itself')
+    this.#parts.log.fatal({ front, err: error }, 'a front thread ended or hangs: the process exits')
     this.#parts.end()
   }
 }

@@ -196,7 +196,7 @@ describe('MailSender', () => {
     let rounds = 0
     while (outbox.rows.get('a')?.dead === false && rounds++ < 10_000) await nextRound()
     expect(outbox.rows.get('a')).toMatchObject({ dead: true, attempts: limits.mailAttemptsMax })
-    expect(logged).toContain('a mail is dropped')
+    expect(logged).toContain('a mail was dropped')
     expect(logged).not.toMatch(/example\.org|token-of/)
   })
 
