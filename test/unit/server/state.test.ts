@@ -11,7 +11,7 @@ it('is read-only if the disk does not report its free space, and logs the reason
   const { state, lines } = watched(dataDir, 1)
   expect(state.readOnly).toBe(true)
   expect(state.standing.writeRefusal()?.code).toBe('storage_full')
-  expect(lines).toEqual([expect.stringContaining('free space cannot be determined')])
+  expect(lines).toEqual([expect.stringContaining('free disk space cannot be determined')])
   expect(lines[0]).toContain('ENOENT')
 })
 
