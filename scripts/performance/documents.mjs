@@ -65,7 +65,7 @@ function recordedText(recorded, { textOf, nameOf }) {
   const byRun = new Map()
   for (const { run, part } of recorded) byRun.set(run, [...(byRun.get(run) ?? []), nameOf(part)])
   if (byRun.size === 1) return textOf(recorded[0].run)
-  return [...byRun].map(([run, names]) => `- ${textOf(run)} Of it: ${names.join('; ')}.`).join('\n')
+  return [...byRun].map(([run, names]) => `- ${textOf(run)} Its figures: ${names.join('; ')}.`).join('\n')
 }
 
 function comparisonOf(recorded) {
@@ -97,7 +97,7 @@ function comparisonRunText(run) {
 /** The results of the targets of a workload, if it has any. */
 function heldText({ targets = [] }) {
   const line = ({ ours, peer, ratio, target, met }) =>
-    `**${ours}** by ${peer}: ${ratio}, target ${target}: ${met ? 'met' : '**missed**'}.`
+    `**${ours}** divided by ${peer}: ${ratio}, target ${target}: ${met ? 'met' : '**missed**'}.`
   return targets.length === 0 ? [] : [targets.map(line).join(' ')]
 }
 
@@ -108,7 +108,7 @@ function shortComparison(recorded) {
   if (rows.length === 0) return NO_RUN
   const held = recorded.filter(({ part: { targets = [] } }) => targets.length > 0)
   const head = recordedText(held, { textOf: (run) => `${machineOf(run)}.`, nameOf: ({ title }) => title })
-  return `${head}\n\n${table(['', 'Beside', 'Ratio'], rows)}`
+  return `${head}\n\n${table(['', 'Compared with', 'Ratio'], rows)}`
 }
 
 function barOf({ name, role, value }) {

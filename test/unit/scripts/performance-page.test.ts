@@ -93,7 +93,7 @@ describe('the page on performance', () => {
     expect(text).toMatch(/^\| \*\*Strandfast\*\* +\| 15,000 +\| 1\.00 +\| 4 ms +\| 9 ms +\|$/m)
     expect(text).toMatch(/^\| Redis +\| 81,000 +\| 5\.40 +\| 1 ms +\| +\|$/m)
     expect(text).toContain('- Redis: unsigned.')
-    expect(text).toContain('**Strandfast** by Redis: 0.19, target 1: **missed**.')
+    expect(text).toContain('**Strandfast** divided by Redis: 0.19, target 1: **missed**.')
     expect(text).toMatch(
       /^\| gets +\| 40,000 reads\/s +\| 100,000 +\| 0\.4 +\| ratio 0\.5 +\| \*\*missed\*\* \|$/m,
     )
@@ -128,8 +128,8 @@ describe('the page on performance', () => {
     }
     const peers = [peersRun, other].map((run) => JSON.stringify(run)).join('\n')
     const text = documents({ peers }).get('docs/PERFORMANCE.md') ?? ''
-    expect(text).toMatch(/^- Recorded .*, commit abc, medians.* Of it: Single writes\.$/m)
-    expect(text).toMatch(/^- Recorded .*, commit def, medians.* Of it: Many in parallel\.$/m)
+    expect(text).toMatch(/^- Recorded .*, commit abc, medians.* Its figures: Single writes\.$/m)
+    expect(text).toMatch(/^- Recorded .*, commit def, medians.* Its figures: Many in parallel\.$/m)
   })
 
   it('does not change when it is generated again', () => {
