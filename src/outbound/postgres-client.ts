@@ -65,7 +65,7 @@ export async function requireWritable(client: Client): Promise<void> {
   if ((await settingOf(client, 'transaction_read_only')) !== 'on') return
   const isSet = (await settingOf(client, 'default_transaction_read_only')) === 'on'
   const reason = isSet ? 'default_transaction_read_only is on' : 'it is a standby'
-  throw new Error(`The PostgreSQL server only reads: ${reason}`)
+  throw new Error(`The PostgreSQL server is read-only: ${reason}`)
 }
 
 /** The value of a server setting on this connection. */

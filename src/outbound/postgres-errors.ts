@@ -14,15 +14,15 @@ export function describeDatabase(error: unknown): string {
 
 /** The meaning of an SQLSTATE for an operator; undefined if it concerns a statement. */
 export function meaningOf(code: string): string | undefined {
-  return code.startsWith('28') ? 'it does not let the role in' : meanings[code]
+  return code.startsWith('28') ? 'it refuses the login of the role' : meanings[code]
 }
 
 const NO_DATABASE = '3D000'
 
 const meanings: Readonly<Record<string, string>> = {
   [NO_DATABASE]: 'it has no database of this name',
-  '25006': 'it only reads',
-  '42501': 'the role has no right to it',
+  '25006': 'it is read-only',
+  '42501': 'the role lacks a privilege',
   '53100': 'its disk is full',
 }
 

@@ -77,8 +77,8 @@ describe.skipIf(noPostgres)('a node that starts with an unsuitable database', ()
     await query('CREATE ROLE guest LOGIN')
     const { url } = cluster.postgres
     for (const [where, refusal] of [
-      [as('guest'), 'the role has no right to it: permission denied for table strandfast_cluster'],
-      [as('absent'), 'it does not let the role in: role "absent" does not exist'],
+      [as('guest'), 'the role lacks a privilege: permission denied for table strandfast_cluster'],
+      [as('absent'), 'it refuses the login of the role: role "absent" does not exist'],
       [url.replace(/postgres$/, 'nowhere'), 'create it, or use another one in the URL'],
     ] as const)
       expect(await refused(where)).toEqual([78, expect.stringContaining(refusal)])
@@ -95,7 +95,7 @@ describe.skipIf(noPostgres)('a node that starts with an unsuitable database', ()
     const two = cluster.postgres.url.replace('strandfast@', 'reader@127.0.0.1:1,')
     expect(await refused(two)).toEqual([
       1,
-      expect.stringMatching(/127\.0\.0\.1:1: connect ECONNREFUSED .*; 127\.0\.0\.1:\d+: .* only reads/),
+      expect.stringMatching(/127\.0\.0\.1:1: connect ECONNREFUSED .*; 127\.0\.0\.1:\d+: .* is read-only/),
     ])
   })
 

@@ -96,7 +96,7 @@ describe.skipIf(noPostgres)('a node under load with a failing database', () => {
   it('acknowledges nothing while the database is read-only, and recovers when it accepts writes', async () => {
     await rig.primary.query('ALTER SYSTEM SET default_transaction_read_only = on')
     rig.primary.reload()
-    await reportsTrouble({ ready: confirmsNothing, log: 'only reads: default_transaction_read_only is on' })
+    await reportsTrouble({ ready: confirmsNothing, log: 'is read-only: default_transaction_read_only is on' })
     const client = await rig.primary.connect()
     await client.query('SET default_transaction_read_only = off')
     await client.query('ALTER SYSTEM RESET default_transaction_read_only')
@@ -172,7 +172,7 @@ describe.skipIf(noPostgres)('a node under load with a failing database', () => {
     await rig.primary.query('REVOKE INSERT ON strandfast_segments FROM node')
     await reportsTrouble({
       ready: opensLog,
-      log: 'the role has no right to it: permission denied for table strandfast_segments',
+      log: 'the role lacks a privilege: permission denied for table strandfast_segments',
     })
     await rig.primary.query('GRANT INSERT ON strandfast_segments TO node')
     await recovers()
@@ -183,7 +183,7 @@ describe.skipIf(noPostgres)('a node under load with a failing database', () => {
     await rig.primary.query(endConnections)
     await reportsTrouble({
       ready: confirmsNothing,
-      log: 'it does not let the role in: role \\"node\\" is not permitted to log in',
+      log: 'it refuses the login of the role: role \\"node\\" is not permitted to log in',
     })
     await rig.primary.query('ALTER ROLE node LOGIN')
     await recovers()

@@ -117,18 +117,18 @@ describe.skipIf(noPostgres)('a node with an unsuitable database or settings', ()
     await cluster.postgres.query('CREATE ROLE guest LOGIN')
     const guest = { SERVICE_CLUSTER_URL: cluster.postgres.url.replace('strandfast@', 'guest@') }
     expect(await serve(guest)).toMatchObject({
-      stderr: expect.stringContaining('the role has no right to it'),
+      stderr: expect.stringContaining('the role lacks a privilege'),
     })
     const unknown = { SERVICE_CLUSTER_URL: cluster.postgres.url.replace('strandfast@', 'unknown@') }
     expect(await serve(unknown)).toMatchObject({
-      stderr: expect.stringContaining('does not let the role in'),
+      stderr: expect.stringContaining('refuses the login of the role'),
     })
     const nowhere = { SERVICE_CLUSTER_URL: databaseOf(cluster.postgres.url, 'nowhere') }
     expect(await serve(nowhere)).toMatchObject({
       stderr: expect.stringContaining('create it, or use another'),
     })
     await cluster.postgres.query('ALTER ROLE guest SET default_transaction_read_only = on')
-    expect(await serve(guest)).toMatchObject({ stderr: expect.stringContaining('only reads') })
+    expect(await serve(guest)).toMatchObject({ stderr: expect.stringContaining('is read-only') })
     const closed = { SERVICE_CLUSTER_URL: 'postgres://strandfast@127.0.0.1:1/postgres' }
     expect(await serve(closed)).toMatchObject({ status: 1, stderr: expect.stringContaining('ECONNREFUSED') })
     const unsafe = await makeClusterOfOne({ settings: { fsync: 'off' } })

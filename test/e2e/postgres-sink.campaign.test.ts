@@ -389,7 +389,7 @@ describe.skipIf(noPostgres)('ingest into PostgreSQL', () => {
       await postgres.kill()
       await ingest(server, lines(500, 500))
       await eventually(() =>
-        Promise.resolve(server?.stderr().includes(`${two}: The PostgreSQL server only reads`) === true),
+        Promise.resolve(server?.stderr().includes(`${two}: The PostgreSQL server is read-only`) === true),
       )
       await standby.query('SELECT pg_promote(true, 60)')
       await standby.query("ALTER SYSTEM SET synchronous_standby_names = ''")
@@ -399,7 +399,7 @@ describe.skipIf(noPostgres)('ingest into PostgreSQL', () => {
         async () => Number((await standby.query<{ count: string }>(count))[0]?.count) === 1_000,
       )
       for (const [url, words] of [
-        [standby.url.replace('strandfast@', 'absent@'), 'it does not let the role in (SQLSTATE 28000)'],
+        [standby.url.replace('strandfast@', 'absent@'), 'it refuses the login of the role (SQLSTATE 28000)'],
         [`${standby.url}?sslmode=require`, 'it does not support TLS, which the URL requires'],
       ] as const) {
         await server.stop()

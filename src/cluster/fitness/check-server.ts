@@ -38,7 +38,7 @@ async function roleOf(url: string): Promise<{ host: string; role: string }> {
     return { host, role: WRITABLE }
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error)
-    return { host, role: text.includes('only reads') ? READ_ONLY : `cannot be used (${text})` }
+    return { host, role: text.includes(READ_ONLY) ? READ_ONLY : `cannot be used (${text})` }
   }
 }
 

@@ -112,7 +112,7 @@ describe('the sink', () => {
     expect(statements).toContain('BEGIN')
     await writer.stop()
     const unreachable = 'connect ECONNREFUSED'
-    const readOnly = 'The PostgreSQL server only reads: it is a standby'
+    const readOnly = 'The PostgreSQL server is read-only: it is a standby'
     await expect(connect(`${one},${two}`)).rejects.toThrow(`${one}: ${readOnly}; ${two}: ${unreachable}`)
     await expect(connect(`${one}`)).rejects.toThrow(readOnly)
     await reader.stop()

@@ -74,12 +74,12 @@ describe('the cause of a failed batch', () => {
 
   it('is described without the content of the row', () => {
     expect(failureText(failure('23514'))).toBe('SQLSTATE 23514')
-    expect(failureText(failure('42501'))).toBe('the role has no right to it (SQLSTATE 42501)')
+    expect(failureText(failure('42501'))).toBe('the role lacks a privilege (SQLSTATE 42501)')
   })
 
   it.each([
-    [failure('25006'), 'it only reads (SQLSTATE 25006)'],
-    [failure('28P01'), 'it does not let the role in (SQLSTATE 28P01)'],
+    [failure('25006'), 'it is read-only (SQLSTATE 25006)'],
+    [failure('28P01'), 'it refuses the login of the role (SQLSTATE 28P01)'],
     [
       new Error('SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a string'),
       'it requires a password, and the URL has none',
