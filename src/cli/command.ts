@@ -6,7 +6,7 @@ export const exitCodes = {
   foundWrong: 1,
   /** An input file cannot be read (EX_NOINPUT of sysexits.h). */
   noInput: 66,
-  /** The server cannot be reached or is busy: try again (EX_TEMPFAIL of sysexits.h). */
+  /** The server or the database of the cluster cannot be reached: try again (EX_TEMPFAIL of sysexits.h). */
   tryAgain: 75,
   /** Wrong settings, wrong usage, or a data directory that cannot be used. */
   configuration: 78,
