@@ -192,10 +192,10 @@ describe('the decisions', () => {
 
   it.each(decisions)('are listed in the index: %s', (path) => {
     const [title = ''] = readFileSync(path, 'utf8').split('\n')
-    const row = new RegExp(
-      `^\\| \\[${basename(path).slice(0, 4)}\\]\\(${basename(path)}\\) *\\| (.*?) *\\| \\S.*\\|$`,
+    const item = new RegExp(
+      `^- \\[${basename(path).slice(0, 4)}\\]\\(${basename(path)}\\) \\*\\*(.*?)\\*\\*:\\s+\\S`,
       'm',
     ).exec(index)
-    expect(row?.[1]).toBe(title.slice('# 0000 '.length))
+    expect(item?.[1]).toBe(title.slice('# 0000 '.length))
   })
 })
