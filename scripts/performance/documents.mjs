@@ -8,6 +8,9 @@ const README = 'README.md'
 const PLOTS = 'docs/performance'
 const NO_RUN = 'No run is recorded yet.'
 
+/** Maximum length of a line of prose. */
+const WIDTH = 110
+
 /**
  * The parts of the performance pages that are generated from recorded runs: the text between their markers,
  * and the charts.
@@ -57,7 +60,22 @@ function between(path, page, [name, part]) {
   const markers = [`<!-- made from runs: ${name} -->`, `<!-- end: ${name} -->`]
   const [from, to] = markers.map((marker) => page.indexOf(marker))
   if (from < 0 || to < from) throw new Error(`${path} lacks the markers of ${name}`)
-  return `${page.slice(0, from)}${markers[0]}\n\n${part}\n\n${page.slice(to)}`
+  const text = part.split('\n').map(wrapped).join('\n')
+  return `${page.slice(0, from)}${markers[0]}\n\n${text}\n\n${page.slice(to)}`
+}
+
+/** Wraps a line of prose or a list item. Tables, headings and images stay as they are. */
+function wrapped(line) {
+  if (line.length <= WIDTH || /^[|#!]/.test(line)) return line
+  const indent = line.startsWith('- ') ? '  ' : ''
+  const [first, ...words] = line.split(' ')
+  const lines = [first]
+  for (const word of words) {
+    const longer = `${lines.at(-1)} ${word}`
+    if (longer.length <= WIDTH) lines[lines.length - 1] = longer
+    else lines.push(`${indent}${word}`)
+  }
+  return lines.join('\n')
 }
 
 /** Where and when figures were measured: a sentence, or a list with one line per run. */
@@ -137,16 +155,8 @@ function notes(contenders) {
 function ceilingsOf(recorded) {
   if (recorded.length === 0) return { text: NO_RUN, plots: [] }
   const figures = recorded.map(({ part }) => part)
-  const when = recordedColumn(recorded)
-  const rows = recorded.map(({ run, part: { name, value, unit, ceiling, ratio, target, met } }) => [
-    name,
-    `${number(value)} ${unit}`,
-    ceiling === null ? '' : number(ceiling),
-    ratio === null ? '' : String(ratio),
-    targetText(target),
-    met === null ? '' : met ? 'met' : '**missed**',
-    ...when.cells(run),
-  ])
+  const when = recordedWhen(recorded)
+  const items = recorded.map(({ run, part }) => `- ${figureText(part)}${when.noteOf(run)}.`)
   const aimed = figures.filter(({ ratio, target }) => ratio !== null && target?.ratio !== undefined)
   const bars = aimed.map(({ name, ratio, target }) => ({
     name,
@@ -160,29 +170,37 @@ function ceilingsOf(recorded) {
     `${PLOTS}/ceilings.svg`,
     barChart({ title, subtitle: 'ratio to the ceiling; the line is the target', bars }),
   ]
-  const heads = ['', 'measured', 'ceiling', 'ratio', 'target', '', ...when.heads]
   const plotLink = `![${title}](performance/ceilings.svg)`
-  const text = [when.sentence, plotLink, table(heads, rows)].join('\n\n')
+  const text = [when.sentence, plotLink, items.join('\n')].join('\n\n')
   return { text, plots: [plot] }
 }
 
-/** When and where figures were measured: a sentence, and a column if there are several runs. */
-function recordedColumn(recorded) {
+/** The result of a scenario. A list item, because names are long. */
+function figureText({ name, value, unit, ceiling, ratio, target, met }) {
+  const verdict = met === null ? '' : `, ${met ? 'met' : '**missed**'}`
+  const parts = [
+    `${number(value)} ${unit}`,
+    ...(ceiling === null ? [] : [`${ratio} of the ceiling, ${number(ceiling)}`]),
+    ...(target === null ? [] : [`target: ${targetText(target)}${verdict}`]),
+  ]
+  return `**${name}**: ${parts.join('; ')}`
+}
+
+/** When and where figures were measured: a sentence, and a note for each figure if there are several runs. */
+function recordedWhen(recorded) {
   const runs = new Set(recorded.map(({ run }) => run))
   if (runs.size === 1) {
     const [run] = runs
-    return { sentence: `${machineOf(run)}.`, heads: [], cells: () => [] }
+    return { sentence: `${machineOf(run)}.`, noteOf: () => '' }
   }
   const machines = new Set([...runs].map(placeOf))
   return {
     sentence: `Recorded on ${[...machines].join('; and on ')}.`,
-    heads: ['recorded'],
-    cells: ({ at, commit }) => [commit === null ? at.slice(0, 10) : `${at.slice(0, 10)}, ${commit}`],
+    noteOf: ({ at, commit }) => ` (${at.slice(0, 10)}${commit === null ? '' : `, ${commit}`})`,
   }
 }
 
 function targetText(target) {
-  if (target === null) return ''
   if (target.below !== undefined) return `below ${number(target.below)}`
   return target.ratio === undefined ? `at least ${number(target.value)}` : `ratio ${target.ratio}`
 }
