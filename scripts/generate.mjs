@@ -4,6 +4,7 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { wrappedLines } from './wrapped-lines.mjs'
 
 /** [document, built module, function that renders it] */
 const generators = [
@@ -33,8 +34,8 @@ function errorsDocument({ errorCatalogue }) {
 
 # Errors
 
-Every refusal is an \`application/problem+json\` document (RFC 9457). Its \`code\` is one of these and stays the same
-from version to version; its \`detail\` describes the error of this request.
+Every refusal is an \`application/problem+json\` document (RFC 9457). Its \`code\` is one of these and stays the
+same from version to version; its \`detail\` describes the error of this request.
 
 ${table(['Code', 'Status', 'Meaning'], rows)}
 `
@@ -45,30 +46,31 @@ ${table(['Code', 'Status', 'Meaning'], rows)}
  * words.
  */
 function defaultOf({ default: value, defaultText }) {
-  if (defaultText === undefined || defaultText === String(value)) return code(value)
-  return cell(defaultText)
+  return defaultText === undefined || defaultText === String(value) ? code(value) : defaultText
 }
 
 function configDocument({ settings }) {
   const list = Array.isArray(settings)
     ? settings
     : Object.entries(settings).map(([name, setting]) => ({ name, ...setting }))
-  const rows = list.map((setting) => [
-    code(setting.name),
-    defaultOf(setting),
-    cell(setting.unit ?? ''),
-    cell(setting.allowed ?? ''),
-    cell(setting.description),
-  ])
+  const items = list.map((setting) => {
+    const { name, unit, allowed, description } = setting
+    const facts = [
+      `Default: ${defaultOf(setting)}`,
+      ...(unit === undefined ? [] : [`Unit: ${unit}`]),
+      `Allowed: ${allowed}`,
+    ]
+    return `- **\`${name}\`**: ${description} ${facts.join('. ')}.`
+  })
   return `${madeFrom('src/settings/config.ts')}
 
 # Settings
 
-Settings come from the environment. If any are invalid, all are reported and the server does not start (exit 78);
-\`strandfast check\` reports them without starting. All but secrets are flags of \`serve\`, \`check\` and \`doctor\` too,
-which take precedence: \`SERVICE_DATA_DIR\` is \`--data-dir\`.
+Settings come from the environment. If any are invalid, all are reported and the server does not start (exit
+78); \`strandfast check\` reports them without starting. All but secrets are also flags of \`serve\`, \`check\` and
+\`doctor\`, which take precedence: \`SERVICE_DATA_DIR\` is \`--data-dir\`.
 
-${table(['Name', 'Default', 'Unit', 'Allowed', 'What it does'], rows)}
+${wrappedLines(items.join('\n'))}
 `
 }
 
@@ -79,12 +81,13 @@ async function scopesDocument({ scopes, scopeDescriptions }) {
     routes
       .filter((route) => route.scope === scope || route.orScopes?.includes(scope))
       .map(({ method, path }) => `\`${method === 'del' ? 'DELETE' : method.toUpperCase()} ${path}\``)
+  const items = scopes.map((scope) => `- ${code(scope)}: ${operations(scope).join(', ')}`)
   return `${madeFrom('src/wire/api-keys.ts')}
 
 # Scopes of API keys
 
-An API key has scopes, and optionally a list of agents (names, or a prefix and \`*\`) that it reaches. The root key may do
-everything. Users have no scopes: [row policies](ROW-POLICIES.md) decide what they reach.
+An API key has scopes, and optionally a list of agents (names, or a prefix and \`*\`) that it reaches. The root
+key may do everything. Users have no scopes: [row policies](ROW-POLICIES.md) decide what they reach.
 
 ${table(
   ['Scope', 'Allows its holder to'],
@@ -93,7 +96,7 @@ ${table(
 
 ## Operations
 
-${scopes.map((scope) => `- ${code(scope)}: ${operations(scope).join(', ')}`).join('\n')}
+${wrappedLines(items.join('\n'))}
 `
 }
 

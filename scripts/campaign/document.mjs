@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { table } from '../markdown-table.mjs'
+import { wrappedLines } from '../wrapped-lines.mjs'
 import { parts } from './parts.mjs'
 
 const PAGE = 'docs/GUARANTEES.md'
@@ -23,21 +23,26 @@ export function campaignDocuments() {
 }
 
 /**
- * Puts a table of campaigns between the markers of a page: for each part the newest run, and the longest one
+ * Puts a list of campaigns between the markers of a page: for each part the newest run, and the longest one
  * by its promised number.
  * @throws {Error} if the page lacks the markers
  */
 export function withCampaigns(page, runs) {
   const [from, to] = markers.map((marker) => page.indexOf(marker))
   if (from < 0 || to < from) throw new Error(`${PAGE} lacks the markers of campaigns`)
-  const rows = Object.entries(parts).flatMap(([name, { title }]) => {
+  const items = Object.entries(parts).flatMap(([name, { title }]) => {
     const ofPart = runs.filter(({ part }) => part === name)
     if (ofPart.length === 0) return []
     const longest = ofPart.reduce((most, run) => (sizeOf(run) > sizeOf(most) ? run : most))
-    return [[`\`${name}\``, title, textOf(longest), textOf(ofPart.at(-1))]]
+    const newest = ofPart.at(-1)
+    const shown =
+      longest === newest
+        ? `Longest and newest run: ${textOf(newest)}`
+        : `Longest run: ${textOf(longest)}. Newest run: ${textOf(newest)}`
+    return [`- **${name}**: ${title}. ${shown}.`]
   })
-  const rendered = table(['Campaign', 'What happens', 'Longest run', 'Newest run'], rows)
-  return `${page.slice(0, from)}${markers[0]}\n\n${rendered}\n\n${page.slice(to)}`
+  const list = wrappedLines(items.join('\n'))
+  return `${page.slice(0, from)}${markers[0]}\n\n${list}\n\n${page.slice(to)}`
 }
 
 /** The size of a run by the number that its part promises. */
@@ -50,8 +55,9 @@ function textOf({ at, commit, seed, numbers, passes, minutes, failures }) {
   const counted = Object.entries(numbers).map(
     ([name, value]) => `${value.toLocaleString('en')} ${wordsOf(name)}`,
   )
-  const what = counted.length === 0 ? `${passes} passes` : counted.join(', ')
-  const found = failures.length === 0 ? 'no failure' : `**${failures.length} failures**`
+  const what = counted.length === 0 ? numbered(passes, 'pass', 'passes') : counted.join(', ')
+  const found =
+    failures.length === 0 ? 'no failure' : `**${numbered(failures.length, 'failure', 'failures')}**`
   const origin = [
     at.slice(0, 10),
     ...(commit === null ? [] : [`commit ${commit}`]),
@@ -60,6 +66,8 @@ function textOf({ at, commit, seed, numbers, passes, minutes, failures }) {
   ]
   return `${what}: ${found} (${origin.join(', ')})`
 }
+
+const numbered = (count, one, many) => `${count} ${count === 1 ? one : many}`
 
 /** `logLosses` as "log losses". */
 const wordsOf = (name) => name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { table } from '../markdown-table.mjs'
+import { wrappedLines } from '../wrapped-lines.mjs'
 import { barChart } from './charts.mjs'
 import { newestParts } from './runs.mjs'
 
@@ -7,9 +8,6 @@ const PAGE = 'docs/PERFORMANCE.md'
 const README = 'README.md'
 const PLOTS = 'docs/performance'
 const NO_RUN = 'No run is recorded yet.'
-
-/** Maximum length of a line of prose. */
-const WIDTH = 110
 
 /**
  * The parts of the performance pages that are generated from recorded runs: the text between their markers,
@@ -60,22 +58,7 @@ function between(path, page, [name, part]) {
   const markers = [`<!-- made from runs: ${name} -->`, `<!-- end: ${name} -->`]
   const [from, to] = markers.map((marker) => page.indexOf(marker))
   if (from < 0 || to < from) throw new Error(`${path} lacks the markers of ${name}`)
-  const text = part.split('\n').map(wrapped).join('\n')
-  return `${page.slice(0, from)}${markers[0]}\n\n${text}\n\n${page.slice(to)}`
-}
-
-/** Wraps a line of prose or a list item. Tables, headings and images stay as they are. */
-function wrapped(line) {
-  if (line.length <= WIDTH || /^[|#!]/.test(line)) return line
-  const indent = line.startsWith('- ') ? '  ' : ''
-  const [first, ...words] = line.split(' ')
-  const lines = [first]
-  for (const word of words) {
-    const longer = `${lines.at(-1)} ${word}`
-    if (longer.length <= WIDTH) lines[lines.length - 1] = longer
-    else lines.push(`${indent}${word}`)
-  }
-  return lines.join('\n')
+  return `${page.slice(0, from)}${markers[0]}\n\n${wrappedLines(part)}\n\n${page.slice(to)}`
 }
 
 /** Where and when figures were measured: a sentence, or a list with one line per run. */

@@ -48,13 +48,18 @@ describe('a part of a campaign', () => {
   )
 })
 
-describe('the table of campaigns', () => {
+describe('the list of campaigns', () => {
   it('shows the longest and the newest run of each part', () => {
     const longest = { ...run, numbers: { kills: 500 } }
     const failed = { ...run, failures: [{}], commit: 'def5678' }
     const page = withCampaigns(`# A\n\n${markers}\n`, [longest, failed])
-    expect(page).toContain('500 kills: no failure (2026-03-01, commit abc1234, seed 7, 2.5 min)')
-    expect(page).toContain('60 kills, 1,200 log losses: **1 failures** (2026-03-01, commit def5678')
+    const text = page.replaceAll('\n  ', ' ')
+    expect(text).toContain(
+      'Longest run: 500 kills: no failure (2026-03-01, commit abc1234, seed 7, 2.5 min).',
+    )
+    expect(text).toContain(
+      'Newest run: 60 kills, 1,200 log losses: **1 failure** (2026-03-01, commit def5678',
+    )
     expect(page).not.toContain('old')
     expect(withCampaigns(page, [longest, failed])).toBe(page)
   })
