@@ -1,5 +1,5 @@
 /**
- * Measures a running server: `npm run bench:running -- --url URL --key KEY [--seconds N]`. Writes to the
+ * Measures a running server: `npm run bench:running -- --url URL --api-key KEY [--seconds N]`. Writes to the
  * agents `bench-00` to `bench-31`; the records stay there. Exits with 1 when an answer was wrong, or an
  * acknowledged write is missing from the count afterwards.
  */
@@ -56,14 +56,14 @@ function readArguments() {
   const { values } = parseArgs({
     options: {
       url: { type: 'string' },
-      key: { type: 'string' },
+      'api-key': { type: 'string' },
       seconds: { type: 'string', default: '3' },
       generator: { type: 'string' },
     },
   })
-  const { url, key, seconds } = values
+  const { url, 'api-key': key, seconds } = values
   if (url === undefined || key === undefined || !/^[1-9]\d?$/.test(seconds))
-    throw new Error('Expected --url URL --key KEY, and a number from 1 to 99 after --seconds')
+    throw new Error('Expected --url URL --api-key KEY, and a number from 1 to 99 after --seconds')
   return {
     url: url.replace(/\/$/, ''),
     headers: { authorization: `Bearer ${key}` },

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks an export of a strand. Written from docs/FORMAT.md only: no code is shared with the server.
 
-    python3 examples/verify.py export.ndjson --key 03a107bf... --strand 3fb907e7...
+    python3 examples/verify.py export.ndjson --public-key 03a107bf... --strand 3fb907e7...
         [--checkpoint kept.note [--log log.ndjson [--log-key 5f03...]]]
 
 --strand is the id of the strand as noted when it was first seen: the owner of the key can begin another strand with it.
@@ -556,7 +556,7 @@ def verify_with_log(lines, options, log_lines):
     note = parse_note(options.note)
     expect(note is not None, "The checkpoint is not a valid signed note")
     hashes = Hashes()
-    strand = verify(lines, options.key, None, options.strand, hashes)
+    strand = verify(lines, options.public_key, None, options.strand, hashes)
     kept, logged = Kept(options.note), LoggedHeads(strand.manifest["strand"], int(note["size"]))
     try:
         verify(log_lines, options.log_key, kept, None, logged)
@@ -577,13 +577,13 @@ def read_note(path):
 def read_options():
     parser = argparse.ArgumentParser(description="Checks an export of a strand.")
     parser.add_argument("file", help="the export, or - for standard input")
-    parser.add_argument("--key", type=str.lower, help="the agent's public key that you trust, 64 hex digits")
+    parser.add_argument("--public-key", type=str.lower, help="the agent's public key that you trust, 64 hex digits")
     parser.add_argument("--strand", type=str.lower, help="the id of the strand that you noted, 64 hex digits")
     parser.add_argument("--checkpoint", metavar="FILE", help="an earlier checkpoint of the strand or of the log")
     parser.add_argument("--log", metavar="FILE", help="an export of the server log, if the checkpoint is one of the log")
     parser.add_argument("--log-key", type=str.lower, help="the public key of the log, 64 hex digits")
     options = parser.parse_args()
-    for name in ("key", "strand", "log_key"):
+    for name in ("public_key", "strand", "log_key"):
         value = getattr(options, name)
         if value is not None and not is_hex(value, 64):
             parser.error(f"--{name.replace('_', '-')}: expected 64 hex digits")
@@ -603,7 +603,7 @@ def main():
                     strand, logged = verify_with_log(lines_of(file), options, lines_of(log))
             else:
                 kept = None if options.note is None else Kept(options.note)
-                strand = verify(lines_of(file), options.key, kept, options.strand)
+                strand = verify(lines_of(file), options.public_key, kept, options.strand)
     except Fault as fault:
         print(f"WRONG: {fault}")
         return 1
@@ -614,8 +614,8 @@ def main():
     if Ed25519PublicKey is None:
         print("Signatures were NOT checked: Python's standard library has no Ed25519 (pip install cryptography)")
         return 3
-    if options.key is None:
-        print("No --key was given: the export was checked against itself only")
+    if options.public_key is None:
+        print("No --public-key was given: the export was checked against itself only")
     elif options.strand is None:
         print("No --strand was given: the owner of the key can begin another strand with it")
     return 0

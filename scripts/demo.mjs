@@ -17,9 +17,9 @@ import { grouped, showProgress } from './demo/progress.mjs'
 import { saveStrand, verifyOffline } from './demo/proof.mjs'
 import { upload } from './demo/upload.mjs'
 
-const usage = `Usage: npm run demo -- [--url URL --key KEY] [--gzip]
-  --url, --key  a running server and its root key; without them, the demo starts a server with new data
-  --gzip        sends the rows compressed
+const usage = `Usage: npm run demo -- [--url URL --api-key KEY] [--gzip]
+  --url, --api-key  a running server and its root key; without them, the demo starts a server with new data
+  --gzip            sends the rows compressed
 `
 /** Parallel requests for statuses. */
 const STATUSES_IN_FLIGHT = 8
@@ -40,18 +40,18 @@ function readOptions() {
     const { values } = parseArgs({
       options: {
         url: { type: 'string' },
-        key: { type: 'string' },
+        'api-key': { type: 'string' },
         gzip: { type: 'boolean', default: false },
       },
     })
-    return (values.url === undefined) === (values.key === undefined) ? values : undefined
+    return (values.url === undefined) === (values['api-key'] === undefined) ? values : undefined
   } catch {
     return undefined
   }
 }
 
 /** @returns {Promise<number>} the exit code */
-async function demo({ url, key, gzip }, directory) {
+async function demo({ url, 'api-key': key, gzip }, directory) {
   const ownServer = url === undefined ? await startOwn(directory) : undefined
   try {
     const server = { url: url?.replace(/\/+$/, '') ?? ownServer.url, key: key ?? ownServer.key, gzip }

@@ -92,14 +92,14 @@ async function saveExport({ url, pid }, file, more) {
   const before = memoryOf(pid).anonymous
   let most = before
   const timer = setInterval(() => (most = Math.max(most, memoryOf(pid).anonymous)), POLL_MS)
-  const args = ['export', '--url', url, '--key', rootKey, '--agent', AGENT, '--out', file, ...more]
+  const args = ['export', '--url', url, '--api-key', rootKey, '--agent', AGENT, '--out', file, ...more]
   const { elapsedMs } = await runCommand(args)
   clearInterval(timer)
   return { elapsedMs, grownBytes: most - before }
 }
 
 async function verify(file, publicKey, more) {
-  const run = await runCommand(['verify', file, '--key', publicKey, ...more])
+  const run = await runCommand(['verify', file, '--public-key', publicKey, ...more])
   if (!run.out.startsWith('VERIFIED ')) throw new Error(run.out)
   return run
 }

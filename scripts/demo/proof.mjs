@@ -30,7 +30,7 @@ export async function saveStrand(client, { agent, file }) {
 export async function verifyOffline(file, publicKey) {
   const startMs = performance.now()
   const stdio = ['ignore', 'pipe', 'inherit']
-  const child = spawn(process.execPath, [command, 'verify', file, '--key', publicKey], { stdio })
+  const child = spawn(process.execPath, [command, 'verify', file, '--public-key', publicKey], { stdio })
   const exited = once(child, 'exit')
   let output = ''
   for await (const piece of child.stdout.setEncoding('utf8')) output += piece

@@ -87,6 +87,22 @@ export function fail(line: string, exitCode: number = exitCodes.foundWrong): num
   return exitCode
 }
 
+/**
+ * The value of an option under its name, or under its former name, which still works with a warning.
+ * @throws Error if both are given
+ */
+export function renamedOption<Former extends string, Name extends string>(
+  values: Partial<Record<Former | Name, string | undefined>>,
+  former: Former,
+  name: Name,
+): string | undefined {
+  const value = values[former]
+  if (value === undefined) return values[name]
+  if (values[name] !== undefined) throw new Error(`Expected --${name} without --${former}, its former name`)
+  process.stderr.write(`warning: --${former} is now --${name}\n`)
+  return value
+}
+
 type ParsedArgs<T extends ParseArgsConfig> = ReturnType<typeof parseArgs<T>>
 
 /**

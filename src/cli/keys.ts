@@ -27,7 +27,7 @@ export const keysCommand = command({
     if (typeof server === 'string') return server
     const { url, key } = server
     if (key === undefined)
-      return "Expected --key or SERVICE_ROOT_API_KEY, or --data-dir on the server's machine"
+      return "Expected --api-key or SERVICE_ROOT_API_KEY, or --data-dir on the server's machine"
     return { url, key, organism }
   },
   async run({ url, key, organism }) {

@@ -9,9 +9,9 @@ import { describeError, printable } from './printable.js'
 /** What to do about a refusal, by its error code. */
 const nextSteps: Readonly<Record<string, string>> = {
   unauthorized:
-    'give the root key with --key or SERVICE_ROOT_API_KEY, or use --data-dir on the machine of the server',
-  invalid_token: 'give another key with --key',
-  forbidden: 'give a key with more scopes with --key',
+    'give the root key with --api-key or SERVICE_ROOT_API_KEY, or use --data-dir on the machine of the server',
+  invalid_token: 'give another key with --api-key',
+  forbidden: 'give a key with more scopes with --api-key',
   agent_not_found: 'check the name, and the address of the server (--url)',
   rate_limited: 'wait a moment, or exempt this address on the server (SERVICE_RATE_LIMIT_EXEMPT)',
   shutting_down: 'try again when the server has started',

@@ -1,18 +1,21 @@
 import { Addresses } from '../client/addresses.js'
 import { findServer } from '../data/address.js'
 import { type Config, describeFaults } from '../settings/config.js'
+import { renamedOption } from './command.js'
 import { settingsOf } from './read-settings.js'
 
 /** The options that select the server of a command. */
 export const serverOptions = {
   url: { type: 'string' },
+  'api-key': { type: 'string' },
+  /** The former name of `--api-key`. */
   key: { type: 'string' },
   'data-dir': { type: 'string' },
 } as const
 
 /** The lines of a usage about `serverOptions`. */
 export const SERVER_USAGE = `On the machine of the server, its address and root key are read from the data directory (--data-dir or SERVICE_DATA_DIR).
-On another machine, give --url URL, and --key KEY or SERVICE_ROOT_API_KEY.
+On another machine, give --url URL, and --api-key KEY or SERVICE_ROOT_API_KEY.
 `
 
 /** `SERVER_USAGE` for a command that accepts several addresses. */
@@ -20,7 +23,7 @@ export const SERVERS_USAGE = `${SERVER_USAGE}--url accepts the nodes of a cluste
 `
 
 /** The values of `serverOptions`. */
-export type ServerOptionValues = Partial<Record<keyof typeof serverOptions, string>>
+export type ServerOptionValues = Partial<Record<keyof typeof serverOptions, string | undefined>>
 
 /** A server: its address without a trailing slash, and the API key to use. */
 export interface ServerTarget {
@@ -60,18 +63,15 @@ const wildcardHost = [
 ] as const
 
 /**
- * The server address and API key of a command: from --url and --key, otherwise from the data directory of a
+ * The server address and API key of a command: from --url and --api-key, otherwise from the data directory of a
  * server on this machine, otherwise from the settings. The root key of a data directory is sent only to the
  * server of that directory.
  * @returns a text if something is wrong
  */
-export function serverOf({
-  url: givenUrl,
-  key: givenKey,
-  'data-dir': dataDir,
-}: ServerOptionValues): ServerTarget | string {
+export function serverOf(values: ServerOptionValues): ServerTarget | string {
+  const { url: givenUrl, 'data-dir': dataDir } = values
   if (givenUrl?.includes(',') === true) return 'Expected --url to be one URL: this command calls one server'
-  let [url, key] = [givenUrl, givenKey]
+  let [url, key] = [givenUrl, renamedOption(values, 'key', 'api-key')]
   if (url === undefined || key === undefined) {
     const reading = settingsOf(dataDir)
     if (!reading.ok) return describeSettings(reading.faults)
@@ -90,13 +90,14 @@ export function serverOf({
  * @returns a text if something is wrong
  */
 export function serversOf(values: ServerOptionValues): ServerTargets | string {
-  const { url, key, 'data-dir': dataDir } = values
+  const { url, 'data-dir': dataDir } = values
   if (url?.includes(',') !== true) {
     const server = serverOf(values)
     if (typeof server === 'string') return server
     return checkedServers({ urls: [server.url], key: server.key })
   }
   const urls = url.split(',').map((one) => one.trim())
+  const key = renamedOption(values, 'key', 'api-key')
   if (key !== undefined) return checkedServers({ urls, key })
   const reading = settingsOf(dataDir)
   if (!reading.ok) return describeSettings(reading.faults)

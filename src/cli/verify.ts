@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { createReadStream } from 'node:fs'
 import { isFileSystemError } from '../base/durable-file.js'
 import type { ExportFault, VerifiedExport } from '../proof/export-check.js'
-import { command, fail, exitCodes } from './command.js'
+import { command, fail, exitCodes, renamedOption } from './command.js'
 import { describeError, printableLines } from './printable.js'
 import { startProgress } from './progress.js'
 import { splitLines } from './split-lines.js'
@@ -13,10 +13,10 @@ import { readBounded } from '../base/bounded-file.js'
 import { compareWithCheckpoint, type Comparison } from '../proof/node/compare-checkpoint.js'
 import { verifyExport } from '../proof/node/verify-export.js'
 
-const USAGE = `Usage: strandfast verify FILE --key HEX [--strand HEX] [--fast]
+const USAGE = `Usage: strandfast verify FILE --public-key HEX [--strand HEX] [--fast]
        [--checkpoint OLD [--log LOGFILE [--log-key HEX]]]
-Checks an export without a server. FILE is an export, which may be gzipped, or - for standard input. --key is the public key of
-the agent.
+Checks an export without a server. FILE is an export, which may be gzipped, or - for standard input. --public-key is that of the
+agent.
 --strand is the id of the strand as noted when it was first seen. Without --strand, any strand that the key has signed is accepted:
 the owner of the key can begin another strand with it, for an agent of the same name.
 --checkpoint also checks that the strand begins with the records of the checkpoint in the file OLD. A later key of the strand may
@@ -38,6 +38,8 @@ const READ_BYTES = 524_288
 export const verifyCommand = command({
   usage: USAGE,
   options: {
+    'public-key': { type: 'string' },
+    /** The former name of `--public-key`. */
     key: { type: 'string' },
     strand: { type: 'string' },
     fast: { type: 'boolean', default: false },
@@ -47,9 +49,9 @@ export const verifyCommand = command({
   },
   operands: true,
   read(values, [file, ...more]): VerifyRequest | string {
-    const publicKey = values.key?.toLowerCase() ?? ''
+    const publicKey = renamedOption(values, 'key', 'public-key')?.toLowerCase() ?? ''
     if (file === undefined || more.length > 0) return 'Expected one FILE'
-    if (!/^[0-9a-f]{64}$/.test(publicKey)) return 'Expected --key to be a public key of 64 hex digits'
+    if (!/^[0-9a-f]{64}$/.test(publicKey)) return 'Expected --public-key to be 64 hex digits'
     const strand = values.strand?.toLowerCase()
     if (strand !== undefined && !/^[0-9a-f]{64}$/.test(strand))
       return 'Expected --strand to be the id of a strand, 64 hex digits'

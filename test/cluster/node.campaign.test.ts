@@ -65,7 +65,7 @@ describe.skipIf(noPostgres)('a node of a cluster', () => {
       const own = [...answered].filter(([, of]) => of === agent).map(([hash]) => hash)
       expect(own.filter((hash) => !there.has(hash))).toEqual([])
       const { public_key: key } = JSON.parse(readFileSync(file, 'utf8').split('\n')[0] ?? '')
-      const verified = await cluster.run(['verify', file, '--key', key])
+      const verified = await cluster.run(['verify', file, '--public-key', key])
       expect(verified).toMatchObject({ status: 0 })
     }
     expect(await second.halt()).toBe(0)

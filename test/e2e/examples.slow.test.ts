@@ -114,13 +114,13 @@ describe.skipIf(noPython)('the example that verifies in another language', () =>
   it('accepts an export of the server, and refuses a changed one', async () => {
     ingest(['-', 'proof'], 'n,name\n1,Zoë\n2,"a ""b"""\n3,c\n')
     const { file, text, publicKey } = await exported('proof')
-    expect(verify(file, '--key', publicKey)).toMatchObject({
+    expect(verify(file, '--public-key', publicKey)).toMatchObject({
       status: 0,
       output: expect.stringContaining('agent proof, 4 records, the last one 3'),
     })
     const damaged = join(folder, 'damaged.ndjson')
     writeFileSync(damaged, text.replace('{\\"n\\":2', '{\\"n\\":5'))
-    const found = verify(damaged, '--key', publicKey)
+    const found = verify(damaged, '--public-key', publicKey)
     expect(found).toEqual({ status: 1, output: 'WRONG: line 4: The body is not the one committed to\n' })
   })
 
@@ -160,7 +160,7 @@ describe.skipIf(noPython)('the example that verifies in another language', () =>
     for (const { name, public_key: publicKey, lines, expected } of cases.filter((_, n) => n % 12 === 0)) {
       const file = join(folder, 'vector.ndjson')
       writeFileSync(file, lines.map((line) => `${line}\n`).join(''))
-      const { status, output } = verify(file, '--key', publicKey)
+      const { status, output } = verify(file, '--public-key', publicKey)
       expect([name, status, output.includes('NOT checked')]).toEqual([name, expected.ok ? 0 : 1, false])
     }
   })
@@ -172,7 +172,7 @@ describe.skipIf(noPython)('the example that verifies in another language', () =>
       const { name, public_key: publicKey, expected } = vector
       writeFileSync(file, `${vectorExport(vector.export).join('\n')}\n`)
       writeFileSync(note, vector.note)
-      const { status, output } = verify(file, '--key', publicKey, '--checkpoint', note)
+      const { status, output } = verify(file, '--public-key', publicKey, '--checkpoint', note)
       expect([name, status]).toEqual([name, expected.ok ? 0 : 1])
       const line = expected.ok
         ? `It begins with the ${expected.size} records of the checkpoint`

@@ -32,7 +32,7 @@ describe('strandfast keys rotate', () => {
     ['/v1/organisms/acme/auth', ['--organism', 'acme']],
   ])('makes the server of %s sign with the key that was published as the next one', async (base, more) => {
     const [old, next] = await kids(base)
-    const { status, stdout } = rotate('--key', server.rootKey, ...more)
+    const { status, stdout } = rotate('--api-key', server.rootKey, ...more)
     expect(status).toBe(0)
     expect(JSON.parse(stdout)).toMatchObject({ kid: next })
     const after = await kids(base)
@@ -42,17 +42,17 @@ describe('strandfast keys rotate', () => {
 
   it('does not invalidate issued tokens', async () => {
     const { token } = await register(server, 'ada@example.com')
-    expect(rotate('--key', server.rootKey).status).toBe(0)
+    expect(rotate('--api-key', server.rootKey).status).toBe(0)
     expect((await checkedCall(server, 'GET /v1/auth/me', { key: token })).status).toBe(200)
   })
 
   it('prints an error and rotates nothing with a wrong key, no server or wrong usage', async () => {
     const before = await kids('/v1/auth')
-    const refused = rotate('--key', 'no such key')
+    const refused = rotate('--api-key', 'no such key')
     expect([refused.status, refused.stderr]).toEqual([1, expect.stringContaining('401')])
-    const unreachable = rotateAt('http://127.0.0.1:1', '--key', server.rootKey)
+    const unreachable = rotateAt('http://127.0.0.1:1', '--api-key', server.rootKey)
     expect([unreachable.status, unreachable.stderr]).toEqual([1, expect.stringContaining('not rotated')])
-    expect(rotate('--key', server.rootKey, '--nonsense').status).toBe(78)
+    expect(rotate('--api-key', server.rootKey, '--nonsense').status).toBe(78)
     expect(await kids('/v1/auth')).toEqual(before)
   })
 })

@@ -45,7 +45,7 @@ describe.skipIf(leftOut(noOtherRuntime)).each(nodes)('on Node %s', { timeout }, 
       const agent = await call(server, 'GET /v1/agents/any/status')
       const file = join(directory, `${version}.ndjson`)
       writeFileSync(file, (await call(server, 'GET /v1/strand/export?agent=any')).text)
-      const verified = spawnSync(node, [program, 'verify', file, '--key', agent.body.public_key], {
+      const verified = spawnSync(node, [program, 'verify', file, '--public-key', agent.body.public_key], {
         encoding: 'utf8',
       })
       expect({ ...verified, status: verified.status }).toMatchObject({ status: 0, stderr: '' })

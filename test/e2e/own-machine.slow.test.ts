@@ -122,7 +122,7 @@ describe('a command that has the data directory', () => {
     expect(result).toEqual([
       1,
       '',
-      'The export failed: Expected a credential (401 unauthorized): give the root key with --key or SERVICE_ROOT_API_KEY, or ' +
+      'The export failed: Expected a credential (401 unauthorized): give the root key with --api-key or SERVICE_ROOT_API_KEY, or ' +
         'use --data-dir on the machine of the server\n',
     ])
   })

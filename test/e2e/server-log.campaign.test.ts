@@ -88,12 +88,12 @@ describe('a data directory that was set back to an earlier state', { timeout: 18
     for (let n = from; n < from + 3; n++) await write(server, agent, n)
     await untilLogged(server, [agent])
   }
-  const serverOptions = () => ['--url', server.url, '--key', server.rootKey]
+  const serverOptions = () => ['--url', server.url, '--api-key', server.rootKey]
   const witness = (...more: string[]) =>
     strandfast('witness', '--state', file('state'), ...serverOptions(), ...more)
   const exportOf = (name: string, to: string) =>
     strandfast('export', '--agent', name, '--force', '--out', file(to), ...serverOptions())
-  const verify = (...more: string[]) => strandfast('verify', file('strand'), '--key', publicKey, ...more)
+  const verify = (...more: string[]) => strandfast('verify', file('strand'), '--public-key', publicKey, ...more)
   const noteOf = async (path: string, to: string) =>
     writeFileSync(file(to), (await call(server, `GET ${path}`)).text)
   const copyOf = (name: string) => join(directory, `copy-${name}`)
@@ -265,14 +265,14 @@ describe('a data directory that was set back to an earlier state', { timeout: 18
     }
     expect(witness('--log-key', publicKey)).toMatchObject({ status: 1 })
     expect(witness('--log-key', 'x').status).toBe(78)
-    expect(strandfast('witness', '--url', server.url, '--key', 'k').status).toBe(78)
+    expect(strandfast('witness', '--url', server.url, '--api-key', 'k').status).toBe(78)
     const refused = strandfast(
       'witness',
       '--state',
       file('state'),
       '--url',
       server.url,
-      '--key',
+      '--api-key',
       'no such key',
     )
     expect([refused.status, refused.err]).toEqual([1, expect.stringContaining('401')])
@@ -282,7 +282,7 @@ describe('a data directory that was set back to an earlier state', { timeout: 18
       file('state'),
       '--url',
       'http://127.0.0.1:1',
-      '--key',
+      '--api-key',
       'k',
     )
     expect([unreachable.status, unreachable.err]).toEqual([

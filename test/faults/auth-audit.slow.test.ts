@@ -213,7 +213,7 @@ describe('the strand of the default agent', () => {
     const file = join(directory, 'default.ndjson')
     writeFileSync(file, exported)
     const { body } = await checkedCall(server, 'GET /v1/agents/default/status')
-    const args = [entry, 'verify', file, '--key', body.public_key]
+    const args = [entry, 'verify', file, '--public-key', body.public_key]
     const { status, stdout } = spawnSync(process.execPath, args, { encoding: 'utf8' })
     expect(status, stdout).toBe(0)
     expect(stdout).toContain('VERIFIED')

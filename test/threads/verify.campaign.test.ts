@@ -69,18 +69,18 @@ describe('verifying an export of several segments', () => {
   it('exits with 0 for a file, a gzipped file and standard input, with the same output', async () => {
     const zipped = join(directory, 'export.ndjson.gz')
     writeFileSync(zipped, gzipSync(readFileSync(file), { level: 1 }))
-    const whole = await verify([file, '--key', trustedKey])
+    const whole = await verify([file, '--public-key', trustedKey])
     expect(whole).toMatchObject({
       code: 0,
       out: expect.stringContaining(`VERIFIED ${RECORDS} records of long`),
     })
     expect(whole.out).toContain('signatures  21 checked; 11979 records sealed by them')
-    expect(await verify([zipped, '--key', trustedKey])).toMatchObject({ code: 0, out: whole.out })
-    expect(await verify(['-', '--key', trustedKey], file)).toMatchObject({ code: 0, out: whole.out })
+    expect(await verify([zipped, '--public-key', trustedKey])).toMatchObject({ code: 0, out: whole.out })
+    expect(await verify(['-', '--public-key', trustedKey], file)).toMatchObject({ code: 0, out: whole.out })
   })
 
   it('reports for --fast what it has not checked', async () => {
-    const { code, out } = await verify([file, '--key', trustedKey, '--fast'])
+    const { code, out } = await verify([file, '--public-key', trustedKey, '--fast'])
     expect(code).toBe(0)
     expect(out).toContain('signatures  2 checked, 19 not; 11979 records sealed by them')
     expect(out).toContain('FAST: ')
@@ -92,7 +92,7 @@ describe('verifying an export of several segments', () => {
       damaged[line] = (lines[line] ?? '').replace(/"body":"\d+"/, '"body":"7"')
     const broken = join(directory, 'broken.ndjson')
     writeFileSync(broken, damaged.join('\n'))
-    expect(await verify([broken, '--key', trustedKey])).toMatchObject({
+    expect(await verify([broken, '--public-key', trustedKey])).toMatchObject({
       code: 1,
       out: 'NOT VERIFIED: record 2499, line 2501: The body is not the one committed to\n',
     })
@@ -103,13 +103,13 @@ describe('verifying an export of several segments', () => {
     const cut = gzipSync(text, { level: 1 }).subarray(0, -20_000)
     const unreadable = join(directory, 'cut.ndjson.gz')
     writeFileSync(unreadable, cut)
-    const { code, out } = await verify([unreadable, '--key', trustedKey])
+    const { code, out } = await verify([unreadable, '--public-key', trustedKey])
     expect(code).toBe(1)
     expect(out).toContain('NOT VERIFIED: the export cannot be read: ')
     const wrong = Buffer.from(text)
     wrong.write('"body":"9"', wrong.indexOf('"body":"3"'))
     writeFileSync(unreadable, gzipSync(wrong, { level: 1 }).subarray(0, -20_000))
-    expect((await verify([unreadable, '--key', trustedKey])).out).toContain('record 3, line 5: ')
+    expect((await verify([unreadable, '--public-key', trustedKey])).out).toContain('record 3, line 5: ')
     const notUtf8 = Buffer.from(text)
     notUtf8[notUtf8.indexOf('"body":"9000"') + 9] = 0xff
     expect(() => new TextDecoder('utf-8', { fatal: true }).decode(notUtf8)).toThrow()
@@ -165,7 +165,7 @@ describe('verifying an export of several segments', () => {
     for (const count of [30_000, 120_000]) {
       const long = join(directory, `long-${count}.ndjson`)
       await pipeline(withLineFeeds(longExportLines(count)), createWriteStream(long))
-      const { code, peak } = await verify([long, '--key', trustedKey, '--fast'])
+      const { code, peak } = await verify([long, '--public-key', trustedKey, '--fast'])
       expect(code).toBe(0)
       peaks.push(peak)
       rmSync(long)
@@ -203,7 +203,7 @@ describe('comparing an export of several segments with a checkpoint', () => {
     for (const keys of [longExportKeys, laterKeys(0), laterKeys(1)]) {
       for (const more of [[], ['--fast']]) {
         const note = noteFile(3_000, keys)
-        const { code, out } = await verify([rotated, '--key', trustedKey, '--checkpoint', note, ...more])
+        const { code, out } = await verify([rotated, '--public-key', trustedKey, '--checkpoint', note, ...more])
         expect([code, out]).toEqual([
           0,
           expect.stringContaining('compared    with the checkpoint of 3000 records'),
@@ -215,7 +215,7 @@ describe('comparing an export of several segments with a checkpoint', () => {
 
   it('refuses a checkpoint by a key that was rotated away in another segment', async () => {
     const note = noteFile(7_000, longExportKeys)
-    expect(await verify([rotated, '--key', trustedKey, '--checkpoint', note])).toMatchObject({
+    expect(await verify([rotated, '--public-key', trustedKey, '--checkpoint', note])).toMatchObject({
       code: 1,
       out: 'NOT VERIFIED: The checkpoint is signed by a key that was rotated away before the strand had 7000 records\n',
     })

@@ -113,7 +113,7 @@ export class LoadedNode {
     await this.#run(['export', '--agent', agent, '--url', this.server.url, '--out', file])
     const lines = readFileSync(file, 'utf8').trim().split('\n')
     const { public_key: key } = JSON.parse(lines[0] ?? '')
-    await this.#run(['verify', file, '--key', key])
+    await this.#run(['verify', file, '--public-key', key])
     const headers = lines.filter((line) => line.startsWith('{"h"')).map((line) => JSON.parse(line).h)
     return new Set(headers.map((header) => createHash('sha256').update(`\0${header}`).digest('hex')))
   }

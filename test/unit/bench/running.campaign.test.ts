@@ -24,8 +24,8 @@ it('measures a running server, also repeatedly, if its address is exempt from ra
     env: { SERVICE_RATE_LIMIT_RPS: '100', SERVICE_RATE_LIMIT_EXEMPT: '10.0.0.0/8,127.0.0.0/8' },
   })
   const runs = [
-    await measure('--url', server.url, '--key', server.rootKey),
-    await measure('--url', server.url, '--key', server.rootKey),
+    await measure('--url', server.url, '--api-key', server.rootKey),
+    await measure('--url', server.url, '--api-key', server.rootKey),
   ]
   await server.stop()
   for (const { code, stdout, stderr } of runs) {
@@ -38,15 +38,15 @@ it('measures a running server, also repeatedly, if its address is exempt from ra
 
 it('explains a rate limit, a refused key and a missing server', async () => {
   const server = await startServer({ env: { SERVICE_RATE_LIMIT_RPS: '100' } })
-  const limited = await measure('--url', server.url, '--key', server.rootKey)
-  const refused = await measure('--url', server.url, '--key', 'x'.repeat(32))
+  const limited = await measure('--url', server.url, '--api-key', server.rootKey)
+  const refused = await measure('--url', server.url, '--api-key', 'x'.repeat(32))
   await server.stop()
-  const nowhere = await measure('--url', server.url, '--key', server.rootKey)
+  const nowhere = await measure('--url', server.url, '--api-key', server.rootKey)
   const failure = (stderr: RegExp) => ({ code: 1, stdout: '', stderr: expect.stringMatching(stderr) })
   expect(limited).toEqual(
     failure(/^Not measured: The server limits the rate of this address .*SERVICE_RATE_LIMIT_EXEMPT/),
   )
   expect(refused).toEqual(failure(/^Not measured: The server answers 401: /))
   expect(nowhere).toEqual(failure(/^Not measured: fetch failed: /))
-  expect(await measure('--url', server.url)).toEqual(failure(/^Not measured: Expected --url URL --key KEY/))
+  expect(await measure('--url', server.url)).toEqual(failure(/^Not measured: Expected --url URL --api-key KEY/))
 })

@@ -142,7 +142,7 @@ describe('strandfast', () => {
 
   it('runs verify', async () => {
     expect((await run(['verify'])).code).toBe(78)
-    expect((await run(['verify', join(folder, 'none'), '--key', '00'.repeat(32)])).code).toBe(66)
+    expect((await run(['verify', join(folder, 'none'), '--public-key', '00'.repeat(32)])).code).toBe(66)
   })
 })
 
@@ -393,9 +393,9 @@ describe('strandfast export', () => {
   it('compresses a .gz file, and writes to standard output for -', async () => {
     const url = await listen((_, response) => response.end(whole))
     const out = join(folder, 'strand.ndjson.gz')
-    expect((await run(['export', '--url', url, '--key', 'k', '--out', out])).code).toBe(0)
+    expect((await run(['export', '--url', url, '--api-key', 'k', '--out', out])).code).toBe(0)
     expect(gunzipSync(readFileSync(out)).toString()).toBe(whole)
-    expect(await run(['export', '--url', url, '--key', 'k', '--out', '-'])).toMatchObject({
+    expect(await run(['export', '--url', url, '--api-key', 'k', '--out', '-'])).toMatchObject({
       code: 0,
       out: whole,
     })
@@ -409,7 +409,7 @@ describe('strandfast export', () => {
     })
     const out = join(folder, 'strand.ndjson')
     writeFileSync(out, 'kept')
-    const args = ['export', '--url', url, '--key', 'k', '--out']
+    const args = ['export', '--url', url, '--api-key', 'k', '--out']
     const refused = await run([...args, out])
     expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('use --force to replace it') })
     expect([readFileSync(out, 'utf8'), requests]).toEqual(['kept', 0])
@@ -427,7 +427,7 @@ describe('strandfast export', () => {
   ])('leaves no file when the response %s', async (_, body) => {
     const url = await listen((_request, response) => response.end(body))
     const out = join(folder, 'strand.ndjson')
-    const failed = await run(['export', '--url', url, '--key', 'k', '--out', out])
+    const failed = await run(['export', '--url', url, '--api-key', 'k', '--out', out])
     expect(failed.code).toBe(1)
     expect(failed.err).toContain('ended before the end')
     expect(readdirSync(folder)).toEqual([])
@@ -435,7 +435,7 @@ describe('strandfast export', () => {
 
   it('leaves no file when it fails before its file is open', async () => {
     const url = await listen((_request, response) => response.end(''))
-    const args = ['export', '--url', url, '--key', 'k', '--out', join(folder, 'strand.ndjson')]
+    const args = ['export', '--url', url, '--api-key', 'k', '--out', join(folder, 'strand.ndjson')]
     const slowOpen = new URL('../../support/server/slow-open.mjs', import.meta.url).href
     expect((await run(args, { NODE_OPTIONS: `--import ${slowOpen}` })).code).toBe(1)
     expect(readdirSync(folder)).toEqual([])
@@ -452,20 +452,20 @@ describe('strandfast export', () => {
       response.destroy()
     })
     const out = join(folder, 'strand.ndjson')
-    expect((await run(['export', '--url', url, '--key', 'k', '--out', out])).code).toBe(1)
-    const refused = await run(['export', '--url', url, '--key', 'k', '--out', out, '--agent', 'forbidden'])
+    expect((await run(['export', '--url', url, '--api-key', 'k', '--out', out])).code).toBe(1)
+    const refused = await run(['export', '--url', url, '--api-key', 'k', '--out', out, '--agent', 'forbidden'])
     expect(refused).toMatchObject({
       code: 1,
-      err: 'The export failed: The server refused the request (403 forbidden): give a key with more scopes with --key\n',
+      err: 'The export failed: The server refused the request (403 forbidden): give a key with more scopes with --api-key\n',
     })
     expect(existsSync(out)).toBe(false)
     expect(readdirSync(folder)).toEqual([])
   })
 
   it.each([
-    ['no file', ['--url', 'http://x', '--key', 'k']],
-    ['an invalid URL', ['--url', 'ftp://x', '--key', 'k', '--out', '-']],
-    ['an invalid record number', ['--url', 'http://x', '--key', 'k', '--out', '-', '--from-seq', '-1']],
+    ['no file', ['--url', 'http://x', '--api-key', 'k']],
+    ['an invalid URL', ['--url', 'ftp://x', '--api-key', 'k', '--out', '-']],
+    ['an invalid record number', ['--url', 'http://x', '--api-key', 'k', '--out', '-', '--from-seq', '-1']],
   ])('exits 78 for %s', async (_, args) => {
     expect(await run(['export', ...args])).toMatchObject({ code: 78, out: '' })
   })

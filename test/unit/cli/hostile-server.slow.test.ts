@@ -65,7 +65,7 @@ function commandsCalling(url: string): string[][] {
     record_count: 0,
   }
   writeFileSync(file, `${JSON.stringify(exported)}\n`)
-  const to = ['--url', url, '--key', 'k']
+  const to = ['--url', url, '--api-key', 'k']
   return [
     ['witness', '--state', join(folder, 'state'), ...to],
     ['export', '--out', join(folder, 'out'), ...to],
@@ -106,7 +106,7 @@ describe('a command that calls a hostile server', () => {
       record_count: 0,
     }
     writeFileSync(file, `${JSON.stringify({ format: 'strand-export/v1', agent: 'a', ...strand })}\n${evil}\n`)
-    const verified = await run('verify', file, '--key', '0'.repeat(64))
+    const verified = await run('verify', file, '--public-key', '0'.repeat(64))
     expect([verified.code, verified.stdout + verified.stderr]).toEqual([
       1,
       expect.not.stringMatching(controls),
@@ -144,7 +144,7 @@ describe('a command whose server sends too much', { timeout: 120_000 }, () => {
     ['more lines than the manifest says', whole, '{"h":"a"}\n'.repeat(10_000)],
   ])('stops reading an export with %s', async (_what, first, part) => {
     const url = await listen((_request, response) => void endless(response, part, first))
-    const { code, stderr } = await run('export', '--out', join(folder, 'out'), '--url', url, '--key', 'k')
+    const { code, stderr } = await run('export', '--out', join(folder, 'out'), '--url', url, '--api-key', 'k')
     expect([code, stderr]).toEqual([1, expect.stringContaining('is not an export')])
     expect(sent / megabyte.length).toBeLessThan(64)
     expect(readdirSync(folder)).toEqual([])

@@ -127,7 +127,7 @@ describe('strandfast import', () => {
       `${fine} was not imported: No server responds at http://127.0.0.1:${port} (ECONNREFUSED): start one with strandfast serve, ` +
         'or give its address with --url\n',
     ])
-    const forbidden = await run([fine, '--url', server.url, '--key', 'x'.repeat(32)])
+    const forbidden = await run([fine, '--url', server.url, '--api-key', 'x'.repeat(32)])
     expect(forbidden.code).toBe(1)
     expect(forbidden.err).toContain('unauthorized')
   })

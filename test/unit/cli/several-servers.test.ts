@@ -95,7 +95,7 @@ describe('a command with the nodes of a cluster in --url', () => {
       'this command calls one server',
     ],
   ])('refuses %j', async (args, reason) => {
-    const { status, stderr } = await run([...args, '--key', 'k'], env())
+    const { status, stderr } = await run([...args, '--api-key', 'k'], env())
     expect(status).toBe(78)
     expect(stderr).toContain(reason)
     expect(stderr).not.toContain('secret')

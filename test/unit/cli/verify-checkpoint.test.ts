@@ -33,7 +33,7 @@ describe('strandfast verify --checkpoint', () => {
       for (const file of [fileOf(text, 'export.ndjson'), fileOf(gzipSync(text), 'export.ndjson.gz')]) {
         for (const more of [[], ['--fast']]) {
           out = ''
-          const code = await verifyCommand([file, '--key', key, '--checkpoint', checkpoint, ...more])
+          const code = await verifyCommand([file, '--public-key', key, '--checkpoint', checkpoint, ...more])
           expect([code, out]).toEqual(
             expected.ok
               ? [

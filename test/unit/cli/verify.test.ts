@@ -36,39 +36,39 @@ function fileOf(content: string | Buffer, name = 'export.ndjson'): string {
 
 describe('strandfast verify', () => {
   it('exits 0 and prints what it checked when the export is valid', async () => {
-    expect(await verifyCommand([fileOf(text), '--key', key])).toBe(0)
+    expect(await verifyCommand([fileOf(text), '--public-key', key])).toBe(0)
     expect(out).toContain('VERIFIED 12 records of weather, seq 0 to 11')
     expect(out).toContain(`strand      ${records.strand}`)
     expect(out).not.toContain('PARTIAL')
   })
 
   it('accepts a key in capitals, a gzipped file of any name, and a last line without LF', async () => {
-    expect(await verifyCommand([fileOf(gzipSync(text), 'export.gz'), '--key', key.toUpperCase()])).toBe(0)
-    expect(await verifyCommand([fileOf(gzipSync(text)), '--key', key])).toBe(0)
-    expect(await verifyCommand([fileOf(text, 'plain.gz'), '--key', key])).toBe(0)
-    expect(await verifyCommand([fileOf(text.trimEnd()), '--key', key])).toBe(0)
+    expect(await verifyCommand([fileOf(gzipSync(text), 'export.gz'), '--public-key', key.toUpperCase()])).toBe(0)
+    expect(await verifyCommand([fileOf(gzipSync(text)), '--public-key', key])).toBe(0)
+    expect(await verifyCommand([fileOf(text, 'plain.gz'), '--public-key', key])).toBe(0)
+    expect(await verifyCommand([fileOf(text.trimEnd()), '--public-key', key])).toBe(0)
   })
 
   it('ignores a leading byte order mark and trailing blank lines, but nothing else', async () => {
-    expect(await verifyCommand([fileOf(`\ufeff${text}\n \r\n\t\n`), '--key', key])).toBe(0)
+    expect(await verifyCommand([fileOf(`\ufeff${text}\n \r\n\t\n`), '--public-key', key])).toBe(0)
     out = ''
     for (const wrong of [`\n${text}`, text.replace('\n', '\n\n'), `${text}\n${text}`, `${text}\ufeff`])
-      expect(await verifyCommand([fileOf(wrong), '--key', key])).toBe(1)
+      expect(await verifyCommand([fileOf(wrong), '--public-key', key])).toBe(1)
     expect(out).not.toMatch(/^VERIFIED/m)
   })
 
   it('reports an empty file', async () => {
-    expect(await verifyCommand([fileOf(''), '--key', key])).toBe(1)
+    expect(await verifyCommand([fileOf(''), '--public-key', key])).toBe(1)
     expect(out).toContain('The export is empty')
   })
 
   it('exits 1 and prints the first invalid record and why it is invalid', async () => {
-    expect(await verifyCommand([fileOf(text.replace('21.5', '21.6')), '--key', key])).toBe(1)
+    expect(await verifyCommand([fileOf(text.replace('21.5', '21.6')), '--public-key', key])).toBe(1)
     expect(out).toBe('NOT VERIFIED: record 1, line 3: The body is not the one committed to\n')
   })
 
   it('exits 1 for a key that signed no record', async () => {
-    expect(await verifyCommand([fileOf(text), '--key', '7'.repeat(64)])).toBe(1)
+    expect(await verifyCommand([fileOf(text), '--public-key', '7'.repeat(64)])).toBe(1)
     expect(out).toContain('No record is signed by the key given')
   })
 
@@ -78,25 +78,25 @@ describe('strandfast verify', () => {
     const missing = [[none], [`${none}.gz`], [directory], [right, '--checkpoint', none]]
     for (const args of missing) {
       stderr = ''
-      expect(await verifyCommand([...args, '--key', key])).toBe(66)
+      expect(await verifyCommand([...args, '--public-key', key])).toBe(66)
       expect(stderr).toMatch(/^Nothing was verified: E(NOENT|ISDIR): /)
     }
     expect(out).toBe('')
   })
 
   it('exits 1 for a truncated gzip file, and one that is not UTF-8', async () => {
-    expect(await verifyCommand([fileOf(gzipSync(text).subarray(0, 500), 'cut.gz'), '--key', key])).toBe(1)
-    expect(await verifyCommand([fileOf(Buffer.from([0xff, 0x0a])), '--key', key])).toBe(1)
+    expect(await verifyCommand([fileOf(gzipSync(text).subarray(0, 500), 'cut.gz'), '--public-key', key])).toBe(1)
+    expect(await verifyCommand([fileOf(Buffer.from([0xff, 0x0a])), '--public-key', key])).toBe(1)
     expect(out.match(/NOT VERIFIED: the export cannot be read/g)).toHaveLength(2)
   })
 
   it.each([
     [[]],
     [['file']],
-    [['file', '--key', 'xyz']],
-    [['a', 'b', '--key', key]],
+    [['file', '--public-key', 'xyz']],
+    [['a', 'b', '--public-key', key]],
     [['file', '--kay', key]],
-    [['file', '--key', key, '--key', key]],
+    [['file', '--public-key', key, '--public-key', key]],
   ])('exits 78 for %j with one line that refers to --help', async (args) => {
     expect(await verifyCommand(args)).toBe(78)
     expect(stderr).toMatch(/^.+: see strandfast verify --help\n$/)

@@ -57,7 +57,7 @@ async function witness(listener: RequestListener, ...more: string[]): Promise<nu
 }
 
 const witnessAt = (url: string, ...more: string[]) =>
-  witnessCommand(['--state', state, '--url', url, '--key', 'k', '--log-key', honest.log_key, ...more])
+  witnessCommand(['--state', state, '--url', url, '--api-key', 'k', '--log-key', honest.log_key, ...more])
 
 /** Responds with the checkpoint of a log, or with its records from the requested one. */
 const serving =
