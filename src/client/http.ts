@@ -49,6 +49,8 @@ export interface TransportSettings {
   credential: CredentialSource
   timeoutMs: number
   timing: Timing
+  /** Called before each request that is delayed by the rate limit. */
+  warn: (warning: string) => void
 }
 
 interface FailedAttempt {
@@ -111,7 +113,7 @@ export class Transport {
 
   constructor(settings: TransportSettings) {
     this.#settings = settings
-    this.#pacer = new Pacer(settings.timing)
+    this.#pacer = new Pacer(settings.timing, settings.warn)
   }
 
   /** The clocks, timers and random numbers of this client. */

@@ -9,6 +9,8 @@ const parameter = /;([a-z]+)=(\d+)/g
 
 /** A rate limit as announced in an answer. */
 interface AnnouncedLimit {
+  /** `global` for all requests, `auth` for those of auth routes. */
+  name: string
   /** Requests that are left now. */
   remaining: number
   /** The maximum of `remaining`. */
@@ -22,17 +24,21 @@ interface AnnouncedLimit {
  */
 export class Pacer {
   readonly #timing: Timing
+  readonly #warn: (warning: string) => void
   #inFlight = 0
   #hasAnswer = false
   #waiting: (() => void)[] = []
+  #name = ''
   #perMs = 0
   #capacity = Infinity
   /** Requests that may be sent without delay; if negative, the number of delayed requests. */
   #left = Infinity
   #countedAtMs = 0
 
-  constructor(timing: Timing) {
+  /** @param warn called before each request that is delayed */
+  constructor(timing: Timing, warn: (warning: string) => void) {
     this.#timing = timing
+    this.#warn = warn
   }
 
   /**
@@ -45,6 +51,7 @@ export class Pacer {
     this.#left--
     if (this.#left < 0) {
       try {
+        this.#warn(warningOf(this.#name, this.#perMs))
         await this.#timing.pause(Math.ceil(-this.#left / this.#perMs), signal)
       } catch (reason) {
         this.#left++
@@ -61,6 +68,7 @@ export class Pacer {
     const limit = limitOf(headers)
     if (limit === undefined) return
     this.#refill()
+    this.#name = limit.name
     this.#perMs = limit.perMs
     this.#capacity = limit.capacity
     // The server may not have counted the requests in flight yet. If the limit is exhausted, they are refused
@@ -107,6 +115,34 @@ export class Pacer {
   }
 }
 
+/**
+ * A function that passes on its first warning only. The clients of organisms share the one of their client.
+ * @param warn by default, writes to the console, so that the reason of slow calls does not stay unknown
+ */
+export function warnOnce(warn: (warning: string) => void = warnOnConsole): (warning: string) => void {
+  let hasWarned = false
+  return (warning) => {
+    if (hasWarned) return
+    hasWarned = true
+    warn(warning)
+  }
+}
+
+function warnOnConsole(warning: string): void {
+  // oxlint-disable-next-line no-console
+  console.warn(`Strandfast: ${warning}`)
+}
+
+function warningOf(name: string, perMs: number): string {
+  const rate = `${Number((perMs * 1000).toFixed(1))} requests per second`
+  if (name === 'auth')
+    return `Delaying requests, because the server accepts ${rate} to auth routes from one client address`
+  return (
+    `Delaying requests, because the server accepts ${rate} from one client address: send several records per ` +
+    'request, or exempt the address on the server (SERVICE_RATE_LIMIT_EXEMPT)'
+  )
+}
+
 /** The tightest limit in the headers of an answer. */
 function limitOf(headers: Headers): AnnouncedLimit | undefined {
   const policies = membersOf(headers.get('ratelimit-policy'))
@@ -115,7 +151,7 @@ function limitOf(headers: Headers): AnnouncedLimit | undefined {
     const { q: capacity, w: secs } = policies.get(name) ?? {}
     if (remaining === undefined || !capacity || !secs) continue
     if (tightest === undefined || remaining < tightest.remaining) {
-      tightest = { remaining, capacity, perMs: capacity / secs / 1000 }
+      tightest = { name, remaining, capacity, perMs: capacity / secs / 1000 }
     }
   }
   return tightest

@@ -16,6 +16,7 @@ import {
   type SubscribeGlobalOptions,
   Subscription,
 } from './subscription.js'
+import { warnOnce } from './pacing.js'
 import { ProposalsClient } from './proposals.js'
 import type { Refreshed } from './auth-types.js'
 import type {
@@ -65,6 +66,11 @@ export interface ServiceClientOptions {
   fetch?: typeof fetch | undefined
   /** Milliseconds for one call including retries and waits; 30,000 by default, Infinity for no limit. */
   timeoutMs?: number | undefined
+  /**
+   * Called once, when calls begin to be delayed because of the rate limit of the service. By default, the
+   * warning is written to the console.
+   */
+  onWarning?: ((warning: string) => void) | undefined
   /** Clocks, timers and random numbers, for tests; those of the platform by default. */
   timing?: Timing | undefined
 }
@@ -142,7 +148,8 @@ export class ServiceClient {
    * @throws TypeError for an invalid list of addresses: empty, with duplicates, or with both https and http
    */
   constructor(options: ServiceClientOptions) {
-    this.#options = options
+    const warn = warnOnce(options.onWarning)
+    this.#options = { ...options, onWarning: warn }
     this.#addresses = new Addresses(options.url)
     this.#defaultAgent = options.agent ?? 'default'
     const prefix = options.organism === undefined ? AUTH_PREFIX : `${pathOf(options.organism)}/auth`
@@ -156,6 +163,7 @@ export class ServiceClient {
       credential: keeper.credentialSource(credentialOf(options)),
       timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
       timing,
+      warn,
     })
     this.#transport = transport
     this.log = new LogClient(transport)

@@ -12,6 +12,7 @@ import { startClosingServer } from '../support/http/closing-server.js'
 
 let server: ScriptedServer | undefined
 let pausesMs: number[] = []
+let warnings: string[] = []
 
 afterEach(async () => {
   await server?.stop()
@@ -22,13 +23,15 @@ afterEach(async () => {
 async function clientOf(answers: Answer[], options: { timeoutMs?: number } = {}) {
   server = await startScriptedServer(...answers)
   pausesMs = []
+  warnings = []
   let clockMs = 1_000_000
   const pause = async (delayMs: number) => {
     pausesMs.push(delayMs)
     clockMs += delayMs
   }
   const timing = { pause, random: () => 0.5, nowMs: () => clockMs, monotonicMs: () => clockMs }
-  const client = new ServiceClient({ url: `${server.url}/`, apiKey: 'key-1', timing, ...options })
+  const onWarning = (warning: string) => void warnings.push(warning)
+  const client = new ServiceClient({ url: `${server.url}/`, apiKey: 'key-1', timing, onWarning, ...options })
   return { client, notes: client.agent('notes'), received: server.received }
 }
 
@@ -156,17 +159,29 @@ describe('the transport', () => {
     expect(waitedMs).toBeLessThan(300_000)
   })
 
-  it('stays within the rate that the service announces', async () => {
+  it('stays within the rate that the service announces, and warns of it once', async () => {
     const limited = (remaining: number) =>
       answerJson(head, 200, {
         ratelimit: `"global";r=${remaining}`,
         'ratelimit-policy': '"global";q=4;w=2',
       })
-    const { notes, received } = await clientOf([limited(3), limited(2), limited(1), limited(0), limited(0)])
+    const { client, notes, received } = await clientOf([
+      limited(3),
+      limited(2),
+      limited(1),
+      limited(0),
+      limited(0),
+    ])
     for (let calls = 0; calls < 6; calls++) await notes.head()
     // Two per second: the fourth answer announces that none is left.
     expect(pausesMs).toEqual([500, 500])
     expect(received).toHaveLength(6)
+    // The client of an organism has another transport, but the same warning.
+    for (let calls = 0; calls < 3; calls++) await client.organism('acme').agent('acme::notes').head()
+    expect(pausesMs).toHaveLength(4)
+    expect(warnings).toEqual([
+      expect.stringMatching(/^Delaying requests, because the server accepts 2 requests per second from one /),
+    ])
   })
 
   it('sends 32 concurrent requests before it knows whether there is a limit, and any number if there is none', async () => {
