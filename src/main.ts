@@ -155,8 +155,9 @@ async function logListening(server: Server, started: Promise<void>, signal: Abor
   try {
     await started
     const { url, engine } = await server.http.open()
-    const { fronts } = config
-    log.info({ url, http: engine, shards: parts.shards.count, fronts, version }, 'listening')
+    const { fronts, rateLimitRps } = config
+    const shards = parts.shards.count
+    log.info({ url, http: engine, shards, fronts, rateLimitRps, version }, 'listening')
   } catch (error) {
     // The caller that ended the process has already logged the reason.
     if (signal.aborted || parts.threads.isClosing) return

@@ -91,7 +91,10 @@ async function runUntil(signals: Signals, config: Config, directory: DataDirecto
   const server = await serve(config, directory, signals)
   if (server === undefined) return end(exitCodes.fine)
   process.stdout.write(`listening on ${server.url}\n`)
-  if (directory.rootKeyCreated !== undefined || process.stderr.isTTY) logLine(nextSteps(server.url, config))
+  if (directory.rootKeyCreated !== undefined || process.stderr.isTTY) {
+    logLine(nextSteps(server.url, config))
+    if (config.rateLimitRps > 0 && config.rateLimitBurst > 0) logLine(rateLimitHint(config))
+  }
   await signals.signalled
   const timer = setTimeout(() => {
     logLine(`The server did not stop within ${config.shutdownTimeoutSecs} s`)
@@ -112,6 +115,14 @@ function nextSteps(url: string, { dataDir, console: withConsole }: Config): stri
     ? `${loopbackUrl(url)}/ in a browser shows the records, /docs every operation`
     : `${loopbackUrl(url)}/docs shows every operation`
   return `next: ${pages}; a first record: ${command} write hello --data '{"text":"world"}'${dataDirFlag}`
+}
+
+function rateLimitHint({ rateLimitRps: rate, rateLimitExempt }: Config): string {
+  const exempt = rateLimitExempt.length === 0 ? '' : `, except ${rateLimitExempt.join(', ')}`
+  return (
+    `limit: ${rate} requests per second from one client address${exempt}; a request can write many records ` +
+    '(SERVICE_RATE_LIMIT_RPS, SERVICE_RATE_LIMIT_EXEMPT)'
+  )
 }
 
 interface Signals {

@@ -156,7 +156,7 @@ describe('a command that has the data directory', () => {
 })
 
 describe('the first start', () => {
-  it('prints what to do next; a later start in a pipe does not', async () => {
+  it('prints what to do next and the rate limit; a later start in a pipe does not', async () => {
     const args = [
       'serve',
       '--data-dir',
@@ -175,12 +175,14 @@ describe('the first start', () => {
       child.stderr?.on('data', (chunk) => (err += String(chunk)))
       child.stdout?.once('data', () => child.kill('SIGTERM'))
       await once(child, 'close')
-      hints.push(...err.split('\n').filter((line) => line.startsWith('next: ')))
+      hints.push(...err.split('\n').filter((line) => /^(next|limit): /.test(line)))
     }
     expect(hints).toEqual([
       expect.stringMatching(
         /^next: http:\/\/127\.0\.0\.1:\d+\/ in a browser shows the records, \/docs every operation; a first record: node \S+strandfast\.js write hello --data '\{"text":"world"\}' --data-dir first$/,
       ),
+      'limit: 100 requests per second from one client address; a request can write many records ' +
+        '(SERVICE_RATE_LIMIT_RPS, SERVICE_RATE_LIMIT_EXEMPT)',
     ])
   })
 })
