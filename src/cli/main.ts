@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { version } from '../base/version.js'
 import { nearestName } from '../settings/nearest-name.js'
 import { exitCodes } from './command.js'
+import type { serverCommands } from './server-commands.js'
 import { printable } from './printable.js'
 
 interface CommandEntry {
@@ -40,29 +41,59 @@ const commands: readonly CommandEntry[] = [
     run: async (args) => (await import('./license.js')).licenseCommand(args),
   },
   {
-    name: 'keys',
-    summary: "Rotates the key that signs users' tokens",
-    run: async (args) => (await import('./keys.js')).keysCommand(args),
-  },
-  {
     name: 'write',
     summary: 'Writes lines of JSON from standard input as records',
     run: async (args) => (await import('./write.js')).writeCommand(args),
   },
   {
     name: 'query',
-    summary: 'Prints records that match conditions, as lines of JSON',
+    summary: 'Prints records that match conditions',
     run: async (args) => (await import('./query.js')).queryCommand(args),
-  },
-  {
-    name: 'status',
-    summary: 'Prints the status of an agent, with its public key',
-    run: async (args) => (await import('./status.js')).statusCommand(args),
   },
   {
     name: 'tail',
     summary: 'Prints records as they are written, until Ctrl-C',
     run: async (args) => (await import('./tail.js')).tailCommand(args),
+  },
+  {
+    name: 'agents',
+    summary: 'Lists agents and collections',
+    run: serverCommand('agents'),
+  },
+  {
+    name: 'status',
+    summary: 'Shows the status of an agent, with its public key',
+    run: serverCommand('status'),
+  },
+  {
+    name: 'keys',
+    summary: "Lists, creates and deletes API keys; rotates the key that signs users' tokens",
+    async run(args) {
+      const isRotation = args[0] === 'rotate'
+      return isRotation
+        ? (await import('./keys-rotate.js')).keysRotateCommand(args)
+        : serverCommand('keys')(args)
+    },
+  },
+  {
+    name: 'proposals',
+    summary: 'Lists proposals, approves and rejects them',
+    run: serverCommand('proposals'),
+  },
+  {
+    name: 'policies',
+    summary: 'Prints and replaces the row policies of an agent',
+    run: serverCommand('policies'),
+  },
+  {
+    name: 'users',
+    summary: 'Lists the users who sign in',
+    run: serverCommand('users'),
+  },
+  {
+    name: 'erase',
+    summary: 'Permanently destroys the body of a record',
+    run: serverCommand('erase'),
   },
   {
     name: 'export',
@@ -106,11 +137,23 @@ const commands: readonly CommandEntry[] = [
   },
 ]
 
+function serverCommand(name: keyof typeof serverCommands): CommandEntry['run'] {
+  return async (args) => {
+    const [{ runServerCommand }, { serverCommands }] = await Promise.all([
+      import('./server-command.js'),
+      import('./server-commands.js'),
+    ])
+    return runServerCommand(serverCommands[name], args)
+  }
+}
+
+const widest = Math.max(...commands.map(({ name }) => name.length))
+
 const usage = `Usage: strandfast COMMAND [OPTIONS]
 
-${commands.map(({ name, summary }) => `  ${name.padEnd(8)} ${summary}\n`).join('')}
-  --help     Shows this help, or the usage of a command
-  --version  Shows the version
+${commands.map(({ name, summary }) => `  ${name.padEnd(widest)} ${summary}\n`).join('')}
+  ${'--help'.padEnd(widest)} Shows this help, or the usage of a command
+  ${'--version'.padEnd(widest)} Shows the version
 
 Settings are environment variables, described in docs/config.md of this package; serve, check and doctor also take them as
 flags: SERVICE_DATA_DIR is --data-dir.

@@ -1,20 +1,21 @@
-import { once } from 'node:events'
-import { ServiceClient } from '../client/service-client.js'
-import type { PagedQueryBody, WhereCondition } from '../client/types.js'
+import type { NucleotideRecord, PagedQueryBody, WhereCondition } from '../client/types.js'
 import { command, fail, exitCodes } from './command.js'
+import { type Columns, FORMAT_USAGE, type Format, formatOf, formatOption, timeCell } from './output.js'
 import { printable } from './printable.js'
 import { describeRequestError, isClosedPipe } from './server-answer.js'
+import { clientOf, printWarning } from './server-client.js'
+import { printAnswer, tableAnswer } from './server-command.js'
 import { type ServerTargets, SERVERS_USAGE, serverOptions, serversOf } from './server-url.js'
 
 const LIMIT_DEFAULT = '20'
 
 const USAGE = `Usage: strandfast query NAME [--where CONDITION]… [--type TYPE]… [--from TIME] [--to TIME] [--limit N] [--oldest]
-Prints the newest records of an agent or a collection as lines of JSON: ${LIMIT_DEFAULT}, or --limit. With --oldest, the oldest.
+Prints the newest records of an agent or a collection: ${LIMIT_DEFAULT}, or --limit. With --oldest, the oldest.
 CONDITION compares a field of the body; a record must meet all conditions: 'celsius>20', 'sensor=roof', 'place.floor<=3',
 'state!=new', 'state in ["new","open"]', 'note' (exists), '!note' (does not exist). A value is read as JSON if it is JSON, otherwise as
 text. A field that begins with / is a JSON Pointer: '/labels/app.kubernetes.io~1name=web'.
 TIME is ISO 8601 or Unix milliseconds. TYPE may end in *.
-${SERVERS_USAGE}`
+${FORMAT_USAGE}${SERVERS_USAGE}`
 
 /** The operators of a condition. */
 const CONDITION_OPERATORS = '=, !=, <, <=, >, >=, in'
@@ -26,6 +27,15 @@ interface QueryRequest extends ServerTargets {
   name: string
   limit: number
   body: PagedQueryBody
+  format: Format
+}
+
+/** The columns of records for people. The body is the last one, because it may be long. */
+const recordColumns: Columns<Omit<NucleotideRecord, 'data'>> = {
+  seq: ({ seq }) => seq,
+  time: ({ timestamp_ms: timeMs }) => timeCell(timeMs),
+  type: ({ type }) => type,
+  body: ({ payload }) => JSON.stringify(payload),
 }
 
 /**
@@ -36,6 +46,7 @@ export const queryCommand = command({
   usage: USAGE,
   options: {
     ...serverOptions,
+    ...formatOption,
     where: { type: 'string', multiple: true, default: [] },
     type: { type: 'string', multiple: true },
     from: { type: 'string' },
@@ -55,27 +66,31 @@ export const queryCommand = command({
     if (typeof server === 'string') return server
     const limit = Number(values.limit)
     const conditions = where.filter((condition): condition is WhereCondition => typeof condition !== 'string')
-    return { name, limit, body: bodyOf({ ...values, limit, where: conditions }), ...server }
+    const body = bodyOf({ ...values, limit, where: conditions })
+    return { name, limit, body, format: formatOf(values.format), ...server }
   },
-  async run({ name, limit, body, urls, key }) {
-    const records = new ServiceClient({ url: urls, apiKey: key }).agent(name).queryAll(body, {
-      onWarning: (warning) => process.stderr.write(`${printable(warning)}\n`),
-    })
+  async run(request) {
     try {
-      let remaining = limit
-      for await (const { data: _data, timestamp: _date, ...record } of records) {
-        // Control characters in texts are printed as JSON escapes.
-        if (!process.stdout.write(`${printable(JSON.stringify(record))}\n`))
-          await once(process.stdout, 'drain')
-        if (--remaining === 0) break
-      }
+      await printAnswer(tableAnswer(recordsOf(request), recordColumns, 'No records match'), request)
       return exitCodes.fine
     } catch (error) {
       if (isClosedPipe(error)) return exitCodes.fine
-      return fail(`The query failed: ${describeRequestError(error, urls)}`)
+      return fail(`The query failed: ${describeRequestError(error, request.urls)}`)
     }
   },
 })
+
+/** The records without `data`, which the client adds. */
+async function* recordsOf(request: QueryRequest): AsyncGenerator<Omit<NucleotideRecord, 'data'>> {
+  const { name, body, limit } = request
+  let remaining = limit
+  for await (const { data: _data, ...record } of clientOf(request)
+    .agent(name)
+    .queryAll(body, { onWarning: printWarning })) {
+    yield record
+    if (--remaining === 0) return
+  }
+}
 
 interface Selection {
   where: WhereCondition[]

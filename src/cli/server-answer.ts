@@ -116,7 +116,11 @@ export async function errorText(response: Response): Promise<string> {
   return text
 }
 
-async function beginningOf(response: Response, bytesMax: number): Promise<{ text: string; whole: boolean }> {
+/** Reads a response up to `bytesMax` bytes. @returns the text, and whether it is complete */
+export async function beginningOf(
+  response: Response,
+  bytesMax: number,
+): Promise<{ text: string; whole: boolean }> {
   if (response.body === null) return { text: '', whole: true }
   const decoder = new TextDecoder()
   let text = ''

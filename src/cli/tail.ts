@@ -1,23 +1,42 @@
-import { once } from 'node:events'
 import { ServiceClient } from '../client/service-client.js'
 import type { Subscription, SubscribeOptions } from '../client/subscription.js'
 import type { StreamEvent } from '../client/types.js'
 import { command, fail, exitCodes } from './command.js'
-import { describeError, printable } from './printable.js'
-import { describeRequestError } from './server-answer.js'
+import {
+  type Columns,
+  FORMAT_USAGE,
+  type Format,
+  formatOf,
+  formatOption,
+  printLine,
+  Table,
+  timeCell,
+} from './output.js'
+import { describeError } from './printable.js'
+import { describeRequestError, isClosedPipe } from './server-answer.js'
+import { printWarning } from './server-client.js'
 import { type ServerTargets, SERVERS_USAGE, serverOptions, serversOf } from './server-url.js'
 import { interruptible } from './stop-signals.js'
 
 const USAGE = `Usage: strandfast tail [NAME…] [--since TIME] [--filter FIELD]
-Prints records of the given agents or collections, or of all, as they are written: lines of JSON, until Ctrl-C. After a lost
-connection it continues with the record after the last one printed, without a gap. --since starts with the records written since
+Prints records of the given agents or collections, or of all, as they are written, until Ctrl-C. After a lost connection it
+continues with the record after the last one printed, without a gap. --since starts with the records written since
 TIME, which is ISO 8601 or Unix milliseconds. With one NAME, --filter prints only records whose body has the field.
-${SERVERS_USAGE}`
+${FORMAT_USAGE}${SERVERS_USAGE}`
 
 interface TailRequest extends ServerTargets {
   names: string[]
   since: string | undefined
   filter: string | undefined
+  format: Format
+}
+
+const eventColumns: Columns<StreamEvent> = {
+  agent: ({ agent }) => agent,
+  seq: ({ seq }) => seq,
+  time: ({ timestamp_ms: timeMs }) => timeCell(timeMs),
+  type: ({ type }) => type,
+  body: ({ payload }) => JSON.stringify(payload),
 }
 
 /**
@@ -27,13 +46,15 @@ interface TailRequest extends ServerTargets {
  */
 export const tailCommand = command({
   usage: USAGE,
-  options: { ...serverOptions, since: { type: 'string' }, filter: { type: 'string' } },
+  options: { ...serverOptions, ...formatOption, since: { type: 'string' }, filter: { type: 'string' } },
   operands: true,
   read(values, names): TailRequest | string {
     const { since, filter } = values
     if (filter !== undefined && names.length !== 1) return 'Expected exactly one NAME with --filter'
     const server = serversOf(values)
-    return typeof server === 'string' ? server : { names, since, filter, ...server }
+    return typeof server === 'string'
+      ? server
+      : { names, since, filter, format: formatOf(values.format), ...server }
   },
   run: (request) =>
     interruptible(async (signal, stop) => {
@@ -41,14 +62,15 @@ export const tailCommand = command({
       // record.
       process.stdout.once('error', stop)
       const refusal = await follow(request, signal)
-      if (refusal === undefined) return exitCodes.fine
+      if (refusal === undefined || isClosedPipe(refusal)) return exitCodes.fine
       return fail(`The stream ended: ${describeRequestError(refusal, request.urls)}`)
     }),
 })
 
 /** Follows strands until the signal. @returns the error if the server refuses, otherwise undefined */
-function follow({ urls, key, names, since, filter }: TailRequest, signal: AbortSignal): Promise<unknown> {
-  const client = new ServiceClient({ url: urls, apiKey: key })
+function follow(request: TailRequest, signal: AbortSignal): Promise<unknown> {
+  const { urls, key, since } = request
+  const client = new ServiceClient({ url: urls, apiKey: key, onWarning: printWarning })
   return new Promise((resolve) => {
     signal.addEventListener('abort', () => resolve(undefined), { once: true })
     let isLost = false
@@ -65,24 +87,27 @@ function follow({ urls, key, names, since, filter }: TailRequest, signal: AbortS
         isLost = false
       },
     }
-    subscribe(client, { names, filter, options })
+    subscribe(client, request, options)
   })
 }
 
 function subscribe(
   client: ServiceClient,
-  { names, filter, options }: { names: string[]; filter: string | undefined; options: SubscribeOptions },
+  { names, filter, format }: TailRequest,
+  options: SubscribeOptions,
 ): Subscription {
   const [name, ...more] = names
+  const print = printerOf(format)
   if (name === undefined) return client.subscribeGlobal(print, options)
   if (more.length > 0) return client.subscribeGlobal(print, { ...options, agents: names })
   return client.subscribeAgent(name, print, { ...options, filter })
 }
 
-/** Prints an event, and waits for a slow reader, so that the stream waits too. */
-async function print({ timestamp: _date, ...event }: StreamEvent): Promise<void> {
-  if (process.stdout.write(`${printable(JSON.stringify(event))}\n`)) return
-  await once(process.stdout, 'drain').catch(() => undefined)
+/** A function that prints an event, and waits for a slow reader, so that the stream waits too. */
+function printerOf(format: Format): (event: StreamEvent) => Promise<void> {
+  if (format === 'json') return (event) => printLine(JSON.stringify(event))
+  const table = new Table(eventColumns)
+  return (event) => table.print([event])
 }
 
 function logLine(line: string): void {

@@ -1,5 +1,4 @@
 import { limits } from '../base/limits/limits.js'
-import { ServiceClient } from '../client/service-client.js'
 import { ServiceError } from '../client/errors.js'
 import type { CollectionHandle } from '../client/collection.js'
 import type { BatchItem } from '../client/types.js'
@@ -8,6 +7,7 @@ import { readJson } from '../strand/json.js'
 import { command, exitCodes } from './command.js'
 import { printable } from './printable.js'
 import { describeRequestError } from './server-answer.js'
+import { clientOf } from './server-client.js'
 import { type ServerTargets, SERVERS_USAGE, serverOptions, serversOf } from './server-url.js'
 import { streamLines, type NumberedLine } from './split-lines.js'
 import { unpacked } from './unpacked.js'
@@ -74,10 +74,10 @@ export const writeCommand = command({
 })
 
 async function writeAll(request: WriteRequest): Promise<number> {
-  const { name, data, urls, key } = request
+  const { name, data, urls } = request
   const tally: WriteTally = { written: 0, refused: 0 }
   try {
-    const client = new ServiceClient({ url: urls, apiKey: key })
+    const client = clientOf(request)
     // A name with :: belongs to an agent of an organism; a write does not create such agents.
     const strand = name.includes('::') ? client.agent<Body>(name) : client.collection<Body>(name)
     if (data === undefined && process.stdin.isTTY) {

@@ -138,7 +138,7 @@ describe('strandfast query', () => {
   it('warns once for all pages if a condition compares a number with a text', async () => {
     const [code, out, err] = await run(['query', 'numbers', '--where', '/number="7"'])
     expect([code, out]).toEqual([0, ''])
-    expect(err).toMatch(/^\/where\/0 compares \/number with text.*\n$/)
+    expect(err).toMatch(/^warning: \/where\/0 compares \/number with text.*\n$/)
   })
 
   it('prints one line for an error', async () => {

@@ -18,7 +18,7 @@ const RESPONSE_BYTES_MAX = 65_536
  * Rotates the key that signs users' tokens (docs/SIGN-IN.md).
  * @returns the exit code: 0 rotated, 1 the server refused or cannot be reached, 78 wrong usage
  */
-export const keysCommand = command({
+export const keysRotateCommand = command({
   usage: USAGE,
   action: 'rotate',
   options: { organism: { type: 'string' }, ...serverOptions },
