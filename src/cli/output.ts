@@ -47,8 +47,8 @@ export class Table<Row> {
   #widths: number[] = []
   #isCut = false
 
-  /** @param lineWidth columns of the terminal */
-  constructor(columns: Columns<Row>, lineWidth = process.stdout.columns ?? Infinity) {
+  /** @param lineWidth columns of the terminal; a terminal without a size reports 0 */
+  constructor(columns: Columns<Row>, lineWidth = process.stdout.columns || Infinity) {
     this.#columns = columns
     this.#lineWidth = lineWidth
   }

@@ -74,6 +74,38 @@ function commandsCalling(url: string): string[][] {
   ]
 }
 
+/** The commands that call the server through the client. */
+function clientCommands(url: string): string[][] {
+  return [
+    ['query', 'a'],
+    ['agents'],
+    ['status', 'a'],
+    ['keys', 'list'],
+    ['keys', 'create', 'a', '--scope', 'ingest'],
+    ['keys', 'delete', 'a'],
+    ['proposals', 'list'],
+    ['proposals', 'approve', 'a'],
+    ['policies', 'get', 'a'],
+    ['users'],
+    ['erase', 'a', 'b', '--yes'],
+  ].map((args) => [...args, '--url', url, '--api-key', 'k'])
+}
+
+/** Members of all answers, with texts that a terminal would obey. */
+const times = { timestamp_ms: 0, created_at_ms: 0, expires_at_ms: 0, last_used_at_ms: null, last_login_at_ms: null }
+const texts = { agent_id: evil, name: evil, key: evil, key_id: evil, proposal_id: evil, record_id: evil, email: evil }
+const hostileRow = {
+  ...times,
+  ...texts,
+  ...{ zone: evil, state: evil, action: evil, proposer: evil, made_by: evil, target: evil, type: evil, user_id: evil },
+  ...{ scopes: [evil], agents: [evil], payload: { [evil]: evil }, change: null, effective_at_ms: null },
+}
+const hostileAnswer = {
+  ...hostileRow,
+  ...{ statuses: [hostileRow], api_keys: [hostileRow], proposals: [hostileRow], users: [hostileRow] },
+  ...{ records: [hostileRow], policies: [{ actions: [evil] }], warnings: [evil], next_cursor: null },
+}
+
 /** A witness returns another exit code if the log could not be checked. */
 const failedCode = ([command]: readonly string[]) => (command === 'witness' ? 75 : 1)
 
@@ -92,6 +124,33 @@ describe('a command that calls a hostile server', () => {
       expect(stdout + stderr, args.join(' ')).not.toMatch(controls)
       if (status === 500)
         expect([code, stderr]).toEqual([failedCode(args), expect.stringContaining('\\u001b[2J')])
+    }
+  })
+
+  it.each(['text', 'json'])('prints no control characters of valid answers as %s', async (format) => {
+    const url = await listen((request, response) => {
+      request.resume()
+      response.end(JSON.stringify(hostileAnswer))
+    })
+    for (const args of clientCommands(url)) {
+      const { stdout, stderr, code } = await run(...args, '--format', format)
+      expect([args[0], code, stderr]).toEqual([args[0], 0, expect.not.stringMatching(controls)])
+      expect(stdout, args.join(' ')).not.toMatch(controls)
+      expect(stdout, args.join(' ')).toContain('\\u001b[2J')
+    }
+  })
+
+  it('prints no control characters of a refusal that the client reads', async () => {
+    const url = await listen((request, response) => {
+      request.resume()
+      response.statusCode = 403
+      response.end(JSON.stringify({ code: evil, detail: evil }))
+    })
+    for (const args of clientCommands(url)) {
+      const { stdout, stderr, code } = await run(...args)
+      expect([args[0], code, stdout]).toEqual([args[0], 1, ''])
+      expect(stderr).not.toMatch(controls)
+      expect(stderr).toContain('\\u001b[2J')
     }
   })
 
@@ -129,7 +188,7 @@ describe('a command whose server sends too much', { timeout: 120_000 }, () => {
       response.statusCode = status
       void endless(response, megabyte)
     })
-    for (const args of commandsCalling(url)) {
+    for (const args of [...commandsCalling(url), ...clientCommands(url)]) {
       sent = 0
       const { code } = await run(...args)
       expect([args[0], code]).toEqual([args[0], status === 500 ? failedCode(args) : 1])
