@@ -19,7 +19,7 @@ export function formatOf(given: string | undefined): Format {
 }
 
 /** A value in a table. */
-export type Cell = string | number | boolean | null | undefined | readonly string[]
+type Cell = string | number | boolean | null | undefined | readonly string[]
 
 /** The columns of a table: their names, and the value of a row in each. */
 export type Columns<Row> = Readonly<Record<string, (row: Row) => Cell>>
