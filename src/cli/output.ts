@@ -101,8 +101,9 @@ function cellText(cell: Cell): string {
 }
 
 /** Characters that take two columns of a terminal (UAX #11, approximately), and those that take none. */
-const wide = /[\p{sc=Han}\p{sc=Hangul}\p{sc=Hiragana}\p{sc=Katakana}\p{Emoji_Presentation}\u3000-\u303f\uff01-\uff60]/u
-const zeroWidth = /[\p{Mn}\p{Me}\u200b-\u200d\ufe0f]/u
+const wide =
+  /[\p{sc=Han}\p{sc=Hangul}\p{sc=Hiragana}\p{sc=Katakana}\p{Emoji_Presentation}\u3000-\u303f\uff01-\uff60]/u
+const zeroWidth = /[\p{Mn}\p{Me}\p{Cf}]/u
 
 function widthOf(text: string): number {
   let width = 0

@@ -2,7 +2,15 @@ import type { parseArgs } from 'node:util'
 import { isFileSystemError } from '../base/durable-file.js'
 import type { ServiceClient } from '../client/service-client.js'
 import { command, exitCodes, fail, isHelp, showUsage } from './command.js'
-import { type Columns, FORMAT_USAGE, type Format, formatOf, formatOption, printLine, Table } from './output.js'
+import {
+  type Columns,
+  FORMAT_USAGE,
+  type Format,
+  formatOf,
+  formatOption,
+  printLine,
+  Table,
+} from './output.js'
 import { printable, printableLines } from './printable.js'
 import { describeRequestError, isClosedPipe } from './server-answer.js'
 import { clientOf } from './server-client.js'

@@ -5,7 +5,13 @@ import { limits } from '../base/limits/limits.js'
 import { pagesOf } from '../client/collection.js'
 import { ServiceError } from '../client/errors.js'
 import type { ServiceClient } from '../client/service-client.js'
-import type { AgentStatusResponse, ApiKeyMade, Proposal, ProposedMutation, RowPolicy } from '../client/types.js'
+import type {
+  AgentStatusResponse,
+  ApiKeyMade,
+  Proposal,
+  ProposedMutation,
+  RowPolicy,
+} from '../client/types.js'
 import { proposalStates } from '../strand/proposal.js'
 import { type Scope, scopes } from '../wire/api-keys.js'
 import { PoliciesBody } from '../wire/policies.js'
@@ -75,7 +81,8 @@ STATE is all, or one of ${proposalStates.join(', ')}. cancel withdraws a proposa
         operands: ['[NAME]'],
         options: ['state'],
         failed: 'The proposals could not be listed',
-        check: ({ state }) => (stateOf(state) === undefined ? 'Expected --state to be a state, or all' : undefined),
+        check: ({ state }) =>
+          stateOf(state) === undefined ? 'Expected --state to be a state, or all' : undefined,
         answer: listProposals,
       },
       voteCall('approve'),
@@ -96,7 +103,12 @@ key with agents:admin. FILE is a JSON document as get prints it, or - for standa
         failed: 'The policies could not be read',
         answer: getPolicies,
       },
-      { word: 'set', operands: ['NAME', 'FILE'], failed: 'The policies were not replaced', answer: setPolicies },
+      {
+        word: 'set',
+        operands: ['NAME', 'FILE'],
+        failed: 'The policies were not replaced',
+        answer: setPolicies,
+      },
     ],
   },
   users: {
@@ -127,7 +139,8 @@ confirmation; otherwise --yes is necessary.
 
 async function listAgents({ client, values: { prefix } }: CallRequest): Promise<Answer> {
   async function* statuses(): AsyncGenerator<AgentStatusResponse> {
-    for await (const page of pagesOf((cursor) => client.agentStatuses({ prefix, cursor }))) yield* page.statuses
+    for await (const page of pagesOf((cursor) => client.agentStatuses({ prefix, cursor })))
+      yield* page.statuses
   }
   return tableAnswer(
     statuses(),
@@ -307,10 +320,15 @@ async function listUsers({ client, values: { prefix, organism } }: CallRequest):
   )
 }
 
-async function eraseRecord({ client, operands: [name = '', hash = ''], values }: CallRequest): Promise<Answer> {
+async function eraseRecord({
+  client,
+  operands: [name = '', hash = ''],
+  values,
+}: CallRequest): Promise<Answer> {
   if (values.yes !== true) {
     process.stderr.write(`${printable(await describeRecord(client, name, hash))}\n`)
-    if (!(await isConfirmed('Permanently erase its body? Type yes to confirm: '))) throw new Error('Not confirmed')
+    if (!(await isConfirmed('Permanently erase its body? Type yes to confirm: ')))
+      throw new Error('Not confirmed')
   }
   const answer = await client.agent(name).eraseRecord(hash)
   return linesAnswer(answer, [

@@ -134,7 +134,8 @@ function warnOnConsole(warning: string): void {
 }
 
 function warningOf(name: string, perMs: number): string {
-  const rate = `${Number((perMs * 1000).toFixed(1))} requests per second`
+  const count = Number((perMs * 1000).toFixed(1))
+  const rate = `${count} ${count === 1 ? 'request' : 'requests'} per second`
   if (name === 'auth')
     return `Delaying requests, because the server accepts ${rate} to auth routes from one client address`
   return (

@@ -166,7 +166,16 @@ describe.each(nodes)('on Node %s', (name, find) => {
     writeFileSync(join(serverHome, 'sensors.ndjson'), exported.text)
     writeFileSync(join(serverHome, 'changed.ndjson'), changes)
     const verify = (file: string) =>
-      run(serverHome, 'npx', '--no-install', 'strandfast', 'verify', file, '--public-key', agent.body.public_key)
+      run(
+        serverHome,
+        'npx',
+        '--no-install',
+        'strandfast',
+        'verify',
+        file,
+        '--public-key',
+        agent.body.public_key,
+      )
     const [held, changed] = await Promise.all([verify('sensors.ndjson'), verify('changed.ndjson')])
     expect(held.stdout).toContain('VERIFIED 2 records of sensors')
     expect(held.code).toBe(0)

@@ -93,7 +93,8 @@ describe('a data directory that was set back to an earlier state', { timeout: 18
     strandfast('witness', '--state', file('state'), ...serverOptions(), ...more)
   const exportOf = (name: string, to: string) =>
     strandfast('export', '--agent', name, '--force', '--out', file(to), ...serverOptions())
-  const verify = (...more: string[]) => strandfast('verify', file('strand'), '--public-key', publicKey, ...more)
+  const verify = (...more: string[]) =>
+    strandfast('verify', file('strand'), '--public-key', publicKey, ...more)
   const noteOf = async (path: string, to: string) =>
     writeFileSync(file(to), (await call(server, `GET ${path}`)).text)
   const copyOf = (name: string) => join(directory, `copy-${name}`)

@@ -107,7 +107,14 @@ describe('strandfast write', () => {
   })
 
   it('prints one line if the key is wrong, and exits 78 on wrong usage', async () => {
-    const refused = await run(['write', 'x', '--data', '{}', '--api-key', 'wrong-key-0123456789abcdefghijklmnop'])
+    const refused = await run([
+      'write',
+      'x',
+      '--data',
+      '{}',
+      '--api-key',
+      'wrong-key-0123456789abcdefghijklmnop',
+    ])
     expect(refused).toEqual([
       1,
       'Wrote 0 records to x\n',

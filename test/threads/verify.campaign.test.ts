@@ -203,7 +203,14 @@ describe('comparing an export of several segments with a checkpoint', () => {
     for (const keys of [longExportKeys, laterKeys(0), laterKeys(1)]) {
       for (const more of [[], ['--fast']]) {
         const note = noteFile(3_000, keys)
-        const { code, out } = await verify([rotated, '--public-key', trustedKey, '--checkpoint', note, ...more])
+        const { code, out } = await verify([
+          rotated,
+          '--public-key',
+          trustedKey,
+          '--checkpoint',
+          note,
+          ...more,
+        ])
         expect([code, out]).toEqual([
           0,
           expect.stringContaining('compared    with the checkpoint of 3000 records'),

@@ -48,5 +48,7 @@ it('explains a rate limit, a refused key and a missing server', async () => {
   )
   expect(refused).toEqual(failure(/^Not measured: The server answers 401: /))
   expect(nowhere).toEqual(failure(/^Not measured: fetch failed: /))
-  expect(await measure('--url', server.url)).toEqual(failure(/^Not measured: Expected --url URL --api-key KEY/))
+  expect(await measure('--url', server.url)).toEqual(
+    failure(/^Not measured: Expected --url URL --api-key KEY/),
+  )
 })

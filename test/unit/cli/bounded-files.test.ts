@@ -29,7 +29,11 @@ async function run(args: string[], env: Record<string, string> = {}) {
 
 describe.skipIf(process.platform === 'win32')('an endless file', () => {
   it.each<[name: string, args: string[], code: number]>([
-    ['--checkpoint of verify', ['verify', vectors, '--public-key', publicKey, '--checkpoint', '/dev/zero'], 66],
+    [
+      '--checkpoint of verify',
+      ['verify', vectors, '--public-key', publicKey, '--checkpoint', '/dev/zero'],
+      66,
+    ],
     ['--state of witness', ['witness', '--state', '/dev/zero', '--url', 'http://127.0.0.1:1'], 1],
     ['--seed-file of import', ['import', vectors, '--seed-file', '/dev/zero'], 78],
   ])('is refused as %s', async (_name, args, code) => {

@@ -453,7 +453,17 @@ describe('strandfast export', () => {
     })
     const out = join(folder, 'strand.ndjson')
     expect((await run(['export', '--url', url, '--api-key', 'k', '--out', out])).code).toBe(1)
-    const refused = await run(['export', '--url', url, '--api-key', 'k', '--out', out, '--agent', 'forbidden'])
+    const refused = await run([
+      'export',
+      '--url',
+      url,
+      '--api-key',
+      'k',
+      '--out',
+      out,
+      '--agent',
+      'forbidden',
+    ])
     expect(refused).toMatchObject({
       code: 1,
       err: 'The export failed: The server refused the request (403 forbidden): give a key with more scopes with --api-key\n',

@@ -92,18 +92,49 @@ function clientCommands(url: string): string[][] {
 }
 
 /** Members of all answers, with texts that a terminal would obey. */
-const times = { timestamp_ms: 0, created_at_ms: 0, expires_at_ms: 0, last_used_at_ms: null, last_login_at_ms: null }
-const texts = { agent_id: evil, name: evil, key: evil, key_id: evil, proposal_id: evil, record_id: evil, email: evil }
+const times = {
+  timestamp_ms: 0,
+  created_at_ms: 0,
+  expires_at_ms: 0,
+  last_used_at_ms: null,
+  last_login_at_ms: null,
+}
+const texts = {
+  agent_id: evil,
+  name: evil,
+  key: evil,
+  key_id: evil,
+  proposal_id: evil,
+  record_id: evil,
+  email: evil,
+}
 const hostileRow = {
   ...times,
   ...texts,
-  ...{ zone: evil, state: evil, action: evil, proposer: evil, made_by: evil, target: evil, type: evil, user_id: evil },
-  ...{ scopes: [evil], agents: [evil], payload: { [evil]: evil }, change: null, effective_at_ms: null },
+  zone: evil,
+  state: evil,
+  action: evil,
+  proposer: evil,
+  made_by: evil,
+  target: evil,
+  type: evil,
+  user_id: evil,
+  scopes: [evil],
+  agents: [evil],
+  payload: { [evil]: evil },
+  change: null,
+  effective_at_ms: null,
 }
 const hostileAnswer = {
   ...hostileRow,
-  ...{ statuses: [hostileRow], api_keys: [hostileRow], proposals: [hostileRow], users: [hostileRow] },
-  ...{ records: [hostileRow], policies: [{ actions: [evil] }], warnings: [evil], next_cursor: null },
+  statuses: [hostileRow],
+  api_keys: [hostileRow],
+  proposals: [hostileRow],
+  users: [hostileRow],
+  records: [hostileRow],
+  policies: [{ actions: [evil] }],
+  warnings: [evil],
+  next_cursor: null,
 }
 
 /** A witness returns another exit code if the log could not be checked. */

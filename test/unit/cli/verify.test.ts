@@ -43,7 +43,9 @@ describe('strandfast verify', () => {
   })
 
   it('accepts a key in capitals, a gzipped file of any name, and a last line without LF', async () => {
-    expect(await verifyCommand([fileOf(gzipSync(text), 'export.gz'), '--public-key', key.toUpperCase()])).toBe(0)
+    expect(
+      await verifyCommand([fileOf(gzipSync(text), 'export.gz'), '--public-key', key.toUpperCase()]),
+    ).toBe(0)
     expect(await verifyCommand([fileOf(gzipSync(text)), '--public-key', key])).toBe(0)
     expect(await verifyCommand([fileOf(text, 'plain.gz'), '--public-key', key])).toBe(0)
     expect(await verifyCommand([fileOf(text.trimEnd()), '--public-key', key])).toBe(0)
@@ -85,7 +87,9 @@ describe('strandfast verify', () => {
   })
 
   it('exits 1 for a truncated gzip file, and one that is not UTF-8', async () => {
-    expect(await verifyCommand([fileOf(gzipSync(text).subarray(0, 500), 'cut.gz'), '--public-key', key])).toBe(1)
+    expect(
+      await verifyCommand([fileOf(gzipSync(text).subarray(0, 500), 'cut.gz'), '--public-key', key]),
+    ).toBe(1)
     expect(await verifyCommand([fileOf(Buffer.from([0xff, 0x0a])), '--public-key', key])).toBe(1)
     expect(out.match(/NOT VERIFIED: the export cannot be read/g)).toHaveLength(2)
   })
