@@ -319,7 +319,7 @@ describe('strandfast query', () => {
 })
 
 describe('the former name of --api-key', () => {
-  it('still works, with a warning, but not beside the new one', async () => {
+  it('is accepted with a warning, but not beside the new one', async () => {
     const { status, stderr } = await strandfast('status', 'letters', '--key', server.rootKey)
     expect([status, stderr]).toEqual([0, 'warning: --key is now --api-key\n'])
     const both = await strandfast('status', 'letters', '--key', 'a', '--api-key', 'b')
