@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { stripVTControlCharacters } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { register } from '../support/auth/accounts.js'
@@ -315,6 +316,23 @@ describe('strandfast query', () => {
     expect(await output('query', 'letters', '--format', 'text')).toContain('long'.repeat(100))
     const none = await strandfast('query', 'letters', '--type', 'nothing', '--format', 'text')
     expect(none).toEqual({ status: 0, stdout: '', stderr: 'No records match\n' })
+  })
+})
+
+describe('strandfast tail', () => {
+  it('prints a row for each record with --format text', async () => {
+    await newAgent(server, 'followed')
+    const args = [program, 'tail', 'followed', '--since', '0', '--format', 'text']
+    const child = spawn(process.execPath, args, {
+      env: { PATH: process.env['PATH'], ...env() },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+    await written('followed', { text: '\u202e' })
+    expect((await lines.next()).value).toMatch(/^AGENT {5}SEQ {2}TIME {22}TYPE {4}BODY$/)
+    expect((await lines.next()).value).toMatch(/^followed {2}1 {4}\S+Z {2}record {2}\{"text":"\\u202e"\}$/)
+    child.kill('SIGINT')
+    expect(await once(child, 'close')).toEqual([0, null])
   })
 })
 
