@@ -15,6 +15,7 @@ import type {
   MutationResponse,
   NucleotideRecord,
   PagedQueryBody,
+  PoliciesProposed,
   PoliciesReplaced,
   PoliciesShown,
   ProposedMutation,
@@ -233,7 +234,7 @@ export class CollectionHandle<T = Record<string, unknown>> {
   setPolicies(
     policies: readonly RowPolicy[],
     options: ChangeOptions = {},
-  ): Promise<PoliciesReplaced | ProposedMutation> {
+  ): Promise<PoliciesReplaced | PoliciesProposed> {
     const body = JSON.stringify({ policies })
     return this.#transport.json({ ...changeCall(`${this.#readPath}/policies`, body, options), method: 'PUT' })
   }

@@ -164,13 +164,16 @@ export interface ZoneChanged extends proposals.ZoneChanged {}
  * A row policy: what users' tokens may do with records that meet all its conditions
  * (docs/adr/0012-row-policies.md).
  */
-export type RowPolicy = policies.PoliciesShown['policies'][number]
+export type RowPolicy = policies.PoliciesReplaced['policies'][number]
 
 /** The row policies of an agent. */
-export interface PoliciesShown extends policies.PoliciesShown {}
+export interface PoliciesShown extends proposals.PoliciesShown {}
 
 /** Row policies that took effect immediately. */
 export interface PoliciesReplaced extends policies.PoliciesReplaced {}
+
+/** Row policies that wait for a delay or for approval, depending on the agent's zone. */
+export interface PoliciesProposed extends proposals.PoliciesProposed {}
 
 /** A key rotation that took effect immediately. */
 export interface KeyRotated extends proposals.KeyRotated {}

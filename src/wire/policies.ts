@@ -41,7 +41,8 @@ export const RowPolicies = Type.Array(RowPolicy, {
     `once, the policies take at most ${limits.grantBytesMax} bytes`,
 })
 
-const policies = [
+/** An example of policies. */
+export const policiesExample = [
   { actions: ['read', 'write'], conditions: [{ field: 'owner', op: 'eq', value: '$jwt.sub' }] },
   {
     actions: ['read', 'delete'],
@@ -51,24 +52,21 @@ const policies = [
 
 /** Body of PUT /v1/agents/:agent/policies (docs/adr/0012-row-policies.md). */
 export const PoliciesBody = Type.Object({ policies: RowPolicies }, { additionalProperties: false })
-documented('PoliciesBody', PoliciesBody, { policies: { policies } })
+documented('PoliciesBody', PoliciesBody, { policies: { policies: policiesExample } })
+
+export const PolicyWarnings = Type.Array(Type.String(), {
+  description: 'Accepted policies that may not have the intended effect',
+})
 
 /** Answer to the replacement of the policies of an agent. */
 export const PoliciesReplaced = Type.Object({
   agent_id: AgentAddress,
   policies: RowPolicies,
-  warnings: Type.Array(Type.String(), {
-    description: 'Accepted policies that may not have the intended effect',
-  }),
+  warnings: PolicyWarnings,
   seq: Seq,
   record_id: Hash,
 })
 export type PoliciesReplaced = Static<typeof PoliciesReplaced>
 documented('PoliciesReplaced', PoliciesReplaced, {
-  replaced: { agent_id: 'sensors', policies, warnings: [], seq: 2, record_id: second },
+  replaced: { agent_id: 'sensors', policies: policiesExample, warnings: [], seq: 2, record_id: second },
 })
-
-/** Answer of GET /v1/agents/:agent/policies. */
-export const PoliciesShown = Type.Object({ agent_id: AgentAddress, policies: RowPolicies })
-export type PoliciesShown = Static<typeof PoliciesShown>
-documented('PoliciesShown', PoliciesShown, { policies: { agent_id: 'sensors', policies } })

@@ -4,7 +4,7 @@ import { documented, documentedParts } from './documented.js'
 import { strand, publicKey, second } from './example-values.js'
 import { AgentAddress, Hash, NextCursor, PublicKey, Seq, UnixMs, ZoneName } from './primitives.js'
 import { EdgeType } from './graph.js'
-import { RowPolicies } from './policies.js'
+import { policiesExample, PolicyWarnings, RowPolicies } from './policies.js'
 
 /** The id of a proposal. */
 export const ProposalId = Type.String({
@@ -52,6 +52,42 @@ export const Proposed = Type.Object({
 export type Proposed = Static<typeof Proposed>
 documented('Proposed', Proposed, {
   proposed: { proposal_id: 'p_3_sensors', state: 'proposed', effective_at_ms: 1_760_000_060_000 },
+})
+
+/** Answer 202 to new policies of an agent: the current ones stay in force until the proposal is applied. */
+export const PoliciesProposed = Type.Object({
+  ...Proposed.properties,
+  detail: Type.String({ description: 'Why the policies are not in force yet, and when they apply' }),
+  warnings: PolicyWarnings,
+})
+export type PoliciesProposed = Static<typeof PoliciesProposed>
+documented('PoliciesProposed', PoliciesProposed, {
+  proposed: {
+    proposal_id: 'p_3_sensors',
+    state: 'proposed',
+    effective_at_ms: 1_760_000_060_000,
+    detail:
+      'Zone governed: these policies apply at 2025-10-09T08:54:20.000Z, unless they are rejected before. ' +
+      'Until then the current policies apply',
+    warnings: [],
+  },
+})
+
+/** Answer of GET /v1/agents/:agent/policies. */
+export const PoliciesShown = Type.Object({
+  agent_id: AgentAddress,
+  policies: RowPolicies,
+  pending: Type.Union(
+    [
+      Type.Object({ proposal_id: ProposalId, policies: RowPolicies, effective_at_ms: whenEffective }),
+      Type.Null(),
+    ],
+    { description: 'Proposed policies that are to replace these; null if there are none' },
+  ),
+})
+export type PoliciesShown = Static<typeof PoliciesShown>
+documented('PoliciesShown', PoliciesShown, {
+  policies: { agent_id: 'sensors', policies: policiesExample, pending: null },
 })
 
 const Lineage = Type.String({

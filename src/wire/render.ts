@@ -1,6 +1,7 @@
 import { asBuffer } from '../base/bytes.js'
 import { formatHlc } from '../strand/hlc.js'
 import type { Hlc } from '../strand/hlc.js'
+import { proposalId } from '../strand/proposal.js'
 import type { Zone } from '../strand/zone.js'
 
 /*
@@ -146,9 +147,18 @@ export function policiesReplaced(
   return JSON.stringify({ agent_id: agent, policies, warnings, seq, record_id: hash })
 }
 
-/** The answer to GET …/policies. */
-export function policiesShown(agent: string, policies: readonly unknown[]): string {
-  return JSON.stringify({ agent_id: agent, policies })
+/** The answer to GET …/policies; `pending` are the policies of an open proposal. */
+export function policiesShown(
+  agent: string,
+  policies: readonly unknown[],
+  pending: { seq: number; policies: readonly unknown[]; effectiveAtMs?: number } | undefined,
+): string {
+  const proposed = pending && {
+    proposal_id: proposalId(agent, pending.seq),
+    policies: pending.policies,
+    effective_at_ms: pending.effectiveAtMs ?? null,
+  }
+  return JSON.stringify({ agent_id: agent, policies, pending: proposed ?? null })
 }
 
 /** The answer to a batch: write responses and faults in order. */

@@ -4,6 +4,7 @@ import { agreeOnAsOf, agreeOnQuery } from './compare-records.js'
 import { agreeOnEdges, agreeOnTraversal } from './compare-graph.js'
 import { agreeOnExport, agreeOnProof, agreeOnStream } from './compare-strands.js'
 import { agree } from './matching.js'
+import { openOf } from './mutations.js'
 import { pagesOf, refusedFor } from './pages.js'
 import type { Read, ReadOf } from './reads.js'
 import type { Session } from './session.js'
@@ -98,8 +99,23 @@ async function agreeOnState(session: Session, { agent, by }: ReadOf<'state'>): P
   const again = await checkedCall(session.server, query, { key, body: { type: 'chain_head' } })
   agree(`${query} chain_head`, headOf(session.world, agent), again.body)
   const policies = await checkedCall(session.server, `GET /v1/agents/${agent}/policies`)
-  const expected = { agent_id: agent, policies: viewOf(chainOf(session.world, agent)).policies }
+  const expected = {
+    agent_id: agent,
+    policies: viewOf(chainOf(session.world, agent)).policies,
+    pending: pendingPolicies(session.world, agent),
+  }
   agree(`GET /v1/agents/${agent}/policies`, expected, policies.body)
+}
+
+function pendingPolicies(world: World, agent: string): unknown {
+  const pending = openOf(world, agent).find(({ mutation }) => mutation.action === 'policies')
+  if (pending?.mutation.action !== 'policies') return null
+  const { seq, mutation, effectiveAtMs } = pending
+  return {
+    proposal_id: `p_${seq}_${agent}`,
+    policies: mutation.policies,
+    effective_at_ms: effectiveAtMs,
+  }
 }
 
 function statusOf(world: World, agent: string): unknown {

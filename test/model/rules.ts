@@ -247,6 +247,7 @@ function mutateVerdict(
       proposal_id: `p_${proposal.seq}_${agent}`,
       state: 'proposed',
       effective_at_ms: proposal.effectiveAtMs,
+      ...(mutation.action === 'policies' && { detail: anything, warnings: [] }),
     }),
     change() {
       if (mutation.action === 'rotate_key') {

@@ -44,7 +44,7 @@ async function refusedUnchanged(action: () => Promise<TestAnswer>): Promise<[num
 
 describe('replacing the policies of an agent', () => {
   it('returns the current policies and the record of the change', async () => {
-    expect(await shown()).toEqual({ agent_id: 'a', policies: [] })
+    expect(await shown()).toEqual({ agent_id: 'a', policies: [], pending: null })
     const { status, body } = await put([ownRows])
     expect(status).toBe(200)
     const head = await headOf(server, 'a')
@@ -55,7 +55,7 @@ describe('replacing the policies of an agent', () => {
       seq: head?.seq,
       record_id: head?.chain_head,
     })
-    expect(await shown()).toEqual({ agent_id: 'a', policies: [ownRows] })
+    expect(await shown()).toEqual({ agent_id: 'a', policies: [ownRows], pending: null })
     const record = await checkedCall(server, `GET /v1/agents/a/records/${body.record_id}`)
     expect(record.body).toMatchObject({ type: 'sys/policy', payload: { policies: [ownRows] } })
     expect((await put([])).body.policies).toEqual([])
@@ -214,7 +214,15 @@ describe('replacing the policies of an agent', () => {
       'proposal_open',
       body.proposal_id,
     ])
-    expect((await shown(agent)).policies).toEqual([])
+    const { policies, pending } = await shown(agent)
+    expect(policies).toEqual([])
+    const { proposal_id: id, effective_at_ms: atMs } = body
+    expect(pending).toEqual({ proposal_id: id, policies: [ownRows], effective_at_ms: atMs })
+    expect([body.detail.startsWith(`Zone ${zone}: `), body.warnings]).toEqual([true, []])
+    const read = await checkedCall(server, `GET /v1/agents/${agent}/status`, { key: token })
+    const isDelayed = zone === 'governed'
+    expect([read.status, read.body.code]).toEqual([403, isDelayed ? 'policy_pending' : 'forbidden'])
+    if (isDelayed) expect(read.body.effective_at_ms).toBe(atMs)
   })
 
   it('honours If-Match', async () => {

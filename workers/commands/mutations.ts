@@ -6,7 +6,7 @@ import { isReservedType } from '../../src/strand/record-type.js'
 import { mutationDone } from '../../src/wire/render.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import { requestMutation } from '../mutations/request.js'
-import { covers, grantOf, isRefused, notAllowed, policyActionOf } from '../shard/row-access.js'
+import { covers, grantOf, isRefused, policyActionOf, refuserOf } from '../shard/row-access.js'
 import type { Decision, ShardState } from '../shard/state.js'
 import type { Agent } from '../store/tables/agent.js'
 import type { StoredRecord } from '../store/tables/record-codec.js'
@@ -29,7 +29,7 @@ export function recordMutate(
   if ('code' in agent) return agent
   const record = state.store.findRecord(agent, hash)
   if (record === undefined) return noSuchRecord(hash)
-  const forbidden = policyRefusal(agent, record, { access, needs })
+  const forbidden = policyRefusal(state, agent, { record, access, needs })
   if (forbidden !== undefined) return forbidden
   if (isReservedType(record.type))
     return refuse('forbidden', 'Records of the server cannot be deleted, restored or erased')
@@ -51,14 +51,24 @@ export function recordMutate(
  * with 404.
  */
 function policyRefusal(
+  state: ShardState,
   agent: Agent,
-  record: Pick<StoredRecord, 'hash' | 'type' | 'body'>,
-  { access, needs }: { access: UserAccess | undefined; needs: 'delete' | 'erase' },
+  {
+    record,
+    access,
+    needs: action,
+  }: {
+    record: Pick<StoredRecord, 'hash' | 'type' | 'body'>
+    access: UserAccess | undefined
+    needs: 'delete' | 'erase'
+  },
 ): Refusal | undefined {
-  const grant = grantOf(agent, needs, access)
+  const grant = grantOf(agent, action, access)
   if (isRefused(grant)) return grant
   if (covers(grant, record)) return undefined
   const readable = grantOf(agent, 'read', access)
   if (isRefused(readable)) return readable
-  return covers(readable, record) ? notAllowed : noSuchRecord(record.hash)
+  return covers(readable, record)
+    ? refuserOf(state, agent, { action, access })(record)
+    : noSuchRecord(record.hash)
 }

@@ -2,8 +2,11 @@ import { grantBytesAtMost, policyWarnings } from '../../src/auth/row-policy.js'
 import { limits } from '../../src/base/limits/limits.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { authorOf } from '../../src/protocol/proposal-messages.js'
+import type { Zone } from '../../src/strand/zone.js'
+import type { PoliciesProposed, Proposed } from '../../src/wire/proposals.js'
 import { policiesReplaced, policiesShown } from '../../src/wire/render.js'
 import type { CommitGroup } from '../shard/commit-group.js'
+import { pendingPolicies } from '../mutations/pending.js'
 import { requestMutation } from '../mutations/request.js'
 import { noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
 import { faulty } from './drafts.js'
@@ -32,6 +35,11 @@ export function policiesSet(
       mutation: { action: 'policies', policies },
       ...authorOf(command),
       done: (record) => policiesReplaced(agent.name, { policies, warnings }, record),
+      describe: (proposed): PoliciesProposed => ({
+        ...proposed,
+        detail: pendingDetail(agent.zone, proposed),
+        warnings,
+      }),
     },
     group,
   )
@@ -42,9 +50,18 @@ function sizeDetail(bytes: number): string {
   return `Expected policies of at most ${most} bytes with the largest claims of a user, got up to ${bytes}`
 }
 
-/** The row policies of an agent. */
+function pendingDetail(zone: Zone, { effective_at_ms: atMs }: Proposed): string {
+  const when =
+    atMs === null
+      ? 'when another key approves the proposal'
+      : `at ${new Date(atMs).toISOString()}, unless they are rejected before`
+  return `Zone ${zone}: these policies apply ${when}. Until then the current policies apply`
+}
+
+/** The row policies of an agent, and the proposed ones. */
 export function policiesGet(state: ShardState, command: CommandOf<'policiesGet'>): Outcome {
   const agent = state.store.agents.find(command.agent)
   if (agent === undefined) return noSuchAgent(command.agent)
-  return { kind: 'reply', status: 200, body: policiesShown(agent.name, agent.policies) }
+  const body = policiesShown(agent.name, agent.policies, pendingPolicies(state, agent))
+  return { kind: 'reply', status: 200, body }
 }

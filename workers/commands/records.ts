@@ -15,7 +15,7 @@ import type { CommitGroup, Draft } from '../shard/commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
 import { splitBatch } from '../shard/batch-split.js'
 import { addContent } from '../shard/idempotent-answers.js'
-import { agentToRead, covers, grantOf, hasPolicy, isRefused, notAllowed } from '../shard/row-access.js'
+import { agentToRead, covers, grantOf, hasPolicy, isRefused, refuserOf } from '../shard/row-access.js'
 import {
   findAgent,
   importOpen,
@@ -59,10 +59,11 @@ export function appendOne(
 ): Decision {
   const agent = targetAgent(state, write, group)
   if ('code' in agent) return agent
-  const grant = grantOf(agent, 'write', write.access)
+  const { access, draft } = write
+  const grant = grantOf(agent, 'write', access)
   if (isRefused(grant)) return grant
-  if (!covers(grant, write.draft)) return notAllowed
-  const record = group.append(agent, write.draft)
+  if (!covers(grant, draft)) return refuserOf(state, agent, { action: 'write', access })(draft)
+  const record = group.append(agent, draft)
   if ('code' in record) return record
   return () => ({ kind: 'reply', status: 201, body: writeResponse(agent.name, record) })
 }
@@ -78,9 +79,9 @@ export function* batchAppend(
   turn: Turn,
 ): Steps<{ ready: PreparedWrite; content: string } | Refusal> {
   const { access } = command
-  if (access !== undefined && !hasPolicy(findAgent(state, turn.group, command.agent), 'write')) {
-    return notAllowed
-  }
+  const agent = findAgent(state, turn.group, command.agent)
+  if (access !== undefined && !hasPolicy(agent, 'write'))
+    return refuserOf(state, agent, { action: 'write', access })()
   const read = yield* readBatch(state, command, turn)
   if ('code' in read) return read
   return { ready: (group) => writeBatch(state, { command, read }, group), content: read.content ?? '' }
@@ -96,7 +97,7 @@ function writeBatch(
   if (skew !== undefined) return skew
   const agent = targetAgent(state, command, group)
   if ('code' in agent) return agent
-  const batch = allowedBatch(read, agent, command.access)
+  const batch = allowedBatch(state, read, { agent, access: command.access })
   if ('code' in batch) return batch
   const results: (PendingRecord | Refusal)[] = []
   for (const draft of batch.drafts) {
@@ -153,14 +154,15 @@ interface WriteTarget {
 }
 
 /**
- * The agent of a write, which exists or is created by the write; 404, 412. A user gets 403 unless the agent
- * exists and has a policy for the action.
+ * The agent of a write, which exists or is created by the write; 404, 412. A user gets 403 forbidden or
+ * policy_pending unless the agent exists and has a policy for the action.
  */
 export function targetAgent(state: ShardState, write: WriteTarget, group: CommitGroup): Agent | Refusal {
   if (isServerAgent(write.agent)) return serverOnly
   const agent = findAgent(state, group, write.agent)
-  const isUser = write.access !== undefined
-  if (isUser && !hasPolicy(agent, write.needs ?? 'write')) return notAllowed
+  const { access, needs: action = 'write' } = write
+  const isUser = access !== undefined
+  if (isUser && !hasPolicy(agent, action)) return refuserOf(state, agent, { action, access })()
   const ifMatch = write.options.ifMatch
   if (ifMatch !== undefined && !matchesHead(agent, ifMatch)) {
     const mayRead = !isUser || hasPolicy(agent, 'read')
@@ -273,23 +275,28 @@ function batchDraft(
 }
 
 /** The batch without the records that the policies of a user do not allow; 403 if it is all or none. */
-function allowedBatch(batch: Batch, agent: Agent, access: UserAccess | undefined): Batch | Refusal {
+function allowedBatch(
+  state: ShardState,
+  batch: Batch,
+  { agent, access }: { agent: Agent; access: UserAccess | undefined },
+): Batch | Refusal {
   if (access === undefined) return batch
   const { policies, allowed } = batch.judged ?? { policies: undefined, allowed: [] }
   const grant = grantOf(agent, 'write', access)
   if (isRefused(grant)) return grant
   const isAllowed = (draft: Draft, index: number) =>
     policies === agent.policies ? allowed[index] === true : covers(grant, draft)
+  const refused = refuserOf(state, agent, { action: 'write', access })
   const drafts = batch.drafts.map((draft, index) =>
-    'code' in draft || isAllowed(draft, index) ? draft : notAllowedAt(`/records/${index}/data`),
+    'code' in draft || isAllowed(draft, index) ? draft : refusedAt(refused(draft), `/records/${index}/data`),
   )
   const none = drafts.every((draft) => 'code' in draft)
   return batch.atomic || none ? wholeBatch(drafts) : { atomic: false, drafts }
 }
 
-function notAllowedAt(pointer: string): Refusal {
-  const { code, detail } = notAllowed
-  return { code, detail, faults: [{ pointer, code, detail }] }
+function refusedAt(refusal: Refusal, pointer: string): Refusal {
+  const { code, detail } = refusal
+  return { ...refusal, faults: [{ pointer, code, detail }] }
 }
 
 /** Refuses a batch with all of its faults, if it has any. */

@@ -1,3 +1,4 @@
+import type { Policy } from '../../src/auth/row-policy.js'
 import type { ProposalRow, ProposalCursor } from '../../src/protocol/proposal-messages.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { ShardState } from '../shard/state.js'
@@ -53,6 +54,27 @@ export function openAbout(
   const seq = openProposalAbout(state.store.environment, agent.no, target)
   const row = seq === undefined ? undefined : proposalAt(state, group, { agentNo: agent.no, seq })
   return row?.state === 'proposed' ? row : undefined
+}
+
+/** Proposed policies of an agent. */
+export interface PendingPolicies {
+  seq: number
+  policies: readonly Policy[]
+  /** When they apply automatically; absent if they wait for approval. */
+  effectiveAtMs?: number
+}
+
+/** The policies of the open proposal, on disk, to replace those of an agent. */
+export function pendingPolicies(state: ShardState, { no: agentNo }: Agent): PendingPolicies | undefined {
+  const seq = openProposalAbout(state.store.environment, agentNo, 'policies')
+  const row = seq === undefined ? undefined : findProposal(state.store.environment, { agentNo, seq })
+  if (row?.mutation.action !== 'policies') return undefined
+  const { mutation, effectiveAtMs } = row
+  return {
+    seq: row.seq,
+    policies: mutation.policies,
+    ...(effectiveAtMs !== undefined && { effectiveAtMs }),
+  }
 }
 
 /** All open proposals of an agent. */

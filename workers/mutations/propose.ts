@@ -19,11 +19,18 @@ import { isOfAgent, type MutationRequest } from './apply.js'
 import { endProposal } from './resolve.js'
 
 /** Makes a proposal and answers 202, or refuses it as `makeProposal` does. */
-export function propose(state: ShardState, request: MutationRequest, group: CommitGroup): Decision {
+export function propose(
+  state: ShardState,
+  {
+    describe = (proposed) => proposed,
+    ...request
+  }: MutationRequest & { describe?: ((proposed: Proposed) => Proposed) | undefined },
+  group: CommitGroup,
+): Decision {
   const row = makeProposal(state, request, group)
   if ('code' in row) return row
   const { proposalId: id, effectiveAtMs = null } = proposedAs(row)
-  const answer: Proposed = { proposal_id: id, state: 'proposed', effective_at_ms: effectiveAtMs }
+  const answer = describe({ proposal_id: id, state: 'proposed', effective_at_ms: effectiveAtMs })
   return () => ({ kind: 'reply', status: 202, body: JSON.stringify(answer) })
 }
 

@@ -2,6 +2,7 @@ import { refuse, type Refusal } from '../../src/base/errors.js'
 import type { Outcome } from '../../src/protocol/messages.js'
 import type { Mutation } from '../../src/protocol/proposal-messages.js'
 import type { Zone } from '../../src/strand/zone.js'
+import type { Proposed } from '../../src/wire/proposals.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
 import type { Decision, ShardState } from '../shard/state.js'
@@ -13,17 +14,25 @@ import { propose, recordsToPropose } from './propose.js'
  * the mutation, makes a proposal (202), or refuses it: 403 zone_immutable, 409 proposal_open, or the refusals
  * of the mutation.
  * @param done makes the answer to an applied mutation, once its record is sealed
+ * @param describe adds members to the answer to a proposal
  */
 export function requestMutation(
   state: ShardState,
-  { done, ...request }: MutationRequest & { done: (record: PendingRecord) => string },
+  {
+    done,
+    describe,
+    ...request
+  }: MutationRequest & {
+    done: (record: PendingRecord) => string
+    describe?: (proposed: Proposed) => Proposed
+  },
   group: CommitGroup,
 ): Decision {
   const { agent, mutation } = request
   const refusal =
     zoneRefusal(agent.zone, mutation) ?? obstacle(state, group, request) ?? group.reserve(recordsToPropose)
   if (refusal !== undefined) return refusal
-  if (agent.zone !== 'free') return propose(state, request, group)
+  if (agent.zone !== 'free') return propose(state, { ...request, describe }, group)
   const record = applyMutation(state, request, group)
   return (): Outcome => ({ kind: 'reply', status: 200, body: done(record) })
 }

@@ -8,7 +8,7 @@ import type { DraftRules } from '../commands/drafts.js'
 import type { CommitGroup, Draft } from './commit-group.js'
 import { answeredBefore } from './idempotent-answers.js'
 import { rejectedDrafts } from './rejected-line.js'
-import { covers, grantOf, isRefused, notAllowed } from './row-access.js'
+import { covers, grantOf, isRefused, notAllowed, refuserOf } from './row-access.js'
 import type { ShardState } from './state.js'
 import { eventReused, rejectedKey, type OnceKey } from './written-once.js'
 
@@ -53,7 +53,9 @@ export interface Duplicate {
 export type LineDecision = Draft | Refusal | Duplicate
 
 /** The rules for the lines of one agent: the user's grant, or a refusal of all lines. */
-type AgentRules = Refusal | { grant: Grant | undefined; policies: readonly Policy[] }
+type AgentRules =
+  | Refusal
+  | { grant: Grant | undefined; policies: readonly Policy[]; refused: (draft: Draft) => Refusal }
 
 /** Judges lines by the policies of their agents as of one commit group; an API key may write every line. */
 export class LineJudge {
@@ -123,11 +125,11 @@ export class LineJudge {
     if ('code' in line.draft) return line.draft
     const found = this.#found.get(line.agent) ?? this.#rulesOf(line.agent)
     if ('code' in found) return found
-    const { grant, policies } = found
+    const { grant, policies, refused } = found
     if (line.judged?.policies !== policies) {
       line.judged = { policies, allowed: covers(grant, line.draft) }
     }
-    return line.judged.allowed ? line.draft : notAllowed
+    return line.judged.allowed ? line.draft : refused(line.draft)
   }
 
   #rulesOf(name: string): AgentRules {
@@ -142,8 +144,10 @@ export class LineJudge {
     const agent = targetAgent(this.#state, { agent: name, emerge: false, options: {}, access }, this.#group)
     if ('code' in agent) return agent
     const grant = grantOf(agent, 'write', access)
-    return isRefused(grant) ? grant : { grant, policies: agent.policies }
+    if (isRefused(grant)) return grant
+    const refused = refuserOf(this.#state, agent, { action: 'write', access })
+    return { grant, policies: agent.policies, refused }
   }
 }
 
-const everything: AgentRules = { grant: undefined, policies: [] }
+const everything: AgentRules = { grant: undefined, policies: [], refused: () => notAllowed }

@@ -4,6 +4,7 @@ import { refuse, type Refusal } from '../../src/base/errors.js'
 import type { UserAccess } from '../../src/protocol/command-options.js'
 import type { Effort } from '../../src/strand/condition.js'
 import type { RecordAction } from '../../src/strand/proposal.js'
+import { pendingPolicies } from '../mutations/pending.js'
 import { noSuchAgent, type ShardState } from './state.js'
 import type { Agent } from '../store/tables/agent.js'
 import { limits } from '../../src/base/limits/limits.js'
@@ -16,6 +17,31 @@ import { limits } from '../../src/base/limits/limits.js'
 /** 403; the same for an agent that does not exist, so that users cannot probe for names. */
 export const notAllowed: Refusal = refuse('forbidden', 'No row policy of the agent allows this')
 
+/**
+ * Refuses an action of a user on an agent: 403 policy_pending with the time if the policies that allow it
+ * apply after a delay, otherwise `notAllowed`. Only a user whom they will allow the action learns of them.
+ * @returns the refusal of one record, or of the action on any record
+ */
+export function refuserOf(
+  state: ShardState,
+  agent: Agent | undefined,
+  { action, access }: { action: PolicyAction; access: UserAccess | undefined },
+): (record?: JudgedRecord) => Refusal {
+  const pending = agent === undefined || agent.importing ? undefined : pendingPolicies(state, agent)
+  const atMs = pending?.effectiveAtMs
+  const grant = pending && grantOf(pending, action, access)
+  if (atMs === undefined || grant === undefined || isRefused(grant)) return () => notAllowed
+  const refusal = refuse(
+    'policy_pending',
+    `The row policies that allow this apply at ${new Date(atMs).toISOString()}, unless they are rejected before`,
+    { extra: { effective_at_ms: atMs } },
+  )
+  return (record) => {
+    const isGranted = record === undefined ? grant.policies.length > 0 : covers(grant, record)
+    return isGranted ? refusal : notAllowed
+  }
+}
+
 /** The policy action that a user needs for a change of a record. */
 export function policyActionOf(action: RecordAction): 'delete' | 'erase' {
   return action === 'erase' ? 'erase' : 'delete'
@@ -26,7 +52,7 @@ export function policyActionOf(action: RecordAction): 'delete' | 'erase' {
  * grant_too_large.
  */
 export function grantOf(
-  agent: Agent,
+  agent: Pick<Agent, 'policies'>,
   action: PolicyAction,
   access: UserAccess | undefined,
 ): Grant | Refusal | undefined {
@@ -47,17 +73,21 @@ export function covers(grant: Grant | undefined, record: JudgedRecord, effort?: 
 }
 
 /** Whether an agent exists and has a policy for an action. */
-export function hasPolicy(agent: Agent | undefined, action: PolicyAction): agent is Agent {
+export function hasPolicy(agent: Agent | undefined, action: PolicyAction): boolean {
   return agent?.policies.some(({ actions }) => actions.includes(action)) === true
 }
 
-/** The agent to read; 404 if it does not exist, but 403 for a user unless it has a read policy. */
+/**
+ * The agent to read; 404 if it does not exist, but for a user 403 forbidden or policy_pending unless it has a
+ * read policy.
+ */
 export function agentToRead(
   state: ShardState,
   { agent: name, access }: { agent: string; access?: UserAccess },
 ): Agent | Refusal {
   const agent = state.store.agents.find(name)
-  if (access !== undefined && !hasPolicy(agent, 'read')) return notAllowed
+  if (access !== undefined && !hasPolicy(agent, 'read'))
+    return refuserOf(state, agent, { action: 'read', access })()
   return agent ?? noSuchAgent(name)
 }
 

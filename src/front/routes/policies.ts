@@ -1,7 +1,7 @@
 import { newPolicyFaults, policyFaults } from '../../auth/row-policy.js'
 import { refuse, type Refusal } from '../../base/errors.js'
-import { PoliciesBody, PoliciesReplaced, PoliciesShown } from '../../wire/policies.js'
-import { Proposed } from '../../wire/proposals.js'
+import { PoliciesBody, PoliciesReplaced } from '../../wire/policies.js'
+import { PoliciesProposed, PoliciesShown } from '../../wire/proposals.js'
 import { reader } from '../../wire/validate.js'
 import { authorOf, reachableAgent, writeOptions } from './parameters.js'
 import type { AddressedCommand, CommandRoute, RouteRequest } from './route.js'
@@ -21,7 +21,7 @@ const replace: CommandRoute = {
     summary: 'Replace the row policies of an agent',
     tag: 'Agents',
     request: PoliciesBody,
-    answers: { 200: PoliciesReplaced, 202: Proposed },
+    answers: { 200: PoliciesReplaced, 202: PoliciesProposed },
     idempotent: true,
     ifMatch: true,
   },

@@ -62,15 +62,14 @@ function kindCodes(route: Route): ErrorCode[] {
   return route.scope === 'none' ? ['overloaded'] : guardedCodes(route)
 }
 
-const dataScopes: ReadonlySet<string> = new Set(['records:read', 'records:write', 'ingest'])
-
 function guardedCodes(route: Route): ErrorCode[] {
   const { docs, scope, method } = route
   // Tokens are checked first, even on routes that do not accept users.
   const found: ErrorCode[] = ['unauthorized', 'invalid_token', 'token_expired', 'token_revoked']
   found.push('forbidden', 'foreign_request', 'overloaded')
   // Row policies apply to the records of users.
-  if ('users' in route && route.users === true && dataScopes.has(scope)) found.push('grant_too_large')
+  if ('users' in route && route.users === true && scope !== 'any')
+    found.push('grant_too_large', 'policy_pending')
   if (docs.idempotent === true) found.push('idempotency_key_reused')
   if (docs.ifMatch === true) found.push('head_mismatch')
   if (docs.request !== undefined) found.push('too_large')
