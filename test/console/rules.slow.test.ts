@@ -72,16 +72,19 @@ describe('rules as rows and as text', () => {
 describe.skipIf(noBrowser)('rules in the console', () => {
   let server: TestServer
   let browser: Browser
+  let token: string
   let ada: string
   let opened: ConsolePage | undefined
 
   beforeAll(async () => {
-    server = await startAuthServer()
+    server = await startAuthServer({ env: { SERVICE_GOVERNED_AUTO_APPROVE_SECS: '5' } })
     browser = await sharedBrowser()
-    ada = subjectOf(await signUp(server, 'ada@example.com', { app: { team: 'blue' } }))
+    token = await signUp(server, 'ada@example.com', { app: { team: 'blue' } })
+    ada = subjectOf(token)
     await signUp(server, 'adam@example.com')
     for (const name of ['notes', 'long', 'empty', 'quiet', 'keys']) await newAgent(server, name)
-    await newAgent(server, 'guarded', 'protected')
+    for (const name of ['guarded', 'contested']) await newAgent(server, name, 'protected')
+    await newAgent(server, 'delayed', 'governed')
     await call(server, 'PUT /v1/agents/notes/policies', {
       body: {
         policies: [{ actions: ['read'], conditions: [{ field: 'owner', op: 'eq', value: '$jwt.sub' }] }],
@@ -231,16 +234,49 @@ describe.skipIf(noBrowser)('rules in the console', () => {
     expect([seqs.length, seqs[0], seqs.at(-1)]).toEqual([200, '250', '51'])
   })
 
-  it('proposes the rules if the zone requires it, and reports a pending proposal', async () => {
-    const page = await open('guarded')
+  const proposeRule = async (page: Page): Promise<void> => {
     await page.getByRole('button', { name: 'Add rule' }).click()
     await page.getByRole('button', { name: 'Save…' }).click()
-    await page.getByText('when another key with proposals:decide approves it').waitFor()
     await page.getByRole('button', { name: 'Propose rules' }).click()
     await page.getByText('The change is now a pending proposal').waitFor()
     await page.getByRole('button', { name: 'Done' }).click()
+  }
+
+  it('proposes the rules if the zone requires it, and says that they are not in force', async () => {
+    const page = await open('guarded')
+    await proposeRule(page)
+    await page.getByText('New rules are proposed and not in force yet').waitFor()
+    await page.getByText('when another key approves them').waitFor()
+    await page.getByText('Proposed', { exact: true }).waitFor()
+    await page.getByRole('button', { name: 'Add rule' }).click()
+    await page.getByText('Unsaved changes').waitFor()
+    expect(await page.getByRole('button', { name: 'Save…' }).isDisabled()).toBe(true)
+    expect(await faultsEverywhere(page)).toEqual([])
+    await page.getByRole('link', { name: 'Open the proposal' }).click()
+    await page.getByRole('heading', { name: 'Replace the rules for users' }).waitFor()
+  })
+
+  it('counts down to the rules that a zone delays, and shows them when they apply', async () => {
+    const status = () => call(server, 'GET /v1/agents/delayed/status', { key: token })
+    const page = await open('delayed')
+    await proposeRule(page)
+    const notice = page.getByText('New rules are proposed and not in force yet')
+    await notice.waitFor()
+    await page.getByRole('timer').filter({ hasText: 'Automatically in 0:0' }).waitFor()
+    expect((await status()).body.code).toBe('policy_pending')
+    await notice.waitFor({ state: 'detached' })
+    await page.getByRole('group', { name: 'Rule 1: users can' }).waitFor()
+    expect(await page.getByText('Unsaved changes').count()).toBe(0)
+    expect((await status()).status).toBe(200)
+  })
+
+  it('reports a proposal that another user made in the meantime', async () => {
+    const page = await open('contested')
     await page.getByRole('button', { name: 'Add rule' }).click()
     await page.getByRole('button', { name: 'Save…' }).click()
+    await page.getByText('when another key with proposals:decide approves it').waitFor()
+    const other = { body: { policies: [{ actions: ['write'], conditions: [] }] } }
+    expect((await call(server, 'PUT /v1/agents/contested/policies', other)).status).toBe(202)
     opened?.allow('status of 409')
     await page.getByRole('button', { name: 'Propose rules' }).click()
     await page.getByText('A proposal to replace the rules of this agent is already pending').waitFor()

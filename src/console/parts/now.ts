@@ -1,6 +1,8 @@
 import { useEffect, useState } from 'preact/hooks'
 
 const SECOND_MS = 1_000
+/** The server looks for due proposals once a second. */
+const AFTER_DUE_MS = 1_500
 
 /** The current time in Unix milliseconds, updated every second. */
 export function useNow(): number {
@@ -10,6 +12,20 @@ export function useNow(): number {
     return () => clearInterval(timer)
   }, [])
   return nowMs
+}
+
+/**
+ * Reads a value again after the server has applied what is due.
+ * @param value the value that was read, which has the times
+ * @param dueAtMs when something in it is due; empty if nothing is
+ */
+export function useReloadWhenDue(value: unknown, dueAtMs: readonly number[], reload: () => void): void {
+  useEffect(() => {
+    if (dueAtMs.length === 0) return undefined
+    const waitMs = Math.max(0, Math.min(...dueAtMs) - Date.now()) + AFTER_DUE_MS
+    const timer = setTimeout(reload, waitMs)
+    return () => clearTimeout(timer)
+  }, [value])
 }
 
 /** A remaining time as text: `0:42`, `12:05`, `3 h`, `7 days`. */

@@ -1,9 +1,10 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import type { Proposal } from '../../client/index.js'
 import { CardTable } from '../parts/card-table.js'
 import { countText } from '../parts/format.js'
 import { Read, useLoaded } from '../parts/load.js'
 import { principalText } from '../parts/labels.js'
+import { useReloadWhenDue } from '../parts/now.js'
 import { Empty, Time } from '../parts/texts.js'
 import { type ProposalList, proposalLink, proposalLists, type Route } from '../route.js'
 import { type SignedIn, hasScope } from '../parts/session.js'
@@ -15,8 +16,6 @@ import { whatText } from '../parts/proposal-labels.js'
 type ProposalsRoute = Extract<Route, { screen: 'proposals' }>
 
 const PROPOSALS_READ = 1_000
-/** The server looks for due proposals once a second. */
-const AFTER_DUE_MS = 1_500
 
 const listNames: Record<ProposalList, string> = { waiting: 'Pending', mine: 'Mine', decided: 'Decided' }
 
@@ -36,7 +35,7 @@ export function ProposalsPage({ session, route }: { session: SignedIn; route: Pr
     return mayRead ? readList(session.service, wanted, { most, signal }) : undefined
   })
   const { loaded, reload } = read
-  useReloadWhenDue(loaded.value?.proposals, reload)
+  useReloadWhenDue(loaded.value, dueTimes(loaded.value?.proposals ?? []), reload)
   return (
     <div class="page">
       <h1>Proposals</h1>
@@ -113,17 +112,10 @@ function Unavailable({ isLimited }: { isLimited: boolean }) {
   )
 }
 
-/** Reads the list again after the server has applied the next due proposal. */
-function useReloadWhenDue(proposals: readonly Proposal[] | undefined, reload: () => void): void {
-  useEffect(() => {
-    const due = (proposals ?? []).flatMap(({ state, effective_at_ms: ms }) =>
-      state === 'proposed' && ms !== null ? [ms] : [],
-    )
-    if (due.length === 0) return undefined
-    const waitMs = Math.max(0, Math.min(...due) - Date.now()) + AFTER_DUE_MS
-    const timer = setTimeout(reload, waitMs)
-    return () => clearTimeout(timer)
-  }, [proposals])
+function dueTimes(proposals: readonly Proposal[]): number[] {
+  return proposals.flatMap(({ state, effective_at_ms: ms }) =>
+    state === 'proposed' && ms !== null ? [ms] : [],
+  )
 }
 
 function List({ proposals, list }: { proposals: readonly Proposal[]; list: ProposalList }) {

@@ -1,5 +1,5 @@
 import type { Proposal } from '../../client/index.js'
-import { leftText, useNow } from '../parts/now.js'
+import { Countdown } from '../parts/countdown.js'
 import { Time } from '../parts/texts.js'
 import { approvalsNeeded, approvalsOf } from '../parts/proposal-labels.js'
 
@@ -20,15 +20,6 @@ export function When({ proposal }: { proposal: Proposal }) {
   return (
     <span>
       After {needed} approvals, {approvalsOf(proposal).length} so far
-    </span>
-  )
-}
-
-function Countdown({ untilMs }: { untilMs: number }) {
-  const leftMs = untilMs - useNow()
-  return (
-    <span role="timer" class="countdown">
-      {leftMs > 0 ? `Automatically in ${leftText(leftMs)}` : 'Now'}
     </span>
   )
 }

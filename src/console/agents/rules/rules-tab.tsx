@@ -1,12 +1,14 @@
 import { useEffect, useState } from 'preact/hooks'
 import { escapeUnseen } from '../../../auth/shown-text.js'
 import { type Policy, policyWarnings } from '../../../auth/row-policy.js'
-import type { AgentStatusResponse } from '../../../client/index.js'
+import type { AgentStatusResponse, PoliciesShown } from '../../../client/index.js'
 import { useFocusAfter } from '../../parts/confirm.js'
 import { Read, useLoaded } from '../../parts/load.js'
+import { useReloadWhenDue } from '../../parts/now.js'
 import { Empty } from '../../parts/texts.js'
 import { type SignedIn, hasScope } from '../../parts/session.js'
 import { draftsOf, type EditedRules, faultsOf, textOfRules } from './draft.js'
+import { PendingRules } from './pending-rules.js'
 import { RuleEditor } from './rule-editor.js'
 import { SaveRules } from './save-rules.js'
 import { TryRules } from './try-rules.js'
@@ -23,8 +25,15 @@ export function RulesTab({ session, status, reload }: RulesProps) {
   const { agent_id: agent } = status
   const isAllowed = hasScope(who, 'agents:admin')
   const read = useLoaded(agent, async (signal) =>
-    isAllowed ? (await service.agent(agent).policies({ signal })).policies : undefined,
+    isAllowed ? service.agent(agent).policies({ signal }) : undefined,
   )
+  const reloadAll = (): void => {
+    read.reload()
+    reload()
+  }
+  const { value } = read.loaded
+  const dueAtMs = value?.pending?.effective_at_ms ?? undefined
+  useReloadWhenDue(value, dueAtMs === undefined ? [] : [dueAtMs], reloadAll)
   if (!isAllowed) {
     return (
       <Empty title="This key cannot read the rules">
@@ -32,13 +41,11 @@ export function RulesTab({ session, status, reload }: RulesProps) {
       </Empty>
     )
   }
-  const reloadAll = (): void => {
-    read.reload()
-    reload()
-  }
   return (
     <Read of={read} what="the rules">
-      {(policies = []) => <Rules session={session} status={status} saved={policies} reload={reloadAll} />}
+      {(shown) =>
+        shown !== undefined && <Rules session={session} status={status} shown={shown} reload={reloadAll} />
+      }
     </Read>
   )
 }
@@ -47,7 +54,8 @@ function editedOf(policies: Policy[]): EditedRules {
   return { drafts: draftsOf(policies), text: textOfRules(policies), read: { policies }, by: 'rows' }
 }
 
-function Rules({ session, status, saved, reload }: RulesProps & { saved: Policy[] }) {
+function Rules({ session, status, shown, reload }: RulesProps & { shown: PoliciesShown }) {
+  const { policies: saved, pending } = shown
   const [edited, setEdited] = useState(() => editedOf(saved))
   const [isSaving, setSaving] = useState(false)
   const { focusTarget, changed } = useFocusAfter<HTMLParagraphElement>(reload)
@@ -57,12 +65,15 @@ function Rules({ session, status, saved, reload }: RulesProps & { saved: Policy[
   const faults = policies === undefined ? [] : faultsOf(policies)
   const isChanged = policies === undefined || textOfRules(policies) !== savedText
   const usable = faults.length === 0 ? policies : undefined
+  const isProposed =
+    policies !== undefined && pending !== null && textOfRules(policies) === textOfRules(pending.policies)
   return (
     <div class="rules">
       <p class="lead" ref={focusTarget} tabIndex={-1}>
         Keys can access every record. A user’s token can access the records that at least one of these rules
         allows; without rules, it can access none.
       </p>
+      {pending !== null && <PendingRules pending={pending} />}
       <RuleEditor edited={edited} set={setEdited} />
       <Remarks
         fault={'fault' in edited.read ? edited.read.fault : undefined}
@@ -73,7 +84,7 @@ function Rules({ session, status, saved, reload }: RulesProps & { saved: Policy[
         <button
           type="button"
           class="primary"
-          disabled={!isChanged || usable === undefined}
+          disabled={!isChanged || usable === undefined || pending !== null}
           onClick={() => setSaving(true)}
         >
           Save…
@@ -81,7 +92,7 @@ function Rules({ session, status, saved, reload }: RulesProps & { saved: Policy[
         <button type="button" disabled={!isChanged} onClick={() => setEdited(editedOf(saved))}>
           Discard changes
         </button>
-        <span class="muted">{isChanged ? 'Unsaved changes' : ''}</span>
+        <span class="muted">{isProposed ? 'Proposed' : isChanged ? 'Unsaved changes' : ''}</span>
       </div>
       <TryRules session={session} status={status} saved={saved} edited={isChanged ? usable : saved} />
       {isSaving && usable !== undefined && (
