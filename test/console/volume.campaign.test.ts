@@ -52,7 +52,7 @@ describe.skipIf(noBrowser)('large amounts of data in the console', () => {
     return opened.page
   }
   const shown = (page: Page, seq: number) =>
-    page.getByRole('link', { name: `Record ${seq}`, exact: true }).waitFor()
+    page.getByRole('link', { name: `Record ${seq.toLocaleString('en')}`, exact: true }).waitFor()
   const nodes = (page: Page) => page.evaluate(() => document.querySelectorAll('*').length)
 
   it('lists ten thousand agents in pages, and finds one by its name', async () => {

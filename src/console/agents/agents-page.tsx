@@ -9,12 +9,22 @@ import { Empty, ScopedButton, Time } from '../parts/texts.js'
 import { agentLink } from '../route.js'
 import { useOrganisms } from '../parts/namespaces.js'
 import { type SignedIn, hasScope } from '../parts/session.js'
-import { zoneMeanings } from '../parts/labels.js'
+import { zoneMeanings, zones } from '../parts/labels.js'
 import { NewAgent } from '../parts/new-agent.js'
+import { sortable, type Sorting, SORTED_MAX, SortLimit, useSorting, wholeList } from '../parts/sort.js'
 
 type StatusPage = Awaited<ReturnType<ServiceClient['agentStatuses']>>
+type Status = StatusPage['statuses'][number]
 
 const PAGE_AGENTS = 50
+
+const sortKeys: Sorting<Status>['keys'] = {
+  Name: ({ agent_id: id }) => id,
+  Zone: ({ zone }) => zones.indexOf(zone),
+  Records: ({ record_count: count }) => count,
+  Size: ({ bytes }) => bytes,
+  'Last write': ({ timestamp_hlc: hlc }) => msOf(hlc),
+}
 
 /** The agents that the key can access, sorted by name. */
 export function AgentsPage({ session }: { session: SignedIn }) {
@@ -22,15 +32,15 @@ export function AgentsPage({ session }: { session: SignedIn }) {
   // The cursors that led to this page, its own last; empty on the first page.
   const [cursors, setCursors] = useState<string[]>([])
   const [isCreating, setCreating] = useState(false)
-  const cursor = cursors.at(-1)
-  const read = useLoaded<StatusPage>(`${prefix} ${cursor ?? ''}`, (signal) =>
-    session.service.agentStatuses({
-      prefix: prefix === '' ? undefined : prefix,
-      cursor,
-      limit: PAGE_AGENTS,
-      signal,
-    }),
-  )
+  const sorting = useSorting(sortKeys)
+  const isSorted = sorting.sort !== undefined
+  const cursor = isSorted ? undefined : cursors.at(-1)
+  const read = useLoaded<StatusPage>(`${prefix} ${isSorted} ${cursor ?? ''}`, (signal) => {
+    const wanted = { prefix: prefix === '' ? undefined : prefix, signal }
+    const readPage = (from: string | undefined) =>
+      session.service.agentStatuses({ ...wanted, cursor: from, limit: isSorted ? SORTED_MAX : PAGE_AGENTS })
+    return isSorted ? wholeList(readPage, joined) : readPage(cursor)
+  })
   const { value } = read.loaded
   const search = (text: string): void => {
     setPrefix(text)
@@ -58,12 +68,17 @@ export function AgentsPage({ session }: { session: SignedIn }) {
         </p>
       </div>
       <Read of={read} what="agents">
-        {(page) => <Agents page={page} prefix={prefix} />}
+        {(page) => <Agents page={page} prefix={prefix} sorting={sortable(sorting, page)} />}
       </Read>
-      <CursorPages cursors={cursors} set={setCursors} next={value?.next_cursor} />
+      {!isSorted && <CursorPages cursors={cursors} set={setCursors} next={value?.next_cursor} />}
+      <SortLimit noun="agents" order="name" page={value} />
       {isCreating && <NewAgent service={session.service} close={() => setCreating(false)} />}
     </div>
   )
+}
+
+function joined(pages: StatusPage, next: StatusPage): StatusPage {
+  return { ...next, statuses: [...pages.statuses, ...next.statuses] }
 }
 
 /** Selects the agents of one organism by the prefix of their names; hidden if the key sees no organisms. */
@@ -83,7 +98,8 @@ function OrganismChoice(props: { session: SignedIn; prefix: string; choose: (pre
   )
 }
 
-function Agents({ page, prefix }: { page: StatusPage; prefix: string }) {
+function Agents(props: { page: StatusPage; prefix: string; sorting: Sorting<Status> | undefined }) {
+  const { page, prefix, sorting } = props
   const { statuses } = page
   if (statuses.length === 0 && page.next_cursor === null) {
     return prefix === '' ? (
@@ -103,6 +119,7 @@ function Agents({ page, prefix }: { page: StatusPage; prefix: string }) {
       keyOf={({ agent_id: id }) => id}
       head={['Name', ({ agent_id: id }) => <AgentLink agent={id} />]}
       numbers={['Records', 'Size']}
+      sorting={sorting}
       cells={{
         Zone: ({ zone }) => (
           <span class="zone" title={zoneMeanings[zone]}>

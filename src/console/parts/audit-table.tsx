@@ -39,7 +39,7 @@ function Row({ row, href }: { row: RecordRow; href: string }) {
   return (
     <tr role="row" class="record">
       <th role="rowheader" scope="row" class="number seq">
-        <a class="whole" href={href} aria-label={`Record ${seq}`}>
+        <a class="whole" href={href} aria-label={`Record ${countText(seq)}`}>
           {countText(seq)}
         </a>
       </th>

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { ariaSort, SortChoice, SortHeading, sortedRows, type Sorting } from './sort.js'
 
 /** The name of a column, and the function that renders its cell. */
 export type Column<Row> = readonly [name: string, of: (row: Row) => ComponentChildren]
@@ -17,18 +18,32 @@ export function CardTable<Row>(props: {
   numbers?: readonly string[]
   /** A column of buttons; only screen readers see its name. */
   action?: Column<Row>
+  /** The columns by which the rows can be sorted, if they are the whole list. */
+  sorting?: Sorting<Row> | undefined
 }) {
-  const { name, rows, keyOf, head, cells, numbers = [], action } = props
+  const { name, keyOf, head, cells, numbers = [], action, sorting } = props
+  const rows = sortedRows(props.rows, sorting)
   const classOf = (column: string): string => (numbers.includes(column) ? 'number' : '')
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={name}>
+      {sorting && <SortChoice sorting={sorting} />}
       {/* Explicit roles, because the styles of cards would remove the implicit ones. */}
       <table class={`rows cards ${props.class ?? ''}`} role="table" aria-label={name}>
         <thead role="rowgroup">
           <tr role="row">
             {[head[0], ...Object.keys(cells)].map((column) => (
-              <th key={column} role="columnheader" scope="col" class={classOf(column)}>
-                {column}
+              <th
+                key={column}
+                role="columnheader"
+                scope="col"
+                class={classOf(column)}
+                aria-sort={ariaSort(sorting?.sort, column)}
+              >
+                <SortHeading
+                  column={column}
+                  sort={sorting?.sort}
+                  set={sorting?.keys[column] === undefined ? undefined : sorting.set}
+                />
               </th>
             ))}
             {action && (

@@ -48,7 +48,7 @@ export function CopyButton({ text, name }: { text: string; name: string }) {
     <button
       type="button"
       class="quiet copy"
-      aria-label={`Copy ${name}`}
+      aria-label={outcome === '' ? `Copy ${name}` : undefined}
       onClick={() => void copy()}
       onBlur={() => setOutcome('')}
     >

@@ -8,8 +8,9 @@ import { useReloadWhenDue } from '../parts/now.js'
 import { Empty, Time } from '../parts/texts.js'
 import { type ProposalList, proposalLink, proposalLists, type Route } from '../route.js'
 import { type SignedIn, hasScope } from '../parts/session.js'
+import { type Sorting, useSorting } from '../parts/sort.js'
 import { ProposalDrawer } from './proposal-drawer.js'
-import { readList } from './read.js'
+import { readList, type ReadList } from './read.js'
 import { When } from './when.js'
 import { whatText } from '../parts/proposal-labels.js'
 
@@ -62,7 +63,7 @@ export function ProposalsPage({ session, route }: { session: SignedIn; route: Pr
       </div>
       {mayRead ? (
         <Read of={read} what="proposals">
-          {(found) => found !== undefined && <List proposals={found.proposals} list={list} />}
+          {(found) => found !== undefined && <List key={list} found={found} list={list} />}
         </Read>
       ) : (
         <Unavailable isLimited={isLimited && hasScope(who, 'proposals:decide')} />
@@ -118,13 +119,27 @@ function dueTimes(proposals: readonly Proposal[]): number[] {
   )
 }
 
-function List({ proposals, list }: { proposals: readonly Proposal[]; list: ProposalList }) {
+function sortKeysOf(list: ProposalList): Sorting<Proposal>['keys'] {
+  const keys: Sorting<Proposal>['keys'] = {
+    Change: whatText,
+    Agent: ({ agent }) => agent,
+    'Proposed by': ({ proposer }) => principalText(proposer),
+    Proposed: ({ created_at_ms: ms }) => ms,
+  }
+  return list === 'waiting'
+    ? { ...keys, 'Takes effect': ({ effective_at_ms: ms }) => ms }
+    : { ...keys, State: ({ ended_at_ms: ms }) => ms }
+}
+
+function List({ found: { proposals, isCut }, list }: { found: ReadList; list: ProposalList }) {
+  const sorting = useSorting(sortKeysOf(list))
   if (proposals.length === 0) return <EmptyList list={list} />
   return (
     <CardTable
       name={`${listNames[list]} proposals`}
       rows={proposals}
       keyOf={({ proposal_id: id }) => id}
+      sorting={isCut ? undefined : sorting}
       head={['Change', (proposal) => <ProposalLink proposal={proposal} />]}
       cells={{
         Agent: ({ agent }) => agent,

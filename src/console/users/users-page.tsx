@@ -9,6 +9,7 @@ import { Empty, Name, Time } from '../parts/texts.js'
 import { usersLink } from '../route.js'
 import { useOrganisms } from '../parts/namespaces.js'
 import { hasScope, type Scope, type SignedIn } from '../parts/session.js'
+import { sortable, type Sorting, SORTED_MAX, SortLimit, useSorting, wholeList } from '../parts/sort.js'
 import { LockedUntil, namespaceOf, type UsersRoute } from './user.js'
 import { UserPage } from './user-page.js'
 
@@ -22,18 +23,30 @@ export function UsersPage({ session, route }: { session: SignedIn; route: UsersR
 
 const PAGE_USERS = 50
 
+const sortKeys: Sorting<User>['keys'] = {
+  'E-mail': ({ email }) => email,
+  Verified: ({ verified }) => Number(verified),
+  'Last sign-in': ({ last_login_at_ms: ms }) => ms,
+  'Locked until': ({ locked_until_ms: ms }) => ms,
+  Created: ({ created_at_ms: ms }) => ms,
+}
+
 function UserList({ session, organism }: { session: SignedIn; organism: string | undefined }) {
   const [prefix, setPrefix] = useState('')
   const [cursors, setCursors] = useState<string[]>([])
-  const cursor = cursors.at(-1)
+  const sorting = useSorting(sortKeys)
+  const isSorted = sorting.sort !== undefined
+  const cursor = isSorted ? undefined : cursors.at(-1)
   const needed: Scope = organism === undefined ? 'admin:*' : 'admin:organisms'
   // SERVICE_DATA_OPEN does not open the routes of users.
   const isAllowed = session.who.kind !== 'open' && hasScope(session.who, needed)
-  const read = useLoaded<Found | 'off' | undefined>(`${prefix} ${cursor ?? ''}`, async (signal) => {
+  const read = useLoaded<Found | 'off' | undefined>(`${prefix} ${isSorted} ${cursor ?? ''}`, async (signal) => {
     if (!isAllowed) return undefined
-    return namespaceOf(session.service, organism)
-      .auth.users.list({ prefix: prefix === '' ? undefined : prefix, cursor, limit: PAGE_USERS, signal })
-      .catch(offWhereDisabled)
+    const { users } = namespaceOf(session.service, organism).auth
+    const wanted = { prefix: prefix === '' ? undefined : prefix, signal }
+    const readPage = (from: string | undefined) =>
+      users.list({ ...wanted, cursor: from, limit: isSorted ? SORTED_MAX : PAGE_USERS })
+    return (isSorted ? wholeList(readPage, joined) : readPage(cursor)).catch(offWhereDisabled)
   })
   const found = read.loaded.value === 'off' ? undefined : read.loaded.value
   const search = (text: string): void => {
@@ -56,14 +69,23 @@ function UserList({ session, organism }: { session: SignedIn; organism: string |
       </div>
       {isAllowed ? (
         <Read of={read} what="users">
-          {(value) => value !== undefined && <Users found={value} organism={organism} prefix={prefix} />}
+          {(value) =>
+            value !== undefined && (
+              <Users found={value} organism={organism} prefix={prefix} sorting={sorting} />
+            )
+          }
         </Read>
       ) : (
         <NeedsScope scope={needed} />
       )}
-      <CursorPages cursors={cursors} set={setCursors} next={found?.next_cursor} />
+      {!isSorted && <CursorPages cursors={cursors} set={setCursors} next={found?.next_cursor} />}
+      <SortLimit noun="users" order="e-mail" page={found} />
     </div>
   )
+}
+
+function joined(pages: Found, next: Found): Found {
+  return { ...next, users: [...pages.users, ...next.users] }
 }
 
 function NamespaceChoice({ session, organism }: { session: SignedIn; organism: string | undefined }) {
@@ -105,8 +127,13 @@ function offWhereDisabled(error: unknown): 'off' {
   throw error
 }
 
-function Users(props: { found: Found | 'off'; organism: string | undefined; prefix: string }) {
-  const { found, organism, prefix } = props
+function Users(props: {
+  found: Found | 'off'
+  organism: string | undefined
+  prefix: string
+  sorting: Sorting<User>
+}) {
+  const { found, organism, prefix, sorting } = props
   if (found === 'off') {
     return (
       <Empty title="Sign-in is disabled on this server">
@@ -129,6 +156,7 @@ function Users(props: { found: Found | 'off'; organism: string | undefined; pref
       name="Users"
       rows={users}
       keyOf={(user) => user.user_id}
+      sorting={sortable(sorting, found)}
       head={['E-mail', (user) => <UserLink user={user} organism={organism} />]}
       cells={{
         Verified: (user) => (user.verified ? 'yes' : 'no'),

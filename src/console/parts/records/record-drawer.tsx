@@ -53,7 +53,7 @@ export function RecordDrawer({ service, status, seq, linkTo, changed }: DrawerPr
     location.hash = link()
   }
   return (
-    <Dialog title={`Record ${seq}`} class="drawer" close={close}>
+    <Dialog title={`Record ${countText(seq)}`} class="drawer" close={close}>
       <div class="drawer-head">
         <h2>Record {countText(seq)}</h2>
         <nav aria-label="Neighbours">

@@ -63,7 +63,7 @@ function Row({ agent, row, columns }: { agent: string; row: RecordRow; columns: 
   return (
     <tr role="row" class={`record ${state}`}>
       <th role="rowheader" scope="row" class="number seq">
-        <a class="whole" href={agentLink(agent, seq)} aria-label={`Record ${seq}`}>
+        <a class="whole" href={agentLink(agent, seq)} aria-label={`Record ${countText(seq)}`}>
           {countText(seq)}
         </a>
       </th>

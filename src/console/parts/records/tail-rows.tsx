@@ -157,7 +157,10 @@ export function TailRow(props: { row: Omit<LiveRow, 'id'>; isPretty: boolean; of
           {agent}
         </a>
       )}
-      <a href={agentLink(agent, seq)} aria-label={ofMany ? `Record ${seq} of ${agent}` : `Record ${seq}`}>
+      <a
+        href={agentLink(agent, seq)}
+        aria-label={ofMany ? `Record ${countText(seq)} of ${agent}` : `Record ${countText(seq)}`}
+      >
         {countText(seq)}
       </a>
       <Time ms={row.ms} />
