@@ -71,7 +71,7 @@ export function AgentsPage({ session }: { session: SignedIn }) {
         {(page) => <Agents page={page} prefix={prefix} sorting={sortable(sorting, page)} />}
       </Read>
       {!isSorted && <CursorPages cursors={cursors} set={setCursors} next={value?.next_cursor} />}
-      <SortLimit noun="agents" order="name" page={value} />
+      <SortLimit sorting={sorting} noun="agents" order="name" page={value} />
       {isCreating && <NewAgent service={session.service} close={() => setCreating(false)} />}
     </div>
   )

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { Choice } from './field.js'
 import { countText } from './format.js'
 
@@ -49,10 +49,19 @@ export async function wholeList<Page extends CountedPage>(
   return pages
 }
 
-/** Says why the columns of a long list cannot be sorted. */
-export function SortLimit(props: { noun: string; order: string; page: CountedPage | undefined }) {
-  const { noun, order, page } = props
-  if (page === undefined || page.total <= SORTED_MAX) return null
+/** Says why the columns of a long list cannot be sorted, and returns it to the server's order. */
+export function SortLimit<Row>(props: {
+  sorting: Sorting<Row>
+  page: CountedPage | undefined
+  noun: string
+  order: string
+}) {
+  const { sorting, page, noun, order } = props
+  const isLong = page !== undefined && page.total > SORTED_MAX
+  useEffect(() => {
+    if (isLong && sorting.sort !== undefined) sorting.set(undefined)
+  }, [isLong])
+  if (!isLong) return null
   return (
     <p class="muted">
       Sorted by {order}. Lists of up to {countText(SORTED_MAX)} {noun} can be sorted by the other columns:

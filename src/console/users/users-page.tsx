@@ -79,7 +79,7 @@ function UserList({ session, organism }: { session: SignedIn; organism: string |
         <NeedsScope scope={needed} />
       )}
       {!isSorted && <CursorPages cursors={cursors} set={setCursors} next={found?.next_cursor} />}
-      <SortLimit noun="users" order="e-mail" page={found} />
+      <SortLimit sorting={sorting} noun="users" order="e-mail" page={found} />
     </div>
   )
 }

@@ -1,20 +1,27 @@
 import { useState } from 'preact/hooks'
 import type { AgentStatusResponse } from '../../../client/index.js'
+import { Choice } from '../../parts/field.js'
+import { lazy } from '../../parts/lazy.js'
 import { Pages } from '../../parts/pages.js'
 import { countText } from '../../parts/format.js'
 import { Read, useLoaded } from '../../parts/load.js'
-import { Empty } from '../../parts/texts.js'
+import { Empty, ScopedButton } from '../../parts/texts.js'
 import { agentLink } from '../../route.js'
-import type { SignedIn } from '../../parts/session.js'
+import { isReservedType } from '../../../strand/record-type.js'
+import { hasScope, type SignedIn } from '../../parts/session.js'
 import { ColumnPicker, chosenColumns } from './columns.js'
 import { ExportDialog } from '../../parts/export-dialog.js'
 import { type FilterDraft, noFilter, queryOf } from './filter.js'
 import { FilterForm } from './filter-form.js'
+import type { RecordDraft } from './new-record.js'
 import { RecordDrawer } from '../../parts/records/record-drawer.js'
 import { readRows, type RecordRow, rowOfQuery } from '../../parts/records/record-row.js'
-import { RecordTable } from '../../parts/records/record-table.js'
+import { type RecordOrder, RecordTable } from '../../parts/records/record-table.js'
+
+const NewRecord = lazy(async () => (await import('./new-record.js')).NewRecord)
 
 const PAGE_RECORDS = 50
+const emptyRecord: RecordDraft = { type: 'record', text: '{\n  \n}' }
 
 interface RecordsTabProps {
   session: SignedIn
@@ -24,22 +31,36 @@ interface RecordsTabProps {
   reload: () => void
 }
 
-/** The records of an agent, newest first. */
+/** The records of an agent, newest first unless the order is turned round. */
 export function RecordsTab({ session, status, seq, reload }: RecordsTabProps) {
   const { service } = session
   const { agent_id: agent } = status
   const [filter, setFilter] = useState(noFilter)
   const [isFiltering, setFiltering] = useState(false)
   const [isExporting, setExporting] = useState(false)
+  const [isWriting, setWriting] = useState(false)
+  const [draft, setDraft] = useState(emptyRecord)
+  const [order, setOrder] = useState<RecordOrder>('desc')
   const [columns, setColumns] = useState(() => chosenColumns(agent))
   const query = queryOf(filter)
   const isFiltered = query !== undefined && 'query' in query
-  const page = usePage({ session, status, filter })
+  const page = usePage({ session, status, filter, order })
   const rows = page.loaded.value?.rows
   const warnings = page.loaded.value?.warnings ?? []
   return (
     <>
       <div class="tools">
+        {/* Only the server writes to its own strands. */}
+        {!agent.startsWith('server::') && (
+          <ScopedButton
+            class="primary"
+            allowed={session.who.kind === 'user' || hasScope(session.who, 'records:write')}
+            scope="records:write"
+            onClick={() => setWriting(true)}
+          >
+            New record
+          </ScopedButton>
+        )}
         <button type="button" aria-expanded={isFiltering} onClick={() => setFiltering(!isFiltering)}>
           Filter{isFiltered ? ' (on)' : ''}
         </button>
@@ -54,6 +75,14 @@ export function RecordsTab({ session, status, seq, reload }: RecordsTabProps) {
           <GoTo headSeq={status.record_count} go={(to) => (location.hash = agentLink(agent, to))} />
         )}
       </div>
+      <div class="sort-choice">
+        <Choice
+          name="Order"
+          value={order}
+          options={{ desc: 'Newest first', asc: 'Oldest first' }}
+          set={(chosen) => setOrder(chosen === 'asc' ? 'asc' : 'desc')}
+        />
+      </div>
       {isFiltering && <FilterForm applied={filter} apply={setFilter} />}
       {isFiltered && (
         <p class="muted">Filters use the current bodies: deleted and erased records are omitted.</p>
@@ -64,7 +93,13 @@ export function RecordsTab({ session, status, seq, reload }: RecordsTabProps) {
         </p>
       ))}
       <Read of={page} what="records">
-        {({ rows: found }) => <Rows agent={agent} rows={found} columns={columns} isFiltered={isFiltered} />}
+        {({ rows: found }) =>
+          found.length === 0 ? (
+            <NoRows isFiltered={isFiltered} />
+          ) : (
+            <RecordTable agent={agent} rows={found} columns={columns} order={order} setOrder={setOrder} />
+          )
+        }
       </Read>
       <Pages
         hasPrevious={page.hasNewer}
@@ -73,11 +108,32 @@ export function RecordsTab({ session, status, seq, reload }: RecordsTabProps) {
         goNext={page.goOlder}
       />
       {isExporting && <ExportDialog service={service} status={status} close={() => setExporting(false)} />}
+      {isWriting && (
+        <NewRecord
+          service={service}
+          agent={agent}
+          draft={draft}
+          setDraft={setDraft}
+          model={(rows ?? []).find(isModel)}
+          written={(writtenSeq) => {
+            setWriting(false)
+            setDraft(emptyRecord)
+            reload()
+            location.hash = agentLink(agent, writtenSeq)
+          }}
+          close={() => setWriting(false)}
+        />
+      )}
       {seq !== undefined && (
         <RecordDrawer key={seq} service={service} status={status} seq={seq} changed={reload} />
       )}
     </>
   )
+}
+
+/** Whether a record can be copied into a new one. */
+function isModel({ type, body }: RecordRow): boolean {
+  return body !== undefined && !isReservedType(type)
 }
 
 interface LoadedPage {
@@ -93,26 +149,26 @@ function usePage({
   session,
   status,
   filter,
-}: Pick<RecordsTabProps, 'session' | 'status'> & { filter: FilterDraft }) {
+  order,
+}: Pick<RecordsTabProps, 'session' | 'status'> & { filter: FilterDraft; order: RecordOrder }) {
   const { service } = session
   const { agent_id: agent, record_count: headSeq } = status
   const query = queryOf(filter)
-  const key = `${agent} ${JSON.stringify(query ?? headSeq)}`
+  const key = `${agent} ${order} ${JSON.stringify(query ?? headSeq)}`
   const [history, setHistory] = useState<{ key: string; positions: string[] }>({ key, positions: [] })
   const before = history.key === key ? history.positions : []
   const position = before.at(-1)
   const { loaded, reload } = useLoaded<LoadedPage>(`${key} ${position ?? ''}`, async (signal) => {
     if (query !== undefined && 'query' in query) {
       const cursor = position === undefined ? {} : { cursor: position }
-      const body = { ...query.query, ...cursor, limit: PAGE_RECORDS }
+      const body = { ...query.query, ...cursor, order, limit: PAGE_RECORDS }
       const found = await service.agent<unknown>(agent).query(body, { signal })
       const { records, next_cursor: next, warnings = [] } = found
       return { rows: records.map(rowOfQuery), next: next ?? undefined, warnings }
     }
-    const toSeq = position === undefined ? headSeq : Number(position)
-    const fromSeq = Math.max(0, toSeq - PAGE_RECORDS + 1)
+    const { fromSeq, toSeq, next } = seqsOfPage({ order, headSeq, position })
     const rows = await readRows(service, agent, { fromSeq, toSeq, signal })
-    return { rows, next: fromSeq === 0 ? undefined : String(fromSeq - 1), warnings: [] }
+    return { rows: order === 'asc' ? rows.reverse() : rows, next, warnings: [] }
   })
   return {
     loaded,
@@ -123,16 +179,25 @@ function usePage({
   }
 }
 
-function Rows(props: { agent: string; rows: RecordRow[]; columns: readonly string[]; isFiltered: boolean }) {
-  const { agent, rows, columns, isFiltered } = props
-  if (rows.length === 0) {
-    return isFiltered ? (
-      <Empty title="No records match">Extend the time range, or remove a condition.</Empty>
-    ) : (
-      <Empty title="No records yet">Records appear here after they are written.</Empty>
-    )
+/** The records of a page. @param of `position` is the seq at which the page begins; undefined for the first */
+function seqsOfPage(of: { order: RecordOrder; headSeq: number; position: string | undefined }) {
+  const { order, headSeq, position } = of
+  if (order === 'desc') {
+    const toSeq = position === undefined ? headSeq : Number(position)
+    const fromSeq = Math.max(0, toSeq - PAGE_RECORDS + 1)
+    return { fromSeq, toSeq, next: fromSeq === 0 ? undefined : String(fromSeq - 1) }
   }
-  return <RecordTable agent={agent} rows={rows} columns={columns} />
+  const fromSeq = Number(position ?? 0)
+  const toSeq = Math.min(headSeq, fromSeq + PAGE_RECORDS - 1)
+  return { fromSeq, toSeq, next: toSeq === headSeq ? undefined : String(toSeq + 1) }
+}
+
+function NoRows({ isFiltered }: { isFiltered: boolean }) {
+  return isFiltered ? (
+    <Empty title="No records match">Extend the time range, or remove a condition.</Empty>
+  ) : (
+    <Empty title="No records yet">Records appear here after they are written.</Empty>
+  )
 }
 
 function GoTo({ headSeq, go }: { headSeq: number; go: (seq: number) => void }) {

@@ -1,5 +1,6 @@
 import { fieldOf, storedSteps } from '../../../strand/field-path.js'
 import { countText, lineText } from '../format.js'
+import { ariaSort, SortHeading } from '../sort.js'
 import { Time } from '../texts.js'
 import { agentLink } from '../../route.js'
 import type { RecordRow } from './record-row.js'
@@ -10,20 +11,36 @@ export function columnName(path: string): string {
   return further.length === 0 ? name : path
 }
 
+/** Oldest or newest records first. */
+export type RecordOrder = 'asc' | 'desc'
+
 /** Records as a table; on a narrow screen each row is a card with its body. */
 export function RecordTable(props: {
   agent: string
   rows: readonly RecordRow[]
   columns: readonly string[]
+  order?: RecordOrder
+  /** Turns the order round; absent if the order is fixed. */
+  setOrder?: (order: RecordOrder) => void
 }) {
-  const { agent, rows, columns } = props
+  const { agent, rows, columns, order = 'desc', setOrder } = props
+  const sort = { column: 'Seq', isDescending: order === 'desc' }
   return (
     // Explicit roles, because the styles of cards would remove the implicit ones.
     <table class="rows records" role="table" aria-label={`Records of ${agent}`}>
       <thead role="rowgroup">
         <tr role="row">
-          <th role="columnheader" scope="col" class="number">
-            Seq
+          <th
+            role="columnheader"
+            scope="col"
+            class="number"
+            aria-sort={setOrder && ariaSort(sort, 'Seq')}
+          >
+            <SortHeading
+              column="Seq"
+              sort={sort}
+              set={setOrder && (({ isDescending }) => setOrder(isDescending ? 'desc' : 'asc'))}
+            />
           </th>
           <th role="columnheader" scope="col">
             Time
