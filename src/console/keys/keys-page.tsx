@@ -6,25 +6,22 @@ import { counted, keyDigits } from '../parts/format.js'
 import { type Loaded, Read, useLoaded } from '../parts/load.js'
 import { NewKey } from '../parts/new-key.js'
 import { useNow } from '../parts/now.js'
-import { CursorPages } from '../parts/pages.js'
+import { Pages } from '../parts/pages.js'
 import { principalText, scopeMeanings } from '../parts/labels.js'
 import { type SignedIn, hasScope, type WhoAmI } from '../parts/session.js'
 import { Empty, Name, ScopedButton, Time } from '../parts/texts.js'
+import { sortedRows, type Sorting, useSorting } from '../parts/sort.js'
 import { DeleteKey } from './delete-key.js'
 
-/** The API keys of the server. */
+/** The API keys of the server, by name. */
 export function KeysPage({ session }: { session: SignedIn }) {
   const { service, who } = session
-  // The cursors that led to this page, as on the list of agents.
-  const [cursors, setCursors] = useState<string[]>([])
   const [isCreating, setCreating] = useState(false)
   const [deleting, setDeleting] = useState<ApiKey | undefined>(undefined)
   const [search, setSearch] = useState('')
-  const cursor = cursors.at(-1)
   const isAllowed = hasScope(who, 'admin:*') && who.agents.length === 0
-  const isSearching = search !== ''
-  const read = useLoaded<ReadKeys | undefined>(isSearching ? 'every key' : (cursor ?? ''), async (signal) =>
-    isAllowed ? readKeys(service, { every: isSearching, cursor, signal }) : undefined,
+  const read = useLoaded<ApiKey[] | undefined>('', async (signal) =>
+    isAllowed ? readKeys(service, signal) : undefined,
   )
   const { loaded, reload } = read
   return (
@@ -43,7 +40,9 @@ export function KeysPage({ session }: { session: SignedIn }) {
       {isAllowed ? (
         <Read of={read} what="keys">
           {(value) =>
-            value !== undefined && <Keys keys={value.keys} search={search} who={who} remove={setDeleting} />
+            value !== undefined && (
+              <Keys keys={value} search={search} who={who} remove={setDeleting} />
+            )
           }
         </Read>
       ) : (
@@ -51,7 +50,6 @@ export function KeysPage({ session }: { session: SignedIn }) {
           Sign in with the root key, or with a key that has <code>admin:*</code> and is not limited to agents.
         </Empty>
       )}
-      <CursorPages cursors={isSearching ? [] : cursors} set={setCursors} next={loaded.value?.next} />
       {isCreating && <NewKey session={session} created={reload} close={() => setCreating(false)} />}
       {deleting && (
         <DeleteKey session={session} apiKey={deleting} done={reload} close={() => setDeleting(undefined)} />
@@ -63,17 +61,15 @@ export function KeysPage({ session }: { session: SignedIn }) {
 function Search(props: {
   search: string
   set: (search: string) => void
-  loaded: Loaded<ReadKeys | undefined>
+  loaded: Loaded<ApiKey[] | undefined>
 }) {
   const { search, set, loaded } = props
-  const count = loaded.value === undefined ? undefined : found(loaded.value.keys, search).length
+  const count = loaded.value === undefined ? undefined : found(loaded.value, search).length
   return (
     <div class="tools">
       <Field type="search" name="Name or ID contains" set={(typed) => set(typed.trim())} />
       <p class="muted total" role="status">
-        {search === '' || count === undefined
-          ? ''
-          : `${counted(count, 'key')}${count > PAGE_KEYS ? `, ${PAGE_KEYS} shown` : ''}`}
+        {count === undefined ? '' : counted(count, 'key')}
       </p>
     </div>
   )
@@ -86,7 +82,14 @@ function Keys(props: {
   remove: (key: ApiKey) => void
 }) {
   const { keys, search, who, remove } = props
-  const shown = found(keys, search).slice(0, PAGE_KEYS)
+  // A search begins with its first page.
+  const [page, setPage] = useState({ search, from: 0 })
+  const from = page.search === search ? page.from : 0
+  const setFrom = (next: number): void => setPage({ search, from: next })
+  const names = new Map(keys.map(({ key_id: id, name }) => [id, name]))
+  const sorting = useSorting(sortKeysOf(names), { column: 'Name', isDescending: false })
+  const matching = sortedRows(found(keys, search), sorting)
+  const shown = matching.slice(from, from + PAGE_KEYS)
   if (shown.length === 0 && search !== '') {
     return (
       <Empty title={`No keys match “${search}”`}>
@@ -102,13 +105,14 @@ function Keys(props: {
       </Empty>
     )
   }
-  const names = new Map(keys.map(({ key_id: id, name }) => [id, name]))
   return (
+    <>
     <CardTable
       name="Keys"
       class="keys"
       rows={shown}
       keyOf={({ key_id: id }) => id}
+      sorting={sorting}
       head={['Name', (key) => <KeyName apiKey={key} isOwn={key.key_id === who.principal} />]}
       cells={{
         Permissions: ({ scopes }) => <Codes codes={scopes} titleOf={(scope) => scopeMeanings[scope]} />,
@@ -129,7 +133,24 @@ function Keys(props: {
         ),
       ]}
     />
+      <Pages
+        hasPrevious={from > 0}
+        next={from + PAGE_KEYS < matching.length ? String(from + PAGE_KEYS) : undefined}
+        goBack={() => setFrom(from - PAGE_KEYS)}
+        goNext={(next) => setFrom(Number(next))}
+      />
+    </>
   )
+}
+
+function sortKeysOf(names: ReadonlyMap<string, string>): Sorting<ApiKey>['keys'] {
+  return {
+    Name: ({ name }) => name,
+    'Created by': ({ made_by: id }) => names.get(id) ?? principalText(id),
+    Created: ({ created_at_ms: ms }) => ms,
+    'Last used': ({ last_used_at_ms: ms }) => ms,
+    Expires: ({ expires_at_ms: ms }) => ms,
+  }
 }
 
 function KeyName({ apiKey: { key_id: id, name }, isOwn }: { apiKey: ApiKey; isOwn: boolean }) {
@@ -173,27 +194,16 @@ function Codes<C extends string>(props: { codes: readonly C[]; titleOf: (code: C
   )
 }
 
-/** The number of keys on a page, and the most that a search shows. */
+/** The number of keys on a page. */
 const PAGE_KEYS = 100
+/** The number of keys that one request reads. */
+const READ_KEYS = 1_000
 
-/** Keys, and the cursor of the next page. */
-interface ReadKeys {
-  keys: ApiKey[]
-  next: string | undefined
-}
-
-/** Reads one page of keys; for a search all keys, of which a server has at most 10,000. */
-async function readKeys(
-  { apiKeys }: ServiceClient,
-  { every, cursor, signal }: { every: boolean; cursor: string | undefined; signal: AbortSignal },
-): Promise<ReadKeys> {
-  if (!every) {
-    const page = await apiKeys.list({ cursor, limit: PAGE_KEYS, signal })
-    return { keys: page.api_keys, next: page.next_cursor ?? undefined }
-  }
+/** Reads all keys, of which a server has at most 10,000, because the server lists them by id. */
+async function readKeys({ apiKeys }: ServiceClient, signal: AbortSignal): Promise<ApiKey[]> {
   const keys: ApiKey[] = []
-  for await (const key of apiKeys.listAll({ signal })) keys.push(key)
-  return { keys, next: undefined }
+  for await (const key of apiKeys.listAll({ limit: READ_KEYS, signal })) keys.push(key)
+  return keys
 }
 
 /** The keys whose name (case-insensitive) or id contains a text. */
