@@ -143,7 +143,7 @@ describe.skipIf(noBrowser)('the audit screen of the console', () => {
     await opened.context.close()
     const { key } = await scopedKey(server, ['ingest'])
     opened = await openSignedIn(browser, server.url, { key })
-    await opened.page.getByRole('navigation').getByText('needs records:read').first().waitFor()
+    await opened.page.getByRole('link', { name: '8 screens not permitted' }).waitFor()
   })
 
   // Colours do not depend on the width.

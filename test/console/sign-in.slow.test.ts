@@ -75,16 +75,24 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
     expect((await stored(page)).session).toBe('{}')
   })
 
-  it('disables the link of a screen that the key cannot use, and names the missing scope', async () => {
+  it('hides the screens that the key cannot use, and says in one line which and why', async () => {
     const { key } = await scopedKey(server, ['ingest'])
     opened = await openSignedIn(browser, server.url, { key })
     const { page } = opened
     await page.getByText('Nothing here is visible to this key').waitFor()
     await page.getByRole('link', { name: 'Permissions' }).click()
     await page.getByRole('heading', { name: 'Key “test”' }).waitFor()
-    const link = page.getByRole('link', { name: 'Agents', exact: true })
-    expect(await link.getAttribute('aria-disabled')).toBe('true')
-    expect(await page.getByRole('navigation').textContent()).toContain('needs records:read')
+    expect(await page.getByRole('link', { name: 'Agents', exact: true }).count()).toBe(0)
+    const why = await page.getByText('Screens that need other permissions').textContent()
+    expect(why).toBe(
+      'Screens that need other permissions: Agents (records:read), Live (records:read), ' +
+        'Proposals (proposals:decide), Users (admin:organisms), Audit (records:read), Keys (admin:*), ' +
+        'Log (records:read), Health (admin:*).',
+    )
+    await page.getByRole('link', { name: 'Home', exact: true }).click()
+    await page.getByRole('link', { name: '8 screens not permitted' }).click()
+    await page.getByText('Screens that need other permissions').waitFor()
+    expect(await faultsEverywhere(page)).toEqual([])
   })
 
   const reading = ['Agents', 'Live', 'Audit', 'Log']
@@ -102,10 +110,8 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
     const { key } = await scopedKey(server, [scope])
     opened = await openSignedIn(browser, server.url, { key })
     const { page, requestedUrls } = opened
-    const links = page.getByRole('navigation').getByRole('link')
-    const open = await links.evaluateAll((all) =>
-      all.filter((link) => link.ariaDisabled !== 'true').map(({ textContent }) => textContent),
-    )
+    const links = await page.getByRole('navigation').getByRole('link').allTextContents()
+    const open = links.filter((name) => !name.endsWith('not permitted'))
     expect(open.sort()).toEqual(['Home', 'Verify', 'API', ...expected].sort())
     // Sign-in is disabled on this server, so the screen of users gets 404.
     opened.allow('status of 404')

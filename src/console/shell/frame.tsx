@@ -4,9 +4,10 @@ import { route, type Route } from '../route.js'
 import { PaletteButton } from './palette.js'
 import { AppearanceSwitch } from './appearance.js'
 import { Mark } from './mark.js'
+import { counted } from '../parts/format.js'
 import { serverState } from '../parts/server-state.js'
-import { missingScope, publicNavItems, type NavItem, navItems } from './nav-items.js'
-import { session, signOut } from '../parts/session.js'
+import { hiddenScreens, missingScope, publicNavItems, type NavItem, navItems } from './nav-items.js'
+import { session, type Session, signOut, type WhoAmI } from '../parts/session.js'
 import { identityText } from '../parts/labels.js'
 
 /** The frame of every screen: the bar, the banners, and a link that skips them. */
@@ -67,28 +68,33 @@ function Navigation() {
         Menu
       </button>
       <nav id="screens" aria-label="Screens">
-        {(value.kind === 'in' ? navItems : publicNavItems).map((item) => (
+        {itemsFor(value).map((item) => (
           <NavLink key={item.name} item={item} shown={shown} />
         ))}
+        {value.kind === 'in' && <HiddenScreens who={value.who} />}
       </nav>
     </div>
   )
 }
 
-function NavLink({ item, shown }: { item: NavItem; shown: Route }) {
-  const { value } = session
-  const { name, href, screens } = item
-  const missing = value.kind === 'in' ? missingScope(item, value.who) : undefined
-  if (missing !== undefined) {
-    return (
-      <span class="nav-missing">
-        <a role="link" aria-disabled="true">
-          {name}
-        </a>{' '}
-        <small>needs {missing}</small>
-      </span>
-    )
-  }
+/** The links to the screens that the key can use. */
+function itemsFor(value: Session): readonly NavItem[] {
+  if (value.kind !== 'in') return publicNavItems
+  return navItems.filter((item) => missingScope(item, value.who) === undefined)
+}
+
+/** Says how many screens are not shown; the page of permissions says which, and why. */
+function HiddenScreens({ who }: { who: WhoAmI }) {
+  const hidden = hiddenScreens(who)
+  if (hidden === undefined) return null
+  return (
+    <a class="nav-hidden" href="#/account" title={hidden.text}>
+      {counted(hidden.count, 'screen')} not permitted
+    </a>
+  )
+}
+
+function NavLink({ item: { name, href, screens }, shown }: { item: NavItem; shown: Route }) {
   return (
     <a href={href} aria-current={screens.includes(shown.screen) ? 'page' : undefined}>
       {name}

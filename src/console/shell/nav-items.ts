@@ -27,6 +27,16 @@ export const navItems: readonly NavItem[] = [
 /** Links that work without signing in. */
 export const publicNavItems = navItems.filter(({ name }) => name === 'Verify' || name === 'API')
 
+/** Says which screens a key cannot use, and why; undefined if it can use all. */
+export function hiddenScreens(who: WhoAmI): { count: number; text: string } | undefined {
+  const hidden = navItems.flatMap((item) => {
+    const missing = missingScope(item, who)
+    return missing === undefined ? [] : [`${item.name} (${missing})`]
+  })
+  if (hidden.length === 0) return undefined
+  return { count: hidden.length, text: `Screens that need other permissions: ${hidden.join(', ')}` }
+}
+
 /** The scope that a key lacks for a screen; undefined for users, whose rights come from rules. */
 export function missingScope({ scope }: NavItem, who: WhoAmI): Scope | undefined {
   return scope === undefined || who.kind === 'user' || hasScope(who, scope) ? undefined : scope

@@ -73,10 +73,10 @@ function Choice({ close }: { close: () => void }) {
   const [typed, setTyped] = useState('')
   const [position, setPosition] = useState(0)
   const id = useId()
-  const found = useFound(session.value, typed)
+  const { found, missing } = useFound(session.value, typed)
   const at = Math.min(position, found.length - 1)
   const run = (command: Command | undefined): void => {
-    if (command === undefined || command.missing !== undefined) return
+    if (command === undefined) return
     // The dialog returns the focus before the next dialog takes it.
     close()
     overlay.value = command.act() ?? 'nothing'
@@ -120,7 +120,8 @@ function Choice({ close }: { close: () => void }) {
         ))}
       </ul>
       <p role="status" class="muted">
-        {found.length === 0 ? `No results for “${typed}”` : ''}
+        {found.length === 0 && missing.length === 0 ? `No results for “${typed}”` : ''}
+        {missing.length > 0 && `Not permitted: ${missing.map(missingText).join(', ')}`}
       </p>
     </Dialog>
   )
@@ -128,7 +129,7 @@ function Choice({ close }: { close: () => void }) {
 
 function Option(props: { id: string; command: Command; isAt: boolean; run: (command: Command) => void }) {
   const { id, command, isAt, run } = props
-  const { name, kind, missing } = command
+  const { name, kind } = command
   return (
     <li
       ref={(element) => {
@@ -137,16 +138,22 @@ function Option(props: { id: string; command: Command; isAt: boolean; run: (comm
       id={id}
       role="option"
       aria-selected={isAt}
-      aria-disabled={missing !== undefined}
       onClick={() => run(command)}
     >
-      <span>{name}</span> <small>{missing === undefined ? kind : `needs ${missing}`}</small>
+      <span>{name}</span> <small>{kind}</small>
     </li>
   )
 }
 
-/** Screens, actions and agents whose names begin with the letters, then those in which a later word does. */
-function useFound(current: Session, typed: string): Command[] {
+function missingText({ name, missing }: Command): string {
+  return `${name} (needs ${missing})`
+}
+
+/**
+ * Screens, actions and agents whose names begin with the letters, then those in which a later word does. With
+ * letters, `missing` are those that the key cannot use.
+ */
+function useFound(current: Session, typed: string): { found: Command[]; missing: Command[] } {
   const wanted = typed.trim()
   const { loaded } = useLoaded(wanted, async (signal) => {
     if (wanted === '' || current.kind !== 'in' || !hasScope(current.who, 'records:read')) return []
@@ -158,9 +165,12 @@ function useFound(current: Session, typed: string): Command[] {
     // The position of a word that begins with the letters; -1 if there is none.
     at: ` ${command.name.toLowerCase()}`.indexOf(` ${letters}`),
   }))
-  return [
-    ...matches.filter(({ at }) => at === 0).map(({ command }) => command),
+  const allowed = matches.filter(({ command }) => command.missing === undefined)
+  const found = [
+    ...allowed.filter(({ at }) => at === 0).map(({ command }) => command),
     ...(loaded.value ?? []).map(agentCommand),
-    ...matches.filter(({ at }) => at > 0).map(({ command }) => command),
+    ...allowed.filter(({ at }) => at > 0).map(({ command }) => command),
   ]
+  const missing = matches.filter(({ command, at }) => command.missing !== undefined && at >= 0)
+  return { found, missing: wanted === '' ? [] : missing.map(({ command }) => command) }
 }

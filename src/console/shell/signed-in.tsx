@@ -1,12 +1,14 @@
 import { Facts } from '../parts/facts.js'
 import { Time } from '../parts/texts.js'
 import type { Scope, SignedIn } from '../parts/session.js'
+import { hiddenScreens } from './nav-items.js'
 import { ServerLine } from './sign-in.js'
 import { scopeMeanings, identityText } from '../parts/labels.js'
 
 /** The signed-in identity and its permissions. */
 export function SignedInPage({ session }: { session: SignedIn }) {
   const { who } = session
+  const hidden = hiddenScreens(who)
   return (
     <div class="page narrow">
       <h1>{identityText(who)}</h1>
@@ -20,6 +22,7 @@ export function SignedInPage({ session }: { session: SignedIn }) {
       />
       <h2>Permissions</h2>
       <Permissions session={session} />
+      {hidden !== undefined && <p class="muted">{hidden.text}.</p>}
     </div>
   )
 }
