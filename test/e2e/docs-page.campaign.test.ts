@@ -50,11 +50,14 @@ describe.skipIf(noBrowser)('the documentation page', () => {
       if (message.type() === 'error' && !message.text().includes(complaintsAllowed))
         complaints.push(message.text())
     })
+    const polled = page.waitForResponse(/\/readyz$/)
     const response = await page.goto(`${service.url}/docs`)
     expect(response?.headers()['content-security-policy']).toBe(
       new Map(pageHeaders).get('Content-Security-Policy'),
     )
     await page.locator('article').first().waitFor()
+    // The session of the console is looked for after the page has loaded.
+    await polled
   }
 
   beforeEach(() => open({ viewport: { width: 1440, height: 900 } }))
@@ -91,13 +94,22 @@ describe.skipIf(noBrowser)('the documentation page', () => {
 
   it('requests only its own files and the document, from no other host, and is small', () => {
     const addresses = requests.map((request) => request.url()).filter((url) => !url.startsWith('data:'))
-    const kinds = addresses.map((url) => url.replace(service.url, '').replace(/^(\/docs\/\w+)-\w+/, '$1'))
-    expect(kinds.sort()).toEqual(['/docs', '/docs/main.js', '/docs/style.css', '/openapi.json'])
+    const kinds = addresses.map((url) => url.replace(service.url, '').replace(/-\w+(\.\w+)$/, '$1'))
+    expect(kinds.sort()).toEqual([
+      '/docs',
+      '/docs/console-session.js',
+      '/docs/main.js',
+      '/docs/style.css',
+      '/openapi.json',
+      '/readyz',
+    ])
     // A browser loads each file by brotli; the folder has them by gzip too.
     const loaded = readdirSync(folder).filter((name) => name.endsWith('.br'))
-    expect(loaded).toHaveLength(3)
-    const sizes = loaded.map((name) => statSync(join(folder, name)).size)
-    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(30_000)
+    const sizes = new Map(loaded.map((name) => [name.split('-')[0], statSync(join(folder, name)).size]))
+    expect([...sizes.keys()].sort()).toEqual(['console', 'index.html.br', 'main', 'style'])
+    const { console: session = 0, ...first } = Object.fromEntries(sizes)
+    expect(Object.values(first).reduce((sum, size) => sum + size, 0)).toBeLessThan(30_000)
+    expect(session).toBeLessThan(20_000)
   })
 
   it('resolves references: the table of the answer contains nested members', async () => {

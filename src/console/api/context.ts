@@ -11,8 +11,20 @@ export const Api = createContext<ApiDocument>({
   'x-error-catalogue': [],
 })
 
-/** The key for requests, held in memory only. */
+/** The key for requests: that of the console's session, or one that was entered, held in memory only. */
 export const apiKey = signal('')
+
+/** The key of the console's session and its owner; undefined if the console is not signed in. */
+export const consoleKey = signal<{ key: string; identity: string } | undefined>(undefined)
+
+/** An agent that exists, and the hash of its last record; undefined if none is known. */
+export interface ExampleAgent {
+  agent: string
+  hash: string
+}
+
+/** The agent that the examples use. */
+export const exampleAgent = signal<ExampleAgent | undefined>(undefined)
 
 /** The search text. */
 export const searchText = signal('')

@@ -1,7 +1,7 @@
 import { useComputed } from '@preact/signals'
 import { useContext } from 'preact/hooks'
 import { CodePanel, Prose } from './code.js'
-import { Api, matchesSearch } from './context.js'
+import { Api, exampleAgent, matchesSearch } from './context.js'
 import type { Media, Operation, ResponseOf } from './document.js'
 import { useWasOpen, RequestPanels } from './try-form.js'
 import { pretty } from './request.js'
@@ -42,7 +42,8 @@ export function OperationView({ operation }: { operation: Operation }) {
           <Responses operation={operation} />
         </div>
         <div class="side">
-          <RequestPanels operation={operation} />
+          {/* An agent that exists replaces that of the examples. */}
+          <RequestPanels key={exampleAgent.value?.agent} operation={operation} />
           <ExamplePanel operation={operation} />
         </div>
       </div>

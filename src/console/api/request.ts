@@ -1,4 +1,5 @@
 import { serviceUrl } from '../parts/service-url.js'
+import type { ExampleAgent } from './context.js'
 import type { Operation } from './document.js'
 
 /** An example body of the document. */
@@ -16,29 +17,47 @@ export interface RequestDraft {
   body: string
 }
 
-/** The example bodies of an operation. */
-export function choicesOf({ requestBody }: Operation): BodyChoice[] {
+/** The example bodies of an operation. @param existing an agent for those that only append */
+export function choicesOf(operation: Operation, existing: ExampleAgent | undefined): BodyChoice[] {
+  const { requestBody } = operation
+  const agent = isHarmless(operation) ? (existing?.agent ?? DOCUMENTED_AGENT) : DOCUMENTED_AGENT
+  const textOf = (text: string): string => text.replaceAll(`"${DOCUMENTED_AGENT}"`, () => `"${agent}"`)
   return Object.entries(requestBody?.content ?? {}).flatMap(([mediaType, { example, examples }]) => {
-    if (example !== undefined) return [{ mediaType, label: mediaType, text: String(example) }]
+    if (example !== undefined) return [{ mediaType, label: mediaType, text: textOf(String(example)) }]
     const all = Object.entries(examples ?? { body: { value: {} } })
     return all.map(([name, { value }]) => ({
       mediaType,
       label: all.length > 1 ? name : mediaType,
-      text: pretty(value),
+      text: textOf(pretty(value)),
     }))
   })
 }
 
-/** The initial request, with the examples of the document. */
-export function firstDraft(operation: Operation): RequestDraft {
-  const [choice] = choicesOf(operation)
-  const values = Object.fromEntries(
-    operation.parameters.map(({ name, in: location, required, example }) => [
-      name,
-      location === 'path' || required === true ? String(example ?? '') : '',
-    ]),
-  )
-  return { values, choice, body: choice?.text ?? '' }
+/** The agent in the examples of the document. */
+const DOCUMENTED_AGENT = 'sensors'
+
+/**
+ * The initial request, with the examples of the document. Requests that only read or append use an agent that
+ * exists. Others keep the documented one, so that Send changes or destroys nothing by mistake.
+ */
+export function firstDraft(operation: Operation, existing: ExampleAgent | undefined): RequestDraft {
+  const [choice] = choicesOf(operation, existing)
+  const used = isHarmless(operation) ? existing : undefined
+  const values = operation.parameters.map(({ name, in: location, required, example }) => {
+    const isNeeded = location === 'path' || required === true
+    const isStrand = name === 'agent' && operation.path.startsWith('/v1/strand/')
+    if (used !== undefined && ((isNeeded && example === DOCUMENTED_AGENT) || isStrand))
+      return [name, used.agent]
+    if (used !== undefined && isNeeded && name === 'hash') return [name, used.hash]
+    return [name, isNeeded ? String(example ?? '') : '']
+  })
+  return { values: Object.fromEntries(values), choice, body: choice?.text ?? '' }
+}
+
+const harmlessScopes: ReadonlySet<string> = new Set(['records:read', 'records:write', 'ingest'])
+
+function isHarmless({ method, 'x-scope': scope }: Operation): boolean {
+  return method === 'get' || (method === 'post' && harmlessScopes.has(scope))
 }
 
 /** The URL of a request. */

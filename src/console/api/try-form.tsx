@@ -3,7 +3,7 @@ import { useContext, useState } from 'preact/hooks'
 import { useTask } from '../parts/load.js'
 import { ResponsePanel } from './response-panel.js'
 import { CodePanel } from './code.js'
-import { Api, apiKey } from './context.js'
+import { Api, apiKey, consoleKey, exampleAgent } from './context.js'
 import { follow, type Operation, type Parameter } from './document.js'
 import {
   addressOf,
@@ -71,11 +71,21 @@ function OpenForm({ operation, draft, change }: Form) {
               Stop
             </button>
           )}
+          {needsKey(operation) && <Sender />}
         </div>
       </form>
       <ResponsePanel reading={reading} />
     </>
   )
+}
+
+/** Whose key the request carries. */
+function Sender() {
+  const key = apiKey.value.trim()
+  const taken = consoleKey.value
+  if (taken !== undefined && key === taken.key)
+    return <small class="muted">as {taken.identity}, signed in to the console</small>
+  return <small class="muted">{key === '' ? 'without a key' : 'with the key entered above'}</small>
 }
 
 function sent(operation: Operation, draft: RequestDraft): SentRequest {
@@ -160,8 +170,9 @@ export function useWasOpen(isOpen: boolean) {
 
 /** The request of an operation as a curl command and as a form. */
 export function RequestPanels({ operation }: { operation: Operation }) {
-  const [draft, setDraft] = useState(() => firstDraft(operation))
-  const choices = choicesOf(operation)
+  const existing = exampleAgent.value
+  const [draft, setDraft] = useState(() => firstDraft(operation, existing))
+  const choices = choicesOf(operation, existing)
   const choose = (index: number): void => {
     const choice = choices[index]
     setDraft({ ...draft, choice, body: choice?.text ?? '' })

@@ -55,6 +55,11 @@ export async function signIn(key: string): Promise<string | undefined> {
   }
 }
 
+/** The key of the session; undefined if the server requires none. */
+export function sessionKey(): string | undefined {
+  return tabStore.read(NAME)
+}
+
 /** Signs out and removes the key from the tab. */
 export function signOut(notice?: string): void {
   clearTabStore()
