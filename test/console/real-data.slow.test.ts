@@ -1,0 +1,122 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openSignedIn, verdict } from '../support/console/console-page.js'
+import { faultsInAllThemes } from '../support/console/everywhere.js'
+import { busyRecords, makeRealData, realData } from '../support/console/real-data.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { call, type TestServer } from '../support/server/server.js'
+
+const { busy, long, organism, user, userOfOrganism } = realData
+const named = encodeURIComponent
+
+/** The screens, and what to wait for or to open on each. */
+const screens: Record<string, (page: Page) => Promise<unknown>> = {
+  '#/home': (page) => page.getByRole('list', { name: 'Last records' }).getByRole('listitem').first().waitFor(),
+  '#/account': (page) => page.getByRole('heading', { name: 'Permissions' }).waitFor(),
+  '#/start': (page) => page.getByText('From a program').click(),
+  '#/agents': (page) => page.getByRole('rowheader', { name: busy }).or(rows(page)).first().waitFor(),
+  [`#/agents/${busy}`]: async (page) => {
+    await recordLink(page, busyRecords).first().waitFor({ state: 'attached' })
+    await page.getByText('Columns').click()
+    for (const name of ['note', 'celsius']) await page.getByRole('button', { name, exact: true }).click()
+    await page.getByRole('button', { name: 'Filter' }).click()
+    await page.getByRole('button', { name: 'Add condition' }).click()
+  },
+  [`#/agents/${busy}/1101`]: (page) => page.getByRole('button', { name: 'Prove' }).waitFor(),
+  [`#/agents/${busy}/1190`]: async (page) => {
+    await page.getByRole('button', { name: 'Prove' }).click()
+    await verdict(page)
+  },
+  [`#/agents/${busy}/live`]: async (page) => {
+    await page.getByLabel('From record').fill('1100')
+    await page.getByRole('button', { name: 'Start there' }).click()
+    await recordLink(page, 1_150).waitFor()
+  },
+  [`#/agents/${busy}/time`]: (page) => verdict(page),
+  [`#/agents/${busy}/proof`]: async (page) => {
+    await page.getByRole('button', { name: 'Verify', exact: true }).click()
+    await verdict(page)
+  },
+  [`#/agents/${busy}/graph`]: (page) => rows(page).first().waitFor(),
+  [`#/agents/${busy}/rules`]: (page) => page.getByRole('group', { name: 'Rule 4: users can' }).waitFor(),
+  [`#/agents/${busy}/agent`]: (page) => page.getByText('the change takes effect immediately').waitFor(),
+  [`#/agents/${long}`]: (page) => recordLink(page, 1).or(rows(page)).first().waitFor(),
+  [`#/agents/${long}/rules`]: (page) => page.getByText('not in force yet').waitFor(),
+  [`#/agents/${named(`${organism}::${realData.member}`)}`]: (page) => recordLink(page, 0).waitFor(),
+  '#/live': (page) => page.getByRole('status').getByText('Live', { exact: true }).waitFor(),
+  '#/proposals': (page) => rows(page).first().waitFor(),
+  '#/proposals/decided': (page) => rows(page).first().waitFor(),
+  '#/users': (page) => rows(page).first().waitFor(),
+  [`#/users/${named(user)}`]: (page) => page.getByRole('button', { name: 'Unlock' }).waitFor(),
+  [`#/users/${organism}/${named(userOfOrganism)}`]: (page) => rows(page).first().waitFor(),
+  '#/audit': (page) => rows(page).first().waitFor(),
+  '#/audit/server%3A%3Aaudit': (page) => rows(page).first().waitFor(),
+  '#/keys': (page) => rows(page).first().waitFor(),
+  '#/log': (page) => page.getByRole('heading', { name: 'Log', exact: true }).waitFor(),
+  '#/health': (page) => page.getByRole('rowheader', { name: 'Free disk space' }).waitFor(),
+  '#/verify': (page) => page.getByRole('heading', { name: 'Verify' }).waitFor(),
+  '#/nothing': (page) => page.getByText('Page not found').waitFor(),
+}
+
+const rows = (page: Page) => page.locator('main').getByRole('rowheader')
+const recordLink = (page: Page, seq: number) =>
+  page.getByRole('link', { name: `Record ${seq.toLocaleString('en')}`, exact: true })
+
+describe.skipIf(noBrowser)('the console with data that is long, foreign and many', () => {
+  let server: TestServer
+  let browser: Browser
+
+  beforeAll(async () => {
+    server = await startAuthServer({ env: { SERVICE_GOVERNED_AUTO_APPROVE_SECS: '86400' } })
+    browser = await sharedBrowser()
+    await makeRealData(server)
+  })
+
+  afterAll(async () => {
+    await server?.stop()
+  })
+
+  it('is accessible by axe and fits on every screen, in both themes, on desktop and phone', async () => {
+    const { page, context, browserErrors } = await openSignedIn(browser, server.url)
+    const faults: Record<string, string[]> = {}
+    for (const [at, wait] of Object.entries(screens)) {
+      await page.setViewportSize({ width: 1_440, height: 800 })
+      await page.goto(`${server.url}/console${at}`)
+      await wait(page)
+      faults[at] = await faultsInAllThemes(page)
+    }
+    expect(Object.entries(faults).filter(([, found]) => found.length > 0)).toEqual([])
+    expect(browserErrors).toEqual([])
+    await context.close()
+  })
+
+  it('is accessible by axe and fits in its dialogs', async () => {
+    const { page, context, browserErrors } = await openSignedIn(browser, server.url)
+    const faults: Record<string, string[]> = {}
+    const dialogs: [at: string, button: string][] = [
+      ['#/agents', 'New agent'],
+      [`#/agents/${busy}`, 'New record'],
+      [`#/agents/${long}`, 'Export'],
+      ['#/keys', 'New key'],
+      ['#/keys', `Delete ${realData.key}`],
+      [`#/agents/${busy}/1000`, 'Erase'],
+    ]
+    for (const [at, button] of dialogs) {
+      await page.setViewportSize({ width: 1_440, height: 800 })
+      await page.goto(`${server.url}/console${at}`)
+      await page.getByRole('button', { name: button }).click()
+      await page.getByRole('dialog').last().getByRole('heading').first().waitFor()
+      faults[`${at} ${button}`] = await faultsInAllThemes(page)
+      await page.goto('about:blank')
+      await page.goto(`${server.url}/console`)
+    }
+    const { body } = await call(server, `GET /v1/proposals?agent=${long}&state=proposed`)
+    await page.goto(`${server.url}/console#/proposals/${named(body.proposals[0].proposal_id)}`)
+    await page.getByRole('button', { name: 'Approve' }).waitFor()
+    faults['a proposal'] = await faultsInAllThemes(page)
+    expect(Object.entries(faults).filter(([, found]) => found.length > 0)).toEqual([])
+    expect(browserErrors).toEqual([])
+    await context.close()
+  })
+})
