@@ -11,7 +11,8 @@ import { useOrganisms } from '../parts/namespaces.js'
 import { type SignedIn, hasScope } from '../parts/session.js'
 import { zoneMeanings, zones } from '../parts/labels.js'
 import { NewAgent } from '../parts/new-agent.js'
-import { sortable, type Sorting, SORTED_MAX, SortLimit, useSorting, wholeList } from '../parts/sort.js'
+import { SortLimit } from '../parts/sort-heading.js'
+import { sortable, type Sorting, SORTED_MAX, useSorting, wholeList } from '../parts/sort.js'
 
 type StatusPage = Awaited<ReturnType<ServiceClient['agentStatuses']>>
 type Status = StatusPage['statuses'][number]

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
-import { ariaSort, SortChoice, SortHeading, sortedRows, type Sorting } from './sort.js'
+import { SortChoice, SortHeading } from './sort-heading.js'
+import { ariaSort, sortedRows, type Sorting } from './sort.js'
 
 /** The name of a column, and the function that renders its cell. */
 export type Column<Row> = readonly [name: string, of: (row: Row) => ComponentChildren]

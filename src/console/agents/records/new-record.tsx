@@ -1,4 +1,3 @@
-import { useState } from 'preact/hooks'
 import type { ServiceClient } from '../../../client/index.js'
 import { utf8 } from '../../../proof/hex.js'
 import { readJson } from '../../../strand/json.js'

@@ -1,5 +1,5 @@
 import type { Policy } from '../../../auth/row-policy.js'
-import { type AgentStatusResponse, type ServiceClient, ServiceError } from '../../../client/index.js'
+import { type AgentStatusResponse, type PoliciesReplaced, type ServiceClient, ServiceError } from '../../../client/index.js'
 import { Confirm } from '../../parts/confirm.js'
 import { explain } from '../../parts/explain.js'
 import { countText } from '../../parts/format.js'
@@ -21,7 +21,7 @@ export function SaveRules(props: {
   const { agent_id: agent, zone } = status
   const handle = service.agent(agent)
   return (
-    <Confirm
+    <Confirm<PoliciesReplaced>
       change={{
         title: 'Save rules',
         heading: `Save the rules of ${agent}`,

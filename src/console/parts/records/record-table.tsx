@@ -1,6 +1,7 @@
 import { fieldOf, storedSteps } from '../../../strand/field-path.js'
 import { countText, lineText } from '../format.js'
-import { ariaSort, SortHeading } from '../sort.js'
+import { SortHeading } from '../sort-heading.js'
+import { ariaSort } from '../sort.js'
 import { Time } from '../texts.js'
 import { agentLink } from '../../route.js'
 import type { RecordRow } from './record-row.js'
