@@ -1,4 +1,4 @@
-import { NetworkError, ServiceError } from '../../client/index.js'
+import { NetworkError, ServiceError } from '../../client/errors.js'
 
 /** The message that the page shows for an error. */
 export function explain(error: unknown): string {
