@@ -151,15 +151,15 @@ describe('a user whom pending policies will allow an action', () => {
       kind: 'ingested',
       accepted: 1,
       faults: [
-        { line: 2, code: 'policy_pending' },
-        { line: 3, code: 'forbidden' },
+        { line: 2, refusal: { code: 'policy_pending' } },
+        { line: 3, refusal: { code: 'forbidden' } },
       ],
     })
   })
 })
 
-describe('pending policies stay hidden', () => {
-  it('from a user whom they will not allow the action', () => {
+describe('pending policies', () => {
+  it('are hidden from a user whom they will not allow the action', () => {
     const none = status('absent', bob)
     propose('governed', owned(['write']))
     expect(status('governed', bob)).toEqual(none)
@@ -168,13 +168,13 @@ describe('pending policies stay hidden', () => {
     expect(status('lacking', bob)).toEqual(none)
   })
 
-  it('if they need approval, which may never come', () => {
+  it('are hidden if they need approval, which may never come', () => {
     propose('protected', owned(everything))
     const none = status('absent', ann)
     expect([status('protected', ann), append('protected', 'usr_ann', ann)]).toEqual([none, none])
   })
 
-  it('after they were rejected', () => {
+  it('are hidden after they were rejected', () => {
     propose('governed', owned(everything))
     replyOf(
       shard.ask({
