@@ -65,7 +65,9 @@ describe.skipIf(noBrowser)('the page of the API and the session of the console',
 
   it('keeps the documented agent in examples that change or destroy', async () => {
     const page = await openApi()
-    await expect.poll(() => operation(page, 'getAgentHead').locator('pre').first().textContent()).toContain('latest.one')
+    await expect
+      .poll(() => operation(page, 'getAgentHead').locator('pre').first().textContent())
+      .toContain('latest.one')
     for (const id of ['deleteAgentRecord', 'putAgentPolicies', 'putAgentZone', 'postAgentRotateKey']) {
       const curl = await operation(page, id).locator('pre').first().textContent()
       expect([id, curl?.includes('/v1/agents/sensors/')]).toEqual([id, true])

@@ -54,7 +54,11 @@ describe.skipIf(noBrowser)('a new record in the console', () => {
     await page.getByRole('button', { name: 'Write record' }).click()
     await page.getByRole('heading', { name: 'Record 2' }).waitFor()
     await page.getByRole('dialog').getByText('grüße').first().waitFor()
-    expect(await lastOf('notes')).toMatchObject({ seq: 2, type: 'remark', payload: { text: 'grüße', n: 1.5 } })
+    expect(await lastOf('notes')).toMatchObject({
+      seq: 2,
+      type: 'remark',
+      payload: { text: 'grüße', n: 1.5 },
+    })
     await page.keyboard.press('Escape')
     await page.getByRole('link', { name: 'Record 2', exact: true }).waitFor()
   })
@@ -91,7 +95,10 @@ describe.skipIf(noBrowser)('a new record in the console', () => {
     expect(JSON.parse(await body(page).inputValue())).toEqual({ celsius: 19, place: 'cellar' })
     await page.getByRole('button', { name: 'Write record' }).click()
     await page.getByRole('heading', { name: 'Record 2' }).waitFor()
-    expect(await lastOf('copied')).toMatchObject({ type: 'reading', payload: { celsius: 19, place: 'cellar' } })
+    expect(await lastOf('copied')).toMatchObject({
+      type: 'reading',
+      payload: { celsius: 19, place: 'cellar' },
+    })
   })
 
   it('needs records:write, and is not offered on strands of the server', async () => {

@@ -12,7 +12,8 @@ const named = encodeURIComponent
 
 /** The screens, and what to wait for or to open on each. */
 const screens: Record<string, (page: Page) => Promise<unknown>> = {
-  '#/home': (page) => page.getByRole('list', { name: 'Last records' }).getByRole('listitem').first().waitFor(),
+  '#/home': (page) =>
+    page.getByRole('list', { name: 'Last records' }).getByRole('listitem').first().waitFor(),
   '#/account': (page) => page.getByRole('heading', { name: 'Permissions' }).waitFor(),
   '#/start': (page) => page.getByText('From a program').click(),
   '#/agents': (page) => page.getByRole('rowheader', { name: busy }).or(rows(page)).first().waitFor(),

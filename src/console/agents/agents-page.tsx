@@ -12,12 +12,14 @@ import { type SignedIn, hasScope } from '../parts/session.js'
 import { zoneMeanings, zones } from '../parts/labels.js'
 import { NewAgent } from '../parts/new-agent.js'
 import { SortLimit } from '../parts/sort-heading.js'
-import { sortable, type Sorting, SORTED_MAX, useSorting, wholeList } from '../parts/sort.js'
+import { sortable, type Sorting, useSorting, wholeList } from '../parts/sort.js'
 
 type StatusPage = Awaited<ReturnType<ServiceClient['agentStatuses']>>
 type Status = StatusPage['statuses'][number]
 
 const PAGE_AGENTS = 50
+/** The server’s limit of agents with their status. */
+const READ_AGENTS = 100
 
 const sortKeys: Sorting<Status>['keys'] = {
   Name: ({ agent_id: id }) => id,
@@ -39,7 +41,7 @@ export function AgentsPage({ session }: { session: SignedIn }) {
   const read = useLoaded<StatusPage>(`${prefix} ${isSorted} ${cursor ?? ''}`, (signal) => {
     const wanted = { prefix: prefix === '' ? undefined : prefix, signal }
     const readPage = (from: string | undefined) =>
-      session.service.agentStatuses({ ...wanted, cursor: from, limit: isSorted ? SORTED_MAX : PAGE_AGENTS })
+      session.service.agentStatuses({ ...wanted, cursor: from, limit: isSorted ? READ_AGENTS : PAGE_AGENTS })
     return isSorted ? wholeList(readPage, joined) : readPage(cursor)
   })
   const { value } = read.loaded

@@ -40,9 +40,7 @@ export function KeysPage({ session }: { session: SignedIn }) {
       {isAllowed ? (
         <Read of={read} what="keys">
           {(value) =>
-            value !== undefined && (
-              <Keys keys={value} search={search} who={who} remove={setDeleting} />
-            )
+            value !== undefined && <Keys keys={value} search={search} who={who} remove={setDeleting} />
           }
         </Read>
       ) : (
@@ -107,32 +105,32 @@ function Keys(props: {
   }
   return (
     <>
-    <CardTable
-      name="Keys"
-      class="keys"
-      rows={shown}
-      keyOf={({ key_id: id }) => id}
-      sorting={sorting}
-      head={['Name', (key) => <KeyName apiKey={key} isOwn={key.key_id === who.principal} />]}
-      cells={{
-        Permissions: ({ scopes }) => <Codes codes={scopes} titleOf={(scope) => scopeMeanings[scope]} />,
-        Agents: ({ agents }) =>
-          agents.length === 0 ? 'All' : <Codes codes={agents} titleOf={() => undefined} />,
-        'Created by': ({ made_by: id }) => <Creator id={id} name={names.get(id)} />,
-        Created: ({ created_at_ms: ms }) => <Time ms={ms} />,
-        'Last used': ({ last_used_at_ms: ms }) =>
-          ms === null ? <span class="muted">Never</span> : <Time ms={ms} />,
-        Expires: ({ expires_at_ms: ms }) => <Expiry ms={ms} />,
-      }}
-      action={[
-        'Delete',
-        (key) => (
-          <button type="button" class="quiet" aria-label={`Delete ${key.name}`} onClick={() => remove(key)}>
-            Delete
-          </button>
-        ),
-      ]}
-    />
+      <CardTable
+        name="Keys"
+        class="keys"
+        rows={shown}
+        keyOf={({ key_id: id }) => id}
+        sorting={sorting}
+        head={['Name', (key) => <KeyName apiKey={key} isOwn={key.key_id === who.principal} />]}
+        cells={{
+          Permissions: ({ scopes }) => <Codes codes={scopes} titleOf={(scope) => scopeMeanings[scope]} />,
+          Agents: ({ agents }) =>
+            agents.length === 0 ? 'All' : <Codes codes={agents} titleOf={() => undefined} />,
+          'Created by': ({ made_by: id }) => <Creator id={id} name={names.get(id)} />,
+          Created: ({ created_at_ms: ms }) => <Time ms={ms} />,
+          'Last used': ({ last_used_at_ms: ms }) =>
+            ms === null ? <span class="muted">Never</span> : <Time ms={ms} />,
+          Expires: ({ expires_at_ms: ms }) => <Expiry ms={ms} />,
+        }}
+        action={[
+          'Delete',
+          (key) => (
+            <button type="button" class="quiet" aria-label={`Delete ${key.name}`} onClick={() => remove(key)}>
+              Delete
+            </button>
+          ),
+        ]}
+      />
       <Pages
         hasPrevious={from > 0}
         next={from + PAGE_KEYS < matching.length ? String(from + PAGE_KEYS) : undefined}

@@ -14,14 +14,17 @@ export function SortHeading(props: {
   const isChosen = sort?.column === column
   const arrow = !isChosen ? '↕' : sort.isDescending ? '↓' : '↑'
   return (
-    <button
-      type="button"
-      class="sort"
-      title={`Sort by ${column}`}
-      onClick={() => set({ column, isDescending: isChosen && !sort.isDescending })}
-    >
-      {column} <span aria-hidden="true">{arrow}</span>
-    </button>
+    <>
+      <button
+        type="button"
+        class="sort"
+        title={`Sort by ${column}`}
+        onClick={() => set({ column, isDescending: isChosen && !sort.isDescending })}
+      >
+        {column} <span aria-hidden="true">{arrow}</span>
+      </button>
+      <span class="sort-name">{column}</span>
+    </>
   )
 }
 
@@ -62,8 +65,8 @@ export function SortLimit<Row>(props: {
   if (!isLong) return null
   return (
     <p class="muted">
-      Sorted by {order}. Up to {countText(SORTED_MAX)} {noun} can be sorted by other columns: narrow the list by
-      its search.
+      Sorted by {order}. Up to {countText(SORTED_MAX)} {noun} can be sorted by other columns: narrow the list
+      by its search.
     </p>
   )
 }

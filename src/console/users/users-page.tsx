@@ -41,14 +41,17 @@ function UserList({ session, organism }: { session: SignedIn; organism: string |
   const needed: Scope = organism === undefined ? 'admin:*' : 'admin:organisms'
   // SERVICE_DATA_OPEN does not open the routes of users.
   const isAllowed = session.who.kind !== 'open' && hasScope(session.who, needed)
-  const read = useLoaded<Found | 'off' | undefined>(`${prefix} ${isSorted} ${cursor ?? ''}`, async (signal) => {
-    if (!isAllowed) return undefined
-    const { users } = namespaceOf(session.service, organism).auth
-    const wanted = { prefix: prefix === '' ? undefined : prefix, signal }
-    const readPage = (from: string | undefined) =>
-      users.list({ ...wanted, cursor: from, limit: isSorted ? SORTED_MAX : PAGE_USERS })
-    return (isSorted ? wholeList(readPage, joined) : readPage(cursor)).catch(offWhereDisabled)
-  })
+  const read = useLoaded<Found | 'off' | undefined>(
+    `${prefix} ${isSorted} ${cursor ?? ''}`,
+    async (signal) => {
+      if (!isAllowed) return undefined
+      const { users } = namespaceOf(session.service, organism).auth
+      const wanted = { prefix: prefix === '' ? undefined : prefix, signal }
+      const readPage = (from: string | undefined) =>
+        users.list({ ...wanted, cursor: from, limit: isSorted ? SORTED_MAX : PAGE_USERS })
+      return (isSorted ? wholeList(readPage, joined) : readPage(cursor)).catch(offWhereDisabled)
+    },
+  )
   const found = read.loaded.value === 'off' ? undefined : read.loaded.value
   const search = (text: string): void => {
     setPrefix(text.trim())

@@ -15,7 +15,10 @@ export async function faultsEverywhere(page: Page): Promise<string[]> {
 /** As `faultsEverywhere`, and the colours of the other two combinations. */
 export async function faultsInAllThemes(page: Page): Promise<string[]> {
   const faults = await faultsOf(page, combinations)
-  for (const [width, colorScheme] of [[1440, 'dark'], [360, 'light']] as const) {
+  for (const [width, colorScheme] of [
+    [1440, 'dark'],
+    [360, 'light'],
+  ] as const) {
     await show(page, width, colorScheme)
     const found = await axeFindings(page, 'colours')
     faults.push(...found.map((fault) => `${width} ${colorScheme}: ${fault}`))

@@ -72,14 +72,23 @@ function bodyAt(at: number): object {
     case 4:
       return {}
     case 5:
-      return { ...named, celsius: String(named.celsius), owner: null, ratio: 1e-7, big: 9_007_199_254_740_991 }
+      return {
+        ...named,
+        celsius: String(named.celsius),
+        owner: null,
+        ratio: 1e-7,
+        big: 9_007_199_254_740_991,
+      }
     default:
       return named
   }
 }
 
 function wideBody(at: number): object {
-  const members = Array.from({ length: 80 }, (_none, index) => [`member_${index}_with_a_long_name`, at + index])
+  const members = Array.from({ length: 80 }, (_none, index) => [
+    `member_${index}_with_a_long_name`,
+    at + index,
+  ])
   return Object.fromEntries(members)
 }
 
@@ -152,7 +161,9 @@ async function writeBatch(
     data: bodyAt(from + index),
     type: types[(from + index) % types.length],
   }))
-  const { results } = await done(server, `POST /v1/agents/${realData.busy}/records/batch${query}`, { records })
+  const { results } = await done(server, `POST /v1/agents/${realData.busy}/records/batch${query}`, {
+    records,
+  })
   return results.map(({ content_hash: hash }: { content_hash: string }) => hash)
 }
 

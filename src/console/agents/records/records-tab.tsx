@@ -1,27 +1,22 @@
 import { useState } from 'preact/hooks'
 import type { AgentStatusResponse } from '../../../client/index.js'
 import { Choice } from '../../parts/field.js'
-import { lazy } from '../../parts/lazy.js'
 import { Pages } from '../../parts/pages.js'
 import { countText } from '../../parts/format.js'
 import { Read, useLoaded } from '../../parts/load.js'
-import { Empty, ScopedButton } from '../../parts/texts.js'
+import { Empty } from '../../parts/texts.js'
 import { agentLink } from '../../route.js'
-import { isReservedType } from '../../../strand/record-type.js'
-import { hasScope, type SignedIn } from '../../parts/session.js'
+import type { SignedIn } from '../../parts/session.js'
 import { ColumnPicker, chosenColumns } from './columns.js'
 import { ExportDialog } from '../../parts/export-dialog.js'
 import { type FilterDraft, noFilter, queryOf } from './filter.js'
 import { FilterForm } from './filter-form.js'
-import type { RecordDraft } from './new-record.js'
+import { NewRecordButton } from './new-record-button.js'
 import { RecordDrawer } from '../../parts/records/record-drawer.js'
 import { readRows, type RecordRow, rowOfQuery } from '../../parts/records/record-row.js'
 import { type RecordOrder, RecordTable } from '../../parts/records/record-table.js'
 
-const NewRecord = lazy(async () => (await import('./new-record.js')).NewRecord)
-
 const PAGE_RECORDS = 50
-const emptyRecord: RecordDraft = { type: 'record', text: '{\n  \n}' }
 
 interface RecordsTabProps {
   session: SignedIn
@@ -38,8 +33,6 @@ export function RecordsTab({ session, status, seq, reload }: RecordsTabProps) {
   const [filter, setFilter] = useState(noFilter)
   const [isFiltering, setFiltering] = useState(false)
   const [isExporting, setExporting] = useState(false)
-  const [isWriting, setWriting] = useState(false)
-  const [draft, setDraft] = useState(emptyRecord)
   const [order, setOrder] = useState<RecordOrder>('desc')
   const [columns, setColumns] = useState(() => chosenColumns(agent))
   const query = queryOf(filter)
@@ -50,17 +43,7 @@ export function RecordsTab({ session, status, seq, reload }: RecordsTabProps) {
   return (
     <>
       <div class="tools">
-        {/* Only the server writes to its own strands. */}
-        {!agent.startsWith('server::') && (
-          <ScopedButton
-            class="primary"
-            allowed={session.who.kind === 'user' || hasScope(session.who, 'records:write')}
-            scope="records:write"
-            onClick={() => setWriting(true)}
-          >
-            New record
-          </ScopedButton>
-        )}
+        <NewRecordButton session={session} agent={agent} rows={rows ?? []} reload={reload} />
         <button type="button" aria-expanded={isFiltering} onClick={() => setFiltering(!isFiltering)}>
           Filter{isFiltered ? ' (on)' : ''}
         </button>
@@ -75,14 +58,7 @@ export function RecordsTab({ session, status, seq, reload }: RecordsTabProps) {
           <GoTo headSeq={status.record_count} go={(to) => (location.hash = agentLink(agent, to))} />
         )}
       </div>
-      <div class="sort-choice">
-        <Choice
-          name="Order"
-          value={order}
-          options={{ desc: 'Newest first', asc: 'Oldest first' }}
-          set={(chosen) => setOrder(chosen === 'asc' ? 'asc' : 'desc')}
-        />
-      </div>
+      <OrderChoice order={order} set={setOrder} />
       {isFiltering && <FilterForm applied={filter} apply={setFilter} />}
       {isFiltered && (
         <p class="muted">Filters use the current bodies: deleted and erased records are omitted.</p>
@@ -108,22 +84,6 @@ export function RecordsTab({ session, status, seq, reload }: RecordsTabProps) {
         goNext={page.goOlder}
       />
       {isExporting && <ExportDialog service={service} status={status} close={() => setExporting(false)} />}
-      {isWriting && (
-        <NewRecord
-          service={service}
-          agent={agent}
-          draft={draft}
-          setDraft={setDraft}
-          model={(rows ?? []).find(isModel)}
-          written={(writtenSeq) => {
-            setWriting(false)
-            setDraft(emptyRecord)
-            reload()
-            location.hash = agentLink(agent, writtenSeq)
-          }}
-          close={() => setWriting(false)}
-        />
-      )}
       {seq !== undefined && (
         <RecordDrawer key={seq} service={service} status={status} seq={seq} changed={reload} />
       )}
@@ -131,9 +91,18 @@ export function RecordsTab({ session, status, seq, reload }: RecordsTabProps) {
   )
 }
 
-/** Whether a record can be copied into a new one. */
-function isModel({ type, body }: RecordRow): boolean {
-  return body !== undefined && !isReservedType(type)
+/** The order as a field, for a narrow page, which does not show the headings. */
+function OrderChoice({ order, set }: { order: RecordOrder; set: (order: RecordOrder) => void }) {
+  return (
+    <div class="sort-choice">
+      <Choice
+        name="Order"
+        value={order}
+        options={{ desc: 'Newest first', asc: 'Oldest first' }}
+        set={(chosen) => set(chosen === 'asc' ? 'asc' : 'desc')}
+      />
+    </div>
+  )
 }
 
 interface LoadedPage {

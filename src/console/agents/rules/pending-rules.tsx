@@ -13,8 +13,9 @@ export function PendingRules({ pending }: { pending: NonNullable<PoliciesShown['
         'They take effect when another key approves them.'
       ) : (
         <>
-          They take effect at <Time ms={atMs} />, unless they are rejected before: <Countdown untilMs={atMs} />.
-          Users whom they allow more get the error <code>policy_pending</code> until then.
+          They take effect at <Time ms={atMs} />, unless they are rejected before:{' '}
+          <Countdown untilMs={atMs} />. Users whom they allow more get the error <code>policy_pending</code>{' '}
+          until then.
         </>
       )}{' '}
       <a href={proposalLink(id)}>Open the proposal</a>

@@ -1,5 +1,10 @@
 import type { Policy } from '../../../auth/row-policy.js'
-import { type AgentStatusResponse, type PoliciesReplaced, type ServiceClient, ServiceError } from '../../../client/index.js'
+import {
+  type AgentStatusResponse,
+  type PoliciesReplaced,
+  type ServiceClient,
+  ServiceError,
+} from '../../../client/index.js'
 import { Confirm } from '../../parts/confirm.js'
 import { explain } from '../../parts/explain.js'
 import { countText } from '../../parts/format.js'

@@ -37,8 +37,10 @@ interface ShownRecord {
 export function RecordDrawer({ service, status, seq, linkTo, changed }: DrawerProps) {
   const { agent_id: agent, record_count: headSeq } = status
   const link = linkTo ?? ((to?: number) => agentLink(agent, to))
-  const read = useLoaded<ShownRecord | undefined>(`${agent} ${seq}`, async (signal) => {
-    if (seq > headSeq) return undefined
+  // A record that was written after the status was read is read with the next status.
+  const exists = seq <= headSeq
+  const read = useLoaded<ShownRecord | undefined>(`${agent} ${seq} ${exists}`, async (signal) => {
+    if (!exists) return undefined
     const range = { fromSeq: seq, toSeq: seq, signal }
     const [{ records }, [row]] = await Promise.all([
       readStrandPart(service, agent, range),

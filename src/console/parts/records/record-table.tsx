@@ -31,12 +31,7 @@ export function RecordTable(props: {
     <table class="rows records" role="table" aria-label={`Records of ${agent}`}>
       <thead role="rowgroup">
         <tr role="row">
-          <th
-            role="columnheader"
-            scope="col"
-            class="number"
-            aria-sort={setOrder && ariaSort(sort, 'Seq')}
-          >
+          <th role="columnheader" scope="col" class="number" aria-sort={setOrder && ariaSort(sort, 'Seq')}>
             <SortHeading
               column="Seq"
               sort={sort}
