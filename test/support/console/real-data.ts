@@ -23,9 +23,8 @@ export const realData = {
   key: `Ingest gateway of ${'the very large plant '.repeat(6)}`.slice(0, 127).padEnd(128, '7'),
 } as const
 
-/** The seq of the last record of `realData.busy` that has a body of `bodies`. */
-export const busyRecords = 1_200
-
+/** Records of the busy agent, besides those of edges, deletions and rules. */
+const RECORDS = 1_200
 const AGENTS = 300
 const USERS = 55
 const KEYS = 110
@@ -123,8 +122,8 @@ async function makeAgents(server: TestServer): Promise<void> {
 async function makeBusyAgent(server: TestServer): Promise<void> {
   const path = `/v1/agents/${realData.busy}`
   const hashes: string[] = []
-  for (let from = 1; from <= busyRecords; from += BATCH) {
-    const count = Math.min(BATCH, busyRecords - from + 1)
+  for (let from = 1; from <= RECORDS; from += BATCH) {
+    const count = Math.min(BATCH, RECORDS - from + 1)
     hashes.push(...(await writeBatch(server, { from, count })))
   }
   for (const hash of hashes.slice(-9, -6)) await done(server, `DELETE ${path}/records/${hash}`)
@@ -145,7 +144,7 @@ async function makeBusyAgent(server: TestServer): Promise<void> {
   }))
   await done(server, `PUT ${path}/policies`, { policies })
   // Sealed records are the newest.
-  await writeBatch(server, { from: busyRecords + 1, count: 5 }, '?signing=group')
+  await writeBatch(server, { from: RECORDS + 1, count: 5 }, '?signing=group')
 }
 
 function fleetName(at: number): string {

@@ -64,13 +64,15 @@ export function NewRecord(props: {
           />
         </label>
         {model?.body !== undefined && (
-          <button
-            type="button"
-            class="quiet"
-            onClick={() => setDraft({ type: model.type, text: indented(model.body ?? '') })}
-          >
-            Copy record {countText(model.seq)}
-          </button>
+          <div class="buttons">
+            <button
+              type="button"
+              class="quiet"
+              onClick={() => setDraft({ type: model.type, text: indented(model.body ?? '') })}
+            >
+              Copy record {countText(model.seq)}
+            </button>
+          </div>
         )}
         <p class="muted">It is appended to the strand, signed, and cannot be edited afterwards.</p>
         <Problem text={problem} />
