@@ -37,9 +37,11 @@ import type {
   IngestOne,
   PageCursor,
   RecordAppend,
+  RecordFind,
   RecordGet,
   RecordMutate,
   RecordQuery,
+  RecordsFoundOutcome,
 } from './record-messages.js'
 import type { ServerLogCommand, ServerLogOutcome } from './server-log-messages.js'
 
@@ -197,6 +199,7 @@ export type Command = Sent &
     | IngestOne
     | IngestChunk
     | RecordGet
+    | RecordFind
     | RecordMutate
     | RecordQuery
     | StreamPage
@@ -348,6 +351,7 @@ export type Outcome =
   | PageOutcome
   | IngestedOutcome
   | LocatedOutcome
+  | RecordsFoundOutcome
   | ApiKeysOutcome
   | ApiKeyMadeOutcome
   | AuditedOutcome

@@ -83,6 +83,29 @@ export interface RecordGet {
   access?: UserAccess
 }
 
+/** Finds the records of all agents of a shard by the beginning of their hash, at least 8 hex digits. */
+export interface RecordFind {
+  kind: 'recordFind'
+  digits: string
+  limit: number
+  access?: UserAccess
+}
+
+/** A record that was found, without its body. */
+export interface FoundRecord {
+  agent: string
+  seq: number
+  hash: string
+  type: string
+  hlc: Hlc
+}
+
+/** The answer to `recordFind`. */
+export interface RecordsFoundOutcome {
+  kind: 'recordsFound'
+  records: FoundRecord[]
+}
+
 /** Deletes (a tombstone), restores or erases the record `hash`. */
 export interface RecordMutate extends Author {
   kind: 'recordMutate'

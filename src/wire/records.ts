@@ -106,6 +106,36 @@ export const RecordView = Type.Object({
 export type RecordView = Static<typeof RecordView>
 documented('RecordView', RecordView, { record: recordExample })
 
+/** Answer of GET /v1/records/:hash_digits. */
+export const RecordsFound = Type.Object({
+  records: Type.Array(
+    Type.Object({
+      agent: AgentAddress,
+      record_id: Hash,
+      seq: Seq,
+      type: Type.String(),
+      timestamp_hlc: HlcText,
+      timestamp_ms: UnixMs,
+    }),
+    { minItems: 1, maxItems: limits.recordsFoundMax, description: 'Newest first' },
+  ),
+})
+export type RecordsFound = Static<typeof RecordsFound>
+documented('RecordsFound', RecordsFound, {
+  found: {
+    records: [
+      {
+        agent: 'sensors',
+        record_id: second,
+        seq: 2,
+        type: 'reading',
+        timestamp_hlc: '0199c5b8f2a4-0000',
+        timestamp_ms: 1_759_958_856_356,
+      },
+    ],
+  },
+})
+
 /** Answer to a delete, restore or erase that took effect immediately. */
 export const MutationDone = Type.Object({
   record_id: Hash,

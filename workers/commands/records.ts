@@ -8,14 +8,24 @@ import { limits } from '../../src/base/limits/limits.js'
 import { isServerAgent } from '../../src/strand/organism-id.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import type { UserAccess, WriteOptions } from '../../src/protocol/command-options.js'
+import type { FoundRecord } from '../../src/protocol/record-messages.js'
 import { locateFault } from '../../src/strand/json-fault.js'
 import { readJson } from '../../src/strand/json.js'
 import { batchDone, recordView, writeResponse } from '../../src/wire/render.js'
 import type { CommitGroup, Draft } from '../shard/commit-group.js'
+import type { StoredRecord } from '../store/tables/record-codec.js'
 import type { PendingRecord } from '../store/write-set.js'
 import { splitBatch } from '../shard/batch-split.js'
 import { addContent } from '../shard/idempotent-answers.js'
-import { agentToRead, covers, grantOf, hasPolicy, isRefused, refuserOf } from '../shard/row-access.js'
+import {
+  PageBudget,
+  agentToRead,
+  covers,
+  grantOf,
+  hasPolicy,
+  isRefused,
+  refuserOf,
+} from '../shard/row-access.js'
 import {
   findAgent,
   importOpen,
@@ -131,6 +141,31 @@ export function recordGet(state: ShardState, command: CommandOf<'recordGet'>): O
     body: recordView(record, publicKeyOf(agent, record.keyIndex), deleted),
     ...((deleted || record.erased === true) && ({ gone: true } as const)),
   }
+}
+
+/** The records of all agents of the shard that the caller may read and whose hash begins with the digits. */
+export function recordFind(
+  { store }: ShardState,
+  { digits, limit, access }: CommandOf<'recordFind'>,
+): Outcome {
+  const records: FoundRecord[] = []
+  const budget = new PageBudget()
+  for (const record of store.recordsByDigits(digits)) {
+    if (records.length === limit || budget.spent) break
+    budget.read(record.body.length)
+    const { agentNo, seq, hash, type, hlc } = record
+    const agent = store.agents.nameOf(agentNo)
+    if (access !== undefined && !mayRead(store.agents.find(agent), record, access)) continue
+    records.push({ agent, seq, hash, type, hlc })
+  }
+  return { kind: 'recordsFound', records }
+}
+
+/** Whether the policies of an agent let a user read a record of it. */
+function mayRead(agent: Agent | undefined, record: StoredRecord, access: UserAccess): boolean {
+  if (!hasPolicy(agent, 'read')) return false
+  const grant = grantOf(agent, 'read', access)
+  return !isRefused(grant) && covers(grant, record)
 }
 
 /** 404 for a hash that is not on the strand of the agent. */

@@ -24,7 +24,7 @@ import {
   proposalsSweep,
 } from '../commands/proposals.js'
 import { recordQuery } from '../commands/query.js'
-import { batchAppend, readRecord, recordAppend, recordGet } from '../commands/records.js'
+import { batchAppend, readRecord, recordAppend, recordFind, recordGet } from '../commands/records.js'
 import {
   headsAll,
   headsCheck,
@@ -241,6 +241,7 @@ const DRAWN_BYTES = 12
 /** The function that answers each kind of read. */
 const readers: { [Kind in Read['kind']]: ReadAnswer<Extract<Read, { kind: Kind }>> } = {
   recordGet,
+  recordFind,
   recordQuery,
   edgeList,
   strandThen,

@@ -389,5 +389,5 @@ function readsInOtherThread({ kind }: Read): boolean {
 
 /** Whether a front only passes the answer on to its client, so that later frames may overtake it. */
 function isForCallerAlone({ kind }: Read): boolean {
-  return ['recordGet', 'recordQuery', 'edgeList', 'proposalList', 'agentList'].includes(kind)
+  return ['recordGet', 'recordFind', 'recordQuery', 'edgeList', 'proposalList', 'agentList'].includes(kind)
 }

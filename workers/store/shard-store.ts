@@ -7,7 +7,7 @@ import type { Agent } from './tables/agent.js'
 import { ApiKeyTable } from './tables/api-keys.js'
 import { AuthTable } from './tables/auth-table.js'
 import type { Environment } from './environment.js'
-import { HashIndex, prefixOf } from './hash-index/hash-index.js'
+import { HashIndex, prefixOf, prefixRange } from './hash-index/hash-index.js'
 import { IdempotencyTable } from './tables/idempotency.js'
 import {
   blockBytes,
@@ -128,6 +128,15 @@ export class ShardStore {
       if (record.hash === hash) return record.agentNo === agent.no ? record : undefined
     }
     return undefined
+  }
+
+  /** The records of all strands whose hash begins with `digits`: at least 8, so that there are few. */
+  *recordsByDigits(digits: string): Generator<StoredRecord> {
+    for (const location of this.#hashes.findBetween(...prefixRange(digits))) {
+      const { blockNo, position } = unpackLocation(location)
+      const record = recordAtLocation(this.environment, blockNo, position)
+      if (record.hash.startsWith(digits)) yield record
+    }
   }
 
   /** Whether the record is deleted as of `asOfSeq`. */

@@ -24,6 +24,10 @@ export const answerLimits = {
   metricNamesMax: 64,
   /** Rows in a page of agents with their status. */
   agentStatusesMax: 100,
+  /** Names of agents that one call to a shard examines for a part of a name. */
+  agentNamesExaminedMax: 8_192,
+  /** Records that a search by the beginning of a hash finds in one shard, and in all. */
+  recordsFoundMax: 100,
   /** Rows in a page if the request has no limit. */
   pageRowsDefault: 20,
   /** Records that one page call examines before it returns a cursor. */

@@ -1,22 +1,27 @@
 import { limits } from '../../base/limits/limits.js'
-import type { Refusal } from '../../base/errors.js'
+import { refuse, type Refusal } from '../../base/errors.js'
+import type { FoundRecord } from '../../protocol/record-messages.js'
+import { compareHlc, formatHlc } from '../../strand/hlc.js'
 import {
   BatchWriteBody,
   BatchWritten,
   RecordView,
   RecordWriteBody,
+  RecordsFound,
   WriteResponse,
 } from '../../wire/records.js'
+import { json, unexpected } from './answers.js'
 import {
   collectionParameter,
   agentRefusal,
+  faultyParameter,
   hashParameter,
   reachableAgent,
   Signed,
   withAccess,
   writeOptions,
 } from './parameters.js'
-import type { AddressedCommand, CommandRoute, RouteRequest } from './route.js'
+import type { AddressedCommand, CommandRoute, HandlerRoute, RouteRequest } from './route.js'
 
 /** Bytes of JSON around the body of a record: member names, the type and white space. */
 const WRAPPER_BYTES = 65_536
@@ -105,10 +110,47 @@ const get: CommandRoute = {
   },
 }
 
+/** A hash, or at least the digits of one that are enough to find few records among billions. */
+const hashDigits = /^(?:sha256:)?([0-9a-f]{8,64})$/
+
+/** GET /v1/records/:hash_digits: the records of all agents that the caller may read, newest first. */
+const find: HandlerRoute = {
+  kind: 'handler',
+  method: 'get',
+  path: '/v1/records/:hash_digits',
+  scope: 'records:read',
+  users: true,
+  errors: ['record_not_found'],
+  docs: {
+    summary: 'Find a record by its hash, or by the first 8 or more digits, among all agents',
+    tag: 'Records',
+    answers: { 200: RecordsFound },
+  },
+  async handle(request, context) {
+    const digits = hashDigits.exec(request.params[0] ?? '')?.[1]
+    if (digits === undefined)
+      return faultyParameter(':hash_digits', 'Expected the first 8 to 64 hex digits of a hash')
+    const limit = limits.recordsFoundMax
+    const found: FoundRecord[] = []
+    for (const outcome of await context.askAll(withAccess(request, { kind: 'recordFind', digits, limit }))) {
+      if (outcome.kind !== 'recordsFound') return unexpected(outcome)
+      found.push(...outcome.records.filter(({ agent }) => agentRefusal(request, agent) === undefined))
+    }
+    if (found.length === 0) return refuse('record_not_found', `No record has a hash that begins with ${digits}`)
+    const newest = found.sort((one, other) => compareHlc(other.hlc, one.hlc)).slice(0, limit)
+    return json(200, { records: newest.map(foundView) })
+  },
+}
+
+function foundView({ agent, seq, hash, type, hlc }: FoundRecord): RecordsFound['records'][number] {
+  return { agent, record_id: hash, seq, type, timestamp_hlc: formatHlc(hlc), timestamp_ms: hlc.ms }
+}
+
 export const recordRoutes = [
   appendRoute('/v1/agents/:agent', false),
   appendRoute('/v1/collections/:name', true),
   batchRoute('/v1/agents/:agent', false),
   batchRoute('/v1/collections/:name', true),
   get,
+  find,
 ]

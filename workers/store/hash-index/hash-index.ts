@@ -14,7 +14,7 @@ import {
 import { HashMemtable } from './memtable.js'
 import { HashMerge } from './merge.js'
 import { HashRunWriter } from './run-writer.js'
-import { collectFromRun, loadRun, newestInRun, type HashRun } from './run.js'
+import { collectBetween, collectFromRun, loadRun, newestInRun, type HashRun } from './run.js'
 import { importedBlocksFrom, isImportedBlock, packLocation, unpackLocation } from '../tables/tables.js'
 
 /** Sizes of an index. The defaults suit a shard; tests use small ones. */
@@ -141,6 +141,14 @@ export class HashIndex {
         if (run !== undefined) collectFromRun({ db: this.#db, prefix, found }, run)
       }
     }
+    return found
+  }
+
+  /** All locations added with a prefix from `low` to `high`. The caller must compare the whole hash. */
+  findBetween(low: number, high: number): number[] {
+    const found: number[] = []
+    this.#memtable.collectBetween(low, high, found)
+    for (const run of this.#levels.flat()) collectBetween({ db: this.#db, low, high, found }, run)
     return found
   }
 
@@ -293,6 +301,14 @@ export class HashIndex {
     this.#metadataChanged = false
   }
 }
+
+/** The lowest and the highest sort key of the hashes that begin with `digits`. */
+export function prefixRange(digits: string): [low: number, high: number] {
+  return [prefixOf(digits.padEnd(PREFIX_DIGITS, '0')), prefixOf(digits.padEnd(PREFIX_DIGITS, 'f'))]
+}
+
+/** The hex digits from which the sort key is computed. */
+const PREFIX_DIGITS = 14
 
 /** The sort key of the index: the first 53 bits of a SHA-256, given as lower-case hex digits. */
 export function prefixOf(hash: string): number {

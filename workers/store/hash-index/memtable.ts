@@ -50,6 +50,18 @@ export class HashMemtable {
     }
   }
 
+  /** Appends the locations of the prefixes from `low` to `high` to `found`. */
+  collectBetween(low: number, high: number, found: number[]): void {
+    const lastSlot = (high * this.#slotScale) | 0
+    for (let at = (low * this.#slotScale) | 0; ; at += 1) {
+      const slot = at & this.#slotMask
+      const stored = doubleAt(this.#prefixes, slot)
+      // An entry is in its own slot or after it, without an empty slot in between.
+      if (stored === EMPTY && at >= lastSlot) return
+      if (stored >= low && stored <= high) found.push(doubleAt(this.#locations, slot))
+    }
+  }
+
   /**
    * Calls `visit` with each entry, sorted by prefix; equal prefixes in the order in which they were added.
    */

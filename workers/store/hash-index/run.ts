@@ -77,6 +77,23 @@ export function collectFromRun(
   while (part >= 0 && collectFromChunk(getChunk(db, run, part), prefix, found)) part -= 1
 }
 
+/** Appends the locations of the prefixes from `search.low` to `search.high` in this run to `search.found`. */
+export function collectBetween(
+  search: { db: HashDatabase; low: number; high: number; found: number[] },
+  run: HashRun,
+): void {
+  const { db, low, high, found } = search
+  // The chunk before the first fence that is not below `low` can end with prefixes of the range.
+  let part = Math.max(0, lastNotAbove(run.fences, low - 1))
+  for (; part < run.fences.length && doubleAt(run.fences, part) <= high; part += 1) {
+    const chunk = getChunk(db, run, part)
+    const entries = chunk.length / ENTRY_BYTES
+    let at = entriesBefore(chunk, (index) => chunk.readDoubleLE(index * 8) < low)
+    for (; at < entries && chunk.readDoubleLE(at * 8) <= high; at += 1)
+      found.push(chunk.readDoubleLE((entries + at) * 8))
+  }
+}
+
 /** Index of the last fence at or below `prefix`; -1 if there is none. */
 function lastNotAbove(fences: Float64Array, prefix: number): number {
   let low = 0

@@ -164,19 +164,41 @@ export class AgentTable {
     names: string[]
     total: number
   } {
-    const end = Buffer.from(`${prefix}\u{10ffff}`)
-    // A name can equal the prefix, and a page can end with that name.
-    const from = after !== '' && after >= prefix ? Buffer.from(`${after}\0`) : Buffer.from(prefix)
-    const range = prefix === '' ? { start: from } : { start: from, end }
+    const range = rangeOfNames(prefix, after)
     const names: string[] = []
     for (const key of this.#environment.agents.getKeys({ ...range, limit: limit + this.#hidden.size })) {
       const name = key.toString()
       if (!isServerAgent(name) && names.length < limit) names.push(name)
     }
     const total =
-      prefix === '' ? this.#count : this.#environment.agents.getKeysCount({ start: Buffer.from(prefix), end })
+      prefix === '' ? this.#count : this.#environment.agents.getKeysCount(rangeOfNames(prefix, ''))
     const hidden = [...this.#hidden].filter((name) => name.startsWith(prefix))
     return { names, total: total - hidden.length }
+  }
+
+  /**
+   * A page of names with `prefix` after `after` that contain a text, ignoring case, among the next names: at
+   * most `agentNamesExaminedMax`, of which `examinedTo` is the last if there are more.
+   */
+  namesWith(
+    contains: string,
+    { prefix, after, limit }: { prefix: string; after: string; limit: number },
+  ): { names: string[]; total: number; examinedTo?: string } {
+    const wanted = contains.toLowerCase()
+    const names: string[] = []
+    let total = 0
+    let examined = 0
+    let last = ''
+    for (const key of this.#environment.agents.getKeys(rangeOfNames(prefix, after))) {
+      const name = key.toString()
+      if (isServerAgent(name)) continue
+      if (examined++ === limits.agentNamesExaminedMax) return { names, total, examinedTo: last }
+      last = name
+      if (!name.toLowerCase().includes(wanted)) continue
+      total++
+      if (names.length < limit) names.push(name)
+    }
+    return { names, total }
   }
 
   #keyPair(name: string, row: AgentRow): KeyPair {
@@ -226,4 +248,11 @@ export class AgentTable {
     for (const _key of this.#environment.mutations.getKeys(range)) return true
     return false
   }
+}
+
+/** The keys of the names with `prefix` after `after`. */
+function rangeOfNames(prefix: string, after: string): { start: Buffer; end?: Buffer } {
+  // A name can equal the prefix, and a page can end with that name.
+  const start = after !== '' && after >= prefix ? Buffer.from(`${after}\0`) : Buffer.from(prefix)
+  return prefix === '' ? { start } : { start, end: Buffer.from(`${prefix}\u{10ffff}`) }
 }

@@ -19,6 +19,11 @@ const pathSchemas: Readonly<Record<string, TSchema>> = {
     description: 'Hash of a record, bare hex or with sha256:',
     example: second,
   }),
+  hash_digits: Type.String({
+    pattern: '^(sha256:)?[0-9a-f]{8,64}$',
+    description: 'The first 8 to 64 hex digits of the hash of a record',
+    example: second.slice(0, 8),
+  }),
   key_id: Type.String({
     minLength: 1,
     description: 'Id of a scoped key',
