@@ -4,19 +4,24 @@
 export interface AgentList {
   kind: 'agentList'
   prefix: string
+  /** Only names that contain this text, ignoring case. */
+  contains?: string
   after: string
   limit: number
   /** Whether the status of each agent is included. */
   statuses?: true
 }
 
-/** Names of one shard, in order; `total` counts all that match. */
+/**
+ * Names of one shard, in order; `total` counts all that match or, with `contains`, those among the examined
+ * names.
+ */
 export interface NamesOutcome {
   kind: 'names'
   names: string[]
   total: number
   /** The status of each name as wire JSON, if requested. */
   statuses?: string[]
-  /** More names follow although the page is not full, because reading the statuses took long. */
-  cut?: true
+  /** The last examined name, if names after it may match although the page is not full. */
+  cut?: string
 }

@@ -97,11 +97,16 @@ export function keyClaim(state: ShardState, command: CommandOf<'keyClaim'>, grou
 
 /**
  * A page of agents' names, and their statuses if requested; the page ends early at `pageWorkBytesMax` bytes
- * read.
+ * read, and at `agentNamesExaminedMax` names with `contains`.
  */
 export function agentList(state: ShardState, command: CommandOf<'agentList'>): Outcome {
-  const { names, total } = state.store.agents.names(command)
-  if (command.statuses !== true) return { kind: 'names', names, total }
+  const { agents } = state.store
+  const { contains } = command
+  const page = contains === undefined ? agents.names(command) : agents.namesWith(contains, command)
+  const { names, total, examinedTo } = { examinedTo: undefined, ...page }
+  const isFull = names.length === command.limit
+  const ended = examinedTo === undefined || isFull ? {} : { cut: examinedTo }
+  if (command.statuses !== true) return { kind: 'names', names, total, ...ended }
   const statuses: string[] = []
   let readBytes = 0
   for (const name of names) {
@@ -110,14 +115,10 @@ export function agentList(state: ShardState, command: CommandOf<'agentList'>): O
     readBytes += found.readBytes
     statuses.push(renderStatus(found.agent, found.head, found.strandBytes))
   }
-  const cut = statuses.length < names.length ? ({ cut: true } as const) : {}
-  return {
-    kind: 'names',
-    names: names.slice(0, statuses.length),
-    total,
-    statuses,
-    ...cut,
-  }
+  const shown = names.slice(0, statuses.length)
+  const last = shown.at(-1)
+  const cut = shown.length === names.length || last === undefined ? ended : { cut: last }
+  return { kind: 'names', names: shown, total, statuses, ...cut }
 }
 
 export function agentStatus(state: ShardState, command: CommandOf<'agentStatus'>): Outcome {

@@ -26,8 +26,8 @@ import type { Zone } from '../../strand/zone.js'
 
 const createBody = reader(AgentCreateBody)
 
-/** Beginning of an agent name; a name in an organism has at most 258 characters. */
-const namePrefix = /^[A-Za-z0-9_.:-]{0,258}$/
+/** Part of an agent name; a name in an organism has at most 258 characters. */
+const namePart = /^[A-Za-z0-9_.:-]{0,258}$/
 
 /** POST /v1/agents: creates a named agent. */
 const create: HandlerRoute = {
@@ -76,6 +76,11 @@ const list: HandlerRoute = {
       }),
       cursor: Cursor,
       prefix: Type.String({ description: 'Only names that start with this' }),
+      contains: Type.String({
+        description:
+          'Only names that contain this, ignoring case. A page can then be shorter than its limit, or empty, and still ' +
+          'have a cursor; total counts the names from the beginning of the page on, and not all if there is a cursor',
+      }),
       include: Type.Enum(['status'], {
         description:
           'Also the status of each agent; a page can then be shorter than its limit and still have a cursor',
@@ -94,15 +99,20 @@ async function listAgents(request: RouteRequest, context: RouteContext): Promise
   if (typeof limit !== 'number') return limit
   const prefix = request.query.get('prefix') ?? ''
   // Prefix and cursor are used as keys of the store, which limits their length.
-  if (!namePrefix.test(prefix)) return faultyParameter('?prefix', 'Expected the beginning of an agent name')
+  if (!namePart.test(prefix)) return faultyParameter('?prefix', 'Expected the beginning of an agent name')
+  const contains = request.query.get('contains') ?? ''
+  if (!namePart.test(contains)) return faultyParameter('?contains', 'Expected a part of an agent name')
   const cursor = request.query.get('cursor')
   const after = cursor === null ? '' : decodeText(cursor)
-  if (after === undefined || !namePrefix.test(after)) return badCursor
+  if (after === undefined || !namePart.test(after)) return badCursor
   if (!reachesPrefix(request.principal.agents, prefix)) {
     return refuse('forbidden', 'This key does not reach all agents with this prefix: use a longer prefix')
   }
-  const statuses = include === null ? {} : ({ statuses: true } as const)
-  const outcomes = await context.askAll({ kind: 'agentList', prefix, after, limit, ...statuses })
+  const options = {
+    ...(contains !== '' && { contains }),
+    ...(include !== null && ({ statuses: true } as const)),
+  }
+  const outcomes = await context.askAll({ kind: 'agentList', prefix, after, limit, ...options })
   const pages: NamesOutcome[] = []
   for (const outcome of outcomes) {
     if (outcome.kind !== 'names') return answerOf(outcome)
@@ -113,24 +123,27 @@ async function listAgents(request: RouteRequest, context: RouteContext): Promise
 
 /** Merges the pages of all shards into one. */
 function agentPage(pages: readonly NamesOutcome[], limit: number, withStatus: boolean): Answer {
-  // After the last name of a shard with an incomplete page, names may be missing.
-  const ends = pages.flatMap(({ cut, names }) => (cut === true ? names.slice(-1) : []))
+  // After the last name that a shard with an incomplete page has examined, names may be missing.
+  const [end] = pages.flatMap(({ cut }) => (cut === undefined ? [] : [cut])).toSorted(inOrder)
   const rows = pages
     .flatMap(({ names, statuses }) => names.map((name, at) => ({ name, status: statuses?.[at] ?? '' })))
-    .filter(({ name }) => ends.every((end) => name <= end))
-    // The order of UTF-8 bytes, like the order of the keys in the shards; names are ASCII.
-    .sort((left, right) => (left.name < right.name ? -1 : 1))
+    .filter(({ name }) => end === undefined || name <= end)
+    .sort((left, right) => inOrder(left.name, right.name))
   const shown = rows.slice(0, limit)
   const names = shown.map(({ name }) => name)
-  const last = names.at(-1)
-  const more =
-    rows.length > limit || pages.some(({ cut, names: page }) => cut === true || page.length === limit)
+  const isFull = rows.length > limit || pages.some(({ names: page }) => page.length === limit)
+  const last = rows.length > limit || end === undefined ? names.at(-1) : end
   const total = pages.reduce((sum, page) => sum + page.total, 0)
-  const next = more && last !== undefined ? encodeCursor([last]) : null
+  const next = (isFull || end !== undefined) && last !== undefined ? encodeCursor([last]) : null
   if (!withStatus) return json(200, { agents: names, total, next_cursor: next })
   const statuses = shown.map(({ status: text }) => text).join(',')
   const body = `{"agents":${JSON.stringify(names)},"statuses":[${statuses}],"total":${total},"next_cursor":${JSON.stringify(next)}}`
   return { status: 200, body }
+}
+
+/** The order of UTF-8 bytes, like the order of the keys in the shards; names are ASCII. */
+function inOrder(left: string, right: string): -1 | 1 {
+  return left < right ? -1 : 1
 }
 
 const status: CommandRoute = {
