@@ -30,6 +30,7 @@ const proposal = {
   agent: 'sensors',
   action: 'delete',
   target: second,
+  target_seq: 2,
   change: null,
   zone: 'governed',
   state: 'applied',
@@ -134,6 +135,7 @@ export const ProposalView = Type.Object({
   target: Type.Union([Hash, Type.Null()], {
     description: 'The hash of the record; null if the proposal is not about a record',
   }),
+  target_seq: Type.Union([Seq, Type.Null()], { description: 'The seq of that record' }),
   change: Type.Union([AgentChange, Type.Null()]),
   zone: ZoneName,
   state: ProposalStateName,

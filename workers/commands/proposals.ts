@@ -330,6 +330,7 @@ function viewOf(row: ProposalRow): ProposalView {
     agent: row.agent,
     action: mutation.action,
     target: 'target' in mutation ? mutation.target : null,
+    target_seq: 'target' in mutation ? mutation.targetSeq : null,
     change: changeOf(mutation),
     zone: row.zone,
     state: row.state,
