@@ -154,8 +154,8 @@ export type Lookup =
   /** The lockout state of a password login, for a known or unknown e-mail and device. */
   | { kind: 'loginState'; email: string; device?: DeviceClaim }
   | { kind: 'user'; userId: string }
-  /** Users whose e-mails begin with `prefix`. */
-  | { kind: 'users'; prefix: string; after: string; limit: number }
+  /** Users whose e-mails begin with `prefix`, or only the one with `userId`. */
+  | { kind: 'users'; prefix: string; after: string; limit: number; userId?: string }
   | { kind: 'sessions'; userId: string }
   | { kind: 'userSessions'; email: string }
   /** Whether a link can be used. */

@@ -1,8 +1,8 @@
-import { metadataRefusal } from '../../../src/auth/user.js'
+import { metadataRefusal, type UserRow } from '../../../src/auth/user.js'
 import type { Refusal } from '../../../src/base/errors.js'
 import { limits } from '../../../src/base/limits/limits.js'
 import type { AuthAnswer, ChangeOf, ListedUser, LookupOf } from '../../../src/protocol/auth-messages.js'
-import { dropIdentities, putUser, userByEmail, withoutPassword } from '../../auth/users.js'
+import { dropIdentities, putUser, userByEmail, userById, withoutPassword } from '../../auth/users.js'
 import { dropLinks } from '../../auth/mailed-links.js'
 import { dropLockouts, lockedUntilMs, unlock } from '../../auth/lockouts.js'
 import { countPasskeys, dropPasskeys } from '../../auth/passkeys.js'
@@ -10,9 +10,17 @@ import { endSessions, sessionsOf, tokensEndAtMs } from '../../auth/sessions.js'
 import type { NamespaceState, ChangeResult } from '../../auth/namespace-state.js'
 import { noSuchUser } from './me.js'
 
-/** A page of the users of a namespace by e-mail; it ends early at `pageBytesMax` bytes. */
-export function userList(namespace: NamespaceState, { prefix, after, limit }: LookupOf<'users'>): AuthAnswer {
-  const emails = namespace.ids('email', prefix, { after, limit: limit + 1 })
+/**
+ * A page of the users of a namespace by e-mail, or the one with an id; it ends early at `pageBytesMax` bytes.
+ */
+export function userList(
+  namespace: NamespaceState,
+  { prefix, after, limit, userId }: LookupOf<'users'>,
+): AuthAnswer {
+  const emails =
+    userId === undefined
+      ? namespace.ids('email', prefix, { after, limit: limit + 1 })
+      : emailsOf(userById(namespace, userId)).filter((email) => email.startsWith(prefix) && email > after)
   const users: ListedUser[] = []
   let shown = 0
   let bytes = 0
@@ -34,9 +42,13 @@ export function userList(namespace: NamespaceState, { prefix, after, limit }: Lo
   return {
     kind: 'users',
     users,
-    total: namespace.count('email', prefix),
+    total: userId === undefined ? namespace.count('email', prefix) : emails.length,
     ...(last !== undefined && { after: last }),
   }
+}
+
+function emailsOf(user: UserRow | undefined): string[] {
+  return user === undefined ? [] : [user.email]
 }
 
 /** The sessions of a user, newest first; 404. */

@@ -20,6 +20,9 @@ import type { Answer } from '../route.js'
 import { unexpectedAnswer } from './answers.js'
 import { shownUser } from './me.js'
 
+const userIdPattern = '^usr_[0-9a-f]{1,64}$'
+const userIdForm = new RegExp(userIdPattern)
+
 const metadataBody = reader(AppMetadataBody)
 
 /** GET /v1/auth/users: all users of the namespace, ordered by e-mail. */
@@ -34,6 +37,7 @@ const list: AuthRouteEntry = {
       limit: Type.Integer({ minimum: 1, maximum: limits.pageRowsMax, default: 100 }),
       cursor: Cursor,
       prefix: Type.String({ description: 'Only users whose e-mail starts with this, ignoring case' }),
+      user_id: Type.String({ pattern: userIdPattern, description: 'Only the user with this id' }),
     },
     answers: { 200: UserPage },
   },
@@ -46,7 +50,11 @@ const list: AuthRouteEntry = {
     if (after === undefined || (after !== '' && normalizeEmail(after) !== after)) return badCursor
     const prefix = emailPrefix(request.query.get('prefix') ?? '')
     if (prefix === undefined) return faultyParameter('?prefix', 'Expected the beginning of an e-mail address')
-    const answer = await context.lookUp(request, { kind: 'users', prefix, after, limit })
+    const userId = request.query.get('user_id')
+    if (userId !== null && !userIdForm.test(userId))
+      return faultyParameter('?user_id', 'Expected the id of a user')
+    const one = userId === null ? {} : { userId }
+    const answer = await context.lookUp(request, { kind: 'users', prefix, after, limit, ...one })
     if ('code' in answer || answer.kind !== 'users') return unexpectedAnswer(answer)
     return json(200, {
       users: answer.users.map((user) => ({
