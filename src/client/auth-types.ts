@@ -135,6 +135,8 @@ export interface ListUsersOptions extends CallOptions {
   limit?: number | undefined
   /** Only users whose e-mails begin with this text. */
   prefix?: string | undefined
+  /** Only the user with this id. */
+  userId?: string | undefined
   /** The `next_cursor` of the previous page. */
   cursor?: string | undefined
 }

@@ -115,11 +115,10 @@ export class AuthClient {
   /** Administration of users, with the API key of the client. */
   readonly users = {
     /** One page of users. */
-    list: ({ signal, limit, cursor, prefix }: ListUsersOptions = {}): Promise<UserPage> =>
-      this.#asAdmin(
-        { method: 'GET', path: '/users', query: { limit, cursor, prefix }, repeatable: true },
-        { signal },
-      ),
+    list: ({ signal, limit, cursor, prefix, userId }: ListUsersOptions = {}): Promise<UserPage> => {
+      const query = { limit, cursor, prefix, user_id: userId }
+      return this.#asAdmin({ method: 'GET', path: '/users', query, repeatable: true }, { signal })
+    },
     /** The sessions of a user. Errors: NotFoundError. */
     sessions: (email: string, options: CallOptions = {}): Promise<UserSessions> =>
       this.#asAdmin(

@@ -27,6 +27,7 @@ import type {
   CallOptions,
   ChangeOptions,
   ConsistencyResponse,
+  FoundRecord,
   IngestSummary,
   MetricsResponse,
   ProofResponse,
@@ -86,12 +87,16 @@ export interface ListAgentsOptions extends CallOptions {
   limit?: number | undefined
   /** Only names that begin with this text. */
   prefix?: string | undefined
+  /** Only names that contain this text, ignoring case; `total` is then exact only if all names were read. */
+  contains?: string | undefined
 }
 
 /** Options of agentStatuses. */
 export interface AgentStatusesOptions extends CallOptions {
   /** Only names that begin with this text. */
   prefix?: string | undefined
+  /** Only names that contain this text, ignoring case. */
+  contains?: string | undefined
   /** The `next_cursor` of the previous page. */
   cursor?: string | undefined
   /** Rows of the page, at most and by default 100. */
@@ -264,7 +269,7 @@ export class ServiceClient {
     let total = 0
     const read = (cursor?: string) => {
       const limit = Math.min(LIST_PAGE_NAMES, wanted - agents.length)
-      const query = { limit, cursor, prefix: options.prefix }
+      const query = { limit, cursor, prefix: options.prefix, contains: options.contains }
       return this.#transport.json<AgentListResponse & { next_cursor?: string | null }>(
         readCall('/v1/agents', options, query),
       )
@@ -282,11 +287,21 @@ export class ServiceClient {
    * head. A page can be shorter than `limit` and still have a `next_cursor`.
    */
   async agentStatuses(options: AgentStatusesOptions = {}): Promise<AgentStatusPage> {
-    const { prefix, cursor, limit } = options
+    const { prefix, contains, cursor, limit } = options
     const page = await this.#transport.json<BareStatusPage>(
-      readCall('/v1/agents', options, { include: 'status', prefix, cursor, limit }),
+      readCall('/v1/agents', options, { include: 'status', prefix, contains, cursor, limit }),
     )
     return { ...page, statuses: page.statuses.map((status) => dated(status)) }
+  }
+
+  /**
+   * The records of all agents that the credential may read and whose hash begins with the digits, newest
+   * first: the whole hash, bare hex or with `sha256:`, or its first 8 or more digits. Errors: NotFoundError.
+   */
+  async findRecords(hash: string, options: CallOptions = {}): Promise<FoundRecord[]> {
+    const path = `/v1/records/${pathSegment(hash)}`
+    const { records } = await this.#transport.json<{ records: Bare<FoundRecord>[] }>(readCall(path, options))
+    return records.map((record) => dated(record))
   }
 
   /** Appends one record through the ingest route. */

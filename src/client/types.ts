@@ -66,6 +66,9 @@ export interface RecordView<T = Record<string, unknown>> extends Omit<records.Re
   data: T | null
 }
 
+/** A record that was found by its hash; read it with `agent(record.agent).get(record.record_id)`. */
+export type FoundRecord = records.RecordsFound['records'][number] & Dated
+
 /** A record in the answer to a query, which contains no erased records. */
 export interface NucleotideRecord<T = Record<string, unknown>> extends RecordView<T> {
   payload: T
