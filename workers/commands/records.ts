@@ -163,7 +163,7 @@ export function recordFind(
 
 /** Whether the policies of an agent let a user read a record of it. */
 function mayRead(agent: Agent | undefined, record: StoredRecord, access: UserAccess): boolean {
-  if (!hasPolicy(agent, 'read')) return false
+  if (agent === undefined || !hasPolicy(agent, 'read')) return false
   const grant = grantOf(agent, 'read', access)
   return !isRefused(grant) && covers(grant, record)
 }
