@@ -102,7 +102,7 @@ async function lossOrNone(
   const loss = await findLoss(session, statementsOf(clusterTables), { shard, known })
   return (
     loss ??
-    `Nothing of shard ${shard} is missing: its log has segment ${known.number}, the last one that this node knows`
+    `Shard ${shard} has lost nothing: its log has segment ${known.number}, the last one that this node knows`
   )
 }
 

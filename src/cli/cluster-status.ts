@@ -259,7 +259,7 @@ function describeStandbys({ standbys }: ClusterStatus): string {
 }
 
 function describeNodes(nodes: readonly ObservedNode[]): string[] {
-  if (nodes.length === 0) return ['node       none has ever joined']
+  if (nodes.length === 0) return ['node       no node has joined yet']
   const width = Math.max(...nodes.map(({ row }) => row.node.length))
   return nodes.map((node) => `node       ${node.row.node.padEnd(width)}  ${describeNode(node)}`)
 }

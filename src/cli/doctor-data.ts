@@ -140,7 +140,7 @@ async function examineStores(dataDir: string): Promise<Finding[]> {
   const format = readFormat(dataDir)
   if (typeof format !== 'object') return []
   const locking = lockDirectory(dataDir)
-  if (!locking.ok) return [ok('stores', 'not checked: a server uses them')]
+  if (!locking.ok) return [ok('stores', 'not checked while a server runs')]
   const progress = startProgress()
   const names = storeNames(format.shards)
   let done = 0

@@ -87,12 +87,12 @@ const EARLIEST_MS = Date.UTC(2025, 0, 1)
 async function examineNode(): Promise<Finding[]> {
   const { node } = process.versions
   const [major = 0, minor = 0] = node.split('.').map(Number)
-  const supported = (major === 20 && minor >= 19) || major >= 22
+  const supported = (major === 20 && minor >= 19) || (major === 22 && minor >= 2) || major > 22
   const uws = await loadEngine('uws')
   return [
     supported
       ? ok('node', node)
-      : fail('node', `${node} is not supported: use 20.19 or later, or 22 or later`),
+      : fail('node', `${node} is not supported: use 20.19 or a later 20, or 22.2 or later`),
     uws.ok
       ? ok('HTTP library', 'uWebSockets.js loads on this Node')
       : warn('HTTP library', `node:http, the slower one: ${uws.detail}`),

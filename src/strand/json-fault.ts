@@ -126,7 +126,7 @@ function scalarEnd(bytes: Buffer, start: number, wanted: string): number | JsonF
   if (byte === MINUS || isDigit(byte)) {
     const end = numberEnd(bytes, start + 1)
     if (numberPattern.test(bytes.toString('latin1', start, end))) return end
-    return { at: start, needs: 'a number as JSON writes it' }
+    return { at: start, needs: 'a valid JSON number' }
   }
   const literal = literals.find((one) => bytes.subarray(start, start + one.length).equals(one))
   return literal === undefined ? { at: start, needs: wanted } : start + literal.length

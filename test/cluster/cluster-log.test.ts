@@ -270,7 +270,7 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
     const reading = log.read()[Symbol.iterator]()
     reading.next()
     await postgres.query('DELETE FROM test_segments WHERE segment = 2')
-    expect(() => reading.next()).toThrow('it is read again')
+    expect(() => reading.next()).toThrow('reading it again')
     await log.close()
     const again = node('b')
     again.ask(appendNumber('agent', 0))

@@ -41,7 +41,7 @@ describe.skipIf(noPostgres)('strandfast cluster status', () => {
   it('reports that no node is alive, with exit code 1', async () => {
     const shown = await shows(/PROBLEM {4}No node is alive/)
     expect(shown.status).toBe(1)
-    expect(shown.stdout).toContain('none has ever joined')
+    expect(shown.stdout).toContain('no node has joined yet')
   })
 
   it('shows which node serves since when and where, standbys with their lag, and that all is well', async () => {

@@ -125,7 +125,7 @@ const cases: [string, (environment: Environment) => void, RegExp][] = [
       value[60] = (value[60] ?? 0) ^ 4
       blocks.putSync(firstKey(blocks), value)
     },
-    /blocks: It is not true that a stored record matches its checksum/,
+    /blocks: Check failed: a stored record matches its checksum/,
   ],
   ['a missing block', ({ blocks }) => void blocks.removeSync(firstKey(blocks)), /shard 3, /],
   [

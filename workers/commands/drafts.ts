@@ -86,7 +86,11 @@ function recordFaults(value: Record<string, unknown>, pointer: string): Fault[] 
   const unknown = Object.keys(value).filter((member) => !recordMembers.has(member))
   const faults: Fault[] = unknown
     .slice(0, limits.faultsMax)
-    .map((member) => ({ pointer: pointerTo(pointer, member), code, detail: 'Expected only data and type' }))
+    .map((member) => ({
+      pointer: pointerTo(pointer, member),
+      code,
+      detail: 'Unknown member: expected only data and type',
+    }))
   if (typeof type !== 'string' || !isRecordType(type)) {
     const detail = 'Expected a record type of 1 to 64 characters from a-z 0-9 _ . / -'
     faults.push({ pointer: `${pointer}/type`, code, detail })

@@ -290,7 +290,8 @@ function atomicOf(frame: unknown, count: number): boolean | Refusal {
   if (!Array.isArray(records) || records.length === 0) return faulty('/records', 'Expected a list of records')
   assert(records.length === count, 'the batch was split into all of its records')
   for (const member of Object.keys(frame)) {
-    if (member !== 'records' && member !== 'atomic') return faulty('', 'Expected only records and atomic')
+    if (member !== 'records' && member !== 'atomic')
+      return faulty('', 'Unknown member: expected only records and atomic')
   }
   return atomic
 }

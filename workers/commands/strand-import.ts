@@ -109,7 +109,7 @@ export function strandImportEnd(
   if (seed === undefined) {
     return refuse(
       'import_rejected',
-      `The seed of the key ${agent.publicKey} is not on this server: the agent takes no writes until an import sends the seed`,
+      `The seed of the key ${agent.publicKey} is not on this server: the agent does not accept writes until an import sends the seed`,
       { extra: { public_key: agent.publicKey } },
     )
   }
@@ -275,7 +275,7 @@ function partRefusal(
   const last = part.records.at(-1)
   assert(first !== undefined && last !== undefined, 'there are new records')
   if (found !== undefined && !found.importing && !admin) {
-    return refuse('forbidden', 'Importing into a strand that takes writes requires a key with admin:*')
+    return refuse('forbidden', 'Importing into a strand that accepts writes requires a key with admin:*')
   }
   if (found !== undefined && part.key !== found.publicKey) {
     return rejectedAt(first.seq, 'The record names a key that is not in force')

@@ -45,7 +45,7 @@ const tooMany = refuse('too_large', `Expected at most ${limits.batchRecordsMax} 
 function framed(around: Buffer, items: Uint8Array[]): SplitBatch | Refusal {
   const frame = around.length > limits.requestBytesMax ? withoutSpace(around) : around
   if (frame.length > limits.requestBytesMax) {
-    return refuse('validation_failed', 'Expected only records and atomic')
+    return refuse('validation_failed', 'Unknown member: expected only records and atomic')
   }
   const parsed = readJson(frame, limits.nestingDepthMax + 3)
   return 'code' in parsed ? parsed : { frame: parsed.value, items }

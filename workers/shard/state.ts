@@ -49,7 +49,7 @@ export function noSuchAgent(name: string): Refusal {
 
 /** 409 for a write to an agent that is being imported. */
 export function importOpen(name: string): Refusal {
-  return refuse('import_open', `Agent "${name}" is being imported and takes no writes yet`)
+  return refuse('import_open', `Agent "${name}" is being imported and does not accept writes yet`)
 }
 
 /** 404 for an organism that does not exist. */

@@ -60,7 +60,7 @@ export const warningsCheck: DatabaseCheck = {
       if (!(error instanceof DatabaseError)) throw error
       return {
         level: 'warn',
-        detail: `Not tested, because the engine cannot raise one on request: ${error.message}`,
+        detail: `Not tested, because the database cannot raise a warning on request: ${error.message}`,
       }
     }
     if (warned) return pass('Warnings reach the client')

@@ -20,7 +20,7 @@ export interface Routes {
   peers: Peers
 }
 
-const noOwner = refuse('unavailable', 'No node serves the shard of this agent just now, try again', {
+const noOwner = refuse('unavailable', 'No node serves the shard of this agent at the moment, try again', {
   retryAfterSecs: 1,
 })
 

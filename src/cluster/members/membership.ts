@@ -152,7 +152,7 @@ export class Membership {
       if (own !== undefined) {
         if (nowMs() - requestedAtMs >= leaseMs) throw new Error('Joining took longer than a lease')
         if ((await this.#sendHeartbeat(table, own)) === 'counted') return own.incarnation
-        throw new Error('The first heartbeat of the node did not count')
+        throw new Error('The database did not accept the first heartbeat of the node')
       }
       const { members } = await this.#within(table, table.all())
       const row = members.find(({ node }) => node === about.node)

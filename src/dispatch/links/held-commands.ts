@@ -10,7 +10,7 @@ export interface HeldCommand<Callback> {
   bytes: number
 }
 
-const noOwner = refuse('unavailable', 'No node serves the shard of this agent just now, try again', {
+const noOwner = refuse('unavailable', 'No node serves the shard of this agent at the moment, try again', {
   retryAfterSecs: 1,
 })
 const full = refuse('overloaded', 'Too many requests wait for the shard of this agent, try again', {

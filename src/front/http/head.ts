@@ -127,7 +127,7 @@ export function bufferBody(
   )
 }
 
-const unwantedBody = refuse('malformed_request', 'Expected no body: this method and path take none')
+const unwantedBody = refuse('malformed_request', 'Expected no body: this operation does not accept one')
 
 /** Tab is the one control character that HTTP allows within a value (RFC 9110, 5.5). */
 const controlCharacter = /[\x00-\x08\x0a-\x1f\x7f]/
@@ -160,7 +160,8 @@ function readHead(request: HttpRequest, credentials: Pick<Credentials, 'knows'>)
       fault = 'Expected header values without control characters'
     switch (name) {
       case 'host':
-        if (++hosts > 1 || !hostPattern.test(value)) fault = 'Expected one Host, of a name or an address'
+        if (++hosts > 1 || !hostPattern.test(value))
+          fault = 'Expected one Host header with a name or an address'
         headers.host = value
         break
       case 'content-length':
@@ -183,7 +184,7 @@ function readHead(request: HttpRequest, credentials: Pick<Credentials, 'knows'>)
   })
   if (contentLength !== undefined) fault = lengthFault(contentLength, chunked) ?? fault
   // uWebSockets.js takes trailers for the next request, so they must not be sent.
-  if (chunked && announcesTrailers) fault ??= 'Expected no trailers: they are not read'
+  if (chunked && announcesTrailers) fault ??= 'Expected no trailers: the server does not read them'
   return {
     headers,
     query: request.getQuery() ?? '',

@@ -133,7 +133,9 @@ async function locateLog(context: RouteContext): Promise<LocatedOutcome | Refusa
 /** The key of the log never changes, so it can sign tree heads of any time. */
 async function signed(size: number, root: string, context: RouteContext): Promise<string | Refusal> {
   const note = await signTreeHead(logAgent, { size, root }, context)
-  return note ?? refuse('internal_error', 'The key of the log has changed, which must not happen')
+  return (
+    note ?? refuse('internal_error', 'The key of the server log has changed, which is a bug of the server')
+  )
 }
 
 export const serverLogRoutes = [checkpoint, consistency, proof]

@@ -28,7 +28,7 @@ export const importRoute: ImportRoute = {
     query: {
       hold: Type.Boolean({
         default: false,
-        description: 'More of the strand will be imported: the agent takes no writes yet',
+        description: 'More of the strand will be imported: the agent does not accept writes yet',
       }),
     },
     request: {

@@ -91,7 +91,7 @@ function* guarded(subject: string, faults: () => Iterable<string>): Generator<st
     for (const fault of faults()) yield `${subject}: ${fault}`
   } catch (error) {
     if (error instanceof Interrupted || !(error instanceof Error)) throw error
-    yield `${subject}: ${error.message.replace(/^Assertion failed: /, 'It is not true that ')}`
+    yield `${subject}: ${error.message.replace(/^Assertion failed: /, 'Check failed: ')}`
   }
 }
 

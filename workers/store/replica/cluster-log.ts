@@ -130,7 +130,7 @@ export class ClusterLog implements SegmentLog<LogPosition> {
     }
     // The last segments that were read may not have been on a standby yet, and were never acknowledged.
     if (this.#failure instanceof Lost)
-      throw new Error('The end of the cluster’s log has changed since it was read: it is read again')
+      throw new Error('The end of the cluster’s log has changed since it was read: reading it again')
     throw this.#failure
   }
 

@@ -105,7 +105,7 @@ export class FollowedStore {
     const { position } = this.#reader
     const isThere = this.#store.client.confirm({ there: this.#hasGrown ? undefined : position, durable })
     if (!isThere)
-      throw new Error(`Segment ${position.segment} is no longer in the cluster’s log: the log is read again`)
+      throw new Error(`Segment ${position.segment} is no longer in the cluster’s log: reading the log again`)
     if (durable !== undefined) this.#seen = undefined
     this.#seen ??= { segment: { ...position }, readAtMs: machineClock() }
   }

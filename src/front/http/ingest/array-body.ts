@@ -46,7 +46,7 @@ export async function readArray(
     }
     if (array.isBroken) break
   }
-  const detail = `Expected one whole JSON ${isOne ? 'value' : 'array'}`
+  const detail = `Expected one complete JSON ${isOne ? 'value' : 'array'}`
   return { malformed: refuse('validation_failed', detail) }
 }
 

@@ -136,8 +136,8 @@ export function summaryOf(
   return request.agent === undefined ? totals.many() : totals.one(request.agent)
 }
 
-/** 413 for more agents than can be written all or none. */
+/** 413 for more agents than an atomic upload may have. */
 export const tooManyAgents: Refusal = refuse(
   'too_large',
-  `Expected at most ${limits.ingestAtomicAgentsMax} agents in lines that are written all or none`,
+  `Expected at most ${limits.ingestAtomicAgentsMax} agents in an atomic upload`,
 )

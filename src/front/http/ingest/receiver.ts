@@ -109,7 +109,9 @@ function shapeRefusal({ agent, shape, once }: IngestRequest, found: JsonShape): 
     found === 'array' ? shape !== 'one' : found === 'object' && shape !== 'array' && agent === undefined
   if (isAccepted) return undefined
   const detail =
-    once === 'event' ? expectedEvents : 'Expected objects {agent, data, type?}: one, an array, or one a line'
+    once === 'event'
+      ? expectedEvents
+      : 'Expected JSON objects {agent, data, type?}: one, an array, or one per line'
   return refuse('validation_failed', detail)
 }
 

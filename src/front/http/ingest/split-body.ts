@@ -94,7 +94,7 @@ function* splitObject(text: Buffer, splitting: Splitting): Steps<SplitObject | R
     const piece = lines.push(members.subarray(at, at + SLICE_BYTES))
     piece.copy(members, at)
   }
-  if (!lines.isWhole) return refuse('validation_failed', `Expected one whole JSON array at ${path}`)
+  if (!lines.isWhole) return refuse('validation_failed', `Expected one complete JSON array at ${path}`)
   const count = lines.elements
   if (!keepsRest || count === 0) return { prefix: noBytes, members, suffix: noBytes }
   const prefix = onOneLine(text.subarray(0, array.from))
@@ -170,7 +170,7 @@ function restFault(text: Buffer, { from, to }: Span, { path, largeAsText }: Spli
   if (to === text.length) {
     return refuse(
       'validation_failed',
-      `Expected one whole JSON object with an array at ${path}, got a part of one`,
+      `Expected one complete JSON object with an array at ${path}, but it ends within the array`,
     )
   }
   const rest = Buffer.concat([text.subarray(0, from), Buffer.from('0'), text.subarray(to)])

@@ -71,9 +71,8 @@ export class WholeIngest {
     const once = this.#stream.request.once !== undefined
     const linesMax = once ? limits.ingestDedupeLinesMax : limits.ingestAtomicLinesMax
     if (hasMoreLines(bytes, linesMax)) {
-      const mode = once ? 'once, all or none' : 'all or none'
-      const detail = `Expected at most ${linesMax} lines that are written ${mode}`
-      return refuse('too_large', detail)
+      const kind = once ? 'atomic upload with deduplication' : 'atomic upload'
+      return refuse('too_large', `Expected at most ${linesMax} lines in an ${kind}`)
     }
     const addressedLines = await this.#addressLines(bytes)
     if ('code' in addressedLines) return addressedLines

@@ -177,7 +177,7 @@ function configuredProvider(
   const { redirectBaseUrl } = oauth
   if (client === undefined || redirectBaseUrl === undefined) {
     const name = `SERVICE_OAUTH_${provider.toUpperCase()}_CLIENT_ID`
-    const detail = `This server is not configured for it: ${name}, its secret and SERVICE_OAUTH_REDIRECT_BASE_URL are needed`
+    const detail = `Sign-in with this provider is not configured: set ${name}, its secret and SERVICE_OAUTH_REDIRECT_BASE_URL`
     return refuse('oauth_not_configured', detail)
   }
   const organism = namespace.id === '' ? '' : `/organisms/${namespace.id}`

@@ -152,7 +152,7 @@ const LINE = 300
 export function reasons(said: string): string[] {
   return said.split('\n').filter((line) => {
     if (line.startsWith('{'))
-      return /^\{"level":"(error|fatal)"/.test(line) && !line.includes('it is read again')
+      return /^\{"level":"(error|fatal)"/.test(line) && !line.includes('reading it again')
     return line.trim() !== '' && !line.startsWith('warning:')
   })
 }
