@@ -124,7 +124,7 @@ function Screen() {
     case 'proposals':
       return <ProposalsPage session={value} route={shown} />
     case 'keys':
-      return <KeysPage session={value} />
+      return <KeysPage key={shown.search} session={value} search={shown.search} />
     case 'log':
       return <LogPage session={value} />
     case 'users':

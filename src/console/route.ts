@@ -11,7 +11,7 @@ export const proposalLists = ['waiting', 'mine', 'decided'] as const
 export type ProposalList = (typeof proposalLists)[number]
 
 /** Screens whose address is their name. */
-const plainScreens = ['home', 'account', 'agents', 'verify', 'keys', 'log', 'health'] as const
+const plainScreens = ['home', 'account', 'agents', 'verify', 'log', 'health'] as const
 
 const wholeNumber = /^(0|[1-9][0-9]{0,14})$/
 
@@ -20,9 +20,11 @@ export type Route =
   | { screen: 'start' }
   | { screen: 'first' }
   | { screen: 'agents' }
-  | { screen: 'agent'; agent: string; tab: AgentTab; seq: number | undefined }
+  /** `query` is the part of the address behind `?`: what the tab shows of the agent. */
+  | { screen: 'agent'; agent: string; tab: AgentTab; seq: number | undefined; query: string }
   | { screen: 'proposals'; list: ProposalList | undefined; id: string | undefined }
-  | { screen: 'keys' }
+  /** `search` is a part of a name or an id; empty for all keys. */
+  | { screen: 'keys'; search: string }
   | { screen: 'log' }
   | { screen: 'home' }
   /** The signed-in identity and its permissions. */
@@ -33,15 +35,18 @@ export type Route =
   | { screen: 'verify' }
   /** `agent` is undefined for the audit strand of users without an organism. */
   | { screen: 'audit'; agent: string | undefined; seq: number | undefined }
-  /** `organism` is undefined for users without an organism. */
-  | { screen: 'users'; organism: string | undefined; email: string | undefined }
+  /** `organism` is undefined for users without an organism. One user has an `email`, or only an `id`. */
+  | { screen: 'users'; organism: string | undefined; email: string | undefined; id: string | undefined }
   | { screen: 'unknown' }
 
 /** Parses the fragment of an address, including its `#`. */
 export function parseRoute(hash: string): Route {
-  const [first, second, third, ...rest] = hash.replace(/^#?\/?/, '').split('/')
+  const [path = '', ...behind] = hash.replace(/^#?\/?/, '').split('?')
+  const [first, second, third, ...rest] = path.split('/')
   if (rest.length > 0) return { screen: 'unknown' }
-  if (first === 'agents' && second !== undefined && second !== '') return agentRoute(second, third)
+  if (first === 'agents' && second !== undefined && second !== '')
+    return agentRoute([second, third], behind.join('?'))
+  if (first === 'keys' && third === undefined) return keysRoute(second)
   if (first === 'proposals' && third === undefined) return proposalsRoute(second)
   if (first === 'audit') return auditRoute(second, third)
   if (first === 'users') return usersRoute(second, third)
@@ -75,23 +80,37 @@ function auditRoute(name: string | undefined, part: string | undefined): Route {
   return { screen: 'audit', agent, seq: part === undefined ? undefined : Number(part) }
 }
 
-/** An e-mail contains an `@`, and an organism id never does. */
+function keysRoute(part: string | undefined): Route {
+  const search = decoded(part ?? '')
+  return search === undefined ? { screen: 'unknown' } : { screen: 'keys', search }
+}
+
+/** An e-mail contains an `@`, and the id of a user follows a `~`; the id of an organism has neither. */
 function usersRoute(first: string | undefined, second: string | undefined): Route {
   const parts = [first, second].flatMap((part) => (part === undefined ? [] : [decoded(part) ?? '']))
   if (parts.includes('')) return { screen: 'unknown' }
-  const email = parts.find((part) => part.includes('@'))
-  const organism = parts.find((part) => !part.includes('@'))
-  const isInOrder = second === undefined || (organism === parts[0] && email === parts[1])
-  return isInOrder ? { screen: 'users', organism, email } : { screen: 'unknown' }
+  const isUser = (part: string | undefined): boolean => part !== undefined && /@|^~./.test(part)
+  const user = parts.find(isUser)
+  const organism = parts.find((part) => !isUser(part))
+  const isInOrder = second === undefined || (organism === parts[0] && user === parts[1])
+  if (!isInOrder) return { screen: 'unknown' }
+  const isEmail = user?.includes('@') === true
+  return {
+    screen: 'users',
+    organism,
+    email: isEmail ? user : undefined,
+    id: isEmail ? undefined : user?.slice(1),
+  }
 }
 
-function agentRoute(name: string, part: string | undefined): Route {
+function agentRoute([name, part]: [name: string, part: string | undefined], query: string): Route {
   const agent = decoded(name)
   if (agent === undefined) return { screen: 'unknown' }
-  if (part === undefined) return { screen: 'agent', agent, tab: 'records', seq: undefined }
-  if (wholeNumber.test(part)) return { screen: 'agent', agent, tab: 'records', seq: Number(part) }
+  const shown = { screen: 'agent', agent, seq: undefined, query } as const
+  if (part === undefined) return { ...shown, tab: 'records' }
+  if (wholeNumber.test(part)) return { ...shown, tab: 'records', seq: Number(part) }
   const tab = agentTabs.find((one) => one === part)
-  return tab === undefined ? { screen: 'unknown' } : { screen: 'agent', agent, tab, seq: undefined }
+  return tab === undefined ? { screen: 'unknown' } : { ...shown, tab }
 }
 
 function decoded(text: string): string | undefined {
@@ -102,10 +121,18 @@ function decoded(text: string): string | undefined {
   }
 }
 
-/** The address of an agent's screen, of one of its tabs, or of a record by its seq. */
-export function agentLink(agent: string, part: AgentTab | number = 'records'): string {
+/**
+ * The address of an agent's screen, of one of its tabs, or of a record by its seq.
+ * @param query what the tab shows, as in `Route`
+ */
+export function agentLink(agent: string, part: AgentTab | number = 'records', query = ''): string {
   const address = `#/agents/${encodeURIComponent(agent)}`
-  return part === 'records' ? address : `${address}/${part}`
+  return (part === 'records' ? address : `${address}/${part}`) + (query === '' ? '' : `?${query}`)
+}
+
+/** The address of the API keys whose name or id contains a text. */
+export function keysLink(search: string): string {
+  return `#/keys/${encodeURIComponent(search)}`
 }
 
 /** The address of a proposal, or of a list of them. */
@@ -128,6 +155,11 @@ export function liveLink(agents: readonly string[]): string {
 export function usersLink(organism: string | undefined, email?: string): string {
   const parts = [organism, email].flatMap((part) => (part === undefined ? [] : [encodeURIComponent(part)]))
   return ['#/users', ...parts].join('/')
+}
+
+/** The address of a user whose e-mail is not known. */
+export function userIdLink(organism: string | undefined, id: string): string {
+  return usersLink(organism, `~${id}`)
 }
 
 /** The current screen. */

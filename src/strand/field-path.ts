@@ -29,11 +29,15 @@ export function storedSteps(path: string): string[] {
   return fieldSteps(path) ?? path.split('.')
 }
 
-/** The path to a top-level member: its name, or a JSON Pointer if the name would be read differently. */
-export function pathOfMember(name: string): string {
-  const steps = fieldSteps(name)
-  if (steps?.length === 1 && steps[0] === name) return name
-  return `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
+/**
+ * The path of steps: their names with dots between them, or a JSON Pointer if these would be read
+ * differently.
+ */
+export function pathOfSteps(steps: readonly string[]): string {
+  const dotted = steps.join('.')
+  const read = fieldSteps(dotted)
+  if (read?.length === steps.length && read.every((step, at) => step === steps[at])) return dotted
+  return steps.map((step) => `/${step.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
 }
 
 /** The value at a path; `undefined` if it is missing. Only own members and indexes of lists count. */

@@ -33,6 +33,9 @@ const tabNames: Record<AgentTab, string> = {
 export function AgentPage({ session, route }: { session: SignedIn; route: AgentRoute }) {
   const { agent, tab } = route
   const { service } = session
+  // The link to the records leads back to what they showed.
+  const records = useRef('')
+  if (tab === 'records') records.current = route.query
   const read = useLoaded(agent, (signal) => service.agent(agent).status({ signal }))
   const { reload } = read
   // Each tab shows the current state of the agent.
@@ -51,10 +54,16 @@ export function AgentPage({ session, route }: { session: SignedIn; route: AgentR
         {(status) => (
           <>
             <AgentFacts status={status} />
-            <Tabs agent={agent} tab={tab} />
+            <Tabs agent={agent} tab={tab} records={records.current} />
             <div role="tabpanel" id="panel" aria-labelledby={`tab-${tab}`}>
               {tab === 'records' && (
-                <RecordsTab session={session} status={status} seq={route.seq} reload={reload} />
+                <RecordsTab
+                  session={session}
+                  status={status}
+                  seq={route.seq}
+                  address={route.query}
+                  reload={reload}
+                />
               )}
               {tab === 'live' && <LiveTab service={service} status={status} />}
               {tab === 'time' && <TimeTab service={service} status={status} reload={reload} />}
@@ -85,12 +94,14 @@ function AgentFacts({ status }: { status: AgentStatusResponse }) {
   )
 }
 
-function Tabs({ agent, tab }: { agent: string; tab: AgentTab }) {
+/** @param props.records what the tab of records showed last, as in its address */
+function Tabs({ agent, tab, records }: { agent: string; tab: AgentTab; records: string }) {
+  const link = (one: AgentTab): string => agentLink(agent, one, one === 'records' ? records : '')
   const move = (event: KeyboardEvent): void => {
     const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0
     if (step === 0) return
     const next = agentTabs.at((agentTabs.indexOf(tab) + step) % agentTabs.length) ?? tab
-    location.hash = agentLink(agent, next)
+    location.hash = link(next)
     document.querySelector<HTMLElement>(`#tab-${next}`)?.focus()
   }
   return (
@@ -100,7 +111,7 @@ function Tabs({ agent, tab }: { agent: string; tab: AgentTab }) {
           key={one}
           id={`tab-${one}`}
           role="tab"
-          href={agentLink(agent, one)}
+          href={link(one)}
           aria-selected={one === tab}
           aria-controls="panel"
           tabIndex={one === tab ? 0 : -1}

@@ -49,7 +49,7 @@ function AllAgents({ session: { service, who } }: { session: SignedIn }) {
   const read = useLoaded<readonly string[] | undefined>('all', async (signal) =>
     who.agents.length === 0
       ? undefined
-      : accessibleAgentNames(service, who, { prefix: '', most: AGENTS_MAX, signal }),
+      : accessibleAgentNames(service, who, { contains: '', most: AGENTS_MAX, signal }),
   )
   return (
     <Read of={read} what="the names of the agents">
@@ -110,7 +110,7 @@ function Picked({ session: { service, who }, agents }: { session: SignedIn; agen
   const [typed, setTyped] = useState('')
   const isReader = canFollowAll({ who })
   const { loaded } = useLoaded(typed, async (signal) =>
-    isReader ? accessibleAgentNames(service, who, { prefix: typed, most: NAMES_OFFERED, signal }) : [],
+    isReader ? accessibleAgentNames(service, who, { contains: typed, most: NAMES_OFFERED, signal }) : [],
   )
   const pick = (names: readonly string[]): void => {
     location.hash = liveLink([...new Set(names)])

@@ -14,23 +14,27 @@ export interface AccessibleAgents {
   isCut: boolean
 }
 
-/** Reads the status of the agents that a key can access; reads no further page after `most` agents. */
+/**
+ * Reads the status of the agents that a key can access, or of those whose name contains a text; reads no
+ * further page after `most` agents.
+ */
 export async function readAccessibleAgents(
   service: ServiceClient,
   { agents }: Pick<WhoAmI, 'agents'>,
-  { most, signal }: { most: number; signal: AbortSignal },
+  { most, contains = '', signal }: { most: number; contains?: string; signal: AbortSignal },
 ): Promise<AccessibleAgents> {
   const statuses: StatusPage['statuses'] = []
   for (const pattern of agents.length === 0 ? ['*'] : withoutRedundant(agents)) {
     if (!pattern.endsWith('*')) {
-      statuses.push(...(await readOne(service, pattern, signal)))
+      if (hasPart(pattern, contains)) statuses.push(...(await readOne(service, pattern, signal)))
       continue
     }
     let cursor: string | undefined
     do {
       if (statuses.length >= most) return { statuses, isCut: true }
       const prefix = pattern.slice(0, -1)
-      const page = await service.agentStatuses({ prefix, cursor, limit: PAGE_AGENTS, signal })
+      const named = { prefix, contains: contains === '' ? undefined : contains }
+      const page = await service.agentStatuses({ ...named, cursor, limit: PAGE_AGENTS, signal })
       statuses.push(...page.statuses)
       cursor = page.next_cursor ?? undefined
     } while (cursor !== undefined)
@@ -52,21 +56,28 @@ async function readOne(
   }
 }
 
-/** The sorted names of the agents that a key can access and that begin with `prefix`; at most `most`. */
+/** Whether a name contains a text, ignoring case. */
+function hasPart(name: string, part: string): boolean {
+  return name.toLowerCase().includes(part.toLowerCase())
+}
+
+/**
+ * The sorted names of the agents that a key can access and that contain a text, ignoring case; at most
+ * `most`.
+ */
 export async function accessibleAgentNames(
   service: ServiceClient,
   { agents }: Pick<WhoAmI, 'agents'>,
-  { prefix, most, signal }: { prefix: string; most: number; signal: AbortSignal },
+  { contains, most, signal }: { contains: string; most: number; signal: AbortSignal },
 ): Promise<string[]> {
-  // No name has this prefix, and the server would refuse it.
-  if (!NAME_CHARACTERS.test(prefix)) return []
+  // No name contains this text, and the server would refuse it.
+  if (!NAME_CHARACTERS.test(contains)) return []
+  const part = contains === '' ? undefined : contains
   const found = await Promise.all(
     (agents.length === 0 ? ['*'] : agents).map(async (pattern) => {
-      if (!pattern.endsWith('*')) return pattern.startsWith(prefix) ? [pattern] : []
-      const beginning = pattern.slice(0, -1)
-      const longer = prefix.startsWith(beginning) ? prefix : beginning
-      if (!longer.startsWith(prefix)) return []
-      return (await service.listAgents({ prefix: longer, limit: most, signal })).agents
+      if (!pattern.endsWith('*')) return hasPart(pattern, contains) ? [pattern] : []
+      const prefix = pattern.slice(0, -1)
+      return (await service.listAgents({ prefix, contains: part, limit: most, signal })).agents
     }),
   )
   return [...new Set(found.flat())].sort().slice(0, most)

@@ -43,6 +43,12 @@ export function msOfField(text: string): number | undefined {
   return text === '' || Number.isNaN(ms) ? undefined : ms
 }
 
+/** The text of a datetime-local field for a time, to the second; the inverse of `msOfField`. */
+export function fieldOfMs(ms: number): string {
+  const offsetMs = new Date(ms).getTimezoneOffset() * 60_000
+  return new Date(ms - offsetMs).toISOString().slice(0, 19)
+}
+
 /** A time as ISO 8601. The server would read Unix milliseconds before 1973 as seconds, and refuse them. */
 export function isoOf(ms: number): string {
   return new Date(ms).toISOString()

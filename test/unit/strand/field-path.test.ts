@@ -1,7 +1,7 @@
 // @run on the built program
 import { fc } from '../../support/fast-check.js'
 import { describe, expect, it } from 'vitest'
-import { fieldOf, fieldSteps, pathOfMember, storedSteps } from '../../../src/strand/field-path.js'
+import { fieldOf, fieldSteps, pathOfSteps, storedSteps } from '../../../src/strand/field-path.js'
 
 describe('a path to a field', () => {
   it.each([
@@ -42,17 +42,19 @@ describe('a path to a field', () => {
     }
   })
 
-  it('can be created for any member of the body', () => {
+  it('can be created for any field of the body', () => {
     const name = fc.oneof(
       fc.string(),
       fc.array(fc.constantFrom('.', '/', '~', '0', 'a')).map((all) => all.join('')),
     )
     fc.assert(
-      fc.property(name, (member) => {
-        expect(fieldSteps(pathOfMember(member))).toEqual([member])
+      fc.property(fc.array(name, { minLength: 1, maxLength: 4 }), (steps) => {
+        expect(fieldSteps(pathOfSteps(steps))).toEqual(steps)
       }),
     )
-    expect(['celsius', 'a/b', '~', 'a.b', '/a', ''].map(pathOfMember)).toEqual([
+    expect(pathOfSteps(['door', 'name'])).toBe('door.name')
+    expect(pathOfSteps(['labels', 'app.kubernetes.io/name'])).toBe('/labels/app.kubernetes.io~1name')
+    expect(['celsius', 'a/b', '~', 'a.b', '/a', ''].map((one) => pathOfSteps([one]))).toEqual([
       'celsius',
       'a/b',
       '~',

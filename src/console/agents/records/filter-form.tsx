@@ -1,5 +1,5 @@
 import type { TargetedEvent } from 'preact'
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { Field, Moment, Problem } from '../../parts/field.js'
 import { operatorWords } from '../../parts/rule-diff.js'
 import {
@@ -7,13 +7,15 @@ import {
   type FilterDraft,
   emptyCondition,
   noFilter,
+  operatorOf,
+  operators,
   queryOf,
   valueTypes,
 } from './filter.js'
 
 const CONDITIONS_MAX = 16
 
-/** A form that filters the list of records. */
+/** A form that filters the list of records, with the filter of the address at first and after it changes. */
 export function FilterForm({
   applied,
   apply,
@@ -23,10 +25,13 @@ export function FilterForm({
 }) {
   const [draft, setDraft] = useState(applied)
   const [fault, setFault] = useState<string | undefined>(undefined)
+  useEffect(() => {
+    setDraft(applied)
+    setFault(faultOf(applied))
+  }, [applied])
   const submit = (event: TargetedEvent<HTMLFormElement, SubmitEvent>): void => {
     event.preventDefault()
-    const query = queryOf(draft)
-    const found = query !== undefined && 'fault' in query ? query.fault : undefined
+    const found = faultOf(draft)
     setFault(found)
     if (found === undefined) apply(draft)
   }
@@ -77,6 +82,11 @@ export function FilterForm({
   )
 }
 
+function faultOf(draft: FilterDraft): string | undefined {
+  const query = queryOf(draft)
+  return query !== undefined && 'fault' in query ? query.fault : undefined
+}
+
 interface ConditionProps {
   condition: ConditionDraft
   /** The id of a datalist with suggestions for the value. */
@@ -103,7 +113,7 @@ export function Condition(props: ConditionProps) {
       <select
         aria-label="Comparison"
         value={op}
-        onChange={(event) => set({ ...condition, op: operatorOf(event.currentTarget.value) })}
+        onChange={(event) => set({ ...condition, op: operatorOf(event.currentTarget.value) ?? 'eq' })}
       >
         {operators.map((one) => (
           <option key={one} value={one}>
@@ -117,7 +127,7 @@ export function Condition(props: ConditionProps) {
           value={valueType}
           onChange={(event) => {
             const chosen = event.currentTarget.value
-            set({ ...condition, valueType: valueTypes.find((one) => one === chosen) ?? 'text' })
+            set({ ...condition, valueType: valueTypes.find((one) => one === chosen) ?? 'automatic' })
           }}
         >
           {valueTypes.map((one) => (
@@ -150,10 +160,4 @@ export function Condition(props: ConditionProps) {
       </button>
     </fieldset>
   )
-}
-
-const operators: readonly ConditionDraft['op'][] = ['eq', 'ne', 'in', 'lt', 'lte', 'gt', 'gte', 'exists']
-
-function operatorOf(text: string): ConditionDraft['op'] {
-  return operators.find((one) => one === text) ?? 'eq'
 }

@@ -2,8 +2,8 @@ import type { PagedQueryBody, WhereCondition } from '../../../client/index.js'
 import { fieldPathDetail, fieldSteps } from '../../../strand/field-path.js'
 import { isoOf, msOfField } from '../../parts/format.js'
 
-/** The value types that the form offers. */
-export const valueTypes = ['text', 'number', 'yes or no', 'JSON'] as const
+/** The value types that the form offers. An automatic value is a number, true or false if it looks like it. */
+export const valueTypes = ['automatic', 'text', 'number', 'yes or no', 'JSON'] as const
 
 export type ValueType = (typeof valueTypes)[number]
 
@@ -27,7 +27,24 @@ export interface FilterDraft {
 
 export const noFilter: FilterDraft = { types: '', conditions: [], from: '', to: '' }
 
-export const emptyCondition: ConditionDraft = { field: '', op: 'eq', valueType: 'text', value: '' }
+export const emptyCondition: ConditionDraft = { field: '', op: 'eq', valueType: 'automatic', value: '' }
+
+/** The operators that the form offers. */
+export const operators: readonly ConditionDraft['op'][] = [
+  'eq',
+  'ne',
+  'in',
+  'lt',
+  'lte',
+  'gt',
+  'gte',
+  'exists',
+]
+
+/** The operator with a name. */
+export function operatorOf(text: string | undefined): ConditionDraft['op'] | undefined {
+  return operators.find((one) => one === text)
+}
 
 /** The query of a filter. @returns undefined for an empty filter; the fault of an invalid one */
 export function queryOf(draft: FilterDraft): { query: PagedQueryBody } | { fault: string } | undefined {
@@ -63,14 +80,29 @@ export function valueOf(condition: ConditionDraft): { value: unknown } | { fault
   const { field, op, valueType, value } = condition
   if (op === 'exists' || valueType === 'yes or no') return { value: value !== 'no' }
   if (valueType === 'JSON') return jsonOf(condition)
-  if (op !== 'in') return valueType === 'text' ? { value } : numberOf(field, value)
+  if (op !== 'in' && valueType !== 'number') return { value: valueType === 'text' ? value : guessed(value) }
+  if (op !== 'in') return numberOf(field, value)
   const items = value
     .split(',')
     .map((item) => item.trim())
     .filter((item) => item !== '')
-  if (valueType === 'text') return { value: items }
+  if (valueType !== 'number') return { value: valueType === 'text' ? items : items.map(guessed) }
   const numbers = items.map((item) => numberOf(field, item))
   return numbers.find((number) => 'fault' in number) ?? { value: items.map(Number) }
+}
+
+const jsonNumber = /^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$/
+
+/**
+ * A number, true or false if the text is one in JSON. An integer that no number holds exactly is an id, and
+ * stays a text.
+ */
+function guessed(text: string): string | number | boolean {
+  const word = text.trim()
+  if (word === 'true' || word === 'false') return word === 'true'
+  const value = Number(word)
+  const isExact = Number.isSafeInteger(value) || /[.eE]/.test(word)
+  return jsonNumber.test(word) && Number.isFinite(value) && isExact ? value : text
 }
 
 function numberOf(field: string, text: string): { value: number } | { fault: string } {

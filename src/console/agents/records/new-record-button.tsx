@@ -4,7 +4,6 @@ import { lazy } from '../../parts/lazy.js'
 import type { RecordRow } from '../../parts/records/record-row.js'
 import { hasScope, type SignedIn } from '../../parts/session.js'
 import { ScopedButton } from '../../parts/texts.js'
-import { agentLink } from '../../route.js'
 import type { RecordDraft } from './new-record.js'
 
 const NewRecord = lazy(async () => (await import('./new-record.js')).NewRecord)
@@ -17,9 +16,10 @@ export function NewRecordButton(props: {
   agent: string
   /** The records of the page, of which the form can copy the first. */
   rows: readonly RecordRow[]
+  linkTo: (seq: number) => string
   reload: () => void
 }) {
-  const { session, agent, rows, reload } = props
+  const { session, agent, rows, linkTo, reload } = props
   const { service, who } = session
   const [isOpen, setOpen] = useState(false)
   const [draft, setDraft] = useState(emptyRecord)
@@ -47,7 +47,7 @@ export function NewRecordButton(props: {
             setOpen(false)
             setDraft(emptyRecord)
             reload()
-            location.hash = agentLink(agent, seq)
+            location.hash = linkTo(seq)
           }}
           close={() => setOpen(false)}
         />

@@ -1,17 +1,19 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { AgentStatusResponse } from '../../../client/index.js'
 import { Choice } from '../../parts/field.js'
 import { Pages } from '../../parts/pages.js'
-import { countText } from '../../parts/format.js'
 import { Read, useLoaded } from '../../parts/load.js'
 import { Empty } from '../../parts/texts.js'
 import { agentLink } from '../../route.js'
 import type { SignedIn } from '../../parts/session.js'
-import { ColumnPicker, chosenColumns } from './columns.js'
+import { queryOfView, type RecordsView, viewOf } from './address.js'
+import { ColumnPicker, chosenColumns, storeColumns } from './columns.js'
 import { ExportDialog } from '../../parts/export-dialog.js'
-import { type FilterDraft, noFilter, queryOf } from './filter.js'
+import { type FilterDraft, queryOf } from './filter.js'
 import { FilterForm } from './filter-form.js'
+import { GoTo } from './go-to.js'
 import { NewRecordButton } from './new-record-button.js'
+import { Mismatches, NoMatch } from './no-match.js'
 import { RecordDrawer } from '../../parts/records/record-drawer.js'
 import { readRows, type RecordRow, rowOfQuery } from '../../parts/records/record-row.js'
 import { type RecordOrder, RecordTable } from '../../parts/records/record-table.js'
@@ -23,69 +25,72 @@ interface RecordsTabProps {
   status: AgentStatusResponse
   /** The record whose drawer is open. */
   seq: number | undefined
+  /** The part of the address behind `?`: the filter and the columns. */
+  address: string
   reload: () => void
 }
 
 /** The records of an agent, newest first unless the order is turned round. */
-export function RecordsTab({ session, status, seq, reload }: RecordsTabProps) {
+export function RecordsTab({ session, status, seq, address, reload }: RecordsTabProps) {
   const { service } = session
   const { agent_id: agent } = status
-  const [filter, setFilter] = useState(noFilter)
-  const [isFiltering, setFiltering] = useState(false)
-  const [isExporting, setExporting] = useState(false)
-  const [order, setOrder] = useState<RecordOrder>('desc')
-  const [columns, setColumns] = useState(() => chosenColumns(agent))
+  const { filter, columns, order, linkTo, setFilter, setColumns, setOrder } = useView(agent, { address, seq })
   const query = queryOf(filter)
-  const isFiltered = query !== undefined && 'query' in query
+  const isFiltered = query !== undefined
+  const [isFiltering, setFiltering] = useState(isFiltered)
+  const [isExporting, setExporting] = useState(false)
   const page = usePage({ session, status, filter, order })
-  const rows = page.loaded.value?.rows
-  const warnings = page.loaded.value?.warnings ?? []
+  const { value } = page.loaded
+  const next = value?.next
   return (
     <>
       <div class="tools">
-        <NewRecordButton session={session} agent={agent} rows={rows ?? []} reload={reload} />
+        <NewRecordButton {...{ session, agent, linkTo, reload }} rows={value?.rows ?? []} />
         <button type="button" aria-expanded={isFiltering} onClick={() => setFiltering(!isFiltering)}>
           Filter{isFiltered ? ' (on)' : ''}
         </button>
-        <ColumnPicker agent={agent} rows={rows ?? []} columns={columns} set={setColumns} />
+        <ColumnPicker rows={value?.rows ?? []} columns={columns} set={setColumns} />
         <button type="button" onClick={() => setExporting(true)}>
           Export
         </button>
         <button type="button" class="quiet" onClick={reload}>
           Refresh
         </button>
-        {!isFiltered && (
-          <GoTo headSeq={status.record_count} go={(to) => (location.hash = agentLink(agent, to))} />
-        )}
+        <GoTo service={service} status={status} go={(to) => (location.hash = linkTo(to))} />
       </div>
       <OrderChoice order={order} set={setOrder} />
       {isFiltering && <FilterForm applied={filter} apply={setFilter} />}
       {isFiltered && (
         <p class="muted">Filters use the current bodies: deleted and erased records are omitted.</p>
       )}
-      {warnings.map((warning) => (
-        <p key={warning} class="notice warn">
-          {warning}
-        </p>
-      ))}
+      <Mismatches filter={filter} apply={setFilter} warnings={value?.warnings ?? []} />
       <Read of={page} what="records">
-        {({ rows: found }) =>
-          found.length === 0 ? (
-            <NoRows isFiltered={isFiltered} />
+        {({ rows }) =>
+          rows.length > 0 ? (
+            <RecordTable agent={agent} rows={rows} {...{ columns, linkTo, order, setOrder }} />
+          ) : isFiltered ? (
+            <NoMatch
+              filter={filter}
+              apply={setFilter}
+              order={order}
+              goOn={next === undefined ? undefined : () => page.goOlder(next)}
+            />
           ) : (
-            <RecordTable agent={agent} rows={found} columns={columns} order={order} setOrder={setOrder} />
+            <Empty title="No records yet">Records appear here after they are written.</Empty>
           )
         }
       </Read>
-      <Pages
-        hasPrevious={page.hasNewer}
-        next={page.loaded.value?.next}
-        goBack={page.goNewer}
-        goNext={page.goOlder}
-      />
+      <Pages hasPrevious={page.hasNewer} next={next} goBack={page.goNewer} goNext={page.goOlder} />
       {isExporting && <ExportDialog service={service} status={status} close={() => setExporting(false)} />}
       {seq !== undefined && (
-        <RecordDrawer key={seq} service={service} status={status} seq={seq} changed={reload} />
+        <RecordDrawer
+          key={seq}
+          service={service}
+          status={status}
+          seq={seq}
+          linkTo={linkTo}
+          changed={reload}
+        />
       )}
     </>
   )
@@ -103,6 +108,33 @@ function OrderChoice({ order, set }: { order: RecordOrder; set: (order: RecordOr
       />
     </div>
   )
+}
+
+/** The filter and the columns in the address, with the functions that change them there. */
+function useView(agent: string, { address, seq }: { address: string; seq: number | undefined }) {
+  const view = useMemo(() => viewOf(address), [address])
+  const link = (change: Partial<RecordsView>): string =>
+    agentLink(agent, seq, queryOfView({ ...view, ...change }))
+  useEffect(() => {
+    const columns = chosenColumns(agent)
+    // An address without columns has those that were chosen last in this tab.
+    if (view.columns.length === 0 && columns.length > 0) location.replace(link({ columns }))
+    else storeColumns(agent, view.columns)
+  }, [agent, address])
+  return {
+    ...view,
+    linkTo: (to?: number): string => agentLink(agent, to, address),
+    setFilter: (filter: FilterDraft): void => {
+      location.hash = link({ filter })
+    },
+    setOrder: (order: RecordOrder): void => {
+      location.hash = link({ order })
+    },
+    setColumns: (columns: readonly string[]): void => {
+      storeColumns(agent, columns)
+      location.replace(link({ columns }))
+    },
+  }
 }
 
 interface LoadedPage {
@@ -128,7 +160,8 @@ function usePage({
   const before = history.key === key ? history.positions : []
   const position = before.at(-1)
   const { loaded, reload } = useLoaded<LoadedPage>(`${key} ${position ?? ''}`, async (signal) => {
-    if (query !== undefined && 'query' in query) {
+    if (query !== undefined && 'fault' in query) throw new Error(`The filter is not valid: ${query.fault}`)
+    if (query !== undefined) {
       const cursor = position === undefined ? {} : { cursor: position }
       const body = { ...query.query, ...cursor, order, limit: PAGE_RECORDS }
       const found = await service.agent<unknown>(agent).query(body, { signal })
@@ -159,39 +192,4 @@ function seqsOfPage(of: { order: RecordOrder; headSeq: number; position: string 
   const fromSeq = Number(position ?? 0)
   const toSeq = Math.min(headSeq, fromSeq + PAGE_RECORDS - 1)
   return { fromSeq, toSeq, next: toSeq === headSeq ? undefined : String(toSeq + 1) }
-}
-
-function NoRows({ isFiltered }: { isFiltered: boolean }) {
-  return isFiltered ? (
-    <Empty title="No records match">Extend the time range, or remove a condition.</Empty>
-  ) : (
-    <Empty title="No records yet">Records appear here after they are written.</Empty>
-  )
-}
-
-function GoTo({ headSeq, go }: { headSeq: number; go: (seq: number) => void }) {
-  const [text, setText] = useState('')
-  return (
-    <form
-      class="go-to"
-      onSubmit={(event) => {
-        event.preventDefault()
-        if (text !== '') go(Number(text))
-      }}
-    >
-      <label>
-        <span class="hidden">Go to record, 0 to {countText(headSeq)}</span>
-        <input
-          type="number"
-          min={0}
-          max={headSeq}
-          step={1}
-          placeholder={`0 to ${headSeq}`}
-          value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
-        />
-      </label>
-      <button type="submit">Go to record</button>
-    </form>
-  )
 }

@@ -20,11 +20,13 @@ export function RecordTable(props: {
   agent: string
   rows: readonly RecordRow[]
   columns: readonly string[]
+  /** The address of a record; by default that of the agent's screen. */
+  linkTo?: (seq: number) => string
   order?: RecordOrder
   /** Turns the order round; absent if the order is fixed. */
   setOrder?: (order: RecordOrder) => void
 }) {
-  const { agent, rows, columns, order = 'desc', setOrder } = props
+  const { agent, rows, columns, linkTo = (seq) => agentLink(agent, seq), order = 'desc', setOrder } = props
   const sort = { column: 'Seq', isDescending: order === 'desc' }
   return (
     // Explicit roles, because the styles of cards would remove the implicit ones.
@@ -59,7 +61,7 @@ export function RecordTable(props: {
       </thead>
       <tbody role="rowgroup">
         {rows.map((row) => (
-          <Row key={row.seq} agent={agent} row={row} columns={columns} />
+          <Row key={row.seq} href={linkTo(row.seq)} row={row} columns={columns} />
         ))}
       </tbody>
     </table>
@@ -71,12 +73,12 @@ function hasNumbers(rows: readonly RecordRow[], path: string): boolean {
   return rows.some(({ members }) => typeof fieldOf(members, path) === 'number')
 }
 
-function Row({ agent, row, columns }: { agent: string; row: RecordRow; columns: readonly string[] }) {
+function Row({ href, row, columns }: { href: string; row: RecordRow; columns: readonly string[] }) {
   const { seq, type, ms, body, members, state } = row
   return (
     <tr role="row" class={`record ${state}`}>
       <th role="rowheader" scope="row" class="number seq">
-        <a class="whole" href={agentLink(agent, seq)} aria-label={`Record ${countText(seq)}`}>
+        <a class="whole" href={href} aria-label={`Record ${countText(seq)}`}>
           {countText(seq)}
         </a>
       </th>
