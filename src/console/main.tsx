@@ -88,7 +88,7 @@ function titleOf(shown: Route): string {
     case 'health':
       return 'Health'
     case 'users':
-      return shown.email ?? 'Users'
+      return shown.email ?? (shown.id === undefined ? 'Users' : 'User')
     case 'audit':
       return 'Audit'
     case 'verify':

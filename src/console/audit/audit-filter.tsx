@@ -59,7 +59,7 @@ export function AuditFilters(props: {
             />
             <Field
               type="search"
-              name="User id or e-mail HMAC"
+              name="User ID, e-mail or its HMAC"
               value={filter.user}
               set={(user) => set({ ...filter, user: user.trim() })}
             />

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import { type AgentStatusResponse, NotFoundError } from '../../client/index.js'
 import { CursorPages } from '../parts/pages.js'
 import { Read, useChange, useLoaded } from '../parts/load.js'
+import { canReadUsers, namespaceOf, readUser } from '../parts/users.js'
 import { Empty, Loading } from '../parts/texts.js'
 import { ExportDialog } from '../parts/export-dialog.js'
 import { RecordDrawer } from '../parts/records/record-drawer.js'
@@ -13,6 +14,7 @@ import {
   type SeqSpan,
   auditAgentOf,
   auditQuery,
+  organismOf,
   readAudit,
   readFailures,
   seqsOfSpan,
@@ -152,18 +154,26 @@ interface AuditOfProps {
   reload: () => void
 }
 
-function AuditOf({ session: { service }, status, seq, reload }: AuditOfProps) {
+function AuditOf({ session, status, seq, reload }: AuditOfProps) {
+  const { service } = session
   const { agent_id: agent, record_count: headSeq } = status
   const [filter, setFilter] = useState(firstFilter)
   const [cursors, setCursors] = useState<string[]>([])
   const key = `${headSeq} ${JSON.stringify(filter)}`
   const cursor = cursors.at(-1)
-  const page = useLoaded<AuditRows>(`${key} ${cursor ?? ''}`, (signal) => {
-    const query = auditQuery(agent, filter)
+  const page = useLoaded<AuditRows | undefined>(`${key} ${cursor ?? ''}`, async (signal) => {
+    const user = await readWanted(session, { agent, typed: filter.user, signal })
+    if (user === undefined) return undefined
+    const query = auditQuery(agent, { ...filter, user })
     const start = cursor === undefined ? {} : { cursor }
     return readAudit(service, agent, { query: { ...query, ...start, limit: PAGE_RECORDS }, signal })
   })
-  const failures = useLoaded(key, (signal) => readFailures(service, agent, { filter, signal }))
+  const failures = useLoaded(key, async (signal) => {
+    const user = await readWanted(session, { agent, typed: filter.user, signal })
+    return user === undefined
+      ? undefined
+      : readFailures(service, agent, { filter: { ...filter, user }, signal })
+  })
   const linkTo = (to?: number): string => auditLink(agent, to)
   return (
     <>
@@ -175,7 +185,7 @@ function AuditOf({ session: { service }, status, seq, reload }: AuditOfProps) {
           setFilter(next)
         }}
       />
-      {agent !== serverAudit && failures.loaded.kind === 'loaded' && filter.outcome !== 'success' && (
+      {agent !== serverAudit && failures.loaded.kind === 'loaded' && failures.loaded.value && filter.outcome !== 'success' && (
         <FailuresPlot {...failures.loaded.value} span={filter.span} />
       )}
       <div class="tools">
@@ -188,13 +198,21 @@ function AuditOf({ session: { service }, status, seq, reload }: AuditOfProps) {
         </a>
       </div>
       <Read of={page} what="audit records">
-        {({ rows }) =>
-          rows.length === 0 ? (
+        {(found) =>
+          found === undefined ? (
+            <NoUser email={filter.user} agent={agent} who={session.who} />
+          ) : found.rows.length === 0 ? (
             <Empty title="No audit records match">
               Choose a longer period, or all events. Records appear here when users register or sign in.
             </Empty>
           ) : (
-            <AuditTable name={`Audit records of ${agent}`} rows={rows} linkTo={linkTo} />
+            <AuditTable
+              session={session}
+              agent={agent}
+              name={`Audit records of ${agent}`}
+              rows={found.rows}
+              linkTo={linkTo}
+            />
           )
         }
       </Read>
@@ -210,6 +228,36 @@ function AuditOf({ session: { service }, status, seq, reload }: AuditOfProps) {
         />
       )}
     </>
+  )
+}
+
+/**
+ * The user of a filter as the records name it: what was typed or, for an e-mail, its HMAC; undefined if no
+ * user has the e-mail, or if the key cannot read the users.
+ */
+async function readWanted(
+  { service, who }: SignedIn,
+  { agent, typed, signal }: { agent: string; typed: string; signal: AbortSignal },
+): Promise<string | undefined> {
+  if (!typed.includes('@')) return typed
+  const organism = organismOf(agent)
+  if (!canReadUsers(who, organism)) return undefined
+  return (await readUser(namespaceOf(service, organism), typed, signal))?.email_hmac
+}
+
+function NoUser({ email, agent, who }: { email: string; agent: string; who: SignedIn['who'] }) {
+  if (!canReadUsers(who, organismOf(agent))) {
+    return (
+      <Empty title="This key cannot look up e-mails">
+        The records have an HMAC in place of an e-mail. Sign in with a key that can manage these users, or enter
+        the HMAC.
+      </Empty>
+    )
+  }
+  return (
+    <Empty title={`No user has the e-mail “${email}”`}>
+      Enter the whole e-mail. Records of e-mails without a user are found by their HMAC.
+    </Empty>
   )
 }
 

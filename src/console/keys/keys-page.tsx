@@ -8,17 +8,18 @@ import { NewKey } from '../parts/new-key.js'
 import { useNow } from '../parts/now.js'
 import { Pages } from '../parts/pages.js'
 import { principalText, scopeMeanings } from '../parts/labels.js'
+import { Principal } from '../parts/principal.js'
 import { type SignedIn, hasScope, type WhoAmI } from '../parts/session.js'
 import { Empty, Name, ScopedButton, Time } from '../parts/texts.js'
 import { sortedRows, type Sorting, useSorting } from '../parts/sort.js'
 import { DeleteKey } from './delete-key.js'
 
-/** The API keys of the server, by name. */
-export function KeysPage({ session }: { session: SignedIn }) {
+/** The API keys of the server, by name; at first those that the address searches. */
+export function KeysPage({ session, search: searched }: { session: SignedIn; search: string }) {
   const { service, who } = session
   const [isCreating, setCreating] = useState(false)
   const [deleting, setDeleting] = useState<ApiKey | undefined>(undefined)
-  const [search, setSearch] = useState('')
+  const [search, setSearch] = useState(searched)
   const isAllowed = hasScope(who, 'admin:*') && who.agents.length === 0
   const read = useLoaded<ApiKey[] | undefined>('', async (signal) =>
     isAllowed ? readKeys(service, signal) : undefined,
@@ -65,7 +66,7 @@ function Search(props: {
   const count = loaded.value === undefined ? undefined : found(loaded.value, search).length
   return (
     <div class="tools">
-      <Field type="search" name="Name or ID contains" set={(typed) => set(typed.trim())} />
+      <Field type="search" name="Name or ID contains" value={search} set={set} />
       <p class="muted total" role="status">
         {count === undefined ? '' : counted(count, 'key')}
       </p>
@@ -116,7 +117,7 @@ function Keys(props: {
           Permissions: ({ scopes }) => <Codes codes={scopes} titleOf={(scope) => scopeMeanings[scope]} />,
           Agents: ({ agents }) =>
             agents.length === 0 ? 'All' : <Codes codes={agents} titleOf={() => undefined} />,
-          'Created by': ({ made_by: id }) => <Creator id={id} name={names.get(id)} />,
+          'Created by': ({ made_by: id }) => <Principal id={id} names={names} who={who} />,
           Created: ({ created_at_ms: ms }) => <Time ms={ms} />,
           'Last used': ({ last_used_at_ms: ms }) =>
             ms === null ? <span class="muted">Never</span> : <Time ms={ms} />,
@@ -166,10 +167,6 @@ function KeyName({ apiKey: { key_id: id, name }, isOwn }: { apiKey: ApiKey; isOw
   )
 }
 
-function Creator({ id, name }: { id: string; name: string | undefined }) {
-  return name === undefined ? <>{principalText(id)}</> : <Name text={name} />
-}
-
 function Expiry({ ms }: { ms: number | null }) {
   const nowMs = useNow()
   if (ms === null) return <span class="muted">Never</span>
@@ -206,6 +203,6 @@ async function readKeys({ apiKeys }: ServiceClient, signal: AbortSignal): Promis
 
 /** The keys whose name (case-insensitive) or id contains a text. */
 function found(keys: readonly ApiKey[], search: string): readonly ApiKey[] {
-  const wanted = search.toLowerCase()
+  const wanted = search.trim().toLowerCase()
   return keys.filter(({ name, key_id: id }) => name.toLowerCase().includes(wanted) || id.includes(wanted))
 }

@@ -12,6 +12,11 @@ export function auditAgentOf(organism: string): string {
   return organism + AUDIT_SUFFIX
 }
 
+/** The organism whose users' audit records an agent has; undefined for users without an organism. */
+export function organismOf(agent: string): string | undefined {
+  return agent.endsWith(AUDIT_SUFFIX) ? agent.slice(0, -AUDIT_SUFFIX.length) : undefined
+}
+
 /** The label of each type of audit record, in the order of the list of types. */
 export const authMeanings: Record<string, string> = {
   'auth/login': 'Signed in by password',
@@ -148,9 +153,16 @@ export async function seqsOfSpan(
 /** The texts that the console shows for an audit record. */
 export interface EventDescription {
   event: string
-  user: string
-  /** The whole id or HMAC that `user` shows the last digits of. */
+  /** The API key or the agent that the event is about; empty if there is none. */
+  about: string
+  /** The author of an event of the server; empty for events of users. */
+  principal: string
+  /** The id of the user; empty if the record has none. */
   userId: string
+  /** The text for a user without an id. */
+  user: string
+  /** The HMAC that `user` shows the last digits of. */
+  hmac: string
   address: string
   device: string
   outcome: string
@@ -169,11 +181,13 @@ export function describeEvent({ type, members }: RecordRow): EventDescription {
     const stored = text('change') || text('state')
     // Records store `made` for a created key.
     const state = stored === 'made' ? 'created' : stored
-    const principal = text('principal')
     return {
-      event: [meaning, state, text('key_id') || text('agent')].filter((part) => part !== '').join(' '),
-      user: principal,
-      userId: principal,
+      event: [meaning, state].filter((part) => part !== '').join(' '),
+      about: text('key_id') || text('agent'),
+      principal: text('principal'),
+      userId: '',
+      user: '',
+      hmac: '',
       address: '',
       device: '',
       outcome: text('code'),
@@ -185,8 +199,11 @@ export function describeEvent({ type, members }: RecordRow): EventDescription {
     event:
       [meaning, text('method'), text('reason')].filter((part) => part !== '').join(' · ') +
       countText(type, count),
-    user: userText(id, hmac, count !== undefined),
-    userId: id === '' ? hmac : id,
+    about: '',
+    principal: '',
+    userId: id,
+    user: userText(hmac, count !== undefined),
+    hmac,
     address: text('ip'),
     device: text('user_agent'),
     outcome: text('outcome'),
@@ -194,8 +211,7 @@ export function describeEvent({ type, members }: RecordRow): EventDescription {
 }
 
 /** Anonymous events are aggregated and name no user (docs/adr/0032-strangers-and-devices.md). */
-function userText(id: string, hmac: string, isCounted: boolean): string {
-  if (id !== '') return `…${id.slice(-DIGITS)}`
+function userText(hmac: string, isCounted: boolean): string {
   if (hmac !== '') return `e-mail …${hmac.slice(-DIGITS)}`
   return isCounted ? 'anonymous, aggregated' : ''
 }

@@ -1,17 +1,22 @@
 import { countText, lineText } from './format.js'
 import { Time } from './texts.js'
 import type { RecordRow } from './records/record-row.js'
-import { describeEvent } from './audit-events.js'
+import { describeEvent, organismOf } from './audit-events.js'
+import { KeyLink, type KeyNames, Principal, useKeyNames, UserLink } from './principal.js'
+import type { SignedIn, WhoAmI } from './session.js'
 
 const columns = ['Seq', 'Time', 'Event', 'User', 'Address', 'Agent', 'Outcome'] as const
 
-/** Audit records as a table; on a narrow screen each row is a card. */
+/** Audit records of an agent as a table; on a narrow screen each row is a card. */
 export function AuditTable(props: {
+  session: SignedIn
+  agent: string
   name: string
   rows: readonly RecordRow[]
   linkTo: (seq: number) => string
 }) {
-  const { name, rows, linkTo } = props
+  const { session, agent, name, rows, linkTo } = props
+  const shown = { who: session.who, names: useKeyNames(session), organism: organismOf(agent) }
   return (
     // Explicit roles, because the styles of cards would remove the implicit ones.
     <table class="rows records audit" role="table" aria-label={name}>
@@ -26,16 +31,24 @@ export function AuditTable(props: {
       </thead>
       <tbody role="rowgroup">
         {rows.map((row) => (
-          <Row key={row.seq} row={row} href={linkTo(row.seq)} />
+          <Row key={row.seq} row={row} href={linkTo(row.seq)} {...shown} />
         ))}
       </tbody>
     </table>
   )
 }
 
-function Row({ row, href }: { row: RecordRow; href: string }) {
+interface RowProps {
+  row: RecordRow
+  href: string
+  who: WhoAmI
+  names: KeyNames
+  organism: string | undefined
+}
+
+function Row({ row, href, who, names, organism }: RowProps) {
   const { seq, type, ms } = row
-  const { event, user, userId, address, device, outcome } = describeEvent(row)
+  const { event, about, principal, user, userId, hmac, address, device, outcome } = describeEvent(row)
   return (
     <tr role="row" class="record">
       <th role="rowheader" scope="row" class="number seq">
@@ -48,9 +61,16 @@ function Row({ row, href }: { row: RecordRow; href: string }) {
       </td>
       <td role="cell" class="event" title={type}>
         {event}
+        {about !== '' && <> {names.has(about) ? <KeyLink id={about} names={names} /> : about}</>}
       </td>
-      <td role="cell" class="picked" data-name="User" title={userId}>
-        <code>{user}</code>
+      <td role="cell" class="picked" data-name="User" title={hmac}>
+        {principal !== '' ? (
+          <Principal id={principal} names={names} who={who} />
+        ) : userId !== '' ? (
+          <UserLink id={userId} organism={organism} who={who} />
+        ) : (
+          <code>{user}</code>
+        )}
       </td>
       <td role="cell" class="picked" data-name="Address" title={address}>
         {address}

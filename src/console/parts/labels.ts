@@ -53,5 +53,5 @@ export function principalText(principal: string): string {
   if (principal === 'open') return 'Anonymous'
   const [kind, namespace, user] = principal.split(':')
   if (kind !== 'user' || user === undefined) return `Key …${keyDigits(principal)}`
-  return namespace === '' ? `User ${user}` : `User ${user} of ${namespace}`
+  return `User …${keyDigits(user)}${namespace === '' ? '' : ` of ${namespace}`}`
 }

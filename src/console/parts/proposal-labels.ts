@@ -1,15 +1,17 @@
 import { escapeUnseen } from '../../auth/shown-text.js'
 import type { Proposal } from '../../client/index.js'
+import { countText } from './format.js'
 
 /** The title of a proposal. */
-export function whatText({ action, change }: Proposal): string {
+export function whatText({ action, change, target_seq: seq }: Proposal): string {
+  const record = seq === null ? 'a record' : `record ${countText(seq)}`
   switch (action) {
     case 'delete':
-      return 'Delete a record'
+      return `Delete ${record}`
     case 'restore':
-      return 'Restore a record'
+      return `Restore ${record}`
     case 'erase':
-      return 'Permanently erase a record'
+      return `Permanently erase ${record}`
     case 'remove_edge':
       return `Remove the edge to ${change?.edge?.dst ?? 'an agent'}`
     case 'zone':

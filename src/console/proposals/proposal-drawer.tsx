@@ -2,7 +2,7 @@ import type { Proposal } from '../../client/index.js'
 import { Dialog } from '../parts/dialog.js'
 import { Facts } from '../parts/facts.js'
 import { Read, useLoaded } from '../parts/load.js'
-import { principalText } from '../parts/labels.js'
+import { type KeyNames, Principal, useKeyNames } from '../parts/principal.js'
 import { Failure, Time } from '../parts/texts.js'
 import { agentLink } from '../route.js'
 import { type SignedIn, hasScope } from '../parts/session.js'
@@ -22,6 +22,7 @@ export function ProposalDrawer(props: {
   const { session, id, decided, close } = props
   const read = useLoaded(id, (signal) => readProposal(session.service, id, signal))
   const { value } = read.loaded
+  const names = useKeyNames(session)
   return (
     <Dialog title="Proposal" class="drawer" close={close}>
       <div class="drawer-head">
@@ -36,7 +37,7 @@ export function ProposalDrawer(props: {
             <p class="notice">Proposal {id} not found.</p>
           ) : (
             <>
-              <ProposalFacts proposal={proposal} />
+              <ProposalFacts session={session} proposal={proposal} names={names} />
               <Decision
                 session={session}
                 proposal={proposal}
@@ -46,7 +47,7 @@ export function ProposalDrawer(props: {
                 }}
               />
               <Change session={session} proposal={proposal} />
-              <SignedSteps session={session} proposal={proposal} />
+              <SignedSteps session={session} proposal={proposal} names={names} />
             </>
           )
         }
@@ -55,7 +56,13 @@ export function ProposalDrawer(props: {
   )
 }
 
-function ProposalFacts({ proposal }: { proposal: Proposal }) {
+interface ShownProposal {
+  session: SignedIn
+  proposal: Proposal
+  names: KeyNames
+}
+
+function ProposalFacts({ session: { who }, proposal, names }: ShownProposal) {
   const { agent, zone, proposer, created_at_ms: createdAtMs, expires_at_ms: expiresAtMs } = proposal
   const isOpen = proposal.state === 'proposed'
   return (
@@ -68,7 +75,7 @@ function ProposalFacts({ proposal }: { proposal: Proposal }) {
         ),
         'Proposed by': (
           <>
-            <span title={proposer}>{principalText(proposer)}</span>, <Time ms={createdAtMs} />
+            <Principal id={proposer} names={names} who={who} />, <Time ms={createdAtMs} />
           </>
         ),
         [isOpen ? 'Takes effect' : 'State']: (
@@ -89,14 +96,14 @@ function ProposalFacts({ proposal }: { proposal: Proposal }) {
 }
 
 /** The records of the proposal, signed with the agent's key. */
-function SignedSteps({ session: { service, who }, proposal }: { session: SignedIn; proposal: Proposal }) {
+function SignedSteps({ session: { service, who }, proposal, names }: ShownProposal) {
   const { proposal_id: id, proposer, created_at_ms: createdAtMs, votes, state } = proposal
   const { agent, seq } = proposalOrigin(id)
   const mayRead = hasScope(who, 'records:read')
   const { loaded, reload } = useLoaded(`${id} ${state} ${votes.length}`, async (signal) =>
     mayRead ? readSteps(service, proposal, signal) : [],
   )
-  const first = { seq, ms: createdAtMs, text: `Proposed by ${principalText(proposer)}` }
+  const first = { seq, ms: createdAtMs, text: 'Proposed', principal: proposer }
   return (
     <section>
       <h3>Signed records</h3>
@@ -109,7 +116,15 @@ function SignedSteps({ session: { service, who }, proposal }: { session: SignedI
       <ol class="signed-steps">
         {[first, ...(loaded.value ?? [])].map((step) => (
           <li key={step.seq}>
-            <span>{step.text}</span>
+            <span>
+              {step.text}
+              {step.principal !== undefined && (
+                <>
+                  {' '}
+                  by <Principal id={step.principal} names={names} who={who} />
+                </>
+              )}
+            </span>
             <Time ms={step.ms} />
             <a href={agentLink(agent, step.seq)}>Record {step.seq}</a>
           </li>

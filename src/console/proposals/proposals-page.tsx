@@ -5,6 +5,7 @@ import { countText } from '../parts/format.js'
 import { Read, useLoaded } from '../parts/load.js'
 import { principalText } from '../parts/labels.js'
 import { useReloadWhenDue } from '../parts/now.js'
+import { type KeyNames, Principal, useKeyNames } from '../parts/principal.js'
 import { Empty, Time } from '../parts/texts.js'
 import { type ProposalList, proposalLink, proposalLists, type Route } from '../route.js'
 import { type SignedIn, hasScope } from '../parts/session.js'
@@ -63,7 +64,7 @@ export function ProposalsPage({ session, route }: { session: SignedIn; route: Pr
       </div>
       {mayRead ? (
         <Read of={read} what="proposals">
-          {(found) => found !== undefined && <List key={list} found={found} list={list} />}
+          {(found) => found !== undefined && <List key={list} {...{ session, found, list }} />}
         </Read>
       ) : (
         <Unavailable isLimited={isLimited && hasScope(who, 'proposals:decide')} />
@@ -119,11 +120,11 @@ function dueTimes(proposals: readonly Proposal[]): number[] {
   )
 }
 
-function sortKeysOf(list: ProposalList): Sorting<Proposal>['keys'] {
+function sortKeysOf(list: ProposalList, names: KeyNames): Sorting<Proposal>['keys'] {
   const keys: Sorting<Proposal>['keys'] = {
     Change: whatText,
     Agent: ({ agent }) => agent,
-    'Proposed by': ({ proposer }) => principalText(proposer),
+    'Proposed by': ({ proposer }) => names.get(proposer) ?? principalText(proposer),
     Proposed: ({ created_at_ms: ms }) => ms,
   }
   return list === 'waiting'
@@ -131,8 +132,11 @@ function sortKeysOf(list: ProposalList): Sorting<Proposal>['keys'] {
     : { ...keys, State: ({ ended_at_ms: ms }) => ms }
 }
 
-function List({ found: { proposals, isCut }, list }: { found: ReadList; list: ProposalList }) {
-  const sorting = useSorting(sortKeysOf(list))
+function List(props: { session: SignedIn; found: ReadList; list: ProposalList }) {
+  const { session, found, list } = props
+  const { proposals, isCut } = found
+  const names = useKeyNames(session)
+  const sorting = useSorting(sortKeysOf(list, names))
   if (proposals.length === 0) return <EmptyList list={list} />
   return (
     <CardTable
@@ -143,7 +147,7 @@ function List({ found: { proposals, isCut }, list }: { found: ReadList; list: Pr
       head={['Change', (proposal) => <ProposalLink proposal={proposal} />]}
       cells={{
         Agent: ({ agent }) => agent,
-        'Proposed by': ({ proposer }) => principalText(proposer),
+        'Proposed by': ({ proposer }) => <Principal id={proposer} names={names} who={session.who} />,
         Proposed: ({ created_at_ms: ms }) => <Time ms={ms} />,
         [list === 'waiting' ? 'Takes effect' : 'State']: (proposal) => <When proposal={proposal} />,
       }}

@@ -1,6 +1,5 @@
 import type { NucleotideRecord, Proposal, ServiceClient } from '../../client/index.js'
 import { msOf } from '../parts/format.js'
-import { principalText } from '../parts/labels.js'
 import type { Policy } from '../parts/rule-diff.js'
 import type { ProposalList } from '../route.js'
 import { reasonText } from '../parts/proposal-labels.js'
@@ -67,6 +66,8 @@ export interface SignedStep {
   seq: number
   ms: number
   text: string
+  /** The author of the step, if it has one. */
+  principal?: string
 }
 
 /**
@@ -101,12 +102,12 @@ export async function readSteps(
 }
 
 function stepOf({ seq, type, timestamp_hlc: hlc, payload }: NucleotideRecord): SignedStep {
-  return { seq, ms: msOf(hlc), text: stepText(type, payload) }
+  const step = { seq, ms: msOf(hlc), text: stepText(type, payload) }
+  return type === 'sys/vote' ? { ...step, principal: String(payload['principal']) } : step
 }
 
 function stepText(type: string, body: Record<string, unknown>): string {
-  if (type === 'sys/vote')
-    return `${voteWords[String(body['vote'])]} by ${principalText(String(body['principal']))}`
+  if (type === 'sys/vote') return voteWords[String(body['vote'])] ?? 'Voted'
   if (type !== 'sys/applied') return `The change itself, ${type}`
   const reason = typeof body['reason'] === 'string' ? `: ${reasonText(body['reason'])}` : ''
   return `Ended as ${String(body['state'])}${reason}`

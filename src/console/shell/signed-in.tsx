@@ -1,5 +1,6 @@
 import { Facts } from '../parts/facts.js'
 import { Time } from '../parts/texts.js'
+import { Principal, useKeyNames } from '../parts/principal.js'
 import type { Scope, SignedIn } from '../parts/session.js'
 import { hiddenScreens } from './nav-items.js'
 import { ServerLine } from './sign-in.js'
@@ -9,12 +10,15 @@ import { scopeMeanings, identityText } from '../parts/labels.js'
 export function SignedInPage({ session }: { session: SignedIn }) {
   const { who } = session
   const hidden = hiddenScreens(who)
+  const names = useKeyNames(session)
   return (
     <div class="page narrow">
       <h1>{identityText(who)}</h1>
       <Facts
         facts={{
           'Key ID': who.kind === 'api_key' ? <code>{who.principal}</code> : undefined,
+          'Created by':
+            who.made_by === null ? undefined : <Principal id={who.made_by} names={names} who={who} />,
           Expires: who.expires_at_ms === null ? undefined : <Time ms={who.expires_at_ms} />,
           Agents: who.agents.length === 0 ? 'All' : who.agents.map((name) => <code key={name}>{name} </code>),
           Server: <ServerLine />,

@@ -11,7 +11,8 @@ import { useDefaultAgent } from '../parts/namespaces.js'
 import type { SignedIn } from '../parts/session.js'
 import { Metadata } from './metadata.js'
 import { Sessions, Unlock } from './sessions.js'
-import { LockedUntil, namespaceOf, readUser } from './user.js'
+import { namespaceOf, readUser } from '../parts/users.js'
+import { LockedUntil } from './user.js'
 import { UserTrail } from './user-trail.js'
 
 /** One user: the stored data, the sessions and the audit trail. */
@@ -50,7 +51,7 @@ export function UserPage(props: { session: SignedIn; organism: string | undefine
               <Metadata service={service} user={user} reload={changed} />
               <Sessions service={service} user={user} reload={changed} />
               {agent !== undefined && (
-                <UserTrail service={session.service} agent={agent} user={user} revision={changes} />
+                <UserTrail session={session} agent={agent} user={user} revision={changes} />
               )}
               <DeleteUser service={service} user={user} list={list} />
             </>

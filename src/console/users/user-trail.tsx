@@ -8,12 +8,13 @@ import { Read, useLoaded, useTask } from '../parts/load.js'
 import { CursorPages } from '../parts/pages.js'
 import { Result, type Verdict } from '../parts/result.js'
 import { auditLink } from '../route.js'
+import type { SignedIn } from '../parts/session.js'
 import { verifyRows } from './verify-rows.js'
 
 const PAGE_RECORDS = 50
 
 interface TrailProps {
-  service: ServiceClient
+  session: SignedIn
   /** The agent with the audit records. */
   agent: string
   user: User
@@ -22,7 +23,8 @@ interface TrailProps {
 }
 
 /** The audit records of a user, found by the HMAC of the e-mail, because failed sign-ins have no user id. */
-export function UserTrail({ service, agent, user, revision }: TrailProps) {
+export function UserTrail({ session, agent, user, revision }: TrailProps) {
+  const { service } = session
   const [cursors, setCursors] = useState<string[]>([])
   const cursor = cursors.at(-1)
   const read = useLoaded<AuditRows>(`${agent} ${cursor ?? ''} ${revision}`, (signal) => {
@@ -46,6 +48,8 @@ export function UserTrail({ service, agent, user, revision }: TrailProps) {
             <>
               <VerifyThese key={`${cursor} ${revision}`} service={service} agent={agent} rows={rows} />
               <AuditTable
+                session={session}
+                agent={agent}
                 name={`Audit records of ${user.email}`}
                 rows={rows}
                 linkTo={(seq) => auditLink(agent, seq)}
@@ -63,7 +67,7 @@ function VerifyThese({
   service,
   agent,
   rows,
-}: Pick<TrailProps, 'service' | 'agent'> & Pick<AuditRows, 'rows'>) {
+}: { service: ServiceClient; agent: string } & Pick<AuditRows, 'rows'>) {
   const [verdict, setVerdict] = useState<Verdict | undefined>(undefined)
   const [done, setDone] = useState<number | undefined>(undefined)
   const { begin, stop } = useTask()

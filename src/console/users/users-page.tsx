@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { ServiceError, type User, type UserPage as Found } from '../../client/index.js'
 import { CardTable } from '../parts/card-table.js'
 import { Choice, Field } from '../parts/field.js'
@@ -8,18 +8,68 @@ import { CursorPages } from '../parts/pages.js'
 import { Empty, Name, Time } from '../parts/texts.js'
 import { usersLink } from '../route.js'
 import { useOrganisms } from '../parts/namespaces.js'
-import { hasScope, type Scope, type SignedIn } from '../parts/session.js'
+import { canReadUsers, namespaceOf, readUserOfId } from '../parts/users.js'
+import type { Scope, SignedIn } from '../parts/session.js'
 import { SortLimit } from '../parts/sort-heading.js'
 import { sortable, type Sorting, SORTED_MAX, useSorting, wholeList } from '../parts/sort.js'
-import { LockedUntil, namespaceOf, type UsersRoute } from './user.js'
+import { LockedUntil, type UsersRoute } from './user.js'
 import { UserPage } from './user-page.js'
 
 /** The users of a namespace, or one of them. */
 export function UsersPage({ session, route }: { session: SignedIn; route: UsersRoute }) {
-  const { organism, email } = route
+  const { organism, email, id } = route
   const key = usersLink(organism, email)
+  if (id !== undefined) return <UserOfId key={id} session={session} organism={organism} id={id} />
   if (email !== undefined) return <UserPage key={key} session={session} organism={organism} email={email} />
   return <UserList key={key} session={session} organism={organism} />
+}
+
+/** Leads from the id of a user to the page of the user, which has the e-mail in its address. */
+function UserOfId({
+  session,
+  organism,
+  id,
+}: {
+  session: SignedIn
+  organism: string | undefined
+  id: string
+}) {
+  const isAllowed = canReadUsers(session.who, organism)
+  const read = useLoaded<User | undefined>(id, async (signal) =>
+    isAllowed ? readUserOfId(namespaceOf(session.service, organism), id, signal) : undefined,
+  )
+  const email = read.loaded.value?.email
+  useEffect(() => {
+    if (email !== undefined) location.replace(usersLink(organism, email))
+  }, [email])
+  if (!isAllowed) return <NotAllowed organism={organism} />
+  return (
+    <div class="page">
+      <h1>User</h1>
+      <Read of={read} what="the user">
+        {(found) =>
+          found === undefined && (
+            <Empty title={`User ${id} not found`}>
+              The user may have been deleted. <a href={usersLink(organism)}>Back to the list</a>
+            </Empty>
+          )
+        }
+      </Read>
+    </div>
+  )
+}
+
+function NotAllowed({ organism }: { organism: string | undefined }) {
+  return (
+    <div class="page">
+      <h1>User</h1>
+      <NeedsScope scope={neededFor(organism)} />
+    </div>
+  )
+}
+
+function neededFor(organism: string | undefined): Scope {
+  return organism === undefined ? 'admin:*' : 'admin:organisms'
 }
 
 const PAGE_USERS = 50
@@ -38,9 +88,7 @@ function UserList({ session, organism }: { session: SignedIn; organism: string |
   const sorting = useSorting(sortKeys)
   const isSorted = sorting.sort !== undefined
   const cursor = isSorted ? undefined : cursors.at(-1)
-  const needed: Scope = organism === undefined ? 'admin:*' : 'admin:organisms'
-  // SERVICE_DATA_OPEN does not open the routes of users.
-  const isAllowed = session.who.kind !== 'open' && hasScope(session.who, needed)
+  const isAllowed = canReadUsers(session.who, organism)
   const read = useLoaded<Found | 'off' | undefined>(
     `${prefix} ${isSorted} ${cursor ?? ''}`,
     async (signal) => {
@@ -80,7 +128,7 @@ function UserList({ session, organism }: { session: SignedIn; organism: string |
           }
         </Read>
       ) : (
-        <NeedsScope scope={needed} />
+        <NeedsScope scope={neededFor(organism)} />
       )}
       {!isSorted && <CursorPages cursors={cursors} set={setCursors} next={found?.next_cursor} />}
       <SortLimit sorting={sorting} noun="users" order="e-mail" page={found} />

@@ -1,0 +1,34 @@
+import type { ServiceClient, User } from '../../client/index.js'
+import { hasScope, type WhoAmI } from './session.js'
+
+/** A client for the users of an organism, or for users without an organism. */
+export function namespaceOf(service: ServiceClient, organism: string | undefined): ServiceClient {
+  return organism === undefined ? service : service.organism(organism)
+}
+
+/** Whether the key can read the users of an organism, or those without an organism. */
+export function canReadUsers(who: WhoAmI, organism: string | undefined): boolean {
+  // SERVICE_DATA_OPEN does not open the routes of users.
+  return who.kind !== 'open' && hasScope(who, organism === undefined ? 'admin:*' : 'admin:organisms')
+}
+
+/** Reads the user with an e-mail, ignoring case; undefined if there is none. */
+export async function readUser(
+  service: ServiceClient,
+  email: string,
+  signal: AbortSignal,
+): Promise<User | undefined> {
+  const folded = email.normalize('NFC').toLowerCase()
+  // The exact e-mail sorts before all others with this prefix.
+  const { users } = await service.auth.users.list({ prefix: folded, limit: 1, signal })
+  return users.find((user) => user.email === folded)
+}
+
+/** Reads the user with an id; undefined if there is none. */
+export async function readUserOfId(
+  service: ServiceClient,
+  userId: string,
+  signal: AbortSignal,
+): Promise<User | undefined> {
+  return (await service.auth.users.list({ userId, signal })).users[0]
+}
