@@ -1,4 +1,3 @@
-import { agentLink } from '../route.js'
 import { appearance, appearances } from './appearance.js'
 import { missingScope, publicNavItems, navItems } from './nav-items.js'
 import { hasScope, type Scope, type Session, signOut } from '../parts/session.js'
@@ -9,7 +8,7 @@ export type Overlay = 'nothing' | 'palette' | 'new-agent' | 'new-key'
 /** An entry of the palette. */
 export interface Command {
   name: string
-  kind: 'screen' | 'action' | 'agent'
+  kind: 'screen' | 'action' | 'agent' | 'record' | 'proposal' | 'key' | 'user'
   /** The scope that the key lacks. */
   missing?: Scope | undefined
   /** @returns the dialog to show next, if any */
@@ -29,12 +28,15 @@ export function commandsFor(current: Session): Command[] {
   }))
   const verify: Command = { ...action('Verify a file'), act: () => goTo('#/verify') }
   if (current.kind !== 'in')
-    return [...publicNavItems.map(({ name, href }) => screen(name, href)), verify, ...looks]
+    return [...publicNavItems.map(({ name, href }) => linkCommand('screen', name, href)), verify, ...looks]
   const { who } = current
   const unless = (scope: Scope): Scope | undefined => (hasScope(who, scope) ? undefined : scope)
   return [
-    ...navItems.map((item) => ({ ...screen(item.name, item.href), missing: missingScope(item, who) })),
-    screen('Permissions', '#/account'),
+    ...navItems.map((item) => ({
+      ...linkCommand('screen', item.name, item.href),
+      missing: missingScope(item, who),
+    })),
+    linkCommand('screen', 'Permissions', '#/account'),
     { ...action('New agent'), missing: unless('agents:admin'), act: () => 'new-agent' },
     { ...action('New key'), missing: unless('admin:*'), act: () => 'new-key' },
     verify,
@@ -47,17 +49,13 @@ export function commandsFor(current: Session): Command[] {
   ]
 }
 
-/** A command that opens an agent. */
-export function agentCommand(name: string): Command {
-  return { name, kind: 'agent', act: () => goTo(agentLink(name)) }
+/** A command that opens an address. */
+export function linkCommand(kind: Command['kind'], name: string, href: string): Command {
+  return { name, kind, act: () => goTo(href) }
 }
 
 function action(name: string): Pick<Command, 'name' | 'kind'> {
   return { name, kind: 'action' }
-}
-
-function screen(name: string, href: string): Command {
-  return { name, kind: 'screen', act: () => goTo(href) }
 }
 
 function goTo(href: string): undefined {

@@ -1,19 +1,17 @@
 import { signal } from '@preact/signals'
 import { useId, useState } from 'preact/hooks'
 import { NewAgent } from '../parts/new-agent.js'
-import { accessibleAgentNames } from '../parts/accessible-agents.js'
 import { Dialog } from '../parts/dialog.js'
 import { lazy } from '../parts/lazy.js'
 import { useLoaded } from '../parts/load.js'
-import { hasScope, type Session, session } from '../parts/session.js'
-import { agentCommand, type Command, commandsFor, type Overlay } from './commands.js'
+import { type Session, session } from '../parts/session.js'
+import { type Command, commandsFor, type Overlay } from './commands.js'
+import { find } from './find.js'
 
 const NewKey = lazy(async () => (await import('../parts/new-key.js')).NewKey)
 
 /** The dialog over the page: the palette, or what one of its actions has opened. */
 const overlay = signal<Overlay>('nothing')
-
-const AGENTS_SHOWN = 8
 
 /** Opens the palette with Ctrl+K (⌘K), and with `/` outside text fields. */
 export function watchKeys(): void {
@@ -51,7 +49,7 @@ export function PaletteButton() {
   )
 }
 
-/** Finds screens, actions and agents by their first letters. */
+/** Finds screens and actions by their first letters, and whatever `find` finds on the server. */
 export function Palette() {
   const shown = overlay.value
   const { value } = session
@@ -73,7 +71,7 @@ function Choice({ close }: { close: () => void }) {
   const [typed, setTyped] = useState('')
   const [position, setPosition] = useState(0)
   const id = useId()
-  const { found, missing } = useFound(session.value, typed)
+  const { found, note } = useFound(session.value, typed)
   const at = Math.min(position, found.length - 1)
   const run = (command: Command | undefined): void => {
     if (command === undefined) return
@@ -92,8 +90,8 @@ function Choice({ close }: { close: () => void }) {
     <Dialog title="Go to" class="dialog palette" close={close}>
       <input
         role="combobox"
-        aria-label="Agent, screen or action"
-        placeholder="Agent, screen or action"
+        aria-label="Agent, hash, ID, e-mail, screen or action"
+        placeholder="Agent, hash, ID, e-mail, screen or action"
         aria-expanded="true"
         aria-controls={id}
         aria-autocomplete="list"
@@ -120,8 +118,7 @@ function Choice({ close }: { close: () => void }) {
         ))}
       </ul>
       <p role="status" class="muted">
-        {found.length === 0 && missing.length === 0 ? `No results for “${typed}”` : ''}
-        {missing.length > 0 && `Not permitted: ${missing.map(missingText).join(', ')}`}
+        {note}
       </p>
     </Dialog>
   )
@@ -150,15 +147,14 @@ function missingText({ name, missing }: Command): string {
 }
 
 /**
- * Screens, actions and agents whose names begin with the letters, then those in which a later word does. With
- * letters, `missing` are those that the key cannot use.
+ * Screens and actions whose names begin with the letters, what the server finds, and the screens and actions
+ * in which a later word begins with the letters. The note says what the key cannot use.
  */
-function useFound(current: Session, typed: string): { found: Command[]; missing: Command[] } {
+function useFound(current: Session, typed: string): { found: Command[]; note: string } {
   const wanted = typed.trim()
-  const { loaded } = useLoaded(wanted, async (signal) => {
-    if (wanted === '' || current.kind !== 'in' || !hasScope(current.who, 'records:read')) return []
-    return accessibleAgentNames(current.service, current.who, { prefix: wanted, most: AGENTS_SHOWN, signal })
-  })
+  const { loaded } = useLoaded(wanted, async (signal) =>
+    wanted === '' || current.kind !== 'in' ? [] : find(current, wanted, signal),
+  )
   const letters = wanted.toLowerCase()
   const matches = commandsFor(current).map((command) => ({
     command,
@@ -168,9 +164,13 @@ function useFound(current: Session, typed: string): { found: Command[]; missing:
   const allowed = matches.filter(({ command }) => command.missing === undefined)
   const found = [
     ...allowed.filter(({ at }) => at === 0).map(({ command }) => command),
-    ...(loaded.value ?? []).map(agentCommand),
+    ...(loaded.value ?? []),
     ...allowed.filter(({ at }) => at > 0).map(({ command }) => command),
   ]
+  if (loaded.kind === 'failed') return { found, note: loaded.message }
   const missing = matches.filter(({ command, at }) => command.missing !== undefined && at >= 0)
-  return { found, missing: wanted === '' ? [] : missing.map(({ command }) => command) }
+  if (wanted !== '' && missing.length > 0) {
+    return { found, note: `Not permitted: ${missing.map(({ command }) => missingText(command)).join(', ')}` }
+  }
+  return { found, note: loaded.kind === 'loaded' && found.length === 0 ? `No results for “${typed}”` : '' }
 }

@@ -1,0 +1,103 @@
+import { escapeUnseen } from '../../auth/shown-text.js'
+import { ServiceError } from '../../client/index.js'
+import { accessibleAgentNames } from '../parts/accessible-agents.js'
+import { organismOf } from '../parts/audit-events.js'
+import { findRecords, hashDigits } from '../parts/find-record.js'
+import { countText, keyDigits } from '../parts/format.js'
+import { readKeyNames } from '../parts/principal.js'
+import { hasScope, type SignedIn } from '../parts/session.js'
+import { canReadUsers, namespaceOf } from '../parts/users.js'
+import { agentLink, keysLink, proposalLink, usersLink } from '../route.js'
+import { type Command, linkCommand } from './commands.js'
+
+/** The most results of one kind. */
+const SHOWN = 8
+/** The most organisms whose users are searched. */
+const ORGANISMS_MAX = 20
+/** A text of this many characters can be a part of the id or the name of a key. */
+const KEY_CHARS_MIN = 3
+/** A search begins after this pause, so that fast typing does not search for each character. */
+const PAUSE_MS = 100
+
+/**
+ * What a text finds on the server, as far as the key can read it: agents by a part of their name, records by
+ * their hash, proposals by their id, keys by id or name, users by id or e-mail.
+ */
+export async function find(current: SignedIn, typed: string, signal: AbortSignal): Promise<Command[]> {
+  await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
+  signal.throwIfAborted()
+  const found = await Promise.all([
+    foundRecords(current, typed, signal),
+    foundProposal(current, typed),
+    foundUsers(current, typed, signal),
+    foundKeys(current, typed),
+    foundAgents(current, typed, signal),
+  ])
+  return found.flat()
+}
+
+async function foundAgents({ service, who }: SignedIn, contains: string, signal: AbortSignal) {
+  if (!hasScope(who, 'records:read')) return []
+  const names = await accessibleAgentNames(service, who, { contains, most: SHOWN, signal })
+  return names.map((name) => linkCommand('agent', name, agentLink(name)))
+}
+
+async function foundRecords({ service, who }: SignedIn, typed: string, signal: AbortSignal) {
+  const digits = hashDigits(typed)
+  if (digits === undefined || (who.kind !== 'user' && !hasScope(who, 'records:read'))) return []
+  const found = await findRecords(service, digits, signal)
+  return found
+    .slice(0, SHOWN)
+    .map(({ agent, seq }) =>
+      linkCommand('record', `Record ${countText(seq)} of ${agent}`, agentLink(agent, seq)),
+    )
+}
+
+/** Proposals are found by their id alone; its page says if there is none. */
+function foundProposal({ who }: SignedIn, typed: string): Command[] {
+  if (!/^p_[0-9]+_./.test(typed) || !hasScope(who, 'proposals:decide')) return []
+  return [linkCommand('proposal', `Proposal ${typed}`, proposalLink(typed))]
+}
+
+async function foundKeys(current: SignedIn, typed: string): Promise<Command[]> {
+  const part = typed.replace(/^…/, '').toLowerCase()
+  if (part.length < KEY_CHARS_MIN) return []
+  return [...(await readKeyNames(current))]
+    .filter(([id, name]) => id.includes(part) || name.toLowerCase().includes(part))
+    .slice(0, SHOWN)
+    .map(([id, name]) => linkCommand('key', `${escapeUnseen(name)} …${keyDigits(id)}`, keysLink(id)))
+}
+
+async function foundUsers(current: SignedIn, typed: string, signal: AbortSignal): Promise<Command[]> {
+  const id = /^(?:user:[^:]*:)?(usr_[0-9a-f]{32})$/.exec(typed)?.[1]
+  const prefix = /^[^\s@]+@/.test(typed) ? typed : undefined
+  if (id === undefined && prefix === undefined) return []
+  const organisms = [undefined, ...(await organismsWithUsers(current, signal))]
+  const found = await Promise.all(
+    organisms
+      .filter((organism) => canReadUsers(current.who, organism))
+      .map(async (organism) => {
+        const { auth } = namespaceOf(current.service, organism)
+        const { users } = await auth.users
+          .list({ userId: id, prefix, limit: SHOWN, signal })
+          .catch(noUsersWhereDisabled)
+        const of = organism === undefined ? '' : ` of ${organism}`
+        return users.map(({ email }) =>
+          linkCommand('user', `${escapeUnseen(email)}${of}`, usersLink(organism, email)),
+        )
+      }),
+  )
+  return found.flat().slice(0, SHOWN)
+}
+
+/** The organisms that have users, each with an agent for their audit records. */
+async function organismsWithUsers({ service, who }: SignedIn, signal: AbortSignal): Promise<string[]> {
+  if (!hasScope(who, 'admin:organisms') || !hasScope(who, 'records:read')) return []
+  const names = await accessibleAgentNames(service, who, { contains: '::auth', most: ORGANISMS_MAX, signal })
+  return names.flatMap((name) => organismOf(name) ?? [])
+}
+
+function noUsersWhereDisabled(error: unknown): { users: [] } {
+  if (error instanceof ServiceError && error.code === 'auth_disabled') return { users: [] }
+  throw error
+}
