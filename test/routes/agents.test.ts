@@ -225,6 +225,22 @@ describe('the list of agents', () => {
     expect(next.body.agents).toEqual(['same-and-more'])
   })
 
+  it('contains the names with a part, ignoring case, page by page', async () => {
+    const made = ['part-Kitchen.1', 'part-kitchen.2', 'part-hall', 'part-KITCHEN', 'part.kitchen']
+    await Promise.all(made.map((name) => newAgent(server, name)))
+    const found = made.filter((name) => name !== 'part-hall').toSorted()
+    for (const part of ['kitchen', 'KiTcHeN', 'itche'])
+      for (const limit of [1, 3, 100]) expect(await all(`contains=${part}&limit=${limit}`)).toEqual(found)
+    expect(await all('contains=kitchen&prefix=part-')).toEqual(found.filter((name) => name.startsWith('part-')))
+    expect(await all('contains=kitchen&prefix=hall')).toEqual([])
+    expect(await all('contains=audit')).toEqual([])
+    const { body } = await checkedCall(server, 'GET /v1/agents?contains=kitchen&include=status')
+    expect([body.total, body.next_cursor]).toEqual([4, null])
+    expect(body.statuses.map((one: { agent_id: string }) => one.agent_id)).toEqual(found)
+    for (const part of ['a b', '%00', 'é', 'a'.repeat(259)])
+      expect((await checkedCall(server, `GET /v1/agents?contains=${part}`)).status).toBe(400)
+  })
+
   it('is complete while agents are created', async () => {
     const before = await all('prefix=list-&limit=4')
     const making = Array.from({ length: 10 }, (_none, n) => newAgent(server, `zz-during-${n}`))
@@ -258,8 +274,9 @@ describe('the list of agents', () => {
     const { key } = await scopedKey(server, ['records:read'], ['list-1*', 'default'])
     expect(await all('prefix=list-1', key)).toHaveLength(10)
     expect(await all('prefix=list-15', key)).toEqual(['list-15'])
+    expect(await all('prefix=list-1&contains=5', key)).toEqual(['list-15'])
     const { key: exact } = await scopedKey(server, ['records:read'], ['default'])
-    for (const query of ['', 'prefix=', 'prefix=list-', 'prefix=d']) {
+    for (const query of ['', 'prefix=', 'prefix=list-', 'prefix=d', 'contains=list-1']) {
       for (const one of [key, exact]) {
         const refused = await checkedCall(server, `GET /v1/agents?${query}`, { key: one })
         expect([query, refused.status, refused.body.code]).toEqual([query, 403, 'forbidden'])

@@ -62,6 +62,7 @@ describe('a proposal', () => {
         agent,
         action: 'delete',
         target: hash,
+        target_seq: 1,
         state: 'proposed',
         proposer: writerId,
         votes: [],

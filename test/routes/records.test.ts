@@ -525,6 +525,61 @@ describe('reading a record', () => {
   })
 })
 
+describe('finding a record by its hash', () => {
+  const find = (hash: string, call: TestCall = {}) => checkedCall(server, `GET /v1/records/${hash}`, call)
+  const agentsIn = ({ body }: { body: { records: { agent: string }[] } }) =>
+    body.records.map(({ agent }) => agent)
+
+  it('finds it among all agents, by the whole hash or the first 8 or more digits', async () => {
+    for (const name of ['found-1', 'found-2', 'found-3', 'found-4']) {
+      const written = await checkedCall(server, `POST /v1/collections/${name}/records`, {
+        body: { data: { name }, type: 'reading' },
+      })
+      const { id, hash, seq, timestamp_hlc, timestamp_ms } = written.body
+      const shown = { agent: name, record_id: id, seq, type: 'reading', timestamp_hlc, timestamp_ms }
+      for (const digits of [id, hash, id.slice(0, 8), id.slice(0, 17), `sha256:${id.slice(0, 8)}`]) {
+        const { status, body } = await find(digits)
+        expect([status, body]).toEqual([200, { records: [shown] }])
+      }
+      const last = id.endsWith('0') ? '1' : '0'
+      expect((await find(id.slice(0, -1) + last)).status).toBe(404)
+    }
+  })
+
+  it('finds deleted records and those of the server', async () => {
+    await checkedCall(server, 'POST /v1/agents', { body: { name: 'cleared', zone: 'free' } })
+    const { body } = await checkedCall(server, 'POST /v1/agents/cleared/records', { body: { data: {} } })
+    const removed = await checkedCall(server, `DELETE /v1/agents/cleared/records/${body.id}`)
+    expect(removed.body.state).toBe('deleted')
+    expect(agentsIn(await find(body.id.slice(0, 8)))).toEqual(['cleared'])
+    const head = await checkedCall(server, 'GET /v1/agents/cleared/head')
+    expect((await find(head.body.chain_head)).body.records[0].type).toBe('sys/tombstone')
+  })
+
+  it('shows a limited key only records of its agents, and the audit strand only to an administrator', async () => {
+    const { body } = await checkedCall(server, 'POST /v1/collections/reached/records', { body: { data: {} } })
+    const { key } = await scopedKey(server, ['records:read'], ['reached'])
+    const { key: other } = await scopedKey(server, ['records:read'], ['elsewhere*'])
+    const { key: writer } = await scopedKey(server, ['records:write'])
+    expect(agentsIn(await find(body.id, { key }))).toEqual(['reached'])
+    const hidden = await find(body.id, { key: other })
+    expect([hidden.status, hidden.body.code]).toEqual([404, 'record_not_found'])
+    expect((await find(body.id, { key: writer })).status).toBe(403)
+    expect((await find(body.id, { key: null })).status).toBe(401)
+    const audit = (await checkedCall(server, 'GET /v1/agents/server::audit/head')).body.chain_head
+    const { key: reader } = await scopedKey(server, ['records:read'])
+    expect(agentsIn(await find(audit))).toEqual(['server::audit'])
+    expect((await find(audit, { key: reader })).status).toBe(404)
+  })
+
+  it('answers 400 for fewer digits, and for a text that is no hash', async () => {
+    for (const hash of ['1234567', '', 'x'.repeat(8), 'ABCDEF01', '0'.repeat(65), 'sha1:12345678', '1234567%00']) {
+      const bad = await find(hash)
+      expect([hash, bad.status]).toEqual([hash, hash === '' ? 404 : 400])
+    }
+  })
+})
+
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(untestedSuccesses(recordRoutes)).toEqual([])

@@ -115,6 +115,16 @@ describe('listing users', () => {
     },
   )
 
+  it('finds one user by id', async () => {
+    const named = async (query: string) => (await checkedCall(server, `${list}?${query}`)).body
+    const found = await named(`user_id=${ada.userId}`)
+    expect(found).toMatchObject({ total: 1, next_cursor: null, users: [{ email: ada.email }] })
+    expect((await named(`user_id=${ada.userId}&prefix=page`)).users).toEqual([])
+    expect(await named(`user_id=usr_${'0'.repeat(32)}`)).toMatchObject({ users: [], total: 0 })
+    for (const id of ['', 'x', 'usr_', `${ada.userId}x`, 'usr_%00'])
+      await refused(server, `${list}?user_id=${id}`, { key: rootKey(), outcome: '400 validation_failed' })
+  })
+
   it('shows the same e-mail digest as audit records', async () => {
     const account = await register(server, 'named@example.org')
     const { records } = await auditsOf(server, () => tryLogin(server, account.email, 'a wrong password'))

@@ -16,6 +16,7 @@ let rob = ''
 let ofAnn = ''
 let ofBob = ''
 let deleted = ''
+let inUnreadable = ''
 
 beforeAll(async () => {
   server = await startAuthServer({ env: { SERVICE_GOVERNED_AUTO_APPROVE_SECS: '1' } })
@@ -29,7 +30,7 @@ beforeAll(async () => {
   ofBob = await write('notes', { owner: 'usr_bob', n: 2, code: 'x' })
   deleted = await write('notes', { owner: subjectOf(ann), n: 3 })
   await checkedCall(server, `DELETE /v1/agents/notes/records/${deleted}`)
-  await write('unreadable', { owner: subjectOf(ann), n: 4 })
+  inUnreadable = await write('unreadable', { owner: subjectOf(ann), n: 4 })
 })
 afterAll(() => server.stop())
 
@@ -69,6 +70,24 @@ describe('a record by its hash', () => {
     const absent = await as(ann, `GET /v1/agents/notes/records/${none}`)
     expect([hidden.status, hidden.body.code]).toEqual([404, 'record_not_found'])
     expect(JSON.stringify(problemOf(hidden)).replaceAll(ofBob, none)).toBe(JSON.stringify(problemOf(absent)))
+  })
+})
+
+describe('a search by the beginning of a hash', () => {
+  it('finds only records that a policy shows', async () => {
+    const found = await as(ann, `GET /v1/records/${ofAnn.slice(0, 8)}`)
+    expect([found.status, found.body.records[0].agent]).toEqual([200, 'notes'])
+    const none = '0'.repeat(64)
+    const absent = await as(ann, `GET /v1/records/${none}`)
+    for (const [key, hash] of [
+      [ann, ofBob],
+      [rob, ofAnn],
+      [ann, inUnreadable],
+    ] as const) {
+      const hidden = await as(key, `GET /v1/records/${hash}`)
+      expect([hidden.status, hidden.body.code]).toEqual([404, 'record_not_found'])
+      expect(JSON.stringify(problemOf(hidden)).replaceAll(hash, none)).toBe(JSON.stringify(problemOf(absent)))
+    }
   })
 })
 

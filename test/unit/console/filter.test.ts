@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { queryOfView, viewOf } from '../../../src/console/agents/records/address.js'
 import {
   type ConditionDraft,
   emptyCondition,
@@ -26,7 +27,20 @@ describe('the filter of records', () => {
   })
 
   it.each<[Partial<ConditionDraft>, unknown]>([
-    [{ value: '7' }, '7'],
+    [{ value: '7' }, 7],
+    [{ value: ' -0.5e3 ' }, -500],
+    [{ valueType: 'text', value: '7' }, '7'],
+    [{ value: '007' }, '007'],
+    [{ value: '0x10' }, '0x10'],
+    [{ value: '' }, ''],
+    [{ value: '1e400' }, '1e400'],
+    // An id of more digits than a number holds.
+    [{ value: '12345678901234567890' }, '12345678901234567890'],
+    [{ value: 'true' }, true],
+    [{ valueType: 'text', value: 'true' }, 'true'],
+    [{ value: 'warm' }, 'warm'],
+    [{ op: 'in', value: '1, warm, false' }, [1, 'warm', false]],
+    [{ op: 'in', valueType: 'text', value: '1, 2' }, ['1', '2']],
     [{ valueType: 'number', value: '7' }, 7],
     [{ valueType: 'yes or no', value: 'no' }, false],
     [{ valueType: 'JSON', value: 'null' }, null],
@@ -52,5 +66,39 @@ describe('the filter of records', () => {
     [withCondition({ valueType: 'JSON', value: '{' }), 'Expected JSON for celsius'],
   ])('reports the fault of %j', (query, fault) => {
     expect(query).toMatchObject({ fault: expect.stringContaining(fault) })
+  })
+})
+
+describe('the address of the records', () => {
+  it('contains the filter and the columns, and means the same in another time zone', () => {
+    const view = {
+      filter: {
+        types: 'reading, auth/*',
+        conditions: [
+          { field: 'celsius', op: 'gte', valueType: 'automatic', value: '7' },
+          { field: '/a b/%41=&', op: 'eq', valueType: 'text', value: ' 7 = %20 & é\n ' },
+          { field: 'open', op: 'exists', valueType: 'yes or no', value: 'no' },
+          { field: 'team', op: 'in', valueType: 'JSON', value: '["a", "b"]' },
+          { field: 'empty', op: 'ne', valueType: 'text', value: '' },
+        ] satisfies ConditionDraft[],
+        from: '2026-03-01T08:30:00',
+        to: '2026-03-02T00:00:07',
+      },
+      columns: ['door.name', '/labels/app.kubernetes.io~1name'],
+    }
+    const query = queryOfView(view)
+    expect(viewOf(query)).toEqual(view)
+    expect(query).toContain('where=celsius+gte+7&')
+    const from = new Date('2026-03-01T08:30:00').toISOString().replace('.000Z', 'Z')
+    expect(new URLSearchParams(query).get('from')).toBe(from)
+  })
+
+  it('is empty for all records, and leaves out what it cannot read', () => {
+    const nothing = { filter: noFilter, columns: [] }
+    expect(queryOfView(nothing)).toBe('')
+    for (const query of ['', 'x=1', 'where=', 'where=a', 'where=a+like+1', 'where=a+eq:word+1', 'where=%25+eq+1'])
+      expect(viewOf(query)).toEqual(nothing)
+    expect(viewOf('from=yesterday&to=')).toEqual(nothing)
+    expect(viewOf(Array.from({ length: 99 }, (_none, at) => `column=c${at}`).join('&')).columns).toHaveLength(40)
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { agentLink, parseRoute } from '../../../src/console/route.js'
+import { agentLink, keysLink, parseRoute, userIdLink, usersLink } from '../../../src/console/route.js'
 
 describe('addresses of the console', () => {
   it('lead to their screens', () => {
@@ -21,6 +21,27 @@ describe('addresses of the console', () => {
     '#/verify/x',
   ])('are unknown: %s', (hash) => expect(parseRoute(hash)).toEqual({ screen: 'unknown' }))
 
+  it('contain what a tab shows behind a question mark', () => {
+    const query = 'types=reading&where=door.name+eq+a%3Fb%2Fc'
+    expect(parseRoute(agentLink('weather', 7, query))).toMatchObject({ agent: 'weather', seq: 7, query })
+    expect(parseRoute(agentLink('weather', 'records', query))).toMatchObject({ tab: 'records', query })
+  })
+
+  it('lead to keys, and to users by e-mail or id, with or without an organization', () => {
+    expect(parseRoute('#/keys')).toEqual({ screen: 'keys', search: '' })
+    expect(parseRoute(keysLink('key_12/é'))).toEqual({ screen: 'keys', search: 'key_12/é' })
+    const users = { screen: 'users', organism: undefined, email: undefined, id: undefined }
+    expect(parseRoute('#/users')).toEqual(users)
+    for (const organism of [undefined, 'acme', 'usr_1']) {
+      expect(parseRoute(usersLink(organism))).toEqual({ ...users, organism })
+      for (const email of ['ada@example.org', '~x@example.org'])
+        expect(parseRoute(usersLink(organism, email))).toEqual({ ...users, organism, email })
+      expect(parseRoute(userIdLink(organism, 'usr_1'))).toEqual({ ...users, organism, id: 'usr_1' })
+    }
+    for (const hash of ['#/users/~', '#/users/a/b', '#/users/~usr_1/acme', '#/keys/a/b', '#/keys/%ff'])
+      expect(parseRoute(hash)).toEqual({ screen: 'unknown' })
+  })
+
   it.each(['weather', 'guild::roof', 'server::log', 'a/b', '100%', 'é #?'])(
     'contain the agent name %s',
     (agent) => {
@@ -31,6 +52,7 @@ describe('addresses of the console', () => {
           agent,
           tab: isSeq ? 'records' : part,
           seq: isSeq ? part : undefined,
+          query: '',
         })
       }
     },

@@ -11,6 +11,7 @@ import { getPart, putPart } from '../../../../workers/store/hash-index/format.js
 import {
   HashIndex,
   prefixOf,
+  prefixRange,
   type HashIndexOptions,
 } from '../../../../workers/store/hash-index/hash-index.js'
 
@@ -78,6 +79,15 @@ function storedMetadata(): Metadata {
 }
 
 describe('the prefix of a hash', () => {
+  it('is in the range of the first digits of the hash', () => {
+    const hash = createHash('sha256').update('').digest('hex')
+    for (const digits of [8, 13, 14, 15, 64]) {
+      const [low, high] = prefixRange(hash.slice(0, digits))
+      expect(high - low).toBe(digits < 14 ? 2 ** (53 - digits * 4) - 1 : 0)
+      expect(prefixOf(hash) >= low && prefixOf(hash) <= high).toBe(true)
+    }
+  })
+
   it('is its first 53 bits', () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), (bytes) => {
@@ -166,14 +176,29 @@ function checkAgainstMap(script: Operation[], sizes: HashIndexOptions): void {
   for (const [prefix, locations] of model) {
     expect(index.find(prefix)).toEqual(locations)
     expect(oneByOne(index, prefix)).toEqual(locations)
+    expectRange(index, added, prefix)
   }
   runAllSteps(index)
   for (const [prefix, locations] of model) {
     expect(index.find(prefix)).toEqual(locations)
     expect(oneByOne(index, prefix)).toEqual(locations)
+    expectRange(index, added, prefix)
     if (!model.has(prefix + 1)) expect(index.find(prefix + 1)).toEqual([])
   }
   expect(storedRunIds()).toEqual(publishedRunIds())
+}
+
+/** Expects all locations of the prefixes that share their first 32 bits with `prefix`, and of the next few. */
+function expectRange(index: HashIndex, added: readonly number[], prefix: number): void {
+  const low = prefix - (prefix % 2 ** 21)
+  const ranges: [number, number][] = [
+    [low, low + 2 ** 21 - 1],
+    [prefix, prefix + 3],
+  ]
+  for (const [from, to] of ranges) {
+    const expected = added.flatMap((one, location) => (one >= from && one <= to ? [location] : []))
+    expect(index.findBetween(from, to).toSorted((left, right) => left - right)).toEqual(expected)
+  }
 }
 
 /** All locations of a prefix, each found as the newest one below the previous. */
