@@ -50,7 +50,7 @@ async function takeDesktop() {
   await page.getByRole('link', { name: 'Agents', exact: true }).click()
   await page.getByRole('row').nth(8).waitFor()
   await take(page, 'agents')
-  await page.getByLabel('Name begins with').fill(AGENT)
+  await page.getByLabel('Name contains').fill(AGENT)
   await page.getByRole('link', { name: AGENT, exact: true }).click()
   await page.getByRole('row').nth(8).waitFor()
   await take(page, 'records')

@@ -66,6 +66,11 @@ describe.skipIf(noBrowser)('the audit screen of the console', () => {
     const [first] = await page.locator('.audit tbody tr').all()
     const cells = (await first?.getByRole('cell').allTextContents()) ?? []
     expect(cells[2]).toBe(`…${ada.userId.slice(-8)}`)
+    await first?.getByRole('link', { name: `…${ada.userId.slice(-8)}` }).click()
+    await page.getByRole('heading', { level: 1, name: ada.email }).waitFor()
+    expect(new URL(page.url()).hash).toBe(`#/users/${encodeURIComponent(ada.email)}`)
+    await page.goBack()
+    await rowsOf(page, 'default').waitFor()
     expect(cells[3]).toMatch(/127\.0\.0\.1|::1/)
     expect(cells.at(-1)).toBe('failure')
     await page.getByRole('img', { name: /^1 failure/ }).waitFor()
@@ -80,10 +85,55 @@ describe.skipIf(noBrowser)('the audit screen of the console', () => {
     await waitForRows(page, 2)
     await page.getByLabel('Event').selectOption('Registered')
     await waitForRows(page, 1)
-    await page.getByLabel('User id or e-mail HMAC').fill(ada.userId)
+    await page.getByLabel('User ID, e-mail or its HMAC').fill(ada.userId)
     await waitForRows(page, 1)
-    await page.getByLabel('User id or e-mail HMAC').fill('usr_none')
+    await page.getByLabel('User ID, e-mail or its HMAC').fill('usr_none')
     await page.getByText('No audit records match').waitFor()
+    await page.getByLabel('Event').selectOption('All')
+    await page.getByLabel('Outcome').selectOption('All')
+    // The user of an e-mail: also the failed sign-in, whose record has no user.
+    await page.getByLabel('User ID, e-mail or its HMAC').fill('Ada@Example.com')
+    await waitForRows(page, 3)
+    await page.getByLabel('User ID, e-mail or its HMAC').fill('eve@example.com')
+    await page.getByText('No user has the e-mail “eve@example.com”').waitFor()
+  })
+
+  it('finds the users of an organization by e-mail, and links to them', async () => {
+    const page = await open('#/audit/acme%3A%3Aauth')
+    await rowsOf(page, 'acme::auth').waitFor()
+    await page.getByLabel('User ID, e-mail or its HMAC').fill('bob@acme.example')
+    await waitForRows(page, 1)
+    await page.locator('td[data-name=User] a').click()
+    await page.getByRole('heading', { level: 1, name: 'bob@acme.example' }).waitFor()
+    await page.goto(`${server.url}/console#/users/~usr_${'0'.repeat(32)}`)
+    await page.getByText(`User usr_${'0'.repeat(32)} not found`).waitFor()
+  })
+
+  it('finds users by e-mail and id in “Go to”, in every organization', async () => {
+    const page = await open('#/home')
+    const find = async (typed: string, name: string) => {
+      await page.keyboard.press('Control+k')
+      await page.getByRole('combobox').fill(typed)
+      await page.getByRole('option', { name: `${name} user` }).waitFor()
+      await page.keyboard.press('Enter')
+    }
+    await find('bob@', 'bob@acme.example of acme')
+    await page.getByRole('heading', { level: 1, name: 'bob@acme.example' }).waitFor()
+    await find(ada.userId, ada.email)
+    await page.getByRole('heading', { level: 1, name: ada.email }).waitFor()
+    await find(`user::${ada.userId}`, ada.email)
+  })
+
+  it('shows a key that cannot read users no links and no e-mails', async () => {
+    const { key } = await scopedKey(server, ['records:read'])
+    const page = await open('#/audit', key)
+    await rowsOf(page, 'default').waitFor()
+    expect(await page.locator('td[data-name=User] a').count()).toBe(0)
+    await page.getByLabel('User ID, e-mail or its HMAC').fill(ada.email)
+    await page.getByText('This key cannot look up e-mails').waitFor()
+    await page.keyboard.press('Control+k')
+    await page.getByRole('combobox').fill(ada.email)
+    await page.getByText(`No results for “${ada.email}”`).waitFor()
   })
 
   it('opens the drawer of a record, and proves the record there', async () => {
@@ -121,7 +171,12 @@ describe.skipIf(noBrowser)('the audit screen of the console', () => {
     expect(await events(page)).toEqual(['Registered', 'Users of an organization initialized'])
     await page.getByLabel('Strand').selectOption('The server and its keys (server::audit)')
     await rowsOf(page, 'server::audit').waitFor()
-    expect((await events(page))[0]).toMatch(/^API key created /)
+    // The key of this test file, by its name.
+    expect((await events(page))[0]).toBe('API key created test')
+    const made = page.locator('.audit tbody tr').first()
+    expect(await made.locator('td[data-name=User]').textContent()).toBe('Root key')
+    await made.getByRole('link', { name: 'test' }).click()
+    await page.getByRole('rowheader', { name: /^test/ }).waitFor()
   })
 
   it('finds the strand of a default agent with another name', async () => {

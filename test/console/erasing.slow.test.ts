@@ -106,7 +106,7 @@ describe.skipIf(noBrowser)('deleting, restoring and erasing in the console', () 
     await page.getByText('A proposal about this record is already pending').waitFor()
     await page.keyboard.press('Escape')
     await page.goto(`${server.url}/console#/proposals/p_2_proposed`)
-    await page.getByRole('heading', { name: 'Permanently erase a record' }).waitFor()
+    await page.getByRole('heading', { name: 'Permanently erase record 1' }).waitFor()
   })
 
   it('explains why a record cannot be changed: records of the server, zone immutable_core, missing scopes', async () => {

@@ -5,7 +5,7 @@ import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'
 import { scopedKey } from '../support/http/answers.js'
 import { sharedBrowser, noBrowser } from '../support/http/browser.js'
-import { type TestServer, startServer } from '../support/server/server.js'
+import { type TestServer, call, startServer } from '../support/server/server.js'
 
 describe.skipIf(noBrowser)('the navigation of the console', () => {
   let server: TestServer
@@ -22,7 +22,7 @@ describe.skipIf(noBrowser)('the navigation of the console', () => {
     await server?.stop()
   })
 
-  const field = (page: Page) => page.getByRole('combobox', { name: 'Agent, screen or action' })
+  const field = (page: Page) => page.getByRole('combobox', { name: 'Agent, hash, ID, e-mail, screen or action' })
   const options = (page: Page) =>
     page.getByRole('listbox', { name: 'Found' }).getByRole('option').locator('span').allTextContents()
   const chosen = (page: Page) => page.getByRole('option', { selected: true }).locator('span').textContent()
@@ -48,7 +48,7 @@ describe.skipIf(noBrowser)('the navigation of the console', () => {
 
   it('opens with / outside text fields, and returns the focus', async () => {
     const { page, context } = await openSignedIn(browser, server.url, { at: '#/agents' })
-    const prefix = page.getByLabel('Name begins with')
+    const prefix = page.getByLabel('Name contains')
     await prefix.pressSequentially('we/')
     expect(await prefix.inputValue()).toBe('we/')
     expect(await field(page).count()).toBe(0)
@@ -123,6 +123,48 @@ describe.skipIf(noBrowser)('the navigation of the console', () => {
     await field(page).fill('nothing-like-this')
     await page.getByText('No results for “nothing-like-this”').waitFor()
     expect(await axeFindings(page)).toEqual([])
+    expect(browserErrors).toEqual([])
+    await context.close()
+  })
+
+  it('finds agents by a part of their name, records by hash, proposals and keys by id', async () => {
+    const [hash = ''] = await writeMany(server, 'weather.london', [{ n: 2 }])
+    const removal = await call(server, `DELETE /v1/agents/weather.london/records/${hash}`)
+    const gateway = await call(server, 'POST /v1/admin/api-keys', {
+      body: { name: 'Sensor gateway', scopes: ['ingest'] },
+    })
+    const { page, context, browserErrors, allow } = await openSignedIn(browser, server.url)
+    const run = async (typed: string, result: string) => {
+      await page.keyboard.press('Control+k')
+      await field(page).fill(typed)
+      await page.getByRole('option', { name: result }).waitFor()
+      await page.keyboard.press('Enter')
+    }
+    await run('LOND', 'weather.london agent')
+    await page.getByRole('heading', { name: 'weather.london' }).waitFor()
+    for (const typed of [hash, `sha256:${hash}`, `${hash.slice(0, 8)}…`]) {
+      await page.goto(`${server.url}/console#/home`)
+      await page.getByRole('heading', { level: 1, name: 'Home' }).waitFor()
+      await run(typed, 'Record 2 of weather.london record')
+      await page.getByRole('heading', { name: 'Record 2' }).waitFor()
+      await page.keyboard.press('Escape')
+      await page.getByRole('dialog').waitFor({ state: 'detached' })
+    }
+    await run(removal.body.proposal_id, `Proposal ${removal.body.proposal_id} proposal`)
+    await page.getByRole('heading', { name: 'Delete record 2' }).waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    const keyId: string = gateway.body.key_id
+    for (const typed of [keyId, `…${keyId.slice(-8)}`, 'gatew']) {
+      await page.goto(`${server.url}/console#/home`)
+      await run(typed, `Sensor gateway …${keyId.slice(-8)} key`)
+      await page.getByRole('rowheader', { name: 'Sensor gateway' }).waitFor()
+      expect(await page.getByRole('rowheader').count()).toBe(1)
+    }
+    allow('status of 404')
+    await page.keyboard.press('Control+k')
+    await field(page).fill('0123456789abcdef')
+    await page.getByText('No results for “0123456789abcdef”').waitFor()
     expect(browserErrors).toEqual([])
     await context.close()
   })

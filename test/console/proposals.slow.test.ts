@@ -18,6 +18,7 @@ describe('the right to approve a proposal', () => {
     agent: 'sensors',
     action: 'zone',
     target: null,
+    target_seq: null,
     change: { zone: 'free' },
     zone: 'immutable_core',
     state: 'proposed',
@@ -134,7 +135,7 @@ describe.skipIf(noBrowser)('proposals in the console', () => {
   it('approves a proposal of another key after a confirmation, and links to each signed record', async () => {
     const id = await propose('protected')
     const page = await open('#/proposals')
-    await page.getByRole('link', { name: 'Delete a record' }).click()
+    await page.getByRole('link', { name: 'Delete record 1', exact: true }).click()
     await page.getByText('"roof"').waitFor()
     expect(await page.getByRole('listitem').filter({ hasText: 'Proposed by Root key' }).count()).toBe(1)
     await page.getByRole('button', { name: 'Approve', exact: true }).click()
@@ -146,7 +147,7 @@ describe.skipIf(noBrowser)('proposals in the console', () => {
     await page.getByText('it has taken effect').waitFor()
     expect(await stateOf(id)).toBe('applied')
     await page.getByText('Ended as applied').waitFor()
-    const steps = await page.locator('.signed-steps li span').allTextContents()
+    const steps = await page.locator('.signed-steps li > span').allTextContents()
     expect(steps[0]).toBe('Proposed by Root key')
     expect(steps[1]).toMatch(/^Approved by Key …[0-9a-f]{8}$/)
     expect(steps.slice(2)).toEqual(['The change itself, sys/tombstone', 'Ended as applied'])
@@ -215,6 +216,26 @@ describe.skipIf(noBrowser)('proposals in the console', () => {
     await page.goto(`${server.url}/console#/proposals/${zone.body.proposal_id}`)
     await page.getByText('Removed: protected').waitFor()
     await page.getByText('Added: immutable_core').waitFor()
+  })
+
+  it('names keys to a key that can list keys, with links, and shows others their last digits', async () => {
+    const create = async (name: string, scopes: string[]) =>
+      (await call(server, 'POST /v1/admin/api-keys', { body: { name, scopes } })).body
+    const proposer = await create('Night shift', ['records:delete', 'records:write'])
+    const [hash] = await writeMany(server, 'protected', [{ n: 1 }])
+    const { body } = await call(server, `DELETE /v1/agents/protected/records/${hash}`, { key: proposer.key })
+    const admin = await open('#/proposals', server.rootKey)
+    const named = admin.getByRole('row').filter({ hasText: 'Night shift' })
+    await named.getByRole('link', { name: /^Delete record [0-9]+$/ }).waitFor()
+    await admin.goto(`${server.url}/console#/proposals/${body.proposal_id}`)
+    await admin.locator('.signed-steps').getByText('Proposed by Night shift').waitFor()
+    await admin.getByRole('dialog').getByRole('link', { name: 'Night shift' }).first().click()
+    await admin.getByRole('rowheader', { name: /^Night shift/ }).waitFor()
+    expect(await admin.getByRole('rowheader').count()).toBe(1)
+    await opened?.context.close()
+    const other = await open(`#/proposals/${body.proposal_id}`)
+    await other.getByText(`Key …${proposer.key_id.slice(-8)}`).first().waitFor()
+    expect(await other.getByText('Night shift').count()).toBe(0)
   })
 
   it('requires the digits of a record to be typed before its erasure is approved', async () => {
