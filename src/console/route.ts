@@ -89,11 +89,11 @@ function keysRoute(part: string | undefined): Route {
 function usersRoute(first: string | undefined, second: string | undefined): Route {
   const parts = [first, second].flatMap((part) => (part === undefined ? [] : [decoded(part) ?? '']))
   if (parts.includes('')) return { screen: 'unknown' }
-  const isUser = (part: string | undefined): boolean => part !== undefined && /@|^~./.test(part)
+  const isUser = (part: string | undefined): boolean => part !== undefined && /@|^~/.test(part)
   const user = parts.find(isUser)
   const organism = parts.find((part) => !isUser(part))
   const isInOrder = second === undefined || (organism === parts[0] && user === parts[1])
-  if (!isInOrder) return { screen: 'unknown' }
+  if (!isInOrder || user === '~') return { screen: 'unknown' }
   const isEmail = user?.includes('@') === true
   return {
     screen: 'users',

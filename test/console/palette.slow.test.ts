@@ -22,7 +22,8 @@ describe.skipIf(noBrowser)('the navigation of the console', () => {
     await server?.stop()
   })
 
-  const field = (page: Page) => page.getByRole('combobox', { name: 'Agent, hash, ID, e-mail, screen or action' })
+  const field = (page: Page) =>
+    page.getByRole('combobox', { name: 'Agent, hash, ID, e-mail, screen or action' })
   const options = (page: Page) =>
     page.getByRole('listbox', { name: 'Found' }).getByRole('option').locator('span').allTextContents()
   const chosen = (page: Page) => page.getByRole('option', { selected: true }).locator('span').textContent()

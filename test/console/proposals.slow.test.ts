@@ -234,7 +234,10 @@ describe.skipIf(noBrowser)('proposals in the console', () => {
     expect(await admin.getByRole('rowheader').count()).toBe(1)
     await opened?.context.close()
     const other = await open(`#/proposals/${body.proposal_id}`)
-    await other.getByText(`Key …${proposer.key_id.slice(-8)}`).first().waitFor()
+    await other
+      .getByText(`Key …${proposer.key_id.slice(-8)}`)
+      .first()
+      .waitFor()
     expect(await other.getByText('Night shift').count()).toBe(0)
   })
 

@@ -166,7 +166,9 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
     await page.getByLabel('Type of the value').selectOption('text')
     await page.getByLabel('Value', { exact: true }).fill('1')
     await page.getByRole('button', { name: 'Apply' }).click()
-    await page.getByText('is a number in records that were read, but the filter compares it with text').waitFor()
+    await page
+      .getByText('is a number in records that were read, but the filter compares it with text')
+      .waitFor()
     await page.getByText('No matching records', { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Compare as number' }).click()
     await row(page, 1).waitFor()
@@ -243,7 +245,14 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
     const summary = page.locator('summary').filter({ hasText: 'Columns' })
     const choices = page.locator('.picker-inside > button')
     await summary.click()
-    expect(await choices.allTextContents()).toEqual(['door', 'list', 'n', 'door.name', 'door.lock', 'door.lock.state'])
+    expect(await choices.allTextContents()).toEqual([
+      'door',
+      'list',
+      'n',
+      'door.name',
+      'door.lock',
+      'door.lock.state',
+    ])
     // Each button stays where it is while it is pressed.
     for (const name of ['door.name', 'door.lock.state']) {
       const button = page.getByRole('button', { name, exact: true })
@@ -276,7 +285,12 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
       await page.getByRole('button', { name: 'Go to record' }).click()
     }
     const { body } = await call(server, 'GET /v1/agents/mixed/head')
-    for (const text of ['8', body.chain_head, `sha256:${body.chain_head}`, ` ${body.chain_head.slice(0, 8).toUpperCase()}… `]) {
+    for (const text of [
+      '8',
+      body.chain_head,
+      `sha256:${body.chain_head}`,
+      ` ${body.chain_head.slice(0, 8).toUpperCase()}… `,
+    ]) {
       await go(text)
       await page.getByRole('heading', { name: 'Record 8' }).waitFor()
       await page.keyboard.press('Escape')

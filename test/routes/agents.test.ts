@@ -231,13 +231,15 @@ describe('the list of agents', () => {
     const found = made.filter((name) => name !== 'part-hall').toSorted()
     for (const part of ['kitchen', 'KiTcHeN', 'itche'])
       for (const limit of [1, 3, 100]) expect(await all(`contains=${part}&limit=${limit}`)).toEqual(found)
-    expect(await all('contains=kitchen&prefix=part-')).toEqual(found.filter((name) => name.startsWith('part-')))
+    expect(await all('contains=kitchen&prefix=part-')).toEqual(
+      found.filter((name) => name.startsWith('part-')),
+    )
     expect(await all('contains=kitchen&prefix=hall')).toEqual([])
     expect(await all('contains=audit')).toEqual([])
     const { body } = await checkedCall(server, 'GET /v1/agents?contains=kitchen&include=status')
     expect([body.total, body.next_cursor]).toEqual([4, null])
     expect(body.statuses.map((one: { agent_id: string }) => one.agent_id)).toEqual(found)
-    for (const part of ['a b', '%00', 'é', 'a'.repeat(259)])
+    for (const part of ['a%20b', '%00', 'é', 'a'.repeat(259)])
       expect((await checkedCall(server, `GET /v1/agents?contains=${part}`)).status).toBe(400)
   })
 

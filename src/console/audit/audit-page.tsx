@@ -157,37 +157,15 @@ interface AuditOfProps {
 function AuditOf({ session, status, seq, reload }: AuditOfProps) {
   const { service } = session
   const { agent_id: agent, record_count: headSeq } = status
-  const [filter, setFilter] = useState(firstFilter)
-  const [cursors, setCursors] = useState<string[]>([])
-  const key = `${headSeq} ${JSON.stringify(filter)}`
-  const cursor = cursors.at(-1)
-  const page = useLoaded<AuditRows | undefined>(`${key} ${cursor ?? ''}`, async (signal) => {
-    const user = await readWanted(session, { agent, typed: filter.user, signal })
-    if (user === undefined) return undefined
-    const query = auditQuery(agent, { ...filter, user })
-    const start = cursor === undefined ? {} : { cursor }
-    return readAudit(service, agent, { query: { ...query, ...start, limit: PAGE_RECORDS }, signal })
-  })
-  const failures = useLoaded(key, async (signal) => {
-    const user = await readWanted(session, { agent, typed: filter.user, signal })
-    return user === undefined
-      ? undefined
-      : readFailures(service, agent, { filter: { ...filter, user }, signal })
-  })
+  const { filter, setFilter, cursors, setCursors, page, failures } = useAudit(session, { agent, headSeq })
   const linkTo = (to?: number): string => auditLink(agent, to)
   return (
     <>
-      <AuditFilters
-        agent={agent}
-        filter={filter}
-        set={(next) => {
-          setCursors([])
-          setFilter(next)
-        }}
-      />
-      {agent !== serverAudit && failures.loaded.kind === 'loaded' && failures.loaded.value && filter.outcome !== 'success' && (
-        <FailuresPlot {...failures.loaded.value} span={filter.span} />
-      )}
+      <AuditFilters agent={agent} filter={filter} set={setFilter} />
+      {agent !== serverAudit &&
+        failures.loaded.kind === 'loaded' &&
+        failures.loaded.value &&
+        filter.outcome !== 'success' && <FailuresPlot {...failures.loaded.value} span={filter.span} />}
       <div class="tools">
         <ExportRange service={service} status={status} filter={filter} />
         <button type="button" class="quiet" onClick={reload}>
@@ -231,6 +209,40 @@ function AuditOf({ session, status, seq, reload }: AuditOfProps) {
   )
 }
 
+/** The filter of the list, a page of its records, and its failures for the plot. */
+function useAudit(session: SignedIn, { agent, headSeq }: { agent: string; headSeq: number }) {
+  const { service } = session
+  const [filter, setFilter] = useState(firstFilter)
+  const [cursors, setCursors] = useState<string[]>([])
+  const key = `${headSeq} ${JSON.stringify(filter)}`
+  const cursor = cursors.at(-1)
+  const wanted = (signal: AbortSignal) => readWanted(session, { agent, typed: filter.user, signal })
+  const page = useLoaded<AuditRows | undefined>(`${key} ${cursor ?? ''}`, async (signal) => {
+    const user = await wanted(signal)
+    if (user === undefined) return undefined
+    const query = auditQuery(agent, { ...filter, user })
+    const start = cursor === undefined ? {} : { cursor }
+    return readAudit(service, agent, { query: { ...query, ...start, limit: PAGE_RECORDS }, signal })
+  })
+  const failures = useLoaded(key, async (signal) => {
+    const user = await wanted(signal)
+    return user === undefined
+      ? undefined
+      : readFailures(service, agent, { filter: { ...filter, user }, signal })
+  })
+  return {
+    filter,
+    setFilter(next: AuditFilter) {
+      setCursors([])
+      setFilter(next)
+    },
+    cursors,
+    setCursors,
+    page,
+    failures,
+  }
+}
+
 /**
  * The user of a filter as the records name it: what was typed or, for an e-mail, its HMAC; undefined if no
  * user has the e-mail, or if the key cannot read the users.
@@ -249,8 +261,8 @@ function NoUser({ email, agent, who }: { email: string; agent: string; who: Sign
   if (!canReadUsers(who, organismOf(agent))) {
     return (
       <Empty title="This key cannot look up e-mails">
-        The records have an HMAC in place of an e-mail. Sign in with a key that can manage these users, or enter
-        the HMAC.
+        The records have an HMAC in place of an e-mail. Sign in with a key that can manage these users, or
+        enter the HMAC.
       </Empty>
     )
   }

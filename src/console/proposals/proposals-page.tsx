@@ -64,7 +64,7 @@ export function ProposalsPage({ session, route }: { session: SignedIn; route: Pr
       </div>
       {mayRead ? (
         <Read of={read} what="proposals">
-          {(found) => found !== undefined && <List key={list} {...{ session, found, list }} />}
+          {(found) => found && <List key={list} {...{ session, found, list }} />}
         </Read>
       ) : (
         <Unavailable isLimited={isLimited && hasScope(who, 'proposals:decide')} />

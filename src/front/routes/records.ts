@@ -136,7 +136,8 @@ const find: HandlerRoute = {
       if (outcome.kind !== 'recordsFound') return unexpected(outcome)
       found.push(...outcome.records.filter(({ agent }) => agentRefusal(request, agent) === undefined))
     }
-    if (found.length === 0) return refuse('record_not_found', `No record has a hash that begins with ${digits}`)
+    if (found.length === 0)
+      return refuse('record_not_found', `No record has a hash that begins with ${digits}`)
     const newest = found.sort((one, other) => compareHlc(other.hlc, one.hlc)).slice(0, limit)
     return json(200, { records: newest.map(foundView) })
   },

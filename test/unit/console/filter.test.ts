@@ -96,9 +96,19 @@ describe('the address of the records', () => {
   it('is empty for all records, and leaves out what it cannot read', () => {
     const nothing = { filter: noFilter, columns: [] }
     expect(queryOfView(nothing)).toBe('')
-    for (const query of ['', 'x=1', 'where=', 'where=a', 'where=a+like+1', 'where=a+eq:word+1', 'where=%25+eq+1'])
+    for (const query of [
+      '',
+      'x=1',
+      'where=',
+      'where=a',
+      'where=a+like+1',
+      'where=a+eq:word+1',
+      'where=%25+eq+1',
+    ])
       expect(viewOf(query)).toEqual(nothing)
     expect(viewOf('from=yesterday&to=')).toEqual(nothing)
-    expect(viewOf(Array.from({ length: 99 }, (_none, at) => `column=c${at}`).join('&')).columns).toHaveLength(40)
+    expect(viewOf(Array.from({ length: 99 }, (_none, at) => `column=c${at}`).join('&')).columns).toHaveLength(
+      40,
+    )
   })
 })

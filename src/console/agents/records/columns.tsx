@@ -56,7 +56,7 @@ export function ColumnPicker(props: {
 /** The paths of the fields of bodies: first the members, then the fields of nested objects. */
 function fieldPaths(rows: readonly RecordRow[]): string[] {
   const paths = new Set<string>()
-  let level = rows.map(({ members }) => ({ steps: [] as string[], members }))
+  let level: { steps: string[]; members: object }[] = rows.map(({ members }) => ({ steps: [], members }))
   for (let depth = 0; depth < LEVELS_MAX && paths.size < FIELDS_MAX; depth += 1) {
     const fields = level.flatMap(({ steps, members }) =>
       Object.entries(members).map(([name, value]) => ({ steps: [...steps, name], value })),

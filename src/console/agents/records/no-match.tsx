@@ -48,17 +48,17 @@ export function NoMatch(
   props: FilterProps & {
     order: RecordOrder
     /** Searches on; absent if all records were read. */
-    goOn: (() => void) | undefined
+    searchFurther: (() => void) | undefined
   },
 ) {
-  const { filter, apply, order, goOn } = props
+  const { filter, apply, order, searchFurther } = props
   const [fromMs, toMs] = [msOfField(filter.from), msOfField(filter.to)]
-  if (goOn !== undefined) {
+  if (searchFurther !== undefined) {
     const [read, further] = order === 'desc' ? ['newest', 'older'] : ['oldest', 'newer']
     return (
       <Empty title="No matching records so far">
         The {read} records were read, and {further} ones follow.{' '}
-        <button type="button" onClick={goOn}>
+        <button type="button" onClick={searchFurther}>
           Search {further} records
         </button>
       </Empty>

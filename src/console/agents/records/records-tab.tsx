@@ -73,7 +73,7 @@ export function RecordsTab({ session, status, seq, address, reload }: RecordsTab
               filter={filter}
               apply={setFilter}
               order={order}
-              goOn={next === undefined ? undefined : () => page.goOlder(next)}
+              searchFurther={next === undefined ? undefined : () => page.goOlder(next)}
             />
           ) : (
             <Empty title="No records yet">Records appear here after they are written.</Empty>
