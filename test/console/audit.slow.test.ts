@@ -113,7 +113,7 @@ describe.skipIf(noBrowser)('the audit screen of the console', () => {
     const page = await open('#/home')
     const find = async (typed: string, name: string) => {
       await page.keyboard.press('Control+k')
-      await page.getByRole('combobox').fill(typed)
+      await page.getByRole('combobox', { name: /^Agent/ }).fill(typed)
       await page.getByRole('option', { name: `${name} user` }).waitFor()
       await page.keyboard.press('Enter')
     }
@@ -132,7 +132,7 @@ describe.skipIf(noBrowser)('the audit screen of the console', () => {
     await page.getByLabel('User ID, e-mail or its HMAC').fill(ada.email)
     await page.getByText('This key cannot look up e-mails').waitFor()
     await page.keyboard.press('Control+k')
-    await page.getByRole('combobox').fill(ada.email)
+    await page.getByRole('combobox', { name: /^Agent/ }).fill(ada.email)
     await page.getByText(`No results for “${ada.email}”`).waitFor()
   })
 

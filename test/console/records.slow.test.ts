@@ -249,6 +249,11 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
       'door',
       'list',
       'n',
+      // Those of the genesis record.
+      'agent',
+      'created_at_ms',
+      'public_key',
+      'zone',
       'door.name',
       'door.lock',
       'door.lock.state',

@@ -18,8 +18,8 @@ export function GoTo(props: {
   const { isBusy, problem, run } = useChange()
   const open = async (): Promise<void> => {
     const digits = hashDigits(text)
-    if (/^[0-9]{1,15}$/.test(text.trim()) && (Number(text) <= headSeq || digits === undefined))
-      return go(Number(text))
+    const isSeq = /^(0|[1-9][0-9]{0,14})$/.test(text.trim())
+    if (isSeq && (digits === undefined || Number(text) <= headSeq)) return go(Number(text))
     if (digits === undefined) throw new Error(expected)
     const found = await findRecords(service, digits, AbortSignal.timeout(READ_MS))
     const own = found.filter((one) => one.agent === agent)
