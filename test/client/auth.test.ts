@@ -94,6 +94,7 @@ const calls: [name: string, call: (auth: Auth) => Promise<unknown>, request: str
     (auth) => auth.users.list({ limit: 5, cursor: 'c&1' }),
     'GET /users?limit=5&cursor=c%261 key-1',
   ],
+  ['users.list by id', (auth) => auth.users.list({ userId: 'usr_1' }), 'GET /users?user_id=usr_1 key-1'],
   ['users.list by prefix', (auth) => auth.users.list({ prefix: 'a+b' }), 'GET /users?prefix=a%2Bb key-1'],
   ['users.sessions', (auth) => auth.users.sessions('a@b.c'), 'GET /users/a%40b.c/sessions key-1'],
   ['users.unlock', (auth) => auth.users.unlock('a@b.c'), 'POST /users/a%40b.c/unlock key-1'],

@@ -219,6 +219,26 @@ describe('records, against a running server', () => {
   })
 })
 
+describe('a search for a record, against a running server', () => {
+  it('finds it among all agents by its hash, or by the first digits', async () => {
+    const written = await client.collection('findable').write({ n: 1 })
+    for (const hash of [written.hash, written.record_id.slice(0, 8)]) {
+      expect(await client.findRecords(hash)).toEqual([
+        {
+          agent: 'findable',
+          record_id: written.record_id,
+          seq: written.seq,
+          type: 'record',
+          timestamp_hlc: written.timestamp_hlc,
+          timestamp_ms: written.timestamp_ms,
+          timestamp: written.timestamp,
+        },
+      ])
+    }
+    await expect(client.findRecords('0'.repeat(64))).rejects.toBeInstanceOf(NotFoundError)
+  })
+})
+
 describe('agents, against a running server', () => {
   it('are created from a seed, once', async () => {
     const { publicHex } = keyPair(7)
@@ -230,11 +250,13 @@ describe('agents, against a running server', () => {
     await expect(sameKey).rejects.toMatchObject({ status: 409, code: 'key_in_use' })
   })
 
-  it('are listed, all or by prefix', async () => {
+  it('are listed, all, by prefix or by a part of their name', async () => {
     for (const name of ['list-a', 'list-b', 'list-c']) await client.createAgent(name, undefined, 'free')
     const listed = await client.listAgents({ prefix: 'list-' })
     expect(listed).toEqual({ agents: ['list-a', 'list-b', 'list-c'], total: 3 })
     expect((await client.listAgents({ prefix: 'list-', limit: 2 })).agents).toEqual(['list-a', 'list-b'])
+    expect((await client.listAgents({ contains: 'IST-' })).agents).toEqual(listed.agents)
+    expect((await client.agentStatuses({ contains: 'ist-b' })).agents).toEqual(['list-b'])
     expect((await client.listAgents()).agents).toContain('default')
   })
 

@@ -82,7 +82,7 @@ it('refuses unknown query parameters, and lists the known ones', async () => {
   const wide = await checkedCall(server, 'GET /v1/agents?limt=3&prefix=a&sorted')
   expect([wide.status, wide.body.code]).toEqual([400, 'validation_failed'])
   expect(wide.body.detail).toBe(
-    'Unknown query parameter "limt", expected "limit", "cursor", "prefix", "include"',
+    'Unknown query parameter "limt", expected "limit", "cursor", "prefix", "contains", "include"',
   )
   expect(wide.body.errors.map(({ pointer }: { pointer: string }) => pointer)).toEqual(['?limt', '?sorted'])
   const none = await checkedCall(server, 'GET /v1/agents/default/head?at=1')
