@@ -92,11 +92,7 @@ export interface ListAgentsOptions extends CallOptions {
 }
 
 /** Options of agentStatuses. */
-export interface AgentStatusesOptions extends CallOptions {
-  /** Only names that begin with this text. */
-  prefix?: string | undefined
-  /** Only names that contain this text, ignoring case. */
-  contains?: string | undefined
+export interface AgentStatusesOptions extends Omit<ListAgentsOptions, 'limit'> {
   /** The `next_cursor` of the previous page. */
   cursor?: string | undefined
   /** Rows of the page, at most and by default 100. */

@@ -59,7 +59,7 @@ describe('row policies, against a running server', () => {
   it('are replaced immediately or by a proposal, with warnings, and read', async () => {
     await root.createAgent('shared', undefined, 'free')
     const shared = root.agent('shared')
-    expect(await shared.policies()).toEqual({ agent_id: 'shared', policies: [] })
+    expect(await shared.policies()).toEqual({ agent_id: 'shared', policies: [], pending: null })
     const own: RowPolicy = {
       actions: ['read'],
       conditions: [{ field: 'owner', op: 'eq', value: '$jwt.email' }],

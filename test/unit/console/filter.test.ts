@@ -70,7 +70,7 @@ describe('the filter of records', () => {
 })
 
 describe('the address of the records', () => {
-  it('contains the filter and the columns, and means the same in another time zone', () => {
+  it('contains the filter, the columns and the order, and means the same in another time zone', () => {
     const view = {
       filter: {
         types: 'reading, auth/*',
@@ -85,6 +85,7 @@ describe('the address of the records', () => {
         to: '2026-03-02T00:00:07',
       },
       columns: ['door.name', '/labels/app.kubernetes.io~1name'],
+      order: 'asc' as const,
     }
     const query = queryOfView(view)
     expect(viewOf(query)).toEqual(view)
@@ -94,11 +95,12 @@ describe('the address of the records', () => {
   })
 
   it('is empty for all records, and leaves out what it cannot read', () => {
-    const nothing = { filter: noFilter, columns: [] }
+    const nothing = { filter: noFilter, columns: [], order: 'desc' as const }
     expect(queryOfView(nothing)).toBe('')
     for (const query of [
       '',
       'x=1',
+      'order=ASC',
       'where=',
       'where=a',
       'where=a+like+1',

@@ -1,4 +1,4 @@
-import type { RecordOrder } from '../../parts/records/record-table.js'
+import type { RecordOrder } from '../../parts/records/record-row.js'
 import { fieldOfMs, isoOf, msOfField } from '../../parts/format.js'
 import { type ConditionDraft, type FilterDraft, emptyCondition, operatorOf, valueTypes } from './filter.js'
 

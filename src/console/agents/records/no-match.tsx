@@ -1,6 +1,6 @@
 import { Empty, Quoted, Time } from '../../parts/texts.js'
 import { msOfField } from '../../parts/format.js'
-import type { RecordOrder } from '../../parts/records/record-table.js'
+import type { RecordOrder } from '../../parts/records/record-row.js'
 import { type FilterDraft, valueOf } from './filter.js'
 
 interface FilterProps {

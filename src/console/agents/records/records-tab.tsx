@@ -15,8 +15,8 @@ import { GoTo } from './go-to.js'
 import { NewRecordButton } from './new-record-button.js'
 import { Mismatches, NoMatch } from './no-match.js'
 import { RecordDrawer } from '../../parts/records/record-drawer.js'
-import { readRows, type RecordRow, rowOfQuery } from '../../parts/records/record-row.js'
-import { type RecordOrder, RecordTable } from '../../parts/records/record-table.js'
+import { readRows, type RecordOrder, type RecordRow, rowOfQuery } from '../../parts/records/record-row.js'
+import { RecordTable } from '../../parts/records/record-table.js'
 
 const PAGE_RECORDS = 50
 

@@ -5,6 +5,9 @@ import { type ReadRecord, bodyText, readLineText } from '../../../proof/record.j
 import { msOf } from '../format.js'
 import { objectOfJson } from '../json.js'
 
+/** Oldest or newest records first. */
+export type RecordOrder = 'asc' | 'desc'
+
 /** The state of a record. */
 export type RecordState = 'active' | 'deleted' | 'erased' | 'withheld'
 

@@ -4,16 +4,13 @@ import { SortHeading } from '../sort-heading.js'
 import { ariaSort } from '../sort.js'
 import { Time } from '../texts.js'
 import { agentLink } from '../../route.js'
-import type { RecordRow } from './record-row.js'
+import type { RecordOrder, RecordRow } from './record-row.js'
 
 /** The heading of a column: the name of a top-level member, or the path to a nested field. */
 export function columnName(path: string): string {
   const [name = path, ...further] = storedSteps(path)
   return further.length === 0 ? name : path
 }
-
-/** Oldest or newest records first. */
-export type RecordOrder = 'asc' | 'desc'
 
 /** Records as a table; on a narrow screen each row is a card with its body. */
 export function RecordTable(props: {
