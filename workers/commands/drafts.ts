@@ -84,13 +84,11 @@ function recordFaults(value: Record<string, unknown>, pointer: string): Fault[] 
   const code = 'validation_failed'
   const { data, type = defaultRecordType } = value
   const unknown = Object.keys(value).filter((member) => !recordMembers.has(member))
-  const faults: Fault[] = unknown
-    .slice(0, limits.faultsMax)
-    .map((member) => ({
-      pointer: pointerTo(pointer, member),
-      code,
-      detail: 'Unknown member: expected only data and type',
-    }))
+  const faults: Fault[] = unknown.slice(0, limits.faultsMax).map((member) => ({
+    pointer: pointerTo(pointer, member),
+    code,
+    detail: 'Unknown member: expected only data and type',
+  }))
   if (typeof type !== 'string' || !isRecordType(type)) {
     const detail = 'Expected a record type of 1 to 64 characters from a-z 0-9 _ . / -'
     faults.push({ pointer: `${pointer}/type`, code, detail })
