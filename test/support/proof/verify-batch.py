@@ -21,7 +21,9 @@ for line in sys.stdin:
     key, strand_id, note = case.get("key"), case.get("strand"), case.get("note")
     try:
         if case.get("log") is not None:
-            options = types.SimpleNamespace(key=key, strand=strand_id, note=note, log_key=case.get("log_key"))
+            options = types.SimpleNamespace(
+                public_key=key, strand=strand_id, note=note, log_key=case.get("log_key")
+            )
             strand, _ = verify.verify_with_log(lines(case["file"]), options, lines(case["log"]))
         else:
             kept = None if note is None else verify.Kept(note)
