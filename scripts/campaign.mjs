@@ -1,6 +1,6 @@
 /**
  * Runs tests repeatedly with new seeds, to reach the numbers that docs/GUARANTEES.md promises. A pass is what
- * CI runs once with a fixed seed. Continues after a failure, prints each pass, and adds one line per part to
+ * CI runs once with a fixed seed, for clusters with more rounds. Continues after a failure, prints each pass, and adds one line per part to
  * docs/campaigns.jsonl. Exits with 1 if a pass failed, and with 78 for unknown arguments.
  */
 import { spawnSync } from 'node:child_process'
@@ -86,15 +86,16 @@ async function runPart(name, { minutes, seed }) {
   while (passes === 0 || (passes < PASSES_MAX && !isDone())) {
     const passSeed = seed + passes * SEED_STEP
     const files = passes === 0 ? [...part.files, ...(part.once ?? [])] : part.files
-    const pass = await runPass(files, { seed: passSeed, minutes })
+    const pass = await runPass(files, { seed: passSeed, minutes, rounds: part.rounds })
     passes += 1
     for (const [key, value] of Object.entries(pass.numbers)) numbers[key] = (numbers[key] ?? 0) + value
     failures.push(...pass.failures.map((failure) => ({ seed: passSeed, ...failure })))
     const done = Object.entries(numbers).map(([key, value]) => `${value} ${key}`)
     console.log([`${name}, pass ${passes}, ${minutesSoFar().toFixed(1)} min`, ...done].join(', '))
+    const settings = `STRANDFAST_SEED=${passSeed}${part.rounds === undefined ? '' : ` STRANDFAST_ROUNDS=${part.rounds}`}`
     for (const { file, test } of pass.failures)
       console.log(
-        `  FAILED ${file}: ${test}\n  log: ${pass.log}\n  repeat: STRANDFAST_SEED=${passSeed} npx vitest run ${file}`,
+        `  FAILED ${file}: ${test}\n  log: ${pass.log}\n  repeat: ${settings} npx vitest run ${file}`,
       )
   }
   const at = new Date(startedMs).toISOString()

@@ -14,13 +14,13 @@ const projects = ['quick', 'slow', 'campaign'].map((name) => `--project=${name}`
 /**
  * Runs tests once with a seed.
  * @param {string[]} files prefixes of paths in `test`
- * @param {{seed: number, minutes: number | undefined}} options `minutes`: for tests with a configurable
- * duration
+ * @param {{seed: number, minutes: number | undefined, rounds: number | undefined}} options `minutes`: for tests
+ * with a configurable duration
  * @returns {Promise<{numbers: Record<string, number>, failures: {file: string, test: string}[], log:
  * string}>} the counts of the tests (test/support/faults/rounds.ts), the failures, and the file with their
  * output
  */
-export async function runPass(files, { seed, minutes }) {
+export async function runPass(files, { seed, minutes, rounds }) {
   mkdirSync(LOGS, { recursive: true })
   const log = join(LOGS, `${seed}-${Date.now()}.log`)
   const folder = mkdtempSync(join(tmpdir(), 'strandfast-campaign-'))
@@ -44,6 +44,7 @@ export async function runPass(files, { seed, minutes }) {
           STRANDFAST_SEED: String(seed),
           STRANDFAST_COUNTS: counts,
           ...(minutes !== undefined && { STRANDFAST_MINUTES: String(minutes) }),
+          ...(rounds !== undefined && { STRANDFAST_ROUNDS: String(rounds) }),
         },
       },
     )

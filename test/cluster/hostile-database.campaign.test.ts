@@ -3,10 +3,10 @@ import { HostileCluster } from '../support/cluster/hostile/hostile-cluster.js'
 import { hostileRounds } from '../support/cluster/hostile/rounds.js'
 import { count } from '../support/faults/rounds.js'
 import { noPostgres } from '../support/postgres/postgres.js'
-import { runSeed } from '../support/run-seed.js'
+import { roundsOf, runSeed } from '../support/run-seed.js'
 
 /** A round takes one to ten seconds. */
-const ROUNDS = Number(process.env['STRANDFAST_ATTACKS'] ?? 12)
+const ROUNDS = roundsOf(12)
 /** How long a round may take on a busy machine, milliseconds. */
 const ROUND_MS = 90_000
 const SETUP_MS = 120_000

@@ -6,10 +6,10 @@ import type { Fault } from '../support/cluster/rounds/fault.js'
 import { clusterRounds } from '../support/cluster/rounds/rounds.js'
 import { count, sideBySide } from '../support/faults/rounds.js'
 import { noPostgres } from '../support/postgres/postgres.js'
-import { runSeed } from '../support/run-seed.js'
+import { roundsOf, runSeed } from '../support/run-seed.js'
 
 /** A round takes four to eight seconds. */
-const ROUNDS = 12
+const ROUNDS = roundsOf(12)
 /** Rounds on one cluster, after which its stores are compared. */
 const LIFE_ROUNDS = 25
 /** Time limit of a round on a busy machine, milliseconds. */

@@ -1,6 +1,6 @@
 import { writeFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -183,6 +183,8 @@ describe.skipIf(noBrowser)('checks in the console', () => {
     }
     const check = async (page: Page, path: string): Promise<string> => {
       await page.getByLabel('Drop a file here, or choose one').setInputFiles(path)
+      // Until then, the verdict is that of the file before.
+      await page.getByRole('button', { name: `Check ${basename(path)} again`, disabled: false }).waitFor()
       return verdict(page)
     }
 

@@ -109,7 +109,7 @@ describe('the compiler', () => {
 
 describe('the check of generated documents', () => {
   it('finds a manually changed document', () => {
-    plantCopies('scripts/generate.mjs')
+    plantCopies('scripts/generate.mjs', 'scripts/wrapped-lines.mjs')
     plant('scripts/performance/documents.mjs', 'export const recordedPerformanceDocuments = () => []\n')
     plant('scripts/campaign/document.mjs', 'export const campaignDocuments = () => []\n')
     plant('docs/openapi.json', '{}')

@@ -86,6 +86,7 @@ export function proposalView(proposal: Proposal): unknown {
     agent,
     action: mutation.action,
     target: 'target' in mutation ? mutation.target : null,
+    target_seq: 'target' in mutation ? mutation.target_seq : null,
     change: changeOf(mutation),
     zone: proposal.zone,
     state: proposal.state,

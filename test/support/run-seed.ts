@@ -20,3 +20,8 @@ function checked(text: string): number {
     throw new Error(`Expected STRANDFAST_SEED to be an integer, not ${JSON.stringify(text)}`)
   return given
 }
+
+/** The rounds of this run: `few`, or in a campaign as many as it names (scripts/campaign/parts.mjs). */
+export function roundsOf(few: number): number {
+  return Number(process.env['STRANDFAST_ROUNDS'] ?? few)
+}
