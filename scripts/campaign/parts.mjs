@@ -1,14 +1,9 @@
 /**
  * The parts of a campaign: tests by prefixes of their paths in `test`. `files` run in each pass with a new
  * seed; `once` only in the first pass, because they use no seed. A part is complete at the numbers of
- * `until`, by the names that tests count (test/support/faults/rounds.ts); `passes` counts passes.
- * `rounds` replaces the number of rounds of a pass, where starting what they run on takes longer than a round.
- * @typedef {object} Part
- * @property {string} title
- * @property {string[]} files
- * @property {string[]} [once]
- * @property {number} [rounds]
- * @property {Record<string, number>} until
+ * `until`, by the names that tests count (test/support/faults/rounds.ts); `passes` counts passes. `rounds`
+ * replaces the number of rounds of a pass, where starting what they run on takes longer than a round.
+ * @typedef {{title: string, files: string[], once?: string[], rounds?: number, until: Record<string, number>}} Part
  * @type {Record<string, Part>}
  */
 export const parts = {

@@ -214,8 +214,8 @@ describe.skipIf(noPostgres)('nodes that share the shards', () => {
     expect([unavailable.status, unavailable.body.code]).toEqual([503, 'unavailable'])
     const back = await start('first', first.dataDir)
     await serves(back)
-    // The issuer of the ticket still has it, and the other nodes forward to it.
-    await openStream(second, followed, { key: null })
+    // The issuer of the ticket still has it, and the other nodes forward to it as soon as they have a link.
+    await eventually(() => openStream(second, followed, { key: null }).then(Boolean, () => false))
     expect((await write(back, 'moved', -1)).status).toBe(201)
     const shown = await openStream(back, '/v1/agents/moved/stream?since=0')
     await shown.until(isCaughtUp)
