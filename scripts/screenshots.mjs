@@ -54,14 +54,15 @@ async function takeDesktop() {
   await page.getByRole('link', { name: AGENT, exact: true }).click()
   await page.getByRole('row').nth(8).waitFor()
   await take(page, 'records')
+  await page.goto(`${server.url}/console#/agents/${AGENT}/proof`)
+  await page.getByLabel('Public key that you trust').fill(await publicKey())
+  await page.getByRole('button', { name: 'Verify', exact: true }).click()
+  await page.getByRole('status').filter({ hasText: 'Verified' }).waitFor()
+  await take(page, 'proof-of-a-strand')
   await page.goto(`${server.url}/console#/agents/${AGENT}/7`)
   await page.getByRole('button', { name: 'Prove' }).click()
   await page.getByRole('status').filter({ hasText: 'Verified' }).waitFor()
   await take(page, 'proof-of-a-record')
-  await page.goto(`${server.url}/console#/agents/${AGENT}/proof`)
-  await page.getByRole('button', { name: 'Verify', exact: true }).click()
-  await page.getByRole('status').filter({ hasText: 'Verified' }).waitFor()
-  await take(page, 'proof-of-a-strand')
   await page.goto(`${server.url}/docs#postAgentRecords`)
   await page.locator('#postAgentRecords').waitFor()
   await take(page, 'api')
@@ -73,6 +74,12 @@ async function takePhone() {
   await page.goto(`${server.url}/console#/agents/${AGENT}`)
   await page.getByRole('row').nth(8).waitFor()
   await take(page, 'phone')
+}
+
+async function publicKey() {
+  const headers = { authorization: `Bearer ${key}` }
+  const answer = await fetch(`${server.url}/v1/agents/${AGENT}/status`, { headers })
+  return (await answer.json()).public_key
 }
 
 /** Opens a page and signs in. */

@@ -34,7 +34,7 @@ describe.skipIf(noBrowser)('the log in the console', () => {
     await grow()
     const { page, context, browserErrors } = await openSignedIn(browser, server.url, { at: '#/log' })
     expect(await verdict(page)).toMatch(
-      /^Verified: the checkpoint of \d+ records is signed with the log’s key/,
+      /^Consistent; the signer is not known to you: the checkpoint of \d+ records is signed with the log’s key/,
     )
     await grow()
     await page.getByRole('button', { name: 'Check again' }).click()
@@ -47,6 +47,20 @@ describe.skipIf(noBrowser)('the log in the console', () => {
     expect(await page.getByRole('table', { name: 'Visits' }).getByRole('rowheader').count()).toBe(3)
     expect(browserErrors).toEqual([])
     expect(await faultsEverywhere(page)).toEqual([])
+    await context.close()
+  })
+
+  it('is verified at the first visit if its key is one that the user trusts', async () => {
+    await grow()
+    const status = await checkedCall(server, 'GET /v1/agents/server::log/status', { key: server.rootKey })
+    const at = '#/agents/server%3A%3Alog/proof'
+    const { page, context } = await openSignedIn(browser, server.url, { at })
+    await page.getByLabel('Public key that you trust').fill(status.body.public_key)
+    await page.getByRole('button', { name: 'Verify', exact: true }).click()
+    expect(await verdict(page)).toMatch(/^Verified: all/)
+    await page.goto(`${server.url}/console#/log`)
+    await page.getByText('This browser has stored it').waitFor()
+    expect(await verdict(page)).toMatch(/^Verified: the checkpoint/)
     await context.close()
   })
 

@@ -69,6 +69,43 @@ describe.skipIf(noBrowser)('checks in the console', () => {
     expect(exports.map((url) => new URL(url).searchParams.get('from_seq'))).toEqual(['3000'])
   })
 
+  it('calls a strand consistent, and its signer unknown, without a key that the user trusts', async () => {
+    const page = await open('#/agents/long/proof')
+    const amber = page.locator('.verdict.warn')
+    await verify(page)
+    await amber.getByText('Consistent; the signer is not known to you: all').waitFor()
+    await page.getByText('you gave no key that you know from another source').waitFor()
+    await page.reload()
+    await page.getByText('Only records added since').waitFor()
+    await verify(page)
+    await amber.getByText('Consistent; the signer is not known to you: 0 records added to long').waitFor()
+    await page.goto(`${server.url}/console#/agents/long/time`)
+    await amber.getByText('Consistent; the signer is not known to you: record').waitFor()
+    await page.goto(`${server.url}/console#/agents/long/9`)
+    await page.getByRole('button', { name: 'Prove' }).click()
+    await amber.getByText('Consistent; the signer is not known to you: record 9 of long').waitFor()
+    await page.getByRole('link', { name: 'check the whole strand' }).click()
+    await page.getByLabel('Public key that you trust').fill(publicKey)
+    await verify(page)
+    await page.locator('.verdict.good').getByText('Verified: all').waitFor()
+    await page.goto(`${server.url}/console#/agents/long/9`)
+    await page.getByRole('button', { name: 'Prove' }).click()
+    await page.locator('.verdict.good').getByText('Verified: record 9 of long').waitFor()
+  })
+
+  it('does not verify a record whose strand has another key than the trusted one', async () => {
+    const { public_key: other } = (await call(server, 'GET /v1/agents/default/status')).body
+    const page = await open('#/agents/long/proof')
+    await page.getByLabel('Public key that you trust').fill(other)
+    await verify(page)
+    await verdict(page)
+    await page.goto(`${server.url}/console#/agents/long/9`)
+    await page.getByRole('button', { name: 'Prove' }).click()
+    expect(await verdict(page)).toMatch(
+      /^Not verified: record 9 of long: the current key, \S+, is not the key that you trust/,
+    )
+  })
+
   it('follows a key rotation after the last check, and one before it', async () => {
     await call(server, 'POST /v1/agents', { body: { name: 'rotated', zone: 'free' } })
     await writeMany(server, 'rotated', [{ number: 1 }])
@@ -192,8 +229,15 @@ describe.skipIf(noBrowser)('checks in the console', () => {
       const { text } = await call(server, 'GET /v1/strand/export?agent=long&to_seq=50')
       opened = await openConsole(browser, server.url, { at: '#/verify' })
       const { page } = opened
+      const plain = put('plain.ndjson', text)
+      const consistent = 'Consistent; the signer is not known to you: 51 records of long, 0 to 50'
+      expect(await check(page, plain)).toBe(consistent)
+      await page.locator('.verdict.warn').waitFor()
       await page.getByLabel('Public key that you trust').fill(publicKey)
-      expect(await check(page, put('plain.ndjson', text))).toBe('Verified: 51 records of long, 0 to 50')
+      // The key is used only when the file is checked again.
+      expect(await verdict(page)).toBe(consistent)
+      await page.getByText('The owner of the strand').waitFor()
+      expect(await check(page, plain)).toBe('Verified: 51 records of long, 0 to 50')
       expect(await check(page, put('packed.ndjson.gz', gzipSync(text)))).toContain('Verified: 51 records')
       const changed = put('changed.ndjson', text.replace('{\\"number\\":40}', '{\\"number\\":41}'))
       expect(await check(page, changed)).toBe('Not verified: record 41: The body is not the one committed to')

@@ -54,14 +54,14 @@ describe.skipIf(noBrowser)('a strand at a point in time in the console', () => {
   const moment = (page: Page, name = 'The strand at that time') =>
     page.getByRole('region', { name, exact: true })
   const verdictIn = async (region: Locator): Promise<string> => {
-    const shown = region.getByRole('status').filter({ hasText: /^(Verified|Not verified)/ })
+    const shown = region.getByRole('status').filter({ hasText: /^(Verified|Consistent|Not verified)/ })
     return (await shown.locator('.verdict-text').textContent()) ?? ''
   }
   /** Waits until the handle rests at a record. @returns the verdict */
   const verdictAt = async (page: Page, seq: number): Promise<string> => {
     await moment(page)
       .getByRole('status')
-      .filter({ hasText: new RegExp(`erified: record ${seq} `) })
+      .filter({ hasText: new RegExp(`: record ${seq} `) })
       .waitFor()
     return verdictIn(moment(page))
   }
@@ -76,12 +76,14 @@ describe.skipIf(noBrowser)('a strand at a point in time in the console', () => {
   it('moves through the strand record by record, and proves each moment', async () => {
     const page = await open('past')
     expect(await verdictAt(page, 8)).toMatch(
-      /^Verified: record 8 was the last record of past at that time\. Key …[0-9a-f]{8} signed the tree of its 9 records/,
+      /^Consistent; the signer is not known to you: record 8 was the last record of past at that time\. Key …[0-9a-f]{8} signed the tree of its 9 records/,
     )
     await slider(page).focus()
     for (let seq = 7; seq >= 4; seq -= 1) {
       await page.keyboard.press('ArrowLeft')
-      expect(await verdictAt(page, seq)).toContain(`Verified: record ${seq} was the last record of past`)
+      expect(await verdictAt(page, seq)).toContain(
+        `Consistent; the signer is not known to you: record ${seq} was the last record of past`,
+      )
     }
     const facts = await factsOf(moment(page))
     expect([facts[0], facts[1], facts[5]]).toEqual(['4', 'Record 4', 'free'])
@@ -92,11 +94,11 @@ describe.skipIf(noBrowser)('a strand at a point in time in the console', () => {
     await verdictAt(page, 3)
     expect(await stateOf(page, 1)).toBe('')
     await slider(page).press('Home')
-    expect(await verdictAt(page, 0)).toContain('Verified: record 0')
+    expect(await verdictAt(page, 0)).toContain('Consistent; the signer is not known to you: record 0')
     await expect.poll(() => page.getByRole('button', { name: 'Previous record' }).isDisabled()).toBe(true)
     await page.getByLabel('Record', { exact: true }).fill('2')
     await page.keyboard.press('Enter')
-    expect(await verdictAt(page, 2)).toContain('Verified: record 2')
+    expect(await verdictAt(page, 2)).toContain('Consistent; the signer is not known to you: record 2')
     expect(await slider(page).inputValue()).toBe('2')
     await slider(page).press('End')
     await verdictAt(page, 8)
@@ -109,7 +111,7 @@ describe.skipIf(noBrowser)('a strand at a point in time in the console', () => {
     const before = opened?.requestedUrls.length ?? 0
     await slider(page).focus()
     for (let presses = 0; presses < 5; presses += 1) await page.keyboard.press('ArrowLeft')
-    expect(await verdictAt(page, 3)).toContain('Verified: record 3')
+    expect(await verdictAt(page, 3)).toContain('Consistent; the signer is not known to you: record 3')
     const asOf = opened?.requestedUrls.slice(before).filter((url) => url.includes('/as-of')) ?? []
     expect(asOf).toHaveLength(1)
   })
@@ -125,7 +127,9 @@ describe.skipIf(noBrowser)('a strand at a point in time in the console', () => {
     await page.getByLabel('Time, in your time zone').fill(typed)
     await page.getByRole('button', { name: 'Go to this time' }).click()
     // The record was written after the page loaded.
-    expect(await verdictAt(page, 9)).toContain('Verified: record 9 was the last record of past')
+    expect(await verdictAt(page, 9)).toContain(
+      'Consistent; the signer is not known to you: record 9 was the last record of past',
+    )
     expect(await slider(page).inputValue()).toBe('9')
     await page.getByLabel('Time, in your time zone').fill('2001-09-09T01:46:40')
     await page.getByRole('button', { name: 'Go to this time' }).click()
@@ -136,7 +140,9 @@ describe.skipIf(noBrowser)('a strand at a point in time in the console', () => {
     const page = await open('mixed')
     for (const seq of [6, 7, 8]) {
       await slider(page).fill(String(seq))
-      expect(await verdictAt(page, seq)).toContain(`Verified: record ${seq} `)
+      expect(await verdictAt(page, seq)).toContain(
+        `Consistent; the signer is not known to you: record ${seq} `,
+      )
     }
   })
 
@@ -148,7 +154,7 @@ describe.skipIf(noBrowser)('a strand at a point in time in the console', () => {
     await page.getByRole('button', { name: 'Read the 6 records in between' }).click()
     const changed = page.getByRole('region', { name: 'What changed' })
     expect(await verdictIn(changed)).toBe(
-      'Verified: the 6 records of compared after record 2, up to record 8, are complete, signed and unchanged',
+      'Consistent; the signer is not known to you: the 6 records of compared after record 2, up to record 8, are complete, signed and unchanged',
     )
     expect(await factsOf(changed)).toEqual(['2', '1', '1', '1', '1', '0', '0'])
     const listed = (name: string) => changed.getByRole('list', { name, exact: true }).getByRole('listitem')
@@ -178,7 +184,7 @@ describe.skipIf(noBrowser)('a strand at a point in time in the console', () => {
     await read.click()
     const changed = page.getByRole('region', { name: 'What changed' })
     expect(await verdictIn(changed)).toContain(
-      'Verified: the 1 record of mixed after record 6, up to record 7',
+      'Consistent; the signer is not known to you: the 1 record of mixed after record 6, up to record 7',
     )
     await page.route('**/v1/strand/export*', () => undefined)
     await read.click()
@@ -243,14 +249,16 @@ describe.skipIf(noBrowser)('a strand at a point in time in the console', () => {
     const states = await Promise.all([0, 1, 2].map((seq) => stateOf(page, seq)))
     expect(states).toEqual(['', '', 'withheld'])
     await slider(page).fill('1')
-    expect(await verdictAt(page, 1)).toContain('Verified: record 1 was the last record of shared')
+    expect(await verdictAt(page, 1)).toContain(
+      'Consistent; the signer is not known to you: record 1 was the last record of shared',
+    )
   })
 
   it('does not accept a moment that contradicts the strand checked before', async () => {
     const page = await open('mixed')
     await page.getByRole('tab', { name: 'Proof', exact: true }).click()
     await page.getByRole('button', { name: 'Verify', exact: true }).click()
-    await page.getByText('Verified: all 9 records of mixed').waitFor()
+    await page.getByText('Consistent; the signer is not known to you: all 9 records of mixed').waitFor()
     const changeStored = (change: { size: number } | { rootText: string }) =>
       page.evaluate((changed) => {
         const [name = ''] = Object.keys(localStorage).filter((key) => key.includes('checked.'))
@@ -398,7 +406,7 @@ describe.skipIf(noBrowser)('a strand at a point in time in the console', () => {
       })
       const page = await open('longer', { url: proxy.url })
       // The zone does not follow from the last 50 records, which the page shows.
-      expect(await verdictAt(page, 60)).toContain('Verified: record 60')
+      expect(await verdictAt(page, 60)).toContain('Consistent; the signer is not known to you: record 60')
       await page.getByText('What this proves and what it does not prove').click()
       await page.getByText('Not proved: the zone').waitFor()
       await slider(page).fill('55')

@@ -105,7 +105,7 @@ describe.skipIf(noBrowser)('users in the console', () => {
     expect(events).toContain('Locked after failed sign-ins')
     await page.getByRole('button', { name: 'Verify these' }).click()
     expect(await verdict(page)).toBe(
-      `Verified: each of the ${events.length} records listed is unchanged and on the strand of default, under the ` +
+      `Consistent; the signer is not known to you: each of the ${events.length} records listed is unchanged and on the strand of default, under the ` +
         `checkpoint signed with key …${(await publicKey()).slice(-8)}`,
     )
   })
@@ -211,7 +211,7 @@ describe.skipIf(noBrowser)('users in the console', () => {
       .toBe('End all sessions…')
     await tabTo('Verify these')
     await page.keyboard.press('Enter')
-    expect(await verdict(page)).toMatch(/^Verified: each of the 1 record/)
+    expect(await verdict(page)).toMatch(/^Consistent; the signer is not known to you: each of the 1 record/)
   })
 
   // Colours do not depend on the width.

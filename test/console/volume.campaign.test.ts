@@ -79,12 +79,14 @@ describe.skipIf(noBrowser)('large amounts of data in the console', () => {
       .fill('50000')
     await page.getByRole('button', { name: 'Go to record' }).click()
     await page.getByRole('button', { name: 'Prove' }).click()
-    expect(await verdict(page)).toContain('Verified: record 50000 of long')
+    expect(await verdict(page)).toContain('Consistent; the signer is not known to you: record 50000 of long')
     await page.goto(`${server.url}/console#/agents/long/time`)
     await verdict(page)
     await page.getByLabel('Record', { exact: true }).fill('12345')
     await page.keyboard.press('Enter')
-    await page.getByText('Verified: record 12345 was the last record of long').waitFor()
+    await page
+      .getByText('Consistent; the signer is not known to you: record 12345 was the last record of long')
+      .waitFor()
   })
 
   it('shows thousands of records per second as they arrive, and retains 500', async () => {
@@ -160,10 +162,12 @@ describe.skipIf(noBrowser)('an imported strand in the console', () => {
     expect(states.filter((row) => row.includes('erased')).length).toBe(1)
     await page.goto(`${target.url}/console#/agents/moved/1`)
     await page.getByRole('button', { name: 'Prove' }).click()
-    expect(await verdict(page)).toContain('Verified: record 1 of moved')
+    expect(await verdict(page)).toContain('Consistent; the signer is not known to you: record 1 of moved')
     await page.goto(`${target.url}/console#/agents/moved/proof`)
     await page.getByRole('button', { name: 'Verify', exact: true }).click()
-    expect(await verdict(page)).toMatch(/^Verified: all \d+ records of moved/)
+    expect(await verdict(page)).toMatch(
+      /^Consistent; the signer is not known to you: all \d+ records of moved/,
+    )
     expect(browserErrors).toEqual([])
     await target.stop()
   })

@@ -6,7 +6,7 @@ import { ExportDialog } from '../parts/export-dialog.js'
 import { Problem } from '../parts/field.js'
 import { counted, countText } from '../parts/format.js'
 import { useChange, useTask } from '../parts/load.js'
-import { ProgressLine, Result, type Verdict } from '../parts/result.js'
+import { fails, holds, ProgressLine, Result, type Verdict } from '../parts/result.js'
 import { Time } from '../parts/texts.js'
 import { type StrandVerdict, checkStrand } from '../parts/proof/check-strand.js'
 import { Findings } from '../parts/proof/findings.js'
@@ -141,8 +141,8 @@ function useStrandCheck(service: ServiceClient, { agent_id: agent, strand }: Age
       }
       setVerdict({ shown: verdictOf(agent, found), found })
     } catch (error) {
-      const text = signal.aborted ? 'Not verified: the check was stopped' : `Not verified: ${explain(error)}`
-      setVerdict({ shown: { ok: false, text }, found: undefined })
+      const shown = fails(signal.aborted ? 'the check was stopped' : explain(error))
+      setVerdict({ shown, found: undefined })
     }
     setProgress(undefined)
   }
@@ -152,14 +152,14 @@ function useStrandCheck(service: ServiceClient, { agent_id: agent, strand }: Age
 function verdictOf(agent: string, found: StrandVerdict): Verdict {
   if (!found.ok) {
     const record = found.seq === undefined ? '' : `record ${found.seq} of `
-    return { ok: false, text: `Not verified: ${record}${agent}: ${found.reason}` }
+    return fails(`${record}${agent}: ${found.reason}`)
   }
   const { records, lastSeq } = found.found
   const text =
     found.since === undefined
-      ? `Verified: all ${countText(records)} records of ${agent}, 0 to ${lastSeq}`
-      : `Verified: ${counted(found.kept.size - found.since.size, 'record')} added to ${agent} since the last check, up to ${lastSeq}`
-  return { ok: true, text }
+      ? `all ${countText(records)} records of ${agent}, 0 to ${lastSeq}`
+      : `${counted(found.kept.size - found.since.size, 'record')} added to ${agent} since the last check, up to ${lastSeq}`
+  return holds(text, found.kept.trusted !== '')
 }
 
 function Downloads({ service, status }: { service: ServiceClient; status: AgentStatusResponse }) {

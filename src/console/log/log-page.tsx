@@ -50,7 +50,7 @@ function Found({ found, reload }: { found: WitnessResult | 'none'; reload: () =>
   return (
     <>
       <Result verdict={verdict} />
-      {!verdict.ok && kept !== undefined && (
+      {verdict.outcome === 'failed' && kept !== undefined && (
         <Inconsistent kept={kept.checkpoint} now={checkpoint} reload={reload} />
       )}
       <section>
@@ -71,7 +71,7 @@ function Found({ found, reload }: { found: WitnessResult | 'none'; reload: () =>
           <a href={agentLink(logAgent, 'proof')}>Check the whole log</a>
         </div>
       </section>
-      {kept !== undefined && verdict.ok && <Kept kept={kept} />}
+      {kept !== undefined && verdict.outcome !== 'failed' && <Kept kept={kept} />}
     </>
   )
 }

@@ -4,7 +4,8 @@ import { runAsync } from '../../proof/job.js'
 import { parseCheckpoint, strandOf, verifyCheckpoint } from '../../proof/note.js'
 import { counted, countText } from '../parts/format.js'
 import { valueOfJson } from '../parts/json.js'
-import type { Verdict } from '../parts/result.js'
+import { trustIn } from '../parts/proof/stored-check.js'
+import { fails, holds, type Verdict } from '../parts/result.js'
 import { logAgent } from '../parts/labels.js'
 import { persistentStore } from '../storage.js'
 
@@ -82,7 +83,7 @@ export async function witness(
   const before = loadWitness()
   const size = parseCheckpoint(checkpoint)?.size ?? 0
   const found = await checkLog(service, { checkpoint, strand, publicKey, before, signal })
-  if (!found.ok) return { verdict: found, kept: before, checkpoint }
+  if (found.outcome === 'failed') return { verdict: found, kept: before, checkpoint }
   const visits = [{ size, atMs: nowMs }, ...(before?.visits ?? [])].slice(0, VISITS_MAX)
   const kept: WitnessState = { strand, publicKey, checkpoint, visits }
   persistentStore.write(STORE_KEY, JSON.stringify(kept))
@@ -100,25 +101,26 @@ async function checkLog(
   },
 ): Promise<Verdict> {
   const { checkpoint, strand, publicKey, before, signal } = given
-  const not = (reason: string): Verdict => ({ ok: false, text: `Not verified: ${reason}` })
   const current = await runAsync(verifyCheckpoint(checkpoint, publicKey), webCryptoJobs())
-  if (current === undefined) return not('the checkpoint is not signed with the key of the log')
-  if (strandOf(current) !== strand) return not('the checkpoint belongs to another strand than the log')
+  if (current === undefined) return fails('the checkpoint is not signed with the key of the log')
+  if (strandOf(current) !== strand) return fails('the checkpoint belongs to another strand than the log')
+  const trust = trustIn(strand, publicKey)
+  if (trust.fault !== undefined) return fails(trust.fault)
   const records = counted(current.size, 'record')
   if (before === undefined) {
-    const text = `Verified: the checkpoint of ${records} is signed with the log’s key. This browser has stored it`
-    return { ok: true, text }
+    const text = `the checkpoint of ${records} is signed with the log’s key. This browser has stored it`
+    return holds(text, trust.isKeyTrusted)
   }
   if (before.strand !== strand)
-    return not('this log has another strand than the log that this browser has seen at this address')
+    return fails('this log has another strand than the log that this browser has seen at this address')
   if (before.publicKey !== publicKey)
-    return not(
+    return fails(
       'the key of the log has changed. Check the whole log: it shows whether the previous key signed the change',
     )
   const [last] = before.visits
   const seen = parseCheckpoint(before.checkpoint)?.size ?? 0
   if (current.size < seen)
-    return not(
+    return fails(
       `the log was truncated: it had ${counted(seen, 'record')} and now has ${countText(current.size)}`,
     )
   const proof = await service.log.consistency(seen, { to: current.size, signal })
@@ -128,11 +130,12 @@ async function checkLog(
     { path: proof.path, checkpoint },
     { publicKey, strand },
   )
-  if (!grown.ok) return not(`the log does not extend the one that this browser has seen: ${grown.reason}`)
+  if (!grown.ok) return fails(`the log does not extend the one that this browser has seen: ${grown.reason}`)
   const since = last === undefined ? '' : ` since ${new Date(last.atMs).toLocaleString()}`
   const added = grown.to - grown.from
-  return {
-    ok: true,
-    text: `Verified: the log of ${records} begins with the ${countText(grown.from)} that this browser has seen, ${countText(added)} added${since}`,
-  }
+  // This browser knows the key from an earlier visit.
+  return holds(
+    `the log of ${records} begins with the ${countText(grown.from)} that this browser has seen, ${countText(added)} added${since}`,
+    true,
+  )
 }

@@ -2,10 +2,25 @@ import type { ComponentChildren } from 'preact'
 
 /** The result of a proof or check. */
 export interface Verdict {
-  ok: boolean
-  /** Begins with `Verified` or `Not verified` and names the record. */
+  /** `consistent` if the check succeeded, but with a key that the user does not know. */
+  outcome: 'verified' | 'consistent' | 'failed'
+  /** Begins with the outcome and names the record. */
   text: string
 }
+
+/** The verdict of a check that succeeded: never `verified` without a key that the user trusts. */
+export function holds(text: string, isKeyTrusted: boolean): Verdict {
+  return isKeyTrusted
+    ? { outcome: 'verified', text: `Verified: ${text}` }
+    : { outcome: 'consistent', text: `Consistent; the signer is not known to you: ${text}` }
+}
+
+/** The verdict of a check that failed or could not be completed. */
+export function fails(reason: string): Verdict {
+  return { outcome: 'failed', text: `Not verified: ${reason}` }
+}
+
+const colours: Record<Verdict['outcome'], string> = { verified: 'good', consistent: 'warn', failed: 'bad' }
 
 /** The progress of a long task; `of` is undefined if its size is unknown. */
 export function ProgressLine(props: {
@@ -36,10 +51,7 @@ export function Result({
   children?: ComponentChildren
 }) {
   return (
-    <div
-      role="status"
-      class={verdict === undefined ? 'verdict-none' : `verdict ${verdict.ok ? 'good' : 'bad'}`}
-    >
+    <div role="status" class={verdict === undefined ? 'verdict-none' : `verdict ${colours[verdict.outcome]}`}>
       {verdict !== undefined && <p class="verdict-text">{verdict.text}</p>}
       {verdict !== undefined && children}
     </div>

@@ -6,7 +6,7 @@ import { explain } from '../parts/explain.js'
 import { countText, counted } from '../parts/format.js'
 import { Read, useLoaded, useTask } from '../parts/load.js'
 import { CursorPages } from '../parts/pages.js'
-import { Result, type Verdict } from '../parts/result.js'
+import { fails, Result, type Verdict } from '../parts/result.js'
 import { auditLink } from '../route.js'
 import type { SignedIn } from '../parts/session.js'
 import { verifyRows } from './verify-rows.js'
@@ -78,7 +78,7 @@ function VerifyThese({
     try {
       setVerdict(await verifyRows({ service, agent, rows, signal, onProgress: setDone }))
     } catch (error) {
-      if (!signal.aborted) setVerdict({ ok: false, text: `Not verified: ${explain(error)}` })
+      if (!signal.aborted) setVerdict(fails(explain(error)))
     }
     setDone(undefined)
   }

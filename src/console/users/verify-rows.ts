@@ -1,7 +1,7 @@
 import type { ServiceClient } from '../../client/index.js'
 import { describeEvent } from '../parts/audit-events.js'
 import { counted, keyDigits } from '../parts/format.js'
-import type { Verdict } from '../parts/result.js'
+import { fails, holds, type Verdict } from '../parts/result.js'
 import { proveRecord } from '../parts/proof/prove-record.js'
 import { type RecordRow, readStrandPart, rowOf } from '../parts/records/record-row.js'
 
@@ -23,12 +23,10 @@ export async function verifyRows({ service, agent, rows, signal, onProgress }: V
   const handle = service.agent(agent)
   const { strand } = await handle.status({ signal })
   let publicKey = ''
+  let isKeyTrusted = true
   for (const [done, row] of rows.entries()) {
     const { seq } = row
-    const not = (why: string): Verdict => ({
-      ok: false,
-      text: `Not verified: record ${seq} of ${agent}: ${why}`,
-    })
+    const not = (why: string): Verdict => fails(`record ${seq} of ${agent}: ${why}`)
     const {
       records: [record],
     } = await readStrandPart(service, agent, { fromSeq: seq, toSeq: seq, signal })
@@ -37,18 +35,18 @@ export async function verifyRows({ service, agent, rows, signal, onProgress }: V
     publicKey = (await handle.status({ signal })).public_key
     const fetchProof = (hash: string) => service.proof(agent, hash, { signal })
     const verdict = await proveRecord({ agent, seq, strand, record, fetchProof, publicKey }, () => undefined)
-    if (!verdict.ok) return verdict
+    if (verdict.outcome === 'failed') return verdict
+    isKeyTrusted &&= verdict.outcome === 'verified'
     const signed = rowOf(record)
     if (signed === undefined || textOf(signed) !== textOf(row))
       return not('the record does not match its row in the list')
     onProgress(done + 1)
   }
-  return {
-    ok: true,
-    text:
-      `Verified: each of the ${counted(rows.length, 'record')} listed is unchanged and on the strand of ${agent}, under ` +
+  return holds(
+    `each of the ${counted(rows.length, 'record')} listed is unchanged and on the strand of ${agent}, under ` +
       `the checkpoint signed with key …${keyDigits(publicKey)}`,
-  }
+    isKeyTrusted,
+  )
 }
 
 /** The texts of a row in the list. */

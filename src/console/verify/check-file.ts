@@ -6,7 +6,7 @@ import { leadsToRoot, pathOf } from '../../proof/tree-proof.js'
 import { countText, keyDigits } from '../parts/format.js'
 import { objectOfJson } from '../parts/json.js'
 import { checkInWorker } from '../parts/proof/checker.js'
-import type { Verdict } from '../parts/result.js'
+import { fails, holds, type Verdict } from '../parts/result.js'
 
 /** Values that the user knows from another source, as typed; unknown values are empty. */
 export interface FileTrust {
@@ -24,10 +24,9 @@ interface FileCheck {
 /** The most bytes of a checkpoint or proof. */
 const SMALL_BYTES_MAX = 1_000_000
 const HEAD_BYTES = 4_096
-const not = (reason: string): { verdict: Verdict } => ({
-  verdict: { ok: false, text: `Not verified: ${reason}` },
-})
-const holds = (text: string): { verdict: Verdict } => ({ verdict: { ok: true, text: `Verified: ${text}` } })
+const not = (reason: string): { verdict: Verdict } => ({ verdict: fails(reason) })
+/** A checkpoint or a proof is verified only with the key that the user trusts. */
+const verified = (text: string): { verdict: Verdict } => ({ verdict: holds(text, true) })
 
 /**
  * Verifies a file: an export (plain or gzip), a checkpoint, or a proof in the format of the API.
@@ -80,7 +79,10 @@ async function checkExport(file: File, { trust, signal, onProgress }: FileCheck,
       ? ''
       : `, extending the ${countText(result.kept.size)} records of the saved checkpoint`
   return {
-    ...holds(`${countText(records)} records of ${agent}, ${firstSeq} to ${lastSeq}${kept}`),
+    verdict: holds(
+      `${countText(records)} records of ${agent}, ${firstSeq} to ${lastSeq}${kept}`,
+      trust.publicKey !== '',
+    ),
     found: result,
   }
 }
@@ -95,7 +97,7 @@ async function checkNote(text: string, { publicKey, strand }: FileTrust) {
     return not('a checkpoint proves nothing without a key. Enter the public key that you trust')
   const isSigned = await runAsync(isSignedBy(note, publicKey), webCryptoJobs())
   if (!isSigned) return not('the checkpoint is not signed with the key that you trust')
-  return holds(
+  return verified(
     `the checkpoint of ${countText(note.size)} records is signed with key …${keyDigits(publicKey)}`,
   )
 }
@@ -116,7 +118,7 @@ async function checkProof(text: string, trust: FileTrust) {
   const answer = { checkpoint, path: pathOf(path) ?? [] }
   const grown = await verifyConsistency(trust.kept, answer, keys)
   if (!grown.ok) return not(grown.reason)
-  return holds(
+  return verified(
     `the ${countText(grown.to)} records extend the ${countText(grown.from)} of the saved checkpoint`,
   )
 }
@@ -136,7 +138,9 @@ async function checkInclusion(
   const inclusion = { index: seq, size: note.size, leaf: hash, path: hashes, rootHex: note.rootHex }
   if (!(await runAsync(leadsToRoot(inclusion), webCryptoJobs())))
     return not(`${record}: its path does not lead to the root of the checkpoint`)
-  return holds(`${record} with hash ${hash} is one of the ${countText(note.size)} records of the checkpoint`)
+  return verified(
+    `${record} with hash ${hash} is one of the ${countText(note.size)} records of the checkpoint`,
+  )
 }
 
 /** The most bytes of a file of keys and checkpoints. */

@@ -4,7 +4,7 @@ import { explain } from '../parts/explain.js'
 import { Field } from '../parts/field.js'
 import { bytesText, countText } from '../parts/format.js'
 import { useTask } from '../parts/load.js'
-import { ProgressLine, Result, type Verdict } from '../parts/result.js'
+import { fails, ProgressLine, Result, type Verdict } from '../parts/result.js'
 import { type FileTrust, checkFile, readSavedTrust, type SavedTrust } from './check-file.js'
 import { Findings } from '../parts/proof/findings.js'
 
@@ -58,7 +58,11 @@ export function VerifyPage() {
       )}
       <Result verdict={outcome?.verdict}>
         {outcome?.found !== undefined && (
-          <Findings found={outcome.found} isKeyTrusted={trust.publicKey.trim() !== ''} since={undefined} />
+          <Findings
+            found={outcome.found}
+            isKeyTrusted={outcome.verdict.outcome === 'verified'}
+            since={undefined}
+          />
         )}
       </Result>
     </div>
@@ -102,10 +106,7 @@ async function checked(
   try {
     return await checkFile(file, how)
   } catch (error) {
-    const text = how.signal.aborted
-      ? 'Not verified: the check was stopped'
-      : `Not verified: ${explain(error)}`
-    return { verdict: { ok: false, text } }
+    return { verdict: fails(how.signal.aborted ? 'the check was stopped' : explain(error)) }
   }
 }
 

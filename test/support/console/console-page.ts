@@ -87,7 +87,7 @@ export async function axeFindings(page: Page, only: 'colours' | 'all' = 'all'): 
 
 /** Waits for the verdict of a check, and returns it. */
 export async function verdict(page: Page): Promise<string> {
-  const shown = page.getByRole('status').filter({ hasText: /^(Verified|Not verified)/ })
+  const shown = page.getByRole('status').filter({ hasText: /^(Verified|Consistent|Not verified)/ })
   await shown.waitFor()
   return (await shown.locator('.verdict-text').textContent()) ?? ''
 }

@@ -3,7 +3,7 @@ import { webCryptoJobs } from '../../../client/webcrypto.js'
 import { LINE_BYTES_MAX } from '../../../proof/export-lines.js'
 import { type ReadRecord, bodyMembers, readLineText } from '../../../proof/record.js'
 import { counted } from '../../parts/format.js'
-import type { Verdict } from '../../parts/result.js'
+import { fails, holds, type Verdict } from '../../parts/result.js'
 import { checkInWorker } from '../../parts/proof/checker.js'
 import { type RecordRow, rowOf } from '../../parts/records/record-row.js'
 import type { MomentRead } from './moment.js'
@@ -73,7 +73,7 @@ export async function readDifference(between: Between): Promise<Difference> {
   const { changes } = reader
   const not = (reason: string, seq = to.seq): Difference => ({
     changes,
-    verdict: { ok: false, text: `Not verified: record ${seq} of ${agent}: ${reason}` },
+    verdict: fails(`record ${seq} of ${agent}: ${reason}`),
   })
   if (!result.ok) return not(result.reason, result.seq)
   const { last } = reader
@@ -81,11 +81,12 @@ export async function readDifference(between: Between): Promise<Difference> {
   if (reached !== to.chainHead) return not('the records do not lead to the chain head of the later moment')
   const zone = reader.zone ?? from.zone
   if (to.zone !== zone) return not(`the server reports zone ${to.zone}, but the records say ${zone}`)
-  const faulty = [from, to].find(({ check }) => !check.verdict.ok)
+  const faulty = [from, to].find(({ check }) => check.verdict.outcome === 'failed')
   if (faulty !== undefined) return not('this moment is not verified', faulty.seq)
   const size = counted(to.seq - from.seq, 'record')
-  const text = `Verified: the ${size} of ${agent} after record ${from.seq}, up to record ${to.seq}, are complete, signed and unchanged`
-  return { changes, verdict: { ok: true, text } }
+  const text = `the ${size} of ${agent} after record ${from.seq}, up to record ${to.seq}, are complete, signed and unchanged`
+  const isKeyTrusted = [from, to].every(({ check }) => check.verdict.outcome === 'verified')
+  return { changes, verdict: holds(text, isKeyTrusted) }
 }
 
 /** Collects changes from the lines of an export while they pass through. */

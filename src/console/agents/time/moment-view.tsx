@@ -95,10 +95,10 @@ function isZone(zone: string | null): zone is Zone {
   return zone !== null && zone in zoneMeanings
 }
 
-function ProofScope({ check: { verdict, isKeyTrusted, isHistoryRead, kept } }: { check: MomentCheck }) {
+function ProofScope({ check: { verdict, isHistoryRead, kept } }: { check: MomentCheck }) {
   return (
     <>
-      {verdict.ok && (
+      {verdict.outcome !== 'failed' && (
         <ul>
           <li>
             The listed records are complete and linked up to the head. According to their clocks, the moment
@@ -114,7 +114,7 @@ function ProofScope({ check: { verdict, isKeyTrusted, isHistoryRead, kept } }: {
             </li>
           )}
           <li>
-            {isKeyTrusted
+            {verdict.outcome === 'verified'
               ? 'It is signed with the key that you trust, or with a successor that this key signed.'
               : 'It relies on the key that this server reports. Enter the key that you trust on the tab Proof.'}
           </li>

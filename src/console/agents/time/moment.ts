@@ -10,9 +10,9 @@ import { type ReadRecord, examineRecord, bodyMembers } from '../../../proof/reco
 import { explain } from '../../parts/explain.js'
 import { counted, exactTimeText, keyDigits } from '../../parts/format.js'
 import { inclusionFault } from '../../parts/proof/check-strand.js'
-import { type StoredCheck, loadCheck, loadTrustedKey } from '../../parts/proof/stored-check.js'
+import { type StoredCheck, loadCheck, trustIn } from '../../parts/proof/stored-check.js'
 import { markDeleted, readStrandPart, type RecordRow, rowOf } from '../../parts/records/record-row.js'
-import type { Verdict } from '../../parts/result.js'
+import { fails, holds, type Verdict } from '../../parts/result.js'
 
 /** The number of records listed for a moment. */
 export const LISTED_RECORDS = 50
@@ -48,8 +48,6 @@ export interface MomentRead {
 /** The result of checking a moment. */
 export interface MomentCheck {
   verdict: Verdict
-  /** Whether the signing key is the trusted key of the user, or a successor of it. */
-  isKeyTrusted: boolean
   /** Whether zone and deletions were derived from records: only if the whole strand was read. */
   isHistoryRead: boolean
   /** The stored check of the whole strand with which the moment was compared. */
@@ -113,14 +111,13 @@ interface MomentAnswer {
 
 async function checkMoment(moment: MomentRequest, given: MomentAnswer): Promise<MomentCheck> {
   const { service, agent, strand, seq, signal } = moment
-  const trusted = loadTrustedKey(strand)
   const kept = loadCheck(strand)
   const { answer, records, rows, fromSeq } = given
   const history = historyOf(records.slice(0, seq - fromSeq + 1))
-  const checked = { isKeyTrusted: false, isHistoryRead: history !== undefined, kept }
+  const checked = { isHistoryRead: history !== undefined, kept }
   const not = (reason: string): MomentCheck => ({
     ...checked,
-    verdict: { ok: false, text: `Not verified: record ${seq} of ${agent}: ${reason}` },
+    verdict: fails(`record ${seq} of ${agent}: ${reason}`),
   })
   try {
     await requireEd25519()
@@ -133,15 +130,11 @@ async function checkMoment(moment: MomentRequest, given: MomentAnswer): Promise<
       return not(
         `the strand was truncated: ${counted(kept.size, 'record')} were checked in this browser before, it now has ${last + 1}`,
       )
-    const isKeyTrusted =
-      trusted !== '' && (publicKey === trusted || (kept?.trusted === trusted && kept.publicKey === publicKey))
-    if (trusted !== '' && !isKeyTrusted)
-      return not(
-        `the current key, …${keyDigits(publicKey)}, is not the key that you trust. If the key was rotated, check the whole strand first`,
-      )
+    const trust = trustIn(strand, publicKey)
+    if (trust.fault !== undefined) return not(trust.fault)
     const signed = await signedFault(moment, { ...given, publicKey, kept })
     return signed === undefined
-      ? { ...checked, isKeyTrusted, verdict: { ok: true, text: verifiedText(agent, seq, publicKey) } }
+      ? { ...checked, verdict: holds(provedText(agent, seq, publicKey), trust.isKeyTrusted) }
       : not(signed)
   } catch (error) {
     if (signal.aborted) throw error
@@ -149,9 +142,9 @@ async function checkMoment(moment: MomentRequest, given: MomentAnswer): Promise<
   }
 }
 
-function verifiedText(agent: string, seq: number, publicKey: string): string {
+function provedText(agent: string, seq: number, publicKey: string): string {
   return (
-    `Verified: record ${seq} was the last record of ${agent} at that time. Key …${keyDigits(publicKey)} signed the tree ` +
+    `record ${seq} was the last record of ${agent} at that time. Key …${keyDigits(publicKey)} signed the tree ` +
     `of its ${counted(seq + 1, 'record')}, which the current strand extends`
   )
 }

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import type { ServiceClient } from '../../../client/index.js'
 import type { ReadRecord } from '../../../proof/record.js'
 import { explain } from '../explain.js'
-import { Result, type Verdict } from '../result.js'
+import { fails, Result, type Verdict } from '../result.js'
 import { agentLink } from '../../route.js'
 import { type Step, proveRecord } from './prove-record.js'
 import { Steps } from './steps.js'
@@ -33,7 +33,7 @@ export function ProveButton(props: { service: ServiceClient; provable: Provable;
       const material = { agent, seq, strand, record, fetchProof, publicKey }
       setVerdict(await proveRecord(material, (step) => setSteps((before) => [...before, step])))
     } catch (error) {
-      setVerdict({ ok: false, text: `Not verified: record ${seq} of ${agent}: ${explain(error)}` })
+      setVerdict(fails(`record ${seq} of ${agent}: ${explain(error)}`))
     }
     setBusy(false)
   }
@@ -43,10 +43,12 @@ export function ProveButton(props: { service: ServiceClient; provable: Provable;
         {name}
       </button>
       <Result verdict={verdict}>
-        <p>
-          This proof relies on the key that the server reports. To use a key that you know from another
-          source, <a href={agentLink(agent, 'proof')}>check the whole strand</a>.
-        </p>
+        {verdict?.outcome === 'consistent' && (
+          <p>
+            This proof relies on the key that the server reports. To use a key that you know from another
+            source, <a href={agentLink(agent, 'proof')}>check the whole strand</a>.
+          </p>
+        )}
       </Result>
       <Steps steps={steps} />
     </>

@@ -5,7 +5,8 @@ import { type Checkpoint, strandOf, verifyCheckpoint } from '../../../proof/note
 import { type ReadRecord, examineRecord } from '../../../proof/record.js'
 import { leadsToRoot, pathOf } from '../../../proof/tree-proof.js'
 import { countText, keyDigits } from '../format.js'
-import type { Verdict } from '../result.js'
+import { fails, holds, type Verdict } from '../result.js'
+import { trustIn } from './stored-check.js'
 
 /** One step of a proof. */
 export interface Step {
@@ -41,10 +42,7 @@ export interface ProofMaterial {
 export async function proveRecord(material: ProofMaterial, onStep: OnStep): Promise<Verdict> {
   await requireEd25519()
   const { agent, seq, record, strand } = material
-  const not = (reason: string): Verdict => ({
-    ok: false,
-    text: `Not verified: record ${seq} of ${agent}: ${reason}`,
-  })
+  const not = (reason: string): Verdict => fails(`record ${seq} of ${agent}: ${reason}`)
   const { header } = record
   if (header === undefined) return not('its header is not in the format strand-record/v1')
   if (header.seq !== seq) return not(`the server sent record ${header.seq} instead`)
@@ -61,14 +59,15 @@ export async function proveRecord(material: ProofMaterial, onStep: OnStep): Prom
     how: `Ed25519 by key …${keyDigits(material.publicKey)} over ${proof.tree_size} records`,
     result: checkpoint?.rootHex,
   })
-  if (wrong !== undefined) return not(wrong)
+  const trust = trustIn(strand, material.publicKey)
+  const reason = wrong ?? trust.fault
+  if (reason !== undefined) return not(reason)
   const size = countText(proof.tree_size)
-  return {
-    ok: true,
-    text:
-      `Verified: record ${seq} of ${agent} is one of the ${size} records of the checkpoint signed with key ` +
+  return holds(
+    `record ${seq} of ${agent} is one of the ${size} records of the checkpoint signed with key ` +
       `…${keyDigits(material.publicKey)}, and is unchanged`,
-  }
+    trust.isKeyTrusted,
+  )
 }
 
 /** Checks the record itself: its body, hash and signature. */

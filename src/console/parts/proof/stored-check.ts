@@ -1,4 +1,5 @@
 import { persistentStore } from '../../storage.js'
+import { keyDigits } from '../format.js'
 import { objectOfJson } from '../json.js'
 
 /** The result of a complete check of a strand, stored in this browser. None of it is secret. */
@@ -35,6 +36,21 @@ export function loadTrustedKey(strand: string): string {
 /** Stores the key that the user trusts for a strand; an empty one removes it. */
 export function storeTrustedKey(strand: string, publicKey: string): void {
   persistentStore.write(`trusted.${strand}`, publicKey === '' ? undefined : publicKey)
+}
+
+/**
+ * Compares the current key of a strand with the key that the user trusts for it. The stored check has shown
+ * which key succeeded the trusted one.
+ * @returns the fault if it is another key
+ */
+export function trustIn(strand: string, publicKey: string): { isKeyTrusted: boolean; fault?: string } {
+  const trusted = loadTrustedKey(strand)
+  if (trusted === '') return { isKeyTrusted: false }
+  const kept = loadCheck(strand)
+  if (publicKey === trusted || (kept?.trusted === trusted && kept.publicKey === publicKey))
+    return { isKeyTrusted: true }
+  const fault = `the current key, …${keyDigits(publicKey)}, is not the key that you trust. If the key was rotated, check the whole strand first`
+  return { isKeyTrusted: false, fault }
 }
 
 /** Validates the stored text, because a user can change the storage. */

@@ -14,7 +14,7 @@ import { bytesText, countText, keyDigits, lineText } from '../format.js'
 import { useLoaded } from '../load.js'
 import { type Step, proveRecord } from '../proof/prove-record.js'
 import { Steps } from '../proof/steps.js'
-import { Result, type Verdict } from '../result.js'
+import { fails, Result, type Verdict } from '../result.js'
 import { Failure } from '../texts.js'
 import { zoneRules } from '../labels.js'
 import { type RecordAction, actionWords, recordConsequences } from './change-labels.js'
@@ -121,8 +121,7 @@ function ProofAfterErasure({ service, agent, seq }: { service: ServiceClient; ag
         if (!signal.aborted) setVerdict(found)
       },
       (error: unknown) => {
-        if (!signal.aborted)
-          setVerdict({ ok: false, text: `Not verified: record ${seq} of ${agent}: ${explain(error)}` })
+        if (!signal.aborted) setVerdict(fails(`record ${seq} of ${agent}: ${explain(error)}`))
       },
     )
     return () => controller.abort()
@@ -144,8 +143,7 @@ async function prove(
   const { strand, public_key: publicKey } = await service.agent(agent).status({ signal })
   const { records } = await readStrandPart(service, agent, { fromSeq: seq, toSeq: seq, signal })
   const [record] = records
-  if (record === undefined)
-    return { ok: false, text: `Not verified: record ${seq} of ${agent}: the server did not send it` }
+  if (record === undefined) return fails(`record ${seq} of ${agent}: the server did not send it`)
   const fetchProof = (hash: string) => service.proof(agent, hash, { signal })
   return proveRecord({ agent, seq, strand, record, fetchProof, publicKey }, onStep)
 }
