@@ -12,6 +12,7 @@ import { LISTED_RECORDS, type MomentCheck, type MomentRead, readMoment } from '.
 
 /** The position of a handle. */
 export interface HandlePosition {
+  /** The last record of the moment; -1 before record 0. */
   seq: number
   /** The time that the user typed, in Unix milliseconds; undefined if the user chose a record. */
   typedMs: number | undefined

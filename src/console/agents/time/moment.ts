@@ -86,18 +86,18 @@ export async function readMoment(moment: MomentRequest): Promise<MomentRead> {
 }
 
 /**
- * The seq of the last record at a time; undefined if the strand did not exist yet.
+ * The seq of the last record at a time; -1 if the strand did not exist yet.
  * @throws errors of the service
  */
 export async function seqAt(
   service: ServiceClient,
   agent: string,
   at: { ms: number; signal: AbortSignal },
-): Promise<number | undefined> {
+): Promise<number> {
   const { chain_head: head, record_count: seq } = await service
     .agent<unknown>(agent)
     .asOf(new Date(at.ms), { limit: 1, signal: at.signal })
-  return head === null ? undefined : seq
+  return head === null ? -1 : seq
 }
 
 interface MomentAnswer {

@@ -3,7 +3,7 @@ import type { AgentStatusResponse, ServiceClient } from '../../../client/index.j
 import { explain } from '../../parts/explain.js'
 import { Moment, Problem } from '../../parts/field.js'
 import { msOfField } from '../../parts/format.js'
-import { Time } from '../../parts/texts.js'
+import { Empty, Time } from '../../parts/texts.js'
 import { DifferenceView } from './difference-view.js'
 import { MomentView, type HandlePosition, useMoment } from './moment-view.js'
 import { seqAt } from './moment.js'
@@ -37,6 +37,7 @@ export function TimeTab({ service, status, reload }: TimeProps) {
     setHandles(handles)
   }
   const handle = { service, agent, headSeq, reload }
+  const empty = [position, other].find((one) => one !== undefined && one.seq < 0)
   return (
     <div class="time">
       <p class="lead">
@@ -65,11 +66,31 @@ export function TimeTab({ service, status, reload }: TimeProps) {
           Refresh
         </button>
       </div>
-      {other === undefined ? (
+      {empty !== undefined ? (
+        <Nothing ms={empty.typedMs} />
+      ) : other === undefined ? (
         <One service={service} status={status} position={position} />
       ) : (
         <Two service={service} status={status} position={position} other={other} />
       )}
+    </div>
+  )
+}
+
+/** What a moment before record 0 shows. */
+function Nothing({ ms }: { ms: number | undefined }) {
+  return (
+    <div role="status">
+      <Empty title="Nothing was recorded yet">
+        The strand began later
+        {ms !== undefined && (
+          <>
+            {' '}
+            than <Time ms={ms} />
+          </>
+        )}
+        .
+      </Empty>
     </div>
   )
 }
@@ -134,7 +155,7 @@ function Handle(props: HandleProps) {
             min={0}
             max={headSeq}
             step={1}
-            value={seq}
+            value={seq < 0 ? '' : seq}
             onChange={(event) => {
               const typed = event.currentTarget.valueAsNumber
               if (Number.isInteger(typed)) go(Math.min(Math.max(0, typed), headSeq))
@@ -153,7 +174,7 @@ function Handle(props: HandleProps) {
           max={headSeq}
           step={1}
           value={seq}
-          aria-valuetext={`Record ${seq} of ${headSeq}`}
+          aria-valuetext={seq < 0 ? 'Before record 0' : `Record ${seq} of ${headSeq}`}
           onInput={(event) => go(Number(event.currentTarget.value))}
         />
         <button type="button" aria-label="Next record" disabled={seq >= headSeq} onClick={() => go(seq + 1)}>
@@ -168,20 +189,17 @@ function Handle(props: HandleProps) {
 function TypedMoment({ service, agent, headSeq, reload, set }: HandleProps) {
   const [text, setText] = useState('')
   const [problem, setProblem] = useState<string | undefined>(undefined)
-  const [tooEarlyMs, setTooEarlyMs] = useState<number | undefined>(undefined)
   const attempts = useRef(0)
   const go = async (): Promise<void> => {
     const secondMs = msOfField(text)
     attempts.current += 1
     const own = attempts.current
-    setTooEarlyMs(undefined)
     setProblem(secondMs === undefined ? 'Expected a date and a time' : undefined)
     if (secondMs === undefined) return
     const typedMs = secondMs + REST_OF_SECOND_MS
     try {
       const seq = await seqAt(service, agent, { ms: typedMs, signal: AbortSignal.timeout(READ_MS) })
       if (attempts.current !== own) return
-      if (seq === undefined) return setTooEarlyMs(secondMs)
       if (seq > headSeq) reload()
       set({ seq, typedMs })
     } catch (error) {
@@ -198,15 +216,6 @@ function TypedMoment({ service, agent, headSeq, reload, set }: HandleProps) {
     >
       <Moment name="Time, in your time zone" value={text} set={setText} />
       <button type="submit">Go to this time</button>
-      <Problem
-        text={
-          tooEarlyMs !== undefined && (
-            <>
-              The strand did not exist yet at <Time ms={tooEarlyMs} />.
-            </>
-          )
-        }
-      />
       <Problem text={problem} />
     </form>
   )
