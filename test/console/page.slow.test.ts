@@ -230,7 +230,7 @@ describe.skipIf(noBrowser)('the console’s page', () => {
     await tabTo('Verify')
     await page.keyboard.press('Enter')
     expect(await verdict(page)).toContain(
-      'Consistent; the signer is not known to you: all 9 records of mixed',
+      'Consistent; the signer is not known to you: all 8 records and the genesis of mixed',
     )
     expect(browserErrors).toEqual([])
     await context.close()

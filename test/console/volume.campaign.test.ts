@@ -166,7 +166,7 @@ describe.skipIf(noBrowser)('an imported strand in the console', () => {
     await page.goto(`${target.url}/console#/agents/moved/proof`)
     await page.getByRole('button', { name: 'Verify', exact: true }).click()
     expect(await verdict(page)).toMatch(
-      /^Consistent; the signer is not known to you: all \d+ records of moved/,
+      /^Consistent; the signer is not known to you: all \d+ records and the genesis of moved/,
     )
     expect(browserErrors).toEqual([])
     await target.stop()

@@ -85,7 +85,7 @@ function AgentFacts({ status }: { status: AgentStatusResponse }) {
     <LineFacts
       facts={{
         Zone: <span title={zoneMeanings[zone]}>{zone}</span>,
-        Records: `${countText(records)}, ${bytesText(bytes)}`,
+        Records: `${countText(records)} and the genesis, ${bytesText(bytes)}`,
         'Last write': <Time ms={msOf(hlc)} />,
         Strand: <Hash hex={strand} name="the strand" />,
         Key: <Key hex={key} name="the public key" />,

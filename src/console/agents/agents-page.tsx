@@ -69,7 +69,10 @@ export function AgentsPage({ session }: { session: SignedIn }) {
           New agent
         </ScopedButton>
       </div>
-      <p class="lead">Each agent has one strand: a hash chain of records, signed with the agent’s key.</p>
+      <p class="lead">
+        Each agent has one strand: a hash chain of records, signed with the agent’s key. Record 0, the
+        genesis, begins it with the key and the zone, and is not one of the records counted.
+      </p>
       <div class="tools">
         <OrganismChoice session={session} prefix={prefix} choose={(chosen) => search({ prefix: chosen })} />
         <Field

@@ -4,7 +4,7 @@ import { fileName, saveFile } from '../parts/download.js'
 import { explain } from '../parts/explain.js'
 import { ExportDialog } from '../parts/export-dialog.js'
 import { Problem } from '../parts/field.js'
-import { counted, countText } from '../parts/format.js'
+import { counted, countText, recordsText } from '../parts/format.js'
 import { useChange, useTask } from '../parts/load.js'
 import { fails, holds, ProgressLine, Result, type Verdict } from '../parts/result.js'
 import { Time } from '../parts/texts.js'
@@ -47,7 +47,7 @@ export function ProofTab({ service, status }: { service: ServiceClient; status: 
         <KeyField value={key} isWrong={isKeyWrong} set={setKey} />
         {usable !== undefined && (
           <p class="notice">
-            {counted(usable.size, 'record')} were checked in this browser on <Time ms={usable.checkedAtMs} />.
+            {recordsText(usable.size - 1)} were checked in this browser on <Time ms={usable.checkedAtMs} />.
             Only records added since are checked now.
           </p>
         )}
@@ -154,10 +154,10 @@ function verdictOf(agent: string, found: StrandVerdict): Verdict {
     const record = found.seq === undefined ? '' : `record ${found.seq} of `
     return fails(`${record}${agent}: ${found.reason}`)
   }
-  const { records, lastSeq } = found.found
+  const { lastSeq } = found.found
   const text =
     found.since === undefined
-      ? `all ${countText(records)} records of ${agent}, 0 to ${lastSeq}`
+      ? `all ${recordsText(lastSeq)} of ${agent}`
       : `${counted(found.kept.size - found.since.size, 'record')} added to ${agent} since the last check, up to ${lastSeq}`
   return holds(text, found.kept.trusted !== '')
 }

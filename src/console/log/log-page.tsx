@@ -127,7 +127,7 @@ function Kept({ kept: { strand, publicKey, visits } }: { kept: NonNullable<Witne
         keyOf={({ atMs }) => atMs}
         head={['Visit', ({ atMs }) => <Time ms={atMs} />]}
         numbers={['Records']}
-        cells={{ Records: ({ size }) => countText(size) }}
+        cells={{ Records: ({ size }) => countText(size - 1) }}
       />
     </section>
   )

@@ -2,7 +2,7 @@ import { type ServiceClient, verifyConsistency } from '../../client/index.js'
 import { requireEd25519, webCryptoJobs } from '../../client/webcrypto.js'
 import { runAsync } from '../../proof/job.js'
 import { parseCheckpoint, strandOf, verifyCheckpoint } from '../../proof/note.js'
-import { counted, countText } from '../parts/format.js'
+import { countText, recordsText } from '../parts/format.js'
 import { valueOfJson } from '../parts/json.js'
 import { trustIn } from '../parts/proof/stored-check.js'
 import { fails, holds, type Verdict } from '../parts/result.js'
@@ -106,7 +106,7 @@ async function checkLog(
   if (strandOf(current) !== strand) return fails('the checkpoint belongs to another strand than the log')
   const trust = trustIn(strand, publicKey)
   if (trust.fault !== undefined) return fails(trust.fault)
-  const records = counted(current.size, 'record')
+  const records = recordsText(current.size - 1)
   if (before === undefined) {
     const text = `the checkpoint of ${records} is signed with the log’s key. This browser has stored it`
     return holds(text, trust.isKeyTrusted)
@@ -121,7 +121,7 @@ async function checkLog(
   const seen = parseCheckpoint(before.checkpoint)?.size ?? 0
   if (current.size < seen)
     return fails(
-      `the log was truncated: it had ${counted(seen, 'record')} and now has ${countText(current.size)}`,
+      `the log was truncated: it had ${recordsText(seen - 1)} and now has ${recordsText(current.size - 1)}`,
     )
   const proof = await service.log.consistency(seen, { to: current.size, signal })
   // The proof has to lead to the checkpoint that is stored afterwards.
@@ -135,7 +135,7 @@ async function checkLog(
   const added = grown.to - grown.from
   // This browser knows the key from an earlier visit.
   return holds(
-    `the log of ${records} begins with the ${countText(grown.from)} that this browser has seen, ${countText(added)} added${since}`,
+    `the log of ${records} begins with the ${recordsText(grown.from - 1)} that this browser has seen, ${countText(added)} added${since}`,
     true,
   )
 }

@@ -4,7 +4,7 @@ import { Dialog } from './dialog.js'
 import { fileName, gather, saveFile } from './download.js'
 import { explain } from './explain.js'
 import { Field, Tick } from './field.js'
-import { bytesText, countText } from './format.js'
+import { bytesText, recordsText } from './format.js'
 import { useTask } from './load.js'
 
 type ExportState =
@@ -53,7 +53,7 @@ export function ExportDialog(props: {
             An export that does not begin at record 0 proves nothing about the records before it.
           </p>
         )}
-        <p role="status">{stateText(state, Number(to) - Number(from) + 1)}</p>
+        <p role="status">{stateText(state, Number(from), Number(to))}</p>
         <div class="buttons">
           <button type="submit" class="primary" disabled={state.kind === 'busy'}>
             Save file
@@ -109,10 +109,10 @@ class GzipStream {
   }
 }
 
-function stateText(state: ExportState, records: number): string {
+function stateText(state: ExportState, from: number, to: number): string {
   switch (state.kind) {
     case 'idle':
-      return records > 0 ? `${countText(records)} records` : 'The last record is before the first'
+      return from <= to ? recordsText(to, from) : 'The last record is before the first'
     case 'busy':
       return `${bytesText(state.bytes)} so far…`
     case 'done':

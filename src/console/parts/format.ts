@@ -12,6 +12,16 @@ export function counted(count: number, noun: string): string {
   return `${countText(count)} ${noun}${count === 1 ? '' : 's'}`
 }
 
+/**
+ * The number of a strand's records: `2,003 records and the genesis`. Record 0, the genesis, is counted apart,
+ * as the server does in `record_count`.
+ */
+export function recordsText(lastSeq: number, firstSeq = 0): string {
+  return firstSeq > 0
+    ? counted(lastSeq - firstSeq + 1, 'record')
+    : `${counted(lastSeq, 'record')} and the genesis`
+}
+
 /** A size in the largest unit of which it has at least one. */
 export function bytesText(bytes: number): string {
   const units = ['B', 'kB', 'MB', 'GB', 'TB']

@@ -3,7 +3,7 @@ import { requireEd25519, webCryptoJobs } from '../../client/webcrypto.js'
 import { runAsync } from '../../proof/job.js'
 import { isSignedBy, parseCheckpoint, strandOf } from '../../proof/note.js'
 import { leadsToRoot, pathOf } from '../../proof/tree-proof.js'
-import { countText, keyDigits } from '../parts/format.js'
+import { keyDigits, recordsText } from '../parts/format.js'
 import { objectOfJson } from '../parts/json.js'
 import { checkInWorker } from '../parts/proof/checker.js'
 import { fails, holds, type Verdict } from '../parts/result.js'
@@ -73,14 +73,14 @@ async function checkExport(file: File, { trust, signal, onProgress }: FileCheck,
     const location = result.seq === undefined ? `line ${result.line}` : `record ${result.seq}`
     return not(`${location}: ${result.reason}`)
   }
-  const { agent, firstSeq, lastSeq, records } = result
+  const { agent, firstSeq, lastSeq } = result
   const kept =
     result.kept === undefined
       ? ''
-      : `, extending the ${countText(result.kept.size)} records of the saved checkpoint`
+      : `, extending the ${recordsText(result.kept.size - 1)} of the saved checkpoint`
   return {
     verdict: holds(
-      `${countText(records)} records of ${agent}, ${firstSeq} to ${lastSeq}${kept}`,
+      `${recordsText(lastSeq, firstSeq)} of ${agent}, ${firstSeq} to ${lastSeq}${kept}`,
       trust.publicKey !== '',
     ),
     found: result,
@@ -98,7 +98,7 @@ async function checkNote(text: string, { publicKey, strand }: FileTrust) {
   const isSigned = await runAsync(isSignedBy(note, publicKey), webCryptoJobs())
   if (!isSigned) return not('the checkpoint is not signed with the key that you trust')
   return verified(
-    `the checkpoint of ${countText(note.size)} records is signed with key …${keyDigits(publicKey)}`,
+    `the checkpoint of ${recordsText(note.size - 1)} is signed with key …${keyDigits(publicKey)}`,
   )
 }
 
@@ -119,7 +119,7 @@ async function checkProof(text: string, trust: FileTrust) {
   const grown = await verifyConsistency(trust.kept, answer, keys)
   if (!grown.ok) return not(grown.reason)
   return verified(
-    `the ${countText(grown.to)} records extend the ${countText(grown.from)} of the saved checkpoint`,
+    `the ${recordsText(grown.to - 1)} extend the ${recordsText(grown.from - 1)} of the saved checkpoint`,
   )
 }
 
@@ -138,9 +138,7 @@ async function checkInclusion(
   const inclusion = { index: seq, size: note.size, leaf: hash, path: hashes, rootHex: note.rootHex }
   if (!(await runAsync(leadsToRoot(inclusion), webCryptoJobs())))
     return not(`${record}: its path does not lead to the root of the checkpoint`)
-  return verified(
-    `${record} with hash ${hash} is one of the ${countText(note.size)} records of the checkpoint`,
-  )
+  return verified(`${record} with hash ${hash} is in the checkpoint of ${recordsText(note.size - 1)}`)
 }
 
 /** The most bytes of a file of keys and checkpoints. */

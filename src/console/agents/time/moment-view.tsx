@@ -81,7 +81,7 @@ function MomentFacts({ agent, shown }: { agent: string; shown: MomentRead }) {
   return (
     <LineFacts
       facts={{
-        Records: countText(seq),
+        Records: `${countText(seq)} and the genesis`,
         'Last record': <a href={agentLink(agent, seq)}>Record {countText(seq)}</a>,
         From: <Time ms={ms} />,
         Until: nextMs === undefined ? 'now' : <Time ms={nextMs} />,

@@ -8,7 +8,7 @@ import { requireEd25519, webCryptoJobs } from '../../../client/webcrypto.js'
 import { runAsync } from '../../../proof/job.js'
 import { type ReadRecord, examineRecord, bodyMembers } from '../../../proof/record.js'
 import { explain } from '../../parts/explain.js'
-import { counted, exactTimeText, keyDigits } from '../../parts/format.js'
+import { exactTimeText, keyDigits, recordsText } from '../../parts/format.js'
 import { inclusionFault } from '../../parts/proof/check-strand.js'
 import { type StoredCheck, loadCheck, trustIn } from '../../parts/proof/stored-check.js'
 import { markDeleted, readStrandPart, type RecordRow, rowOf } from '../../parts/records/record-row.js'
@@ -128,7 +128,7 @@ async function checkMoment(moment: MomentRequest, given: MomentAnswer): Promise<
     const { public_key: publicKey, record_count: last } = await service.agent(agent).status({ signal })
     if (kept !== undefined && last + 1 < kept.size)
       return not(
-        `the strand was truncated: ${counted(kept.size, 'record')} were checked in this browser before, it now has ${last + 1}`,
+        `the strand was truncated: ${recordsText(kept.size - 1)} were checked in this browser before, it now has ${recordsText(last)}`,
       )
     const trust = trustIn(strand, publicKey)
     if (trust.fault !== undefined) return not(trust.fault)
@@ -145,7 +145,7 @@ async function checkMoment(moment: MomentRequest, given: MomentAnswer): Promise<
 function provedText(agent: string, seq: number, publicKey: string): string {
   return (
     `record ${seq} was the last record of ${agent} at that time. Key …${keyDigits(publicKey)} signed the tree ` +
-    `of its ${counted(seq + 1, 'record')}, which the current strand extends`
+    `of its ${recordsText(seq)}, which the current strand extends`
   )
 }
 
@@ -177,7 +177,7 @@ async function linkFault(
   if (records[seq - fromSeq]?.withheld === true)
     return 'the record and its proof are withheld from you. Choose a record that you can read'
   if (answer.record_count !== seq)
-    return `the server reports ${answer.record_count} records after genesis instead of ${seq}`
+    return `the server reports ${answer.record_count} records after the genesis instead of ${seq}`
   return typedMs === undefined ? undefined : clockFault(typedMs, { records, at: seq - fromSeq })
 }
 

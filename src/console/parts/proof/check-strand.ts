@@ -3,6 +3,7 @@ import { requireEd25519, webCryptoJobs } from '../../../client/webcrypto.js'
 import { runAsync } from '../../../proof/job.js'
 import { verifyCheckpoint } from '../../../proof/note.js'
 import { leadsToRoot, pathOf } from '../../../proof/tree-proof.js'
+import { recordsText } from '../format.js'
 import { checkInWorker } from './checker.js'
 import type { StoredCheck } from './stored-check.js'
 
@@ -38,7 +39,8 @@ async function checkWhole(check: StrandCheck): Promise<StrandVerdict> {
   const { result, checkpoint } = await checkInWorker({
     stream: await service.exportStrand({ agent, toSeq: headSeq, signal }),
     options: { strand, publicKey },
-    onProgress: (records) => check.onProgress({ records, of: headSeq + 1 }),
+    // The genesis is not counted.
+    onProgress: (records) => check.onProgress({ records: records - 1, of: headSeq }),
     signal,
   })
   if (!result.ok) return { ok: false, seq: result.seq, reason: result.reason }
@@ -60,7 +62,7 @@ async function checkAdded(check: StrandCheck, kept: StoredCheck): Promise<Strand
   const { record_count: headSeq, public_key: publicKey } = await service.agent(agent).status({ signal })
   if (headSeq + 1 < kept.size)
     return fault(
-      `The strand was truncated: ${kept.size} records were checked before, it now has ${headSeq + 1}`,
+      `The strand was truncated: ${recordsText(kept.size - 1)} were checked before, it now has ${recordsText(headSeq)}`,
     )
   const proof = await service.consistency(agent, kept.size, { to: headSeq + 1, signal })
   if (proof.checkpoint === null) return fault('The server returned a proof without a checkpoint')
@@ -71,7 +73,8 @@ async function checkAdded(check: StrandCheck, kept: StoredCheck): Promise<Strand
   const { result } = await checkInWorker({
     stream: await service.exportStrand({ agent, fromSeq, toSeq: headSeq, signal }),
     options: { strand, firstHash: kept.chainHead },
-    onProgress: (records) => check.onProgress({ records, of: headSeq - fromSeq + 1 }),
+    // The last record of the earlier check is read again, but not counted.
+    onProgress: (records) => check.onProgress({ records: records - 1, of: headSeq - fromSeq }),
     signal,
   })
   if (!result.ok) return { ok: false, seq: result.seq, reason: result.reason }

@@ -1,6 +1,6 @@
 import type { VerifiedExport } from '../../../client/index.js'
 import { Facts } from '../facts.js'
-import { countText, counted } from '../format.js'
+import { countText, counted, recordsText } from '../format.js'
 import { Hash, Key, Time } from '../texts.js'
 import type { StoredCheck } from './stored-check.js'
 
@@ -20,7 +20,7 @@ export function Findings(props: {
         <li>No record was changed, removed, inserted or moved without the agent’s key.</li>
         {since !== undefined && (
           <li>
-            The strand still begins with the {counted(since.size, 'record')} checked in this browser on{' '}
+            The strand still begins with the {recordsText(since.size - 1)} checked in this browser on{' '}
             <Time ms={since.checkedAtMs} />.
           </li>
         )}

@@ -4,7 +4,7 @@ import { type AsyncJobs, runAsync } from '../../../proof/job.js'
 import { type Checkpoint, strandOf, verifyCheckpoint } from '../../../proof/note.js'
 import { type ReadRecord, examineRecord } from '../../../proof/record.js'
 import { leadsToRoot, pathOf } from '../../../proof/tree-proof.js'
-import { countText, keyDigits } from '../format.js'
+import { keyDigits, recordsText } from '../format.js'
 import { fails, holds, type Verdict } from '../result.js'
 import { trustIn } from './stored-check.js'
 
@@ -56,15 +56,15 @@ export async function proveRecord(material: ProofMaterial, onStep: OnStep): Prom
   onStep({
     outcome: wrong === undefined ? 'holds' : 'fails',
     title: 'The checkpoint has this root and is signed with the agent’s key',
-    how: `Ed25519 by key …${keyDigits(material.publicKey)} over ${proof.tree_size} records`,
+    how: `Ed25519 by key …${keyDigits(material.publicKey)} over the root`,
     result: checkpoint?.rootHex,
   })
   const trust = trustIn(strand, material.publicKey)
   const reason = wrong ?? trust.fault
   if (reason !== undefined) return not(reason)
-  const size = countText(proof.tree_size)
+  const size = recordsText(proof.tree_size - 1)
   return holds(
-    `record ${seq} of ${agent} is one of the ${size} records of the checkpoint signed with key ` +
+    `record ${seq} of ${agent} is in the checkpoint of ${size}, signed with key ` +
       `…${keyDigits(material.publicKey)}, and is unchanged`,
     trust.isKeyTrusted,
   )
@@ -160,7 +160,7 @@ async function computeRoot(from: {
   onStep({
     outcome: isIncluded ? 'holds' : 'fails',
     title: isIncluded ? 'The path leads to the root' : 'The path leads to another root',
-    how: `The root over ${proof.tree_size} records`,
+    how: `The root over ${recordsText(proof.tree_size - 1)}`,
     result: proof.root,
   })
   return { root, fault: isIncluded ? undefined : 'its path does not lead to the root of the tree' }
