@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util'
 export const usage = `Usage: npm run bench -- [--quick] [--only NAME]... [--generator wrk|autocannon] [--agents N] [--records N]
        [--product DIR] [--results FILE]
   --quick      one short round each, about two minutes; ratios are rough
-  --only       one scenario of: writes, lone-writes, latency, disk-writes, crash-start, ingest, get, latest, streams,
+  --only       one scenario of: writes, lone-writes, latency, disk-writes, crash-start, ingest, otlp, get, latest, streams,
                memory, auth, user-tokens, namespaces, engines, fronts; may be repeated.
                Run only when named, because they take minutes and gigabytes, a browser or PostgreSQL: agents-million,
                strand-million, flatness, console-tail, cluster, cluster-inserts; and the parts of cluster that can be

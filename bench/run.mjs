@@ -29,6 +29,7 @@ import { latency } from './scenarios/latency.mjs'
 import { latest } from './scenarios/latest.mjs'
 import { loneWrites } from './scenarios/lone-writes.mjs'
 import { memory } from './scenarios/memory.mjs'
+import { otlp } from './scenarios/otlp.mjs'
 import { namespaces } from './scenarios/namespaces.mjs'
 import { strandMillion } from './scenarios/strand-million.mjs'
 import { streams } from './scenarios/streams.mjs'
@@ -43,6 +44,7 @@ const usual = {
   'disk-writes': diskWrites,
   'crash-start': crashStart,
   ingest,
+  otlp,
   get,
   latest,
   streams,

@@ -142,6 +142,17 @@ export function cpuMsOf(pid) {
 }
 
 /**
+ * CPU time of the main thread of a process, which is its first front, milliseconds.
+ * @param {number} pid
+ * @returns {number}
+ * @throws {Error} where there is no /proc
+ */
+export function cpuMsOfFront(pid) {
+  const [onProcessorNs] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')
+  return Number(onProcessorNs) / 1e6
+}
+
+/**
  * CPU time of a process and its children, including children that have exited, milliseconds.
  * @param {number} pid
  * @returns {number}

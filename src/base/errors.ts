@@ -99,8 +99,11 @@ export interface Refusal {
   /** Never set: other members of a union with `Refusal` have a `kind`, or no `code`. */
   kind?: undefined
   code: ErrorCode
-  /** Replaces the status of the catalogue: `invalid_token` is 400 for a token in a body. */
-  status?: 400
+  /**
+   * Replaces the status of the catalogue: `invalid_token` is 400 for a token in a body, `storage_full` is 503
+   * for senders of OTLP.
+   */
+  status?: 400 | 503
   detail: string
   faults?: Fault[]
   retryAfterSecs?: number

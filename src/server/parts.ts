@@ -12,6 +12,7 @@ import { readFormat, storeName } from '../data/format.js'
 import { SealedJournal } from '../data/sealed-journal.js'
 import { ServerLog } from '../dispatch/duties/server-log.js'
 import type { Shards } from '../dispatch/links/shards.js'
+import { OtlpPool } from '../dispatch/pools/otlp-pool.js'
 import { ReaderPool } from '../dispatch/pools/reader-pool.js'
 import { SinkThread } from '../dispatch/pools/sink-thread.js'
 import type { PoolFigures, PoolListener } from '../dispatch/pools/thread-pool.js'
@@ -33,6 +34,7 @@ import { type ConnectionBound, connectionsMax } from '../front/limits/connection
 import { OpenUploads } from '../front/limits/uploads.js'
 import { RequestCounts } from '../front/metrics/request-counts.js'
 import type { LeaseMemory } from '../protocol/lease-memory.js'
+import type { OtlpDecoder } from '../protocol/otlp-tasks.js'
 import type { Readers } from '../protocol/reader-tasks.js'
 import type { Config } from '../settings/config.js'
 
@@ -40,6 +42,7 @@ import type { Config } from '../settings/config.js'
 export interface FrontParts {
   shards: Shards
   readers: Readers
+  decoder: OtlpDecoder
   streams: StreamHub
   apiKeys: ApiKeys
   tickets: StreamTickets
@@ -67,7 +70,10 @@ export interface Parts extends FrontParts {
 }
 
 /** Dependencies of the parts of a front. */
-interface FrontPartsOptions extends Pick<FrontParts, 'shards' | 'readers' | 'bounds' | 'stageFolder'> {
+interface FrontPartsOptions extends Pick<
+  FrontParts,
+  'shards' | 'readers' | 'decoder' | 'bounds' | 'stageFolder'
+> {
   /** Creates the tickets, which may need the keys. */
   tickets(apiKeys: ApiKeys): StreamTickets
   /** Revokes the tickets of a deleted key in the thread that stores them. */
@@ -78,6 +84,7 @@ interface FrontPartsOptions extends Pick<FrontParts, 'shards' | 'readers' | 'bou
 export function makeFrontParts({
   shards,
   readers,
+  decoder,
   bounds,
   stageFolder,
   ...made
@@ -92,7 +99,8 @@ export function makeFrontParts({
   const tickets = made.tickets(apiKeys)
   const slices = new FrontSlices()
   const counts = new RequestCounts()
-  return { shards, readers, streams, apiKeys, tickets, uploads, slices, stageFolder, counts, bounds }
+  const given = { shards, readers, decoder, stageFolder, bounds }
+  return { ...given, streams, apiKeys, tickets, uploads, slices, counts }
 }
 
 /** Ends the streams and uploads of a front, and waits until the last answer was sent or the time is over. */
@@ -144,10 +152,12 @@ export function makeParts(config: Config, made: MainParts): Parts {
   const settings = boundSettings(config, max)
   const memory = config.fronts === 1 ? undefined : allocateBounds(settings)
   const readers = new ReaderPool(directory.path, { listener: listener, lease })
+  const decoder = new OtlpPool(listener)
   const tickets = new Tickets(systemClock, config.streamsPerPrincipal, ticketFile(directory, log))
   const parts = makeFrontParts({
     shards: threads.shards,
     readers,
+    decoder,
     bounds: memory === undefined ? localBounds(settings) : sharedBounds(settings, memory),
     stageFolder: emptyStage(directory.path),
     tickets: () => tickets,
@@ -160,7 +170,7 @@ export function makeParts(config: Config, made: MainParts): Parts {
     tickets,
     serverLog: serverLogOf(config, made),
     sink: sinkOf(config, directory, log),
-    pools: [readers],
+    pools: [readers, decoder],
     connectionsMax: max,
     boundsMemory: memory,
   }

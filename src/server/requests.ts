@@ -147,11 +147,12 @@ function credentialsOf(config: Config, { directory, parts, auth }: RequestParts)
 /** The handler of ingest streams. */
 function ingestBy(
   { recordBytesMax, ingestBadLinesMax: badLinesMax }: Config,
-  { shards, uploads, slices, counts }: FrontParts,
+  { shards, uploads, slices, counts, decoder }: FrontParts,
   onError: Handling['onError'],
 ): IngestReceiver {
   const onRefused = (code: string, count: number) => counts.linesRefused(code, count)
-  return new IngestReceiver({ shards, uploads, slices, recordBytesMax, badLinesMax, onRefused, onError })
+  const parts = { shards, uploads, slices, decoder, recordBytesMax, badLinesMax }
+  return new IngestReceiver({ ...parts, onRefused, onError })
 }
 
 /**

@@ -18,13 +18,18 @@ import { isDigit, numberEnd, spaceEnd, type Span, stringEnd } from './json-scann
  * and 1e-400 is 0 (docs/FORMAT.md, Body). Its canonical form can be an integer beyond ±(2^53-1), which is
  * only accepted with `canonical`; the caller must then check that the text is canonical.
  *
- * With `largeAsText`, an integer literal beyond ±(2^53-1) is read as a string of its digits.
+ * With `largeAsText`, an integer literal beyond ±(2^53-1) is read as a string of its digits. With `anyText`,
+ * lone surrogates, `__proto__` keys and NUL in keys are accepted; the caller must then check what it uses.
  * @returns the value, or `validation_failed`
  */
 export function readJson(
   bytes: Uint8Array,
   depthMax: number,
-  { canonical = false, largeAsText = false }: { canonical?: boolean; largeAsText?: boolean } = {},
+  {
+    canonical = false,
+    largeAsText = false,
+    anyText = false,
+  }: { canonical?: boolean; largeAsText?: boolean; anyText?: boolean } = {},
 ): { value: unknown } | Refusal {
   const buffer = asBuffer(bytes)
   const ascii = isAscii(buffer)
@@ -38,7 +43,7 @@ export function readJson(
   if (Number.isNaN(members)) return invalid('Expected every number to be finite as a double')
   if (members !== tokens.colons) return invalid('Expected no duplicate keys')
   // UTF-8 has no lone surrogates, and raw NUL is not JSON, so only an escape can produce either.
-  if (text.includes('\\') || text.includes('__proto__')) {
+  if (!anyText && (text.includes('\\') || text.includes('__proto__'))) {
     const fault = textFault(parsed.value)
     if (fault !== undefined) return invalid(fault)
   }

@@ -31,6 +31,7 @@ const folders: Record<string, Exceptions> = {
       'mail-pages': 'answered by the front',
       whoami: 'answered by the front',
       server: 'answered by the front',
+      otlp: 'decoded by workers/otlp.ts, with the commands of ingest',
       'strand-export': 'executed by workers/reader.ts, with the commands of proof',
     },
     withoutRoute: {

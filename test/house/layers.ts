@@ -56,7 +56,7 @@ export const layers: Record<string, string> = {
   'src/front/http/auth': `${lib} src/dispatch src/front/http/* src/front/limits src/front/routes`,
   'src/front/http/import': `${lib} types:src/dispatch src/front/http/* src/front/limits src/front/routes`,
   'src/front/http/ingest': `${lib} types:src/dispatch src/front/http/* src/front/limits src/front/routes`,
-  'src/front/http/openapi': `${lib} src/front/http/* src/front/routes`,
+  'src/front/http/openapi': `${lib} src/front/http/* src/front/http/ingest/otlp-answers src/front/routes`,
   'src/front/http/streams': `${lib} src/settings types:src/dispatch src/front/http/* src/front/http/auth src/front/limits src/front/routes`,
 
   'src/cluster': '',
@@ -89,6 +89,7 @@ export const layers: Record<string, string> = {
   'workers/commands': `${lib} workers/auth workers/import workers/mutations workers/shard workers/store`,
   'workers/import': `${lib} workers/mutations workers/shard workers/store`,
   'workers/mutations': `${lib} workers/shard workers/store`,
+  'workers/otlp': lib,
   'workers/reshard': `${lib} workers/store`,
   'workers/shard': `${lib} workers/auth workers/commands workers/mutations workers/store`,
   'workers/sink': `${lib} src/outbound workers/store`,

@@ -45,6 +45,14 @@ it('answers 503 to readiness, 507 to writes, and still serves reads', async () =
   expect((await checkedCall(server, 'POST /v1/stream/tickets')).status).toBe(201)
 })
 
+it('answers OTLP with 503, which exporters repeat', async () => {
+  for (const route of ['POST /v1/logs', 'POST /v1/traces', 'POST /v1/otlp/default/v1/logs']) {
+    const refused = await checkedCall(server, route, { body: {} })
+    expect([route, refused.status, refused.body.code]).toEqual([route, 503, 'storage_full'])
+    expect(refused.headers.get('retry-after')).toBe('30')
+  }
+})
+
 const edge: Link = ['from', 'to']
 before.add(async () => {
   for (const name of edge.slice(0, 2)) await newAgent(server, String(name))

@@ -34,6 +34,22 @@ export const ingestLimits = {
   ingestBadLinesDefault: 100_000,
   /** Line faults in an ingest summary. */
   ingestFaultsMax: 100,
+  /** Levels of messages, arrays and objects of an OTLP request; a record of fewer is still checked. */
+  otlpDepthMax: 128,
+  /** Invalid records of an OTLP request, beyond which it is refused as a whole. */
+  otlpRefusedMax: 10_000,
+  /** Resources and scopes of an OTLP request. */
+  otlpGroupsMax: 65_536,
+  /** Characters of the lines of an OTLP request: each contains the resource and the scope of its record. */
+  otlpLinesBytesMax: 33_554_432,
+  /** Threads that decode OTLP requests. */
+  otlpThreadsMax: 2,
+  /** OTLP requests that wait for such a thread. */
+  otlpQueueMax: 256,
+  /** How long the decoding of one may take, milliseconds. */
+  otlpTaskMs: 30_000,
+  /** How long such a thread waits for work before it ends, milliseconds. */
+  otlpIdleMs: 30_000,
   /** Bytes of lines of an export that are checked and committed together, unless sealed records need more. */
   importChunkBytes: 262_144,
   /** Lines of one such part. */

@@ -1,7 +1,6 @@
 import { statusOf, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
 import type { Answer } from '../routes/route.js'
-import { problemOf } from '../../wire/problem.js'
 import {
   bearer,
   isBodiless,
@@ -13,6 +12,7 @@ import {
 import { ChunkJoiner, BufferedBody, type ReceivePart } from './chunk-joiner.js'
 import { FanOut } from './streams/fan-out.js'
 import { LastAnswer, type LastAnswerParts } from './last-answer.js'
+import { problemDocuments, type RefusalForm } from './refusal-form.js'
 import { concatenated, sendPaced, type Pace } from './paced.js'
 import type { Upload } from '../limits/uploads.js'
 import { type BoundedBytes, tooManyUnreadBytes } from '../limits/bounded-bytes.js'
@@ -36,6 +36,7 @@ export class Exchange {
   rate: HeaderFields = []
   /** The challenges of a 401, by scheme. */
   challenges: readonly string[] = bearer
+  refusals: RefusalForm = problemDocuments
   /** Returns the principal or address to whose quota bytes in memory are counted; set on admission. */
   ownerOf: (() => string) | undefined
   /** Called when the answer was sent or the client has disconnected. */
@@ -181,17 +182,18 @@ export class Exchange {
    * Answers with a refusal. `closing`: closes the connection afterwards and ignores everything else that
    * arrived with the request, which may not be a valid request at all.
    */
-  refuse(refusal: Refusal, more: { closing?: boolean; headers?: HeaderFields } = {}): void {
+  refuse(given: Refusal, more: { closing?: boolean; headers?: HeaderFields } = {}): void {
     if (!this.open) return
     this.#skipBody()
+    const refusal = this.refusals.adapt(given)
     const status = statusOf(refusal)
-    const text = JSON.stringify(problemOf(refusal, this.requestId))
+    const { contentType, body } = this.refusals.encode(refusal, this.requestId)
     const writeHead = () => {
-      this.#head({ status, contentType: 'application/problem+json', headers: more.headers })
+      this.#head({ status, contentType, headers: more.headers })
       writeRefusalFields(this.#response, refusal, this.challenges)
     }
-    if (more.closing === true) this.#sendLast({ status, body: text, beforeTheRest: true }, writeHead)
-    else this.#send(status, text, writeHead)
+    if (more.closing === true) this.#sendLast({ status, body, beforeTheRest: true }, writeHead)
+    else this.#send(status, body, writeHead)
   }
 
   /**

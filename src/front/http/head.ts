@@ -248,6 +248,7 @@ const tooManyHeaders = refuse('headers_too_large', `Expected at most ${limits.he
 function readRareHeader(headers: ReturnType<typeof noHeaders>, name: string, value: string): void {
   if (name.startsWith('ce-')) headers.event.push([name.slice(3), value])
   else if (name === 'sec-fetch-site') headers.fetchSite = value
+  else if (name === 'strandfast-agent') headers.agent = value
   else if (name === 'strandfast-agent-seed') headers.agentSeed = value
   else if (name === 'webhook-request-origin') headers.webhookOrigin = value
   else if (name === 'if-none-match')
@@ -292,6 +293,7 @@ function noHeaders(): RequestHeaders & { event: [name: string, value: string][] 
     userAgent: '',
     cookie: '',
     agentSeed: '',
+    agent: '',
     webhookOrigin: '',
     event: [],
   }

@@ -29,7 +29,7 @@ const ndjson = {
 }
 
 /** Query parameters of both routes. */
-const query = {
+export const uploadQuery = {
   on_error: Type.Enum(['skip', 'keep', 'reject_all'], {
     default: 'skip',
     description:
@@ -52,6 +52,13 @@ const query = {
   }),
   signing: Signed,
 }
+
+/** `?rejected_agent=` of a route for many agents. */
+export const RejectedAgent = Type.Unsafe<string>({
+  ...AgentAddress,
+  description:
+    'Required with `on_error=keep`: the agent that stores refused lines which name no agent that the caller can write to',
+})
 
 /** Query parameters of the route of one agent. */
 const ofOne = {
@@ -105,7 +112,7 @@ const ingestOne: IngestRoute = {
   docs: {
     summary: 'Ingest one record, or a stream of them',
     tag: 'Ingest',
-    query: { ...query, ...ofOne },
+    query: { ...uploadQuery, ...ofOne },
     request: {
       ...ndjson,
       example: linesOf(readings),
@@ -150,12 +157,8 @@ const ingestMany: IngestRoute = {
       },
     },
     query: {
-      rejected_agent: Type.Unsafe<string>({
-        ...AgentAddress,
-        description:
-          'Required with `on_error=keep`: the agent that stores refused lines which name no agent that the caller can write to',
-      }),
-      ...query,
+      rejected_agent: RejectedAgent,
+      ...uploadQuery,
     },
     answers: { 200: IngestManySummary, 201: WriteResponse },
     idempotent: true,
@@ -176,7 +179,7 @@ const ingestMany: IngestRoute = {
 }
 
 /** The agent that stores refused lines which name no agent that the caller can write to. */
-function rejectedAgentOf(request: RouteRequest): string | Refusal {
+export function rejectedAgentOf(request: RouteRequest): string | Refusal {
   const named = request.query.get('rejected_agent')
   const agent = named === null ? undefined : agentParameter(named)
   if (typeof agent === 'string') return agentRefusal(request, agent) ?? agent
@@ -189,6 +192,15 @@ function rejectedAgentOf(request: RouteRequest): string | Refusal {
 function toIngest(request: RouteRequest): IngestRequest | Refusal {
   const content = contentOf(request)
   if ('code' in content) return content
+  const integers = request.query.get('integers')
+  if (integers !== null && integers !== 'text') return faultyParameter('?integers', 'Expected text')
+  const options = uploadOptions(request)
+  if ('code' in options) return options
+  return { ...options, ...content, ...(integers === null ? {} : { integers }) }
+}
+
+/** The options of an upload that do not depend on the format of its body. */
+export function uploadOptions(request: RouteRequest): Omit<IngestRequest, 'format'> | Refusal {
   const encoding = request.headers.contentEncoding
   if (encoding !== '' && encoding !== 'identity' && encoding !== 'gzip') {
     return refuseCoding('gzip, identity', 'Expected Content-Encoding gzip or identity')
@@ -199,16 +211,12 @@ function toIngest(request: RouteRequest): IngestRequest | Refusal {
   }
   const dedupe = request.query.get('dedupe')
   if (dedupe !== null && dedupe !== 'body') return faultyParameter('?dedupe', 'Expected body')
-  const integers = request.query.get('integers')
-  if (integers !== null && integers !== 'text') return faultyParameter('?integers', 'Expected text')
   const options = writeOptions(request)
   if ('code' in options) return options
   return {
     ...(dedupe === null ? {} : { once: dedupe }),
-    ...content,
     gzip: encoding === 'gzip',
     onError,
-    ...(integers === null ? {} : { integers }),
     ...(options.ifMatch === undefined ? {} : { ifMatch: options.ifMatch }),
     ...(options.idempotency === undefined ? {} : { idempotencyKey: options.idempotency.key }),
     ...(options.signing === undefined ? {} : { signing: options.signing }),

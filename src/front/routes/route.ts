@@ -8,7 +8,8 @@ import type { ApiKeyRow } from '../../protocol/api-key-messages.js'
 import type { Standing } from '../../protocol/proposal-messages.js'
 import type { Read } from '../../protocol/reader-tasks.js'
 import type { Command, Outcome } from '../../protocol/messages.js'
-import type { Signing, UserAccess } from '../../protocol/command-options.js'
+import type { Signing, UserAccess, WriteOnce } from '../../protocol/command-options.js'
+import type { OtlpTask } from '../../protocol/otlp-tasks.js'
 import type { Scope } from '../../wire/api-keys.js'
 import type { MetricFamily } from '../../wire/metrics.js'
 import type { ServerInfo } from '../../wire/server.js'
@@ -65,6 +66,8 @@ export interface RequestHeaders {
   cookie: string
   /** `Strandfast-Agent-Seed` of an import; never logged. */
   agentSeed: string
+  /** `Strandfast-Agent`: the agent of an OTLP request. */
+  agent: string
   /** `WebHook-Request-Origin`: a sender of events asks whether it may deliver. */
   webhookOrigin: string
   /** The attributes of a CloudEvent in binary mode: `ce-` headers without the prefix. */
@@ -243,6 +246,8 @@ export interface HandlerRoute extends RouteBase {
 /** A route that processes an ingest body as it arrives (src/front/http/ingest/receiver.ts). */
 export interface IngestRoute extends RouteBase {
   kind: 'ingest'
+  /** Refusals are answered in the way of OTLP. */
+  otlp?: true
   toIngest(request: RouteRequest): IngestRequest | Refusal
 }
 
@@ -261,8 +266,8 @@ export interface IngestRequest {
   rejectedAgent?: string
   /** `text`: integers beyond ±(2^53-1) are stored as strings. */
   integers?: 'text'
-  /** Each record is written only once, identified by its body or by its CloudEvent id. */
-  once?: 'body' | 'event'
+  /** Each record is written only once, identified by its body, its CloudEvent id or its span id. */
+  once?: WriteOnce['by']
   /** A CloudEvent in binary mode: the body is its data. */
   event?: EventHead
   /**
@@ -270,6 +275,8 @@ export interface IngestRequest {
    * it: the path of the array, as text and as steps.
    */
   split?: { path: string; steps: readonly string[]; keepsRest: boolean }
+  /** The body is an OTLP request, whose records become lines. */
+  otlp?: Pick<OtlpTask, 'signal' | 'encoding' | 'agent'>
   /** The required shape of JSON; by default either. */
   shape?: 'one' | 'array'
   ifMatch?: string

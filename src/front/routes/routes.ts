@@ -12,6 +12,7 @@ import { healthRoutes } from './health.js'
 import { ingestRoutes } from './ingest.js'
 import { mailPageRoutes } from './mail-pages.js'
 import { mutationRoutes } from './mutations.js'
+import { otlpRoutes } from './otlp.js'
 import { organismRoutes } from './organisms.js'
 import { policyRoutes } from './policies.js'
 import { proofRoutes } from './proof.js'
@@ -48,6 +49,7 @@ export function allRoutes(defaultAgent: string, withConsole = true): readonly Ro
     ...proposalRoutes,
     ...policyRoutes,
     ...ingestRoutes,
+    ...otlpRoutes,
     ...streamRoutes,
     exportRoute(defaultAgent),
     importRoute,

@@ -14,7 +14,7 @@ export interface CallingFront extends Pick<Calls<MainCalls, PeerCalls>, 'call'> 
 
 /** Dependencies of the call handlers. */
 export interface MainCallParts {
-  parts: Pick<Parts, 'apiKeys' | 'shards' | 'threads'> & Pick<FrontParts, 'tickets' | 'readers'>
+  parts: Pick<Parts, 'apiKeys' | 'shards' | 'threads'> & Pick<FrontParts, 'tickets' | 'readers' | 'decoder'>
   services: Services
   /** Absent while the auth add-on is off. */
   auth: AuthServices | undefined
@@ -32,7 +32,7 @@ export function mainCalls(
   front: () => CallingFront,
   gone?: AbortSignal,
 ): Handlers<MainCalls> {
-  const { tickets, apiKeys, readers } = parts
+  const { tickets, apiKeys, readers, decoder } = parts
   const { readiness, server, metrics, metricFamilies, lastUses, logHead } = services
   /** Releases of the tickets that streams of the front hold. */
   const holds = new Map<number, () => void>()
@@ -61,6 +61,7 @@ export function mainCalls(
     ...authCalls(auth, front),
     readersFull: () => readers.isFull(),
     read: (call) => readers.run(call),
+    otlpDecode: (task) => decoder.decode(task),
     logHead: async (head) => (await logHead?.(head)) ?? true,
     readiness,
     server,

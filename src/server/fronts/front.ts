@@ -67,6 +67,7 @@ async function makeFront(given: FrontWorkerData, { calls, log }: FrontOwn) {
   const parts = makeFrontParts({
     shards,
     readers: remoteReaders(calls),
+    decoder: { decode: (task) => calls.call('otlpDecode', task) },
     bounds: sharedBounds(boundSettings(config, connectionsMax), given.bounds),
     stageFolder: given.stageFolder,
     tickets: (apiKeys) => remoteTickets(calls, apiKeys, failed),

@@ -5,7 +5,7 @@ import { refuse, type Refusal } from '../../../base/errors.js'
 import type { Shards } from '../../../dispatch/links/shards.js'
 import type { CommandOf, IngestedOutcome } from '../../../protocol/messages.js'
 import type { WriteOnce, WriteOptions } from '../../../protocol/command-options.js'
-import { withAccess } from '../../routes/parameters.js'
+import { agentRefusal, withAccess } from '../../routes/parameters.js'
 import type { IngestRequest, Principal } from '../../routes/route.js'
 import type { IngestManySummary, IngestSummary } from '../../../wire/ingest.js'
 import type { Exchange } from '../exchange.js'
@@ -72,15 +72,19 @@ export function commandsOf(
 
 /**
  * A command that stores a text which the front thread refuses (on_error=keep), whole and as one line: for the
- * agent that it names, if a line may name one.
+ * agent that is known, or that it names, if a line may name one.
  */
 export function keepingCommand(
   stream: IngestStream,
   { bytes, firstLine }: LineChunk,
-  { refusal, index }: { refusal: Refusal; index: number },
+  { refusal, index, agent: known = '' }: { refusal: Refusal; index: number; agent?: string },
 ): ShardCommand {
   const { request, shards, principal, lineBytesMax } = stream
-  const named = request.agent ?? agentOf(bytes.subarray(0, lineBytesMax), principal)
+  const named =
+    request.agent ??
+    (known === ''
+      ? agentOf(bytes.subarray(0, lineBytesMax), principal)
+      : (agentRefusal({ principal }, known) ?? known))
   const agent = typeof named === 'string' ? named : (request.rejectedAgent ?? '')
   const command = withAccess(stream, {
     kind: 'ingestChunk' as const,

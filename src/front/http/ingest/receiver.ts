@@ -1,6 +1,7 @@
 import { refuse, type Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
 import { utf16Given } from '../../../strand/json.js'
+import type { OtlpDecoder } from '../../../protocol/otlp-tasks.js'
 import type { Shards } from '../../../dispatch/links/shards.js'
 import type { Answer, IngestRequest, Principal } from '../../routes/route.js'
 import { bodyOf, readArray, RecordedBody, type BodySource } from './array-body.js'
@@ -11,6 +12,7 @@ import type { FrontSlices } from '../front-turn.js'
 import type { IngestStream } from './commands.js'
 import { JsonBody, type JsonShape } from './json-body.js'
 import { SplitBody } from './split-body.js'
+import { ingestOtlp } from './otlp.js'
 import { LineIngest, tooLongLine } from './stream.js'
 import { answerBroken, refuseWhole, WholeIngest } from './whole.js'
 import type { OpenUploads } from '../../limits/uploads.js'
@@ -21,6 +23,7 @@ export interface IngestParts {
   slices: FrontSlices
   uploads: OpenUploads
   recordBytesMax: number
+  decoder: OtlpDecoder
   /** Refused lines after which an upload is ended; 0 for no limit. */
   badLinesMax: number
   /** Counts refused lines by error code. */
@@ -44,11 +47,13 @@ export class IngestReceiver {
     const { recordBytesMax, uploads, onError } = this.#parts
     // The text of a record can be longer than its canonical form.
     const lineBytesMax = recordBytesMax * 2 + limits.requestBytesMax
-    const { gzip, event } = request
-    const isBinary = event !== undefined && event.data !== 'json'
-    receiveBody(exchange, { principal, uploads, gzip, isBinary, onError }, (body, memory) =>
-      ingest({ ...this.#parts, exchange, request, principal, memory, lineBytesMax }, body),
-    )
+    const { gzip, event, otlp } = request
+    const isBinary = otlp?.encoding === 'protobuf' || (event !== undefined && event.data !== 'json')
+    receiveBody(exchange, { principal, uploads, gzip, isBinary, onError }, (body, memory) => {
+      const { decoder, ...parts } = this.#parts
+      const stream = { ...parts, exchange, request, principal, memory, lineBytesMax }
+      return otlp === undefined ? ingest(stream, body) : ingestOtlp(stream, { otlp, decoder }, body)
+    })
   }
 }
 

@@ -1,4 +1,4 @@
-import { refuse, statusOf, type Refusal } from '../../../base/errors.js'
+import { refuse, statusOf, type ErrorCode, type Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
 import { LineSplitter, type LineChunk } from '../../../base/line-splitter.js'
 import { sentBy, type Outcome } from '../../../protocol/messages.js'
@@ -8,6 +8,7 @@ import type { Answer } from '../../routes/route.js'
 import type { BodySource } from './array-body.js'
 import type { BodyPart } from '../body-queue.js'
 import { commandsOf, keepingCommand, summaryOf, type IngestStream, type ShardCommand } from './commands.js'
+import { exported, reasonsOf } from './otlp-answers.js'
 import { IngestTotals } from './summary.js'
 
 /** Bytes of a body that are split into lines in one slice of the front thread. */
@@ -26,6 +27,12 @@ export function moreSevere(known: Refusal | undefined, next: Refusal): Refusal {
 /** 413 for a line that is too long to be parsed. */
 export function tooLongLine(lineBytesMax: number): Refusal {
   return refuse('too_large', `Expected a line of at most ${lineBytesMax} bytes`)
+}
+
+/** A refused line; without bytes if it is not to be stored. `agent` is empty if only the line names it. */
+export interface RefusedLine extends LineChunk {
+  agent: string
+  refusal: Refusal
 }
 
 /** Writes lines as they arrive; skips invalid ones and lists them in the summary. */
@@ -51,8 +58,13 @@ export class LineIngest {
     this.#totals = new IngestTotals(stream.onRefused)
   }
 
-  /** Reads and ingests the body. @returns the answer; undefined if the client has disconnected */
-  async run(body: BodySource): Promise<Answer | Refusal | undefined> {
+  /**
+   * Reads and ingests the body.
+   * @param refused records that the body lacks, because they are refused: each a line that is blank there
+   * @returns the answer; undefined if the client has disconnected
+   */
+  async run(body: BodySource, refused: readonly RefusedLine[] = []): Promise<Answer | Refusal | undefined> {
+    for (const line of refused) if (!this.#stopped(body)) await this.#refuseLine(line, body)
     let part: BodyPart
     do {
       part = await body.next()
@@ -92,22 +104,26 @@ export class LineIngest {
       this.#stopped(body)
       return
     }
-    if (chunk.isLong === true) await this.#handleLong(chunk, body)
+    if (chunk.isLong === true) await this.#refuseLong(chunk, body)
     else await this.#dispatch(chunk, body)
     memory.release(length)
   }
 
-  /** Refuses a line that is too long, or stores it. */
-  async #handleLong(chunk: LineChunk, body: BodySource): Promise<void> {
-    const { request, slices, lineBytesMax } = this.#stream
-    const refusal = tooLongLine(lineBytesMax)
+  async #refuseLong(chunk: LineChunk, body: BodySource): Promise<void> {
+    const { request, lineBytesMax } = this.#stream
+    if (chunk.bytes.length === 0 && request.onError === 'keep') this.#tooLong ??= chunk.firstLine
+    await this.#refuseLine({ ...chunk, agent: '', refusal: tooLongLine(lineBytesMax) }, body)
+  }
+
+  /** Refuses a line, or stores it if its bytes are known. */
+  async #refuseLine({ agent, refusal, ...chunk }: RefusedLine, body: BodySource): Promise<void> {
     if (chunk.bytes.length === 0) {
-      this.#totals.addFault({ line: chunk.firstLine, agent: '', refusal })
-      if (request.onError === 'keep') this.#tooLong ??= chunk.firstLine
+      this.#totals.addFault({ line: chunk.firstLine, agent, refusal })
       return
     }
     const index = this.#index++
-    const command = await slices.run(() => keepingCommand(this.#stream, chunk, { refusal, index }))
+    const keeping = { refusal, index, agent }
+    const command = await this.#stream.slices.run(() => keepingCommand(this.#stream, chunk, keeping))
     await this.#sendCommands([command], index, body)
   }
 
@@ -165,25 +181,36 @@ export class LineIngest {
 /**
  * The answer with the summary of an ingest. A refusal if lines were refused and none was accepted, or if
  * on_error=keep could not store a line: a client that checks only the status must not believe that all was
- * accepted.
+ * accepted. A sender of OTLP repeats nothing of a request of which a part was accepted, so the request is
+ * refused if the server could not write a line.
  * @param tooLong the first line that was not stored because it is too long
  */
 export function answerTotals(stream: IngestStream, totals: IngestTotals, tooLong?: number): Answer | Refusal {
   const summary = summaryOf(stream, totals)
   const lost = totals.rejected - totals.kept
-  const isLost = stream.request.onError === 'keep' ? lost > 0 : totals.accepted === 0 && lost > 0
-  if (isLost) return refusalOf(totals, summary, tooLong)
+  const mayRetry = stream.request.otlp !== undefined && serverCodeOf(totals) !== undefined
+  const isLost = stream.request.onError === 'keep' || mayRetry ? lost > 0 : totals.accepted === 0 && lost > 0
+  if (isLost) return refusalOf(stream, { totals, summary, tooLong })
   const headers = totals.replayed ? replayedHeaders : []
+  if (stream.request.otlp !== undefined) return { ...exported(stream.request.otlp, totals), headers }
   return { status: 200, body: JSON.stringify(summary), headers }
+}
+
+/** The code of a line that the server could not write, if any. */
+function serverCodeOf(totals: IngestTotals): ErrorCode | undefined {
+  return totals.codes().find((code) => statusOf({ code, detail: '' }) >= 500)
 }
 
 /**
  * A refusal caused by the server, such as a clock that is behind, keeps its own code: the same upload can
  * succeed later.
  */
-function refusalOf(totals: IngestTotals, summary: object, tooLong: number | undefined): Refusal {
+function refusalOf(
+  { request }: IngestStream,
+  { totals, summary, tooLong }: { totals: IngestTotals; summary: object; tooLong: number | undefined },
+): Refusal {
   const extra = { ...summary }
-  const serverCode = totals.codes().find((code) => statusOf({ code, detail: '' }) >= 500)
+  const serverCode = serverCodeOf(totals)
   if (serverCode !== undefined)
     return refuse(serverCode, 'The server could not write the lines, try again', { extra })
   if (tooLong !== undefined) {
@@ -191,5 +218,8 @@ function refusalOf(totals: IngestTotals, summary: object, tooLong: number | unde
     return refuse('too_large', detail, { extra: totals.counts() })
   }
   const lost = totals.rejected - totals.kept
-  return refuse('ingest_rejected', `Could not write ${lost} ${lost === 1 ? 'line' : 'lines'}`, { extra })
+  const detail = `Could not write ${lost} ${lost === 1 ? 'line' : 'lines'}`
+  return refuse('ingest_rejected', request.otlp === undefined ? detail : `${detail}: ${reasonsOf(totals)}`, {
+    extra,
+  })
 }

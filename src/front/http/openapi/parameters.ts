@@ -68,6 +68,10 @@ const headerParameters = {
     example: `"${second}"`,
   }),
   'Last-Event-ID': Type.String({ description: 'The id of the last received event: continue after it' }),
+  'Strandfast-Agent': Type.Unsafe<string>({
+    ...AgentAddress,
+    description: 'The agent of all records, instead of the `service.name` of their resources',
+  }),
   'Strandfast-Agent-Seed': Type.String({
     pattern: '^[0-9a-fA-F]{64}$',
     description:
@@ -107,12 +111,14 @@ export function pathNames(path: string): string[] {
   return path.split('/').flatMap((part) => (part.startsWith(':') ? [part.slice(1)] : []))
 }
 
-function headersOf({ docs, kind }: Route): string[] {
+function headersOf(route: Route): string[] {
+  const { docs, kind, path } = route
   const names: string[] = []
   if (docs.idempotent === true) names.push('Idempotency-Key')
   if (docs.ifMatch === true) names.push('If-Match')
   if (kind === 'stream') names.push('Last-Event-ID')
   if (kind === 'ingest' || kind === 'import') names.push('Content-Encoding')
+  if (kind === 'ingest' && route.otlp === true && !path.includes('/:')) names.push('Strandfast-Agent')
   if (kind === 'import') names.push('Strandfast-Agent-Seed')
   return names
 }

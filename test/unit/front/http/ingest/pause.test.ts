@@ -60,6 +60,7 @@ function slowIngest(request: Partial<IngestRequest>) {
   const onError = (error: unknown) => calls.push(String(error))
   new IngestReceiver({
     ...parts,
+    decoder: { decode: async () => ({ lines: new Uint8Array(), refused: [] }) },
     recordBytesMax: 300_000,
     badLinesMax: 0,
     onRefused: () => {},

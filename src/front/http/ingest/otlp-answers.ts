@@ -1,0 +1,90 @@
+import { BinaryWriter } from '@bufbuild/protobuf/wire'
+import { statusOf, type Refusal } from '../../../base/errors.js'
+import { limits } from '../../../base/limits/limits.js'
+import type { OtlpTask } from '../../../protocol/otlp-tasks.js'
+import { otlpEncodingOf, protobufType } from '../../../wire/otlp.js'
+import type { Answer } from '../../routes/route.js'
+import { problemDocuments, type RefusalForm } from '../refusal-form.js'
+import type { IngestTotals } from './summary.js'
+
+/** Reasons in the answer to a request of which a part was refused. */
+const REASONS_MAX = 3
+
+/**
+ * The answer to an OTLP request of which records were written: a message in the encoding of the request
+ * (OTLP Specification, OTLP/HTTP Response). It is empty if all were, and otherwise has their number and the
+ * first reasons.
+ */
+export function exported(
+  { encoding, signal }: Pick<OtlpTask, 'encoding' | 'signal'>,
+  totals: IngestTotals,
+): Pick<Answer, 'status' | 'body' | 'contentType'> {
+  const partial = totals.rejected === 0 ? undefined : partialOf(totals)
+  if (encoding === 'protobuf') {
+    const message = partial === undefined ? noBytes : inWire(partial)
+    return { status: 200, contentType: protobufType, body: [message] }
+  }
+  return { status: 200, body: JSON.stringify(partial === undefined ? {} : inJson(partial, signal)) }
+}
+
+const noBytes = new Uint8Array(0)
+
+interface Partial {
+  /** Records that are not on disk. */
+  rejected: number
+  reason: string
+}
+
+function partialOf(totals: IngestTotals): Partial {
+  const { rejected, kept } = totals
+  const stored = kept === 0 ? '' : `${kept} refused records are stored as ingest/rejected; `
+  return { rejected: rejected - kept, reason: stored + reasonsOf(totals) }
+}
+
+/** Why records were refused: the first reasons, and how many more there are. */
+export function reasonsOf(totals: IngestTotals): string {
+  const reasons = totals
+    .many()
+    .errors.slice(0, REASONS_MAX)
+    .map(({ line, code, detail }) => `record ${line}: ${code}: ${detail}`)
+  const more = totals.rejected - reasons.length
+  return [...reasons, ...(more > 0 ? [`${more} more`] : [])].join('; ')
+}
+
+function inJson({ rejected, reason: errorMessage }: Partial, signal: OtlpTask['signal']): object {
+  const counted = signal === 'logs' ? 'rejectedLogRecords' : 'rejectedSpans'
+  return { partialSuccess: { ...(rejected > 0 && { [counted]: String(rejected) }), errorMessage } }
+}
+
+/** The field `partial_success`, whose fields have the same numbers for logs and spans. */
+function inWire({ rejected, reason }: Partial): Uint8Array {
+  const writer = new BinaryWriter().uint32(fieldOf(1, 2)).fork()
+  if (rejected > 0) writer.uint32(fieldOf(1, 0)).int64(rejected)
+  return writer.uint32(fieldOf(2, 2)).string(reason).join().finish()
+}
+
+/** The tag of a field: its number, and its wire type: 0 for a number, 2 for bytes. */
+const fieldOf = (number: number, type: 0 | 2) => (number << 3) | type
+
+/**
+ * A refusal with a status of OTLP. A sender drops what is answered with another status than 429, 502, 503 or
+ * 504: a full disk is answered 503, and invalid records are 400 (OTLP Specification, Failures).
+ */
+export function otlpRefusal(refusal: Refusal): Refusal {
+  const status = statusOf(refusal)
+  if (status === 422) return { ...refusal, status: 400 }
+  if (status === 507) return { retryAfterSecs: limits.storageFullRetrySecs, ...refusal, status: 503 }
+  return status === 429 || status === 503 ? { retryAfterSecs: 1, ...refusal } : refusal
+}
+
+/** The form of refusals of a request: senders of protobuf get a google.rpc.Status. */
+export function otlpRefusals(contentType: string): RefusalForm {
+  const form = { ...problemDocuments, adapt: otlpRefusal }
+  if (otlpEncodingOf(contentType) !== 'protobuf') return form
+  return { ...form, encode: (refusal) => ({ contentType: protobufType, body: statusMessage(refusal) }) }
+}
+
+/** A google.rpc.Status with the member `message`. */
+function statusMessage({ code, detail }: Refusal): Uint8Array {
+  return new BinaryWriter().uint32(fieldOf(2, 2)).string(`${code}: ${detail}`).finish()
+}

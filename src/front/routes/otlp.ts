@@ -1,0 +1,131 @@
+import { Type, type TSchema } from 'typebox'
+import { refuse, type Refusal } from '../../base/errors.js'
+import type { OtlpSignal } from '../../protocol/otlp-tasks.js'
+import {
+  OtlpLogs,
+  OtlpLogsAnswer,
+  otlpEncodingOf,
+  OtlpTraces,
+  OtlpTracesAnswer,
+  protobufType,
+} from '../../wire/otlp.js'
+import { RejectedAgent, rejectedAgentOf, uploadOptions, uploadQuery } from './ingest.js'
+import { faultyParameter, reachableAgent } from './parameters.js'
+import type { IngestRequest, IngestRoute, RouteRequest } from './route.js'
+
+/* OTLP/HTTP: each log record or span becomes a record (docs/adr/0049-otlp.md). */
+
+const { dedupe, signing } = uploadQuery
+
+const onError = Type.Enum(['skip', 'keep'], {
+  default: 'skip',
+  description:
+    '`skip` leaves out records that cannot be written, and reports them as partial success. `keep` stores each as a signed ' +
+    'record of type `ingest/rejected`',
+})
+
+/** What the routes of a signal differ in. */
+const signals: Record<
+  OtlpSignal,
+  { name: string; query: Record<string, TSchema>; body: TSchema; answer: TSchema }
+> = {
+  logs: {
+    name: 'log records, each as a record of type otel/log',
+    query: { dedupe },
+    body: OtlpLogs,
+    answer: OtlpLogsAnswer,
+  },
+  traces: {
+    name: 'spans, each as a record of type otel/span, written once by its trace_id and span_id',
+    query: {},
+    body: OtlpTraces,
+    answer: OtlpTracesAnswer,
+  },
+}
+
+/** The base address of exporters: the server, or an agent. */
+type Base = '' | '/v1/otlp/:agent'
+
+const shared = { kind: 'ingest', otlp: true, method: 'post', scope: 'ingest', users: true } as const
+
+function otlpRoute(signal: OtlpSignal, base: Base): IngestRoute {
+  const { name, query, body, answer } = signals[signal]
+  const isOfAgent = base !== ''
+  return {
+    ...shared,
+    path: `${base}/v1/${signal}`,
+    docs: {
+      summary: `Ingest OTLP ${name}`,
+      tag: 'Ingest',
+      query: {
+        on_error: onError,
+        ...(isOfAgent ? {} : { rejected_agent: RejectedAgent }),
+        ...query,
+        signing,
+      },
+      request: {
+        mediaType: protobufType,
+        description:
+          'OTLP 1.x in protobuf or JSON; gzip by Content-Encoding. ' +
+          (isOfAgent
+            ? 'The path names the agent'
+            : 'The agent is that of `Strandfast-Agent`, or else the `service.name` of the resource, of which each character ' +
+              'that the name of an agent cannot have becomes `_`; `unknown_service` without one'),
+        others: { 'application/json': { schema: body, examples: {} } },
+      },
+      answers: { 200: answer },
+      idempotent: true,
+    },
+    toIngest: (request) => toIngest(request, signal),
+  }
+}
+
+function toIngest(request: RouteRequest, signal: OtlpSignal): IngestRequest | Refusal {
+  const { headers, params, query } = request
+  const encoding = otlpEncodingOf(headers.contentType)
+  if (encoding === undefined) {
+    return refuse('unsupported_media_type', `Expected Content-Type ${protobufType} or application/json`)
+  }
+  if (headers.ifMatch !== '') return refuse('validation_failed', 'Expected no If-Match')
+  if (query.get('on_error') === 'reject_all') return faultyParameter('?on_error', 'Expected skip or keep')
+  const named = params[0] ?? (headers.agent === '' ? undefined : headers.agent)
+  const agent = named === undefined ? undefined : reachableAgent(request, named)
+  if (typeof agent === 'object') return agent
+  const options = uploadOptions(request)
+  if ('code' in options) return options
+  const otlp = { signal, encoding, ...(agent !== undefined && { agent }) }
+  const ingest: IngestRequest = {
+    ...options,
+    ...(signal === 'traces' && { once: 'span' }),
+    format: 'ndjson',
+    otlp,
+  }
+  if (ingest.onError !== 'keep') return ingest
+  const rejectedAgent = agent ?? rejectedAgentOf(request)
+  return typeof rejectedAgent === 'string' ? { ...ingest, rejectedAgent } : rejectedAgent
+}
+
+/** Says that metrics are not for this server: an exporter would otherwise look for a wrong address. */
+function metricsRoute(base: Base): IngestRoute {
+  return {
+    ...shared,
+    path: `${base}/v1/metrics`,
+    anyQuery: true,
+    errors: ['not_found'],
+    docs: { summary: 'Refuse OTLP metrics', tag: 'Ingest', answers: {} },
+    toIngest: () => noMetrics,
+  }
+}
+
+const noMetrics = refuse(
+  'not_found',
+  'OTLP metrics are not accepted, only logs and traces: send metrics to a Prometheus',
+)
+
+const bases: readonly Base[] = ['', '/v1/otlp/:agent']
+
+export const otlpRoutes = bases.flatMap((base) => [
+  otlpRoute('logs', base),
+  otlpRoute('traces', base),
+  metricsRoute(base),
+])

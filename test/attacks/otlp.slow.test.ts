@@ -1,0 +1,139 @@
+// @run on node:http
+import { gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { expectHarmless, probedOptions } from '../support/server/probe.js'
+import { call, startServer, type TestServer } from '../support/server/server.js'
+
+/* Hostile OTLP requests: each is refused, or written, and costs no other client anything. */
+
+let server: TestServer
+
+beforeAll(async () => {
+  server = await startServer({ nodeOptions: probedOptions, env: { SERVICE_SHARDS: '2' } })
+  // Starts the threads of the pool, and grows their young generations.
+  await send('application/json', `{"resourceLogs":[${'{},'.repeat(100_000)}{}]}`)
+})
+afterAll(() => server.stop())
+
+const protobuf = 'application/x-protobuf'
+
+/** Sends a body as gzip, to an agent. @returns the status */
+async function send(type: string, body: string | Uint8Array): Promise<number> {
+  const headers = { 'content-type': type, 'content-encoding': 'gzip' }
+  const { status } = await call(server, 'POST /v1/otlp/attacked/v1/logs', { raw: gzipSync(body), headers })
+  return status
+}
+
+/** A field of bytes. */
+function field(number: number, bytes: Uint8Array): Buffer {
+  const length: number[] = []
+  let rest = bytes.length
+  for (; rest > 127; rest >>>= 7) length.push((rest & 127) | 128)
+  return Buffer.concat([Buffer.from([(number << 3) | 2, ...length, rest]), bytes])
+}
+
+/** A request whose one scope has these bytes. */
+const requestOf = (scope: Uint8Array) => field(1, field(2, scope))
+const hex = (text: string) => Buffer.from(text, 'hex')
+const MEBIBYTE = 1 << 20
+/** The bytes of a request that is nearly as long as one may be. */
+const filled = (piece: string, bytes = 16 * MEBIBYTE - 64) =>
+  Buffer.alloc(bytes - (bytes % (piece.length / 2)), hex(piece))
+
+describe('a request in protobuf', () => {
+  it('is refused if it nests deeply', async () => {
+    const nested = (levels: number) => {
+      let value: Uint8Array = Buffer.alloc(0)
+      for (let level = 0; level < levels; level++) value = field(5, field(1, value))
+      return requestOf(field(2, field(5, value)))
+    }
+    await expectHarmless(server, async () => {
+      expect(await send(protobuf, nested(1_000))).toBe(400)
+      // Groups, which have no length.
+      for (const start of ['0b', '13', '9b06'])
+        expect(await send(protobuf, filled(start, 4 * MEBIBYTE))).toBe(400)
+      expect(await send(protobuf, requestOf(filled('0b', MEBIBYTE)))).toBe(400)
+      expect(await send(protobuf, requestOf(field(2, filled('2b', 100_000))))).toBe(400)
+    })
+  })
+
+  it('is refused if its lengths exceed it', async () => {
+    await expectHarmless(server, async () => {
+      for (const length of [
+        '7f',
+        'ffffffff07',
+        'ffffffff0f',
+        'ffffffffffffffff7f',
+        'ffffffffffffffffff01',
+        'ff'.repeat(11),
+      ]) {
+        expect(await send(protobuf, hex(`0a${length}`))).toBe(400)
+        expect(await send(protobuf, requestOf(hex(`12${length}`)))).toBe(400)
+        expect(await send(protobuf, requestOf(field(2, hex(`1a${length}`))))).toBe(400)
+      }
+    })
+  })
+
+  it('is refused if it has millions of tiny messages', async () => {
+    const tiny: [string, Uint8Array, number][] = [
+      ['resources', filled('0a00'), 413],
+      ['scopes', field(1, filled('1200')), 413],
+      ['log records', requestOf(filled('1200')), 413],
+      ['invalid log records', requestOf(filled('1201ff')), 400],
+      ['attributes of one log record', requestOf(field(2, filled('3200'))), 400],
+      ['parts of one resource', field(1, filled('0a020a00')), 200],
+      ['parts of one scope', requestOf(filled('0a020a00')), 200],
+    ]
+    for (const [name, body, status] of tiny) {
+      await expectHarmless(server, async () =>
+        expect([name, await send(protobuf, body)]).toEqual([name, status]),
+      )
+    }
+  })
+
+  it('is refused if it repeats a large resource', async () => {
+    const resource = field(1, field(1, field(1, Buffer.alloc(200_000, 'x'))))
+    const request = field(1, Buffer.concat([resource, field(2, filled('1200', MEBIBYTE))]))
+    await expectHarmless(server, async () => expect(await send(protobuf, request)).toBe(413))
+  })
+})
+
+describe('a request in JSON', () => {
+  const json = 'application/json'
+
+  it('is refused if it nests deeply', async () => {
+    await expectHarmless(server, async () => {
+      for (const text of [
+        '['.repeat(MEBIBYTE),
+        '{"a":'.repeat(MEBIBYTE),
+        `{"resourceLogs":${'['.repeat(8 * MEBIBYTE)}`,
+      ])
+        expect(await send(json, text)).toBe(400)
+    })
+  })
+
+  it('is refused if it has millions of tiny values', async () => {
+    const list = (piece: string) =>
+      `[${piece.repeat(Math.floor((8 * MEBIBYTE - 200) / piece.length)).slice(0, -1)}]`
+    const tiny: [string, number][] = [
+      [`{"resourceLogs":${list('{},')}}`, 413],
+      [`{"resourceLogs":[{"scopeLogs":[{"logRecords":${list('{},')}}]}]}`, 413],
+      [`{"resourceLogs":[{"scopeLogs":[{"logRecords":${list('1,')}}]}]}`, 400],
+      [`{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"attributes":${list('{},')}}]}]}]}`, 400],
+    ]
+    for (const [text, status] of tiny) {
+      await expectHarmless(
+        server,
+        async () => expect([text.slice(0, 80), await send(json, text)]).toEqual([text.slice(0, 80), status]),
+        { memoryMebibytes: 512 },
+      )
+    }
+  })
+})
+
+it('a request that expands to a gigabyte is refused', async () => {
+  await expectHarmless(server, async () => {
+    for (const type of [protobuf, 'application/json'])
+      expect(await send(type, Buffer.alloc(1 << 30, ' '))).toBe(413)
+  })
+})

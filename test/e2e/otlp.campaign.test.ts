@@ -1,0 +1,10 @@
+import { expect, it } from 'vitest'
+import { deliverOverRestart } from '../support/server/otlp-exporters.js'
+
+it('loses no record of an exporter with default settings when the server is killed', async () => {
+  const counts = await deliverOverRestart(20_000)
+  for (const agent of ['spans-json', 'spans-protobuf'])
+    expect([agent, counts[agent]]).toEqual([agent, [20_000, 20_000]])
+  for (const agent of ['logs-json', 'logs-protobuf'])
+    expect([agent, counts[agent]?.[1]]).toEqual([agent, 20_000])
+})
