@@ -10,7 +10,15 @@ import {
   collectorSpan,
   collectorSpans,
 } from '../support/http/collector.js'
-import { fieldsOf, otlpJson, otlpWire, service, tag, type OtlpGroup } from '../support/http/otlp.js'
+import {
+  fieldsOf,
+  otlpJson,
+  otlpWire,
+  recordWire,
+  service,
+  wireField,
+  type OtlpGroup,
+} from '../support/http/otlp.js'
 import { call, startServer, type TestCall, type TestServer } from '../support/server/server.js'
 
 let server: TestServer
@@ -268,21 +276,12 @@ describe('a record that cannot be written', () => {
 
   it('is refused by itself in protobuf', async () => {
     const invalid = Buffer.from([0x1a, 2, 0xc3, 0x28])
-    const deep = Array.from({ length: 200 }).reduce<Buffer>((inner) => {
-      const value = Buffer.concat([Buffer.from([tag(1)]), varint(inner.length), inner])
-      return Buffer.concat([Buffer.from([tag(5)]), varint(value.length), value])
-    }, Buffer.alloc(0))
-    const scope = Buffer.concat(
-      [
-        recordOf({}),
-        invalid,
-        Buffer.concat([Buffer.from([tag(5)]), varint(deep.length), deep]),
-        recordOf(large),
-        recordOf(log(1)),
-      ].map((record) => Buffer.concat([Buffer.from([tag(2)]), varint(record.length), record])),
-    )
-    const resource = Buffer.concat([Buffer.from([tag(2)]), varint(scope.length), scope])
-    const request = Buffer.concat([Buffer.from([tag(1)]), varint(resource.length), resource])
+    let value: Uint8Array = new Uint8Array()
+    for (let level = 0; level < 200; level++) value = wireField(5, wireField(1, value))
+    const written = [{}, large, log(1)].map((record) => recordWire('logs', record))
+    const records = [...written.slice(0, 1), invalid, wireField(5, value), ...written.slice(1)]
+    const scope = records.map((record) => wireField(2, record))
+    const request = wireField(1, wireField(2, Buffer.concat(scope)))
     const { status, fields } = await sendBytes('/v1/otlp/wire/v1/logs', request)
     expect(status).toBe(200)
     const [count, reasons] = partialOf(fields)
@@ -394,20 +393,3 @@ describe('the routes', () => {
     expect(untestedSuccesses(otlpRoutes)).toEqual([])
   })
 })
-
-function recordOf(record: JsonObject): Uint8Array {
-  return gatherRecord(otlpWire('logs', [{ records: [record] }]))
-}
-
-/** The bytes of the one record of a request. */
-function gatherRecord(request: Uint8Array): Uint8Array {
-  const ofResource = fieldsOf(request).get(1) as Uint8Array
-  const ofScope = fieldsOf(ofResource).get(2) as Uint8Array
-  return fieldsOf(ofScope).get(2) as Uint8Array
-}
-
-function varint(value: number): Buffer {
-  const bytes: number[] = []
-  for (; value > 127; value >>>= 7) bytes.push((value & 127) | 128)
-  return Buffer.from([...bytes, value])
-}

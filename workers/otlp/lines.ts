@@ -60,7 +60,7 @@ export class OtlpLineWriter {
         for (const record of ofScope.all(records)) this.#addRecord(record, around)
       }
     }
-    return { lines: Buffer.from(this.#lines.join('')), refused: this.#refused }
+    return { lines: inSharedMemory(this.#lines.join('')), refused: this.#refused }
   }
 
   #resourceOf(message: OtlpMessage): { agent: string; text: string } | Refusal {
@@ -137,6 +137,13 @@ export class OtlpLineWriter {
     }
     this.#lines.push(line)
   }
+}
+
+/** The bytes of a text, which no message to another thread copies. */
+function inSharedMemory(text: string): Uint8Array {
+  const shared = Buffer.from(new SharedArrayBuffer(Buffer.byteLength(text)))
+  shared.write(text)
+  return shared
 }
 
 /** A member after others; empty if its value is. */

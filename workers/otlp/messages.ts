@@ -47,8 +47,10 @@ export interface OtlpMessage {
 
 /** The message of a request. Throws RefusedError, as all reading does, for what is not a message. */
 export function messageOf(encoding: 'json' | 'protobuf', body: Uint8Array): OtlpMessage {
-  if (encoding === 'protobuf') return new WireMessage(body)
-  const read = readJson(body, limits.otlpDepthMax, { largeAsText: true, anyText: true })
+  // The library decodes no text in memory that threads share.
+  const own = Buffer.from(body)
+  if (encoding === 'protobuf') return new WireMessage(own)
+  const read = readJson(own, limits.otlpDepthMax, { largeAsText: true, anyText: true })
   if ('code' in read) throw new RefusedError(read)
   return new JsonMessage(read.value)
 }

@@ -30,23 +30,27 @@ export function otlpJson(signal: Signal, groups: readonly OtlpGroup[]): JsonObje
 
 /** The same request in protobuf. */
 export function otlpWire(signal: Signal, groups: readonly OtlpGroup[]): Uint8Array {
-  const request = new BinaryWriter()
-  for (const { resource, scope, records } of groups) {
-    const ofScope = new BinaryWriter()
-    if (scope) ofScope.uint32(tag(1)).bytes(toBinary(schemas.scope, fromJson(schemas.scope, scope)))
-    for (const record of records) ofScope.uint32(tag(2)).bytes(recordWire(signal, record))
-    const ofResource = new BinaryWriter()
+  const request = groups.map(({ resource, scope, records }) => {
+    const ofScope = records.map((record) => wireField(2, recordWire(signal, record)))
+    if (scope) ofScope.push(wireField(1, toBinary(schemas.scope, fromJson(schemas.scope, scope))))
+    const ofResource = [wireField(2, Buffer.concat(ofScope))]
     if (resource)
-      ofResource.uint32(tag(1)).bytes(toBinary(schemas.resource, fromJson(schemas.resource, resource)))
-    request.uint32(tag(1)).bytes(ofResource.uint32(tag(2)).bytes(ofScope.finish()).finish())
-  }
-  return request.finish()
+      ofResource.push(wireField(1, toBinary(schemas.resource, fromJson(schemas.resource, resource))))
+    return wireField(1, Buffer.concat(ofResource))
+  })
+  return Buffer.concat(request)
 }
 
 /** The tag of a field of bytes. */
-export const tag = (number: number): number => (number << 3) | 2
+const tag = (number: number): number => (number << 3) | 2
 
-function recordWire(signal: Signal, record: JsonObject): Uint8Array {
+/** A field of bytes. */
+export function wireField(number: number, bytes: Uint8Array): Uint8Array {
+  return new BinaryWriter().uint32(tag(number)).bytes(bytes).finish()
+}
+
+/** A log record or span in protobuf. */
+export function recordWire(signal: Signal, record: JsonObject): Uint8Array {
   const named = Object.entries(record).map(([name, value]) => [
     name,
     name.endsWith('Id') ? base64(value) : value,

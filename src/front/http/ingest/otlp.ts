@@ -23,7 +23,7 @@ export async function ingestOtlp(
   const whole = await readWhole(body, { memory, bytesMax })
   if (!('bytes' in whole)) return answerBroken(whole)
   const keeps = request.onError === 'keep'
-  const task = { ...otlp, body: whole.bytes, recordBytesMax: lineBytesMax, keeps }
+  const task = { ...otlp, body: inSharedMemory(whole.bytes), recordBytesMax: lineBytesMax, keeps }
   const decoded = await decode(decoder, task)
   if (body.interruption !== undefined) return answerBroken(body.interruption)
   if ('detail' in decoded) {
@@ -46,4 +46,11 @@ async function decode(decoder: OtlpDecoder, task: OtlpTask): Promise<OtlpLines |
   } catch (error) {
     return refusalOf(error)
   }
+}
+
+/** A copy that is passed to other threads as it is: to clone 16 MiB would stall this one. */
+function inSharedMemory(bytes: Buffer): Uint8Array {
+  const shared = new Uint8Array(new SharedArrayBuffer(bytes.length))
+  shared.set(bytes)
+  return shared
 }
