@@ -67,7 +67,7 @@ function answerOptions(
     ['Access-Control-Allow-Methods', methods],
     [
       'Access-Control-Allow-Headers',
-      'Authorization, Content-Type, Idempotency-Key, If-Match, Last-Event-ID, X-Request-Id',
+      'Authorization, Content-Type, Idempotency-Key, If-Match, Last-Event-ID, Strandfast-Agent, X-Request-Id',
     ],
     ['Access-Control-Max-Age', '600'],
   ]
@@ -108,7 +108,7 @@ function pathsOf(routes: readonly Route[]): PathPattern[] {
       route.method === 'get'
         ? ['GET', 'HEAD']
         : [route.method === 'del' ? 'DELETE' : route.method.toUpperCase()],
-    takesEvents: route.kind === 'ingest',
+    takesEvents: route.kind === 'ingest' && route.otlp !== true,
   }))
 }
 
