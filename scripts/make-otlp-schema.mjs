@@ -1,7 +1,7 @@
 /**
  * Writes workers/otlp/descriptors.ts from the descriptors that protoc makes of the .proto files of
  * open-telemetry/opentelemetry-proto (Apache-2.0): `node scripts/make-otlp-schema.mjs FOLDER`, where FOLDER
- * is the unpacked package `opentelemetry-proto` of PyPI.
+ * is the unpacked Python package `opentelemetry-proto`.
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -29,7 +29,7 @@ const texts = files.map((file) => {
   const lines = base64.match(/.{1,100}/g) ?? []
   return `  // ${file}.proto\n${lines.map((line, at) => `  ${at === 0 ? '' : '  '}'${line}'`).join(' +\n')},`
 })
-const text = `// Made from the package opentelemetry-proto of PyPI by scripts/make-otlp-schema.mjs. Change it there.
+const text = `// Made from the Python package opentelemetry-proto by scripts/make-otlp-schema.mjs. Change it there.
 
 /** The descriptors of the OTLP messages, base64: a FileDescriptorProto per file, after those it imports. */
 export const otlpDescriptors = [

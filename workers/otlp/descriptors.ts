@@ -1,4 +1,4 @@
-// Made from the package opentelemetry-proto of PyPI by scripts/make-otlp-schema.mjs. Change it there.
+// Made from the Python package opentelemetry-proto by scripts/make-otlp-schema.mjs. Change it there.
 
 /** The descriptors of the OTLP messages, base64: a FileDescriptorProto per file, after those it imports. */
 export const otlpDescriptors = [

@@ -3,7 +3,7 @@ import type { JsonObject } from '@bufbuild/protobuf'
 /*
  * The bodies of two requests of a Collector, as its exporter `otlphttp` sends them: gzip of the messages
  * ExportLogsServiceRequest and ExportTraceServiceRequest. They were written with Google's library for
- * protobuf from the package opentelemetry-proto of PyPI, version 1.45.0, and so independently of the server.
+ * protobuf from the Python package opentelemetry-proto, version 1.45.0, and so independently of the server.
  */
 
 export const collectorLogs = Buffer.from(
