@@ -2,6 +2,7 @@ import { render } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { AgentPage } from './agents/agent-page.js'
 import { AgentsPage } from './agents/agents-page.js'
+import { shortHash } from './parts/format.js'
 import { lazy } from './parts/lazy.js'
 import { Palette, watchKeys } from './shell/palette.js'
 import { agentLink, followAddress, type Route, route, scrubAddress } from './route.js'
@@ -20,6 +21,7 @@ const KeysPage = lazy(async () => (await import('./keys/keys-page.js')).KeysPage
 const LivePage = lazy(async () => (await import('./live/live-page.js')).LivePage)
 const LogPage = lazy(async () => (await import('./log/log-page.js')).LogPage)
 const ProposalsPage = lazy(async () => (await import('./proposals/proposals-page.js')).ProposalsPage)
+const TracePage = lazy(async () => (await import('./trace/trace-page.js')).TracePage)
 const UsersPage = lazy(async () => (await import('./users/users-page.js')).UsersPage)
 const VerifyPage = lazy(async () => (await import('./verify/verify-page.js')).VerifyPage)
 
@@ -87,6 +89,8 @@ function titleOf(shown: Route): string {
       return 'Live view'
     case 'health':
       return 'Health'
+    case 'trace':
+      return `Trace ${shortHash(shown.id)}`
     case 'users':
       return shown.email ?? (shown.id === undefined ? 'Users' : 'User')
     case 'audit':
@@ -127,6 +131,10 @@ function Screen() {
       return <KeysPage key={shown.search} session={value} search={shown.search} />
     case 'log':
       return <LogPage session={value} />
+    case 'trace':
+      return (
+        <TracePage key={`${shown.id} ${shown.query}`} session={value} id={shown.id} query={shown.query} />
+      )
     case 'users':
       return <UsersPage session={value} route={shown} />
     case 'audit':

@@ -33,6 +33,8 @@ export type Route =
   /** `agents` is undefined for all agents that the key can read. */
   | { screen: 'live'; agents: readonly string[] | undefined }
   | { screen: 'verify' }
+  /** `query` is the part of the address behind `?`: the times that are searched. */
+  | { screen: 'trace'; id: string; query: string }
   /** `agent` is undefined for the audit strand of users without an organism. */
   | { screen: 'audit'; agent: string | undefined; seq: number | undefined }
   /** `organism` is undefined for users without an organism. One user has an `email`, or only an `id`. */
@@ -51,6 +53,8 @@ export function parseRoute(hash: string): Route {
   if (first === 'audit') return auditRoute(second, third)
   if (first === 'users') return usersRoute(second, third)
   if (first === 'live' && third === undefined) return liveRoute(second)
+  if (first === 'traces' && third === undefined && /^[0-9a-f]{32}$/.test(second ?? ''))
+    return { screen: 'trace', id: second ?? '', query: behind.join('?') }
   if (second !== undefined) return { screen: 'unknown' }
   if (first === '') return { screen: 'start' }
   if (first === 'start') return { screen: 'first' }
@@ -138,6 +142,15 @@ export function keysLink(search: string): string {
 /** The address of a proposal, or of a list of them. */
 export function proposalLink(part: string): string {
   return part === 'waiting' ? '#/proposals' : `#/proposals/${encodeURIComponent(part)}`
+}
+
+/** The address of a trace, and of the times at which its records were written; undefined: the last 24 hours. */
+export function traceLink(
+  id: string,
+  times?: { fromMs: number | undefined; toMs: number | undefined },
+): string {
+  const iso = (ms: number | undefined): string => (ms === undefined ? '' : new Date(ms).toISOString())
+  return `#/traces/${id}` + (times === undefined ? '' : `?from=${iso(times.fromMs)}&to=${iso(times.toMs)}`)
 }
 
 /** The address of an audit strand, or of one of its records. */

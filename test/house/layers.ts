@@ -16,6 +16,7 @@ const pages = [
   'log',
   'proposals',
   'start',
+  'trace',
   'users',
   'verify',
 ]

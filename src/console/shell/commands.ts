@@ -8,7 +8,7 @@ export type Overlay = 'nothing' | 'palette' | 'new-agent' | 'new-key'
 /** An entry of the palette. */
 export interface Command {
   name: string
-  kind: 'screen' | 'action' | 'agent' | 'record' | 'proposal' | 'key' | 'user'
+  kind: 'screen' | 'action' | 'agent' | 'record' | 'trace' | 'proposal' | 'key' | 'user'
   /** The scope that the key lacks. */
   missing?: Scope | undefined
   /** @returns the dialog to show next, if any */

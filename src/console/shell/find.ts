@@ -7,7 +7,8 @@ import { countText, keyDigits } from '../parts/format.js'
 import { readKeyNames } from '../parts/principal.js'
 import { hasScope, type SignedIn } from '../parts/session.js'
 import { canReadUsers, namespaceOf } from '../parts/users.js'
-import { agentLink, keysLink, proposalLink, usersLink } from '../route.js'
+import { traceIdOf } from '../parts/trace/telemetry.js'
+import { agentLink, keysLink, proposalLink, traceLink, usersLink } from '../route.js'
 import { type Command, linkCommand } from './commands.js'
 
 /** The most results of one kind. */
@@ -21,13 +22,14 @@ const PAUSE_MS = 100
 
 /**
  * What a text finds on the server, as far as the key can read it: agents by a part of their name, records by
- * their hash, proposals by their id, keys by id or name, users by id or e-mail.
+ * their hash, traces, proposals by their id, keys by id or name, users by id or e-mail.
  */
 export async function find(current: SignedIn, typed: string, signal: AbortSignal): Promise<Command[]> {
   await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
   signal.throwIfAborted()
   const found = await Promise.all([
     foundRecords(current, typed, signal),
+    foundTrace(current, typed),
     foundProposal(current, typed),
     foundUsers(current, typed, signal),
     foundKeys(current, typed),
@@ -51,6 +53,13 @@ async function foundRecords({ service, who }: SignedIn, typed: string, signal: A
     .map(({ agent, seq }) =>
       linkCommand('record', `Record ${countText(seq)} of ${agent}`, agentLink(agent, seq)),
     )
+}
+
+/** The page of a trace searches for its records, and says if there are none. */
+function foundTrace({ who }: SignedIn, typed: string): Command[] {
+  const id = traceIdOf(typed)
+  if (id === undefined || !hasScope(who, 'records:read')) return []
+  return [linkCommand('trace', `Trace ${id}`, traceLink(id))]
 }
 
 /** Proposals are found by their id alone; its page says if there is none. */

@@ -12,7 +12,7 @@ export interface NavItem {
 /** The links in the order of the bar. */
 export const navItems: readonly NavItem[] = [
   { name: 'Home', href: '#/home', screens: ['home'], scope: undefined },
-  { name: 'Agents', href: '#/agents', screens: ['agents', 'agent'], scope: 'records:read' },
+  { name: 'Agents', href: '#/agents', screens: ['agents', 'agent', 'trace'], scope: 'records:read' },
   { name: 'Live', href: '#/live', screens: ['live'], scope: 'records:read' },
   { name: 'Proposals', href: '#/proposals', screens: ['proposals'], scope: 'proposals:decide' },
   { name: 'Users', href: '#/users', screens: ['users'], scope: 'admin:organisms' },

@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { agentLink, keysLink, parseRoute, userIdLink, usersLink } from '../../../src/console/route.js'
+import {
+  agentLink,
+  keysLink,
+  parseRoute,
+  traceLink,
+  userIdLink,
+  usersLink,
+} from '../../../src/console/route.js'
 
 describe('addresses of the console', () => {
   it('lead to their screens', () => {
@@ -19,12 +26,21 @@ describe('addresses of the console', () => {
     '#/agents/a/012',
     '#/agents/%ff',
     '#/verify/x',
+    '#/traces/4bf92f35',
   ])('are unknown: %s', (hash) => expect(parseRoute(hash)).toEqual({ screen: 'unknown' }))
 
   it('contain what a tab shows behind a question mark', () => {
     const query = 'types=reading&where=door.name+eq+a%3Fb%2Fc'
     expect(parseRoute(agentLink('weather', 7, query))).toMatchObject({ agent: 'weather', seq: 7, query })
     expect(parseRoute(agentLink('weather', 'records', query))).toMatchObject({ tab: 'records', query })
+  })
+
+  it('lead to a trace, and to the times that are searched', () => {
+    const id = '4bf92f3577b34da6a3ce929d0e0e4736'
+    expect(parseRoute(traceLink(id))).toEqual({ screen: 'trace', id, query: '' })
+    const query = 'from=2026-01-02T03:04:05.000Z&to='
+    const times = { fromMs: Date.UTC(2026, 0, 2, 3, 4, 5), toMs: undefined }
+    expect(parseRoute(traceLink(id, times))).toEqual({ screen: 'trace', id, query })
   })
 
   it('lead to keys, and to users by e-mail or id, with or without an organization', () => {

@@ -8,6 +8,7 @@ import { Dialog } from '../dialog.js'
 import { Facts } from '../facts.js'
 import { valueOfJson } from '../json.js'
 import { countText } from '../format.js'
+import { lazy } from '../lazy.js'
 import { Read, useLoaded } from '../load.js'
 import { CopyButton, Time } from '../texts.js'
 import { ProveButton } from '../proof/prove-button.js'
@@ -15,6 +16,8 @@ import { agentLink } from '../../route.js'
 import { BodyTree } from './body-tree.js'
 import { readRows, readStrandPart, type RecordRow } from './record-row.js'
 import { StateText } from './record-table.js'
+
+const TraceSection = lazy(async () => (await import('../trace/trace-section.js')).TraceSection)
 
 interface DrawerProps {
   service: ServiceClient
@@ -97,6 +100,7 @@ function Contents({ service, status, seq, shown, changed }: DrawerProps & { show
       <p class="record-line">
         <code>{row.type}</code> <Time ms={row.ms} /> <StateText row={row} />
       </p>
+      {row.type.startsWith('otel/') && <TraceSection agent={status.agent_id} row={row} />}
       <Proof key={row.state} service={service} status={status} seq={seq} record={record} />
       <Body row={row} />
       <Header record={record} hash={hash} />

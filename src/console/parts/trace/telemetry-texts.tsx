@@ -1,0 +1,34 @@
+import { Time } from '../texts.js'
+import { agentLink } from '../../route.js'
+import { durationOf, msOfNanoseconds, shortDurationText, type Telemetry } from './telemetry.js'
+
+/** A span or log record by its name, which links to the record. */
+export function TelemetryLink({ record: { agent, seq, name, isSpan } }: { record: Telemetry }) {
+  return (
+    <a href={agentLink(agent, seq)}>
+      <bdi>{name === '' ? `${isSpan ? 'Span' : 'Log record'} without a name` : name}</bdi>
+    </a>
+  )
+}
+
+/** The status of a span, or the severity of a log record; nothing without one. */
+export function Outcome({ record: { isSpan, kind, status, isError } }: { record: Telemetry }) {
+  const text = isSpan ? status : kind
+  return text === '' ? null : <span class={isError ? 'badge failure' : ''}>{text}</span>
+}
+
+/** The duration of a span; nothing for a log record. */
+export function Duration({ record }: { record: Telemetry }) {
+  const duration = durationOf(record)
+  return duration === undefined ? null : <span class="duration">{shortDurationText(duration)}</span>
+}
+
+/** A time to the nanosecond. */
+export function ExactTime({ at }: { at: bigint }) {
+  return (
+    <>
+      <Time ms={Math.floor(msOfNanoseconds(at))} />
+      <small class="muted">.{String(at % 1_000_000_000n).padStart(9, '0')}</small>
+    </>
+  )
+}
