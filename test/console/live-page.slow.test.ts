@@ -12,7 +12,7 @@ describe.skipIf(noBrowser)('the live view of many agents', () => {
   let browser: Browser
 
   beforeAll(async () => {
-    server = await startServer()
+    server = await startServer({ env: { SERVICE_SHARDS: '4' } })
     browser = await sharedBrowser()
     for (const name of ['roof', 'cellar', 'yard']) await writeMany(server, name, [{ celsius: 1 }])
   })
@@ -51,6 +51,23 @@ describe.skipIf(noBrowser)('the live view of many agents', () => {
     await page.getByRole('link', { name: 'Record 3 of cellar', exact: true }).click()
     await page.getByRole('button', { name: 'Prove' }).waitFor()
     expect(browserErrors).toEqual([])
+    await context.close()
+  })
+
+  it('lists replayed records of several shards in order of time', async () => {
+    const written: string[] = []
+    for (let round = 0; round < 3; round += 1) {
+      for (const agent of ['one', 'two', 'three', 'four', 'five']) {
+        await writeMany(server, agent, [{ ordered: round }])
+        written.unshift(`Record ${round + 1} of ${agent}`)
+      }
+    }
+    const { page, context, rows, shown } = await open('#/live')
+    await page.getByLabel('With field').fill('ordered')
+    await page.getByLabel('Minutes ago').fill('60')
+    await page.getByRole('button', { name: 'Start there' }).click()
+    await shown('Record 1 of one')
+    expect(await rows()).toEqual(written)
     await context.close()
   })
 

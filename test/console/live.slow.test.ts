@@ -108,6 +108,25 @@ describe.skipIf(noBrowser)('the live view of an agent', () => {
     expect(await seqs(page)).toEqual(['8', '6', '5', '4', '3'])
   })
 
+  it('says that it shows the last 500 of more records, and shows none of another filter as new', async () => {
+    await write('many', 1, 1_200)
+    const page = await open('many')
+    await page.getByLabel('From record').fill('1')
+    await page.getByRole('button', { name: 'Start there' }).click()
+    await shown(page, 1_201)
+    await page.getByText('the last 500 of 1,201 records, in order of time').waitFor()
+    const list = page.getByRole('list', { name: /^Live records/ })
+    await list.evaluate((element) => element.scrollTo({ top: 400 }))
+    await page.waitForFunction(() => document.querySelector('.live-rows')?.scrollTop === 400)
+    await page.getByLabel('With field').fill('rare')
+    await page.getByLabel('With field').press('Enter')
+    await page.getByText('No records yet').waitFor()
+    await writeMany(server, 'many', [{ rare: true }])
+    await shown(page, 1_202)
+    expect(await page.getByRole('button', { name: /^Show/ }).count()).toBe(0)
+    expect(await page.getByText('No records yet').count()).toBe(0)
+  })
+
   it('keeps the visible rows in place while scrolled, and counts new ones', async () => {
     const page = await open('read')
     await write('read', 1, 200)

@@ -71,9 +71,7 @@ async function countProposals(
 }
 
 /** A record that existed before the page was opened. */
-export interface EarlierRow extends Omit<LiveRow, 'id'> {
-  hlc: string
-}
+export type EarlierRow = Omit<LiveRow, 'id'>
 
 /**
  * Reads the newest records of the agents, newest first. Only the agents with the latest writes can have them.

@@ -4,7 +4,7 @@ import type { ServiceClient } from '../../../client/index.js'
 import { countText, lineText } from '../format.js'
 import { Empty, Time } from '../texts.js'
 import { agentLink } from '../../route.js'
-import { type LiveBlock, type LiveRow, Tail, type TailSource, type TailState } from './tail.js'
+import { type LiveBlock, type LiveRow, ROWS_MAX, Tail, type TailSource, type TailState } from './tail.js'
 
 /**
  * A tail for the lifetime of a component, from now or from `since`. It disconnects while the page is hidden.
@@ -105,10 +105,17 @@ export function TailButtons(props: {
 }
 
 function TailLine({ tail }: { tail: Tail }) {
+  const received = tail.received.value
   return (
     <p class="tail-line">
       <span role="status">{stateText(tail.state.value)}</span>
       <span class="muted"> · {countText(tail.perSecond.value)} per second</span>
+      {received > ROWS_MAX && (
+        <span class="muted">
+          {' '}
+          · the last {ROWS_MAX} of {countText(received)} records, in order of time
+        </span>
+      )}
     </p>
   )
 }

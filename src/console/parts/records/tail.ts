@@ -14,6 +14,7 @@ export interface LiveRow {
   seq: number
   type: string
   ms: number
+  hlc: string
   payload: unknown
 }
 
@@ -36,7 +37,7 @@ export type TailState =
   | { kind: 'refused'; message: string }
 
 /** The number of rows that a tail retains. */
-const ROWS_MAX = 500
+export const ROWS_MAX = 500
 const BLOCK_ROWS = 50
 /** The most rows added in one frame, so that thousands of records per second do not block the page. */
 const FRAME_ROWS_MAX = 64
@@ -61,6 +62,8 @@ export class Tail {
   readonly perSecond = signal(0)
   /** The number of rows held back while the list is scrolled away from its top. */
   readonly waiting = signal(0)
+  /** The number of records received since the start. */
+  readonly received = signal(0)
   readonly #service: ServiceClient
   readonly #of: TailSource
   readonly #rateTimer: ReturnType<typeof setInterval>
@@ -88,8 +91,11 @@ export class Tail {
     this.#start = start
     this.#cursor = undefined
     this.#pending = []
+    this.#isHeld = false
+    this.#received = 0
     this.blocks.value = []
     this.waiting.value = 0
+    this.received.value = 0
     this.#open()
   }
 
@@ -102,6 +108,7 @@ export class Tail {
   /** Closes the connection; `resume` continues from its cursor. */
   pause(kind: 'paused' | 'hidden'): void {
     this.#disconnect()
+    if (this.state.peek().kind === 'replaying') this.#sortPending()
     this.#show(ROWS_MAX)
     this.state.value = { kind }
   }
@@ -143,6 +150,8 @@ export class Tail {
       },
       onCaughtUp: () => {
         this.state.value = { kind: 'live' }
+        this.#sortPending()
+        this.#offer()
       },
       onReconnect: () => {
         this.state.value = { kind: 'lost' }
@@ -160,8 +169,22 @@ export class Tail {
   #receive({ agent, seq, type, timestamp_hlc: hlc, payload }: StreamEvent<unknown>): void {
     this.#inThisSecond += 1
     this.#received += 1
-    this.#pending.unshift({ id: this.#received, agent, seq, type, ms: msOf(hlc), payload })
+    this.#pending.unshift({ id: this.#received, agent, seq, type, ms: msOf(hlc), hlc, payload })
+    if (this.state.peek().kind === 'replaying') {
+      if (this.#pending.length > 2 * ROWS_MAX) this.#sortPending()
+    } else {
+      if (this.#pending.length > ROWS_MAX) this.#pending.length = ROWS_MAX
+      this.#offer()
+    }
+  }
+
+  /** Replayed records of several shards do not arrive in order of time, and only the last are shown. */
+  #sortPending(): void {
+    this.#pending.sort((one, other) => (one.hlc < other.hlc ? 1 : -1))
     if (this.#pending.length > ROWS_MAX) this.#pending.length = ROWS_MAX
+  }
+
+  #offer(): void {
     if (this.#isHeld) this.waiting.value = this.#pending.length
     else this.#showInFrame()
   }
@@ -183,6 +206,7 @@ export class Tail {
     this.#cancelFrame()
     if (this.#pending.length === 0) return
     const shown = this.#pending.splice(-rowsMax)
+    this.received.value = this.#received
     this.blocks.value = trimmed(joined(this.blocks.value, shown))
     this.waiting.value = 0
     if (this.#pending.length > 0) this.#showInFrame()
