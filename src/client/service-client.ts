@@ -320,7 +320,8 @@ export class ServiceClient {
     options: SubscribeAgentOptions = {},
   ): Subscription<T> {
     const path = `/v1/agents/${pathSegment(agentId)}/stream`
-    return new Subscription(this.#transport, { path, query: { filter: options.filter }, onEvent, options })
+    const query = { filter: options.filter, types: options.types?.join(',') }
+    return new Subscription(this.#transport, { path, query, onEvent, options })
   }
 
   /**
@@ -331,7 +332,8 @@ export class ServiceClient {
     onEvent: OnEvent<T>,
     options: SubscribeGlobalOptions = {},
   ): Subscription<T> {
-    const query = { agents: options.agents?.join(','), filter: options.filter }
+    const { agents, filter, types } = options
+    const query = { agents: agents?.join(','), filter, types: types?.join(',') }
     return new Subscription(this.#transport, { path: '/v1/stream', query, onEvent, options })
   }
 

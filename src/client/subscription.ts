@@ -38,14 +38,14 @@ export interface SubscribeOptions extends SubscriptionCallbacks {
 export interface SubscribeAgentOptions extends SubscribeOptions {
   /** Only events whose body contains this field: a dotted path or a JSON Pointer. */
   filter?: string | undefined
+  /** Only events of these record types, or prefixes with `*`; by default all except `sys/*` and `edge/*`. */
+  types?: readonly string[] | undefined
 }
 
 /** Options of a subscription to all agents. */
-export interface SubscribeGlobalOptions extends SubscribeOptions {
+export interface SubscribeGlobalOptions extends SubscribeAgentOptions {
   /** Only these agents. */
   agents?: readonly string[] | undefined
-  /** Only events whose body contains this field: a dotted path or a JSON Pointer. */
-  filter?: string | undefined
 }
 
 /** Handles one event; the next one is read after a returned promise has settled. */

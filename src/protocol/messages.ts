@@ -114,6 +114,7 @@ export interface StreamPage {
   agent: string
   fromSeq: number
   since?: Hlc
+  types?: string[]
   limit: number
 }
 
@@ -127,6 +128,7 @@ export interface LogPage {
    */
   seen?: readonly RecordPosition[][]
   agents?: string[]
+  types?: string[]
   limit: number
 }
 
@@ -376,6 +378,8 @@ export interface StreamEvent {
   hlc: string
   /** Distinguishes records of its shard with the same HLC (src/strand/record-position.ts). */
   tie?: string
+  /** Set for `sys/*` and `edge/*`, which only streams that name them show. */
+  isSystem?: true
   data: string
 }
 

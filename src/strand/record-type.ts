@@ -22,11 +22,20 @@ export const rejectedType = 'ingest/rejected'
 /** The pattern of an item in the `types` of a query: a record type, or a prefix with `*`. */
 export const queriedTypePattern = '([a-z0-9_./-]{1,64}|[a-z0-9_./-]{0,63}\\*)'
 
+/** The most items in the `types` of a query or stream. */
+export const queriedTypesMax = 32
+
 const wholeType = new RegExp(`^${recordTypePattern}$`)
+const wholeQueriedType = new RegExp(`^${queriedTypePattern}$`)
 
 /** Whether `text` is a valid record type. */
 export function isRecordType(text: string): boolean {
   return wholeType.test(text)
+}
+
+/** Whether `text` is a record type, or a prefix with `*`. */
+export function isQueriedType(text: string): boolean {
+  return wholeQueriedType.test(text)
 }
 
 /** Whether only the server may write this type; other writes are refused with `reserved_type`. */
@@ -34,9 +43,14 @@ export function isReservedType(type: string): boolean {
   return type.startsWith('sys/') || type.startsWith('auth/') || type.startsWith('edge/')
 }
 
-/** Whether queries exclude this type unless they name it. */
+/** Whether queries and streams exclude this type unless they name it. */
 export function isSystemType(type: string): boolean {
   return type.startsWith('sys/') || type.startsWith('edge/')
+}
+
+/** Whether a query or stream includes this type. @param types undefined for all except system types */
+export function isSelectedType(type: string, types: readonly string[] | undefined): boolean {
+  return types === undefined ? !isSystemType(type) : matchesTypes(type, types)
 }
 
 /**

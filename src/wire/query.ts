@@ -1,7 +1,7 @@
 import { Type, type Static } from 'typebox'
 import { limits } from '../base/limits/limits.js'
 import { operators } from '../strand/condition.js'
-import { queriedTypePattern } from '../strand/record-type.js'
+import { queriedTypePattern, queriedTypesMax } from '../strand/record-type.js'
 import { documented, documentedParts } from './documented.js'
 import { headExample, recordExample, second } from './example-values.js'
 import { ChainHead } from './agents.js'
@@ -33,7 +33,7 @@ const selection = {
   types: Type.Optional(
     Type.Array(Type.String({ pattern: `^${queriedTypePattern}$` }), {
       minItems: 1,
-      maxItems: 32,
+      maxItems: queriedTypesMax,
       description: 'Record types, or prefixes with *; if absent, all except sys/* and edge/*',
     }),
   ),

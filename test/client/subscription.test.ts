@@ -79,9 +79,9 @@ describe('a subscription', () => {
   it('delivers the events of the named agents', async () => {
     const { client, received } = await clientOf(stream(event(1)))
     const { onEvent, done } = collector(1)
-    subscription = client.subscribeGlobal(onEvent, { agents: ['a', 'b'] })
+    subscription = client.subscribeGlobal(onEvent, { agents: ['a', 'b'], types: ['sys/*'] })
     await done
-    expect(received[0]?.url).toBe('/v1/stream?agents=a%2Cb')
+    expect(received[0]?.url).toBe('/v1/stream?agents=a%2Cb&types=sys%2F*')
   })
 
   it("reconnects from the last cursor when the stream ends or is interrupted, after the server's retry time", async () => {

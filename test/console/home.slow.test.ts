@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openConsole, openSignedIn, signIn } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'
-import { checkedCall, scopedKey } from '../support/http/answers.js'
+import { checkedCall, newAgent, scopedKey } from '../support/http/answers.js'
 import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { backUp } from '../support/server/backup.js'
 import { type TestServer, startServer } from '../support/server/server.js'
@@ -103,6 +103,24 @@ describe.skipIf(noBrowser)('Home in the console', () => {
     await newest.click()
     await page.getByRole('button', { name: 'Prove' }).waitFor()
     expect(browserErrors).toEqual([])
+    await context.close()
+  })
+
+  it('shows system records too on request: a deletion, and later an erasure', async () => {
+    await newAgent(server, 'kept')
+    const [hash = ''] = await writeMany(server, 'kept', [{ n: 1 }, { n: 2 }])
+    await checkedCall(server, `DELETE /v1/agents/kept/records/${hash}`)
+    const { page, context } = await openSignedIn(browser, server.url, { at: '#/home' })
+    const rows = page.getByRole('list', { name: 'Last records' })
+    await rows.getByText('{"n":2}').waitFor()
+    expect(await rows.getByText('sys/tombstone').count()).toBe(0)
+    await page.getByRole('button', { name: 'System records' }).click()
+    await rows.getByText('sys/tombstone').waitFor()
+    await checkedCall(server, `POST /v1/agents/kept/records/${hash}/erase`)
+    await rows.getByText('sys/erase').waitFor()
+    await page.getByRole('button', { name: 'System records' }).click()
+    await rows.getByText('sys/erase').waitFor({ state: 'detached' })
+    await rows.getByText('{"n":2}').waitFor()
     await context.close()
   })
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openSignedIn } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'
-import { scopedKey } from '../support/http/answers.js'
+import { checkedCall, newAgent, scopedKey } from '../support/http/answers.js'
 import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { type TestServer, startServer } from '../support/server/server.js'
 
@@ -50,6 +50,30 @@ describe.skipIf(noBrowser)('the live view of many agents', () => {
     expect(await faultsEverywhere(page)).toEqual([])
     await page.getByRole('link', { name: 'Record 3 of cellar', exact: true }).click()
     await page.getByRole('button', { name: 'Prove' }).waitFor()
+    expect(browserErrors).toEqual([])
+    await context.close()
+  })
+
+  it('shows system records too on request, live and from an earlier time', async () => {
+    await newAgent(server, 'erased')
+    const [hash = ''] = await writeMany(server, 'erased', [{ n: 1 }, { n: 2 }])
+    const { page, context, browserErrors, rows, shown, isLive } = await open('#/live/erased')
+    await isLive()
+    await page.getByRole('button', { name: 'System records' }).click()
+    await isLive()
+    await checkedCall(server, `POST /v1/agents/erased/records/${hash}/erase`)
+    await shown('Record 3 of erased')
+    await page.getByText('sys/erase').waitFor()
+    await page.getByLabel('Minutes ago').fill('60')
+    await page.getByRole('button', { name: 'Start there' }).click()
+    await shown('Record 0 of erased')
+    // The body of record 1 is erased.
+    expect(await rows()).toEqual([3, 2, 0].map((seq) => `Record ${seq} of erased`))
+    await page.getByRole('button', { name: 'System records' }).click()
+    await page.getByRole('button', { name: 'Start there' }).click()
+    await page.getByText('sys/erase').waitFor({ state: 'detached' })
+    await shown('Record 2 of erased')
+    expect(await rows()).toEqual(['Record 2 of erased'])
     expect(browserErrors).toEqual([])
     await context.close()
   })

@@ -317,7 +317,7 @@ describe.skipIf(noBrowser)('a strand at a point in time in the console', () => {
         what: 'size of the tree',
         in: /\/as-of/,
         change: inJson(({ checkpoint }) => ({ checkpoint: checkpoint.replace(/\n\d+\n/, '\n7\n') })),
-        reason: 'The checkpoint is of 7 records, the answer of 6',
+        reason: 'The checkpoint has 7 records, the answer 6',
       },
       {
         what: 'root',

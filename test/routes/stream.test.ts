@@ -178,7 +178,35 @@ describe('the stream of one agent', () => {
     }
   })
 
-  it('shows no records of the server', async () => {
+  it('shows records of the named types, in replay and live, among them those of the server', async () => {
+    const agent = await newAgent(server, 'typed')
+    const { id } = await write(agent, 0)
+    await checkedCall(server, `DELETE /v1/agents/${agent}/records/${id}`)
+    const typesOf = (events: readonly TestEvent[]) => events.map(({ data }) => data.type).filter(Boolean)
+    const paths = [
+      [`/v1/agents/${agent}/stream?since=0&types=sys/*`, ['sys/genesis', 'sys/tombstone', 'sys/restore']],
+      [`/v1/stream?agents=${agent}&since=0&types=sys/restore,record`, ['record', 'sys/restore', 'record']],
+      [`/v1/stream?agents=${agent}&since=0`, ['record', 'record']],
+      [
+        `/v1/agents/${agent}/stream?since=0&types=*`,
+        ['sys/genesis', 'record', 'sys/tombstone', 'sys/restore', 'record'],
+      ],
+    ] as const
+    const streams = await Promise.all(paths.map(([path]) => openStream(server, path)))
+    await Promise.all(streams.map((stream) => stream.until(isCaughtUp)))
+    await checkedCall(server, `POST /v1/agents/${agent}/records/${id}/restore`)
+    await write(agent, 1)
+    for (const [at, [path, expected]] of paths.entries()) {
+      const stream = streams[at]
+      await stream?.until((events) => typesOf(events).length >= expected.length)
+      expect([path, typesOf(stream?.events ?? [])]).toEqual([path, expected])
+      stream?.close()
+    }
+    const refused = await checkedCall(server, `GET /v1/agents/${agent}/stream?types=Sys`)
+    expect([refused.status, refused.body.errors[0].pointer]).toEqual([400, '?types'])
+  })
+
+  it('shows no records of the server unless their types are named', async () => {
     const agent = await newAgent(server, 'mutated')
     const { id } = await write(agent, 0)
     await checkedCall(server, `DELETE /v1/agents/${agent}/records/${id}`)

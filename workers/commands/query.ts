@@ -3,7 +3,7 @@ import type { CommandOf, Outcome, RowsOutcome } from '../../src/protocol/message
 import type { PageCursor, RecordQuery } from '../../src/protocol/record-messages.js'
 import { compareAll, type Effort } from '../../src/strand/condition.js'
 import { compareHlc, type Hlc } from '../../src/strand/hlc.js'
-import { isSystemType, matchesTypes } from '../../src/strand/record-type.js'
+import { isSelectedType } from '../../src/strand/record-type.js'
 import { recordRow } from '../../src/wire/render.js'
 import { PageBudget, agentToRead, covers, grantOf, isRefused } from '../shard/row-access.js'
 import { type ShardState } from '../shard/state.js'
@@ -107,6 +107,6 @@ function selects(
   { type, body }: StoredRecord,
   effort: Effort,
 ): boolean | number {
-  if (types === undefined ? isSystemType(type) : !matchesTypes(type, types)) return false
+  if (!isSelectedType(type, types)) return false
   return where === undefined || compareAll(body, where, effort)
 }

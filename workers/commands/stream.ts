@@ -3,7 +3,7 @@ import type { CommandOf, Outcome, StreamEvent } from '../../src/protocol/message
 import { shardOf } from '../../src/strand/placement.js'
 import { compareHlc, formatHlc, laterHlc, type Hlc } from '../../src/strand/hlc.js'
 import { isAfterPosition, tieOf } from '../../src/strand/record-position.js'
-import { isSystemType } from '../../src/strand/record-type.js'
+import { headsType, isSelectedType, isSystemType } from '../../src/strand/record-type.js'
 import { streamEventData } from '../../src/wire/render.js'
 import { PageBudget } from '../shard/row-access.js'
 import { noSuchAgent, type ShardState } from '../shard/state.js'
@@ -12,12 +12,19 @@ import { blocksAfter, recordsFrom, seqAtOrAfter } from '../store/tables/records.
 
 /** The stream event of a record. */
 export function streamEvent(agent: string, record: StoredRecord): StreamEvent {
-  return { agent, seq: record.seq, hlc: formatHlc(record.hlc), data: streamEventData(agent, record) }
+  const system = isSystemType(record.type) && ({ isSystem: true } as const)
+  return {
+    agent,
+    seq: record.seq,
+    hlc: formatHlc(record.hlc),
+    ...system,
+    data: streamEventData(agent, record),
+  }
 }
 
-/** Whether a record is sent to streams: system records and erased records are not. */
+/** Whether a record can be sent to streams: erased records are not, nor heads, which the log has every second. */
 export function isStreamed(record: StoredRecord): boolean {
-  return !isSystemType(record.type) && record.erased !== true
+  return record.type !== headsType && record.erased !== true
 }
 
 /** A page of a strand for a stream that is catching up. */
@@ -27,7 +34,7 @@ export function streamPage(state: ShardState, command: CommandOf<'streamPage'>):
   const { environment } = state.store
   const fromSeq =
     command.since === undefined ? command.fromSeq : seqAtOrAfter(environment, agent.no, command.since)
-  const page = new Page(command.limit)
+  const page = new Page(command)
   let nextSeq = fromSeq
   for (const record of recordsFrom(environment, agent.no, { fromSeq, order: 'asc' })) {
     if (page.full) return page.outcome({ nextSeq, end: false })
@@ -43,7 +50,7 @@ export function streamPage(state: ShardState, command: CommandOf<'streamPage'>):
  */
 export function logPage(state: ShardState, command: CommandOf<'logPage'>): Outcome {
   const only = command.agents === undefined ? undefined : new Set(command.agents)
-  const page = new Page(command.limit)
+  const page = new Page(command)
   const { environment, agents } = state.store
   for (const record of blocksAfter(environment, command.after)) {
     if (page.full && !page.endsAmong(record)) return page.outcome({ nextSeq: 0, end: false })
@@ -74,6 +81,7 @@ export function watch(state: ShardState, command: CommandOf<'watch'>): Outcome {
 /** The events of a page, bounded in number, bytes and cost. */
 class Page {
   readonly #limit: number
+  readonly #types: readonly string[] | undefined
   readonly #events: StreamEvent[] = []
   readonly #budget = new PageBudget()
   #bytes = 0
@@ -81,8 +89,9 @@ class Page {
   /** The last record that was read, and its event if it has one. */
   #last: { record: StoredRecord; event?: StreamEvent } | undefined
 
-  constructor(limit: number) {
+  constructor({ limit, types }: { limit: number; types?: readonly string[] }) {
     this.#limit = limit
+    this.#types = types
   }
 
   get full(): boolean {
@@ -91,7 +100,7 @@ class Page {
 
   look(agent: string, record: StoredRecord): void {
     this.pass(record)
-    if (!isStreamed(record)) return
+    if (!isStreamed(record) || !isSelectedType(record.type, this.#types)) return
     const event = streamEvent(agent, record)
     this.#events.push(event)
     this.#bytes += event.data.length

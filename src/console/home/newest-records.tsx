@@ -1,7 +1,8 @@
+import { useState } from 'preact/hooks'
 import type { AccessibleAgents } from '../parts/accessible-agents.js'
 import { Read, useLoaded } from '../parts/load.js'
 import { Empty, Failure } from '../parts/texts.js'
-import { TailRow, useTail } from '../parts/records/tail-rows.js'
+import { SystemButton, TailRow, useTail } from '../parts/records/tail-rows.js'
 import type { SignedIn } from '../parts/session.js'
 import { type EarlierRow, readNewest, ROWS_SHOWN } from './read-overview.js'
 
@@ -11,11 +12,15 @@ const AGENTS_MAX = 1_000
 /** The last records of all agents that the key can access, updated as they arrive. */
 export function NewestRecords({ session, accessible }: { session: SignedIn; accessible: AccessibleAgents }) {
   const { service, who } = session
-  const read = useLoaded('newest', (signal) => readNewest(service, accessible, signal))
+  const [showsSystem, setSystem] = useState(false)
+  const read = useLoaded(`newest ${showsSystem}`, (signal) =>
+    readNewest(service, accessible, { showsSystem, signal }),
+  )
   return (
     <section class="newest">
       <div class="section-head">
         <h2>Last records</h2>
+        <SystemButton isOn={showsSystem} set={setSystem} />
         <a href="#/live">Live view</a>
       </div>
       <Read of={read} what="the last records">
@@ -24,7 +29,9 @@ export function NewestRecords({ session, accessible }: { session: SignedIn; acce
             <Empty title="None of this key’s agents exists yet">The first write creates an agent.</Empty>
           ) : (
             <Rows
+              key={showsSystem}
               session={session}
+              showsSystem={showsSystem}
               earlier={earlier}
               agents={who.agents.length === 0 ? undefined : namesOf(accessible)}
             />
@@ -42,12 +49,13 @@ function namesOf({ statuses }: AccessibleAgents): string[] {
 
 function Rows(props: {
   session: SignedIn
+  showsSystem: boolean
   earlier: readonly EarlierRow[]
   agents: readonly string[] | undefined
 }) {
-  const { session, earlier, agents } = props
+  const { session, showsSystem, earlier, agents } = props
   // The stream starts at the newest record that was read, so that there is no gap.
-  const tail = useTail(session.service, agents, earlier[0]?.hlc)
+  const tail = useTail(session.service, agents, { since: earlier[0]?.hlc, showsSystem })
   // The two newest blocks always have more rows than the page shows.
   const live = tail.blocks.value.slice(0, 2).flatMap(({ rows }) => rows)
   const liveKeys = new Set(live.map(keyOf))

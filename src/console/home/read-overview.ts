@@ -1,7 +1,7 @@
 import type { NucleotideRecord, ServerInfoResponse, ServiceClient } from '../../client/index.js'
 import { type AccessibleAgents, readAccessibleAgents } from '../parts/accessible-agents.js'
 import { msOf } from '../parts/format.js'
-import type { LiveRow } from '../parts/records/tail.js'
+import { allTypes, type LiveRow } from '../parts/records/tail.js'
 import { hasScope, canReadServer, type WhoAmI } from '../parts/session.js'
 
 /** The most agents whose records are counted. */
@@ -79,7 +79,7 @@ export type EarlierRow = Omit<LiveRow, 'id'>
 export async function readNewest(
   service: ServiceClient,
   { statuses }: AccessibleAgents,
-  signal: AbortSignal,
+  { showsSystem, signal }: { showsSystem: boolean; signal: AbortSignal },
 ): Promise<EarlierRow[]> {
   const written = statuses
     .filter(({ record_count: count }) => count > 0)
@@ -87,7 +87,8 @@ export async function readNewest(
     .slice(0, ROWS_SHOWN)
   const lists = await Promise.all(
     written.map(async ({ agent_id: agent }) => {
-      const { records } = await service.agent(agent).latest(ROWS_SHOWN, { signal })
+      const latest = { type: 'latest', limit: ROWS_SHOWN, ...(showsSystem && { types: allTypes }) } as const
+      const { records } = await service.agent(agent).query(latest, { signal })
       return records.map((record) => rowOf(agent, record))
     }),
   )

@@ -353,6 +353,8 @@ export interface StreamRequest {
   since?: string
   cursor?: string
   filter?: string
+  /** Record types, or prefixes with `*`; absent for all except sys/* and edge/*. */
+  types?: string[]
   /** The user of the stream, for whom row policies apply; then `agents` is set. */
   access?: UserAccess
 }

@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import { refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
 import { fieldPathDetail, fieldSteps } from '../../strand/field-path.js'
+import { isQueriedType, queriedTypesMax } from '../../strand/record-type.js'
 import { momentExpected, momentLower } from '../../strand/moment.js'
 import { first, reading, second } from '../../wire/example-values.js'
 import { StreamTicket } from '../../wire/strand.js'
@@ -23,6 +24,11 @@ const since = Type.String({
 const filter = Type.String({
   description:
     'Only payloads that have this field: its name, names separated by dots, or a JSON Pointer (RFC 6901), which starts with /',
+})
+const types = Type.String({
+  description:
+    'Record types, or prefixes with *, separated by commas or in repeated parameters; if absent, all except sys/* and edge/*. ' +
+    'sys/heads of the server log is never sent',
 })
 const last_event_id = Type.String({
   description:
@@ -64,7 +70,8 @@ const agentStream: StreamRoute = {
   docs: {
     summary: 'The records of one agent as they are written',
     tag: 'Streams',
-    query: { since, last_event_id, lastEventId, filter, ticket },
+    query: { since, last_event_id, lastEventId, filter, types, ticket },
+    lists: ['types'],
     answers: { 200: events },
   },
   toStream(request) {
@@ -89,9 +96,10 @@ const globalStream: StreamRoute = {
       last_event_id,
       lastEventId,
       filter,
+      types,
       ticket,
     },
-    lists: ['agents'],
+    lists: ['agents', 'types'],
     answers: { 200: events },
   },
   toStream(request) {
@@ -135,6 +143,12 @@ function streamRequest(
   if (filter !== null && filter !== '') {
     if (fieldSteps(filter) === undefined) return faultyParameter('?filter', fieldPathDetail)
     stream.filter = filter
+  }
+  const named = listQuery(request, 'types')
+  if (named !== undefined) {
+    if (named.length > queriedTypesMax || !named.every(isQueriedType))
+      return faultyParameter('?types', `Expected at most ${queriedTypesMax} record types, or prefixes with *`)
+    stream.types = named
   }
   return stream
 }

@@ -9,8 +9,12 @@ import { type LiveBlock, type LiveRow, ROWS_MAX, Tail, type TailSource, type Tai
 /**
  * A tail for the lifetime of a component, from now or from `since`. It disconnects while the page is hidden.
  */
-export function useTail(service: ServiceClient, of: TailSource, since?: string): Tail {
-  const tail = useMemo(() => new Tail(service, of), [service, String(of)])
+export function useTail(
+  service: ServiceClient,
+  of: TailSource,
+  { since, showsSystem }: { since?: string | undefined; showsSystem?: boolean } = {},
+): Tail {
+  const tail = useMemo(() => new Tail(service, of, showsSystem), [service, String(of)])
   useEffect(() => {
     tail.begin({ since, field: '' })
     const onVisibility = (): void => {
@@ -73,7 +77,7 @@ export function TailRows(props: {
   )
 }
 
-/** Controls of every tail: pause, format bodies, filter by a field. */
+/** Controls of every tail: pause, format bodies, show system records, filter by a field. */
 export function TailButtons(props: {
   tail: Tail
   isPretty: boolean
@@ -90,6 +94,7 @@ export function TailButtons(props: {
       <button type="button" aria-pressed={isPretty} onClick={() => setPretty(!isPretty)}>
         Pretty
       </button>
+      <SystemButton isOn={tail.showsSystem.value} set={(isOn) => tail.showSystem(isOn)} />
       <label class="field">
         With field
         <input
@@ -101,6 +106,20 @@ export function TailButtons(props: {
         />
       </label>
     </>
+  )
+}
+
+/** A button that shows system records too. */
+export function SystemButton({ isOn, set }: { isOn: boolean; set: (isOn: boolean) => void }) {
+  return (
+    <button
+      type="button"
+      aria-pressed={isOn}
+      title="The types sys/* and edge/*: erasures, rules, votes, edges and others"
+      onClick={() => set(!isOn)}
+    >
+      System records
+    </button>
   )
 }
 

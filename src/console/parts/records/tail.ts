@@ -1,4 +1,4 @@
-import { signal } from '@preact/signals'
+import { signal, type Signal } from '@preact/signals'
 import type { ServiceClient, StreamEvent, Subscription } from '../../../client/index.js'
 import { explain } from '../explain.js'
 import { msOf } from '../format.js'
@@ -43,6 +43,9 @@ const BLOCK_ROWS = 50
 const FRAME_ROWS_MAX = 64
 const RATE_MS = 1_000
 
+/** The types of a query or stream that includes system records. */
+export const allTypes = ['*']
+
 /** The start of a tail. */
 export interface TailStart {
   /** An HLC or ISO 8601 time; undefined for now. */
@@ -64,6 +67,8 @@ export class Tail {
   readonly waiting = signal(0)
   /** The number of records received since the start. */
   readonly received = signal(0)
+  /** Whether records of the types sys/* and edge/* are shown too. */
+  readonly showsSystem: Signal<boolean>
   readonly #service: ServiceClient
   readonly #of: TailSource
   readonly #rateTimer: ReturnType<typeof setInterval>
@@ -76,8 +81,9 @@ export class Tail {
   #inThisSecond = 0
   #received = 0
 
-  constructor(service: ServiceClient, of: TailSource) {
+  constructor(service: ServiceClient, of: TailSource, showsSystem = false) {
     this.#service = service
+    this.showsSystem = signal(showsSystem)
     this.#of = of
     this.#rateTimer = setInterval(() => {
       this.perSecond.value = this.#inThisSecond
@@ -102,6 +108,12 @@ export class Tail {
   /** Filters later records by another field. */
   narrow(field: string): void {
     this.#start = { ...this.#start, field }
+    if (this.#subscription !== undefined) this.#open()
+  }
+
+  /** Shows system records from now on, or no more. */
+  showSystem(isOn: boolean): void {
+    this.showsSystem.value = isOn
     if (this.#subscription !== undefined) this.#open()
   }
 
@@ -145,6 +157,7 @@ export class Tail {
     const options = {
       ...(this.#cursor === undefined ? { since } : { lastEventId: this.#cursor }),
       ...(field !== '' && { filter: field }),
+      ...(this.showsSystem.peek() && { types: allTypes }),
       onOpen: () => {
         this.state.value = { kind: 'replaying' }
       },

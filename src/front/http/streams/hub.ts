@@ -287,7 +287,8 @@ export class StreamHub {
     const watched = this.#byAgent.get(agent)
     if (watched === undefined) return
     const { streams, recent } = watched
-    if (streams.size >= limits.streamRecentReadersMin) recent.push(events)
+    if (streams.size >= limits.streamRecentReadersMin)
+      recent.push(events.filter(({ isSystem }) => isSystem !== true))
     else recent.clear()
     if (streams.size > 0) this.#publish(streams, shard, new EventBatch(events))
   }

@@ -5,27 +5,34 @@ import type { StreamEvent } from '../../../protocol/messages.js'
 import { storedSteps } from '../../../strand/field-path.js'
 import { parseHlc, zeroHlc, type Hlc } from '../../../strand/hlc.js'
 import { Fields } from '../../../strand/json-fields.js'
+import { matchesTypes } from '../../../strand/record-type.js'
+import type { StreamRequest } from '../../routes/route.js'
 import { recordEvent } from './events.js'
 
 /**
  * Which events of an agent a stream shows: those that the user's policies allow, filtered by the stream's
- * field filter.
+ * record types and field filter.
  */
 export interface View {
   /** Equal views have equal keys. */
   readonly key: string
   readonly filter: string | undefined
+  /** Undefined for all except system types. */
+  readonly types: readonly string[] | undefined
   /** Undefined for a key, to which row policies do not apply. */
   readonly readable: GrantText | undefined
 }
 
-/** The view that shows every event. */
-export const wholeView: View = { key: '', filter: undefined, readable: undefined }
+/** The view that shows every event except those of system records. */
+export const wholeView: View = { key: '', filter: undefined, types: undefined, readable: undefined }
 
-/** Creates a view; without restrictions, always the same `wholeView` object. */
-export function viewOf(filter: string | undefined, readable: GrantText | undefined): View {
-  if (filter === undefined && readable === undefined) return wholeView
-  return { key: JSON.stringify([filter, readable?.key]), filter, readable }
+/** Creates a view; without parameters and restrictions, always the same `wholeView` object. */
+export function viewOf(
+  { filter, types }: Pick<StreamRequest, 'filter' | 'types'>,
+  readable: GrantText | undefined,
+): View {
+  if (filter === undefined && types === undefined && readable === undefined) return wholeView
+  return { key: JSON.stringify([filter, types, readable?.key]), filter, types, readable }
 }
 
 /** An event for many streams: its payload is parsed once for all streams with the same view. */
@@ -42,11 +49,13 @@ export class SharedEvent {
 
   /** Whether the view shows the event. The filter is not applied to events that policies hide. */
   isShown(view: View): boolean {
+    if (view.types === undefined && this.event.isSystem === true) return false
     if (view === wholeView) return true
     const known = this.#verdicts.get(view.key)
     if (known !== undefined) return known
-    const { readable, filter } = view
+    const { readable, filter, types } = view
     const shown =
+      (types === undefined || matchesTypes(this.#parsed().type, types)) &&
       (readable === undefined || allows(grantOfText(readable).policies, this.#parsed())) &&
       (filter === undefined || hasField(this.#parsed().body, filter))
     this.#verdicts.set(view.key, shown)

@@ -93,7 +93,7 @@ export class Stream {
     this.lanes = parts.lanes
     this.readable = parts.readable
     this.#agents = parts.request.agents === undefined ? undefined : new Set(parts.request.agents)
-    // Recent events are unfiltered, so a stream that filters events cannot use them.
+    // Recent events are those of the whole view, so a stream that filters events cannot use them.
     this.#recent = this.#showsAll ? parts.recent : undefined
     this.#seen = parts.seen ?? []
     this.#unsent = parts.unsent
@@ -102,7 +102,8 @@ export class Stream {
   }
 
   get #showsAll(): boolean {
-    return this.request.filter === undefined && this.readable === undefined
+    const { filter, types } = this.request
+    return filter === undefined && types === undefined && this.readable === undefined
   }
 
   /** Whether the socket accepts more, and the principal does not have too many unread bytes. */
@@ -212,16 +213,17 @@ export class Stream {
   }
 
   #pageCommand(lane: Lane): Command {
-    const limit = limits.streamPageRows
+    const { types } = this.request
+    const rows = { limit: limits.streamPageRows, ...(types !== undefined && { types }) }
     const [agent = ''] = this.request.agents ?? []
     if (this.request.scope === 'agent') {
-      const page: Command = { kind: 'streamPage', agent, fromSeq: lane.nextSeq, limit }
+      const page: Command = { kind: 'streamPage', agent, fromSeq: lane.nextSeq, ...rows }
       return lane.since === undefined ? page : { ...page, since: lane.since }
     }
     return {
       kind: 'logPage',
       after: lane.reached,
-      limit,
+      ...rows,
       ...(this.#seen.length > 0 && { seen: this.#seen }),
       ...(this.request.agents !== undefined && { agents: [...this.request.agents] }),
     }
@@ -261,7 +263,7 @@ export class Stream {
     const known = this.#views.get(name)
     if (known !== undefined) return known
     const readable = this.readable === undefined ? undefined : (this.readable.get(agent) ?? emptyGrant)
-    const view = viewOf(this.request.filter, readable)
+    const view = viewOf(this.request, readable)
     this.#views.set(name, view)
     return view
   }
