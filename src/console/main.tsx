@@ -9,7 +9,7 @@ import { agentLink, followAddress, type Route, route, scrubAddress } from './rou
 import { applyAppearance } from './shell/appearance.js'
 import { Frame } from './shell/frame.js'
 import { serverState, watchServer } from './parts/server-state.js'
-import { resume, session, watchIdle } from './parts/session.js'
+import { answerTabs, resume, session, watchSession } from './parts/session.js'
 import { SignedInPage } from './shell/signed-in.js'
 import { SignIn, StandbyPage } from './shell/sign-in.js'
 
@@ -29,7 +29,8 @@ const scrubbed = scrubAddress()
 applyAppearance()
 followAddress()
 watchServer()
-watchIdle()
+watchSession()
+answerTabs()
 watchKeys()
 void resume(
   scrubbed

@@ -102,7 +102,7 @@ describe.skipIf(noBrowser)('the navigation of the console', () => {
     await page.getByRole('dialog', { name: 'New key' }).waitFor()
     await page.keyboard.press('Escape')
     await run('sign', 'Sign out')
-    await page.getByText('The key was removed from this tab').waitFor()
+    await page.getByText('Signed out in all tabs').waitFor()
     expect(browserErrors).toEqual([])
     await context.close()
   })

@@ -54,7 +54,7 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
     await page.reload()
     await page.getByRole('heading', { name: 'Agents' }).waitFor()
     await page.getByRole('button', { name: 'Sign out' }).click()
-    await page.getByText('The key was removed from this tab').waitFor()
+    await page.getByText('Signed out in all tabs').waitFor()
     expect((await stored(page)).session).toBe('{}')
   })
 

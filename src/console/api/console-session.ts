@@ -2,7 +2,7 @@ import { effect } from '@preact/signals'
 import { readAccessibleAgents } from '../parts/accessible-agents.js'
 import { identityText } from '../parts/labels.js'
 import { watchServer } from '../parts/server-state.js'
-import { hasScope, resume, session, sessionKey, type SignedIn, watchIdle } from '../parts/session.js'
+import { hasScope, resume, session, sessionKey, type SignedIn, watchSession } from '../parts/session.js'
 import { apiKey, consoleKey, exampleAgent } from './context.js'
 
 const AGENTS_READ = 100
@@ -11,7 +11,7 @@ const READ_MS = 10_000
 /** Takes over the session of the console: its key, and an agent that exists for the examples. */
 export async function takeOver(): Promise<void> {
   watchServer()
-  watchIdle()
+  watchSession()
   effect(() => {
     const { value } = session
     const key = value.kind === 'in' ? (sessionKey() ?? '') : ''

@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals'
 import { ServiceClient, ServiceError } from '../../client/index.js'
-import { clearTabStore, tabStore } from '../storage.js'
+import { clearTabStore, persistentStore, tabStore } from '../storage.js'
+import { isObject } from './json.js'
 import { isDataOpen, noteResponse, noteNoResponse } from './server-state.js'
 import { serviceUrl } from './service-url.js'
 
@@ -22,23 +23,44 @@ export type Scope = WhoAmI['scopes'][number]
 
 export const session = signal<Session>({ kind: 'starting' })
 
-const NAME = 'key'
-/** After this time without input, the console signs out. */
-export const IDLE_MINUTES = 30
-const IDLE_CHECK_MS = 15_000
+/*
+ * One session holds for all tabs of a browser. Each tab has the key in sessionStorage; a new tab requests it
+ * from the others over a channel of this browser and origin. localStorage has no secret: only the time of the
+ * last input and the id of the session, which is the time of the sign-in. A tab with another id was away when
+ * its session ended.
+ */
+const KEY = 'key'
+const ID = 'session'
+const INPUT = 'input'
 
-/** Signs in with the key stored in this tab, or without a key if the server requires none. */
+/** After this time without input in any tab, the console signs out. */
+export const IDLE_MINUTES = 30
+const IDLE_NOTICE = `Signed out after ${IDLE_MINUTES} minutes of inactivity`
+const CHECK_MS = 15_000
+/** The time in which another tab answers. */
+const ANSWER_MS = 1_000
+
+/**
+ * Signs in with the key of this tab or of another one, or without a key if the server requires none.
+ * @param notice says why there is no session, if there is none
+ */
 export async function resume(notice: string | undefined): Promise<void> {
-  const key = tabStore.read(NAME)
+  if (isIdle()) persistentStore.write(here(ID), undefined)
+  const id = currentId()
+  if (id !== tabStore.read(ID)) clearTabStore()
+  const key = id === undefined ? undefined : (sessionKey() ?? (await keyOfAnotherTab(id)))
   // Most servers refuse a call without a key, and browsers report the refusal as an error.
   if (key === undefined && !(await isDataOpen())) return endSession(notice)
   const service = serviceFor(key)
   try {
-    session.value = { kind: 'in', service, who: await service.whoAmI() }
+    const who = await service.whoAmI()
+    if (id !== currentId()) return await resume(notice)
+    enter({ kind: 'in', service, who }, key, id)
   } catch (error) {
     const isRefused = error instanceof ServiceError && error.status === 401
     if (!isRefused) return endSession(explainSignIn(error))
-    endSession(key === undefined ? notice : 'The server no longer accepts the key of this tab')
+    if (key === undefined) return endSession(notice)
+    signOut('The server no longer accepts the key of this session')
   }
 }
 
@@ -47,21 +69,31 @@ export async function signIn(key: string): Promise<string | undefined> {
   const service = serviceFor(key)
   try {
     const who = await service.whoAmI()
-    tabStore.write(NAME, key)
-    session.value = { kind: 'in', service, who }
+    const id = String(Date.now())
+    enter({ kind: 'in', service, who }, key, id)
+    persistentStore.write(here(ID), id)
     return undefined
   } catch (error) {
     return explainSignIn(error)
   }
 }
 
-/** The key of the session; undefined if the server requires none. */
-export function sessionKey(): string | undefined {
-  return tabStore.read(NAME)
+function enter(value: SignedIn, key: string | undefined, id: string | undefined): void {
+  tabStore.write(KEY, key)
+  tabStore.write(ID, id)
+  session.value = value
+  noteInput()
 }
 
-/** Signs out and removes the key from the tab. */
+/** The key of the session; undefined if the server requires none. */
+export function sessionKey(): string | undefined {
+  return tabStore.read(KEY)
+}
+
+/** Signs out in all tabs. */
 export function signOut(notice?: string): void {
+  // The other tabs may have another session by now.
+  if (currentId() === tabStore.read(ID)) persistentStore.write(here(ID), undefined)
   clearTabStore()
   endSession(notice)
 }
@@ -76,21 +108,82 @@ export function canReadServer(who: WhoAmI): boolean {
   return hasScope(who, 'admin:*') && who.agents.length === 0
 }
 
-/** Signs out after `IDLE_MINUTES` without input. Time during which the machine sleeps counts. */
-export function watchIdle(): void {
-  let lastInputAtMs = Date.now()
-  const noteInput = (): void => {
-    lastInputAtMs = Date.now()
-  }
-  for (const event of ['pointerdown', 'pointermove', 'keydown', 'wheel', 'touchstart']) {
+/**
+ * Ends and begins the session together with the other tabs, and ends it after `IDLE_MINUTES` without input,
+ * with the time during which the machine sleeps, and when the key expires.
+ */
+export function watchSession(): void {
+  for (const event of ['pointerdown', 'pointermove', 'keydown', 'wheel', 'touchstart'])
     addEventListener(event, noteInput, { capture: true, passive: true })
-  }
+  for (const event of ['storage', 'pageshow']) addEventListener(event, followOtherTabs)
   setInterval(() => {
     const { value } = session
-    if (value.kind !== 'in' || value.who.kind === 'open') return noteInput()
-    if (Date.now() - lastInputAtMs >= IDLE_MINUTES * 60_000)
-      signOut(`Signed out after ${IDLE_MINUTES} minutes of inactivity`)
-  }, IDLE_CHECK_MS)
+    if (value.kind !== 'in' || value.who.kind === 'open') return
+    const { expires_at_ms: expiresAtMs } = value.who
+    if (isIdle()) signOut(IDLE_NOTICE)
+    // The server decides by its own clock; its refusal signs out.
+    else if (expiresAtMs !== null && Date.now() >= expiresAtMs) void value.service.whoAmI().catch(() => {})
+  }, CHECK_MS)
+}
+
+function followOtherTabs(): void {
+  if (session.value.kind === 'starting' || currentId() === tabStore.read(ID)) return
+  const notice = isIdle() ? IDLE_NOTICE : 'Signed out in another tab'
+  clearTabStore()
+  endSession(notice)
+  void resume(notice)
+}
+
+/** Gives the key to new tabs. Only pages of the console do so. */
+export function answerTabs(): void {
+  const channel = openChannel()
+  channel.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
+    const [id, key] = [tabStore.read(ID), sessionKey()]
+    const isAsked = isObject(data) && data.wanted === id
+    if (isAsked && key !== undefined && session.value.kind === 'in') channel.postMessage({ id, key })
+  })
+}
+
+async function keyOfAnotherTab(id: string): Promise<string | undefined> {
+  const channel = openChannel()
+  const key = await new Promise<string | undefined>((resolve) => {
+    channel.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
+      if (isObject(data) && data.id === id && typeof data.key === 'string') resolve(data.key)
+    })
+    channel.postMessage({ wanted: id })
+    setTimeout(() => resolve(undefined), ANSWER_MS)
+  })
+  channel.close()
+  return key
+}
+
+function openChannel(): BroadcastChannel {
+  return new BroadcastChannel(here('strandfast'))
+}
+
+/** A name of this server: a proxy can serve several below one origin. */
+function here(name: string): string {
+  return `${name} ${new URL(serviceUrl()).pathname}`
+}
+
+/** The id of the session of all tabs; undefined if there is none. */
+function currentId(): string | undefined {
+  return persistentStore.read(here(ID))
+}
+
+/** The last input in this tab: a browser can forbid storage. */
+let inputAtMs = 0
+
+function noteInput(): void {
+  const nowMs = Date.now()
+  if (session.value.kind !== 'in' || nowMs - inputAtMs < CHECK_MS) return
+  inputAtMs = nowMs
+  persistentStore.write(here(INPUT), String(nowMs))
+}
+
+function isIdle(): boolean {
+  const storedMs = Number(persistentStore.read(here(INPUT))) || 0
+  return Date.now() - Math.max(storedMs, inputAtMs) >= IDLE_MINUTES * 60_000
 }
 
 function endSession(notice: string | undefined): void {

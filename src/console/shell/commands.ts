@@ -43,9 +43,7 @@ export function commandsFor(current: Session): Command[] {
     ...looks,
     ...(who.kind === 'open'
       ? []
-      : [
-          { ...action('Sign out'), act: () => void signOut('Signed out. The key was removed from this tab') },
-        ]),
+      : [{ ...action('Sign out'), act: () => void signOut('Signed out in all tabs. The key was removed') }]),
   ]
 }
 

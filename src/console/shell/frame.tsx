@@ -115,7 +115,7 @@ function Account() {
         <button
           type="button"
           class="quiet"
-          onClick={() => signOut('Signed out. The key was removed from this tab')}
+          onClick={() => signOut('Signed out in all tabs. The key was removed')}
         >
           Sign out
         </button>

@@ -49,7 +49,7 @@ export function SignIn({ notice }: { notice: string | undefined }) {
           aria-invalid={problem.value !== undefined}
         />
         <p id="key-note" class="muted">
-          Removed when this tab closes
+          For all tabs of this browser, until you close them or sign out
         </p>
         {problem.value !== undefined && (
           <p id="key-problem" class="problem" role="alert">

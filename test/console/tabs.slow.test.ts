@@ -1,0 +1,136 @@
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { type ConsolePage, openConsole, openSignedIn, signIn } from '../support/console/console-page.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { type TestServer, call, startServer, testRootKey } from '../support/server/server.js'
+
+describe.skipIf(noBrowser)('the session of all tabs of a browser', () => {
+  let server: TestServer
+  let browser: Browser
+  let opened: ConsolePage | undefined
+
+  beforeAll(async () => {
+    server = await startServer()
+    browser = await sharedBrowser()
+  })
+
+  afterAll(async () => {
+    await server?.stop()
+  })
+
+  afterEach(async () => {
+    const browserErrors = opened?.browserErrors ?? []
+    await opened?.context.close()
+    opened = undefined
+    expect(browserErrors).toEqual([])
+  })
+
+  const open = async (opening: { at?: string; key?: string } = {}): Promise<ConsolePage> => {
+    opened = await openSignedIn(browser, server.url, opening)
+    return opened
+  }
+  const newTab = async (context: BrowserContext, path: string): Promise<Page> => {
+    const page = await context.newPage()
+    await page.goto(`${server.url}${path}`)
+    return page
+  }
+  const keyField = (docs: Page) => docs.getByRole('textbox', { name: 'API key', exact: true })
+  const isSignedOut = async (page: Page, notice: string): Promise<void> => {
+    await page.getByText(notice).waitFor()
+    expect(await page.evaluate(() => JSON.stringify({ ...sessionStorage }))).toBe('{}')
+  }
+
+  it('signs in a new tab, a link that opens in a new tab, and the page of operations', async () => {
+    const { page, context } = await open({ at: '#/agents' })
+    const link = page.getByRole('rowheader', { name: 'default' }).getByRole('link')
+    const linked = context.waitForEvent('page')
+    await link.click({ modifiers: ['ControlOrMeta'] })
+    await (await linked).getByRole('heading', { name: 'default' }).waitFor()
+    const typed = await newTab(context, '/console#/keys')
+    await typed.getByRole('heading', { name: 'Keys', exact: true }).waitFor()
+    await typed.reload()
+    await typed.getByRole('heading', { name: 'Keys', exact: true }).waitFor()
+    const docs = await newTab(context, '/docs')
+    await expect.poll(() => keyField(docs).inputValue()).toBe(testRootKey)
+    const kept = await context.storageState({ indexedDB: true })
+    expect(JSON.stringify(kept)).not.toContain(testRootKey)
+    expect(kept.cookies).toEqual([])
+  })
+
+  it('signs out in all tabs, also in a tab that shows another page', async () => {
+    const { page, context } = await open()
+    const other = await newTab(context, '/console#/agents')
+    await other.getByRole('heading', { name: 'Agents' }).waitFor()
+    const away = await newTab(context, '/console#/log')
+    await away.getByRole('heading', { name: 'Log' }).waitFor()
+    await away.goto(`${server.url}/healthz`)
+    const docs = await newTab(context, '/docs')
+    await expect.poll(() => keyField(docs).inputValue()).toBe(testRootKey)
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await isSignedOut(page, 'Signed out in all tabs')
+    await isSignedOut(other, 'Signed out in another tab')
+    await expect.poll(() => keyField(docs).inputValue()).toBe('')
+    await away.goBack()
+    await away.getByRole('heading', { name: 'Sign in' }).waitFor()
+    expect(await away.evaluate(() => JSON.stringify({ ...sessionStorage }))).toBe('{}')
+  })
+
+  it('signs in the tabs that wait for a sign-in', async () => {
+    opened = await openConsole(browser, server.url)
+    const { page, context } = opened
+    const other = await newTab(context, '/console#/agents')
+    await other.getByRole('heading', { name: 'Sign in' }).waitFor()
+    await signIn(page)
+    await other.getByRole('rowheader', { name: 'default' }).waitFor()
+  })
+
+  it('has no key after the last tab of the console is closed, and the page of operations gives none', async () => {
+    const { page, context } = await open()
+    const docs = await newTab(context, '/docs')
+    await expect.poll(() => keyField(docs).inputValue()).toBe(testRootKey)
+    await page.close()
+    const later = await newTab(context, '/console#/agents')
+    await later.getByRole('heading', { name: 'Sign in' }).waitFor()
+    await docs.close()
+    await later.close()
+    const last = await newTab(context, '/docs')
+    await last.getByRole('heading', { level: 1 }).first().waitFor()
+    expect(await keyField(last).inputValue()).toBe('')
+  })
+
+  it('stays while there is input in one of the tabs, and ends in all of them together', async () => {
+    opened = await openConsole(browser, server.url)
+    const { page, context } = opened
+    await context.clock.install()
+    await signIn(page)
+    const other = await newTab(context, '/console#/agents')
+    await other.getByRole('button', { name: 'Sign out' }).waitFor()
+    await context.clock.fastForward('20:00')
+    await page.bringToFront()
+    await page.keyboard.press('Shift')
+    await context.clock.fastForward('20:00')
+    for (const tab of [page, other]) await tab.getByRole('button', { name: 'Sign out' }).waitFor()
+    await context.clock.fastForward('31:00')
+    for (const tab of [page, other]) await isSignedOut(tab, 'Signed out after 30 minutes of inactivity')
+  })
+
+  it('ends when the key expires, without a request of a user', async () => {
+    const { body } = await call(server, 'POST /v1/admin/api-keys', {
+      body: { name: 'short', scopes: ['records:read'], agents: [], expires_in_secs: 600 },
+    })
+    opened = await openConsole(browser, server.url, { at: '#/verify', allowed: 'status of 401' })
+    const { page, context } = opened
+    await context.clock.install()
+    await page.goto(`${server.url}/console#/agents`)
+    await signIn(page, body.key)
+    await page.getByRole('link', { name: 'Verify', exact: true }).click()
+    await page.getByRole('heading', { name: 'Verify' }).waitFor()
+    await call(server, `DELETE /v1/admin/api-keys/${body.key_id}`)
+    await context.clock.fastForward('09:00')
+    expect(await page.getByRole('button', { name: 'Sign out' }).count()).toBe(1)
+    await context.clock.fastForward('02:00')
+    await page.getByRole('button', { name: 'Sign out' }).waitFor({ state: 'detached' })
+    await page.getByRole('link', { name: 'Strandfast' }).click()
+    await page.getByText('The server no longer accepts this key').waitFor()
+  })
+})
