@@ -20,8 +20,7 @@ export type Route =
   | { screen: 'start' }
   | { screen: 'first' }
   | { screen: 'agents' }
-  /** `query` is the part of the address behind `?`: what the tab shows of the agent. */
-  | { screen: 'agent'; agent: string; tab: AgentTab; seq: number | undefined; query: string }
+  | { screen: 'agent'; agent: string; tab: AgentTab; seq: number | undefined }
   | { screen: 'proposals'; list: ProposalList | undefined; id: string | undefined }
   /** `search` is a part of a name or an id; empty for all keys. */
   | { screen: 'keys'; search: string }
@@ -33,28 +32,26 @@ export type Route =
   /** `agents` is undefined for all agents that the key can read. */
   | { screen: 'live'; agents: readonly string[] | undefined }
   | { screen: 'verify' }
-  /** `query` is the part of the address behind `?`: the times that are searched. */
-  | { screen: 'trace'; id: string; query: string }
+  | { screen: 'trace'; id: string }
   /** `agent` is undefined for the audit strand of users without an organism. */
   | { screen: 'audit'; agent: string | undefined; seq: number | undefined }
   /** `organism` is undefined for users without an organism. One user has an `email`, or only an `id`. */
   | { screen: 'users'; organism: string | undefined; email: string | undefined; id: string | undefined }
   | { screen: 'unknown' }
 
-/** Parses the fragment of an address, including its `#`. */
+/** Parses the fragment of an address, including its `#`, up to its `?`. */
 export function parseRoute(hash: string): Route {
-  const [path = '', ...behind] = hash.replace(/^#?\/?/, '').split('?')
+  const [path = ''] = hash.replace(/^#?\/?/, '').split('?')
   const [first, second, third, ...rest] = path.split('/')
   if (rest.length > 0) return { screen: 'unknown' }
-  if (first === 'agents' && second !== undefined && second !== '')
-    return agentRoute([second, third], behind.join('?'))
+  if (first === 'agents' && second !== undefined && second !== '') return agentRoute(second, third)
   if (first === 'keys' && third === undefined) return keysRoute(second)
   if (first === 'proposals' && third === undefined) return proposalsRoute(second)
   if (first === 'audit') return auditRoute(second, third)
   if (first === 'users') return usersRoute(second, third)
   if (first === 'live' && third === undefined) return liveRoute(second)
   if (first === 'traces' && third === undefined && /^[0-9a-f]{32}$/.test(second ?? ''))
-    return { screen: 'trace', id: second ?? '', query: behind.join('?') }
+    return { screen: 'trace', id: second ?? '' }
   if (second !== undefined) return { screen: 'unknown' }
   if (first === '') return { screen: 'start' }
   if (first === 'start') return { screen: 'first' }
@@ -107,10 +104,10 @@ function usersRoute(first: string | undefined, second: string | undefined): Rout
   }
 }
 
-function agentRoute([name, part]: [name: string, part: string | undefined], query: string): Route {
+function agentRoute(name: string, part: string | undefined): Route {
   const agent = decoded(name)
   if (agent === undefined) return { screen: 'unknown' }
-  const shown = { screen: 'agent', agent, seq: undefined, query } as const
+  const shown = { screen: 'agent', agent, seq: undefined } as const
   if (part === undefined) return { ...shown, tab: 'records' }
   if (wholeNumber.test(part)) return { ...shown, tab: 'records', seq: Number(part) }
   const tab = agentTabs.find((one) => one === part)
@@ -127,16 +124,16 @@ function decoded(text: string): string | undefined {
 
 /**
  * The address of an agent's screen, of one of its tabs, or of a record by its seq.
- * @param query what the tab shows, as in `Route`
+ * @param shown what the tab shows, as in `query`
  */
-export function agentLink(agent: string, part: AgentTab | number = 'records', query = ''): string {
+export function agentLink(agent: string, part: AgentTab | number = 'records', shown = ''): string {
   const address = `#/agents/${encodeURIComponent(agent)}`
-  return (part === 'records' ? address : `${address}/${part}`) + (query === '' ? '' : `?${query}`)
+  return withQuery(part === 'records' ? address : `${address}/${part}`, shown)
 }
 
 /** The address of the API keys whose name or id contains a text. */
 export function keysLink(search: string): string {
-  return `#/keys/${encodeURIComponent(search)}`
+  return search === '' ? '#/keys' : `#/keys/${encodeURIComponent(search)}`
 }
 
 /** The address of a proposal, or of a list of them. */
@@ -175,15 +172,42 @@ export function userIdLink(organism: string | undefined, id: string): string {
   return usersLink(organism, `~${id}`)
 }
 
-/** The current screen. */
-export const route = signal<Route>(parseRoute(globalThis.location?.hash ?? ''))
+/** The address of a screen that shows what `shown` says, as in `query`. */
+export function withQuery(address: string, shown: string): string {
+  return shown === '' ? address : `${address}?${shown}`
+}
 
-/** Updates `route` whenever the address changes. */
+/** The part of an address behind its `?`. */
+export function queryOf(hash: string): string {
+  return /\?(.*)$/s.exec(hash)?.[1] ?? ''
+}
+
+const firstHash = globalThis.location?.hash ?? ''
+
+/** The current screen. */
+export const route = signal<Route>(parseRoute(firstHash))
+
+/** The part of the address behind `?`: what the screen shows. `useAddress` reads and changes it. */
+export const query = signal(queryOf(firstHash))
+
+/** Updates `route` and `query` whenever the address changes. */
 export function followAddress(): void {
   addEventListener('hashchange', () => {
     scrubAddress()
-    route.value = parseRoute(location.hash)
+    readAddress()
   })
+}
+
+function readAddress(): void {
+  query.value = queryOf(location.hash)
+  route.value = parseRoute(location.hash)
+}
+
+/** Shows an address immediately. @param how `replace` adds nothing to the browser's history */
+export function goTo(address: string, how: 'push' | 'replace'): void {
+  if (how === 'push') history.pushState(null, '', address)
+  else history.replaceState(history.state, '', address)
+  readAddress()
 }
 
 /**

@@ -8,7 +8,7 @@ import { Hash, Key, Time } from '../parts/texts.js'
 import { ProofTab } from './proof-tab.js'
 import { LiveTab } from './records/live-tab.js'
 import { RecordsTab } from './records/records-tab.js'
-import { agentLink, type AgentTab, agentTabs, type Route } from '../route.js'
+import { agentLink, type AgentTab, agentTabs, query, type Route } from '../route.js'
 import type { SignedIn } from '../parts/session.js'
 import { zoneMeanings } from '../parts/labels.js'
 
@@ -33,9 +33,9 @@ const tabNames: Record<AgentTab, string> = {
 export function AgentPage({ session, route }: { session: SignedIn; route: AgentRoute }) {
   const { agent, tab } = route
   const { service } = session
-  // The link to the records leads back to what they showed.
-  const records = useRef('')
-  if (tab === 'records') records.current = route.query
+  // The link to a tab leads back to what it showed.
+  const shown = useRef<Partial<Record<AgentTab, string>>>({})
+  shown.current[tab] = query.value
   const read = useLoaded(agent, (signal) => service.agent(agent).status({ signal }))
   const { reload } = read
   // Each tab shows the current state of the agent.
@@ -54,14 +54,14 @@ export function AgentPage({ session, route }: { session: SignedIn; route: AgentR
         {(status) => (
           <>
             <AgentFacts status={status} />
-            <Tabs agent={agent} tab={tab} records={records.current} />
+            <Tabs agent={agent} tab={tab} shown={shown.current} />
             <div role="tabpanel" id="panel" aria-labelledby={`tab-${tab}`}>
               {tab === 'records' && (
                 <RecordsTab
                   session={session}
                   status={status}
                   seq={route.seq}
-                  address={route.query}
+                  address={query.value}
                   reload={reload}
                 />
               )}
@@ -94,9 +94,10 @@ function AgentFacts({ status }: { status: AgentStatusResponse }) {
   )
 }
 
-/** @param props.records what the tab of records showed last, as in its address */
-function Tabs({ agent, tab, records }: { agent: string; tab: AgentTab; records: string }) {
-  const link = (one: AgentTab): string => agentLink(agent, one, one === 'records' ? records : '')
+/** @param props.shown what each tab showed last, as in its address */
+function Tabs(props: { agent: string; tab: AgentTab; shown: Readonly<Partial<Record<AgentTab, string>>> }) {
+  const { agent, tab, shown } = props
+  const link = (one: AgentTab): string => agentLink(agent, one, shown[one])
   const move = (event: KeyboardEvent): void => {
     const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0
     if (step === 0) return

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { ServiceClient } from '../../client/index.js'
 import { CardTable } from '../parts/card-table.js'
+import { cursorsType, textType, useAddress } from '../parts/address.js'
 import { readAccessibleAgents } from '../parts/accessible-agents.js'
 import { Choice, Field } from '../parts/field.js'
 import { bytesText, countText, counted, keyDigits, msOf } from '../parts/format.js'
@@ -36,10 +37,10 @@ const sortKeys: Sorting<Status>['keys'] = {
 /** The agents that the key can access, sorted by name. */
 export function AgentsPage({ session }: { session: SignedIn }) {
   // The beginning of the names, which an organism chooses, and a part of them.
-  const [prefix, setPrefix] = useState('')
-  const [part, setPart] = useState('')
+  const [prefix, setPrefix] = useAddress('prefix', textType)
+  const [part, setPart] = useAddress('contains', textType)
   // The cursors that led to this page, its own last; empty on the first page.
-  const [cursors, setCursors] = useState<string[]>([])
+  const [cursors, setCursors] = useAddress('page', cursorsType)
   const [isCreating, setCreating] = useState(false)
   const sorting = useSorting(sortKeys)
   const isSorted = sorting.sort !== undefined
@@ -52,9 +53,9 @@ export function AgentsPage({ session }: { session: SignedIn }) {
   })
   const { value } = read.loaded
   const search = (change: { prefix?: string; part?: string }): void => {
+    setCursors([])
     setPrefix(change.prefix ?? prefix)
     setPart(change.part ?? part)
-    setCursors([])
   }
   return (
     <div class="page">

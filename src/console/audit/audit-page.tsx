@@ -1,8 +1,10 @@
 import { useState } from 'preact/hooks'
 import { type AgentStatusResponse, NotFoundError } from '../../client/index.js'
+import { sameView } from '../parts/address.js'
 import { CursorPages } from '../parts/pages.js'
 import { Read, useChange, useLoaded } from '../parts/load.js'
 import { canReadUsers, namespaceOf, readUser } from '../parts/users.js'
+import { useRoving } from '../parts/roving.js'
 import { Empty, Loading } from '../parts/texts.js'
 import { ExportDialog } from '../parts/export-dialog.js'
 import { RecordDrawer } from '../parts/records/record-drawer.js'
@@ -21,7 +23,7 @@ import {
   serverAudit,
 } from '../parts/audit-events.js'
 import { Choice, Problem } from '../parts/field.js'
-import { AuditFilters, firstFilter } from './audit-filter.js'
+import { AuditFilters, useAuditFilter } from './audit-filter.js'
 import { AuditTable } from '../parts/audit-table.js'
 import { FailuresPlot } from './failures-plot.js'
 import { useDefaultAgent, useOrganisms } from '../parts/namespaces.js'
@@ -157,16 +159,19 @@ interface AuditOfProps {
 function AuditOf({ session, status, seq, reload }: AuditOfProps) {
   const { service } = session
   const { agent_id: agent, record_count: headSeq } = status
-  const { filter, setFilter, cursors, setCursors, page, failures } = useAudit(session, { agent, headSeq })
-  const linkTo = (to?: number): string => auditLink(agent, to)
+  const at = useAuditFilter()
+  const { filter, cursors, setCursors } = at
+  const tools = useRoving<HTMLDivElement>()
+  const { page, failures } = useAudit(session, { agent, headSeq, filter, cursor: cursors.at(-1) })
+  const linkTo = (to?: number): string => sameView(auditLink(agent, to), to === undefined ? { raw: '' } : {})
   return (
     <>
-      <AuditFilters agent={agent} filter={filter} set={setFilter} />
+      <AuditFilters agent={agent} at={at} />
       {agent !== serverAudit &&
         failures.loaded.kind === 'loaded' &&
         failures.loaded.value &&
         filter.outcome !== 'success' && <FailuresPlot {...failures.loaded.value} span={filter.span} />}
-      <div class="tools">
+      <div ref={tools} class="tools" role="toolbar" aria-label={`Audit records of ${agent}`}>
         <ExportRange service={service} status={status} filter={filter} />
         <button type="button" class="quiet" onClick={reload}>
           Refresh
@@ -209,13 +214,14 @@ function AuditOf({ session, status, seq, reload }: AuditOfProps) {
   )
 }
 
-/** The filter of the list, a page of its records, and its failures for the plot. */
-function useAudit(session: SignedIn, { agent, headSeq }: { agent: string; headSeq: number }) {
+/** A page of the records that match a filter, and their failures for the plot. */
+function useAudit(
+  session: SignedIn,
+  of: { agent: string; headSeq: number; filter: AuditFilter; cursor: string | undefined },
+) {
   const { service } = session
-  const [filter, setFilter] = useState(firstFilter)
-  const [cursors, setCursors] = useState<string[]>([])
+  const { agent, headSeq, filter, cursor } = of
   const key = `${headSeq} ${JSON.stringify(filter)}`
-  const cursor = cursors.at(-1)
   const wanted = (signal: AbortSignal) => readWanted(session, { agent, typed: filter.user, signal })
   const page = useLoaded<AuditRows | undefined>(`${key} ${cursor ?? ''}`, async (signal) => {
     const user = await wanted(signal)
@@ -230,17 +236,7 @@ function useAudit(session: SignedIn, { agent, headSeq }: { agent: string; headSe
       ? undefined
       : readFailures(service, agent, { filter: { ...filter, user }, signal })
   })
-  return {
-    filter,
-    setFilter(next: AuditFilter) {
-      setCursors([])
-      setFilter(next)
-    },
-    cursors,
-    setCursors,
-    page,
-    failures,
-  }
+  return { page, failures }
 }
 
 /**

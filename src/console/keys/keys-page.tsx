@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { ApiKey, ServiceClient } from '../../client/index.js'
+import { numberType, sameView, useAddress } from '../parts/address.js'
 import { CardTable } from '../parts/card-table.js'
 import { Field } from '../parts/field.js'
 import { counted, keyDigits } from '../parts/format.js'
@@ -12,14 +13,16 @@ import { Principal } from '../parts/principal.js'
 import { type SignedIn, hasScope, type WhoAmI } from '../parts/session.js'
 import { Empty, Name, ScopedButton, Time } from '../parts/texts.js'
 import { sortedRows, type Sorting, useSorting } from '../parts/sort.js'
+import { goTo, keysLink } from '../route.js'
 import { DeleteKey } from './delete-key.js'
 
-/** The API keys of the server, by name; at first those that the address searches. */
-export function KeysPage({ session, search: searched }: { session: SignedIn; search: string }) {
+/** The API keys of the server, by name, or those that the address searches. */
+export function KeysPage({ session, search }: { session: SignedIn; search: string }) {
   const { service, who } = session
   const [isCreating, setCreating] = useState(false)
   const [deleting, setDeleting] = useState<ApiKey | undefined>(undefined)
-  const [search, setSearch] = useState(searched)
+  // A search begins with its first page.
+  const setSearch = (text: string): void => goTo(sameView(keysLink(text), { from: '' }), 'replace')
   const isAllowed = hasScope(who, 'admin:*') && who.agents.length === 0
   const read = useLoaded<ApiKey[] | undefined>('', async (signal) =>
     isAllowed ? readKeys(service, signal) : undefined,
@@ -81,10 +84,7 @@ function Keys(props: {
   remove: (key: ApiKey) => void
 }) {
   const { keys, search, who, remove } = props
-  // A search begins with its first page.
-  const [page, setPage] = useState({ search, from: 0 })
-  const from = page.search === search ? page.from : 0
-  const setFrom = (next: number): void => setPage({ search, from: next })
+  const [from = 0, setFrom] = useAddress('from', numberType)
   const names = new Map(keys.map(({ key_id: id, name }) => [id, name]))
   const sorting = useSorting(sortKeysOf(names), { column: 'Name', isDescending: false })
   const matching = sortedRows(found(keys, search), sorting)

@@ -1,8 +1,9 @@
 import { useRef, useState } from 'preact/hooks'
 import type { ServiceClient } from '../../client/index.js'
+import { switchType, textType, useAddress } from '../parts/address.js'
 import { accessibleAgentNames } from '../parts/accessible-agents.js'
 import { Field } from '../parts/field.js'
-import { counted } from '../parts/format.js'
+import { counted, isoOf } from '../parts/format.js'
 import { Read, useLoaded } from '../parts/load.js'
 import { Empty } from '../parts/texts.js'
 import { TailButtons, TailRows, useTail } from '../parts/records/tail-rows.js'
@@ -65,8 +66,10 @@ function AllAgents({ session: { service, who } }: { session: SignedIn }) {
 }
 
 function Stream({ service, agents }: { service: ServiceClient; agents: readonly string[] | undefined }) {
-  const tail = useTail(service, agents)
-  const [isPretty, setPretty] = useState(false)
+  const [minutes] = useAddress('minutes', textType)
+  const [field] = useAddress('field', textType)
+  const tail = useTail(service, agents, { since: sinceOf(minutes), field })
+  const [isPretty, setPretty] = useAddress('pretty', switchType)
   return (
     <>
       <Controls tail={tail} isPretty={isPretty} setPretty={setPretty} />
@@ -78,15 +81,13 @@ function Stream({ service, agents }: { service: ServiceClient; agents: readonly 
 function Controls(props: { tail: Tail; isPretty: boolean; setPretty: (isPretty: boolean) => void }) {
   const { tail, isPretty, setPretty } = props
   const fieldInput = useRef<HTMLInputElement>(null)
-  const [minutes, setMinutes] = useState('')
+  const [minutes, setMinutes] = useAddress('minutes', textType)
   return (
     <form
       class="tools"
       onSubmit={(event) => {
         event.preventDefault()
-        const sinceMs = Date.now() - Number(minutes) * MINUTE_MS
-        const since = minutes === '' ? undefined : new Date(sinceMs).toISOString()
-        tail.begin({ since, field: fieldInput.current?.value.trim() ?? '' })
+        tail.begin({ since: sinceOf(minutes), field: fieldInput.current?.value.trim() ?? '' })
       }}
     >
       <TailButtons tail={tail} isPretty={isPretty} setPretty={setPretty} fieldInput={fieldInput} />
@@ -103,6 +104,12 @@ function Controls(props: { tail: Tail; isPretty: boolean; setPretty: (isPretty: 
       <button type="submit">Start there</button>
     </form>
   )
+}
+
+/** @returns undefined for now */
+function sinceOf(minutes: string): string | undefined {
+  const sinceMs = Date.now() - Number(minutes) * MINUTE_MS
+  return minutes === '' || Number.isNaN(sinceMs) ? undefined : isoOf(sinceMs)
 }
 
 /** The chosen agents with buttons to remove them, and a field to add one. */

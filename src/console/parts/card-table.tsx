@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { useRoving } from './roving.js'
 import { SortChoice, SortHeading } from './sort-heading.js'
 import { ariaSort, sortedRows, type Sorting } from './sort.js'
 
@@ -24,6 +25,7 @@ export function CardTable<Row>(props: {
 }) {
   const { name, keyOf, head, cells, numbers = [], action, sorting } = props
   const rows = sortedRows(props.rows, sorting)
+  const headings = useRoving<HTMLTableRowElement>()
   const classOf = (column: string): string => (numbers.includes(column) ? 'number' : '')
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={name}>
@@ -31,7 +33,7 @@ export function CardTable<Row>(props: {
       {/* Explicit roles, because the styles of cards would remove the implicit ones. */}
       <table class={`rows cards ${props.class ?? ''}`} role="table" aria-label={name}>
         <thead role="rowgroup">
-          <tr role="row">
+          <tr ref={headings} role="row">
             {[head[0], ...Object.keys(cells)].map((column) => (
               <th
                 key={column}

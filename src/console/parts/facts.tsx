@@ -1,4 +1,5 @@
 import { type ComponentChildren, Fragment } from 'preact'
+import { useRoving } from './roving.js'
 
 /** Values by name, in order; undefined values are omitted. */
 type FactValues = Readonly<Record<string, ComponentChildren>>
@@ -19,8 +20,9 @@ export function Facts({ facts }: { facts: FactValues }) {
 
 /** Facts in a row. */
 export function LineFacts({ facts }: { facts: FactValues }) {
+  const buttons = useRoving<HTMLDListElement>()
   return (
-    <dl class="line-facts">
+    <dl ref={buttons} class="line-facts">
       {shown(facts).map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>

@@ -23,7 +23,7 @@ export function Pages(props: {
 export function CursorPages(props: {
   /** The cursors that led to this page; empty on the first page. */
   cursors: readonly string[]
-  set: (cursors: string[]) => void
+  set: (cursors: readonly string[]) => void
   /** The cursor of the next page; null or undefined on the last one. */
   next: string | null | undefined
 }) {

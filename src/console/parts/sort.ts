@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { type AddressType, useAddress } from './address.js'
 
 /** A column by which a list is sorted, and the direction. */
 export interface Sort {
@@ -16,10 +16,24 @@ export interface Sorting<Row> {
   set: (sort: Sort | undefined) => void
 }
 
-/** The choice of a column, for the lifetime of a component. */
+/** The choice of a column, in the address. */
 export function useSorting<Row>(keys: Sorting<Row>['keys'], first?: Sort): Sorting<Row> {
-  const [sort, set] = useState(first)
+  const [sort, set] = useAddress('sort', sortType(Object.keys(keys), first))
   return { keys, sort, set }
+}
+
+/** A column by which a list is sorted, with a `-` before it if descending. */
+export function sortType(columns: readonly string[], usual: Sort | undefined): AddressType<Sort | undefined> {
+  const textOf = (sort: Sort | undefined): string =>
+    sort === undefined ? 'none' : `${sort.isDescending ? '-' : ''}${sort.column}`
+  return {
+    read([text = textOf(usual)]) {
+      const column = text.replace(/^-/, '')
+      return columns.includes(column) ? { column, isDescending: text.startsWith('-') } : undefined
+    },
+    write: (sort) => (textOf(sort) === textOf(usual) ? [] : [textOf(sort)]),
+    isStep: false,
+  }
 }
 
 const texts = new Intl.Collator('en', { numeric: true })

@@ -1,11 +1,13 @@
-import { useRef, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import type { Proposal } from '../../client/index.js'
+import { type AddressType, choiceType, sameView, useAddress } from '../parts/address.js'
 import { CardTable } from '../parts/card-table.js'
 import { countText } from '../parts/format.js'
 import { Read, useLoaded } from '../parts/load.js'
 import { principalText } from '../parts/labels.js'
 import { useReloadWhenDue } from '../parts/now.js'
 import { type KeyNames, Principal, useKeyNames } from '../parts/principal.js'
+import { useRoving } from '../parts/roving.js'
 import { Empty, Time } from '../parts/texts.js'
 import { type ProposalList, proposalLink, proposalLists, type Route } from '../route.js'
 import { type SignedIn, hasScope } from '../parts/session.js'
@@ -19,17 +21,23 @@ type ProposalsRoute = Extract<Route, { screen: 'proposals' }>
 
 const PROPOSALS_READ = 1_000
 
+const listType = choiceType(proposalLists)
+
+/** @param usual the agent of a key that is limited to agents */
+function agentType(usual: string): AddressType<string> {
+  return { read: ([agent = usual]) => agent, write: (agent) => [agent], isStep: true }
+}
+
 const listNames: Record<ProposalList, string> = { waiting: 'Pending', mine: 'Mine', decided: 'Decided' }
 
 /** Pending and decided proposals. */
 export function ProposalsPage({ session, route }: { session: SignedIn; route: ProposalsRoute }) {
   const { who } = session
   // The list that led to a proposal stays visible behind its drawer.
-  const lastList = useRef<ProposalList>('waiting')
-  const list = route.list ?? lastList.current
-  lastList.current = list
+  const [listBehind] = useAddress('list', listType)
+  const list = route.list ?? listBehind
   const isLimited = who.agents.length > 0
-  const [agent, setAgent] = useState(() => who.agents.find((one) => !one.endsWith('*')) ?? '')
+  const [agent, setAgent] = useAddress('agent', agentType(who.agents.find((one) => !one.endsWith('*')) ?? ''))
   const [most, setMost] = useState(PROPOSALS_READ)
   const mayRead = hasScope(who, 'proposals:decide') && (!isLimited || agent !== '')
   const read = useLoaded(`${list} ${agent} ${most}`, async (signal) => {
@@ -84,7 +92,7 @@ export function ProposalsPage({ session, route }: { session: SignedIn; route: Pr
           id={route.id}
           decided={reload}
           close={() => {
-            location.hash = proposalLink(list)
+            location.hash = sameView(proposalLink(list), { list: '' })
           }}
         />
       )}
@@ -93,10 +101,15 @@ export function ProposalsPage({ session, route }: { session: SignedIn; route: Pr
 }
 
 function Lists({ list }: { list: ProposalList }) {
+  const links = useRoving<HTMLElement>()
   return (
-    <nav class="tabs" aria-label="Lists of proposals">
+    <nav ref={links} class="tabs" aria-label="Lists of proposals">
       {proposalLists.map((one) => (
-        <a key={one} href={proposalLink(one)} aria-current={one === list ? 'page' : undefined}>
+        <a
+          key={one}
+          href={sameView(proposalLink(one), { list: '', sort: '' })}
+          aria-current={one === list ? 'page' : undefined}
+        >
           {listNames[one]}
         </a>
       ))}
@@ -144,7 +157,7 @@ function List(props: { session: SignedIn; found: ReadList; list: ProposalList })
       rows={proposals}
       keyOf={({ proposal_id: id }) => id}
       sorting={isCut ? undefined : sorting}
-      head={['Change', (proposal) => <ProposalLink proposal={proposal} />]}
+      head={['Change', (proposal) => <ProposalLink proposal={proposal} list={list} />]}
       cells={{
         Agent: ({ agent }) => agent,
         'Proposed by': ({ proposer }) => <Principal id={proposer} names={names} who={session.who} />,
@@ -155,9 +168,9 @@ function List(props: { session: SignedIn; found: ReadList; list: ProposalList })
   )
 }
 
-function ProposalLink({ proposal }: { proposal: Proposal }) {
+function ProposalLink({ proposal, list }: { proposal: Proposal; list: ProposalList }) {
   return (
-    <a class="whole" href={proposalLink(proposal.proposal_id)}>
+    <a class="whole" href={sameView(proposalLink(proposal.proposal_id), { list })}>
       {whatText(proposal)}
     </a>
   )

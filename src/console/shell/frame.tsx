@@ -5,6 +5,7 @@ import { PaletteButton } from './palette.js'
 import { AppearanceSwitch } from './appearance.js'
 import { Mark } from './mark.js'
 import { counted } from '../parts/format.js'
+import { useRoving } from '../parts/roving.js'
 import { serverState } from '../parts/server-state.js'
 import { hiddenScreens, missingScope, publicNavItems, type NavItem, navItems } from './nav-items.js'
 import { session, type Session, signOut, type WhoAmI } from '../parts/session.js'
@@ -49,6 +50,7 @@ function Navigation() {
   const shown = route.value
   const [isOpen, setOpen] = useState(false)
   const button = useRef<HTMLButtonElement>(null)
+  const links = useRoving<HTMLElement>()
   useEffect(() => setOpen(false), [shown])
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.key !== 'Escape' || !isOpen) return
@@ -67,7 +69,7 @@ function Navigation() {
       >
         Menu
       </button>
-      <nav id="screens" aria-label="Screens">
+      <nav ref={links} id="screens" aria-label="Screens">
         {itemsFor(value).map((item) => (
           <NavLink key={item.name} item={item} shown={shown} />
         ))}

@@ -10,7 +10,7 @@ import { findTrace, type SearchedTimes, type Trace } from '../parts/trace/find-t
 import { treeOf, type TreeRow } from '../parts/trace/span-tree.js'
 import { durationOf, shortDurationText, type Telemetry } from '../parts/trace/telemetry.js'
 import { Duration, ExactTime, Outcome, TelemetryLink } from '../parts/trace/telemetry-texts.js'
-import { traceLink } from '../route.js'
+import { query, traceLink } from '../route.js'
 
 /** The most agents that are searched. */
 const AGENTS_SEARCHED = 1_000
@@ -18,8 +18,8 @@ const DAY_MS = 86_400_000
 const allTimes: SearchedTimes = { fromMs: undefined, toMs: undefined }
 
 /** The spans and log records of a trace, over all agents that the key can read. */
-export function TracePage({ session, id, query }: { session: SignedIn; id: string; query: string }) {
-  const [times] = useState(() => timesOf(query, Date.now()))
+export function TracePage({ session, id }: { session: SignedIn; id: string }) {
+  const [times] = useState(() => timesOf(query.peek(), Date.now()))
   const read = useLoaded<Trace>('trace', (signal) =>
     findTrace(session, { traceId: id, ...times, most: AGENTS_SEARCHED, signal }),
   )
@@ -41,8 +41,8 @@ export function TracePage({ session, id, query }: { session: SignedIn; id: strin
 }
 
 /** The times to search: those of the address, or the last 24 hours if it has none. */
-function timesOf(query: string, nowMs: number): SearchedTimes {
-  const read = new URLSearchParams(query)
+function timesOf(shown: string, nowMs: number): SearchedTimes {
+  const read = new URLSearchParams(shown)
   if (!read.has('from') && !read.has('to')) return { fromMs: nowMs - DAY_MS, toMs: undefined }
   return { fromMs: msOfField(read.get('from') ?? ''), toMs: msOfField(read.get('to') ?? '') }
 }

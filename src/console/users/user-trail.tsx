@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { ServiceClient, User } from '../../client/index.js'
+import { cursorsType, useAddress } from '../parts/address.js'
 import { type AuditRows, auditQuery, readAudit } from '../parts/audit-events.js'
 import { AuditTable } from '../parts/audit-table.js'
 import { explain } from '../parts/explain.js'
@@ -25,7 +26,7 @@ interface TrailProps {
 /** The audit records of a user, found by the HMAC of the e-mail, because failed sign-ins have no user id. */
 export function UserTrail({ session, agent, user, revision }: TrailProps) {
   const { service } = session
-  const [cursors, setCursors] = useState<string[]>([])
+  const [cursors, setCursors] = useAddress('page', cursorsType)
   const cursor = cursors.at(-1)
   const read = useLoaded<AuditRows>(`${agent} ${cursor ?? ''} ${revision}`, (signal) => {
     const span = { fromMs: undefined, toMs: undefined }

@@ -1,5 +1,6 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect } from 'preact/hooks'
 import { ServiceError, type User, type UserPage as Found } from '../../client/index.js'
+import { cursorsType, textType, useAddress } from '../parts/address.js'
 import { CardTable } from '../parts/card-table.js'
 import { Choice, Field } from '../parts/field.js'
 import { counted, keyDigits } from '../parts/format.js'
@@ -83,8 +84,8 @@ const sortKeys: Sorting<User>['keys'] = {
 }
 
 function UserList({ session, organism }: { session: SignedIn; organism: string | undefined }) {
-  const [prefix, setPrefix] = useState('')
-  const [cursors, setCursors] = useState<string[]>([])
+  const [prefix, setPrefix] = useAddress('begins', textType)
+  const [cursors, setCursors] = useAddress('page', cursorsType)
   const sorting = useSorting(sortKeys)
   const isSorted = sorting.sort !== undefined
   const cursor = isSorted ? undefined : cursors.at(-1)
@@ -102,8 +103,8 @@ function UserList({ session, organism }: { session: SignedIn; organism: string |
   )
   const found = read.loaded.value === 'off' ? undefined : read.loaded.value
   const search = (text: string): void => {
-    setPrefix(text.trim())
     setCursors([])
+    setPrefix(text.trim())
   }
   return (
     <div class="page">
@@ -114,7 +115,7 @@ function UserList({ session, organism }: { session: SignedIn; organism: string |
       </p>
       <div class="tools">
         <NamespaceChoice session={session} organism={organism} />
-        <Field type="search" name="E-mail begins with" set={search} />
+        <Field type="search" name="E-mail begins with" value={prefix} set={search} />
         <p class="muted total" role="status">
           {found === undefined ? '' : counted(found.total, 'user')}
         </p>

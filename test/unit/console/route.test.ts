@@ -3,6 +3,7 @@ import {
   agentLink,
   keysLink,
   parseRoute,
+  queryOf,
   traceLink,
   userIdLink,
   usersLink,
@@ -31,16 +32,21 @@ describe('addresses of the console', () => {
 
   it('contain what a tab shows behind a question mark', () => {
     const query = 'types=reading&where=door.name+eq+a%3Fb%2Fc'
-    expect(parseRoute(agentLink('weather', 7, query))).toMatchObject({ agent: 'weather', seq: 7, query })
-    expect(parseRoute(agentLink('weather', 'records', query))).toMatchObject({ tab: 'records', query })
+    for (const part of ['records', 'graph', 7] as const) {
+      const link = agentLink('weather', part, query)
+      expect(parseRoute(link)).toEqual(parseRoute(agentLink('weather', part)))
+      expect(queryOf(link)).toBe(query)
+    }
+    expect(queryOf('#/agents')).toBe('')
   })
 
   it('lead to a trace, and to the times that are searched', () => {
     const id = '4bf92f3577b34da6a3ce929d0e0e4736'
-    expect(parseRoute(traceLink(id))).toEqual({ screen: 'trace', id, query: '' })
+    expect(parseRoute(traceLink(id))).toEqual({ screen: 'trace', id })
     const query = 'from=2026-01-02T03:04:05.000Z&to='
     const times = { fromMs: Date.UTC(2026, 0, 2, 3, 4, 5), toMs: undefined }
-    expect(parseRoute(traceLink(id, times))).toEqual({ screen: 'trace', id, query })
+    expect(parseRoute(traceLink(id, times))).toEqual({ screen: 'trace', id })
+    expect(queryOf(traceLink(id, times))).toBe(query)
   })
 
   it('lead to keys, and to users by e-mail or id, with or without an organization', () => {
@@ -68,7 +74,6 @@ describe('addresses of the console', () => {
           agent,
           tab: isSeq ? 'records' : part,
           seq: isSeq ? part : undefined,
-          query: '',
         })
       }
     },

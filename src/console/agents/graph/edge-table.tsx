@@ -1,5 +1,5 @@
-import { useState } from 'preact/hooks'
 import type { EdgePageResponse, ServiceClient } from '../../../client/index.js'
+import { cursorsType, useAddress } from '../../parts/address.js'
 import { CardTable } from '../../parts/card-table.js'
 import { isoOf } from '../../parts/format.js'
 import { Read, useLoaded } from '../../parts/load.js'
@@ -32,7 +32,7 @@ export function EdgeTable(props: {
   revision: number
 }) {
   const { service, agent, direction, filter, revision } = props
-  const [cursors, setCursors] = useState<string[]>([])
+  const [cursors, setCursors] = useAddress(direction, cursorsType)
   const cursor = cursors.at(-1)
   const read = useLoaded<EdgePageResponse>(`${cursor ?? ''} ${revision}`, (signal) => {
     const page = { direction, limit: PAGE_EDGES, cursor, signal }

@@ -1,6 +1,7 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
+import { cursorsType, textType, timeType, useAddress } from '../../parts/address.js'
 import { Moment } from '../../parts/field.js'
-import { msOfField } from '../../parts/format.js'
+import { fieldOfMs, msOfField } from '../../parts/format.js'
 import { Empty, Time } from '../../parts/texts.js'
 import type { SignedIn } from '../../parts/session.js'
 import { EdgeTable, type EdgeFilter } from './edge-table.js'
@@ -13,7 +14,7 @@ const EDGE_TYPE = /^[A-Za-z0-9_.:/-]{1,64}$/
 /** The edges of an agent and the agents reachable over them, now or at a point in time. */
 export function GraphTab({ session, agent }: { session: SignedIn; agent: string }) {
   const { service, who } = session
-  const [filter, setFilter] = useState<EdgeFilter>({ type: '', asOfMs: undefined })
+  const [filter, setFilter] = useFilter()
   const [revision, setRevision] = useState(0)
   if (who.kind === 'user')
     return (
@@ -21,7 +22,6 @@ export function GraphTab({ session, agent }: { session: SignedIn; agent: string 
         Sign in with a key that has <code>records:read</code>.
       </Empty>
     )
-  // A new filter starts at the first page.
   const key = `${agent} ${filter.type} ${filter.asOfMs}`
   const shown = { service, agent, filter, revision }
   return (
@@ -42,6 +42,21 @@ export function GraphTab({ session, agent }: { session: SignedIn; agent: string 
   )
 }
 
+/** The filter in the address. Another one starts at the first pages. */
+function useFilter(): [EdgeFilter, (filter: EdgeFilter) => void] {
+  const [type, setType] = useAddress('type', textType)
+  const [asOfMs, setAsOf] = useAddress('at', timeType)
+  const [, setOut] = useAddress('out', cursorsType)
+  const [, setIn] = useAddress('in', cursorsType)
+  const set = (filter: EdgeFilter): void => {
+    setOut([])
+    setIn([])
+    setAsOf(filter.asOfMs)
+    setType(filter.type)
+  }
+  return [{ type, asOfMs }, set]
+}
+
 function AsOf({ ms }: { ms: number }) {
   return (
     <>
@@ -54,6 +69,10 @@ function Filter(props: { filter: EdgeFilter; set: (filter: EdgeFilter) => void; 
   const { filter, set, refresh } = props
   const [type, setType] = useState('')
   const [at, setAt] = useState('')
+  useEffect(() => {
+    setType(filter.type)
+    setAt(filter.asOfMs === undefined ? '' : fieldOfMs(filter.asOfMs))
+  }, [filter.type, filter.asOfMs])
   const isWrong = type !== '' && !EDGE_TYPE.test(type)
   return (
     <form
@@ -80,14 +99,7 @@ function Filter(props: { filter: EdgeFilter; set: (filter: EdgeFilter) => void; 
       <Moment name="As of, in your time zone" value={at} set={setAt} />
       <button type="submit">Show</button>
       {(filter.type !== '' || filter.asOfMs !== undefined) && (
-        <button
-          type="button"
-          onClick={() => {
-            setType('')
-            setAt('')
-            set({ type: '', asOfMs: undefined })
-          }}
-        >
+        <button type="button" onClick={() => set({ type: '', asOfMs: undefined })}>
           Reset
         </button>
       )}

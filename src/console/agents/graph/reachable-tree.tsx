@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { ServiceClient, TraversalResult } from '../../../client/index.js'
+import { choiceType, useAddress } from '../../parts/address.js'
 import { countText, counted } from '../../parts/format.js'
 import { useLoaded } from '../../parts/load.js'
 import { Failure, Loading } from '../../parts/texts.js'
@@ -8,7 +9,8 @@ import { type EdgeFilter, optionsOf } from './edge-table.js'
 import { type Branch, firstOf, treeOf } from './tree.js'
 
 const SHOWN_BRANCHES = 300
-const depths = [1, 2, 3]
+const depths = ['2', '1', '3'] as const
+const stepsType = choiceType(depths)
 
 /** The agents reachable from an agent in up to three steps, as a tree. */
 export function ReachableTree(props: {
@@ -19,10 +21,10 @@ export function ReachableTree(props: {
   revision: number
 }) {
   const { service, agent, filter, revision } = props
-  const [depth, setDepth] = useState(2)
+  const [depth, setDepth] = useAddress('steps', stepsType)
   const [most, setMost] = useState(SHOWN_BRANCHES)
   const { loaded, reload } = useLoaded<TraversalResult>(`${depth} ${revision}`, (signal) =>
-    service.graph.traverse(agent, { depth, signal, ...optionsOf(filter) }),
+    service.graph.traverse(agent, { depth: Number(depth), signal, ...optionsOf(filter) }),
   )
   const found = loaded.value
   return (
@@ -35,10 +37,10 @@ export function ReachableTree(props: {
             value={depth}
             onChange={(event) => {
               setMost(SHOWN_BRANCHES)
-              setDepth(Number(event.currentTarget.value))
+              setDepth(stepsType.read([event.currentTarget.value]))
             }}
           >
-            {depths.map((one) => (
+            {depths.toSorted().map((one) => (
               <option key={one} value={one}>
                 {one}
               </option>

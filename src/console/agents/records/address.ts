@@ -1,4 +1,5 @@
 import type { RecordOrder } from '../../parts/records/record-row.js'
+import type { AddressType } from '../../parts/address.js'
 import { fieldOfMs, isoOf, msOfField } from '../../parts/format.js'
 import { type ConditionDraft, type FilterDraft, emptyCondition, operatorOf, valueTypes } from './filter.js'
 
@@ -19,6 +20,12 @@ export interface RecordsView {
 /** The columns of an address that are shown: anyone can write an address. */
 const COLUMNS_MAX = 40
 
+export const columnsType: AddressType<readonly string[]> = {
+  read: (paths) => [...new Set(paths)].slice(0, COLUMNS_MAX),
+  write: (paths) => paths,
+  isStep: false,
+}
+
 /** Reads the part of an address behind `?`. What it cannot read is as if it were missing. */
 export function viewOf(query: string): RecordsView {
   const read = new URLSearchParams(query)
@@ -33,7 +40,7 @@ export function viewOf(query: string): RecordsView {
       from: timeOf('from'),
       to: timeOf('to'),
     },
-    columns: [...new Set(read.getAll('column'))].slice(0, COLUMNS_MAX),
+    columns: columnsType.read(read.getAll('column')),
     order: read.get('order') === 'asc' ? 'asc' : 'desc',
   }
 }

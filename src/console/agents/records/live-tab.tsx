@@ -1,5 +1,6 @@
-import { useRef, useState } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import type { AgentStatusResponse, ServiceClient } from '../../../client/index.js'
+import { switchType, textType, useAddress } from '../../parts/address.js'
 import { Field, Problem } from '../../parts/field.js'
 import { useChange } from '../../parts/load.js'
 import { readStrandPart } from '../../parts/records/record-row.js'
@@ -9,8 +10,9 @@ import type { Tail } from '../../parts/records/tail.js'
 /** The live view of an agent. */
 export function LiveTab({ service, status }: { service: ServiceClient; status: AgentStatusResponse }) {
   const { agent_id: agent } = status
-  const tail = useTail(service, agent)
-  const [isPretty, setPretty] = useState(false)
+  const [field] = useAddress('field', textType)
+  const tail = useTail(service, agent, { field })
+  const [isPretty, setPretty] = useAddress('pretty', switchType)
   return (
     <>
       <Controls service={service} status={status} tail={tail} isPretty={isPretty} setPretty={setPretty} />
@@ -28,7 +30,7 @@ function Controls(props: {
 }) {
   const { service, status, tail, isPretty, setPretty } = props
   const { agent_id: agent, record_count: headSeq } = status
-  const [from, setFrom] = useState('')
+  const [from, setFrom] = useAddress('from', textType)
   const { problem, run } = useChange()
   const begin = async (): Promise<void> => {
     const field = fieldInput.current?.value.trim() ?? ''
@@ -37,6 +39,9 @@ function Controls(props: {
     const [row] = (await readStrandPart(service, agent, range)).rows
     tail.begin({ since: row?.hlc, field })
   }
+  useEffect(() => {
+    if (from !== '') void run(begin)
+  }, [])
   const fieldInput = useRef<HTMLInputElement>(null)
   return (
     <form

@@ -1,12 +1,14 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { AgentStatusResponse } from '../../../client/index.js'
+import { cursorsType, sameView, useAddress } from '../../parts/address.js'
 import { Choice } from '../../parts/field.js'
 import { Pages } from '../../parts/pages.js'
+import { useRoving } from '../../parts/roving.js'
 import { Read, useLoaded } from '../../parts/load.js'
 import { Empty } from '../../parts/texts.js'
-import { agentLink } from '../../route.js'
+import { agentLink, goTo } from '../../route.js'
 import type { SignedIn } from '../../parts/session.js'
-import { queryOfView, type RecordsView, viewOf } from './address.js'
+import { columnsType, queryOfView, type RecordsView, viewOf } from './address.js'
 import { ColumnPicker, chosenColumns, storeColumns } from './columns.js'
 import { ExportDialog } from '../../parts/export-dialog.js'
 import { type FilterDraft, queryOf } from './filter.js'
@@ -39,12 +41,13 @@ export function RecordsTab({ session, status, seq, address, reload }: RecordsTab
   const isFiltered = query !== undefined
   const [isFiltering, setFiltering] = useState(isFiltered)
   const [isExporting, setExporting] = useState(false)
+  const tools = useRoving<HTMLDivElement>()
   const page = usePage({ session, status, filter, order })
   const { value } = page.loaded
   const next = value?.next
   return (
     <>
-      <div class="tools">
+      <div ref={tools} class="tools" role="toolbar" aria-label={`Records of ${agent}`}>
         <NewRecordButton {...{ session, agent, linkTo, reload }} rows={value?.rows ?? []} />
         <button type="button" aria-expanded={isFiltering} onClick={() => setFiltering(!isFiltering)}>
           Filter{isFiltered ? ' (on)' : ''}
@@ -113,26 +116,29 @@ function OrderChoice({ order, set }: { order: RecordOrder; set: (order: RecordOr
 /** The filter and the columns in the address, with the functions that change them there. */
 function useView(agent: string, { address, seq }: { address: string; seq: number | undefined }) {
   const view = useMemo(() => viewOf(address), [address])
+  const [columns, setColumns] = useAddress('column', columnsType)
+  // Another filter or order begins with its first page.
   const link = (change: Partial<RecordsView>): string =>
     agentLink(agent, seq, queryOfView({ ...view, ...change }))
   useEffect(() => {
-    const columns = chosenColumns(agent)
+    const chosen = chosenColumns(agent)
     // An address without columns has those that were chosen last in this tab.
-    if (view.columns.length === 0 && columns.length > 0) location.replace(link({ columns }))
-    else storeColumns(agent, view.columns)
+    if (columns.length === 0 && chosen.length > 0) setColumns(chosen)
+    else storeColumns(agent, columns)
   }, [agent, address])
   return {
     ...view,
-    linkTo: (to?: number): string => agentLink(agent, to, address),
+    columns,
+    linkTo: (to?: number): string => sameView(agentLink(agent, to), to === undefined ? { raw: '' } : {}),
     setFilter: (filter: FilterDraft): void => {
-      location.hash = link({ filter })
+      goTo(link({ filter }), 'push')
     },
     setOrder: (order: RecordOrder): void => {
-      location.hash = link({ order })
+      goTo(link({ order }), 'push')
     },
-    setColumns: (columns: readonly string[]): void => {
-      storeColumns(agent, columns)
-      location.replace(link({ columns }))
+    setColumns(next: readonly string[]): void {
+      storeColumns(agent, next)
+      setColumns(next)
     },
   }
 }
@@ -156,8 +162,7 @@ function usePage({
   const { agent_id: agent, record_count: headSeq } = status
   const query = queryOf(filter)
   const key = `${agent} ${order} ${JSON.stringify(query ?? headSeq)}`
-  const [history, setHistory] = useState<{ key: string; positions: string[] }>({ key, positions: [] })
-  const before = history.key === key ? history.positions : []
+  const [before, setBefore] = useAddress('page', cursorsType)
   const position = before.at(-1)
   const { loaded, reload } = useLoaded<LoadedPage>(`${key} ${position ?? ''}`, async (signal) => {
     if (query !== undefined && 'fault' in query) throw new Error(`The filter is not valid: ${query.fault}`)
@@ -176,8 +181,8 @@ function usePage({
     loaded,
     reload,
     hasNewer: before.length > 0,
-    goNewer: () => setHistory({ key, positions: before.slice(0, -1) }),
-    goOlder: (next: string) => setHistory({ key, positions: [...before, next] }),
+    goNewer: () => setBefore(before.slice(0, -1)),
+    goOlder: (next: string) => setBefore([...before, next]),
   }
 }
 

@@ -1,7 +1,7 @@
-import { useState } from 'preact/hooks'
 import type { Policy, PolicyAction } from '../../../auth/row-policy.js'
 import { quotedText } from '../../../auth/shown-text.js'
 import { fieldOf } from '../../../strand/field-path.js'
+import { switchType, useAddress } from '../../parts/address.js'
 import { CardTable } from '../../parts/card-table.js'
 import { countText, lineText } from '../../parts/format.js'
 import { Conditions, typesText } from '../../parts/rule-diff.js'
@@ -23,7 +23,7 @@ export function JudgedTable(props: {
   edited: Policy[] | undefined
 }) {
   const { agent, judged, action, saved, edited } = props
-  const [isNarrowed, setNarrowed] = useState(false)
+  const [isNarrowed, setNarrowed] = useAddress('changed', switchType)
   const hasEdited = edited !== undefined && edited !== saved
   const differ = judged.filter((one) => one.saved?.allowed !== one.edited?.allowed)
   const shown = hasEdited && isNarrowed ? differ : judged

@@ -1,6 +1,6 @@
-import { useState } from 'preact/hooks'
 import { type Policy, type PolicyAction, policyActions } from '../../../auth/row-policy.js'
 import type { AgentStatusResponse } from '../../../client/index.js'
+import { choiceType, textType, useAddress } from '../../parts/address.js'
 import { counted, countText } from '../../parts/format.js'
 import { ProgressLine } from '../../parts/result.js'
 import { Failure } from '../../parts/texts.js'
@@ -10,6 +10,8 @@ import { type Judged, useJudged, useLastRecords } from './judged.js'
 import { JudgedTable } from './judged-table.js'
 import { UserChoice } from './user-choice.js'
 import { refusedWords } from './labels.js'
+
+const actionType = choiceType<PolicyAction>(['read', ...policyActions])
 
 interface TryProps {
   session: SignedIn
@@ -21,8 +23,8 @@ interface TryProps {
 
 /** Tries the saved and the edited rules for a user on the last records, with the server's own functions. */
 export function TryRules({ session, status, saved, edited }: TryProps) {
-  const [text, setText] = useState('')
-  const [action, setAction] = useState<PolicyAction>('read')
+  const [text, setText] = useAddress('claims', textType)
+  const [action, setAction] = useAddress('action', actionType)
   const read = text.trim() === '' ? undefined : readClaims(text)
   const claims = read !== undefined && 'claims' in read ? read.claims : undefined
   const records = useLastRecords(session.service, status)

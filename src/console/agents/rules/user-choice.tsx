@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { PolicyClaims } from '../../../auth/row-policy.js'
 import type { User } from '../../../client/index.js'
+import { textType, useAddress } from '../../parts/address.js'
 import { useLoaded } from '../../parts/load.js'
 import { type Scope, type SignedIn, hasScope } from '../../parts/session.js'
 import { claimsOf } from './claims.js'
@@ -15,7 +16,7 @@ export function UserChoice(props: {
   choose: (claims: PolicyClaims) => void
 }) {
   const { session, agent, choose } = props
-  const [typed, setTyped] = useState('')
+  const [typed, setTyped] = useAddress('user', textType)
   const [isUsed, setUsed] = useState(false)
   const organism = agent.includes('::') ? agent.slice(0, agent.indexOf('::')) : undefined
   const needed: Scope = organism === undefined ? 'admin:*' : 'admin:organisms'

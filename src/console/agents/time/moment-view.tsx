@@ -19,7 +19,7 @@ export interface HandlePosition {
 }
 
 /** A moving handle causes a request only after it has rested this long. */
-const REST_MS = 150
+export const REST_MS = 150
 
 /**
  * Reads the strand at a handle's position after the handle has rested; until then the previous moment stays
@@ -34,7 +34,7 @@ export function useMoment(
   useEffect(() => {
     const timer = setTimeout(() => setRested(position), REST_MS)
     return () => clearTimeout(timer)
-  }, [position])
+  }, [position.seq, position.typedMs])
   const { seq, typedMs } = rested
   const { loaded, reload } = useLoaded(`${agent} ${seq} ${headSeq} ${typedMs}`, (signal) =>
     readMoment({ service, agent, strand, seq, headSeq, typedMs, signal }),

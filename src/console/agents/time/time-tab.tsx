@@ -1,11 +1,12 @@
-import { useId, useRef, useState } from 'preact/hooks'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import type { AgentStatusResponse, ServiceClient } from '../../../client/index.js'
 import { explain } from '../../parts/explain.js'
+import { type AddressType, useAddress } from '../../parts/address.js'
 import { Moment, Problem } from '../../parts/field.js'
-import { msOfField } from '../../parts/format.js'
+import { isoOf, msOfField } from '../../parts/format.js'
 import { Empty, Time } from '../../parts/texts.js'
 import { DifferenceView } from './difference-view.js'
-import { MomentView, type HandlePosition, useMoment } from './moment-view.js'
+import { MomentView, type HandlePosition, REST_MS, useMoment } from './moment-view.js'
 import { seqAt } from './moment.js'
 
 /** A field has whole seconds; this extends a typed time to the end of its second. */
@@ -18,24 +19,49 @@ interface TimeProps {
   reload: () => void
 }
 
-/** The handles of the last visited agent, restored when the user returns from a record. */
-let lastHandles: { agent: string; position: HandlePosition; other: HandlePosition | undefined } | undefined
+interface Handles {
+  position: HandlePosition
+  other: HandlePosition | undefined
+}
+
+/** One or two handles, each as the seq of a record, with the time that the user typed. */
+const handlesType: AddressType<Handles | undefined> = {
+  read(texts) {
+    const [position, other] = texts.flatMap((text) => {
+      const [seq = '', typed = ''] = text.split(' ')
+      return /^(-1|[0-9]{1,15})$/.test(seq) ? [{ seq: Number(seq), typedMs: msOfField(typed) }] : []
+    })
+    return position && { position, other }
+  },
+  write: (handles) =>
+    [handles?.position, handles?.other].flatMap((handle) => {
+      if (handle === undefined) return []
+      return handle.typedMs === undefined ? [`${handle.seq}`] : [`${handle.seq} ${isoOf(handle.typedMs)}`]
+    }),
+  isStep: false,
+}
+
+/** The handles in the address, where moving ones arrive when they rest: browsers limit the changes of it. */
+function useHandles(headSeq: number): [Handles, (handles: Handles) => void] {
+  const [shown, show] = useAddress('at', handlesType)
+  const [moving, move] = useState<Handles | undefined>(undefined)
+  useEffect(() => {
+    if (moving === undefined) return undefined
+    const timer = setTimeout(() => {
+      show(moving)
+      move(undefined)
+    }, REST_MS)
+    return () => clearTimeout(timer)
+  }, [moving])
+  const { position, other } = moving ??
+    shown ?? { position: { seq: headSeq, typedMs: undefined }, other: undefined }
+  return [{ position: within(position, headSeq), other: other && within(other, headSeq) }, move]
+}
 
 /** A strand as of any of its records; with a second handle, the changes between two records. */
 export function TimeTab({ service, status, reload }: TimeProps) {
   const { agent_id: agent, record_count: headSeq } = status
-  const [{ position, other }, setHandles] = useState<{
-    position: HandlePosition
-    other: HandlePosition | undefined
-  }>(() =>
-    lastHandles?.agent === agent
-      ? lastHandles
-      : { position: { seq: headSeq, typedMs: undefined }, other: undefined },
-  )
-  const move = (handles: { position: HandlePosition; other: HandlePosition | undefined }): void => {
-    lastHandles = { agent, ...handles }
-    setHandles(handles)
-  }
+  const [{ position, other }, move] = useHandles(headSeq)
   const handle = { service, agent, headSeq, reload }
   const empty = [position, other].find((one) => one !== undefined && one.seq < 0)
   return (
@@ -219,4 +245,8 @@ function TypedMoment({ service, agent, headSeq, reload, set }: HandleProps) {
       <Problem text={problem} />
     </form>
   )
+}
+
+function within(handle: HandlePosition, headSeq: number): HandlePosition {
+  return { ...handle, seq: Math.min(handle.seq, headSeq) }
 }

@@ -1,8 +1,9 @@
-import { useState } from 'preact/hooks'
 import type { AgentStatusResponse, ServiceClient } from '../../../client/index.js'
 import { webCryptoJobs } from '../../../client/webcrypto.js'
 import type { ReadRecord } from '../../../proof/record.js'
 import { toHex } from '../../../proof/hex.js'
+import { useEffect } from 'preact/hooks'
+import { switchType, useAddress } from '../address.js'
 import { RecordChanges } from './record-changes.js'
 import { Dialog } from '../dialog.js'
 import { Facts } from '../facts.js'
@@ -12,7 +13,7 @@ import { lazy } from '../lazy.js'
 import { Read, useLoaded } from '../load.js'
 import { CopyButton, Time } from '../texts.js'
 import { ProveButton } from '../proof/prove-button.js'
-import { agentLink } from '../../route.js'
+import { agentLink, goTo } from '../../route.js'
 import { BodyTree } from './body-tree.js'
 import { readRows, readStrandPart, type RecordRow } from './record-row.js'
 import { StateText } from './record-table.js'
@@ -57,13 +58,25 @@ export function RecordDrawer({ service, status, seq, linkTo, changed }: DrawerPr
   const close = (): void => {
     location.hash = link()
   }
+  useArrows(
+    { ArrowLeft: seq > 0 ? seq - 1 : undefined, ArrowRight: seq < headSeq ? seq + 1 : undefined },
+    link,
+  )
   return (
     <Dialog title={`Record ${countText(seq)}`} class="drawer" close={close}>
       <div class="drawer-head">
         <h2>Record {countText(seq)}</h2>
         <nav aria-label="Neighbours">
-          {seq > 0 && <a href={link(seq - 1)}>Older</a>}
-          {seq < headSeq && <a href={link(seq + 1)}>Newer</a>}
+          {seq > 0 && (
+            <a href={link(seq - 1)} aria-keyshortcuts="ArrowLeft" title="Arrow key ←">
+              Older
+            </a>
+          )}
+          {seq < headSeq && (
+            <a href={link(seq + 1)} aria-keyshortcuts="ArrowRight" title="Arrow key →">
+              Newer
+            </a>
+          )}
         </nav>
         <button type="button" class="quiet" onClick={close}>
           Close
@@ -91,6 +104,23 @@ export function RecordDrawer({ service, status, seq, linkTo, changed }: DrawerPr
       </Read>
     </Dialog>
   )
+}
+
+/** Leads to another record by an arrow key, except where the keys move a cursor or are used in another dialog. */
+function useArrows(to: Readonly<Record<string, number | undefined>>, link: (seq: number) => string): void {
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent): void => {
+      const { key, target, repeat, altKey, ctrlKey, metaKey, shiftKey } = event
+      const seq = to[key]
+      if (seq === undefined || repeat || altKey || ctrlKey || metaKey || shiftKey) return
+      if (!(target instanceof Element) || target.closest('input, textarea, select') !== null) return
+      if (document.querySelectorAll('dialog[open]').length > 1) return
+      event.preventDefault()
+      goTo(link(seq), 'replace')
+    }
+    addEventListener('keydown', onKeyDown)
+    return () => removeEventListener('keydown', onKeyDown)
+  }, [to.ArrowLeft, to.ArrowRight, link])
 }
 
 function Contents({ service, status, seq, shown, changed }: DrawerProps & { shown: ShownRecord }) {
@@ -123,7 +153,7 @@ function Proof({ service, status, seq, record }: Omit<DrawerProps, 'changed'> & 
 }
 
 function Body({ row: { body, state } }: { row: RecordRow }) {
-  const [isRaw, setRaw] = useState(false)
+  const [isRaw, setRaw] = useAddress('raw', switchType)
   if (body === undefined) {
     return (
       <section>

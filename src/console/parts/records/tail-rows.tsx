@@ -1,22 +1,32 @@
 import type { RefObject } from 'preact'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { ServiceClient } from '../../../client/index.js'
+import { textType, useAddress } from '../address.js'
 import { countText, lineText } from '../format.js'
 import { Empty, Time } from '../texts.js'
 import { agentLink } from '../../route.js'
-import { type LiveBlock, type LiveRow, ROWS_MAX, Tail, type TailSource, type TailState } from './tail.js'
+import {
+  type LiveBlock,
+  type LiveRow,
+  ROWS_MAX,
+  Tail,
+  type TailSource,
+  type TailStart,
+  type TailState,
+} from './tail.js'
 
 /**
- * A tail for the lifetime of a component, from now or from `since`. It disconnects while the page is hidden.
+ * A tail for the lifetime of a component, from now unless `start` says otherwise. It disconnects while the page
+ * is hidden.
  */
 export function useTail(
   service: ServiceClient,
   of: TailSource,
-  { since, showsSystem }: { since?: string | undefined; showsSystem?: boolean } = {},
+  { since, field = '', showsSystem }: Partial<TailStart> & { showsSystem?: boolean } = {},
 ): Tail {
   const tail = useMemo(() => new Tail(service, of, showsSystem), [service, String(of)])
   useEffect(() => {
-    tail.begin({ since, field: '' })
+    tail.begin({ since, field })
     const onVisibility = (): void => {
       const isPaused = tail.state.peek().kind === 'paused'
       if (document.visibilityState === 'hidden') {
@@ -85,6 +95,7 @@ export function TailButtons(props: {
   fieldInput: RefObject<HTMLInputElement | null>
 }) {
   const { tail, isPretty, setPretty, fieldInput } = props
+  const [field, setField] = useAddress('field', textType)
   const isPaused = tail.state.value.kind === 'paused'
   return (
     <>
@@ -102,7 +113,11 @@ export function TailButtons(props: {
           placeholder="any"
           autocomplete="off"
           spellcheck={false}
-          onChange={(event) => tail.narrow(event.currentTarget.value.trim())}
+          defaultValue={field}
+          onChange={(event) => {
+            setField(event.currentTarget.value.trim())
+            tail.narrow(event.currentTarget.value.trim())
+          }}
         />
       </label>
     </>
