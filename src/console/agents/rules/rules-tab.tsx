@@ -1,4 +1,5 @@
-import { useEffect, useState } from 'preact/hooks'
+import { effect } from '@preact/signals'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { escapeUnseen } from '../../../auth/shown-text.js'
 import { type Policy, policyWarnings } from '../../../auth/row-policy.js'
 import type { AgentStatusResponse, PoliciesShown } from '../../../client/index.js'
@@ -6,7 +7,7 @@ import { useFocusAfter } from '../../parts/confirm.js'
 import { Read, useLoaded } from '../../parts/load.js'
 import { useReloadWhenDue } from '../../parts/now.js'
 import { Empty } from '../../parts/texts.js'
-import { type SignedIn, hasScope } from '../../parts/session.js'
+import { type SignedIn, hasScope, session as current } from '../../parts/session.js'
 import { draftsOf, type EditedRules, faultsOf, textOfRules } from './draft.js'
 import { PendingRules } from './pending-rules.js'
 import { RuleEditor } from './rule-editor.js'
@@ -54,19 +55,39 @@ function editedOf(policies: Policy[]): EditedRules {
   return { drafts: draftsOf(policies), text: textOfRules(policies), read: { policies }, by: 'rows' }
 }
 
+/** The unsaved rules by agent: they survive a change of the screen, and end with the session. */
+const unsaved = new Map<string, EditedRules>()
+
+effect(() => {
+  if (current.value.kind !== 'in') unsaved.clear()
+})
+addEventListener('beforeunload', (event) => {
+  if (unsaved.size > 0) event.preventDefault()
+})
+
 function Rules({ session, status, shown, reload }: RulesProps & { shown: PoliciesShown }) {
   const { policies: saved, pending } = shown
-  const [edited, setEdited] = useState(() => editedOf(saved))
+  const { agent_id: agent } = status
+  const [edited, setEdited] = useState(() => unsaved.get(agent) ?? editedOf(saved))
   const [isSaving, setSaving] = useState(false)
   const { focusTarget, changed } = useFocusAfter<HTMLParagraphElement>(reload)
   const savedText = textOfRules(saved)
-  useEffect(() => setEdited(editedOf(saved)), [savedText])
   const policies = 'policies' in edited.read ? edited.read.policies : undefined
   const faults = policies === undefined ? [] : faultsOf(policies)
-  const isChanged = policies === undefined || textOfRules(policies) !== savedText
+  const editedText = policies && textOfRules(policies)
+  const isChanged = editedText !== savedText
   const usable = faults.length === 0 ? policies : undefined
-  const isProposed =
-    policies !== undefined && pending !== null && textOfRules(policies) === textOfRules(pending.policies)
+  const isProposed = pending !== null && editedText === textOfRules(pending.policies)
+  const lastSavedText = useRef(savedText)
+  useEffect(() => {
+    // Changes that are not saved stay when other rules are saved.
+    if ([savedText, lastSavedText.current].includes(editedText ?? '')) setEdited(editedOf(saved))
+    lastSavedText.current = savedText
+  }, [savedText])
+  useLayoutEffect(() => {
+    if (isChanged && !isProposed) unsaved.set(agent, edited)
+    else unsaved.delete(agent)
+  }, [agent, edited, isChanged, isProposed])
   return (
     <div class="rules">
       <p class="lead" ref={focusTarget} tabIndex={-1}>

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ServiceClient } from '../../../client/index.js'
 import type { ReadRecord } from '../../../proof/record.js'
 import { explain } from '../explain.js'
@@ -22,6 +22,10 @@ export function ProveButton(props: { service: ServiceClient; provable: Provable;
   const [steps, setSteps] = useState<readonly Step[]>([])
   const [verdict, setVerdict] = useState<Verdict | undefined>(undefined)
   const [isBusy, setBusy] = useState(false)
+  const result = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    if (verdict !== undefined) result.current?.focus()
+  }, [verdict])
   const prove = async (): Promise<void> => {
     setBusy(true)
     setSteps([])
@@ -42,14 +46,16 @@ export function ProveButton(props: { service: ServiceClient; provable: Provable;
       <button type="button" class="primary" disabled={isBusy} onClick={() => void prove()}>
         {name}
       </button>
-      <Result verdict={verdict}>
-        {verdict?.outcome === 'consistent' && (
-          <p>
-            This proof relies on the key that the server reports. To use a key that you know from another
-            source, <a href={agentLink(agent, 'proof')}>check the whole strand</a>.
-          </p>
-        )}
-      </Result>
+      <div ref={result} tabIndex={-1}>
+        <Result verdict={verdict}>
+          {verdict?.outcome === 'consistent' && (
+            <p>
+              This proof relies on the key that the server reports. To use a key that you know from another
+              source, <a href={agentLink(agent, 'proof')}>check the whole strand</a>.
+            </p>
+          )}
+        </Result>
+      </div>
       <Steps steps={steps} />
     </>
   )

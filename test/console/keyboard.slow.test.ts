@@ -1,0 +1,149 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { registerMany } from '../support/auth/accounts.js'
+import { type ConsolePage, openSignedIn, verdict } from '../support/console/console-page.js'
+import { faultsEverywhere } from '../support/console/everywhere.js'
+import { writeMany } from '../support/console/strands.js'
+import { newAgent, scopedKey } from '../support/http/answers.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { type TestServer, call } from '../support/server/server.js'
+
+const TABS_MAX = 8
+
+describe.skipIf(noBrowser)('the console by keyboard', () => {
+  let server: TestServer
+  let browser: Browser
+  let opened: ConsolePage | undefined
+
+  beforeAll(async () => {
+    server = await startAuthServer()
+    browser = await sharedBrowser()
+    await registerMany(server, ['ada@example.com'])
+    await newAgent(server, 'weather', 'governed')
+    const [hash] = await writeMany(
+      server,
+      'weather',
+      Array.from({ length: 9 }, (_none, celsius) => ({ celsius })),
+    )
+    await call(server, `DELETE /v1/agents/weather/records/${hash}`)
+    await scopedKey(server, ['records:read'])
+  })
+
+  afterAll(async () => {
+    await server?.stop()
+  })
+
+  afterEach(async () => {
+    const browserErrors = opened?.browserErrors ?? []
+    await opened?.context.close()
+    opened = undefined
+    expect(browserErrors).toEqual([])
+  })
+
+  const open = async (at: string): Promise<Page> => {
+    opened = await openSignedIn(browser, server.url, { at })
+    return opened.page
+  }
+  const focused = (page: Page): Promise<string> =>
+    page.evaluate(
+      () => document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent ?? '',
+    )
+
+  it.each(['agents', 'agents/weather', 'users', 'keys', 'proposals', 'audit'])(
+    `leads from the top of the screen %s to its first row in ${TABS_MAX} presses of Tab`,
+    async (screen) => {
+      const page = await open(`#/${screen}`)
+      await page.getByRole('rowheader').first().waitFor()
+      await page.reload()
+      await page.getByRole('rowheader').first().waitFor()
+      const passed: string[] = []
+      for (;;) {
+        await page.keyboard.press('Tab')
+        passed.push(await focused(page))
+        if (passed.at(-1) === 'Skip to content') await page.keyboard.press('Enter')
+        const isRow = await page.evaluate(() => document.activeElement?.closest('tbody tr') !== null)
+        if (isRow || passed.length > TABS_MAX) break
+      }
+      expect(passed.length, passed.join(', ')).toBeLessThanOrEqual(TABS_MAX)
+    },
+  )
+
+  it('moves with the arrow keys between the links of the bar, and between the buttons above a list', async () => {
+    const page = await open('#/agents/weather')
+    await page.getByRole('link', { name: 'Record 9', exact: true }).waitFor()
+    await page.getByRole('link', { name: 'Agents', exact: true }).first().focus()
+    await page.keyboard.press('ArrowLeft')
+    expect(await focused(page)).toBe('Home')
+    await page.keyboard.press('End')
+    expect(await focused(page)).toBe('API')
+    await page.keyboard.press('ArrowRight')
+    expect(await focused(page)).toBe('Home')
+    await page.getByRole('button', { name: 'New record' }).focus()
+    await page.keyboard.press('ArrowRight')
+    expect(await focused(page)).toBe('Filter')
+    await page.keyboard.press('Enter')
+    await page.getByLabel('Types').waitFor()
+    await page.keyboard.press('ArrowRight')
+    expect(await focused(page)).toContain('Columns')
+    expect(await faultsEverywhere(page)).toEqual([])
+  })
+
+  it('leads to older and newer records with the arrow keys, and back to the list', async () => {
+    const page = await open('#/agents/weather')
+    await page.getByRole('link', { name: 'Record 8', exact: true }).click()
+    const shown = (seq: number) => page.getByRole('dialog', { name: `Record ${seq}`, exact: true }).waitFor()
+    await shown(8)
+    await page.keyboard.press('ArrowLeft')
+    await shown(7)
+    await page.keyboard.press('ArrowLeft')
+    await shown(6)
+    await page.keyboard.press('ArrowRight')
+    await shown(7)
+    await page.reload()
+    await shown(7)
+    await page.keyboard.press('End')
+    await page.goBack()
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    await page.goto(`${server.url}/console#/agents/weather/0`)
+    await shown(0)
+    await page.keyboard.press('ArrowLeft')
+    await shown(0)
+    await page.keyboard.press('ArrowRight')
+    await shown(1)
+  })
+
+  it('focuses the verdict after a proof', async () => {
+    const page = await open('#/agents/weather/3')
+    await page.getByRole('button', { name: 'Prove' }).click()
+    const text = await verdict(page)
+    expect(await focused(page)).toContain(text)
+  })
+
+  it('keeps unsaved rules while other screens are shown, and asks before the page is left', async () => {
+    const page = await open('#/agents/weather/rules')
+    const text = page.getByRole('textbox', { name: 'Rules as JSON' })
+    await text.fill('[{"actions":["read"],"conditions":[]}]')
+    await page.getByText('Unsaved changes').waitFor()
+    await page.getByRole('tab', { name: 'Records', exact: true }).click()
+    await page.getByRole('link', { name: 'Record 9', exact: true }).waitFor()
+    await page.getByRole('link', { name: 'Audit', exact: true }).click()
+    await page.getByRole('heading', { name: 'Audit', exact: true }).waitFor()
+    await page.goBack()
+    await page.getByRole('tab', { name: 'Rules', exact: true }).click()
+    await page.getByText('Unsaved changes').waitFor()
+    expect(await text.inputValue()).toContain('"read"')
+    const asked: string[] = []
+    page.on('dialog', (dialog) => {
+      asked.push(dialog.type())
+      void dialog.dismiss()
+    })
+    await page.close({ runBeforeUnload: true })
+    await expect.poll(() => asked).toEqual(['beforeunload'])
+    await page.getByRole('button', { name: 'Discard changes' }).click()
+    await page.getByText('Unsaved changes').waitFor({ state: 'detached' })
+    await page.reload()
+    await page.getByRole('button', { name: 'Save…' }).waitFor()
+    expect(asked).toHaveLength(1)
+  })
+})
