@@ -20,6 +20,7 @@ export interface RecordsView {
 /** The columns of an address that are shown: anyone can write an address. */
 const COLUMNS_MAX = 40
 
+/** The paths of the columns. */
 export const columnsType: AddressType<readonly string[]> = {
   read: (paths) => [...new Set(paths)].slice(0, COLUMNS_MAX),
   write: (paths) => paths,

@@ -41,7 +41,10 @@ const handlesType: AddressType<Handles | undefined> = {
   isStep: false,
 }
 
-/** The handles in the address, where moving ones arrive when they rest: browsers limit the changes of it. */
+/**
+ * The handles in the address. A moving handle is written when it rests, because browsers limit how often a page
+ * changes its address.
+ */
 function useHandles(headSeq: number): [Handles, (handles: Handles) => void] {
   const [shown, show] = useAddress('at', handlesType)
   const [moving, move] = useState<Handles | undefined>(undefined)
