@@ -198,7 +198,7 @@ describe.skipIf(noBrowser)('the audit screen of the console', () => {
     await opened.context.close()
     const { key } = await scopedKey(server, ['ingest'])
     opened = await openSignedIn(browser, server.url, { key })
-    await opened.page.getByRole('link', { name: '8 screens not permitted' }).waitFor()
+    await opened.page.getByRole('link', { name: '8 hidden screens' }).waitFor()
   })
 
   // Colours do not depend on the width.

@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openSignedIn, verdict } from '../support/console/console-page.js'
-import { faultsInAllThemes } from '../support/console/everywhere.js'
+import { faultsInAllThemes, layoutFaults } from '../support/console/everywhere.js'
 import { makeRealData, realData } from '../support/console/real-data.js'
 import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { startAuthServer } from '../support/server/auth-server.js'
@@ -89,6 +89,53 @@ describe.skipIf(noBrowser)('the console with data that is long, foreign and many
     }
     expect(Object.entries(faults).filter(([, found]) => found.length > 0)).toEqual([])
     expect(browserErrors).toEqual([])
+    await context.close()
+  })
+
+  it('keeps the bar on one line and every screen within the page for keys that are limited', async () => {
+    const keys: { scopes: string[]; agents?: string[]; ats: string[] }[] = [
+      { scopes: ['ingest'], ats: ['#/home'] },
+      { scopes: ['records:read'], ats: ['#/home', '#/agents', `#/agents/${busy}`] },
+      {
+        scopes: ['records:read', 'proposals:decide', 'admin:organisms'],
+        agents: [long, busy, 'fleet.*'],
+        ats: ['#/home', '#/account', '#/proposals', `#/agents/${long}`],
+      },
+      { scopes: ['admin:*'], ats: ['#/home', '#/keys', '#/users'] },
+    ]
+    const faults: string[] = []
+    for (const { scopes, agents = [], ats } of keys) {
+      const body = { name: realData.key.slice(1), scopes, agents }
+      const { key } = (await call(server, 'POST /v1/admin/api-keys', { body })).body
+      const { page, context } = await openSignedIn(browser, server.url, { key })
+      for (const at of ats) {
+        await page.goto(`${server.url}/console${at}`)
+        if (scopes.includes('ingest')) await page.getByText('Nothing here is visible').waitFor()
+        else await screens[at]?.(page)
+        for (const width of [1_440, 1_280, 1_024, 390]) {
+          await page.setViewportSize({ width, height: 800 })
+          faults.push(...(await layoutFaults(page)).map((fault) => `${scopes.join(' ')} ${at} ${fault}`))
+        }
+      }
+      await context.close()
+    }
+    expect(faults).toEqual([])
+  })
+
+  it('shows the whole of a text that is cut on hover, and a long text of a body on request', async () => {
+    const { page, context } = await openSignedIn(browser, server.url, { at: `#/agents/${busy}` })
+    const longType = `${'type.of-a_record/'.repeat(4)}`.slice(0, 64)
+    await rows(page).first().waitFor()
+    const row = page.getByRole('row').filter({ hasText: longType }).first()
+    const box = await row.getByRole('cell', { name: longType }).boundingBox()
+    await page.mouse.move((box?.x ?? 0) + 20, (box?.y ?? 0) + 10)
+    await expect.poll(() => row.getByRole('link').first().getAttribute('title')).toBe(longType)
+    await page.goto(`${server.url}/console#/agents/${busy}/1182`)
+    const note = page.locator('.tree li', { hasText: 'note: ' }).last()
+    await note.getByRole('button', { name: 'Show all 10,000 characters' }).click()
+    expect(await note.locator('code').textContent()).toBe(JSON.stringify('x'.repeat(10_000)))
+    await note.getByRole('button', { name: 'Show less' }).click()
+    expect(((await note.locator('code').textContent()) ?? '').length).toBeLessThan(300)
     await context.close()
   })
 

@@ -90,7 +90,7 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
         'Log (records:read), Health (admin:*).',
     )
     await page.getByRole('link', { name: 'Home', exact: true }).click()
-    await page.getByRole('link', { name: '8 screens not permitted' }).click()
+    await page.getByRole('link', { name: '8 hidden screens' }).click()
     await page.getByText('Screens that need other permissions').waitFor()
     expect(await faultsEverywhere(page)).toEqual([])
   })
@@ -111,7 +111,7 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
     opened = await openSignedIn(browser, server.url, { key })
     const { page, requestedUrls } = opened
     const links = await page.getByRole('navigation').getByRole('link').allTextContents()
-    const open = links.filter((name) => !name.endsWith('not permitted'))
+    const open = links.filter((name) => !name.endsWith('hidden screens'))
     expect(open.sort()).toEqual(['Home', 'Verify', 'API', ...expected].sort())
     // Sign-in is disabled on this server, so the screen of users gets 404.
     opened.allow('status of 404')

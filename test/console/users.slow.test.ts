@@ -166,7 +166,7 @@ describe.skipIf(noBrowser)('users in the console', () => {
   it('reports that sign-in is disabled, and names the missing scope', async () => {
     const { key } = await scopedKey(server, ['records:read'])
     opened = await openSignedIn(browser, server.url, { key })
-    await opened.page.getByRole('link', { name: '4 screens not permitted' }).waitFor()
+    await opened.page.getByRole('link', { name: '4 hidden screens' }).waitFor()
     await opened.context.close()
     const some = await scopedKey(server, ['admin:organisms'])
     opened = await openSignedIn(browser, server.url, { at: '#/users', key: some.key })

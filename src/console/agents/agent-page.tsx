@@ -105,6 +105,8 @@ function Tabs(props: { agent: string; tab: AgentTab; shown: Readonly<Partial<Rec
     location.hash = link(next)
     document.querySelector<HTMLElement>(`#tab-${next}`)?.focus()
   }
+  // On a narrow screen the tabs scroll.
+  useEffect(() => document.querySelector(`#tab-${tab}`)?.scrollIntoView({ block: 'nearest' }), [tab])
   return (
     <div class="tabs" role="tablist" aria-label={`Parts of ${agent}`} onKeyDown={move}>
       {agentTabs.map((one) => (

@@ -179,6 +179,7 @@ function Agents(props: {
       rows={statuses}
       keyOf={({ agent_id: id }) => id}
       head={['Name', ({ agent_id: id }) => <AgentLink agent={id} />]}
+      long={['Name']}
       numbers={['Records', 'Size']}
       sorting={sorting}
       cells={{

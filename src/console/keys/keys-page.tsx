@@ -112,6 +112,7 @@ function Keys(props: {
         rows={shown}
         keyOf={({ key_id: id }) => id}
         sorting={sorting}
+        long={['Name', 'Agents', 'Created by']}
         head={['Name', (key) => <KeyName apiKey={key} isOwn={key.key_id === who.principal} />]}
         cells={{
           Permissions: ({ scopes }) => <Codes codes={scopes} titleOf={(scope) => scopeMeanings[scope]} />,

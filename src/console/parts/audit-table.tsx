@@ -18,23 +18,25 @@ export function AuditTable(props: {
   const { session, agent, name, rows, linkTo } = props
   const shown = { who: session.who, names: useKeyNames(session), organism: organismOf(agent) }
   return (
-    // Explicit roles, because the styles of cards would remove the implicit ones.
-    <table class="rows records audit" role="table" aria-label={name}>
-      <thead role="rowgroup">
-        <tr role="row">
-          {columns.map((column) => (
-            <th key={column} role="columnheader" scope="col" class={column === 'Seq' ? 'number' : ''}>
-              {column}
-            </th>
+    <div class="scroll">
+      {/* Explicit roles, because the styles of cards would remove the implicit ones. */}
+      <table class="rows records audit" role="table" aria-label={name}>
+        <thead role="rowgroup">
+          <tr role="row">
+            {columns.map((column) => (
+              <th key={column} role="columnheader" scope="col" class={column === 'Seq' ? 'number' : ''}>
+                {column}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody role="rowgroup">
+          {rows.map((row) => (
+            <Row key={row.seq} row={row} href={linkTo(row.seq)} {...shown} />
           ))}
-        </tr>
-      </thead>
-      <tbody role="rowgroup">
-        {rows.map((row) => (
-          <Row key={row.seq} row={row} href={linkTo(row.seq)} {...shown} />
-        ))}
-      </tbody>
-    </table>
+        </tbody>
+      </table>
+    </div>
   )
 }
 
@@ -63,7 +65,7 @@ function Row({ row, href, who, names, organism }: RowProps) {
         {event}
         {about !== '' && <> {names.has(about) ? <KeyLink id={about} names={names} /> : about}</>}
       </td>
-      <td role="cell" class="picked" data-name="User" title={hmac}>
+      <td role="cell" class="cut picked" data-name="User" title={hmac}>
         {principal !== '' ? (
           <Principal id={principal} names={names} who={who} />
         ) : userId !== '' ? (
@@ -72,10 +74,10 @@ function Row({ row, href, who, names, organism }: RowProps) {
           <code>{user}</code>
         )}
       </td>
-      <td role="cell" class="picked" data-name="Address" title={address}>
+      <td role="cell" class="cut picked" data-name="Address" title={address}>
         {address}
       </td>
-      <td role="cell" class="picked device" data-name="Agent" title={device}>
+      <td role="cell" class="cut picked device" data-name="Agent" title={device}>
         {lineText(device)}
       </td>
       <td role="cell" class="state">

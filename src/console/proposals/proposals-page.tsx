@@ -157,6 +157,7 @@ function List(props: { session: SignedIn; found: ReadList; list: ProposalList })
       rows={proposals}
       keyOf={({ proposal_id: id }) => id}
       sorting={isCut ? undefined : sorting}
+      long={['Change', 'Agent', 'Proposed by']}
       head={['Change', (proposal) => <ProposalLink proposal={proposal} list={list} />]}
       cells={{
         Agent: ({ agent }) => agent,

@@ -4,7 +4,6 @@ import { route, type Route } from '../route.js'
 import { PaletteButton } from './palette.js'
 import { AppearanceSwitch } from './appearance.js'
 import { Mark } from './mark.js'
-import { counted } from '../parts/format.js'
 import { useRoving } from '../parts/roving.js'
 import { serverState } from '../parts/server-state.js'
 import { hiddenScreens, missingScope, publicNavItems, type NavItem, navItems } from './nav-items.js'
@@ -31,7 +30,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
         </div>
       </header>
       <Banners />
-      <main id="main" tabIndex={-1}>
+      <main id="main" tabIndex={-1} onPointerMove={showWhole}>
         {children}
       </main>
     </>
@@ -42,6 +41,25 @@ export function Frame({ children }: { children: ComponentChildren }) {
 function skip(event: Event): void {
   event.preventDefault()
   document.querySelector<HTMLElement>('#main')?.focus()
+}
+
+/**
+ * Shows the whole text of what ends in an ellipsis while the pointer is over it. In a row that a link covers,
+ * the link shows the text, or the title, of what is below the pointer.
+ */
+function showWhole({ target, clientX, clientY }: PointerEvent): void {
+  if (!(target instanceof HTMLElement)) return
+  const below = document
+    .elementsFromPoint(clientX, clientY)
+    .filter((one): one is HTMLElement => one instanceof HTMLElement && one !== target)
+  const cut = [target, ...below].find(isCut)
+  if (target.classList.contains('whole'))
+    target.title = below.find(({ title }) => title !== '')?.title ?? cut?.textContent ?? ''
+  else if (cut !== undefined && target.title === '') cut.title = cut.textContent
+}
+
+function isCut(element: HTMLElement): boolean {
+  return element.scrollWidth > element.clientWidth && getComputedStyle(element).textOverflow === 'ellipsis'
 }
 
 /** Links to the screens; on a narrow page they open from a button. */
@@ -91,7 +109,7 @@ function HiddenScreens({ who }: { who: WhoAmI }) {
   if (hidden === undefined) return null
   return (
     <a class="nav-hidden" href="#/account" title={hidden.text}>
-      {counted(hidden.count, 'screen')} not permitted
+      {hidden.count} hidden<span class="hidden"> {hidden.count === 1 ? 'screen' : 'screens'}</span>
     </a>
   )
 }

@@ -210,6 +210,7 @@ function Users(props: {
       rows={users}
       keyOf={(user) => user.user_id}
       sorting={sortable(sorting, found)}
+      long={['E-mail']}
       head={['E-mail', (user) => <UserLink user={user} organism={organism} />]}
       cells={{
         Verified: (user) => (user.verified ? 'yes' : 'no'),

@@ -52,6 +52,7 @@ export function EdgeTable(props: {
               name={name}
               rows={edges}
               keyOf={({ src, edge_type: type, dst }) => `${src} ${type} ${dst}`}
+              long={['Agent', 'Type']}
               head={['Agent', ({ src, dst }) => <AgentLink agent={isOut ? dst : src} />]}
               numbers={['Weight']}
               cells={{

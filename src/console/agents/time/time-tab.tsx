@@ -68,7 +68,7 @@ export function TimeTab({ service, status, reload }: TimeProps) {
   const handle = { service, agent, headSeq, reload }
   const empty = [position, other].find((one) => one !== undefined && one.seq < 0)
   return (
-    <div class="time">
+    <div class="time-tab">
       <p class="lead">
         The strand as of any of its records. Use the arrow keys to move from record to record.
       </p>

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { countText, lineText } from '../format.js'
 
 const NODES_SHOWN = 2_000
 const OPEN_LEVELS = 3
@@ -38,7 +39,11 @@ function branch({ name, value, level }: Node, budget: { left: number; cut: boole
     return (
       <li key={name}>
         {label}
-        <code class={value === null ? 'null' : typeof value}>{JSON.stringify(value)}</code>
+        {typeof value === 'string' && value !== lineText(value) ? (
+          <LongText text={value} />
+        ) : (
+          <code class={value === null ? 'null' : typeof value}>{JSON.stringify(value)}</code>
+        )}
       </li>
     )
   }
@@ -57,5 +62,18 @@ function branch({ name, value, level }: Node, budget: { left: number; cut: boole
         </ul>
       </details>
     </li>
+  )
+}
+
+/** A text longer than a line, of which at first only the beginning is shown. */
+function LongText({ text }: { text: string }) {
+  const [isWhole, setWhole] = useState(false)
+  return (
+    <>
+      <code class="string">{JSON.stringify(isWhole ? text : lineText(text))}</code>{' '}
+      <button type="button" class="quiet" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
+        {isWhole ? 'Show less' : `Show all ${countText(text.length)} characters`}
+      </button>
+    </>
   )
 }

@@ -26,42 +26,44 @@ export function RecordTable(props: {
   const { agent, rows, columns, linkTo = (seq) => agentLink(agent, seq), order = 'desc', setOrder } = props
   const sort = { column: 'Seq', isDescending: order === 'desc' }
   return (
-    // Explicit roles, because the styles of cards would remove the implicit ones.
-    <table class="rows records" role="table" aria-label={`Records of ${agent}`}>
-      <thead role="rowgroup">
-        <tr role="row">
-          <th role="columnheader" scope="col" class="number" aria-sort={setOrder && ariaSort(sort, 'Seq')}>
-            <SortHeading
-              column="Seq"
-              sort={sort}
-              set={setOrder && (({ isDescending }) => setOrder(isDescending ? 'desc' : 'asc'))}
-            />
-          </th>
-          <th role="columnheader" scope="col">
-            Time
-          </th>
-          <th role="columnheader" scope="col">
-            Type
-          </th>
-          {columns.map((path) => (
-            <th key={path} role="columnheader" scope="col" class={hasNumbers(rows, path) ? 'number' : ''}>
-              {columnName(path)}
+    <div class="scroll">
+      {/* Explicit roles, because the styles of cards would remove the implicit ones. */}
+      <table class="rows records" role="table" aria-label={`Records of ${agent}`}>
+        <thead role="rowgroup">
+          <tr role="row">
+            <th role="columnheader" scope="col" class="number" aria-sort={setOrder && ariaSort(sort, 'Seq')}>
+              <SortHeading
+                column="Seq"
+                sort={sort}
+                set={setOrder && (({ isDescending }) => setOrder(isDescending ? 'desc' : 'asc'))}
+              />
             </th>
+            <th role="columnheader" scope="col">
+              Time
+            </th>
+            <th role="columnheader" scope="col">
+              Type
+            </th>
+            {columns.map((path) => (
+              <th key={path} role="columnheader" scope="col" class={hasNumbers(rows, path) ? 'number' : ''}>
+                {columnName(path)}
+              </th>
+            ))}
+            <th role="columnheader" scope="col" class="cut body">
+              Body
+            </th>
+            <th role="columnheader" scope="col">
+              State
+            </th>
+          </tr>
+        </thead>
+        <tbody role="rowgroup">
+          {rows.map((row) => (
+            <Row key={row.seq} href={linkTo(row.seq)} row={row} columns={columns} />
           ))}
-          <th role="columnheader" scope="col" class="body">
-            Body
-          </th>
-          <th role="columnheader" scope="col">
-            State
-          </th>
-        </tr>
-      </thead>
-      <tbody role="rowgroup">
-        {rows.map((row) => (
-          <Row key={row.seq} href={linkTo(row.seq)} row={row} columns={columns} />
-        ))}
-      </tbody>
-    </table>
+        </tbody>
+      </table>
+    </div>
   )
 }
 
@@ -82,13 +84,13 @@ function Row({ href, row, columns }: { href: string; row: RecordRow; columns: re
       <td role="cell" class="time">
         <Time ms={ms} />
       </td>
-      <td role="cell" class="type">
+      <td role="cell" class="cut type">
         <code>{type}</code>
       </td>
       {columns.map((path) => (
         <Picked key={path} path={path} value={fieldOf(members, path)} />
       ))}
-      <td role="cell" class="body">
+      <td role="cell" class="cut body">
         {body === undefined ? <em class="muted">{missingText[state]}</em> : <code>{lineText(body)}</code>}
       </td>
       <td role="cell" class="state">
@@ -123,7 +125,7 @@ function Picked({ path, value }: { path: string; value: unknown }) {
   return (
     <td
       role="cell"
-      class={typeof value === 'number' ? 'number picked' : 'picked'}
+      class={typeof value === 'number' ? 'number cut picked' : 'cut picked'}
       data-name={columnName(path)}
     >
       {shown(value)}
