@@ -159,7 +159,7 @@ describe.skipIf(noBrowser)('the graph in the console', () => {
     expect(await cells(page, 'Edges from wide')).toHaveLength(50)
     await page.getByRole('button', { name: 'Next' }).click()
     await page.getByRole('rowheader', { name: 'leaf-050' }).waitFor()
-    await page.getByRole('button', { name: 'Back' }).click()
+    await page.getByRole('button', { name: 'Previous' }).click()
     await page.getByRole('rowheader', { name: 'leaf-000' }).waitFor()
     expect(await links(page, 'wide')).toHaveLength(300)
     await page.getByRole('button', { name: 'Show more' }).click()

@@ -33,7 +33,7 @@ describe.skipIf(noBrowser)('Home in the console', () => {
 
   const tile = (page: Page, name: string) =>
     page
-      .getByRole('list', { name: 'Figures' })
+      .getByRole('list', { name: 'Metrics' })
       .getByRole('link')
       .filter({ has: page.locator('.tile-name').getByText(name, { exact: true }) })
   const tileNames = (page: Page) => page.locator('.tile-name').allTextContents()
@@ -144,7 +144,7 @@ describe.skipIf(noBrowser)('Home in the console', () => {
     for (const [scope, names] of expected) {
       const { key } = await scopedKey(server, [scope])
       const { page, context, browserErrors } = await openSignedIn(browser, server.url, { key })
-      if (names.length === 0) await page.getByText('Nothing here is visible to this key').waitFor()
+      if (names.length === 0) await page.getByText('No records or proposals to show').waitFor()
       else await tile(page, names[0]).waitFor()
       expect([scope, await tileNames(page)]).toEqual([scope, names])
       if (scope === 'records:read')

@@ -92,7 +92,7 @@ describe.skipIf(noBrowser)('keys in the console', () => {
     await page.getByRole('button', { name: 'Delete test' }).click()
     await page.getByText('streams opened with it end').waitFor()
     await page.getByText('This key has created no other keys').waitFor()
-    const button = page.getByRole('button', { name: 'Delete the key' })
+    const button = page.getByRole('button', { name: 'Delete key' })
     await page.getByLabel('To confirm, type').fill(keyId.slice(-7))
     await expect.poll(() => button.isDisabled()).toBe(true)
     await page.getByLabel('To confirm, type').fill(keyId.slice(-8))
@@ -109,7 +109,7 @@ describe.skipIf(noBrowser)('keys in the console', () => {
     await page.getByText('will be signed out').waitFor()
     await page.getByLabel('To confirm, type').fill(keyId.slice(-8))
     opened?.allow('401 (Unauthorized)')
-    await page.getByRole('button', { name: 'Delete the key' }).click()
+    await page.getByRole('button', { name: 'Delete key' }).click()
     await page.getByText('The server no longer accepts this key').waitFor()
   })
 

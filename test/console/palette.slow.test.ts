@@ -25,7 +25,7 @@ describe.skipIf(noBrowser)('the navigation of the console', () => {
   const field = (page: Page) =>
     page.getByRole('combobox', { name: 'Agent, hash, ID, e-mail, screen or action' })
   const options = (page: Page) =>
-    page.getByRole('listbox', { name: 'Found' }).getByRole('option').locator('span').allTextContents()
+    page.getByRole('listbox', { name: 'Results' }).getByRole('option').locator('span').allTextContents()
   const chosen = (page: Page) => page.getByRole('option', { selected: true }).locator('span').textContent()
 
   it('opens an agent by Ctrl+K and a few letters, with the keyboard alone', async () => {
@@ -71,7 +71,7 @@ describe.skipIf(noBrowser)('the navigation of the console', () => {
     const run = async (typed: string, name: string) => {
       await page.getByRole('button', { name: 'Go to…' }).click()
       await field(page).fill(typed)
-      await page.getByRole('listbox', { name: 'Found' }).getByText(name, { exact: true }).click()
+      await page.getByRole('listbox', { name: 'Results' }).getByText(name, { exact: true }).click()
     }
     for (const name of [
       'Home',

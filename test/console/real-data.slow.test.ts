@@ -110,7 +110,7 @@ describe.skipIf(noBrowser)('the console with data that is long, foreign and many
       const { page, context } = await openSignedIn(browser, server.url, { key })
       for (const at of ats) {
         await page.goto(`${server.url}/console${at}`)
-        if (scopes.includes('ingest')) await page.getByText('Nothing here is visible').waitFor()
+        if (scopes.includes('ingest')) await page.getByText('No records or proposals to show').waitFor()
         else await screens[at]?.(page)
         for (const width of [1_440, 1_280, 1_024, 390]) {
           await page.setViewportSize({ width, height: 800 })

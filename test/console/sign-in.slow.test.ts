@@ -79,7 +79,7 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
     const { key } = await scopedKey(server, ['ingest'])
     opened = await openSignedIn(browser, server.url, { key })
     const { page } = opened
-    await page.getByText('Nothing here is visible to this key').waitFor()
+    await page.getByText('No records or proposals to show').waitFor()
     await page.getByRole('link', { name: 'Permissions' }).click()
     await page.getByRole('heading', { name: 'Key “test”' }).waitFor()
     expect(await page.getByRole('link', { name: 'Agents', exact: true }).count()).toBe(0)

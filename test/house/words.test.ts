@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { textFiles } from './tree.js'
+import { codeBelow, textFiles } from './tree.js'
 import { exceptions, forbiddenWords, words } from './words.js'
 
 /** Vectors are frozen, and data is not prose. */
@@ -24,6 +24,23 @@ describe('the words of comments, names, texts and documents', () => {
     const pattern = new RegExp(text, 'm')
     const matching = files.filter((path) => paths.test(path))
     expect(matching.some((path) => pattern.test(`${path}\n${readFileSync(path, 'utf8')}`))).toBe(true)
+  })
+})
+
+describe('the labels of the console', () => {
+  /** Labels that it had, and buttons whose object the reader has to guess. */
+  const struck = /(?<=['">]\s*)(Made|Made by|May|Back|Namespace|Figures?|[A-Z][a-z]+ it)(?=\s*['"<])/gu
+  const struckIn = (text: string) => [...text.matchAll(struck)].map(([label]) => label)
+
+  it('are those of the field', () => {
+    const ofConsole = codeBelow('src/console').filter((path) => !path.startsWith('src/console/api/'))
+    expect(ofConsole.length).toBeGreaterThan(100)
+    expect(ofConsole.flatMap((path) => struckIn(readFileSync(path, 'utf8')))).toEqual([])
+  })
+
+  it('are found if they are struck', () => {
+    const planted = "button: 'Delete it', head: ['Made by', (one) => one] <b>\n  May\n</b> <i>Made of</i>"
+    expect(struckIn(planted)).toEqual(['Delete it', 'Made by', 'May'])
   })
 })
 

@@ -26,7 +26,7 @@ const tabNames: Record<AgentTab, string> = {
   proof: 'Proof',
   graph: 'Graph',
   rules: 'Rules',
-  agent: 'Agent',
+  agent: 'Settings',
 }
 
 /** One agent: its facts, and tabs for its records, live view, proof and settings. */

@@ -165,14 +165,14 @@ function Agents(props: {
         Create one with “New agent”, or write to a collection, which creates its agent.
       </Empty>
     ) : (
-      <Empty title={part === '' ? 'No agents yet' : `No agent’s name contains “${part}”`}>
+      <Empty title={part === '' ? 'No agents yet' : `No agents match “${part}”`}>
         Try a shorter text, or create a new agent.
       </Empty>
     )
   }
   // A search of very many names has pages without a match.
   if (statuses.length === 0)
-    return <Empty title={`No name contains “${part}” so far`}>Search on with “Next”.</Empty>
+    return <Empty title={'No matching agents so far'}>Choose “Next” to continue the search.</Empty>
   return (
     <CardTable
       name="Agents"

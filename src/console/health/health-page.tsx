@@ -72,10 +72,10 @@ function FigureTable({ rows }: { rows: readonly FigureRow[] }) {
   )
   return (
     <CardTable
-      name="Figures of the last five minutes"
+      name="Metrics of the last five minutes"
       rows={lines}
       keyOf={({ name }) => name}
-      head={['Figure', ({ name }) => name]}
+      head={['Metric', ({ name }) => name]}
       numbers={['Now', 'Min', 'Mean', 'Max']}
       cells={{
         Now: ({ now, text }) => (now === undefined ? '–' : text(now)),

@@ -30,10 +30,10 @@ export function HomePage({ session }: { session: SignedIn }) {
         </p>
       </div>
       {seesNothing ? (
-        <Empty title="Nothing here is visible to this key">
+        <Empty title="No records or proposals to show">
           {who.kind === 'user'
             ? 'The rules of each agent define what you can read. Open an agent by its address.'
-            : 'Agents and records need the scope records:read, proposals need proposals:decide.'}
+            : 'Reading agents and records needs the scope records:read, and proposals proposals:decide.'}
         </Empty>
       ) : (
         <Read of={read} what="the overview">
@@ -91,7 +91,7 @@ function Warnings({ warnings }: { warnings: readonly Warning[] }) {
 
 function Tiles({ tiles }: { tiles: readonly Tile[] }) {
   return (
-    <ul class="tiles" aria-label="Figures">
+    <ul class="tiles" aria-label="Metrics">
       {tiles.map(({ name, value, note, href }) => (
         <li key={name}>
           <a href={href}>

@@ -26,7 +26,9 @@ export function NewestRecords({ session, accessible }: { session: SignedIn; acce
       <Read of={read} what="the last records">
         {(earlier) =>
           accessible.statuses.length === 0 ? (
-            <Empty title="None of this key’s agents exists yet">The first write creates an agent.</Empty>
+            <Empty title="No agents yet">
+              The first write to an agent that this key can access creates it.
+            </Empty>
           ) : (
             <Rows
               key={showsSystem}

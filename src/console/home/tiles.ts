@@ -24,7 +24,7 @@ export function ownTiles({ accessible, proposals }: Overview): Tile[] {
       {
         name: 'Agents',
         value: andMore(statuses.length, isCut),
-        note: 'strands of records',
+        note: 'one strand each',
         href: '#/agents',
       },
       { name: 'Records', value: andMore(records, isCut), note, href: '#/agents' },
@@ -32,7 +32,7 @@ export function ownTiles({ accessible, proposals }: Overview): Tile[] {
   }
   if (proposals !== undefined) {
     const value = andMore(proposals.count, proposals.isCut)
-    tiles.push({ name: 'Pending proposals', value, note: 'changes to decide', href: '#/proposals' })
+    tiles.push({ name: 'Pending proposals', value, note: 'waiting for a decision', href: '#/proposals' })
   }
   return tiles
 }
@@ -58,7 +58,7 @@ export function serverTiles(readings: readonly MetricsReading[], nowMs: number):
     {
       name: 'Open streams',
       value: streams === undefined ? none : countText(streams),
-      note: 'including one of this page',
+      note: 'including this page',
       href: '#/health',
     },
     {

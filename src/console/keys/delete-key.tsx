@@ -13,7 +13,7 @@ export function DeleteKey(props: { session: SignedIn; apiKey: ApiKey; done: () =
   const { key_id: id, name } = apiKey
   const heading = (
     <>
-      Delete the key “<Name text={name} />”
+      Delete key “<Name text={name} />”
     </>
   )
   return (
@@ -21,8 +21,7 @@ export function DeleteKey(props: { session: SignedIn; apiKey: ApiKey; done: () =
       change={{
         title: `Delete ${name}`,
         heading,
-        button: 'Delete the key',
-        stop: 'Keep it',
+        button: 'Delete key',
         confirm: { wanted: keyDigits(id), what: 'the last 8 digits of its ID' },
         apply: () => session.service.apiKeys.remove(id),
         close(isDeleted) {

@@ -56,7 +56,9 @@ function AllAgents({ session: { service, who } }: { session: SignedIn }) {
     <Read of={read} what="the names of the agents">
       {(agents) =>
         agents?.length === 0 ? (
-          <Empty title="None of this key’s agents exists yet">The first write creates an agent.</Empty>
+          <Empty title="No agents yet">
+            The first write to an agent that this key can access creates it.
+          </Empty>
         ) : (
           <Stream service={service} agents={agents} />
         )

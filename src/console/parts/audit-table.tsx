@@ -5,7 +5,7 @@ import { describeEvent, organismOf } from './audit-events.js'
 import { KeyLink, type KeyNames, Principal, useKeyNames, UserLink } from './principal.js'
 import type { SignedIn, WhoAmI } from './session.js'
 
-const columns = ['Seq', 'Time', 'Event', 'User', 'Address', 'Agent', 'Outcome'] as const
+const columns = ['Seq', 'Time', 'Event', 'User', 'IP address', 'Device', 'Outcome'] as const
 
 /** Audit records of an agent as a table; on a narrow screen each row is a card. */
 export function AuditTable(props: {
@@ -74,10 +74,10 @@ function Row({ row, href, who, names, organism }: RowProps) {
           <code>{user}</code>
         )}
       </td>
-      <td role="cell" class="cut picked" data-name="Address" title={address}>
+      <td role="cell" class="cut picked" data-name="IP address" title={address}>
         {address}
       </td>
-      <td role="cell" class="cut picked device" data-name="Agent" title={device}>
+      <td role="cell" class="cut picked device" data-name="Device" title={device}>
         {lineText(device)}
       </td>
       <td role="cell" class="state">

@@ -20,8 +20,8 @@ export interface ConfirmedChange<Applied> {
   /** The heading of the dialog; the title by default. */
   heading?: ComponentChildren
   button: string
-  /** The text of the button that cancels. */
-  stop: string
+  /** The text of the button that cancels; “Cancel” by default. */
+  stop?: string
   /** Whether the change destroys data; true by default for a change with a confirmation. */
   isDanger?: boolean
   confirm?: Confirmation | undefined
@@ -72,7 +72,7 @@ function ConfirmForm<Applied>(props: {
   done: (outcome: Applied | ProposedMutation) => void
 }) {
   const { change, done } = props
-  const { button, stop, confirm, isDanger = confirm !== undefined, isDisabled = false } = change
+  const { button, stop = 'Cancel', confirm, isDanger = confirm !== undefined, isDisabled = false } = change
   const [typed, setTyped] = useState('')
   const { isBusy, problem, run } = useChange()
   const isConfirmed = confirm === undefined || typed.trim() === confirm.wanted

@@ -10,7 +10,7 @@ export function Pages(props: {
   return (
     <nav class="pages" aria-label="Pages">
       <button type="button" disabled={!hasPrevious} onClick={goBack}>
-        Back
+        Previous
       </button>
       <button type="button" disabled={next === undefined} onClick={() => next !== undefined && goNext(next)}>
         Next

@@ -8,10 +8,10 @@ import { approvalsNeeded, approvalsOf, effectText, whatText } from '../parts/pro
 
 type Vote = 'approve' | 'reject' | 'cancel'
 
-const voteWords: Record<Vote, { title: string; button: string; stop: string }> = {
-  approve: { title: 'Approve', button: 'Approve it', stop: 'Do not approve' },
-  reject: { title: 'Reject', button: 'Reject it', stop: 'Do not reject' },
-  cancel: { title: 'Withdraw', button: 'Withdraw it', stop: 'Keep it pending' },
+const voteWords: Record<Vote, { title: string; button: string }> = {
+  approve: { title: 'Approve', button: 'Approve proposal' },
+  reject: { title: 'Reject', button: 'Reject proposal' },
+  cancel: { title: 'Withdraw', button: 'Withdraw proposal' },
 }
 
 interface DecisionProps {
@@ -102,7 +102,7 @@ function ConfirmVote(props: {
   done: (after: Proposal) => void
 }) {
   const { session, proposal, vote, close, done } = props
-  const { title, button, stop } = voteWords[vote]
+  const { title, button } = voteWords[vote]
   const { proposal_id: id, agent, action, target } = proposal
   const after = useRef<Proposal>(undefined)
   const isErasing = vote === 'approve' && action === 'erase'
@@ -113,7 +113,6 @@ function ConfirmVote(props: {
         title,
         heading: `${title}: ${whatText(proposal)}`,
         button,
-        stop,
         isDanger: vote !== 'approve' || isErasing,
         confirm: isErasing ? { wanted: keyDigits(target ?? ''), what } : undefined,
         async apply() {
@@ -136,7 +135,7 @@ function ConfirmVote(props: {
 
 function consequenceText(vote: Vote, proposal: Proposal): string {
   if (vote === 'reject')
-    return 'The proposal ends without effect, and would have to be made again. Your vote is stored as a signed record.'
+    return 'The proposal ends without effect, and has to be created again. Your vote is stored as a signed record.'
   if (vote === 'cancel')
     return 'The proposal ends without effect. A signed record stores that you withdrew it.'
   const left = approvalsNeeded(proposal) - approvalsOf(proposal).length

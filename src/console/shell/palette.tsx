@@ -106,7 +106,7 @@ function Choice({ close }: { close: () => void }) {
         }}
         onKeyDown={onKeyDown}
       />
-      <ul id={id} role="listbox" aria-label="Found" class="plain palette-list">
+      <ul id={id} role="listbox" aria-label="Results" class="plain palette-list">
         {found.map((command, index) => (
           <Option
             key={`${command.kind} ${command.name}`}

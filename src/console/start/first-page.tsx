@@ -43,18 +43,18 @@ export function FirstPage({ session }: { session: SignedIn }) {
         </p>
       )}
       <ol class="first-steps">
-        <Part title="Write it">
+        <Part title="Write a record">
           <WriteForm service={service} mayWrite={mayWrite} done={setWritten} />
           <Examples />
         </Part>
-        <Part title="See it arrive">
+        <Part title="See the record arrive">
           {written === undefined ? (
             <p class="muted">The record appears here as soon as it is on disk.</p>
           ) : (
             <Arrived service={service} />
           )}
         </Part>
-        <Part title="Prove it">
+        <Part title="Prove the record">
           {written === undefined ? (
             <p class="muted">The hash, the signature and the path to a signed checkpoint.</p>
           ) : (
@@ -114,7 +114,7 @@ function WriteForm(props: { service: ServiceClient; mayWrite: boolean; done: (pr
       </p>
       <Problem text={problem} />
       <button type="submit" class="primary" disabled={isBusy || !mayWrite}>
-        Write the record
+        Write record
       </button>
     </form>
   )

@@ -64,7 +64,7 @@ function SessionTable({ sessions }: Pick<UserSessions, 'sessions'>) {
       cells={{
         Created: ({ created_at_ms: ms }) => <Time ms={ms} />,
         'Last used': ({ last_used_at_ms: ms }) => <Time ms={ms} />,
-        'Signed in by': ({ amr }) => amr.join(', '),
+        'Sign-in method': ({ amr }) => amr.join(', '),
       }}
     />
   )
@@ -82,8 +82,7 @@ function EndSessions(props: {
       change={{
         title: 'End all sessions',
         heading: `End ${counted(count, 'session')}?`,
-        button: 'End the sessions',
-        stop: 'Cancel',
+        button: 'End sessions',
         isDanger: true,
         apply: () => service.auth.users.endSessions(user.email),
         close,

@@ -67,10 +67,10 @@ function UserFacts({ user }: { user: User }) {
   return (
     <LineFacts
       facts={{
-        'E-mail verified': user.verified ? 'yes' : 'no',
-        'Last sign-in': lastLoginAtMs === null ? 'never' : <Time ms={lastLoginAtMs} />,
+        'E-mail verified': user.verified ? 'Yes' : 'No',
+        'Last sign-in': lastLoginAtMs === null ? 'Never' : <Time ms={lastLoginAtMs} />,
         'Locked until': <LockedUntil user={user} />,
-        Passkeys: user.passkeys === 0 ? 'none' : countText(user.passkeys),
+        Passkeys: user.passkeys === 0 ? 'None' : countText(user.passkeys),
         Created: <Time ms={user.created_at_ms} />,
         ID: <Key hex={id} name="the ID of the user" />,
       }}
@@ -106,8 +106,7 @@ function ConfirmDeletion(props: { service: ServiceClient; user: User; list: stri
       change={{
         title: 'Delete this user',
         heading,
-        button: 'Delete the user',
-        stop: 'Cancel',
+        button: 'Delete user',
         confirm: { wanted: user.email, what: 'the e-mail' },
         apply: () => service.auth.users.delete(user.email),
         close(isDeleted) {

@@ -7,7 +7,7 @@ export type UsersRoute = Extract<Route, { screen: 'users' }>
 
 /** The time until which password sign-in is locked. */
 export function LockedUntil({ user: { locked_until_ms: lockedUntilMs } }: { user: User }) {
-  if (lockedUntilMs === null) return <span class="muted">not locked</span>
+  if (lockedUntilMs === null) return <span class="muted">Not locked</span>
   return (
     <span class="badge failure">
       <Time ms={lockedUntilMs} />

@@ -145,7 +145,7 @@ function NamespaceChoice({ session, organism }: { session: SignedIn; organism: s
   const organisms = useOrganisms(session).value ?? []
   return (
     <Choice
-      name="Namespace"
+      name="Organization"
       value={organism ?? ''}
       options={{
         '': 'Default (no organization)',
@@ -201,7 +201,7 @@ function Users(props: {
         Users appear here after they register by <code>POST …/register</code>, a magic link or a provider.
       </Empty>
     ) : (
-      <Empty title={`No e-mail begins with “${prefix}”`}>Try a shorter prefix.</Empty>
+      <Empty title={`No users match “${prefix}”`}>The search compares the beginning of e-mails.</Empty>
     )
   }
   return (
@@ -213,8 +213,8 @@ function Users(props: {
       long={['E-mail']}
       head={['E-mail', (user) => <UserLink user={user} organism={organism} />]}
       cells={{
-        Verified: (user) => (user.verified ? 'yes' : 'no'),
-        'Last sign-in': ({ last_login_at_ms: ms }) => (ms === null ? 'never' : <Time ms={ms} />),
+        Verified: (user) => (user.verified ? 'Yes' : 'No'),
+        'Last sign-in': ({ last_login_at_ms: ms }) => (ms === null ? 'Never' : <Time ms={ms} />),
         'Locked until': (user) => <LockedUntil user={user} />,
         Created: (user) => <Time ms={user.created_at_ms} />,
         ID: ({ user_id: id }) => <code title={id}>…{keyDigits(id)}</code>,

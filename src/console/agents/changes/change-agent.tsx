@@ -34,7 +34,7 @@ export function ChangeAgent<Applied extends { seq: number }>(props: {
     <Changed agent={agent} seq={applied.seq} {...resultOf(applied)} />
   )
   return (
-    <Confirm<Applied> change={{ ...confirmed, stop: 'Cancel', explainError, describeResult, close }}>
+    <Confirm<Applied> change={{ ...confirmed, explainError, describeResult, close }}>
       {children}
       <ConsequenceList consequences={consequences} />
       {rule}

@@ -33,7 +33,7 @@ export function KeySection(props: ChangeProps) {
           scope="agents:admin"
           onClick={() => setConfirming(true)}
         >
-          Change the key
+          Change key
         </ScopedButton>
       ) : (
         <PendingProposal proposal={pending} />
@@ -53,7 +53,7 @@ function ConfirmKeyChange(props: ChangeProps & { close: () => void }) {
         agent,
         title: `Change the key of ${agent}`,
         consequences: rotationConsequences(isLeaked),
-        button: zone === 'free' ? 'Change the key permanently' : 'Propose it',
+        button: zone === 'free' ? 'Change key permanently' : 'Propose change',
         confirm: { wanted: keyDigits(key), what: 'the last 8 digits of the current key' },
         apply: () => {
           const reason = isLeaked ? { reason: 'compromise' as const } : {}

@@ -43,7 +43,7 @@ function ZoneButton(props: { mayChange: boolean; isOther: boolean; confirm: () =
     return (
       <span class="scoped">
         <button type="button" disabled>
-          Change the zone
+          Change zone
         </button>
         <small>choose another zone first</small>
       </span>
@@ -51,7 +51,7 @@ function ZoneButton(props: { mayChange: boolean; isOther: boolean; confirm: () =
   }
   return (
     <ScopedButton allowed={mayChange} scope="agents:admin" onClick={confirm}>
-      Change the zone
+      Change zone
     </ScopedButton>
   )
 }
@@ -65,7 +65,7 @@ function ConfirmZoneChange(props: ChangeProps & { chosen: Zone; close: () => voi
         agent,
         title: `Change the zone of ${agent} to ${chosen}`,
         consequences: zoneConsequences(zone, chosen),
-        button: zone === 'free' ? 'Change it' : 'Propose it',
+        button: zone === 'free' ? `Change to ${chosen}` : 'Propose change',
         confirm: chosen === 'immutable_core' ? { wanted: agent, what: 'the name of the agent' } : undefined,
         apply: () => session.service.agent(agent).setZone(chosen),
         resultOf: (applied) => ({ text: `The agent is now in zone ${applied.zone}.` }),

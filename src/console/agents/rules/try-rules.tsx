@@ -175,7 +175,7 @@ function summaryText(about: {
     return `${countText(count)} of ${counted(judged.length, 'record')} allowed`
   }
   const parts = [`Saved rules: ${allowed('saved')}, the others ${refusedWords[action]}.`]
-  if (edited === undefined) parts.push('The edited rules have faults and cannot be tried.')
+  if (edited === undefined) parts.push('The edited rules have errors and cannot be tried.')
   else if (edited !== saved) {
     const differ = judged.filter((one) => one.saved?.allowed !== one.edited?.allowed).length
     parts.push(`Edited rules: ${allowed('edited')}; ${counted(differ, 'record')} changed.`)

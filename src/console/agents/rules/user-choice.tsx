@@ -68,7 +68,7 @@ export function UserChoice(props: {
     if (loaded.kind === 'failed') return `${loaded.message}. You can still enter claims.`
     if (chosen !== undefined) return `The claims of a new token of ${chosen.email}.`
     if (loaded.kind === 'loading') return ''
-    if (isUsed && users.length === 0) return typed === '' ? 'No users yet.' : 'No e-mail has this prefix.'
+    if (isUsed && users.length === 0) return typed === '' ? 'No users yet.' : 'No users match.'
     return organism === undefined ? 'A user without an organization.' : `A user of ${organism}.`
   }
 }

@@ -48,8 +48,7 @@ export function ChangeDialog(props: {
       change={{
         title: `${title} record ${row.seq}`,
         heading: `${title} record ${countText(row.seq)} of ${agent}`,
-        button: zone === 'free' ? button : 'Propose it',
-        stop: 'Cancel',
+        button: zone === 'free' ? button : 'Propose change',
         isDanger: action !== 'restore',
         isDisabled: hash === undefined,
         confirm: action === 'erase' && hash !== undefined ? { wanted: keyDigits(hash), what } : undefined,

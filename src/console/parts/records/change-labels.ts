@@ -5,8 +5,8 @@ export type RecordAction = 'delete' | 'restore' | 'erase'
 
 /** The texts of each change: the title, the button, and the result. */
 export const actionWords: Record<RecordAction, { title: string; button: string; done: string }> = {
-  delete: { title: 'Delete', button: 'Delete it', done: 'The record is deleted' },
-  restore: { title: 'Restore', button: 'Restore it', done: 'The record is active again' },
+  delete: { title: 'Delete', button: 'Delete record', done: 'The record is deleted' },
+  restore: { title: 'Restore', button: 'Restore record', done: 'The record is active again' },
   erase: { title: 'Erase', button: 'Erase permanently', done: 'The body is erased' },
 }
 
