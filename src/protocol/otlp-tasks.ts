@@ -1,5 +1,14 @@
 import { isErrorCode, type ErrorCode } from '../base/errors.js'
-import { type Check, type Checked, fields, isBytes, isNumber, isText, listOf } from '../base/shape.js'
+import {
+  type Check,
+  type Checked,
+  fields,
+  isBytes,
+  isNumber,
+  isText,
+  listOf,
+  optional,
+} from '../base/shape.js'
 import type { TaskAnswers } from './pool-tasks.js'
 
 /** What an OTLP request carries. */
@@ -24,8 +33,11 @@ const isCode: Check<ErrorCode> = (value): value is ErrorCode => isText(value) &&
 const isRefused = fields({ line: isNumber, agent: isText, code: isCode, detail: isText, bytes: isBytes })
 export type RefusedRecord = Checked<typeof isRefused>
 
-/** One line for each record, in the order of the request; blank for a refused one. */
-const isLines = fields({ lines: isBytes, refused: listOf(isRefused) })
+/**
+ * One line for each record, in the order of the request; blank for a refused one. `agent` is that of all
+ * lines, if they have the same.
+ */
+const isLines = fields({ lines: isBytes, refused: listOf(isRefused), agent: optional(isText) })
 export type OtlpLines = Checked<typeof isLines>
 
 /** Why a body as a whole is not an OTLP request. */

@@ -67,6 +67,8 @@ export interface IngestChunk {
   chunk: Uint8Array
   firstLine: number
   lineNumbers?: number[]
+  /** The lines are `{agent, data, type?}`, all of `agent`. */
+  addressed?: true
   refusals?: Refusal[]
   mode: 'skip' | 'keep' | 'reject' | 'check'
   /** `text`: integers beyond ±(2^53-1) are stored as strings. */

@@ -43,6 +43,7 @@ export class OtlpLineWriter {
   readonly #lines: string[] = []
   #chars = 0
   #groups = 0
+  readonly #agents = new Set<string>()
   readonly #refused: RefusedRecord[] = []
 
   constructor(task: OtlpTask) {
@@ -60,7 +61,12 @@ export class OtlpLineWriter {
         for (const record of ofScope.all(records)) this.#addRecord(record, around)
       }
     }
-    return { lines: inSharedMemory(this.#lines.join('')), refused: this.#refused }
+    const [agent, ...others] = this.#agents
+    return {
+      lines: inSharedMemory(this.#lines.join('')),
+      refused: this.#refused,
+      ...(agent !== undefined && others.length === 0 && { agent }),
+    }
   }
 
   #resourceOf(message: OtlpMessage): { agent: string; text: string } | Refusal {
@@ -69,6 +75,7 @@ export class OtlpLineWriter {
       const resource = this.#jsonOf(message.one(beside.resource), schemas.resource)
       const { agent = agentOf(resource) } = this.#task
       const schemaUrl = message.text(beside.schemaUrl)
+      this.#agents.add(agent)
       return { agent, text: memberText('resource', resource) + memberText('resourceSchemaUrl', schemaUrl) }
     })
   }

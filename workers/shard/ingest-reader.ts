@@ -99,7 +99,8 @@ export function readLine(
 ): ReadLine {
   const { agent: named, lineNumbers } = command
   if (refusal !== undefined) return { line, agent: named, bytes, draft: refusal }
-  if (lineNumbers === undefined || command.once?.by === 'event') {
+  const isBare = lineNumbers === undefined && command.addressed !== true
+  if (isBare || command.once?.by === 'event') {
     const agent = lineNumbers === undefined ? named : (memberText(asBuffer(bytes), 'agent') ?? '')
     return withOnceKey(command, { line, agent, bytes, draft: readBareDraft(bytes, rules) })
   }

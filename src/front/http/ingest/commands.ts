@@ -47,9 +47,11 @@ export function commandsOf(
   const mode = request.onError === 'keep' ? ('keep' as const) : ('skip' as const)
   const { bytes, firstLine } = chunk
   const shared = { kind: 'ingestChunk' as const, firstLine, mode, ...readingOf(stream), options }
-  if (request.agent !== undefined) {
-    const command = withAccess(stream, { ...shared, agent: request.agent, chunk: bytes })
-    return { parts: [{ shard: shards.shardOf(request.agent), command }], faults: [], agents: noAgents }
+  const { otlp, agent: ofAll = otlp?.agent } = request
+  if (ofAll !== undefined) {
+    const addressed = otlp && { addressed: true as const }
+    const command = withAccess(stream, { ...shared, ...addressed, agent: ofAll, chunk: bytes })
+    return { parts: [{ shard: shards.shardOf(ofAll), command }], faults: [], agents: noAgents }
   }
   const addressing = { shardOf: (agent: string) => shards.shardOf(agent), principal, keeps: mode === 'keep' }
   const { byShard, faults, refused, agents } = addressLines(chunk, addressing)

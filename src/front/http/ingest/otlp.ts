@@ -2,6 +2,7 @@ import { asBuffer } from '../../../base/bytes.js'
 import { refuse, refusalOf, type Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
 import type { OtlpDecoder, OtlpFault, OtlpLines, OtlpTask } from '../../../protocol/otlp-tasks.js'
+import { agentRefusal } from '../../routes/parameters.js'
 import type { Answer, IngestRequest } from '../../routes/route.js'
 import { bodyOf, readWhole, RecordedBody, type BodySource } from './array-body.js'
 import type { IngestStream } from './commands.js'
@@ -30,14 +31,17 @@ export async function ingestOtlp(
     if (!keeps || decoded.code !== 'validation_failed') return decoded
     return refuseWhole(stream, new RecordedBody(bodyOf(whole.bytes, body), memory), decoded)
   }
-  const { lines } = decoded
+  const { lines, agent } = decoded
   const refused = decoded.refused.map(({ line, agent, bytes, code, detail }) => {
     return { firstLine: line, agent, bytes: asBuffer(bytes), refusal: refuse(code, detail) }
   })
   const bytes = refused.reduce((sum, record) => sum + record.bytes.length, lines.length)
   // Counted until the answer, as the body is.
   if (!memory.add(bytes)) return answerBroken(body.interruption ?? { gone: true })
-  return new LineIngest(stream).run(bodyOf(asBuffer(lines), body), refused)
+  // Lines of one agent need not be searched for theirs.
+  const isKnown = agent !== undefined && agentRefusal(stream, agent) === undefined
+  const known = isKnown ? { ...request, otlp: { ...otlp, agent } } : request
+  return new LineIngest({ ...stream, request: known }).run(bodyOf(asBuffer(lines), body), refused)
 }
 
 async function decode(decoder: OtlpDecoder, task: OtlpTask): Promise<OtlpLines | OtlpFault | Refusal> {
