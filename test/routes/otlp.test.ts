@@ -308,7 +308,7 @@ describe('a record that cannot be written', () => {
     const wire = await sendWire('/v1/logs', groups)
     expect([wire.status, String(Buffer.from(wire.fields.get(2) as Uint8Array))]).toEqual([
       400,
-      expect.stringMatching(/^ingest_rejected: Could not write 1 line: record 1: too_large: Expected /),
+      expect.stringMatching(/^ingest_rejected: Could not write 1 record: record 1: too_large: Expected /),
     ])
     expect(await headOf(server, 'none')).toBeUndefined()
   })

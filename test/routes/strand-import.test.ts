@@ -10,6 +10,7 @@ import {
   scopedKey,
   untestedSuccesses,
 } from '../support/http/answers.js'
+import { otlpJson, service } from '../support/http/otlp.js'
 import { exportOf, fill, importTo, linesOf, sharedSeed } from '../support/shard/imports.js'
 import { newOrganism } from '../support/auth/organisms.js'
 import { startAuthServer } from '../support/server/auth-server.js'
@@ -214,6 +215,10 @@ describe('a key that the server cannot sign with', () => {
         headers: { 'content-type': 'application/x-ndjson' },
       })
       expect(lines.body).toMatchObject({ accepted: 0, errors: [{ line: 1, code: 'import_open' }] })
+      // Exporters of OTLP repeat a request only after 503.
+      const request = otlpJson('logs', [{ resource: service(agent), records: [{ flags: 1 }] }])
+      const logs = await checkedCall(target, 'POST /v1/logs', { body: request })
+      expect([logs.status, logs.body.code]).toEqual([503, 'import_open'])
     })
     expect(await verified(target, agent)).toBe(12)
     const asOf = await checkedCall(target, `GET /v1/strand/as-of?agent=${agent}&ts=${Date.now()}`)

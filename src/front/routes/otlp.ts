@@ -54,6 +54,7 @@ function otlpRoute(signal: OtlpSignal, base: Base): IngestRoute {
   return {
     ...shared,
     path: `${base}/v1/${signal}`,
+    errors: ['import_open'],
     docs: {
       summary: `Ingest OTLP ${name}`,
       tag: 'Ingest',

@@ -1,9 +1,10 @@
 import { BinaryWriter } from '@bufbuild/protobuf/wire'
-import { statusOf, type Refusal } from '../../../base/errors.js'
+import { refuse, statusOf, type Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
-import type { OtlpTask } from '../../../protocol/otlp-tasks.js'
+import type { OtlpSignal } from '../../../protocol/otlp-tasks.js'
 import { otlpEncodingOf, protobufType } from '../../../wire/otlp.js'
-import type { Answer } from '../../routes/route.js'
+import { replayedHeaders } from '../../routes/answers.js'
+import type { Answer, IngestRequest } from '../../routes/route.js'
 import { problemDocuments, type RefusalForm } from '../refusal-form.js'
 import type { IngestTotals } from './summary.js'
 
@@ -11,20 +12,34 @@ import type { IngestTotals } from './summary.js'
 const REASONS_MAX = 3
 
 /**
- * The answer to an OTLP request of which records were written: a message in the encoding of the request
- * (OTLP Specification, OTLP/HTTP Response). It is empty if all were, and otherwise has their number and the
- * first reasons.
+ * The answer to an OTLP request. A sender repeats nothing of a request of which a part was accepted, so the
+ * request is refused if the server could not write a record now; also if none was accepted, or if
+ * on_error=keep could not store one.
  */
-export function exported(
-  { encoding, signal }: Pick<OtlpTask, 'encoding' | 'signal'>,
-  totals: IngestTotals,
-): Pick<Answer, 'status' | 'body' | 'contentType'> {
+export function answerExport({ otlp, onError }: IngestRequest, totals: IngestTotals): Answer | Refusal {
+  const lost = totals.rejected - totals.kept
+  if (lost > 0) {
+    const code = totals.codes().find((each) => statusOf(otlpRefusal(refuse(each, ''))) >= 500)
+    if (code !== undefined || totals.accepted === 0 || onError === 'keep') {
+      const detail = `Could not write ${lost} ${lost === 1 ? 'record' : 'records'}: ${reasonsOf(totals)}`
+      return refuse(code ?? 'ingest_rejected', detail, { extra: totals.counts() })
+    }
+  }
+  return { ...exported(otlp, totals), headers: totals.replayed ? replayedHeaders : [] }
+}
+
+/**
+ * The answer if records were written: a message in the encoding of the request (OTLP Specification, OTLP/HTTP
+ * Response). It is empty if all were, and otherwise has the number of the others and the first reasons.
+ */
+function exported(otlp: IngestRequest['otlp'], totals: IngestTotals): Answer {
   const partial = totals.rejected === 0 ? undefined : partialOf(totals)
-  if (encoding === 'protobuf') {
+  if (otlp?.encoding === 'protobuf') {
     const message = partial === undefined ? noBytes : inWire(partial)
     return { status: 200, contentType: protobufType, body: [message] }
   }
-  return { status: 200, body: JSON.stringify(partial === undefined ? {} : inJson(partial, signal)) }
+  const message = partial === undefined ? {} : inJson(partial, otlp?.signal)
+  return { status: 200, body: JSON.stringify(message) }
 }
 
 const noBytes = new Uint8Array(0)
@@ -42,7 +57,7 @@ function partialOf(totals: IngestTotals): Partial {
 }
 
 /** Why records were refused: the first reasons, and how many more there are. */
-export function reasonsOf(totals: IngestTotals): string {
+function reasonsOf(totals: IngestTotals): string {
   const reasons = totals
     .many()
     .errors.slice(0, REASONS_MAX)
@@ -51,7 +66,7 @@ export function reasonsOf(totals: IngestTotals): string {
   return [...reasons, ...(more > 0 ? [`${more} more`] : [])].join('; ')
 }
 
-function inJson({ rejected, reason: errorMessage }: Partial, signal: OtlpTask['signal']): object {
+function inJson({ rejected, reason: errorMessage }: Partial, signal: OtlpSignal | undefined): object {
   const counted = signal === 'logs' ? 'rejectedLogRecords' : 'rejectedSpans'
   return { partialSuccess: { ...(rejected > 0 && { [counted]: String(rejected) }), errorMessage } }
 }
@@ -68,12 +83,14 @@ const fieldOf = (number: number, type: 0 | 2) => (number << 3) | type
 
 /**
  * A refusal with a status of OTLP. A sender drops what is answered with another status than 429, 502, 503 or
- * 504: a full disk is answered 503, and invalid records are 400 (OTLP Specification, Failures).
+ * 504: a full disk and an agent that is being imported are answered 503, and invalid records 400 (OTLP
+ * Specification, Failures).
  */
 export function otlpRefusal(refusal: Refusal): Refusal {
   const status = statusOf(refusal)
   if (status === 422) return { ...refusal, status: 400 }
   if (status === 507) return { retryAfterSecs: limits.storageFullRetrySecs, ...refusal, status: 503 }
+  if (refusal.code === 'import_open') return { retryAfterSecs: 1, ...refusal, status: 503 }
   return status === 429 || status === 503 ? { retryAfterSecs: 1, ...refusal } : refusal
 }
 

@@ -1,4 +1,4 @@
-import { refuse, statusOf, type ErrorCode, type Refusal } from '../../../base/errors.js'
+import { refuse, statusOf, type Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
 import { LineSplitter, type LineChunk } from '../../../base/line-splitter.js'
 import { sentBy, type Outcome } from '../../../protocol/messages.js'
@@ -8,7 +8,7 @@ import type { Answer } from '../../routes/route.js'
 import type { BodySource } from './array-body.js'
 import type { BodyPart } from '../body-queue.js'
 import { commandsOf, keepingCommand, summaryOf, type IngestStream, type ShardCommand } from './commands.js'
-import { exported, reasonsOf } from './otlp-answers.js'
+import { answerExport } from './otlp-answers.js'
 import { IngestTotals } from './summary.js'
 
 /** Bytes of a body that are split into lines in one slice of the front thread. */
@@ -181,36 +181,26 @@ export class LineIngest {
 /**
  * The answer with the summary of an ingest. A refusal if lines were refused and none was accepted, or if
  * on_error=keep could not store a line: a client that checks only the status must not believe that all was
- * accepted. A sender of OTLP repeats nothing of a request of which a part was accepted, so the request is
- * refused if the server could not write a line.
+ * accepted.
  * @param tooLong the first line that was not stored because it is too long
  */
 export function answerTotals(stream: IngestStream, totals: IngestTotals, tooLong?: number): Answer | Refusal {
+  if (stream.request.otlp !== undefined) return answerExport(stream.request, totals)
   const summary = summaryOf(stream, totals)
   const lost = totals.rejected - totals.kept
-  const mayRetry = stream.request.otlp !== undefined && serverCodeOf(totals) !== undefined
-  const isLost = stream.request.onError === 'keep' || mayRetry ? lost > 0 : totals.accepted === 0 && lost > 0
-  if (isLost) return refusalOf(stream, { totals, summary, tooLong })
+  const isLost = stream.request.onError === 'keep' ? lost > 0 : totals.accepted === 0 && lost > 0
+  if (isLost) return refusalOf(totals, summary, tooLong)
   const headers = totals.replayed ? replayedHeaders : []
-  if (stream.request.otlp !== undefined) return { ...exported(stream.request.otlp, totals), headers }
   return { status: 200, body: JSON.stringify(summary), headers }
-}
-
-/** The code of a line that the server could not write, if any. */
-function serverCodeOf(totals: IngestTotals): ErrorCode | undefined {
-  return totals.codes().find((code) => statusOf({ code, detail: '' }) >= 500)
 }
 
 /**
  * A refusal caused by the server, such as a clock that is behind, keeps its own code: the same upload can
  * succeed later.
  */
-function refusalOf(
-  { request }: IngestStream,
-  { totals, summary, tooLong }: { totals: IngestTotals; summary: object; tooLong: number | undefined },
-): Refusal {
+function refusalOf(totals: IngestTotals, summary: object, tooLong: number | undefined): Refusal {
   const extra = { ...summary }
-  const serverCode = serverCodeOf(totals)
+  const serverCode = totals.codes().find((code) => statusOf({ code, detail: '' }) >= 500)
   if (serverCode !== undefined)
     return refuse(serverCode, 'The server could not write the lines, try again', { extra })
   if (tooLong !== undefined) {
@@ -218,8 +208,5 @@ function refusalOf(
     return refuse('too_large', detail, { extra: totals.counts() })
   }
   const lost = totals.rejected - totals.kept
-  const detail = `Could not write ${lost} ${lost === 1 ? 'line' : 'lines'}`
-  return refuse('ingest_rejected', request.otlp === undefined ? detail : `${detail}: ${reasonsOf(totals)}`, {
-    extra,
-  })
+  return refuse('ingest_rejected', `Could not write ${lost} ${lost === 1 ? 'line' : 'lines'}`, { extra })
 }
