@@ -79,6 +79,7 @@ export const parts = {
       'e2e/image.',
       'e2e/load-testing.',
       'e2e/openapi-types.',
+      'e2e/otlp.',
       'e2e/packages.',
       'e2e/postgres-sink.',
       'e2e/server-log.',
