@@ -53,7 +53,9 @@ export function telemetryOf(agent: string, { seq, type, members }: RecordRow): T
     name: lineText(isSpan ? text('name') : anyValueText(members['body']) || text('eventName')),
     service: serviceOf(members['resource']),
     kind: isSpan ? (spanKinds[Number(members['kind'] ?? 0)] ?? '') : text('severityText'),
-    status: [statusCodes[code] ?? '', textOf(status['message'])].filter((part) => part !== '').join(': '),
+    status: lineText(
+      [statusCodes[code] ?? '', textOf(status['message'])].filter((part) => part !== '').join(': '),
+    ),
     isError: isSpan ? code === ERROR : severity >= SEVERITY_ERROR,
     startNs: startNs ?? nanosecondsOf(members['observedTimeUnixNano']),
     endNs: isSpan ? nanosecondsOf(members['endTimeUnixNano']) : undefined,
