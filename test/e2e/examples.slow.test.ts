@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -107,6 +107,61 @@ describe('the example that ingests CSV', () => {
   it('refuses a file with an unclosed quote, and a call without its arguments', () => {
     expect(ingest(['-', 'open'], 'a\n"b\n')).toMatchObject({ status: 1 })
     expect(ingest([])).toMatchObject({ status: 2, output: expect.stringContaining('Usage') })
+  })
+})
+
+describe('the example of an agent whose tool calls are spans', () => {
+  const env = () => ({
+    OTEL_EXPORTER_OTLP_ENDPOINT: server.url,
+    OTEL_EXPORTER_OTLP_HEADERS: `Authorization=Bearer%20${server.rootKey}`,
+    OTEL_SERVICE_NAME: 'tool-agent',
+  })
+  const node = (name: string, ...args: string[]) =>
+    run(process.execPath, [join(examples, 'tool-agent', name), ...args], { env: env() })
+
+  it('writes each call as a record, and proves it offline with its arguments and result', async () => {
+    const files = mkdtempSync(join(folder, 'files-'))
+    writeFileSync(join(files, 'one.txt'), 'a\n')
+    writeFileSync(join(files, 'three.txt'), 'a\nb\nc\n')
+    symlinkSync('missing', join(files, 'zero.txt'))
+    const agent = node('agent.mjs', files)
+    expect(agent).toMatchObject({
+      status: 0,
+      output: expect.stringContaining('three.txt has the most lines: 3'),
+    })
+    const traceId = /^Trace (\w+)$/m.exec(agent.output)?.[1]
+    const query = { type: 'time_range', where: [{ field: 'traceId', op: 'eq', value: traceId }] }
+    const { body } = await call(server, 'POST /v1/agents/tool-agent/query', { body: query })
+    const spans: Record<string, unknown>[] = body.records.map((row: { payload: unknown }) => row.payload)
+    const invoke = spans.find(({ name }) => name === 'invoke_agent longest-file')
+    expect(spans.map(({ name }) => name).sort()).toEqual([
+      'execute_tool count_lines',
+      'execute_tool count_lines',
+      'execute_tool count_lines',
+      'execute_tool list_files',
+      'invoke_agent longest-file',
+    ])
+    expect(new Set(spans.map(({ parentSpanId }) => parentSpanId))).toEqual(
+      new Set([invoke?.['spanId'], undefined]),
+    )
+    const { file, text, publicKey } = await exported('tool-agent')
+    const proved = node('prove.mjs', file, publicKey)
+    expect(proved.status).toBe(0)
+    const three = JSON.stringify({ file: join(files, 'three.txt') })
+    expect(proved.output).toContain(`Proved: execute_tool count_lines ${three} 3\n`)
+    expect(proved.output).toContain('failed: ENOENT')
+    expect(proved.output.match(/^Proved: /gm)).toHaveLength(4)
+    for (const { content_hash: hash } of body.records.slice(0, 1)) expect(proved.output).toContain(hash)
+    writeFileSync(file, text.replace('{\\"stringValue\\":\\"3\\"}', '{\\"stringValue\\":\\"4\\"}'))
+    expect(node('prove.mjs', file, publicKey)).toMatchObject({
+      status: 1,
+      output: expect.stringContaining('Not proved: The body is not the one committed to'),
+    })
+  })
+
+  it('names the arguments that it expects', () => {
+    expect(node('agent.mjs')).toMatchObject({ status: 2, output: expect.stringContaining('FOLDER') })
+    expect(node('prove.mjs')).toMatchObject({ status: 2, output: expect.stringContaining('PUBLIC_KEY') })
   })
 })
 
