@@ -6,10 +6,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
-import { OTLPLogExporter } from '@opentelemetry/exporter-logs-otlp-http'
-import { InMemoryLogRecordExporter, LoggerProvider, SimpleLogRecordProcessor } from '@opentelemetry/sdk-logs'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { OTLPLogExporter } from '@opentelemetry/exporter-logs-otlp-proto'
+import { resourceFromAttributes } from '@opentelemetry/resources'
+import { BatchLogRecordProcessor, LoggerProvider } from '@opentelemetry/sdk-logs'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { checkedCall, scopedKey } from '../support/http/answers.js'
+import {
+  collectorLogRecords,
+  collectorLogs,
+  collectorSpan,
+  collectorSpans,
+} from '../support/http/collector.js'
 import { eventually } from '../support/eventually.js'
 import { leftOut } from '../support/faults/rounds.js'
 import { freePort } from '../support/server/free-port.js'
@@ -93,34 +100,65 @@ describe('a client that sends its password only after a challenge', () => {
   })
 })
 
+/** The settings of a block of `export` lines, with the key filled in. */
+function environmentOf(title: string, by: string): Record<string, string> {
+  const lines = blockOf(title, { index: title === 'OpenTelemetry' ? 0 : 1 }).matchAll(/^export (\w+)=(.*)$/gm)
+  return Object.fromEntries([...lines].map(([, name = '', value = '']) => [name, value.replace('KEY', by)]))
+}
+
+async function telemetryOf(agent: string, type: string): Promise<Record<string, unknown>[]> {
+  const query = { type: 'time_range', types: [type], limit: 100 }
+  const { body } = await checkedCall(server, `POST /v1/agents/${agent}/query`, { body: query })
+  return body.records.map((row: { payload: Record<string, unknown> }) => row.payload)
+}
+
 describe('OpenTelemetry', () => {
-  it('delivers a batch of logs as one record, and a repeated batch writes no duplicate', async () => {
-    const block = blockOf('OpenTelemetry')
-    const url = /logs_endpoint: (\S+)/.exec(block)?.[1] ?? ''
-    const Authorization = /Authorization: (.+)/.exec(block)?.[1] ?? ''
-    const exporter = new OTLPLogExporter({ url, headers: { Authorization } })
-    const batch = new InMemoryLogRecordExporter()
-    const logger = new LoggerProvider({
-      processors: [new SimpleLogRecordProcessor({ exporter: batch })],
-    }).getLogger('boiler')
-    logger.emit({ body: 'too hot', attributes: { celsius: 91.5 } })
-    logger.emit({ body: 'hotter', severityText: 'ERROR' })
-    for (let time = 0; time < 2; time++) {
-      const result = await new Promise((resolve) => exporter.export(batch.getFinishedLogRecords(), resolve))
-      expect(result).toEqual({ code: 0 })
+  it.each(['OpenTelemetry', 'AI agents and their tools'])(
+    'delivers logs of an SDK with the variables of the chapter %s alone',
+    async (title) => {
+      const agent = `logs-sdk-${title === 'OpenTelemetry' ? 1 : 2}`
+      const variables = environmentOf(title, key)
+      expect(Object.keys(variables)).toContain('OTEL_EXPORTER_OTLP_HEADERS')
+      for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value)
+      const provider = new LoggerProvider({
+        resource: resourceFromAttributes({ 'service.name': agent }),
+        processors: [new BatchLogRecordProcessor({ exporter: new OTLPLogExporter() })],
+      })
+      const logger = provider.getLogger('boiler')
+      logger.emit({ body: 'too hot', attributes: { celsius: 91.5 } })
+      logger.emit({ body: 'hotter', severityText: 'ERROR' })
+      await provider.shutdown()
+      vi.unstubAllEnvs()
+      expect(await telemetryOf(agent, 'otel/log')).toMatchObject([
+        {
+          body: { stringValue: 'too hot' },
+          attributes: [{ key: 'celsius', value: { doubleValue: 91.5 } }],
+          scope: { name: 'boiler' },
+        },
+        { body: { stringValue: 'hotter' }, severityText: 'ERROR' },
+      ])
+    },
+  )
+
+  it('accepts the bytes of a Collector once, at the addresses of its configuration', async () => {
+    const block = blockOf('OpenTelemetry Collector', {
+      by: (await scopedKey(server, ['ingest'], ['checkout'])).key,
+    })
+    const headers = {
+      authorization: /Authorization: (.+)/.exec(block)?.[1] ?? '',
+      'content-type': 'application/x-protobuf',
+      'content-encoding': /compression: (\w+)/.exec(block)?.[1] ?? '',
     }
-    await exporter.shutdown()
-    expect(await payloads('logs-otel')).toMatchObject([
-      {
-        resourceLogs: [
-          {
-            scopeLogs: [
-              { scope: { name: 'boiler' }, logRecords: [{ body: { stringValue: 'too hot' } }, {}] },
-            ],
-          },
-        ],
-      },
-    ])
+    for (const [name, body] of [
+      ['logs_endpoint', collectorLogs],
+      ['traces_endpoint', collectorSpans],
+    ] as const) {
+      const url = new RegExp(`${name}: (\\S+)`).exec(block)?.[1] ?? ''
+      for (let time = 0; time < 2; time++)
+        expect((await fetch(url, { method: 'POST', headers, body })).status).toBe(200)
+    }
+    expect(await telemetryOf('checkout', 'otel/log')).toEqual(collectorLogRecords)
+    expect(await telemetryOf('checkout', 'otel/span')).toEqual([collectorSpan])
   })
 })
 
