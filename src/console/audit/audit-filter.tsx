@@ -3,6 +3,7 @@ import { authMeanings, serverAudit, serverMeanings, type AuditFilter } from '../
 import { choiceType, cursorsType, textType, timeType, useAddress } from '../parts/address.js'
 import { Choice, Field, Moment } from '../parts/field.js'
 import { fieldOfMs, msOfField } from '../parts/format.js'
+import { isUtc } from '../parts/time-zone.js'
 
 const periods = {
   day: 'Last 24 hours',
@@ -99,7 +100,7 @@ function TypedMoment(props: { name: string; ms: number | undefined; set: (ms: nu
   const [text, setText] = useState('')
   useEffect(() => {
     if (msOfField(text) !== ms) setText(ms === undefined ? '' : fieldOfMs(ms))
-  }, [ms])
+  }, [ms, isUtc.value])
   return (
     <Moment
       name={name}

@@ -1,5 +1,5 @@
 import uPlot from 'uplot'
-import { timeText } from '../parts/format.js'
+import { clockText } from '../parts/format.js'
 import { RETENTION_MS, READ_INTERVAL_MS } from '../parts/metrics-watch.js'
 
 /** The number of line styles. They differ in dashes as well as colours, for colour-blind users. */
@@ -80,7 +80,7 @@ function optionsOf(container: HTMLElement, { labels, text, onPoint }: LineLabels
         size: 22,
         space: 80,
         grid: { show: false },
-        values: (_plot, moments) => moments.map((ms) => timeText(ms).slice(-8)),
+        values: (_plot, moments) => moments.map(clockText),
       },
       {
         ...axis,

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { timeText } from '../parts/format.js'
+import { clockText } from '../parts/format.js'
 import { appearance } from '../shell/appearance.js'
 import { LineChart, LINE_STYLES, type Point } from './line-chart.js'
 
@@ -33,7 +33,7 @@ export function LinePlot(props: {
       <figcaption>
         {name}{' '}
         <span class="muted">
-          {selected === undefined ? `max ${text(most)}` : `at ${timeText(selected.atMs).slice(-8)}`}
+          {selected === undefined ? `max ${text(most)}` : `at ${clockText(selected.atMs)}`}
         </span>
       </figcaption>
       <div ref={container} class="line-chart" role="img" aria-label={`${name} in the last five minutes`} />

@@ -2,7 +2,7 @@ import { type ServiceClient, verifyConsistency } from '../../client/index.js'
 import { requireEd25519, webCryptoJobs } from '../../client/webcrypto.js'
 import { runAsync } from '../../proof/job.js'
 import { parseCheckpoint, strandOf, verifyCheckpoint } from '../../proof/note.js'
-import { countText, recordsText } from '../parts/format.js'
+import { countText, recordsText, timeText } from '../parts/format.js'
 import { valueOfJson } from '../parts/json.js'
 import { trustIn } from '../parts/proof/stored-check.js'
 import { fails, holds, type Verdict } from '../parts/result.js'
@@ -131,7 +131,7 @@ async function checkLog(
     { publicKey, strand },
   )
   if (!grown.ok) return fails(`the log does not extend the one that this browser has seen: ${grown.reason}`)
-  const since = last === undefined ? '' : ` since ${new Date(last.atMs).toLocaleString()}`
+  const since = last === undefined ? '' : ` since ${timeText(last.atMs)}`
   const added = grown.to - grown.from
   // This browser knows the key from an earlier visit.
   return holds(

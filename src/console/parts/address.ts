@@ -1,6 +1,6 @@
 import { useMemo } from 'preact/hooks'
 import { goTo, query, withQuery } from '../route.js'
-import { isoOf, msOfField } from './format.js'
+import { isoOf, msOfIso } from './format.js'
 
 /** How a value is written behind the `?` of an address: as texts of one name, none for the usual value. */
 export interface AddressType<T> {
@@ -68,7 +68,7 @@ export const numberType: AddressType<number | undefined> = {
 
 /** A time in Unix milliseconds, written in UTC, so that the address means the same in every time zone. */
 export const timeType: AddressType<number | undefined> = {
-  read: ([text = '']) => msOfField(text),
+  read: ([text = '']) => msOfIso(text),
   write: (ms) => (ms === undefined ? [] : [isoOf(ms).replace('.000Z', 'Z')]),
   isStep: true,
 }

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useId } from 'preact/hooks'
+import { timeZoneText } from './format.js'
 
 /** A single-line field for names and ids, without the browser's completion and spell check. */
 export function Field(props: {
@@ -36,7 +37,7 @@ export function Field(props: {
 
 /** A field for a time in the browser's time zone, which `msOfField` parses. */
 export function Moment(props: { name: string; value: string; set: (value: string) => void }) {
-  return <Field {...props} type="datetime-local" step={1} />
+  return <Field {...props} name={`${props.name}, ${timeZoneText()}`} type="datetime-local" step={1} />
 }
 
 /** A select field. `options` maps values to their labels. */

@@ -1,3 +1,5 @@
+import { isUtc } from './time-zone.js'
+
 const counts = new Intl.NumberFormat('en')
 const DIGITS_SHOWN = 8
 const LINE_CHARACTERS = 240
@@ -39,29 +41,51 @@ export function msOf(hlc: string): number {
   return Number.parseInt(hlc.slice(0, 12), 16)
 }
 
-/** A time in the browser's time zone, to the second. */
+/** A time in the chosen time zone, to the millisecond: `2026-11-27 15:33:41.123 +01:00`. */
 export function timeText(ms: number): string {
-  const at = new Date(ms)
-  const two = (number: number): string => String(number).padStart(2, '0')
-  const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`
-  return `${day} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`
+  const offset = offsetOf(ms)
+  if (Number.isNaN(offset)) return String(ms)
+  const sign = offset < 0 ? '-' : '+'
+  const zone = isUtc.value ? 'UTC' : `${sign}${isoOf(Math.abs(offset)).slice(11, 16)}`
+  return `${isoOf(ms + offset)
+    .slice(0, -1)
+    .replace('T', ' ')} ${zone}`
 }
 
-/** The Unix milliseconds of a datetime-local field; undefined if the field is empty. */
+/** The hours, minutes and seconds of a time in the chosen time zone. */
+export function clockText(ms: number): string {
+  return isoOf(ms + offsetOf(ms)).slice(11, 19)
+}
+
+/** The name of the chosen time zone. */
+export function timeZoneText(): string {
+  return isUtc.value ? 'UTC' : 'local time'
+}
+
+/** The Unix milliseconds of a datetime-local field, which means the chosen time zone; undefined if it is empty. */
 export function msOfField(text: string): number | undefined {
-  const ms = new Date(text).getTime()
-  return text === '' || Number.isNaN(ms) ? undefined : ms
+  return msOfIso(isUtc.value ? `${text}Z` : text)
 }
 
 /** The text of a datetime-local field for a time, to the second; the inverse of `msOfField`. */
 export function fieldOfMs(ms: number): string {
-  const offsetMs = new Date(ms).getTimezoneOffset() * 60_000
-  return new Date(ms - offsetMs).toISOString().slice(0, 19)
+  return isoOf(ms + offsetOf(ms)).slice(0, 19)
+}
+
+/** The milliseconds by which the chosen time zone is ahead of UTC at a time. */
+function offsetOf(ms: number): number {
+  return new Date(ms).getTimezoneOffset() * (isUtc.value ? 0 : -60_000)
 }
 
 /** A time as ISO 8601. The server would read Unix milliseconds before 1973 as seconds, and refuse them. */
 export function isoOf(ms: number): string {
   return new Date(ms).toISOString()
+}
+
+/** The Unix milliseconds of an ISO 8601 time, as in addresses; undefined for any other text. */
+export function msOfIso(text: string): number | undefined {
+  const ms = Date.parse(text)
+  return Number.isNaN(ms) ? undefined : ms
 }
 
 /** A duration in the largest unit of which it has at least one. */

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import { escapeUnseen, mixesScripts, quotedText } from '../../auth/shown-text.js'
 import { exactTimeText, keyDigits, shortHash, timeText } from './format.js'
 
-/** A time in the browser's time zone; on hover the exact time in UTC. */
+/** A time in the chosen time zone; on hover in UTC. */
 export function Time({ ms }: { ms: number }) {
   return (
     <time dateTime={exactTimeText(ms)} title={exactTimeText(ms)}>

@@ -1,4 +1,6 @@
 import { effect, signal } from '@preact/signals'
+import { timeZoneText } from '../parts/format.js'
+import { isUtc, showUtc } from '../parts/time-zone.js'
 import { persistentStore } from '../storage.js'
 
 /** Light, dark, or the setting of the system. */
@@ -19,6 +21,18 @@ export function applyAppearance(): void {
     document.documentElement.dataset['appearance'] = appearance.value
     persistentStore.write(NAME, appearance.value === 'system' ? undefined : appearance.value)
   })
+}
+
+/** A line at the end of each page that names the time zone, with a button to change it. */
+export function TimeZoneSwitch() {
+  return (
+    <footer class="times muted">
+      Times are in {timeZoneText()}.
+      <button type="button" class="quiet" onClick={() => showUtc(!isUtc.value)}>
+        Show {isUtc.value ? 'local time' : 'UTC'}
+      </button>
+    </footer>
+  )
 }
 
 /** A select field for the appearance. */

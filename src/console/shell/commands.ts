@@ -1,5 +1,6 @@
 import { appearance, appearances } from './appearance.js'
 import { missingScope, publicNavItems, navItems } from './nav-items.js'
+import { isUtc, showUtc } from '../parts/time-zone.js'
 import { hasScope, type Scope, type Session, signOut } from '../parts/session.js'
 
 /** The dialog over the page. */
@@ -26,6 +27,13 @@ export function commandsFor(current: Session): Command[] {
       return undefined
     },
   }))
+  const times = {
+    ...action(`Times in ${isUtc.value ? 'local time' : 'UTC'}`),
+    act: () => {
+      showUtc(!isUtc.value)
+      return undefined
+    },
+  }
   const verify: Command = { ...action('Verify a file'), act: () => goTo('#/verify') }
   if (current.kind !== 'in')
     return [...publicNavItems.map(({ name, href }) => linkCommand('screen', name, href)), verify, ...looks]
@@ -41,6 +49,7 @@ export function commandsFor(current: Session): Command[] {
     { ...action('New key'), missing: unless('admin:*'), act: () => 'new-key' },
     verify,
     ...looks,
+    times,
     ...(who.kind === 'open'
       ? []
       : [{ ...action('Sign out'), act: () => void signOut('Signed out in all tabs. The key was removed') }]),

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { route, type Route } from '../route.js'
 import { PaletteButton } from './palette.js'
-import { AppearanceSwitch } from './appearance.js'
+import { AppearanceSwitch, TimeZoneSwitch } from './appearance.js'
 import { Mark } from './mark.js'
 import { useRoving } from '../parts/roving.js'
 import { serverState } from '../parts/server-state.js'
@@ -33,6 +33,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
       <main id="main" tabIndex={-1} onPointerMove={showWhole}>
         {children}
       </main>
+      {session.value.kind === 'in' && <TimeZoneSwitch />}
     </>
   )
 }

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { CardTable } from '../parts/card-table.js'
 import { LineFacts } from '../parts/facts.js'
 import { Moment } from '../parts/field.js'
-import { countText, counted, fieldOfMs, msOfField } from '../parts/format.js'
+import { countText, counted, fieldOfMs, msOfField, msOfIso } from '../parts/format.js'
 import { Read, useLoaded } from '../parts/load.js'
 import type { SignedIn } from '../parts/session.js'
 import { CopyButton, Empty } from '../parts/texts.js'
@@ -11,6 +11,7 @@ import { treeOf, type TreeRow } from '../parts/trace/span-tree.js'
 import { durationOf, shortDurationText, type Telemetry } from '../parts/trace/telemetry.js'
 import { Duration, ExactTime, Outcome, TelemetryLink } from '../parts/trace/telemetry-texts.js'
 import { query, traceLink } from '../route.js'
+import { isUtc } from '../parts/time-zone.js'
 
 /** The most agents that are searched. */
 const AGENTS_SEARCHED = 1_000
@@ -32,7 +33,7 @@ export function TracePage({ session, id }: { session: SignedIn; id: string }) {
           <CopyButton text={id} name="the trace ID" />
         </span>
       </div>
-      <Times id={id} times={times} />
+      <Times key={isUtc.value} id={id} times={times} />
       <Read of={read} what="the trace">
         {(trace) => <Found id={id} trace={trace} />}
       </Read>
@@ -44,7 +45,7 @@ export function TracePage({ session, id }: { session: SignedIn; id: string }) {
 function timesOf(shown: string, nowMs: number): SearchedTimes {
   const read = new URLSearchParams(shown)
   if (!read.has('from') && !read.has('to')) return { fromMs: nowMs - DAY_MS, toMs: undefined }
-  return { fromMs: msOfField(read.get('from') ?? ''), toMs: msOfField(read.get('to') ?? '') }
+  return { fromMs: msOfIso(read.get('from') ?? ''), toMs: msOfIso(read.get('to') ?? '') }
 }
 
 /** A form with the times to search. */

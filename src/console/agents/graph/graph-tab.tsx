@@ -6,6 +6,7 @@ import { Empty, Time } from '../../parts/texts.js'
 import type { SignedIn } from '../../parts/session.js'
 import { EdgeTable, type EdgeFilter } from './edge-table.js'
 import { ReachableTree } from './reachable-tree.js'
+import { isUtc } from '../../parts/time-zone.js'
 
 /** A field has whole seconds; this extends a typed time to the end of its second. */
 const REST_OF_SECOND_MS = 999
@@ -72,7 +73,7 @@ function Filter(props: { filter: EdgeFilter; set: (filter: EdgeFilter) => void; 
   useEffect(() => {
     setType(filter.type)
     setAt(filter.asOfMs === undefined ? '' : fieldOfMs(filter.asOfMs))
-  }, [filter.type, filter.asOfMs])
+  }, [filter.type, filter.asOfMs, isUtc.value])
   const isWrong = type !== '' && !EDGE_TYPE.test(type)
   return (
     <form
@@ -96,7 +97,7 @@ function Filter(props: { filter: EdgeFilter; set: (filter: EdgeFilter) => void; 
           aria-describedby={isWrong ? 'edge-type-problem' : undefined}
         />
       </label>
-      <Moment name="As of, in your time zone" value={at} set={setAt} />
+      <Moment name="As of" value={at} set={setAt} />
       <button type="submit">Show</button>
       {(filter.type !== '' || filter.asOfMs !== undefined) && (
         <button type="button" onClick={() => set({ type: '', asOfMs: undefined })}>

@@ -1,6 +1,6 @@
 import type { RecordOrder } from '../../parts/records/record-row.js'
 import type { AddressType } from '../../parts/address.js'
-import { fieldOfMs, isoOf, msOfField } from '../../parts/format.js'
+import { fieldOfMs, isoOf, msOfField, msOfIso } from '../../parts/format.js'
 import { type ConditionDraft, type FilterDraft, emptyCondition, operatorOf, valueTypes } from './filter.js'
 
 /** What the list of records shows, as its address contains it. */
@@ -31,7 +31,7 @@ export const columnsType: AddressType<readonly string[]> = {
 export function viewOf(query: string): RecordsView {
   const read = new URLSearchParams(query)
   const timeOf = (name: string): string => {
-    const ms = msOfField(read.get(name) ?? '')
+    const ms = msOfIso(read.get(name) ?? '')
     return ms === undefined ? '' : fieldOfMs(ms)
   }
   return {

@@ -20,7 +20,7 @@ export interface FilterDraft {
   /** Record types, or prefixes with `*`, separated by commas or spaces. */
   types: string
   conditions: ConditionDraft[]
-  /** Values of datetime-local fields, in the browser's time zone; empty means unbounded. */
+  /** Values of datetime-local fields, in the chosen time zone; empty means unbounded. */
   from: string
   to: string
 }

@@ -6,6 +6,7 @@ import { Pages } from '../../parts/pages.js'
 import { useRoving } from '../../parts/roving.js'
 import { Read, useLoaded } from '../../parts/load.js'
 import { Empty } from '../../parts/texts.js'
+import { isUtc } from '../../parts/time-zone.js'
 import { agentLink, goTo } from '../../route.js'
 import type { SignedIn } from '../../parts/session.js'
 import { columnsType, queryOfView, type RecordsView, viewOf } from './address.js'
@@ -115,7 +116,7 @@ function OrderChoice({ order, set }: { order: RecordOrder; set: (order: RecordOr
 
 /** The filter and the columns in the address, with the functions that change them there. */
 function useView(agent: string, { address, seq }: { address: string; seq: number | undefined }) {
-  const view = useMemo(() => viewOf(address), [address])
+  const view = useMemo(() => viewOf(address), [address, isUtc.value])
   const [columns, setColumns] = useAddress('column', columnsType)
   // Another filter or order begins with its first page.
   const link = (change: Partial<RecordsView>): string =>

@@ -3,7 +3,7 @@ import type { AgentStatusResponse, ServiceClient } from '../../../client/index.j
 import { explain } from '../../parts/explain.js'
 import { type AddressType, useAddress } from '../../parts/address.js'
 import { Moment, Problem } from '../../parts/field.js'
-import { isoOf, msOfField } from '../../parts/format.js'
+import { isoOf, msOfField, msOfIso } from '../../parts/format.js'
 import { Empty, Time } from '../../parts/texts.js'
 import { DifferenceView } from './difference-view.js'
 import { MomentView, type HandlePosition, REST_MS, useMoment } from './moment-view.js'
@@ -29,7 +29,7 @@ const handlesType: AddressType<Handles | undefined> = {
   read(texts) {
     const [position, other] = texts.flatMap((text) => {
       const [seq = '', typed = ''] = text.split(' ')
-      return /^(-1|[0-9]{1,15})$/.test(seq) ? [{ seq: Number(seq), typedMs: msOfField(typed) }] : []
+      return /^(-1|[0-9]{1,15})$/.test(seq) ? [{ seq: Number(seq), typedMs: msOfIso(typed) }] : []
     })
     return position && { position, other }
   },
@@ -243,7 +243,7 @@ function TypedMoment({ service, agent, headSeq, reload, set }: HandleProps) {
         void go()
       }}
     >
-      <Moment name="Time, in your time zone" value={text} set={setText} />
+      <Moment name="Time" value={text} set={setText} />
       <button type="submit">Go to this time</button>
       <Problem text={problem} />
     </form>
