@@ -89,16 +89,18 @@ export async function deliverOverRestart(
     sent++
     if (sent >= half) restarted ??= restart()
   }
-  await Promise.all(Object.values(deliveries).map((deliver) => deliver(count, onSent)))
-  await restarted
-  const found = Object.keys(deliveries).map(async (agent) => {
-    const numbers = await numbersOf(server, agent)
-    return [agent, [numbers.length, new Set(numbers).size]] satisfies [string, [number, number]]
-  })
-  const counts = Object.fromEntries(await Promise.all(found))
-  await server.halt()
-  rmSync(dataDir, { recursive: true })
-  return counts
+  try {
+    await Promise.all(Object.values(deliveries).map((deliver) => deliver(count, onSent)))
+    await restarted
+    const found = Object.keys(deliveries).map(async (agent) => {
+      const numbers = await numbersOf(server, agent)
+      return [agent, [numbers.length, new Set(numbers).size]] satisfies [string, [number, number]]
+    })
+    return Object.fromEntries(await Promise.all(found))
+  } finally {
+    await server.halt()
+    rmSync(dataDir, { recursive: true })
+  }
 }
 
 /** The attribute `n` of all records of an agent. */
