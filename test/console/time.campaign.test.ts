@@ -124,14 +124,14 @@ describe.skipIf(noBrowser)('a strand at a point in time in the console', () => {
       const local = new Date(at - new Date(at).getTimezoneOffset() * 60_000)
       return local.toISOString().slice(0, 19)
     }, ms)
-    await page.getByLabel('Time, local time').fill(typed)
+    await page.getByLabel('Time (local)').fill(typed)
     await page.getByRole('button', { name: 'Go to this time' }).click()
     // The record was written after the page loaded.
     expect(await verdictAt(page, 9)).toContain(
       'Consistent; the signer is not known to you: record 9 was the last record of past',
     )
     expect(await slider(page).inputValue()).toBe('9')
-    await page.getByLabel('Time, local time').fill('2001-09-09T01:46:40')
+    await page.getByLabel('Time (local)').fill('2001-09-09T01:46:40')
     await page.getByRole('button', { name: 'Go to this time' }).click()
     await page.getByText('Nothing was recorded yet').waitFor()
   })
@@ -386,7 +386,7 @@ describe.skipIf(noBrowser)('a strand at a point in time in the console', () => {
       })
       const page = await open('mixed', { url: proxy.url })
       await verdictAt(page, 8)
-      await page.getByLabel('Time, local time').fill('2099-01-01T00:00:00')
+      await page.getByLabel('Time (local)').fill('2099-01-01T00:00:00')
       isUnchanged = false
       await page.getByRole('button', { name: 'Go to this time' }).click()
       expect(await verdictAt(page, 3)).toContain(

@@ -35,9 +35,9 @@ export function Field(props: {
   )
 }
 
-/** A field for a time in the browser's time zone, which `msOfField` parses. */
+/** A field for a time in the chosen time zone, which `msOfField` parses. */
 export function Moment(props: { name: string; value: string; set: (value: string) => void }) {
-  return <Field {...props} name={`${props.name}, ${timeZoneText()}`} type="datetime-local" step={1} />
+  return <Field {...props} name={`${props.name} (${timeZoneText()})`} type="datetime-local" step={1} />
 }
 
 /** A select field. `options` maps values to their labels. */

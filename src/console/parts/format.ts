@@ -59,7 +59,7 @@ export function clockText(ms: number): string {
 
 /** The name of the chosen time zone. */
 export function timeZoneText(): string {
-  return isUtc.value ? 'UTC' : 'local time'
+  return isUtc.value ? 'UTC' : 'local'
 }
 
 /** The Unix milliseconds of a datetime-local field, which means the chosen time zone; undefined if it is empty. */

@@ -1,5 +1,4 @@
 import { effect, signal } from '@preact/signals'
-import { timeZoneText } from '../parts/format.js'
 import { isUtc, showUtc } from '../parts/time-zone.js'
 import { persistentStore } from '../storage.js'
 
@@ -27,7 +26,7 @@ export function applyAppearance(): void {
 export function TimeZoneSwitch() {
   return (
     <footer class="times muted">
-      Times are in {timeZoneText()}.
+      Times are in {isUtc.value ? 'UTC' : 'your time zone'}.
       <button type="button" class="quiet" onClick={() => showUtc(!isUtc.value)}>
         Show {isUtc.value ? 'local time' : 'UTC'}
       </button>
