@@ -118,6 +118,7 @@ describe.skipIf(noBrowser)('users in the console', () => {
     await logIn(server, ada)
     await page.reload()
     await page.getByRole('button', { name: 'End all sessions…' }).click()
+    expect(await page.getByRole('table', { name: 'Sessions' }).getByText('Password').count()).toBe(3)
     await page.getByText('Stays:').waitFor()
     await page.getByRole('heading', { name: 'End 3 sessions?' }).waitFor()
     expect(await axeFindings(page)).toEqual([])

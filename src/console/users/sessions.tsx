@@ -54,6 +54,14 @@ export function Sessions({ service, user, reload }: SessionsProps) {
   )
 }
 
+/** The ways to sign in, by the first of their authentication methods (RFC 8176). */
+const methods = new Map([
+  ['pwd', 'Password'],
+  ['otp', 'Magic link'],
+  ['fed', 'Provider'],
+  ['pop', 'Passkey'],
+])
+
 function SessionTable({ sessions }: Pick<UserSessions, 'sessions'>) {
   return (
     <CardTable
@@ -64,7 +72,7 @@ function SessionTable({ sessions }: Pick<UserSessions, 'sessions'>) {
       cells={{
         Created: ({ created_at_ms: ms }) => <Time ms={ms} />,
         'Last used': ({ last_used_at_ms: ms }) => <Time ms={ms} />,
-        'Sign-in method': ({ amr }) => amr.join(', '),
+        'Sign-in method': ({ amr }) => methods.get(amr[0] ?? '') ?? amr.join(', '),
       }}
     />
   )
