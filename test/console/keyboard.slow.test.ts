@@ -55,13 +55,12 @@ describe.skipIf(noBrowser)('the console by keyboard', () => {
     async (screen) => {
       const page = await open(`#/${screen}`)
       await page.getByRole('rowheader').first().waitFor()
-      await page.reload()
-      await page.getByRole('rowheader').first().waitFor()
-      const passed: string[] = []
+      await page.getByRole('link', { name: 'Skip to content' }).focus()
+      const passed = [await focused(page)]
+      await page.keyboard.press('Enter')
       for (;;) {
         await page.keyboard.press('Tab')
         passed.push(await focused(page))
-        if (passed.at(-1) === 'Skip to content') await page.keyboard.press('Enter')
         const isRow = await page.evaluate(() => document.activeElement?.closest('tbody tr') !== null)
         if (isRow || passed.length > TABS_MAX) break
       }
