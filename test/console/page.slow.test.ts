@@ -135,7 +135,7 @@ describe.skipIf(noBrowser)('the console’s page', () => {
     const isSaved = (name: string): boolean => /^verify-\w+\.py\.br$/.test(name)
     expect(sizeOf(isSaved)).toBeGreaterThan(0)
     expect(sizeOf(isSaved)).toBeLessThan(10 * KILOBYTE)
-    expect(sizeOf((name) => !isSaved(name))).toBeLessThan(145 * KILOBYTE)
+    expect(sizeOf((name) => !isSaved(name))).toBeLessThan(150 * KILOBYTE)
     await context.close()
   })
 
