@@ -43,7 +43,10 @@ describe.skipIf(noBrowser || noPostgres)('the console of a cluster', () => {
     first = await start('first')
     second = await start('second')
     const serving = first
-    await eventually(async () => typeof (await clusterOf(serving)).members[1]?.lag_secs === 'number')
+    await eventually(async () => {
+      const standby = (await clusterOf(serving)).members[1]
+      return typeof standby?.lag_secs === 'number' && standby.held_shards.length === 1
+    })
     const { node, members, differences } = await clusterOf(first)
     expect([node, differences]).toEqual(['first', []])
     expect(members).toMatchObject([
