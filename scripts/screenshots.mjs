@@ -2,7 +2,7 @@
  * Takes the screenshots of docs/CONSOLE.md on a server with public data: `npm run screenshots`. Needs
  * Chromium.
  */
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -27,7 +27,7 @@ const server = await startServer([program, 'serve'], {
   SERVICE_LOG_LEVEL: 'warn',
 })
 const browser = await chromium.launch({
-  executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium',
+  executablePath: ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium'].find(existsSync),
   args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking'],
 })
 try {

@@ -1,7 +1,7 @@
 /*
- * What the browser stores: in localStorage the appearance, the results of checks and the id of the session,
- * none of them secret; in sessionStorage, which ends with the tab, the key and the chosen columns. A browser
- * can forbid both.
+ * What the browser stores: in localStorage the appearance, the time zone, the results of checks and the id of
+ * the session, none of them secret; in sessionStorage, which ends with the tab, the key and the chosen columns.
+ * A browser can forbid both.
  */
 
 /** Texts by name in one of the browser's storages. */

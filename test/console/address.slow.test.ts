@@ -191,9 +191,11 @@ describe.skipIf(noBrowser)('the address of a page of the console', () => {
     await other.getByRole('link', { name: 'Record 160', exact: true }).waitFor()
     expect(await other.getByLabel('With field').inputValue()).toBe('door')
     expect(new URLSearchParams(hash.replace(/.*[?]/, '')).toString()).toBe('field=door&from=159&pretty=on')
-    await other.goto(`${server.url}/console#/live/weather?minutes=600&field=celsius`)
+    await other.goto(`${server.url}/console#/live/weather?minutes=600&field=celsius&system=on`)
     await other.getByRole('link', { name: 'Record 160 of weather', exact: true }).waitFor()
     expect(await other.getByLabel('Minutes ago').inputValue()).toBe('600')
+    const system = other.getByRole('button', { name: 'System records' })
+    expect(await system.getAttribute('aria-pressed')).toBe('true')
   })
 
   it('has the list behind the drawer of a proposal', async () => {

@@ -1,5 +1,5 @@
-import { useState } from 'preact/hooks'
 import type { AccessibleAgents } from '../parts/accessible-agents.js'
+import { switchType, useAddress } from '../parts/address.js'
 import { Read, useLoaded } from '../parts/load.js'
 import { Empty, Failure } from '../parts/texts.js'
 import { SystemButton, TailRow, useTail } from '../parts/records/tail-rows.js'
@@ -12,7 +12,7 @@ const AGENTS_MAX = 1_000
 /** The last records of all agents that the key can access, updated as they arrive. */
 export function NewestRecords({ session, accessible }: { session: SignedIn; accessible: AccessibleAgents }) {
   const { service, who } = session
-  const [showsSystem, setSystem] = useState(false)
+  const [showsSystem, setSystem] = useAddress('system', switchType)
   const read = useLoaded(`newest ${showsSystem}`, (signal) =>
     readNewest(service, accessible, { showsSystem, signal }),
   )
@@ -33,7 +33,6 @@ export function NewestRecords({ session, accessible }: { session: SignedIn; acce
             <Rows
               key={showsSystem}
               session={session}
-              showsSystem={showsSystem}
               earlier={earlier}
               agents={who.agents.length === 0 ? undefined : namesOf(accessible)}
             />
@@ -51,13 +50,12 @@ function namesOf({ statuses }: AccessibleAgents): string[] {
 
 function Rows(props: {
   session: SignedIn
-  showsSystem: boolean
   earlier: readonly EarlierRow[]
   agents: readonly string[] | undefined
 }) {
-  const { session, showsSystem, earlier, agents } = props
+  const { session, earlier, agents } = props
   // The stream starts at the newest record that was read, so that there is no gap.
-  const tail = useTail(session.service, agents, { since: earlier[0]?.hlc, showsSystem })
+  const tail = useTail(session.service, agents, { since: earlier[0]?.hlc })
   // The two newest blocks always have more rows than the page shows.
   const live = tail.blocks.value.slice(0, 2).flatMap(({ rows }) => rows)
   const liveKeys = new Set(live.map(keyOf))

@@ -1,7 +1,7 @@
 import type { RefObject } from 'preact'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { ServiceClient } from '../../../client/index.js'
-import { textType, useAddress } from '../address.js'
+import { switchType, textType, useAddress } from '../address.js'
 import { countText, lineText } from '../format.js'
 import { Empty, Time } from '../texts.js'
 import { agentLink } from '../../route.js'
@@ -22,8 +22,9 @@ import {
 export function useTail(
   service: ServiceClient,
   of: TailSource,
-  { since, field = '', showsSystem }: Partial<TailStart> & { showsSystem?: boolean } = {},
+  { since, field = '' }: Partial<TailStart> = {},
 ): Tail {
+  const [showsSystem] = useAddress('system', switchType)
   const tail = useMemo(() => new Tail(service, of, showsSystem), [service, String(of)])
   useEffect(() => {
     tail.begin({ since, field })
@@ -96,6 +97,7 @@ export function TailButtons(props: {
 }) {
   const { tail, isPretty, setPretty, fieldInput } = props
   const [field, setField] = useAddress('field', textType)
+  const [showsSystem, setSystem] = useAddress('system', switchType)
   const isPaused = tail.state.value.kind === 'paused'
   return (
     <>
@@ -105,7 +107,13 @@ export function TailButtons(props: {
       <button type="button" aria-pressed={isPretty} onClick={() => setPretty(!isPretty)}>
         Pretty
       </button>
-      <SystemButton isOn={tail.showsSystem.value} set={(isOn) => tail.showSystem(isOn)} />
+      <SystemButton
+        isOn={showsSystem}
+        set={(isOn) => {
+          setSystem(isOn)
+          tail.showSystem(isOn)
+        }}
+      />
       <label class="field">
         With field
         <input

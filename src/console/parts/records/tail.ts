@@ -1,4 +1,4 @@
-import { signal, type Signal } from '@preact/signals'
+import { signal } from '@preact/signals'
 import type { ServiceClient, StreamEvent, Subscription } from '../../../client/index.js'
 import { explain } from '../explain.js'
 import { msOf } from '../format.js'
@@ -67,10 +67,9 @@ export class Tail {
   readonly waiting = signal(0)
   /** The number of records received since the start. */
   readonly received = signal(0)
-  /** Whether records of the types sys/* and edge/* are shown too. */
-  readonly showsSystem: Signal<boolean>
   readonly #service: ServiceClient
   readonly #of: TailSource
+  #showsSystem: boolean
   readonly #rateTimer: ReturnType<typeof setInterval>
   #start: TailStart = { since: undefined, field: '' }
   #subscription: Subscription<unknown> | undefined
@@ -81,9 +80,10 @@ export class Tail {
   #inThisSecond = 0
   #received = 0
 
+  /** @param showsSystem whether records of the types sys/* and edge/* are shown too */
   constructor(service: ServiceClient, of: TailSource, showsSystem = false) {
     this.#service = service
-    this.showsSystem = signal(showsSystem)
+    this.#showsSystem = showsSystem
     this.#of = of
     this.#rateTimer = setInterval(() => {
       this.perSecond.value = this.#inThisSecond
@@ -113,7 +113,7 @@ export class Tail {
 
   /** Shows system records from now on, or no more. */
   showSystem(isOn: boolean): void {
-    this.showsSystem.value = isOn
+    this.#showsSystem = isOn
     if (this.#subscription !== undefined) this.#open()
   }
 
@@ -157,7 +157,7 @@ export class Tail {
     const options = {
       ...(this.#cursor === undefined ? { since } : { lastEventId: this.#cursor }),
       ...(field !== '' && { filter: field }),
-      ...(this.showsSystem.peek() && { types: allTypes }),
+      ...(this.#showsSystem && { types: allTypes }),
       onOpen: () => {
         this.state.value = { kind: 'replaying' }
       },
