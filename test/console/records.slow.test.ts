@@ -245,6 +245,7 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
     const summary = page.locator('summary').filter({ hasText: 'Columns' })
     const choices = page.locator('.picker-inside > button')
     await summary.click()
+    await choices.first().waitFor()
     expect(await choices.allTextContents()).toEqual([
       'door',
       'list',

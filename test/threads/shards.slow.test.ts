@@ -319,7 +319,7 @@ describe('a change of row policies', () => {
     const change: Command = { kind: 'policiesSet', agent, policies: [], principal: 'root', options: {} }
     // The commands are sent in one tick, so that they are one commit.
     await Promise.all([ask(agent, 1), shards.request(agent, change), ask(agent, 2)])
-    expect(observed).toEqual(['policiesChanged of ruled', 'ruled 1', 'ruled 3'])
+    expect(observed).toEqual(['policiesChanged of ruled', 'ruled 1', 'ruled 2', 'ruled 3'])
   })
 })
 

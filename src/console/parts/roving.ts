@@ -1,5 +1,5 @@
 import type { RefObject } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 
 const steps: Readonly<Record<string, number>> = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }
 
@@ -9,7 +9,7 @@ const steps: Readonly<Record<string, number>> = { ArrowRight: 1, ArrowDown: 1, A
  */
 export function useRoving<Group extends HTMLElement>(): RefObject<Group | null> {
   const group = useRef<Group>(null)
-  useEffect(() => {
+  useLayoutEffect(() => {
     const { current: element } = group
     if (element === null) return undefined
     let last: HTMLElement | undefined

@@ -2,7 +2,7 @@ import type { AgentStatusResponse, ServiceClient } from '../../../client/index.j
 import { webCryptoJobs } from '../../../client/webcrypto.js'
 import type { ReadRecord } from '../../../proof/record.js'
 import { toHex } from '../../../proof/hex.js'
-import { useEffect } from 'preact/hooks'
+import { useLayoutEffect } from 'preact/hooks'
 import { switchType, useAddress } from '../address.js'
 import { RecordChanges } from './record-changes.js'
 import { Dialog } from '../dialog.js'
@@ -108,7 +108,8 @@ export function RecordDrawer({ service, status, seq, linkTo, changed }: DrawerPr
 
 /** Leads to another record by an arrow key, except where the keys move a cursor or are used in another dialog. */
 function useArrows(to: Readonly<Record<string, number | undefined>>, link: (seq: number) => string): void {
-  useEffect(() => {
+  // A layout effect, so that no key is lost between the appearance of the dialog and the effect.
+  useLayoutEffect(() => {
     const onKeyDown = (event: KeyboardEvent): void => {
       const { key, target, repeat, altKey, ctrlKey, metaKey, shiftKey } = event
       const seq = to[key]
