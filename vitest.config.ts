@@ -26,14 +26,16 @@ const pooled = {
 }
 const quick = all('.test.ts').filter((path) => !/\.(slow|campaign)\.test\.ts$/.test(path))
 const overHttp = quick.filter((path) => /^test\/(routes|client)\//.test(path))
-const standby = { STRANDFAST_THROUGH_STANDBY: '1' }
+/** Starts a server in a third less time, where the number of shards does not matter. */
+const oneShard = { SERVICE_SHARDS: '1' }
+const standby = { STRANDFAST_THROUGH_STANDBY: '1', ...oneShard }
 const projects = [
   { name: 'quick', include: quick, testTimeout: 60_000, ...pooled },
   { name: 'slow', include: all('.slow.test.ts'), ...pooled },
   {
     name: 'on node:http',
     include: filesFor('on node:http'),
-    env: { SERVICE_HTTP_ENGINE: 'node' },
+    env: { SERVICE_HTTP_ENGINE: 'node', ...oneShard },
     ...pooled,
   },
   {

@@ -11,7 +11,7 @@ import type { LoadParts } from './writes.js'
 const shardOfKeys = 0
 
 /** Interval of the requests to each node, whether it serves or not, milliseconds. */
-const INTERVAL_MS = 50
+const INTERVAL_MS = 100
 /** Pending requests to a node at most. */
 const PENDING_MAX = 200
 /** Time limit of a request, milliseconds: longer than a node is stopped. */

@@ -1,5 +1,6 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { type ClusterClient, posting } from './cluster-client.js'
-import type { LoadParts } from './writes.js'
+import { type LoadParts, REST_MS } from './writes.js'
 
 const verifyPath = '/v1/auth/magic-link/verify'
 
@@ -40,6 +41,7 @@ export class Sessions {
       if (revoked.status === 200 || revoked.body?.code === 'token_revoked') known.revoked.push(key)
       else known.breaches.push(`A revocation was answered ${revoked.status} ${revoked.body?.code}`)
       await checkRevoked(client, known, key)
+      await pause(REST_MS)
     }
   }
 }
@@ -53,6 +55,7 @@ async function keys({ client, known, prefix, stopped }: LoadParts): Promise<void
     if (removed.status === 200 || removed.status === 404) known.revoked.push(created.key)
     else known.breaches.push(`The deletion of a key was answered ${removed.status} ${removed.body?.code}`)
     await checkRevoked(client, known, created.key)
+    await pause(REST_MS)
   }
 }
 
