@@ -1,10 +1,10 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { registerMany } from '../support/auth/accounts.js'
-import { type ConsolePage, openSignedIn } from '../support/console/console-page.js'
+import { openSignedIn } from '../support/console/console-page.js'
 import { writeMany } from '../support/console/strands.js'
 import { createKeyAs, newAgent } from '../support/http/answers.js'
-import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { noBrowser } from '../support/http/browser.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { type TestServer, call } from '../support/server/server.js'
 
@@ -24,12 +24,9 @@ function shown(): string[] {
 
 describe.skipIf(noBrowser)('the address of a page of the console', () => {
   let server: TestServer
-  let browser: Browser
-  let opened: ConsolePage | undefined
 
   beforeAll(async () => {
     server = await startAuthServer()
-    browser = await sharedBrowser()
     await registerMany(server, ['ada@example.com', 'bea@example.com', 'bert@example.com'])
     for (let number = 0; number < 60; number += 1)
       await newAgent(server, `fleet-${String(number).padStart(2, '0')}`)
@@ -54,16 +51,8 @@ describe.skipIf(noBrowser)('the address of a page of the console', () => {
     await server?.stop()
   })
 
-  afterEach(async () => {
-    const browserErrors = opened?.browserErrors ?? []
-    await opened?.context.close()
-    opened = undefined
-    expect(browserErrors).toEqual([])
-  })
-
   const open = async (at: string): Promise<Page> => {
-    opened = await openSignedIn(browser, server.url, { at })
-    return opened.page
+    return (await openSignedIn(server.url, { at })).page
   }
   /** Checks that a reload and another tab show the same, and that the page shows it at all. */
   const staysTheSame = async (page: Page): Promise<void> => {

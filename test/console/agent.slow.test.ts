@@ -1,12 +1,12 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ApiKey, WhoAmIResponse } from '../../src/client/index.js'
 import { approversOf } from '../../src/console/agents/changes/approvers.js'
-import { type ConsolePage, openSignedIn } from '../support/console/console-page.js'
+import { openSignedIn } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'
 import { newAgent, scopedKey } from '../support/http/answers.js'
-import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { noBrowser } from '../support/http/browser.js'
 import { type TestServer, call, startServer } from '../support/server/server.js'
 
 describe('the possible approvers of a change of an agent', () => {
@@ -79,31 +79,21 @@ describe('the possible approvers of a change of an agent', () => {
 
 describe.skipIf(noBrowser)('changes of an agent in the console', () => {
   let server: TestServer
-  let browser: Browser
-  let opened: ConsolePage | undefined
 
   beforeAll(async () => {
     server = await startServer({ env: { SERVICE_GOVERNED_AUTO_APPROVE_SECS: '45' } })
-    browser = await sharedBrowser()
   })
 
   afterAll(async () => {
     await server?.stop()
   })
 
-  afterEach(async () => {
-    const browserErrors = opened?.browserErrors ?? []
-    await opened?.context.close()
-    opened = undefined
-    expect(browserErrors).toEqual([])
-  })
-
   const open = async (agent: string, { zone = 'free', key = server.rootKey } = {}): Promise<Page> => {
     await newAgent(server, agent, zone)
     await writeMany(server, agent, [{ n: 1 }])
-    opened = await openSignedIn(browser, server.url, { at: `#/agents/${agent}/agent`, key })
-    await opened.page.getByRole('heading', { name: 'When a change takes effect' }).waitFor()
-    return opened.page
+    const { page } = await openSignedIn(server.url, { at: `#/agents/${agent}/agent`, key })
+    await page.getByRole('heading', { name: 'When a change takes effect' }).waitFor()
+    return page
   }
   const statusOf = async (agent: string) => (await call(server, `GET /v1/agents/${agent}/status`)).body
   const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click()
@@ -197,9 +187,7 @@ describe.skipIf(noBrowser)('changes of an agent in the console', () => {
     await scopedKey(server, ['proposals:decide'])
     const byRoot = await open('guarded', { zone: 'protected' })
     await byRoot.getByText('Possible approvers: “test”').waitFor()
-    await opened?.context.close()
-    opened = await openSignedIn(browser, server.url, { at: '#/agents/guarded/agent', key: keeper.key })
-    const { page } = opened
+    const { page, allow } = await openSignedIn(server.url, { at: '#/agents/guarded/agent', key: keeper.key })
     await page.getByText('when another key with proposals:decide approves it').waitFor()
     expect(await page.getByText('Possible approvers').count()).toBe(0)
     await press(page, 'Change key')
@@ -212,7 +200,7 @@ describe.skipIf(noBrowser)('changes of an agent in the console', () => {
     await page.getByText('The change is now a pending proposal').waitFor()
     await press(page, 'Done')
     // The key cannot read the pending proposal, so the server answers 409, which the browser reports.
-    opened.allow('status of 409')
+    allow('status of 409')
     await press(page, 'Change key')
     await propose()
     await page.getByText('A proposal to change this is already pending').waitFor()

@@ -1,19 +1,16 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { axeFindings, type ConsolePage, openConsole, openSignedIn } from '../support/console/console-page.js'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { axeFindings, openConsole, openSignedIn } from '../support/console/console-page.js'
 import { writeMany } from '../support/console/strands.js'
 import { newAgent, scopedKey } from '../support/http/answers.js'
-import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { noBrowser } from '../support/http/browser.js'
 import { type TestServer, startServer, testRootKey } from '../support/server/server.js'
 
 describe.skipIf(noBrowser)('the page of the API and the session of the console', () => {
   let server: TestServer
-  let browser: Browser
-  let opened: ConsolePage | undefined
 
   beforeAll(async () => {
     server = await startServer()
-    browser = await sharedBrowser()
     await newAgent(server, 'a-silent-one')
     await writeMany(server, 'earlier', [{ n: 1 }])
     await writeMany(server, 'latest.one', [{ n: 1 }, { n: 2 }])
@@ -23,18 +20,11 @@ describe.skipIf(noBrowser)('the page of the API and the session of the console',
     await server?.stop()
   })
 
-  afterEach(async () => {
-    const browserErrors = opened?.browserErrors ?? []
-    await opened?.context.close()
-    opened = undefined
-    expect(browserErrors).toEqual([])
-  })
-
   const openApi = async (key?: string): Promise<Page> => {
-    opened = await openSignedIn(browser, server.url, key === undefined ? {} : { key })
-    await opened.page.getByRole('link', { name: 'API', exact: true }).click()
-    await opened.page.locator('article').first().waitFor()
-    return opened.page
+    const { page } = await openSignedIn(server.url, { key })
+    await page.getByRole('link', { name: 'API', exact: true }).click()
+    await page.locator('article').first().waitFor()
+    return page
   }
   const operation = (page: Page, id: string) => page.locator(`article#${id}`)
   const open = async (page: Page, id: string) => {
@@ -94,10 +84,9 @@ describe.skipIf(noBrowser)('the page of the API and the session of the console',
     await open(page, 'getAgentHead')
     expect(await keyField(page).inputValue()).toBe('')
     expect(await agentOf(page, 'getAgentHead').inputValue()).toBe('sensors')
-    await opened?.context.close()
-    opened = await openConsole(browser, server.url)
-    await opened.page.getByRole('link', { name: 'API', exact: true }).click()
-    await operation(opened.page, 'getAgentHead').waitFor()
-    expect(await keyField(opened.page).inputValue()).toBe('')
+    const other = await openConsole(server.url)
+    await other.page.getByRole('link', { name: 'API', exact: true }).click()
+    await operation(other.page, 'getAgentHead').waitFor()
+    expect(await keyField(other.page).inputValue()).toBe('')
   })
 })

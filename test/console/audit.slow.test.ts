@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs'
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { auditTypes } from '../../src/auth/audit.js'
 import { verifyExport } from '../../src/client/verify-export.js'
 import { authMeanings } from '../../src/console/parts/audit-events.js'
 import { logIn, register, tryLogin, type Account } from '../support/auth/accounts.js'
 import { newOrganism, registerIn } from '../support/auth/organisms.js'
-import { axeFindings, type ConsolePage, openSignedIn, verdict } from '../support/console/console-page.js'
+import { axeFindings, openSignedIn, verdict } from '../support/console/console-page.js'
 import { scopedKey } from '../support/http/answers.js'
-import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { noBrowser } from '../support/http/browser.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { type TestServer, call } from '../support/server/server.js'
 
@@ -20,13 +20,10 @@ describe('the labels of audit records', () => {
 
 describe.skipIf(noBrowser)('the audit screen of the console', () => {
   let server: TestServer
-  let browser: Browser
   let ada: Account
-  let opened: ConsolePage | undefined
 
   beforeAll(async () => {
     server = await startAuthServer()
-    browser = await sharedBrowser()
     ada = await register(server, 'ada@example.com')
     await logIn(server, ada)
     await tryLogin(server, ada.email, 'wrong and wrong again')
@@ -39,16 +36,8 @@ describe.skipIf(noBrowser)('the audit screen of the console', () => {
     await server?.stop()
   })
 
-  afterEach(async () => {
-    const browserErrors = opened?.browserErrors ?? []
-    await opened?.context.close()
-    opened = undefined
-    expect(browserErrors).toEqual([])
-  })
-
   const open = async (at: string, key?: string): Promise<Page> => {
-    opened = await openSignedIn(browser, server.url, key === undefined ? { at } : { at, key })
-    return opened.page
+    return (await openSignedIn(server.url, { at, key })).page
   }
   const events = (page: Page) => page.locator('td.event').allTextContents()
   const rowsOf = (page: Page, agent: string) => page.getByRole('table', { name: `Audit records of ${agent}` })
@@ -181,24 +170,22 @@ describe.skipIf(noBrowser)('the audit screen of the console', () => {
 
   it('finds the strand of a default agent with another name', async () => {
     const named = await startAuthServer({ env: { SERVICE_AGENT_ID: 'office' } })
+    onTestFinished(() => named.stop())
     await register(named, 'ada@example.com')
-    opened = await openSignedIn(browser, named.url, { at: '#/audit' })
-    await rowsOf(opened.page, 'office').waitFor()
-    expect(await events(opened.page)).toEqual(['Registered'])
-    await opened.context.close()
-    await named.stop()
+    const { page } = await openSignedIn(named.url, { at: '#/audit' })
+    await rowsOf(page, 'office').waitFor()
+    expect(await events(page)).toEqual(['Registered'])
   })
 
   it('names a missing agent and a missing scope', async () => {
-    opened = await openSignedIn(browser, server.url, { at: '#/audit/elsewhere', allowed: 'status of 404' })
-    await opened.page.getByText('Agent “elsewhere” not found').waitFor()
-    await opened.page.getByLabel('Name of the default agent').fill('default')
-    await opened.page.keyboard.press('Enter')
-    await rowsOf(opened.page, 'default').waitFor()
-    await opened.context.close()
+    const { page } = await openSignedIn(server.url, { at: '#/audit/elsewhere', allowed: 'status of 404' })
+    await page.getByText('Agent “elsewhere” not found').waitFor()
+    await page.getByLabel('Name of the default agent').fill('default')
+    await page.keyboard.press('Enter')
+    await rowsOf(page, 'default').waitFor()
     const { key } = await scopedKey(server, ['ingest'])
-    opened = await openSignedIn(browser, server.url, { key })
-    await opened.page.getByRole('link', { name: '8 hidden screens' }).waitFor()
+    const limited = await open('', key)
+    await limited.getByRole('link', { name: '8 hidden screens' }).waitFor()
   })
 
   // Colours do not depend on the width.
@@ -208,11 +195,11 @@ describe.skipIf(noBrowser)('the audit screen of the console', () => {
   ] as const)('%i pixels wide', (width, colorScheme) => {
     it(`is accessible by axe and fits, ${colorScheme}`, async () => {
       const options = { viewport: { width, height: 800 }, colorScheme, reducedMotion: 'reduce' } as const
-      opened = await openSignedIn(browser, server.url, { at: '#/audit', options })
-      await rowsOf(opened.page, 'default').waitFor()
-      await opened.page.getByRole('img', { name: /^1 failure/ }).waitFor()
-      expect(await axeFindings(opened.page)).toEqual([])
-      expect(await opened.page.evaluate(() => document.documentElement.scrollWidth)).toBe(width)
+      const { page } = await openSignedIn(server.url, { at: '#/audit', options })
+      await rowsOf(page, 'default').waitFor()
+      await page.getByRole('img', { name: /^1 failure/ }).waitFor()
+      expect(await axeFindings(page)).toEqual([])
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width)
     })
   })
 })

@@ -1,9 +1,8 @@
-import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { axeFindings, openConsole, openSignedIn } from '../support/console/console-page.js'
 import { eventually } from '../support/eventually.js'
 import { checkedCall } from '../support/http/answers.js'
-import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { noBrowser } from '../support/http/browser.js'
 import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster-of-one.js'
 import { noPostgres } from '../support/postgres/postgres.js'
 import { freePort } from '../support/server/free-port.js'
@@ -11,13 +10,11 @@ import type { TestServer } from '../support/server/server.js'
 
 describe.skipIf(noBrowser || noPostgres)('the console of a cluster', () => {
   let cluster: ClusterOfOne
-  let browser: Browser
   let [first, second]: (TestServer | undefined)[] = []
 
   beforeAll(async () => {
     cluster = await makeClusterOfOne()
     await cluster.run(['cluster', 'init', '--shards', '1'])
-    browser = await sharedBrowser()
   })
 
   afterAll(async () => {
@@ -65,13 +62,11 @@ describe.skipIf(noBrowser || noPostgres)('the console of a cluster', () => {
         lag_secs: expect.any(Number),
       },
     ])
-    const { page, context, browserErrors } = await openSignedIn(browser, first.url)
+    const { page } = await openSignedIn(first.url)
     const nodes = page.getByRole('list', { name: 'Nodes of the cluster' }).getByRole('listitem')
     await nodes.filter({ hasText: /first at http\S+ serves shard 0 since/ }).waitFor()
     await nodes.filter({ hasText: /second at http\S+ standby, copies of 1 shard, \d\.\d s behind/ }).waitFor()
     expect(await axeFindings(page)).toEqual([])
-    expect(browserErrors).toEqual([])
-    await context.close()
   })
 
   it('explains on a standby node that it is one, and links to the active node', async () => {
@@ -84,20 +79,19 @@ describe.skipIf(noBrowser || noPostgres)('the console of a cluster', () => {
       status: 503,
       body: { stands_by: true },
     })
-    const { page, context } = await openConsole(browser, standby.url, { allowed: '503' })
+    const { page } = await openConsole(standby.url, { allowed: '503' })
     await page.getByRole('heading', { name: 'This node is a standby' }).waitFor()
     expect(await page.getByLabel('Root key or API key').count()).toBe(0)
     expect(await axeFindings(page)).toEqual([])
     await page.getByRole('link', { name: 'Open the console of first' }).click()
     await page.waitForURL(`${serving.url}/console*`)
     await page.getByLabel('Root key or API key').waitFor()
-    await context.close()
   })
 
   it('opens the sign-in when the standby becomes active', async () => {
     const [serving, standby] = [first, second]
     if (serving === undefined || standby === undefined) throw new Error('Expected two nodes')
-    const { page, context } = await openConsole(browser, standby.url, { allowed: '503' })
+    const { page, context } = await openConsole(standby.url, { allowed: '503' })
     await page.getByRole('heading', { name: 'This node is a standby' }).waitFor()
     await serving.halt()
     await page.getByLabel('Root key or API key').waitFor()

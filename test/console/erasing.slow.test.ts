@@ -1,43 +1,33 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ConsolePage, openSignedIn, verdict } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'
 import { newAgent, scopedKey } from '../support/http/answers.js'
-import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { noBrowser } from '../support/http/browser.js'
 import { type TestServer, call, startServer } from '../support/server/server.js'
 
 describe.skipIf(noBrowser)('deleting, restoring and erasing in the console', () => {
   let server: TestServer
-  let browser: Browser
-  let opened: ConsolePage | undefined
 
   beforeAll(async () => {
     server = await startServer()
-    browser = await sharedBrowser()
   })
 
   afterAll(async () => {
     await server?.stop()
   })
 
-  afterEach(async () => {
-    const browserErrors = opened?.browserErrors ?? []
-    await opened?.context.close()
-    opened = undefined
-    expect(browserErrors).toEqual([])
-  })
-
   /** Opens the drawer of the first record of a new agent. */
   const open = async (
     agent: string,
     { zone = 'free', key = server.rootKey } = {},
-  ): Promise<{ page: Page; hash: string }> => {
+  ): Promise<ConsolePage & { hash: string }> => {
     await newAgent(server, agent, zone)
     const [hash = ''] = await writeMany(server, agent, [{ celsius: 21, place: 'roof' }])
-    opened = await openSignedIn(browser, server.url, { at: `#/agents/${agent}/1`, key })
+    const opened = await openSignedIn(server.url, { at: `#/agents/${agent}/1`, key })
     await opened.page.getByRole('heading', { name: 'Change' }).waitFor()
-    return { page: opened.page, hash }
+    return { ...opened, hash }
   }
   const shown = async (agent: string, hash: string) =>
     (await call(server, `GET /v1/agents/${agent}/records/${hash}`)).body
@@ -93,7 +83,7 @@ describe.skipIf(noBrowser)('deleting, restoring and erasing in the console', () 
   })
 
   it('makes a proposal if the zone requires one, links to it, and reports that it is already pending', async () => {
-    const { page, hash } = await open('proposed', { zone: 'protected' })
+    const { page, hash, allow } = await open('proposed', { zone: 'protected' })
     await press(page, 'Erase')
     await page.getByText('when another key with proposals:decide approves it').waitFor()
     await page.getByLabel('To confirm, type').fill(hash.slice(-8))
@@ -102,7 +92,7 @@ describe.skipIf(noBrowser)('deleting, restoring and erasing in the console', () 
     expect(await shown('proposed', hash)).toMatchObject({ erased: false })
     await press(page, 'Done')
     // The server refuses the second proposal, which the browser reports.
-    opened?.allow('status of 409')
+    allow('status of 409')
     await press(page, 'Delete')
     await press(page, 'Propose change')
     await page.getByText('A proposal about this record is already pending').waitFor()
@@ -116,7 +106,6 @@ describe.skipIf(noBrowser)('deleting, restoring and erasing in the console', () 
     await page.getByText('its records can never be changed').waitFor()
     await page.goto(`${server.url}/console#/agents/fixed/0`)
     await page.getByText('Records of the server cannot be deleted or erased').waitFor()
-    await opened?.context.close()
     const { key } = await scopedKey(server, ['records:read'])
     const other = await open('read-only', { key })
     await expect.poll(() => other.page.getByRole('button', { name: 'Erase' }).isDisabled()).toBe(true)

@@ -1,19 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { axeFindings, openConsole, openSignedIn, signIn, verdict } from '../support/console/console-page.js'
 import { checkedCall, scopedKey } from '../support/http/answers.js'
-import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { noBrowser } from '../support/http/browser.js'
 import { type TestServer, startServer } from '../support/server/server.js'
 
 describe.skipIf(noBrowser)('a first record, in the console', () => {
   let server: TestServer
-  let browser: Browser
 
   beforeAll(async () => {
     server = await startServer()
-    browser = await sharedBrowser()
   })
 
   afterAll(async () => {
@@ -21,7 +18,7 @@ describe.skipIf(noBrowser)('a first record, in the console', () => {
   })
 
   it('is written, arrives and is proved, starting from the sign-in', async () => {
-    const { page, context, browserErrors } = await openConsole(browser, server.url)
+    const { page } = await openConsole(server.url)
     await signIn(page)
     await page.getByRole('link', { name: 'Write a first record' }).click()
     await page.getByLabel('Text of the record').fill('<b>first</b>')
@@ -75,24 +72,20 @@ describe.skipIf(noBrowser)('a first record, in the console', () => {
     await page.goto(`${server.url}/console#/`)
     await page.getByRole('link', { name: 'Record 1 of first', exact: true }).waitFor()
     expect(await page.getByRole('link', { name: 'Write a first record' }).count()).toBe(0)
-    expect(browserErrors).toEqual([])
-    await context.close()
   })
 
   it('shows examples for programs with the URL of this server', async () => {
-    const { page, context } = await openSignedIn(browser, server.url, { at: '#/start' })
+    const { page } = await openSignedIn(server.url, { at: '#/start' })
     await page.getByText('From a program').click()
     const examples = await page.locator('.write-examples pre').allTextContents()
     expect(examples).toHaveLength(5)
     for (const example of examples) expect(example).toContain(server.url)
-    await context.close()
   })
 
   it('names the scopes that a read-only key lacks', async () => {
     const { key } = await scopedKey(server, ['records:read'])
-    const { page, context } = await openSignedIn(browser, server.url, { at: '#/start', key })
+    const { page } = await openSignedIn(server.url, { at: '#/start', key })
     await page.getByText('This key cannot write and read records').waitFor()
     await expect.poll(() => page.getByRole('button', { name: 'Write record' }).isDisabled()).toBe(true)
-    await context.close()
   })
 })

@@ -1,12 +1,12 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { GraphEdge } from '../../src/client/index.js'
 import { type Branch, firstOf, treeOf } from '../../src/console/agents/graph/tree.js'
-import { type ConsolePage, openSignedIn } from '../support/console/console-page.js'
+import { openSignedIn } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { newAgent, scopedKey } from '../support/http/answers.js'
 import { signUp } from '../support/auth/users.js'
-import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { noBrowser } from '../support/http/browser.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { type TestServer, call } from '../support/server/server.js'
 
@@ -45,12 +45,9 @@ describe('the tree of a graph', () => {
 
 describe.skipIf(noBrowser)('the graph in the console', () => {
   let server: TestServer
-  let browser: Browser
-  let opened: ConsolePage | undefined
 
   beforeAll(async () => {
     server = await startAuthServer()
-    browser = await sharedBrowser()
     for (const name of ['boiler', 'sensors', 'office', 'roof', 'alone', 'hub']) await newAgent(server, name)
     await add('boiler', 'sensors', 'feeds')
     await add('sensors', 'office', 'reports', 0.5)
@@ -62,13 +59,6 @@ describe.skipIf(noBrowser)('the graph in the console', () => {
     await server?.stop()
   })
 
-  afterEach(async () => {
-    const browserErrors = opened?.browserErrors ?? []
-    await opened?.context.close()
-    opened = undefined
-    expect(browserErrors).toEqual([])
-  })
-
   // An edge has these four parts.
   // oxlint-disable-next-line max-params
   const add = async (src: string, dst: string, type: string, weight = 1): Promise<string> => {
@@ -78,8 +68,7 @@ describe.skipIf(noBrowser)('the graph in the console', () => {
     return answer.body.timestamp_hlc
   }
   const open = async (agent: string, key: string = server.rootKey): Promise<Page> => {
-    opened = await openSignedIn(browser, server.url, { at: `#/agents/${agent}/graph`, key })
-    return opened.page
+    return (await openSignedIn(server.url, { at: `#/agents/${agent}/graph`, key })).page
   }
   const rows = (page: Page, name: string) =>
     page

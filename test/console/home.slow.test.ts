@@ -1,13 +1,13 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { openConsole, openSignedIn, signIn } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'
 import { checkedCall, newAgent, scopedKey } from '../support/http/answers.js'
-import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { noBrowser } from '../support/http/browser.js'
 import { backUp } from '../support/server/backup.js'
 import { type TestServer, startServer } from '../support/server/server.js'
 
@@ -16,11 +16,9 @@ const numbers = (from: number, count: number) =>
 
 describe.skipIf(noBrowser)('Home in the console', () => {
   let server: TestServer
-  let browser: Browser
 
   beforeAll(async () => {
     server = await startServer({ env: { SERVICE_LOG_INTERVAL_SECS: '1' } })
-    browser = await sharedBrowser()
     await writeMany(server, 'older', numbers(0, 15))
     await writeMany(server, 'newer', numbers(100, 15))
     await checkedCall(server, 'POST /v1/agents', { body: { name: 'guarded', zone: 'protected' } })
@@ -44,7 +42,7 @@ describe.skipIf(noBrowser)('Home in the console', () => {
       .evaluateAll((links) => links.map((link) => link.getAttribute('aria-label')))
 
   it('is the first screen after the sign-in, with figures that link to details', async () => {
-    const { page, context, browserErrors } = await openConsole(browser, server.url)
+    const { page } = await openConsole(server.url)
     await signIn(page)
     await page.waitForURL('**/console#/home')
     await tile(page, 'Records per second').filter({ hasText: /\d/ }).waitFor()
@@ -78,13 +76,11 @@ describe.skipIf(noBrowser)('Home in the console', () => {
     await tile(page, 'Log lag')
       .getByText(/^\d+ seconds?$/)
       .waitFor()
-    expect(browserErrors).toEqual([])
     expect(await faultsEverywhere(page)).toEqual([])
-    await context.close()
   })
 
   it('shows the last 20 records of all agents, and new records as they arrive', async () => {
-    const { page, context, browserErrors } = await openSignedIn(browser, server.url)
+    const { page } = await openSignedIn(server.url)
     const newest = page.getByRole('link', { name: 'Record 15 of newer', exact: true })
     await newest.waitFor()
     const before = await rows(page)
@@ -102,15 +98,13 @@ describe.skipIf(noBrowser)('Home in the console', () => {
     expect(new Set(after).size).toBe(20)
     await newest.click()
     await page.getByRole('button', { name: 'Prove' }).waitFor()
-    expect(browserErrors).toEqual([])
-    await context.close()
   })
 
   it('shows system records too on request: a deletion, and later an erasure', async () => {
     await newAgent(server, 'kept')
     const [hash = ''] = await writeMany(server, 'kept', [{ n: 1 }, { n: 2 }])
     await checkedCall(server, `DELETE /v1/agents/kept/records/${hash}`)
-    const { page, context } = await openSignedIn(browser, server.url, { at: '#/home' })
+    const { page } = await openSignedIn(server.url, { at: '#/home' })
     const rows = page.getByRole('list', { name: 'Last records' })
     await rows.getByText('{"n":2}').waitFor()
     expect(await rows.getByText('sys/tombstone').count()).toBe(0)
@@ -121,18 +115,16 @@ describe.skipIf(noBrowser)('Home in the console', () => {
     await page.getByRole('button', { name: 'System records' }).click()
     await rows.getByText('sys/erase').waitFor({ state: 'detached' })
     await rows.getByText('{"n":2}').waitFor()
-    await context.close()
   })
 
   it('shows the time of the last backup', async () => {
     const target = mkdtempSync(join(tmpdir(), 'strandfast-backup-'))
     expect((await backUp(server.dataDir, target)).code).toBe(0)
     rmSync(target, { recursive: true })
-    const { page, context } = await openSignedIn(browser, server.url)
+    const { page } = await openSignedIn(server.url)
     await tile(page, 'Last backup')
       .getByText(/seconds? ago$/)
       .waitFor()
-    await context.close()
   })
 
   it('shows a key with few scopes what it can read, and requests nothing else', async () => {
@@ -143,7 +135,7 @@ describe.skipIf(noBrowser)('Home in the console', () => {
     ] as const
     for (const [scope, names] of expected) {
       const { key } = await scopedKey(server, [scope])
-      const { page, context, browserErrors } = await openSignedIn(browser, server.url, { key })
+      const { page } = await openSignedIn(server.url, { key })
       if (names.length === 0) await page.getByText('No records or proposals to show').waitFor()
       else await tile(page, names[0]).waitFor()
       expect([scope, await tileNames(page)]).toEqual([scope, names])
@@ -152,14 +144,12 @@ describe.skipIf(noBrowser)('Home in the console', () => {
           .getByRole('link', { name: /of newer$/ })
           .first()
           .waitFor()
-      expect(browserErrors).toEqual([])
-      await context.close()
     }
   })
 
   it('shows a key that is limited to agents only records of these, including new ones', async () => {
     const { key } = await scopedKey(server, ['records:read', 'admin:*'], ['new*', 'absent'])
-    const { page, context, browserErrors, allow } = await openSignedIn(browser, server.url, { key })
+    const { page, allow } = await openSignedIn(server.url, { key })
     // The agent `absent` does not exist.
     allow('status of 404')
     await page.getByRole('link', { name: 'Record 15 of newer', exact: true }).waitFor()
@@ -167,17 +157,10 @@ describe.skipIf(noBrowser)('Home in the console', () => {
     expect((await rows(page)).every((name) => name?.endsWith(' of newer'))).toBe(true)
     await writeMany(server, 'newer', numbers(115, 1))
     await page.getByRole('link', { name: 'Record 16 of newer', exact: true }).waitFor()
-    expect(browserErrors.filter((text) => !text.includes('404'))).toEqual([])
-    await context.close()
   })
 })
 
 describe.skipIf(noBrowser)('warnings on Home', () => {
-  let browser: Browser
-  beforeAll(async () => {
-    browser = await sharedBrowser()
-  })
-
   it('report a read-only server, a missing license and refused lines', async () => {
     const first = await startServer()
     const refused = await checkedCall(first, 'POST /v1/ingest/readings?on_error=keep', {
@@ -185,22 +168,19 @@ describe.skipIf(noBrowser)('warnings on Home', () => {
       raw: '{"n":1}\nno json\n',
     })
     expect(refused.status).toBe(200)
-    const { page, context, browserErrors } = await openSignedIn(browser, first.url)
+    const { page, context } = await openSignedIn(first.url)
     await page.getByText('Ingest lines were refused').waitFor()
     await page.getByText('1 line since the server started').waitFor()
     expect(await page.locator('.warnings p').count()).toBe(1)
-    expect(browserErrors).toEqual([])
     await context.close()
     await first.halt()
     const env = { SERVICE_MIN_FREE_BYTES: String(2 ** 52), SERVICE_AUTH_ENABLED: 'true' }
     const full = await startServer({ dataDir: first.dataDir, env })
-    const second = await openSignedIn(browser, full.url, { allowed: '503' })
+    onTestFinished(() => full.stop())
+    const second = await openSignedIn(full.url, { allowed: '503' })
     await second.page.getByText('The server is read-only.', { exact: true }).waitFor()
     await second.page.getByText('The license is absent').waitFor()
     await second.page.getByText('anyone on this machine can sign in as any user').waitFor()
     expect(await faultsEverywhere(second.page)).toEqual([])
-    expect(second.browserErrors).toEqual([])
-    await second.context.close()
-    await full.stop()
   })
 })

@@ -1,11 +1,11 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { registerMany } from '../support/auth/accounts.js'
-import { type ConsolePage, openSignedIn, verdict } from '../support/console/console-page.js'
+import { openSignedIn, verdict } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'
 import { newAgent, scopedKey } from '../support/http/answers.js'
-import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { noBrowser } from '../support/http/browser.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { type TestServer, call } from '../support/server/server.js'
 
@@ -13,12 +13,9 @@ const TABS_MAX = 8
 
 describe.skipIf(noBrowser)('the console by keyboard', () => {
   let server: TestServer
-  let browser: Browser
-  let opened: ConsolePage | undefined
 
   beforeAll(async () => {
     server = await startAuthServer()
-    browser = await sharedBrowser()
     await registerMany(server, ['ada@example.com'])
     await newAgent(server, 'weather', 'governed')
     const [hash] = await writeMany(
@@ -34,16 +31,8 @@ describe.skipIf(noBrowser)('the console by keyboard', () => {
     await server?.stop()
   })
 
-  afterEach(async () => {
-    const browserErrors = opened?.browserErrors ?? []
-    await opened?.context.close()
-    opened = undefined
-    expect(browserErrors).toEqual([])
-  })
-
   const open = async (at: string): Promise<Page> => {
-    opened = await openSignedIn(browser, server.url, { at })
-    return opened.page
+    return (await openSignedIn(server.url, { at })).page
   }
   const focused = (page: Page): Promise<string> =>
     page.evaluate(

@@ -1,10 +1,10 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { withoutRedundant } from '../../src/console/parts/accessible-agents.js'
 import { axeFindings, type ConsolePage, openSignedIn } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { scopedKey } from '../support/http/answers.js'
-import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { noBrowser } from '../support/http/browser.js'
 import { type TestServer, call, startServer } from '../support/server/server.js'
 
 describe('patterns of agents', () => {
@@ -18,12 +18,10 @@ describe('patterns of agents', () => {
 
 describe.skipIf(noBrowser)('keys in the console', () => {
   let server: TestServer
-  let browser: Browser
-  let opened: ConsolePage | undefined
+  let opened: ConsolePage
 
   beforeAll(async () => {
     server = await startServer()
-    browser = await sharedBrowser()
     for (const name of ['sensor-1', 'sensor-2', 'weather'])
       await call(server, 'POST /v1/agents', { body: { name, zone: 'free' } })
   })
@@ -32,16 +30,9 @@ describe.skipIf(noBrowser)('keys in the console', () => {
     await server?.stop()
   })
 
-  afterEach(async () => {
-    const browserErrors = opened?.browserErrors ?? []
-    await opened?.context.close()
-    opened = undefined
-    expect(browserErrors).toEqual([])
-  })
-
   const open = async (key?: string): Promise<Page> => {
     const at = '#/keys'
-    opened = await openSignedIn(browser, server.url, key === undefined ? { at } : { at, key })
+    opened = await openSignedIn(server.url, { at, key })
     await opened.page.getByRole('heading', { name: 'Keys' }).waitFor()
     return opened.page
   }
@@ -108,7 +99,7 @@ describe.skipIf(noBrowser)('keys in the console', () => {
     await page.getByRole('button', { name: 'Delete test' }).click()
     await page.getByText('will be signed out').waitFor()
     await page.getByLabel('To confirm, type').fill(keyId.slice(-8))
-    opened?.allow('401 (Unauthorized)')
+    opened.allow('401 (Unauthorized)')
     await page.getByRole('button', { name: 'Delete key' }).click()
     await page.getByText('The server no longer accepts this key').waitFor()
   })

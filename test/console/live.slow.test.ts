@@ -1,37 +1,27 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { type ConsolePage, openSignedIn } from '../support/console/console-page.js'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openSignedIn } from '../support/console/console-page.js'
 import { writeMany } from '../support/console/strands.js'
-import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { noBrowser } from '../support/http/browser.js'
 import { type TestServer, startServer } from '../support/server/server.js'
 
 describe.skipIf(noBrowser)('the live view of an agent', () => {
   let server: TestServer
-  let browser: Browser
-  let opened: ConsolePage | undefined
 
   beforeAll(async () => {
     server = await startServer()
-    browser = await sharedBrowser()
   })
 
   afterAll(async () => {
     await server?.stop()
   })
 
-  afterEach(async () => {
-    const browserErrors = opened?.browserErrors ?? []
-    await opened?.context.close()
-    opened = undefined
-    expect(browserErrors).toEqual([])
-  })
-
   /** Opens the live view of an agent with one record. */
   const open = async (agent: string): Promise<Page> => {
     await writeMany(server, agent, [{ number: 0 }])
-    opened = await openSignedIn(browser, server.url, { at: `#/agents/${agent}/live` })
-    await statusIs(opened.page, 'Live')
-    return opened.page
+    const { page } = await openSignedIn(server.url, { at: `#/agents/${agent}/live` })
+    await statusIs(page, 'Live')
+    return page
   }
   const statusIs = (page: Page, text: string) =>
     page.getByRole('status').getByText(text, { exact: true }).waitFor()

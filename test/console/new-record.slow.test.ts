@@ -1,20 +1,18 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ConsolePage, openSignedIn } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'
 import { newAgent, scopedKey } from '../support/http/answers.js'
-import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { noBrowser } from '../support/http/browser.js'
 import { call, type TestServer, startServer } from '../support/server/server.js'
 
 describe.skipIf(noBrowser)('a new record in the console', () => {
   let server: TestServer
-  let browser: Browser
-  let opened: ConsolePage | undefined
+  let opened: ConsolePage
 
   beforeAll(async () => {
     server = await startServer()
-    browser = await sharedBrowser()
     await newAgent(server, 'notes')
     await writeMany(server, 'notes', [{ celsius: 21.5, place: 'roof' }])
   })
@@ -23,15 +21,8 @@ describe.skipIf(noBrowser)('a new record in the console', () => {
     await server?.stop()
   })
 
-  afterEach(async () => {
-    const browserErrors = opened?.browserErrors ?? []
-    await opened?.context.close()
-    opened = undefined
-    expect(browserErrors).toEqual([])
-  })
-
   const open = async (at: string, key?: string): Promise<Page> => {
-    opened = await openSignedIn(browser, server.url, key === undefined ? { at } : { at, key })
+    opened = await openSignedIn(server.url, { at, key })
     return opened.page
   }
   const dialog = (page: Page) => page.getByRole('dialog', { name: 'New record' })
@@ -80,7 +71,7 @@ describe.skipIf(noBrowser)('a new record in the console', () => {
     await dialog(page).waitFor({ state: 'detached' })
     await start(page)
     expect(await body(page).inputValue()).toBe('[1]')
-    opened?.allow('status of 400')
+    opened.allow('status of 400')
     await body(page).fill('{}')
     await dialog(page).getByLabel('Type').fill('sys/forged')
     await page.getByRole('button', { name: 'Write record' }).click()
@@ -106,7 +97,6 @@ describe.skipIf(noBrowser)('a new record in the console', () => {
     const page = await open('#/agents/notes', key)
     await expect.poll(() => page.getByRole('button', { name: 'New record' }).isDisabled()).toBe(true)
     await page.getByText('needs records:write').waitFor()
-    await opened?.context.close()
     const log = await open('#/agents/server%3A%3Alog')
     await log.getByRole('button', { name: 'Export' }).waitFor()
     expect(await log.getByRole('button', { name: 'New record' }).count()).toBe(0)

@@ -1,5 +1,5 @@
 import { decodeJwt } from 'jose'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { rolldown } from 'rolldown'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { consoleInput } from '../../scripts/console-input.mjs'
@@ -84,7 +84,6 @@ describe('the part of Buffer that the rules use', () => {
 describe.skipIf(noBrowser)('the judgements of Try', () => {
   let server: TestServer
   let smtp: SmtpProcess
-  let browser: Browser
   let page: Page
   let service: ServiceClient
   const tokens: string[] = []
@@ -104,8 +103,7 @@ describe.skipIf(noBrowser)('the judgements of Try', () => {
     for (const [at, email] of emails.entries()) tokens.push(await tokenOf(email, at))
     const { users } = await service.auth.users.list()
     claims = emails.map((email) => claimsOf(named(users, email)))
-    browser = await sharedBrowser()
-    page = await browser.newPage()
+    page = await (await sharedBrowser()).newPage()
     const bundle = await rolldown({
       ...consoleInput,
       input: `${import.meta.dirname}/../../src/console/agents/rules/judge.ts`,
@@ -116,6 +114,7 @@ describe.skipIf(noBrowser)('the judgements of Try', () => {
   })
 
   afterAll(async () => {
+    await page?.context().close()
     await server?.stop()
     await smtp?.stop()
   })

@@ -2,11 +2,11 @@ import { writeFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type ConsolePage, openConsole, openSignedIn, verdict } from '../support/console/console-page.js'
 import { writeMany } from '../support/console/strands.js'
-import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { noBrowser } from '../support/http/browser.js'
 import { type Change, type ChangingProxy, startChangingProxy } from '../support/http/changing-proxy.js'
 import { type TestServer, call, startServer } from '../support/server/server.js'
 
@@ -14,15 +14,13 @@ const RECORDS = 3_000
 
 describe.skipIf(noBrowser)('checks in the console', () => {
   let server: TestServer
-  let browser: Browser
-  let opened: ConsolePage | undefined
+  let opened: ConsolePage
   let folder: string
   let publicKey: string
   let proxy: ChangingProxy | undefined
 
   beforeAll(async () => {
     server = await startServer()
-    browser = await sharedBrowser()
     folder = mkdtempSync(join(tmpdir(), 'strandfast-files-'))
     for (let at = 0; at < RECORDS; at += 1_000) {
       await writeMany(
@@ -39,16 +37,13 @@ describe.skipIf(noBrowser)('checks in the console', () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  afterEach(async () => {
-    const browserErrors = opened?.browserErrors ?? []
-    await opened?.context.close()
+  afterEach(() => {
     proxy?.stop()
-    opened = proxy = undefined
-    expect(browserErrors).toEqual([])
+    proxy = undefined
   })
 
   const open = async (at: string, url = server.url): Promise<Page> => {
-    opened = await openSignedIn(browser, url, { at })
+    opened = await openSignedIn(url, { at })
     return opened.page
   }
   const verify = (page: Page) => page.getByRole('button', { name: 'Verify', exact: true }).click()
@@ -62,10 +57,10 @@ describe.skipIf(noBrowser)('checks in the console', () => {
     await writeMany(server, 'long', [{ later: 1 }, { later: 2 }])
     await page.reload()
     await page.getByText('Only records added since').waitFor()
-    const before = opened?.requestedUrls.length ?? 0
+    const before = opened.requestedUrls.length
     await verify(page)
     expect(await verdict(page)).toBe('Verified: 2 records added to long since the last check, up to 3002')
-    const exports = opened?.requestedUrls.slice(before).filter((url) => url.includes('/export')) ?? []
+    const exports = opened.requestedUrls.slice(before).filter((url) => url.includes('/export'))
     expect(exports.map((url) => new URL(url).searchParams.get('from_seq'))).toEqual(['3000'])
   })
 
@@ -227,8 +222,7 @@ describe.skipIf(noBrowser)('checks in the console', () => {
 
     it('verifies exports, plain and compressed, and names the invalid record', async () => {
       const { text } = await call(server, 'GET /v1/strand/export?agent=long&to_seq=50')
-      opened = await openConsole(browser, server.url, { at: '#/verify' })
-      const { page } = opened
+      const { page } = await openConsole(server.url, { at: '#/verify' })
       const consistent =
         'Consistent; the signer is not known to you: 50 records and the genesis of long, 0 to 50'
       expect(await check(page, put('unknown.ndjson', text))).toBe(consistent)
@@ -254,8 +248,7 @@ describe.skipIf(noBrowser)('checks in the console', () => {
         await call(server, 'POST /v1/agents/long/query', { body: { type: 'latest', limit: 1 } })
       ).body
       const proof = await call(server, `GET /v1/strand/proof?agent=long&hash=${records[0].content_hash}`)
-      opened = await openConsole(browser, server.url, { at: '#/verify' })
-      const { page } = opened
+      const { page } = await openConsole(server.url, { at: '#/verify' })
       const note = put('checkpoint.txt', checkpoint.text)
       expect(await check(page, note)).toContain('Not verified: a checkpoint proves nothing without a key')
       await page.getByLabel('Public key that you trust').fill(publicKey)

@@ -1,12 +1,12 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import type { Proposal, WhoAmIResponse } from '../../src/client/index.js'
 import { approvalObstacle } from '../../src/console/proposals/approval-obstacle.js'
-import { type ConsolePage, openSignedIn } from '../support/console/console-page.js'
+import { openSignedIn } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'
 import { createKeyAs, newAgent, scopedKey } from '../support/http/answers.js'
-import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { noBrowser } from '../support/http/browser.js'
 import { type TestServer, call, startServer } from '../support/server/server.js'
 
 const reads = { actions: ['read'], conditions: [{ field: 'owner', op: 'eq', value: '$jwt.sub' }] }
@@ -67,14 +67,11 @@ describe('the right to approve a proposal', () => {
 
 describe.skipIf(noBrowser)('proposals in the console', () => {
   let server: TestServer
-  let browser: Browser
-  let opened: ConsolePage | undefined
   /** A key that decides about the proposals of the root key. */
   let decider: string
 
   beforeAll(async () => {
     server = await startServer()
-    browser = await sharedBrowser()
     decider = (await scopedKey(server, ['proposals:decide', 'records:read'])).key
     for (const zone of ['governed', 'protected', 'immutable_core']) await newAgent(server, zone, zone)
   })
@@ -83,16 +80,8 @@ describe.skipIf(noBrowser)('proposals in the console', () => {
     await server?.stop()
   })
 
-  afterEach(async () => {
-    const browserErrors = opened?.browserErrors ?? []
-    await opened?.context.close()
-    opened = undefined
-    expect(browserErrors).toEqual([])
-  })
-
   const open = async (at: string, key: string = decider): Promise<Page> => {
-    opened = await openSignedIn(browser, server.url, { at, key })
-    return opened.page
+    return (await openSignedIn(server.url, { at, key })).page
   }
   const propose = async (agent: string, action: 'delete' | 'erase' = 'delete'): Promise<string> => {
     const [hash] = await writeMany(server, agent, [{ celsius: 21, place: 'roof' }])
@@ -117,11 +106,11 @@ describe.skipIf(noBrowser)('proposals in the console', () => {
 
   it('counts down to the time at which a change is applied automatically, and then lists it as decided', async () => {
     const quick = await startServer({ env: { SERVICE_GOVERNED_AUTO_APPROVE_SECS: '9' } })
+    onTestFinished(() => quick.stop())
     await newAgent(quick, 'quick', 'governed')
     const [hash] = await writeMany(quick, 'quick', [{ n: 1 }])
     await call(quick, `DELETE /v1/agents/quick/records/${hash}`)
-    opened = await openSignedIn(browser, quick.url, { at: '#/proposals' })
-    const { page } = opened
+    const { page } = await openSignedIn(quick.url, { at: '#/proposals' })
     await page
       .getByRole('timer')
       .filter({ hasText: /^Automatically in 0:0[1-9]$/ })
@@ -129,7 +118,6 @@ describe.skipIf(noBrowser)('proposals in the console', () => {
     await page.getByText('No pending proposals').waitFor()
     await page.getByRole('link', { name: 'Decided' }).click()
     await page.locator('.badge').getByText('applied').waitFor()
-    await quick.stop()
   })
 
   it('approves a proposal of another key after a confirmation, and links to each signed record', async () => {
@@ -192,7 +180,6 @@ describe.skipIf(noBrowser)('proposals in the console', () => {
     const at = `#/proposals/${proposed.body.proposal_id}`
     const ofLineage = await open(at, maker.key)
     await ofLineage.getByText('have the same lineage').waitFor()
-    await opened?.context.close()
     const ofYounger = await open(at, younger.key)
     await ofYounger.getByText('Your key was created after the proposal').waitFor()
     await ofYounger.getByText('reading it needs').waitFor()
@@ -232,7 +219,6 @@ describe.skipIf(noBrowser)('proposals in the console', () => {
     await admin.getByRole('dialog').getByRole('link', { name: 'Night shift' }).first().click()
     await admin.getByRole('rowheader', { name: /^Night shift/ }).waitFor()
     expect(await admin.getByRole('rowheader').count()).toBe(1)
-    await opened?.context.close()
     const other = await open(`#/proposals/${body.proposal_id}`)
     await other
       .getByText(`Key …${proposer.key_id.slice(-8)}`)
@@ -275,7 +261,6 @@ describe.skipIf(noBrowser)('proposals in the console', () => {
       await page.waitForFunction(() => document.activeElement?.getAttribute('role') === 'status')
       await page.keyboard.press('Escape')
       await page.getByRole('dialog').waitFor({ state: 'detached' })
-      if (at === 0) await opened?.context.close()
     }
     expect(await stateOf(proposed.body.proposal_id)).toBe('applied')
   })
@@ -288,7 +273,6 @@ describe.skipIf(noBrowser)('proposals in the console', () => {
     await page.getByLabel('Agent').fill('protected')
     await page.getByLabel('Agent').press('Enter')
     await rows(page).first().waitFor()
-    await opened?.context.close()
     const { key } = await scopedKey(server, ['records:read'])
     const other = await open('#/proposals', key)
     await other.getByText('This key cannot read proposals').waitFor()

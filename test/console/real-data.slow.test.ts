@@ -1,9 +1,9 @@
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openSignedIn, verdict } from '../support/console/console-page.js'
 import { faultsInAllThemes, layoutFaults } from '../support/console/everywhere.js'
 import { makeRealData, realData } from '../support/console/real-data.js'
-import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { noBrowser } from '../support/http/browser.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { call, type TestServer } from '../support/server/server.js'
 
@@ -66,11 +66,9 @@ const recordLink = (page: Page, seq: number) =>
 
 describe.skipIf(noBrowser)('the console with data that is long, foreign and many', () => {
   let server: TestServer
-  let browser: Browser
 
   beforeAll(async () => {
     server = await startAuthServer({ env: { SERVICE_GOVERNED_AUTO_APPROVE_SECS: '86400' } })
-    browser = await sharedBrowser()
     await makeRealData(server)
   })
 
@@ -79,7 +77,7 @@ describe.skipIf(noBrowser)('the console with data that is long, foreign and many
   })
 
   it('is accessible by axe and fits on every screen, in both themes, on desktop and phone', async () => {
-    const { page, context, browserErrors } = await openSignedIn(browser, server.url)
+    const { page } = await openSignedIn(server.url)
     const faults: Record<string, string[]> = {}
     for (const [at, wait] of Object.entries(screens)) {
       await page.setViewportSize({ width: 1_440, height: 800 })
@@ -88,8 +86,6 @@ describe.skipIf(noBrowser)('the console with data that is long, foreign and many
       faults[at] = await faultsInAllThemes(page)
     }
     expect(Object.entries(faults).filter(([, found]) => found.length > 0)).toEqual([])
-    expect(browserErrors).toEqual([])
-    await context.close()
   })
 
   it('keeps the bar on one line and every screen within the page for keys that are limited', async () => {
@@ -107,7 +103,7 @@ describe.skipIf(noBrowser)('the console with data that is long, foreign and many
     for (const { scopes, agents = [], ats } of keys) {
       const body = { name: realData.key.slice(1), scopes, agents }
       const { key } = (await call(server, 'POST /v1/admin/api-keys', { body })).body
-      const { page, context } = await openSignedIn(browser, server.url, { key })
+      const { page } = await openSignedIn(server.url, { key })
       for (const at of ats) {
         await page.goto(`${server.url}/console${at}`)
         if (scopes.includes('ingest')) await page.getByText('No records or proposals to show').waitFor()
@@ -117,13 +113,12 @@ describe.skipIf(noBrowser)('the console with data that is long, foreign and many
           faults.push(...(await layoutFaults(page)).map((fault) => `${scopes.join(' ')} ${at} ${fault}`))
         }
       }
-      await context.close()
     }
     expect(faults).toEqual([])
   })
 
   it('shows the whole of a text that is cut on hover, and a long text of a body on request', async () => {
-    const { page, context } = await openSignedIn(browser, server.url, { at: `#/agents/${busy}` })
+    const { page } = await openSignedIn(server.url, { at: `#/agents/${busy}` })
     const longType = `${'type.of-a_record/'.repeat(4)}`.slice(0, 64)
     await rows(page).first().waitFor()
     const row = page.getByRole('row').filter({ hasText: longType }).first()
@@ -136,11 +131,10 @@ describe.skipIf(noBrowser)('the console with data that is long, foreign and many
     expect(await note.locator('code').textContent()).toBe(JSON.stringify('x'.repeat(10_000)))
     await note.getByRole('button', { name: 'Show less' }).click()
     expect(((await note.locator('code').textContent()) ?? '').length).toBeLessThan(300)
-    await context.close()
   })
 
   it('is accessible by axe and fits in its dialogs', async () => {
-    const { page, context, browserErrors } = await openSignedIn(browser, server.url)
+    const { page } = await openSignedIn(server.url)
     const faults: Record<string, string[]> = {}
     const dialogs: [at: string, button: string, search?: string][] = [
       ['#/agents', 'New agent'],
@@ -164,7 +158,5 @@ describe.skipIf(noBrowser)('the console with data that is long, foreign and many
     await page.getByRole('button', { name: 'Approve' }).waitFor()
     faults['a proposal'] = await faultsInAllThemes(page)
     expect(Object.entries(faults).filter(([, found]) => found.length > 0)).toEqual([])
-    expect(browserErrors).toEqual([])
-    await context.close()
   })
 })

@@ -1,25 +1,23 @@
 import { readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { verifyExport } from '../../src/client/verify-export.js'
 import { type ConsolePage, openSignedIn, verdict } from '../support/console/console-page.js'
 import { makeMixedStrand, writeMany } from '../support/console/strands.js'
 import { scopedKey } from '../support/http/answers.js'
 import { newOrganism } from '../support/auth/organisms.js'
-import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { noBrowser } from '../support/http/browser.js'
 import { type TestServer, call, startServer } from '../support/server/server.js'
 
 const html = '<img src=x onerror="document.title=1">'
 
 describe.skipIf(noBrowser)('agents and records in the console', () => {
   let server: TestServer
-  let browser: Browser
-  let opened: ConsolePage | undefined
+  let opened: ConsolePage
 
   beforeAll(async () => {
     server = await startServer()
-    browser = await sharedBrowser()
     await makeMixedStrand(server, 'mixed')
     for (let number = 0; number < 60; number += 1) {
       const name = `fleet-${String(number).padStart(2, '0')}`
@@ -31,15 +29,8 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
     await server?.stop()
   })
 
-  afterEach(async () => {
-    const browserErrors = opened?.browserErrors ?? []
-    await opened?.context.close()
-    opened = undefined
-    expect(browserErrors).toEqual([])
-  })
-
   const open = async (at: string, key?: string): Promise<Page> => {
-    opened = await openSignedIn(browser, server.url, key === undefined ? { at } : { at, key })
+    opened = await openSignedIn(server.url, { at, key })
     return opened.page
   }
   const row = (page: Page, seq: number) =>
@@ -218,11 +209,9 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
     // A person with another time zone opens the address.
     const options = { timezoneId: 'Asia/Tokyo' }
     const { hash } = new URL(address)
-    const other = await openSignedIn(browser, server.url, { at: hash, options })
+    const other = await openSignedIn(server.url, { at: hash, options })
     await shown(other.page)
     expect(new URL(other.page.url()).hash).toBe(hash)
-    expect(other.browserErrors).toEqual([])
-    await other.context.close()
     await page.getByRole('button', { name: 'Clear' }).click()
     await row(page, 0).waitFor()
     await page.goBack()
@@ -304,7 +293,7 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
     }
     await go('roof')
     await page.getByText('Expected a number from 0 to 8, or the first 8 or more digits of a hash').waitFor()
-    opened?.allow('status of 404')
+    opened.allow('status of 404')
     await go('0'.repeat(12))
     await page.getByText('No record has a hash that begins with 000000000000').waitFor()
     await go(hash.slice(0, 10))
@@ -378,7 +367,7 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
     await page.goto(`${server.url}/console#/agents/hostile/1`)
     await page.locator('.tree').getByText(html).first().waitFor()
     // This name is invalid for an agent, so the server answers 400.
-    opened?.allow('status of 400')
+    opened.allow('status of 400')
     await page.goto(`${server.url}/console#/agents/${encodeURIComponent(html)}`)
     await page.getByRole('heading', { name: html }).waitFor()
     expect(await page.locator('img').count()).toBe(0)

@@ -1,5 +1,5 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { readClaims } from '../../src/console/agents/rules/claims.js'
 import { draftsOf, rulesOfDrafts, rulesOfText, textOfRules } from '../../src/console/agents/rules/draft.js'
 import { signUp, subjectOf } from '../support/auth/users.js'
@@ -7,7 +7,7 @@ import { axeFindings, type ConsolePage, openSignedIn } from '../support/console/
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'
 import { newAgent, scopedKey } from '../support/http/answers.js'
-import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { noBrowser } from '../support/http/browser.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { type TestServer, call } from '../support/server/server.js'
 
@@ -71,14 +71,12 @@ describe('rules as rows and as text', () => {
 
 describe.skipIf(noBrowser)('rules in the console', () => {
   let server: TestServer
-  let browser: Browser
   let token: string
   let ada: string
-  let opened: ConsolePage | undefined
+  let opened: ConsolePage
 
   beforeAll(async () => {
     server = await startAuthServer({ env: { SERVICE_GOVERNED_AUTO_APPROVE_SECS: '5' } })
-    browser = await sharedBrowser()
     token = await signUp(server, 'ada@example.com', { app: { team: 'blue' } })
     ada = subjectOf(token)
     await signUp(server, 'adam@example.com')
@@ -106,16 +104,9 @@ describe.skipIf(noBrowser)('rules in the console', () => {
     await server?.stop()
   })
 
-  afterEach(async () => {
-    const browserErrors = opened?.browserErrors ?? []
-    await opened?.context.close()
-    opened = undefined
-    expect(browserErrors).toEqual([])
-  })
-
   const open = async (agent: string, key?: string): Promise<Page> => {
     const at = `#/agents/${agent}/rules`
-    opened = await openSignedIn(browser, server.url, key === undefined ? { at } : { at, key })
+    opened = await openSignedIn(server.url, { at, key })
     return opened.page
   }
   const json = (page: Page) => page.getByLabel('Rules as JSON')
@@ -277,7 +268,7 @@ describe.skipIf(noBrowser)('rules in the console', () => {
     await page.getByText('when another key with proposals:decide approves it').waitFor()
     const other = { body: { policies: [{ actions: ['write'], conditions: [] }] } }
     expect((await call(server, 'PUT /v1/agents/contested/policies', other)).status).toBe(202)
-    opened?.allow('status of 409')
+    opened.allow('status of 409')
     await page.getByRole('button', { name: 'Propose rules' }).click()
     await page.getByText('A proposal to replace the rules of this agent is already pending').waitFor()
   })
@@ -298,7 +289,6 @@ describe.skipIf(noBrowser)('rules in the console', () => {
     const reader = await scopedKey(server, ['records:read'])
     const page = await open('notes', reader.key)
     await page.getByText('This key cannot read the rules').waitFor()
-    await opened?.context.close()
     const admin = await scopedKey(server, ['records:read', 'agents:admin'])
     const other = await open('notes', admin.key)
     await other.getByText('Choosing a user needs admin:*').waitFor()

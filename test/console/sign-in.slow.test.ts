@@ -1,34 +1,24 @@
-import type { Browser } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { type ConsolePage, openConsole, openSignedIn, signIn } from '../support/console/console-page.js'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { openConsole, openSignedIn, signIn } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { scopedKey } from '../support/http/answers.js'
-import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { noBrowser } from '../support/http/browser.js'
 import { freePort } from '../support/server/free-port.js'
 import { type TestServer, startServer, testRootKey } from '../support/server/server.js'
 
 describe.skipIf(noBrowser)('signing in to the console', () => {
   let server: TestServer
-  let browser: Browser
-  let opened: ConsolePage | undefined
 
   beforeAll(async () => {
     server = await startServer()
-    browser = await sharedBrowser()
   })
 
   afterAll(async () => {
     await server?.stop()
   })
 
-  afterEach(async () => {
-    const browserErrors = opened?.browserErrors ?? []
-    await opened?.context.close()
-    opened = undefined
-    expect(browserErrors).toEqual([])
-  })
-
-  const stored = (page: ConsolePage['page']) =>
+  const stored = (page: Page) =>
     page.evaluate(() => ({
       local: JSON.stringify({ ...localStorage }),
       session: JSON.stringify({ ...sessionStorage }),
@@ -37,8 +27,7 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
     }))
 
   it('shows the identity and the permissions of the key, and stores the key in the tab only', async () => {
-    opened = await openConsole(browser, server.url)
-    const { page, requestedUrls } = opened
+    const { page, requestedUrls } = await openConsole(server.url)
     await page.getByText('The server is ready').waitFor()
     await signIn(page)
     await page.getByRole('heading', { name: 'Home' }).waitFor()
@@ -59,16 +48,15 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
   })
 
   it('explains where the key of a new server is', async () => {
-    opened = await openConsole(browser, server.url)
-    await opened.page.getByText('Where is the key?').click()
-    await opened.page.getByText('data/root.key').waitFor()
-    expect(await faultsEverywhere(opened.page)).toEqual([])
+    const { page } = await openConsole(server.url)
+    await page.getByText('Where is the key?').click()
+    await page.getByText('data/root.key').waitFor()
+    expect(await faultsEverywhere(page)).toEqual([])
   })
 
   it('refuses an unknown key with a message', async () => {
-    opened = await openConsole(browser, server.url)
-    const { page } = opened
-    opened.allow('status of 401')
+    const { page, allow } = await openConsole(server.url)
+    allow('status of 401')
     await page.getByLabel('Root key or API key').fill('no-such-key-0123456789abcdefghijklmn')
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByText('The server does not know this key').waitFor()
@@ -77,8 +65,7 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
 
   it('hides the screens that the key cannot use, and says in one line which and why', async () => {
     const { key } = await scopedKey(server, ['ingest'])
-    opened = await openSignedIn(browser, server.url, { key })
-    const { page } = opened
+    const { page } = await openSignedIn(server.url, { key })
     await page.getByText('No records or proposals to show').waitFor()
     await page.getByRole('link', { name: 'Permissions' }).click()
     await page.getByRole('heading', { name: 'Key “test”' }).waitFor()
@@ -108,13 +95,12 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
     ['admin:*', [...reading, 'Proposals', 'Users', 'Keys', 'Health']],
   ] as const)('opens only the screens of the scope %s', async (scope, expected) => {
     const { key } = await scopedKey(server, [scope])
-    opened = await openSignedIn(browser, server.url, { key })
-    const { page, requestedUrls } = opened
+    const { page, requestedUrls, allow } = await openSignedIn(server.url, { key })
     const links = await page.getByRole('navigation').getByRole('link').allTextContents()
     const open = links.filter((name) => !name.endsWith('hidden screens'))
     expect(open.sort()).toEqual(['Home', 'Verify', 'API', ...expected].sort())
     // Sign-in is disabled on this server, so the screen of users gets 404.
-    opened.allow('status of 404')
+    allow('status of 404')
     for (const name of expected) {
       await page.getByRole('link', { name, exact: true }).click()
       await page.getByRole('heading', { name, level: 1 }).waitFor()
@@ -124,8 +110,7 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
   })
 
   it('removes a key from the address and does not use it', async () => {
-    opened = await openConsole(browser, server.url, { at: `?key=${testRootKey}` })
-    const { page } = opened
+    const { page } = await openConsole(server.url, { at: `?key=${testRootKey}` })
     await page.getByText('It was removed and not used').waitFor()
     expect(page.url()).toBe(`${server.url}/console`)
     await page.evaluate((key) => {
@@ -137,8 +122,7 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
 
   it('signs out after 30 minutes of inactivity, and when the server no longer accepts the key', async () => {
     const { key, key_id: keyId } = await scopedKey(server, ['records:read'])
-    opened = await openConsole(browser, server.url)
-    const { page } = opened
+    const { page, allow } = await openConsole(server.url)
     await page.clock.install()
     await signIn(page)
     await page.clock.fastForward('29:00')
@@ -153,7 +137,7 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
       headers: { authorization: `Bearer ${testRootKey}` },
     })
     expect(deleted.status).toBe(200)
-    opened.allow('status of 401')
+    allow('status of 401')
     await page.getByRole('link', { name: 'Log', exact: true }).click()
     await page.getByText('The server no longer accepts this key').waitFor()
     expect((await stored(page)).session).toBe('{}')
@@ -162,8 +146,7 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
   it('requires the user to accept the risk of a connection without TLS before a key can be typed', async () => {
     // Without TLS, the browser reports that it ignores this header.
     const allowed = 'Cross-Origin-Opener-Policy'
-    opened = await openConsole(browser, server.url.replace('127.0.0.1', 'console.example'), { allowed })
-    const { page } = opened
+    const { page } = await openConsole(server.url.replace('127.0.0.1', 'console.example'), { allowed })
     await page.getByText('This connection is not encrypted').waitFor()
     await expect.poll(() => page.getByLabel('Root key or API key').isDisabled()).toBe(true)
     await page.getByRole('checkbox').check()
@@ -172,20 +155,18 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
 
   it('needs no key if the server requires none, and shows a warning', async () => {
     const open = await startServer({ env: { SERVICE_DATA_OPEN: 'true' } })
-    opened = await openConsole(browser, open.url)
-    const { page } = opened
+    onTestFinished(() => open.stop())
+    const { page } = await openConsole(open.url)
     await page.getByText('This server requires no key').waitFor()
     expect(await page.getByLabel('Root key or API key').count()).toBe(0)
     await page.getByRole('link', { name: 'Agents', exact: true }).click()
     await page.getByRole('rowheader', { name: 'default' }).waitFor()
-    await open.stop()
   })
 
   it('reports that the server does not respond, and that it is back', async () => {
     const env = { SERVICE_PORT: String(await freePort()) }
     const first = await startServer({ env })
-    opened = await openSignedIn(browser, first.url)
-    const { page, allow } = opened
+    const { page, allow } = await openSignedIn(first.url)
     allow('ERR_CONNECTION_REFUSED')
     // The requests of Home while the server stops.
     allow('status of 503')
@@ -197,9 +178,9 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
     await page.route('**/readyz', (route) => route.fulfill(starting))
     await page.getByText('It starts').waitFor()
     const second = await startServer({ env, dataDir: first.dataDir })
+    onTestFinished(() => second.stop())
     await page.unroute('**/readyz')
     await page.getByText('The server is back').waitFor()
     await page.getByRole('rowheader', { name: 'default' }).waitFor()
-    await second.stop()
   })
 })

@@ -1,10 +1,10 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sortedRows, type SortKey } from '../../src/console/parts/sort.js'
-import { type ConsolePage, openSignedIn } from '../support/console/console-page.js'
+import { openSignedIn } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'
-import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { noBrowser } from '../support/http/browser.js'
 import { call, type TestServer, startServer } from '../support/server/server.js'
 
 describe('the rows of a list', () => {
@@ -33,12 +33,9 @@ describe('the rows of a list', () => {
 
 describe.skipIf(noBrowser)('sorting in the console', () => {
   let server: TestServer
-  let browser: Browser
-  let opened: ConsolePage | undefined
 
   beforeAll(async () => {
     server = await startServer()
-    browser = await sharedBrowser()
     const lines = Array.from({ length: 70 }, (_none, at) => ({ agent: `fleet.${100 + at}`, data: { at } }))
     const raw = lines.map((line) => `${JSON.stringify(line)}\n`).join('')
     await call(server, 'POST /v1/ingest', { raw, headers: { 'content-type': 'application/x-ndjson' } })
@@ -54,16 +51,8 @@ describe.skipIf(noBrowser)('sorting in the console', () => {
     await server?.stop()
   })
 
-  afterEach(async () => {
-    const browserErrors = opened?.browserErrors ?? []
-    await opened?.context.close()
-    opened = undefined
-    expect(browserErrors).toEqual([])
-  })
-
   const open = async (at: string): Promise<Page> => {
-    opened = await openSignedIn(browser, server.url, { at })
-    return opened.page
+    return (await openSignedIn(server.url, { at })).page
   }
   const first = (page: Page) => page.locator('main').getByRole('rowheader').first()
   const heading = (page: Page, name: string) => page.getByRole('columnheader', { name })

@@ -1,34 +1,20 @@
-import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { type ConsolePage, openConsole, openSignedIn, signIn } from '../support/console/console-page.js'
-import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import type { BrowserContext, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openConsole, openSignedIn, signIn } from '../support/console/console-page.js'
+import { noBrowser } from '../support/http/browser.js'
 import { type TestServer, call, startServer, testRootKey } from '../support/server/server.js'
 
 describe.skipIf(noBrowser)('the session of all tabs of a browser', () => {
   let server: TestServer
-  let browser: Browser
-  let opened: ConsolePage | undefined
 
   beforeAll(async () => {
     server = await startServer()
-    browser = await sharedBrowser()
   })
 
   afterAll(async () => {
     await server?.stop()
   })
 
-  afterEach(async () => {
-    const browserErrors = opened?.browserErrors ?? []
-    await opened?.context.close()
-    opened = undefined
-    expect(browserErrors).toEqual([])
-  })
-
-  const open = async (opening: { at?: string; key?: string } = {}): Promise<ConsolePage> => {
-    opened = await openSignedIn(browser, server.url, opening)
-    return opened
-  }
   const newTab = async (context: BrowserContext, path: string): Promise<Page> => {
     const page = await context.newPage()
     await page.goto(`${server.url}${path}`)
@@ -41,7 +27,7 @@ describe.skipIf(noBrowser)('the session of all tabs of a browser', () => {
   }
 
   it('signs in a new tab, a link that opens in a new tab, and the page of operations', async () => {
-    const { page, context } = await open({ at: '#/agents' })
+    const { page, context } = await openSignedIn(server.url, { at: '#/agents' })
     const link = page.getByRole('rowheader', { name: 'default' }).getByRole('link')
     const linked = context.waitForEvent('page')
     await link.click({ modifiers: ['ControlOrMeta'] })
@@ -58,7 +44,7 @@ describe.skipIf(noBrowser)('the session of all tabs of a browser', () => {
   })
 
   it('signs out in all tabs, also in a tab that shows another page', async () => {
-    const { page, context } = await open()
+    const { page, context } = await openSignedIn(server.url)
     const other = await newTab(context, '/console#/agents')
     await other.getByRole('heading', { name: 'Agents' }).waitFor()
     const away = await newTab(context, '/console#/log')
@@ -76,8 +62,7 @@ describe.skipIf(noBrowser)('the session of all tabs of a browser', () => {
   })
 
   it('signs in the tabs that wait for a sign-in', async () => {
-    opened = await openConsole(browser, server.url)
-    const { page, context } = opened
+    const { page, context } = await openConsole(server.url)
     const other = await newTab(context, '/console#/agents')
     await other.getByRole('heading', { name: 'Sign in' }).waitFor()
     await signIn(page)
@@ -85,7 +70,7 @@ describe.skipIf(noBrowser)('the session of all tabs of a browser', () => {
   })
 
   it('has no key after the last tab of the console is closed, and the page of operations gives none', async () => {
-    const { page, context } = await open()
+    const { page, context } = await openSignedIn(server.url)
     const docs = await newTab(context, '/docs')
     await expect.poll(() => keyField(docs).inputValue()).toBe(testRootKey)
     await page.close()
@@ -99,8 +84,7 @@ describe.skipIf(noBrowser)('the session of all tabs of a browser', () => {
   })
 
   it('stays while there is input in one of the tabs, and ends in all of them together', async () => {
-    opened = await openConsole(browser, server.url)
-    const { page, context } = opened
+    const { page, context } = await openConsole(server.url)
     await context.clock.install()
     await signIn(page)
     const other = await newTab(context, '/console#/agents')
@@ -118,8 +102,7 @@ describe.skipIf(noBrowser)('the session of all tabs of a browser', () => {
     const { body } = await call(server, 'POST /v1/admin/api-keys', {
       body: { name: 'short', scopes: ['records:read'], agents: [], expires_in_secs: 600 },
     })
-    opened = await openConsole(browser, server.url, { at: '#/verify', allowed: 'status of 401' })
-    const { page, context } = opened
+    const { page, context } = await openConsole(server.url, { at: '#/verify', allowed: 'status of 401' })
     await context.clock.install()
     await page.goto(`${server.url}/console#/agents`)
     await signIn(page, body.key)

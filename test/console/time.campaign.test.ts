@@ -1,24 +1,22 @@
-import type { Browser, Locator, Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type ConsolePage, openSignedIn } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { makeMixedStrand, writeMany } from '../support/console/strands.js'
 import { newAgent } from '../support/http/answers.js'
 import { signUp } from '../support/auth/users.js'
-import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { noBrowser } from '../support/http/browser.js'
 import { type Change, type ChangingProxy, startChangingProxy } from '../support/http/changing-proxy.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { type TestServer, call } from '../support/server/server.js'
 
 describe.skipIf(noBrowser)('a strand at a point in time in the console', () => {
   let server: TestServer
-  let browser: Browser
-  let opened: ConsolePage | undefined
+  let opened: ConsolePage
   let proxy: ChangingProxy | undefined
 
   beforeAll(async () => {
     server = await startAuthServer()
-    browser = await sharedBrowser()
     await makeMixedStrand(server, 'mixed')
     await makePast('past')
   })
@@ -27,12 +25,9 @@ describe.skipIf(noBrowser)('a strand at a point in time in the console', () => {
     await server?.stop()
   })
 
-  afterEach(async () => {
-    const browserErrors = opened?.browserErrors ?? []
-    await opened?.context.close()
+  afterEach(() => {
     proxy?.stop()
-    opened = proxy = undefined
-    expect(browserErrors).toEqual([])
+    proxy = undefined
   })
 
   /** Records 1 to 3; record 4 deletes 1, 5 erases 2, 6 restores 1; 7 is a reading; 8 changes the zone. */
@@ -46,7 +41,7 @@ describe.skipIf(noBrowser)('a strand at a point in time in the console', () => {
     await call(server, `PUT /v1/agents/${agent}/zone`, { body: { zone: 'protected' } })
   }
   const open = async (agent: string, { url = server.url, key = server.rootKey } = {}): Promise<Page> => {
-    opened = await openSignedIn(browser, url, { at: `#/agents/${agent}/time`, key })
+    opened = await openSignedIn(url, { at: `#/agents/${agent}/time`, key })
     await slider(opened.page).waitFor()
     return opened.page
   }
@@ -108,11 +103,11 @@ describe.skipIf(noBrowser)('a strand at a point in time in the console', () => {
   it('sends one request for a handle that moves quickly, after it rests', async () => {
     const page = await open('mixed')
     await verdictAt(page, 8)
-    const before = opened?.requestedUrls.length ?? 0
+    const before = opened.requestedUrls.length
     await slider(page).focus()
     for (let presses = 0; presses < 5; presses += 1) await page.keyboard.press('ArrowLeft')
     expect(await verdictAt(page, 3)).toContain('Consistent; the signer is not known to you: record 3')
-    const asOf = opened?.requestedUrls.slice(before).filter((url) => url.includes('/as-of')) ?? []
+    const asOf = opened.requestedUrls.slice(before).filter((url) => url.includes('/as-of'))
     expect(asOf).toHaveLength(1)
   })
 

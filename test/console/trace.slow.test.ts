@@ -1,9 +1,9 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ConsolePage, openSignedIn } from '../support/console/console-page.js'
 import { faultsInAllThemes } from '../support/console/everywhere.js'
 import { scopedKey } from '../support/http/answers.js'
-import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { noBrowser } from '../support/http/browser.js'
 import { type TestServer, call, startServer } from '../support/server/server.js'
 
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
@@ -39,8 +39,7 @@ const log = {
 
 describe.skipIf(noBrowser)('traces in the console', () => {
   let server: TestServer
-  let browser: Browser
-  let opened: ConsolePage | undefined
+  let opened: ConsolePage
 
   const write = async (agent: string, type: string, data: object) => {
     const { status } = await call(server, `POST /v1/collections/${agent}/records`, { body: { type, data } })
@@ -49,7 +48,6 @@ describe.skipIf(noBrowser)('traces in the console', () => {
 
   beforeAll(async () => {
     server = await startServer()
-    browser = await sharedBrowser()
     await write('shop', 'otel/span', charge)
     await write('shop', 'otel/span', root)
     await write('payments', 'otel/span', refused)
@@ -67,15 +65,8 @@ describe.skipIf(noBrowser)('traces in the console', () => {
     await server?.stop()
   })
 
-  afterEach(async () => {
-    const browserErrors = opened?.browserErrors ?? []
-    await opened?.context.close()
-    opened = undefined
-    expect(browserErrors).toEqual([])
-  })
-
   const open = async (at: string, key?: string): Promise<Page> => {
-    opened = await openSignedIn(browser, server.url, key === undefined ? { at } : { at, key })
+    opened = await openSignedIn(server.url, { at, key })
     return opened.page
   }
   const names = (page: Page) => page.getByRole('rowheader').allTextContents()
@@ -85,7 +76,7 @@ describe.skipIf(noBrowser)('traces in the console', () => {
   it('are found by their ID, with the spans and logs of all agents as a tree', async () => {
     const page = await open('#/home')
     // No record's hash begins with the ID.
-    opened?.allow('status of 404')
+    opened.allow('status of 404')
     await page.keyboard.press('Control+k')
     await page.getByRole('combobox', { name: 'hash' }).fill(traceId.toUpperCase())
     await page.getByRole('option', { name: `Trace ${traceId} trace` }).waitFor()

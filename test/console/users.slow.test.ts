@@ -1,5 +1,5 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { logIn, register, registerMany, tryLogin, type Account } from '../support/auth/accounts.js'
 import { newOrganism, registerIn } from '../support/auth/organisms.js'
 import { addPasskey, passkeyEnv } from '../support/auth/passkeys.js'
@@ -11,19 +11,17 @@ import {
   verdict,
 } from '../support/console/console-page.js'
 import { checkedCall, scopedKey } from '../support/http/answers.js'
-import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { noBrowser } from '../support/http/browser.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { call, startServer, type TestServer } from '../support/server/server.js'
 
 describe.skipIf(noBrowser)('users in the console', () => {
   let server: TestServer
-  let browser: Browser
   let ada: Account
-  let opened: ConsolePage | undefined
+  let opened: ConsolePage
 
   beforeAll(async () => {
     server = await startAuthServer({ env: { SERVICE_AUTH_MAX_LOGIN_ATTEMPTS: '2', ...passkeyEnv } })
-    browser = await sharedBrowser()
     ada = await register(server, 'ada@example.com')
     await logIn(server, ada)
     await addPasskey(server, ada.token)
@@ -38,15 +36,8 @@ describe.skipIf(noBrowser)('users in the console', () => {
     await server?.stop()
   })
 
-  afterEach(async () => {
-    const browserErrors = opened?.browserErrors ?? []
-    await opened?.context.close()
-    opened = undefined
-    expect(browserErrors).toEqual([])
-  })
-
   const open = async (at: string): Promise<Page> => {
-    opened = await openSignedIn(browser, server.url, { at })
+    opened = await openSignedIn(server.url, { at })
     return opened.page
   }
   const trail = (page: Page, email: string) =>
@@ -88,7 +79,7 @@ describe.skipIf(noBrowser)('users in the console', () => {
     const { body } = await checkedCall(server, 'GET /v1/auth/users')
     const [, bea] = body.users
     expect(bea).toMatchObject({ email: 'bea@example.com', app_metadata: { role: 'é' } })
-    opened?.allow('status of 422')
+    opened.allow('status of 422')
     await field.fill(JSON.stringify({ long: 'x'.repeat(4_100) }))
     await page.getByText(/^1[0-9] bytes over the limit of 4,096/).waitFor()
     await page.getByRole('button', { name: 'Replace app_metadata' }).click()
@@ -166,26 +157,23 @@ describe.skipIf(noBrowser)('users in the console', () => {
 
   it('reports that sign-in is disabled, and names the missing scope', async () => {
     const { key } = await scopedKey(server, ['records:read'])
-    opened = await openSignedIn(browser, server.url, { key })
-    await opened.page.getByRole('link', { name: '4 hidden screens' }).waitFor()
-    await opened.context.close()
+    const reader = await openSignedIn(server.url, { key })
+    await reader.page.getByRole('link', { name: '4 hidden screens' }).waitFor()
     const some = await scopedKey(server, ['admin:organisms'])
-    opened = await openSignedIn(browser, server.url, { at: '#/users', key: some.key })
-    await opened.page.getByText('Managing these users needs a key with the scope admin:*').waitFor()
-    await opened.page.getByLabel('Organization').selectOption('acme')
-    await opened.page.getByRole('rowheader', { name: 'bob@acme.example' }).waitFor()
-    await opened.context.close()
+    const { page } = await openSignedIn(server.url, { at: '#/users', key: some.key })
+    await page.getByText('Managing these users needs a key with the scope admin:*').waitFor()
+    await page.getByLabel('Organization').selectOption('acme')
+    await page.getByRole('rowheader', { name: 'bob@acme.example' }).waitFor()
     const free = await startAuthServer({ env: { SERVICE_DATA_OPEN: 'true' } })
-    opened = await openConsole(browser, free.url, { at: '#/users' })
-    await opened.page.getByText('Managing these users needs a key with the scope admin:*').waitFor()
-    await opened.page.goto(`${free.url}/console#/audit`)
-    await opened.page.getByText('No audit records match').waitFor()
-    await opened.context.close()
-    await free.stop()
+    onTestFinished(() => free.stop())
+    const ofFree = await openConsole(free.url, { at: '#/users' })
+    await ofFree.page.getByText('Managing these users needs a key with the scope admin:*').waitFor()
+    await ofFree.page.goto(`${free.url}/console#/audit`)
+    await ofFree.page.getByText('No audit records match').waitFor()
     const off = await startServer()
-    opened = await openSignedIn(browser, off.url, { at: '#/users', allowed: 'status of 404' })
-    await opened.page.getByText('Sign-in is disabled on this server').waitFor()
-    await off.stop()
+    onTestFinished(() => off.stop())
+    const ofOff = await openSignedIn(off.url, { at: '#/users', allowed: 'status of 404' })
+    await ofOff.page.getByText('Sign-in is disabled on this server').waitFor()
   })
 
   it('works with the keyboard alone: from the list to ending all sessions, which is cancelled', async () => {
@@ -222,8 +210,7 @@ describe.skipIf(noBrowser)('users in the console', () => {
   ] as const)('%i pixels wide', (width, colorScheme) => {
     it(`is accessible by axe and fits, ${colorScheme}`, async () => {
       const options = { viewport: { width, height: 800 }, colorScheme, reducedMotion: 'reduce' } as const
-      opened = await openSignedIn(browser, server.url, { at: '#/users', options })
-      const { page } = opened
+      const { page } = await openSignedIn(server.url, { at: '#/users', options })
       await page.getByText(/^[34] users$/).waitFor()
       expect(await axeFindings(page)).toEqual([])
       await page.getByRole('link', { name: ada.email }).click()

@@ -1,8 +1,8 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { type ConsolePage, openSignedIn, verdict } from '../support/console/console-page.js'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { openSignedIn, verdict } from '../support/console/console-page.js'
 import { makeMixedStrand, writeMany } from '../support/console/strands.js'
-import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { noBrowser } from '../support/http/browser.js'
 import { exportOf, importTo, rotatedSeed, sharedSeed } from '../support/shard/imports.js'
 import { freePort } from '../support/server/free-port.js'
 import { type TestServer, call, startServer, testRootKey } from '../support/server/server.js'
@@ -15,27 +15,17 @@ const BATCHES = 20
 
 describe.skipIf(noBrowser)('large amounts of data in the console', () => {
   let server: TestServer
-  let browser: Browser
-  let opened: ConsolePage | undefined
 
   beforeAll(async () => {
     server = await startServer({
       env: { SERVICE_RATE_LIMIT_RPS: '100000', SERVICE_RATE_LIMIT_BURST: '100000' },
     })
-    browser = await sharedBrowser()
     await ingest(AGENTS, (at) => ({ agent: `many.${String(at).padStart(5, '0')}`, data: { at } }))
     await ingest(RECORDS, (at) => ({ agent: 'long', data: { at } }))
   })
 
   afterAll(async () => {
     await server?.stop()
-  })
-
-  afterEach(async () => {
-    const browserErrors = opened?.browserErrors ?? []
-    await opened?.context.close()
-    opened = undefined
-    expect(browserErrors).toEqual([])
   })
 
   const ingest = async (count: number, lineOf: (at: number) => object): Promise<void> => {
@@ -48,8 +38,7 @@ describe.skipIf(noBrowser)('large amounts of data in the console', () => {
     expect([response.status, await response.json()]).toMatchObject([200, { accepted: count, rejected: 0 }])
   }
   const open = async (at: string): Promise<Page> => {
-    opened = await openSignedIn(browser, server.url, { at })
-    return opened.page
+    return (await openSignedIn(server.url, { at })).page
   }
   const shown = (page: Page, seq: number) =>
     page.getByRole('link', { name: `Record ${seq.toLocaleString('en')}`, exact: true }).waitFor()
@@ -115,9 +104,8 @@ describe.skipIf(noBrowser)('the live view during a restart of the server', () =>
   it('reconnects without missing a record', async () => {
     const env = { SERVICE_PORT: String(await freePort()) }
     const first = await startServer({ env })
-    const browser = await sharedBrowser()
     await writeMany(first, 'steady', [{ at: 0 }])
-    const { page, allow, browserErrors } = await openSignedIn(browser, first.url, {
+    const { page, allow } = await openSignedIn(first.url, {
       at: '#/agents/steady/live',
     })
     for (const expected of ['ERR_CONNECTION_REFUSED', 'ERR_INCOMPLETE_CHUNKED', 'status of 503'])
@@ -128,6 +116,7 @@ describe.skipIf(noBrowser)('the live view during a restart of the server', () =>
     await first.halt()
     await page.getByText('The server does not respond').waitFor()
     const second = await startServer({ env, dataDir: first.dataDir })
+    onTestFinished(() => second.stop())
     await writeMany(second, 'steady', [{ at: 3 }, { at: 4 }])
     await page.getByText('The server is back').waitFor()
     await page.getByRole('link', { name: 'Record 5', exact: true }).waitFor()
@@ -136,8 +125,6 @@ describe.skipIf(noBrowser)('the live view during a restart of the server', () =>
       .getByRole('link')
       .allTextContents()
     expect(seqs).toEqual(['5', '4', '3', '2'])
-    expect(browserErrors).toEqual([])
-    await second.stop()
   })
 })
 
@@ -152,10 +139,10 @@ describe.skipIf(noBrowser)('an imported strand in the console', () => {
     const text = await exportOf(source, 'moved')
     await source.stop()
     const target = await startServer({ env: sharedSeed })
+    onTestFinished(() => target.stop())
     const headers = { 'strandfast-agent-seed': rotatedSeed }
     expect((await importTo(target, text, { headers })).status).toBe(200)
-    const browser = await sharedBrowser()
-    const { page, browserErrors } = await openSignedIn(browser, target.url, { at: '#/agents/moved' })
+    const { page } = await openSignedIn(target.url, { at: '#/agents/moved' })
     await page.getByRole('link', { name: 'Record 0', exact: true }).waitFor()
     const states = await page.getByRole('row').allTextContents()
     expect(states.filter((row) => row.includes('deleted')).length).toBe(1)
@@ -168,7 +155,5 @@ describe.skipIf(noBrowser)('an imported strand in the console', () => {
     expect(await verdict(page)).toMatch(
       /^Consistent; the signer is not known to you: all \d+ records and the genesis of moved/,
     )
-    expect(browserErrors).toEqual([])
-    await target.stop()
   })
 })

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { AxeResults } from 'axe-core'
-import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
+import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
+import { expect, onTestFinished } from 'vitest'
+import { sharedBrowser } from '../http/browser.js'
 import { testRootKey } from '../server/server.js'
 
 /** The console in a separate browser profile. */
@@ -10,8 +12,6 @@ export interface ConsolePage {
   context: BrowserContext
   /** The URLs of all requests, except `data:` and `blob:`. */
   requestedUrls: string[]
-  /** Script errors, errors in the browser's console, and violations of the page's policy. */
-  browserErrors: string[]
   /** Ignores later browser errors that contain this text. */
   allow(text: string): void
 }
@@ -27,12 +27,15 @@ export interface ConsoleOpening {
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** Opens the console of a server. */
+/**
+ * Opens the console of a server, and closes it at the end of the test. The test fails after errors of
+ * scripts, errors in the browser's console, or violations of the page's policy.
+ */
 export async function openConsole(
-  browser: Browser,
   url: string,
   { at = '', options = {}, allowed: expected }: ConsoleOpening = {},
 ): Promise<ConsolePage> {
+  const browser = await sharedBrowser()
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options })
   const page = await context.newPage()
   const requestedUrls: string[] = []
@@ -46,8 +49,12 @@ export async function openConsole(
     const text = message.text()
     if (message.type() === 'error' && !allowed.some((one) => text.includes(one))) browserErrors.push(text)
   })
+  onTestFinished(async () => {
+    await context.close()
+    expect(browserErrors).toEqual([])
+  })
   await page.goto(`${url}/console${at}`)
-  return { page, context, requestedUrls, browserErrors, allow: (text) => allowed.push(text) }
+  return { page, context, requestedUrls, allow: (text) => allowed.push(text) }
 }
 
 /** Signs in, and waits for the signed-in console. */
@@ -59,11 +66,10 @@ export async function signIn(page: Page, key: string = testRootKey): Promise<voi
 
 /** Opens a screen of the console, signed in. */
 export async function openSignedIn(
-  browser: Browser,
   url: string,
-  opening: ConsoleOpening & { key?: string } = {},
+  opening: ConsoleOpening & { key?: string | undefined } = {},
 ): Promise<ConsolePage> {
-  const opened = await openConsole(browser, url, opening)
+  const opened = await openConsole(url, opening)
   await signIn(opened.page, opening.key)
   return opened
 }
@@ -74,7 +80,8 @@ export async function openSignedIn(
  * @param only `colours` finds only what depends on the theme
  */
 export async function axeFindings(page: Page, only: 'colours' | 'all' = 'all'): Promise<string[]> {
-  await page.evaluate(axeSource)
+  // Loading it takes as long as a run, so each document loads it once.
+  if (await page.evaluate(`typeof axe === 'undefined'`)) await page.evaluate(axeSource)
   const chosen =
     only === 'colours'
       ? { runOnly: ['color-contrast', 'link-in-text-block'] }

@@ -17,16 +17,14 @@ if (noBrowser) console.warn(`Skipped: no browser at ${chromiumPath}`)
 let started: Promise<Browser> | undefined
 
 /**
- * A headless browser, shared by all files of a test process and closed with it. Contexts that an earlier file
- * has left open are closed. `console.example` resolves to this machine.
+ * A headless browser, shared by all files of a test process and closed with it. `console.example` resolves to
+ * this machine.
  */
-export async function sharedBrowser(): Promise<Browser> {
+export function sharedBrowser(): Promise<Browser> {
   const mapped = '--host-resolver-rules=MAP console.example 127.0.0.1'
   const args = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', mapped]
   // Fewer processes save a tenth of its processor time.
   args.push('--in-process-gpu', '--no-zygote')
   started ??= chromium.launch({ executablePath: chromiumPath, args })
-  const browser = await started
-  for (const context of browser.contexts()) await context.close()
-  return browser
+  return started
 }
