@@ -69,6 +69,48 @@ describe.skipIf(noBrowser)('the session of all tabs of a browser', () => {
     await other.getByRole('rowheader', { name: 'default' }).waitFor()
   })
 
+  it.each([[['sessionStorage']], [['localStorage', 'sessionStorage', 'BroadcastChannel']]])(
+    'holds for a tab whose browser forbids %j',
+    async (names) => {
+      opened = await openConsole(browser, server.url)
+      const { page, context } = opened
+      await context.addInitScript((forbidden) => {
+        for (const name of forbidden)
+          Object.defineProperty(globalThis, name, {
+            get() {
+              throw new DOMException('The operation is insecure', 'SecurityError')
+            },
+          })
+      }, names)
+      await page.reload()
+      await signIn(page)
+      await page.evaluate(() => dispatchEvent(new PageTransitionEvent('pageshow')))
+      await page.getByRole('link', { name: 'Agents', exact: true }).click()
+      await page.getByRole('rowheader', { name: 'default' }).waitFor()
+      await page.getByRole('button', { name: 'Sign out' }).click()
+      await page.getByText('Signed out in all tabs').waitFor()
+    },
+  )
+
+  it('stays at one of two servers that a proxy serves below one origin', async () => {
+    opened = await openConsole(browser, server.url)
+    const { page, context } = opened
+    await context.route(/\/(east|west)\//, (route) =>
+      route.continue({
+        url: route
+          .request()
+          .url()
+          .replace(/\/(east|west)\//, '/'),
+      }),
+    )
+    await page.goto(`${server.url}/east/console#/agents`)
+    await signIn(page)
+    await page.goto(`${server.url}/west/console#/agents`)
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+    await page.goto(`${server.url}/east/console#/agents`)
+    await page.getByRole('rowheader', { name: 'default' }).waitFor()
+  })
+
   it('has no key after the last tab of the console is closed, and the page of operations gives none', async () => {
     const { page, context } = await openSignedIn(server.url)
     const docs = await newTab(context, '/docs')

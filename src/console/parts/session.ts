@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 import { ServiceClient, ServiceError } from '../../client/index.js'
-import { clearTabStore, persistentStore, tabStore } from '../storage.js'
+import { here, persistentStore, tabStore } from '../storage.js'
 import { isObject } from './json.js'
 import { isDataOpen, noteResponse, noteNoResponse } from './server-state.js'
 import { serviceUrl } from './service-url.js'
@@ -47,7 +47,7 @@ const ANSWER_MS = 1_000
 export async function resume(notice: string | undefined): Promise<void> {
   if (isIdle()) persistentStore.write(here(ID), undefined)
   const id = currentId()
-  if (id !== tabStore.read(ID)) clearTabStore()
+  if (id !== tabStore.read(ID)) tabStore.clear()
   const key = id === undefined ? undefined : (sessionKey() ?? (await keyOfAnotherTab(id)))
   // Most servers refuse a call without a key, and browsers report the refusal as an error.
   if (key === undefined && !(await isDataOpen())) return endSession(notice)
@@ -94,7 +94,7 @@ export function sessionKey(): string | undefined {
 export function signOut(notice?: string): void {
   // The other tabs may have another session by now.
   if (currentId() === tabStore.read(ID)) persistentStore.write(here(ID), undefined)
-  clearTabStore()
+  tabStore.clear()
   endSession(notice)
 }
 
@@ -129,7 +129,7 @@ export function watchSession(): void {
 function followOtherTabs(): void {
   if (session.value.kind === 'starting' || currentId() === tabStore.read(ID)) return
   const notice = isIdle() ? IDLE_NOTICE : 'Signed out in another tab'
-  clearTabStore()
+  tabStore.clear()
   endSession(notice)
   void resume(notice)
 }
@@ -137,7 +137,7 @@ function followOtherTabs(): void {
 /** Gives the key to new tabs. Only pages of the console do so. */
 export function answerTabs(): void {
   const channel = openChannel()
-  channel.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
+  channel?.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
     const [id, key] = [tabStore.read(ID), sessionKey()]
     const isAsked = isObject(data) && data.wanted === id
     if (isAsked && key !== undefined && session.value.kind === 'in') channel.postMessage({ id, key })
@@ -146,6 +146,7 @@ export function answerTabs(): void {
 
 async function keyOfAnotherTab(id: string): Promise<string | undefined> {
   const channel = openChannel()
+  if (channel === undefined) return undefined
   const key = await new Promise<string | undefined>((resolve) => {
     channel.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
       if (isObject(data) && data.id === id && typeof data.key === 'string') resolve(data.key)
@@ -157,13 +158,13 @@ async function keyOfAnotherTab(id: string): Promise<string | undefined> {
   return key
 }
 
-function openChannel(): BroadcastChannel {
-  return new BroadcastChannel(here('strandfast'))
-}
-
-/** A name of this server: a proxy can serve several below one origin. */
-function here(name: string): string {
-  return `${name} ${new URL(serviceUrl()).pathname}`
+/** @returns undefined if the browser forbids it, as it can forbid storage */
+function openChannel(): BroadcastChannel | undefined {
+  try {
+    return new BroadcastChannel(here('strandfast'))
+  } catch {
+    return undefined
+  }
 }
 
 /** The id of the session of all tabs; undefined if there is none. */
@@ -171,7 +172,7 @@ function currentId(): string | undefined {
   return persistentStore.read(here(ID))
 }
 
-/** The last input in this tab: a browser can forbid storage. */
+/** The last input in this tab. */
 let inputAtMs = 0
 
 function noteInput(): void {
