@@ -13,6 +13,9 @@ export type ProposalList = (typeof proposalLists)[number]
 /** Screens whose address is their name. */
 const plainScreens = ['home', 'account', 'agents', 'verify', 'log', 'health'] as const
 
+/** The most agents of one stream (GET /v1/stream). */
+export const STREAM_AGENTS_MAX = 1_000
+
 const wholeNumber = /^(0|[1-9][0-9]{0,14})$/
 
 /** The screen that an address names. */
@@ -60,9 +63,9 @@ export function parseRoute(hash: string): Route {
 }
 
 function liveRoute(part: string | undefined): Route {
-  const agents = part === undefined ? undefined : decoded(part)?.split(',')
-  if (part !== undefined && (agents === undefined || agents.includes(''))) return { screen: 'unknown' }
-  return { screen: 'live', agents }
+  if (part === undefined) return { screen: 'live', agents: undefined }
+  const agents = [...new Set(decoded(part)?.split(',').slice(0, STREAM_AGENTS_MAX))]
+  return agents.length === 0 || agents.includes('') ? { screen: 'unknown' } : { screen: 'live', agents }
 }
 
 function proposalsRoute(part: string | undefined): Route {

@@ -22,6 +22,30 @@ function shown(): string[] {
   ]
 }
 
+/** Screens that read values of the address. */
+const screens =
+  'live agents proposals keys users audit agents/weather agents/weather/0 agents/weather/live ' +
+  'agents/weather/time agents/weather/graph agents/weather/rules users/ada@example.com ' +
+  'traces/4bf92f3577b34da6a3ce929d0e0e4736'
+/** Screens that a part of their address names. */
+const named = 'live agents audit users users/acme keys proposals traces'
+const names =
+  'action agent at begins changed column contains event field from in list minutes order out outcome page ' +
+  'period prefix pretty raw sort steps system to type types user where'
+const hostile = [
+  '',
+  '1e12',
+  '-1',
+  '999999999999999',
+  '+275760-09-13T00:00:00.000Z',
+  '-271821-04-20T00:00:00.000Z',
+  '3 +275760-09-13T00:00:00.000Z',
+  '__proto__',
+  'a eq:JSON {"',
+  '%ff',
+  '~\u0000\u{1f642},,'.repeat(9),
+]
+
 describe.skipIf(noBrowser)('the address of a page of the console', () => {
   let server: TestServer
 
@@ -185,6 +209,26 @@ describe.skipIf(noBrowser)('the address of a page of the console', () => {
     expect(await other.getByLabel('Minutes ago').inputValue()).toBe('600')
     const system = other.getByRole('button', { name: 'System records' })
     expect(await system.getAttribute('aria-pressed')).toBe('true')
+  })
+
+  it('cannot break a screen', async () => {
+    const page = await open('#/home')
+    opened?.allow('status of 4')
+    const shownAt = async (address: string): Promise<void> => {
+      await page.evaluate((hash) => location.assign(hash), `#/${address}`)
+      await page.locator('#main h1').first().waitFor()
+      await page.getByText('Loading').first().waitFor({ state: 'detached' })
+      expect(opened?.browserErrors, address).toEqual([])
+    }
+    for (const part of hostile)
+      for (const screen of named.split(' ')) await shownAt(`${screen}/${encodeURIComponent(part)}`)
+    for (const screen of screens.split(' '))
+      for (const round of hostile.keys()) {
+        const valueOf = (at: number): string => hostile[(at + round) % hostile.length] ?? ''
+        await shownAt(
+          `${screen}?${new URLSearchParams(names.split(' ').map((name, at) => [name, valueOf(at)]))}`,
+        )
+      }
   })
 
   it('has the list behind the drawer of a proposal', async () => {

@@ -84,10 +84,11 @@ function Keys(props: {
   remove: (key: ApiKey) => void
 }) {
   const { keys, search, who, remove } = props
-  const [from = 0, setFrom] = useAddress('from', numberType)
+  const [shownFrom = 0, setFrom] = useAddress('from', numberType)
   const names = new Map(keys.map(({ key_id: id, name }) => [id, name]))
   const sorting = useSorting(sortKeysOf(names), { column: 'Name', isDescending: false })
   const matching = sortedRows(found(keys, search), sorting)
+  const from = shownFrom < matching.length ? shownFrom - (shownFrom % PAGE_KEYS) : 0
   const shown = matching.slice(from, from + PAGE_KEYS)
   if (shown.length === 0 && search !== '') {
     return (

@@ -8,13 +8,12 @@ import { Read, useLoaded } from '../parts/load.js'
 import { Empty } from '../parts/texts.js'
 import { TailButtons, TailRows, useTail } from '../parts/records/tail-rows.js'
 import type { Tail } from '../parts/records/tail.js'
-import { liveLink } from '../route.js'
+import { liveLink, STREAM_AGENTS_MAX } from '../route.js'
 import { type SignedIn, hasScope } from '../parts/session.js'
 
-/** The most agents of one stream (GET /v1/stream). */
-const AGENTS_MAX = 1_000
 const NAMES_OFFERED = 20
 const MINUTE_MS = 60_000
+const MINUTES_MAX = 1_440
 
 /** The live view of all agents, or of chosen ones. */
 export function LivePage({ session, agents }: { session: SignedIn; agents: readonly string[] | undefined }) {
@@ -50,7 +49,7 @@ function AllAgents({ session: { service, who } }: { session: SignedIn }) {
   const read = useLoaded<readonly string[] | undefined>('all', async (signal) =>
     who.agents.length === 0
       ? undefined
-      : accessibleAgentNames(service, who, { contains: '', most: AGENTS_MAX, signal }),
+      : accessibleAgentNames(service, who, { contains: '', most: STREAM_AGENTS_MAX, signal }),
   )
   return (
     <Read of={read} what="the names of the agents">
@@ -97,7 +96,7 @@ function Controls(props: { tail: Tail; isPretty: boolean; setPretty: (isPretty: 
         type="number"
         name="Minutes ago"
         min={0}
-        max={1_440}
+        max={MINUTES_MAX}
         step="any"
         placeholder="now"
         value={minutes}
@@ -108,10 +107,11 @@ function Controls(props: { tail: Tail; isPretty: boolean; setPretty: (isPretty: 
   )
 }
 
-/** @returns undefined for now */
-function sinceOf(minutes: string): string | undefined {
-  const sinceMs = Date.now() - Number(minutes) * MINUTE_MS
-  return minutes === '' || Number.isNaN(sinceMs) ? undefined : isoOf(sinceMs)
+/** @returns undefined for now, also if it is not a number from 0 to `MINUTES_MAX` */
+function sinceOf(text: string): string | undefined {
+  const minutes = Number(text)
+  const isAgo = text !== '' && minutes >= 0 && minutes <= MINUTES_MAX
+  return isAgo ? isoOf(Date.now() - minutes * MINUTE_MS) : undefined
 }
 
 /** The chosen agents with buttons to remove them, and a field to add one. */

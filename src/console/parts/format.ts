@@ -82,10 +82,14 @@ export function isoOf(ms: number): string {
   return new Date(ms).toISOString()
 }
 
-/** The Unix milliseconds of an ISO 8601 time, as in addresses; undefined for any other text. */
+/** The times that every time zone writes with a year of four digits. */
+const TIME_MIN_MS = Date.parse('0001-01-02T00:00Z')
+const TIME_MAX_MS = Date.parse('9999-12-31T00:00Z')
+
+/** The Unix milliseconds of an ISO 8601 time of the years 1 to 9999, as in addresses; undefined for any other text. */
 export function msOfIso(text: string): number | undefined {
   const ms = Date.parse(text)
-  return Number.isNaN(ms) ? undefined : ms
+  return ms >= TIME_MIN_MS && ms <= TIME_MAX_MS ? ms : undefined
 }
 
 /** A duration in the largest unit of which it has at least one. */

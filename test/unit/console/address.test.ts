@@ -33,6 +33,9 @@ describe('values in an address', () => {
 
   it('have their usual value if it is missing or cannot be read, which is not written', () => {
     expect([numberType.read(['-1']), timeType.read(['yesterday'])]).toEqual([undefined, undefined])
+    for (const text of ['+010000-01-01T00:00Z', '+275760-09-13T00:00Z', '0000-06-01', '-000001-06-01'])
+      expect(timeType.read([text])).toBeUndefined()
+    for (const text of ['0001-06-01', '9999-06-01']) expect(timeType.read([text])).toBe(Date.parse(text))
     expect(choiceType(['week', 'day']).read(['year'])).toBe('week')
     expect(choiceType(['week', 'day']).write('week')).toEqual([])
     const byName = { column: 'Name', isDescending: false }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { queryOfView, viewOf } from '../../../src/console/agents/records/address.js'
 import {
+  CONDITIONS_MAX,
   type ConditionDraft,
   emptyCondition,
   noFilter,
@@ -109,8 +110,8 @@ describe('the address of the records', () => {
     ])
       expect(viewOf(query)).toEqual(nothing)
     expect(viewOf('from=yesterday&to=')).toEqual(nothing)
-    expect(viewOf(Array.from({ length: 99 }, (_none, at) => `column=c${at}`).join('&')).columns).toHaveLength(
-      40,
-    )
+    const many = (text: string): string => Array.from({ length: 99 }, (_none, at) => text + at).join('&')
+    expect(viewOf(many('column=c')).columns).toHaveLength(40)
+    expect(viewOf(many('where=c+eq+')).filter.conditions).toHaveLength(CONDITIONS_MAX)
   })
 })

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import {
   agentLink,
   keysLink,
+  liveLink,
   parseRoute,
   queryOf,
   traceLink,
@@ -38,6 +39,14 @@ describe('addresses of the console', () => {
       expect(queryOf(link)).toBe(query)
     }
     expect(queryOf('#/agents')).toBe('')
+  })
+
+  it('name the agents of the live view once, at most 1,000', () => {
+    const names = Array.from({ length: 1_500 }, (_none, at) => `agent-${at}`)
+    expect(parseRoute(liveLink(names))).toEqual({ screen: 'live', agents: names.slice(0, 1_000) })
+    expect(parseRoute('#/live/a,b,a')).toEqual({ screen: 'live', agents: ['a', 'b'] })
+    expect(parseRoute('#/live')).toEqual({ screen: 'live', agents: undefined })
+    for (const part of ['', 'a,', '%ff']) expect(parseRoute(`#/live/${part}`)).toEqual({ screen: 'unknown' })
   })
 
   it('lead to a trace, and to the times that are searched', () => {

@@ -1,7 +1,14 @@
 import type { RecordOrder } from '../../parts/records/record-row.js'
 import type { AddressType } from '../../parts/address.js'
 import { fieldOfMs, isoOf, msOfField, msOfIso } from '../../parts/format.js'
-import { type ConditionDraft, type FilterDraft, emptyCondition, operatorOf, valueTypes } from './filter.js'
+import {
+  CONDITIONS_MAX,
+  type ConditionDraft,
+  type FilterDraft,
+  emptyCondition,
+  operatorOf,
+  valueTypes,
+} from './filter.js'
 
 /** What the list of records shows, as its address contains it. */
 export interface RecordsView {
@@ -37,7 +44,7 @@ export function viewOf(query: string): RecordsView {
   return {
     filter: {
       types: read.get('types') ?? '',
-      conditions: read.getAll('where').flatMap(conditionOf),
+      conditions: read.getAll('where').slice(0, CONDITIONS_MAX).flatMap(conditionOf),
       from: timeOf('from'),
       to: timeOf('to'),
     },

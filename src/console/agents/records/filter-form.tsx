@@ -4,6 +4,7 @@ import { Field, Moment, Problem } from '../../parts/field.js'
 import { operatorWords } from '../../parts/rule-diff.js'
 import {
   type ConditionDraft,
+  CONDITIONS_MAX,
   type FilterDraft,
   emptyCondition,
   noFilter,
@@ -12,8 +13,6 @@ import {
   queryOf,
   valueTypes,
 } from './filter.js'
-
-const CONDITIONS_MAX = 16
 
 /** A form that filters the list of records, with the filter of the address at first and after it changes. */
 export function FilterForm({

@@ -15,6 +15,9 @@ export interface ConditionDraft {
   value: string
 }
 
+/** The most conditions of a filter (`where` of a query). */
+export const CONDITIONS_MAX = 16
+
 /** A filter as typed. */
 export interface FilterDraft {
   /** Record types, or prefixes with `*`, separated by commas or spaces. */

@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type { AgentStatusResponse, ServiceClient } from '../../../client/index.js'
-import { switchType, textType, useAddress } from '../../parts/address.js'
+import { numberType, switchType, textType, useAddress } from '../../parts/address.js'
 import { Field, Problem } from '../../parts/field.js'
 import { useChange } from '../../parts/load.js'
 import { readStrandPart } from '../../parts/records/record-row.js'
@@ -30,17 +30,18 @@ function Controls(props: {
 }) {
   const { service, status, tail, isPretty, setPretty } = props
   const { agent_id: agent, record_count: headSeq } = status
-  const [from, setFrom] = useAddress('from', textType)
+  const [from, setFrom] = useAddress('from', typedSeqType)
   const { problem, run } = useChange()
   const begin = async (): Promise<void> => {
     const field = fieldInput.current?.value.trim() ?? ''
-    if (from === '') return tail.begin({ since: undefined, field })
-    const range = { fromSeq: Number(from), toSeq: Number(from), signal: AbortSignal.timeout(READ_MS) }
+    if (from === undefined) return tail.begin({ since: undefined, field })
+    const seq = Math.min(from, headSeq)
+    const range = { fromSeq: seq, toSeq: seq, signal: AbortSignal.timeout(READ_MS) }
     const [row] = (await readStrandPart(service, agent, range)).rows
     tail.begin({ since: row?.hlc, field })
   }
   useEffect(() => {
-    if (from !== '') void run(begin)
+    if (from !== undefined) void run(begin)
   }, [])
   const fieldInput = useRef<HTMLInputElement>(null)
   return (
@@ -59,8 +60,8 @@ function Controls(props: {
         max={headSeq}
         step={1}
         placeholder="now"
-        value={from}
-        set={setFrom}
+        value={String(from ?? '')}
+        set={(text) => setFrom(typedSeqType.read([text]))}
       />
       <button type="submit">Start there</button>
       <Problem text={problem} />
@@ -69,3 +70,4 @@ function Controls(props: {
 }
 
 const READ_MS = 30_000
+const typedSeqType = { ...numberType, isStep: false }

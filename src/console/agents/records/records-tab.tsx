@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { AgentStatusResponse } from '../../../client/index.js'
-import { cursorsType, sameView, useAddress } from '../../parts/address.js'
+import { cursorsType, numberType, sameView, useAddress } from '../../parts/address.js'
 import { Choice } from '../../parts/field.js'
 import { Pages } from '../../parts/pages.js'
 import { useRoving } from '../../parts/roving.js'
@@ -187,15 +187,16 @@ function usePage({
   }
 }
 
-/** The records of a page. @param of `position` is the seq at which the page begins; undefined for the first */
+/** The records of a page. @param of `position` is the seq at which the page begins; any other text means the first */
 function seqsOfPage(of: { order: RecordOrder; headSeq: number; position: string | undefined }) {
-  const { order, headSeq, position } = of
+  const { order, headSeq, position = '' } = of
+  const seq = numberType.read([position])
   if (order === 'desc') {
-    const toSeq = position === undefined ? headSeq : Number(position)
+    const toSeq = Math.min(seq ?? headSeq, headSeq)
     const fromSeq = Math.max(0, toSeq - PAGE_RECORDS + 1)
     return { fromSeq, toSeq, next: fromSeq === 0 ? undefined : String(fromSeq - 1) }
   }
-  const fromSeq = Number(position ?? 0)
+  const fromSeq = Math.min(seq ?? 0, headSeq)
   const toSeq = Math.min(headSeq, fromSeq + PAGE_RECORDS - 1)
   return { fromSeq, toSeq, next: toSeq === headSeq ? undefined : String(toSeq + 1) }
 }
