@@ -170,9 +170,20 @@ describe.skipIf(noBrowser)('the address of a page of the console', () => {
 
   it('has the user and the action for which rules are tried', async () => {
     const page = await open('#/agents/weather/rules')
-    await page.getByLabel('Claims of the token').fill('{"sub":"usr_1"}')
+    const claims = page.getByLabel('Claims of the token')
+    await page.getByLabel('User, by e-mail prefix').fill('ada@example.com')
+    await expect.poll(() => claims.inputValue()).toContain('"email": "ada@example.com"')
     await page.getByRole('radio', { name: 'Erase' }).check()
     await staysTheSame(page)
+    expect(page.url()).toMatch(/rules[?]user=usr_[0-9a-f]{32}&action=erase$/)
+    await claims.fill('{"sub":"usr_1","email":"z@example.com"}')
+    await page.waitForURL(/rules[?]action=erase$/)
+    await page.getByRole('tab', { name: 'Graph' }).click()
+    await page.getByRole('tab', { name: 'Rules' }).click()
+    expect(await claims.inputValue()).toContain('usr_1')
+    await page.reload()
+    await claims.waitFor()
+    expect(await claims.inputValue()).toBe('')
   })
 
   it('has the search of users and keys, and their order', async () => {

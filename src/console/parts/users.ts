@@ -1,15 +1,20 @@
 import type { ServiceClient, User } from '../../client/index.js'
-import { hasScope, type WhoAmI } from './session.js'
+import { hasScope, type Scope, type WhoAmI } from './session.js'
 
 /** A client for the users of an organism, or for users without an organism. */
 export function namespaceOf(service: ServiceClient, organism: string | undefined): ServiceClient {
   return organism === undefined ? service : service.organism(organism)
 }
 
+/** The scope that manages the users of an organism, or those without an organism. */
+export function neededForUsers(organism: string | undefined): Scope {
+  return organism === undefined ? 'admin:*' : 'admin:organisms'
+}
+
 /** Whether the key can read the users of an organism, or those without an organism. */
 export function canReadUsers(who: WhoAmI, organism: string | undefined): boolean {
-  // SERVICE_DATA_OPEN does not open the routes of users.
-  return who.kind !== 'open' && hasScope(who, organism === undefined ? 'admin:*' : 'admin:organisms')
+  // SERVICE_DATA_OPEN does not open the routes of users, which also refuse keys that are limited to agents.
+  return who.kind !== 'open' && who.agents.length === 0 && hasScope(who, neededForUsers(organism))
 }
 
 /** Reads the user with an e-mail, ignoring case; undefined if there is none. */

@@ -9,7 +9,7 @@ import { CursorPages } from '../parts/pages.js'
 import { Empty, Name, Time } from '../parts/texts.js'
 import { usersLink } from '../route.js'
 import { useOrganisms } from '../parts/namespaces.js'
-import { canReadUsers, namespaceOf, readUserOfId } from '../parts/users.js'
+import { canReadUsers, namespaceOf, neededForUsers, readUserOfId } from '../parts/users.js'
 import type { Scope, SignedIn } from '../parts/session.js'
 import { SortLimit } from '../parts/sort-heading.js'
 import { sortable, type Sorting, SORTED_MAX, useSorting, wholeList } from '../parts/sort.js'
@@ -64,13 +64,9 @@ function NotAllowed({ organism }: { organism: string | undefined }) {
   return (
     <div class="page">
       <h1>User</h1>
-      <NeedsScope scope={neededFor(organism)} />
+      <NeedsScope scope={neededForUsers(organism)} />
     </div>
   )
-}
-
-function neededFor(organism: string | undefined): Scope {
-  return organism === undefined ? 'admin:*' : 'admin:organisms'
 }
 
 const PAGE_USERS = 50
@@ -129,7 +125,7 @@ function UserList({ session, organism }: { session: SignedIn; organism: string |
           }
         </Read>
       ) : (
-        <NeedsScope scope={neededFor(organism)} />
+        <NeedsScope scope={neededForUsers(organism)} />
       )}
       {!isSorted && <CursorPages cursors={cursors} set={setCursors} next={found?.next_cursor} />}
       <SortLimit sorting={sorting} noun="users" order="e-mail" page={found} />
@@ -162,7 +158,7 @@ function NamespaceChoice({ session, organism }: { session: SignedIn; organism: s
 function NeedsScope({ scope }: { scope: Scope }) {
   return (
     <p class="notice">
-      Managing these users needs a key with the scope <code>{scope}</code>.
+      Managing these users needs a key with the scope <code>{scope}</code> that is not limited to agents.
       {scope === 'admin:*' &&
         ' The users of an organization need only admin:organisms: choose the organization above.'}
     </p>

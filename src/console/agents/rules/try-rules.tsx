@@ -1,10 +1,11 @@
+import { effect, signal } from '@preact/signals'
 import { type Policy, type PolicyAction, policyActions } from '../../../auth/row-policy.js'
 import type { AgentStatusResponse } from '../../../client/index.js'
-import { choiceType, textType, useAddress } from '../../parts/address.js'
+import { type AddressType, choiceType, useAddress } from '../../parts/address.js'
 import { counted, countText } from '../../parts/format.js'
 import { ProgressLine } from '../../parts/result.js'
 import { Failure } from '../../parts/texts.js'
-import { type SignedIn, hasScope } from '../../parts/session.js'
+import { type SignedIn, hasScope, session as current } from '../../parts/session.js'
 import { readClaims } from './claims.js'
 import { type Judged, useJudged, useLastRecords } from './judged.js'
 import { JudgedTable } from './judged-table.js'
@@ -12,6 +13,24 @@ import { UserChoice } from './user-choice.js'
 import { refusedWords } from './labels.js'
 
 const actionType = choiceType<PolicyAction>(['read', ...policyActions])
+
+/** The id of a user. */
+const userIdType: AddressType<string> = {
+  read: ([text = '']) => (/^usr_[0-9a-f]{32}$/.test(text) ? text : ''),
+  write: (id) => (id === '' ? [] : [id]),
+  isStep: false,
+}
+
+/** The claims as text, until the sign-out. No address has them, because they can be about a person. */
+const claimsText = signal('')
+
+effect(() => {
+  if (current.value.kind !== 'in') setText('')
+})
+
+function setText(text: string): void {
+  claimsText.value = text
+}
 
 interface TryProps {
   session: SignedIn
@@ -23,7 +42,7 @@ interface TryProps {
 
 /** Tries the saved and the edited rules for a user on the last records, with the server's own functions. */
 export function TryRules({ session, status, saved, edited }: TryProps) {
-  const [text, setText] = useAddress('claims', textType)
+  const text = claimsText.value
   const [action, setAction] = useAddress('action', actionType)
   const read = text.trim() === '' ? undefined : readClaims(text)
   const claims = read !== undefined && 'claims' in read ? read.claims : undefined
@@ -42,18 +61,11 @@ export function TryRules({ session, status, saved, edited }: TryProps) {
         Shows the effect of the rules, computed in this browser with the server’s own functions. Nothing is
         saved, and no token is issued. A page cannot prove that a server follows its rules.
       </p>
-      <div class="try-who">
-        <UserChoice
-          session={session}
-          agent={status.agent_id}
-          choose={(chosen) => setText(JSON.stringify(chosen, null, 2))}
-        />
-        <ClaimsField
-          text={text}
-          fault={read !== undefined && 'fault' in read ? read.fault : undefined}
-          set={setText}
-        />
-      </div>
+      <Who
+        session={session}
+        agent={status.agent_id}
+        fault={read !== undefined && 'fault' in read ? read.fault : undefined}
+      />
       <ActionChoice action={action} set={setAction} />
       <div class="buttons">
         <button
@@ -89,6 +101,30 @@ export function TryRules({ session, status, saved, edited }: TryProps) {
         />
       )}
     </section>
+  )
+}
+
+/** The claims: those of a chosen user, or as typed. */
+function Who({ session, agent, fault }: { session: SignedIn; agent: string; fault: string | undefined }) {
+  const [userId, setUserId] = useAddress('user', userIdType)
+  return (
+    <div class="try-who">
+      <UserChoice
+        session={session}
+        agent={agent}
+        userId={userId}
+        setUserId={setUserId}
+        choose={(chosen) => setText(JSON.stringify(chosen, null, 2))}
+      />
+      <ClaimsField
+        text={claimsText.value}
+        fault={fault}
+        set={(typed) => {
+          setText(typed)
+          setUserId('')
+        }}
+      />
+    </div>
   )
 }
 
