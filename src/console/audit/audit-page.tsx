@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
-import { type AgentStatusResponse, NotFoundError } from '../../client/index.js'
+import { memberOrganism, reaches } from '../../auth/namespace.js'
+import { type AgentStatusResponse, ServiceError } from '../../client/index.js'
 import { sameView } from '../parts/address.js'
 import { CursorPages } from '../parts/pages.js'
 import { Read, useChange, useLoaded } from '../parts/load.js'
@@ -9,7 +10,7 @@ import { Empty, Loading } from '../parts/texts.js'
 import { ExportDialog } from '../parts/export-dialog.js'
 import { RecordDrawer } from '../parts/records/record-drawer.js'
 import { agentLink, auditLink, type Route } from '../route.js'
-import { type SignedIn, hasScope } from '../parts/session.js'
+import { canReadServer, type SignedIn, hasScope, type WhoAmI } from '../parts/session.js'
 import {
   type AuditFilter,
   type AuditRows,
@@ -52,12 +53,31 @@ export function AuditPage({ session, route }: { session: SignedIn; route: AuditR
   )
 }
 
-/** The choice of a strand, and its records. */
+/** The choice of a strand that the key can reach, and its records. */
 function Strands(props: { session: SignedIn; route: AuditRoute; defaultAgent: string }) {
   const { session, route, defaultAgent } = props
-  const { service } = session
-  const agent = route.agent ?? defaultAgent
   const organisms = useOrganisms(session)
+  const names = strandNames(session.who, defaultAgent, organisms.value ?? [])
+  const agent = route.agent ?? Object.keys(names)[0]
+  if (agent === undefined) {
+    return (
+      <Empty title="No strand of audit records among the agents of this key">
+        Users without an organization have theirs on <code>{defaultAgent}</code>, users of an organization on{' '}
+        <code>{auditAgentOf('organization')}</code>.
+      </Empty>
+    )
+  }
+  return <Strand session={session} route={route} agent={agent} names={{ [agent]: agent, ...names }} />
+}
+
+function Strand(props: {
+  session: SignedIn
+  route: AuditRoute
+  agent: string
+  names: Readonly<Record<string, string>>
+}) {
+  const { session, route, agent, names } = props
+  const { service } = session
   const strand = useLoaded<AgentStatusResponse | undefined>(agent, (signal) =>
     service.agent(agent).status({ signal }).catch(absent),
   )
@@ -67,7 +87,7 @@ function Strands(props: { session: SignedIn; route: AuditRoute; defaultAgent: st
         <Choice
           name="Strand"
           value={agent}
-          options={strandNames(agent, defaultAgent, organisms.value ?? [])}
+          options={names}
           set={(chosen) => {
             location.hash = auditLink(chosen)
           }}
@@ -86,21 +106,32 @@ function Strands(props: { session: SignedIn; route: AuditRoute; defaultAgent: st
   )
 }
 
+/** The strands that the key or the user can reach, with what their records are about. */
 function strandNames(
-  agent: string,
+  who: WhoAmI,
   defaultAgent: string,
   organisms: readonly string[],
 ): Record<string, string> {
-  return {
-    [agent]: agent,
+  const ofKey = who.agents.map((pattern) => organismOf(pattern.replace(/::\*$/, auditAgentOf(''))))
+  const ids = new Set([...organisms, ...ofKey, who.user?.namespace].flatMap((id) => id ?? []))
+  // Users without an organization.
+  ids.delete('')
+  const names = {
     [defaultAgent]: `Users without an organization (${defaultAgent})`,
     [serverAudit]: `The server and its keys (${serverAudit})`,
-    ...Object.fromEntries(organisms.map((id) => [auditAgentOf(id), `Users of ${id}`])),
+    ...Object.fromEntries([...ids].map((id) => [auditAgentOf(id), `Users of ${id}`])),
   }
+  return Object.fromEntries(Object.entries(names).filter(([agent]) => canReach(who, agent)))
 }
 
+function canReach(who: WhoAmI, agent: string): boolean {
+  if (agent === serverAudit) return canReadServer(who)
+  return who.user === null ? reaches(who.agents, agent) : (memberOrganism(agent) ?? '') === who.user.namespace
+}
+
+/** The status of an agent that does not exist, or that the key or the user cannot reach. */
 function absent(error: unknown): undefined {
-  if (error instanceof NotFoundError) return undefined
+  if (error instanceof ServiceError && (error.status === 404 || error.status === 403)) return undefined
   throw error
 }
 

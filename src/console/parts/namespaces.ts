@@ -1,6 +1,6 @@
 import type { ServiceClient } from '../../client/index.js'
 import { type Loaded, useLoaded } from './load.js'
-import { type SignedIn, hasScope } from './session.js'
+import { canReadServer, type SignedIn, hasScope } from './session.js'
 
 /** The ids of all organisms; empty if the key cannot list them. */
 export function useOrganisms({ service, who }: SignedIn): Loaded<string[]> {
@@ -19,7 +19,7 @@ async function idsOf(service: ServiceClient, signal: AbortSignal): Promise<strin
  * answered.
  */
 export function useDefaultAgent({ service, who }: SignedIn): string | undefined {
-  const isAllowed = hasScope(who, 'admin:*')
+  const isAllowed = canReadServer(who)
   const { loaded } = useLoaded('default agent', async (signal) => {
     if (!isAllowed) return undefined
     const { settings } = await service.server({ signal })

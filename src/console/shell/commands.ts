@@ -1,5 +1,5 @@
 import { appearance, appearances } from './appearance.js'
-import { missingScope, publicNavItems, navItems } from './nav-items.js'
+import { missingFor, publicNavItems, navItems } from './nav-items.js'
 import { isUtc, showUtc } from '../parts/time-zone.js'
 import { hasScope, type Scope, type Session, signOut } from '../parts/session.js'
 
@@ -10,8 +10,8 @@ export type Overlay = 'nothing' | 'palette' | 'new-agent' | 'new-key'
 export interface Command {
   name: string
   kind: 'screen' | 'action' | 'agent' | 'record' | 'trace' | 'proposal' | 'key' | 'user'
-  /** The scope that the key lacks. */
-  missing?: Scope | undefined
+  /** The scope that the key lacks, or access to agents. */
+  missing?: string | undefined
   /** @returns the dialog to show next, if any */
   act: () => Overlay | undefined
 }
@@ -39,14 +39,19 @@ export function commandsFor(current: Session): Command[] {
     return [...publicNavItems.map(({ name, href }) => linkCommand('screen', name, href)), verify, ...looks]
   const { who } = current
   const unless = (scope: Scope): Scope | undefined => (hasScope(who, scope) ? undefined : scope)
+  const screens = navItems.map((item) => ({
+    ...linkCommand('screen', item.name, item.href),
+    missing: missingFor(item, who),
+  }))
   return [
-    ...navItems.map((item) => ({
-      ...linkCommand('screen', item.name, item.href),
-      missing: missingScope(item, who),
-    })),
+    ...screens,
     linkCommand('screen', 'Permissions', '#/account'),
     { ...action('New agent'), missing: unless('agents:admin'), act: () => 'new-agent' },
-    { ...action('New key'), missing: unless('admin:*'), act: () => 'new-key' },
+    {
+      ...action('New key'),
+      missing: screens.find(({ name }) => name === 'Keys')?.missing,
+      act: () => 'new-key',
+    },
     verify,
     ...looks,
     times,

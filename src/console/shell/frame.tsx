@@ -6,7 +6,7 @@ import { AppearanceSwitch, TimeZoneSwitch } from './appearance.js'
 import { Mark } from './mark.js'
 import { useRoving } from '../parts/roving.js'
 import { serverState } from '../parts/server-state.js'
-import { hiddenScreens, missingScope, publicNavItems, type NavItem, navItems } from './nav-items.js'
+import { hiddenScreens, missingFor, publicNavItems, type NavItem, navItems } from './nav-items.js'
 import { session, type Session, signOut, type WhoAmI } from '../parts/session.js'
 import { identityText } from '../parts/labels.js'
 
@@ -101,7 +101,7 @@ function Navigation() {
 /** The links to the screens that the key can use. */
 function itemsFor(value: Session): readonly NavItem[] {
   if (value.kind !== 'in') return publicNavItems
-  return navItems.filter((item) => missingScope(item, value.who) === undefined)
+  return navItems.filter((item) => missingFor(item, value.who) === undefined)
 }
 
 /** Says how many screens are not shown; the page of permissions says which, and why. */

@@ -1,3 +1,4 @@
+import { reaches } from '../../../auth/namespace.js'
 import { escapeUnseen } from '../../../auth/shown-text.js'
 import type { ApiKey, Zone } from '../../../client/index.js'
 import { type SignedIn, hasScope, type WhoAmI } from '../../parts/session.js'
@@ -51,7 +52,7 @@ export function approversOf(
       line !== ownLineage &&
       (expiresAtMs === null || expiresAtMs > nowMs) &&
       (scopes.includes('admin:*') || (zone === 'protected' && scopes.includes('proposals:decide'))) &&
-      (agents.length === 0 || agents.some((pattern) => matches(agent, pattern))),
+      reaches(agents, agent),
   )
   // The root key shares its lineage with no other key.
   const isRootAble = who.principal !== 'root'
@@ -60,8 +61,4 @@ export function approversOf(
     lineages: new Set(able.map(({ line }) => line)).size + (isRootAble ? 1 : 0),
     needed: zone === 'immutable_core' ? 2 : 1,
   }
-}
-
-function matches(agent: string, pattern: string): boolean {
-  return pattern.endsWith('*') ? agent.startsWith(pattern.slice(0, -1)) : agent === pattern
 }
