@@ -10,6 +10,7 @@ import { startAuthServer } from '../support/server/auth-server.js'
 import { type TestServer, call } from '../support/server/server.js'
 
 const TABS_MAX = 8
+const row = 'tbody tr, .live-rows li'
 
 describe.skipIf(noBrowser)('the console by keyboard', () => {
   let server: TestServer
@@ -39,18 +40,18 @@ describe.skipIf(noBrowser)('the console by keyboard', () => {
       () => document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent ?? '',
     )
 
-  it.each(['agents', 'agents/weather', 'users', 'keys', 'proposals', 'audit'])(
+  it.each(['home', 'agents', 'agents/weather', 'users', 'keys', 'proposals', 'audit'])(
     `leads from the top of the screen %s to its first row in ${TABS_MAX} presses of Tab`,
     async (screen) => {
       const page = await open(`#/${screen}`)
-      await page.getByRole('rowheader').first().waitFor()
+      await page.locator(row).first().waitFor()
       await page.getByRole('link', { name: 'Skip to content' }).focus()
       const passed = [await focused(page)]
       await page.keyboard.press('Enter')
       for (;;) {
         await page.keyboard.press('Tab')
         passed.push(await focused(page))
-        const isRow = await page.evaluate(() => document.activeElement?.closest('tbody tr') !== null)
+        const isRow = await page.evaluate((rows) => document.activeElement?.closest(rows) !== null, row)
         if (isRow || passed.length > TABS_MAX) break
       }
       expect(passed.length, passed.join(', ')).toBeLessThanOrEqual(TABS_MAX)
@@ -106,6 +107,10 @@ describe.skipIf(noBrowser)('the console by keyboard', () => {
     await page.getByRole('button', { name: 'Prove' }).click()
     const text = await verdict(page)
     expect(await focused(page)).toContain(text)
+    await page.goto(`${server.url}/console#/agents/weather/proof`)
+    await page.getByRole('button', { name: 'Verify', exact: true }).click()
+    const ofStrand = await verdict(page)
+    expect(await focused(page)).toContain(ofStrand)
   })
 
   it('keeps unsaved rules while other screens are shown, and asks before the page is left', async () => {

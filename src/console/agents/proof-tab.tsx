@@ -6,7 +6,7 @@ import { ExportDialog } from '../parts/export-dialog.js'
 import { Problem } from '../parts/field.js'
 import { counted, countText, recordsText } from '../parts/format.js'
 import { useChange, useTask } from '../parts/load.js'
-import { fails, holds, ProgressLine, Result, type Verdict } from '../parts/result.js'
+import { fails, FocusedResult, holds, ProgressLine, type Verdict } from '../parts/result.js'
 import { Time } from '../parts/texts.js'
 import { type StrandVerdict, checkStrand } from '../parts/proof/check-strand.js'
 import { Findings } from '../parts/proof/findings.js'
@@ -73,11 +73,11 @@ export function ProofTab({ service, status }: { service: ServiceClient; status: 
           {countText(Math.round(progress.perSecond))} per second
         </ProgressLine>
       )}
-      <Result verdict={verdict?.shown}>
+      <FocusedResult verdict={verdict?.shown}>
         {found?.ok === true && (
           <Findings found={found.found} isKeyTrusted={found.kept.trusted !== ''} since={found.since} />
         )}
-      </Result>
+      </FocusedResult>
       <Downloads service={service} status={status} />
     </div>
   )

@@ -2,6 +2,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import type { ServiceClient, ServerInfoResponse } from '../../client/index.js'
 import { counted } from '../parts/format.js'
 import { Read, useLoaded } from '../parts/load.js'
+import { useRoving } from '../parts/roving.js'
 import { useMetrics } from '../parts/metrics-watch.js'
 import { useNow } from '../parts/now.js'
 import { hasScope, canReadServer, type SignedIn } from '../parts/session.js'
@@ -90,8 +91,9 @@ function Warnings({ warnings }: { warnings: readonly Warning[] }) {
 }
 
 function Tiles({ tiles }: { tiles: readonly Tile[] }) {
+  const list = useRoving<HTMLUListElement>()
   return (
-    <ul class="tiles" aria-label="Metrics">
+    <ul ref={list} class="tiles" aria-label="Metrics">
       {tiles.map(({ name, value, note, href }) => (
         <li key={name}>
           <a href={href}>

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
 
 /** The result of a proof or check. */
 export interface Verdict {
@@ -42,14 +43,27 @@ export function ProgressLine(props: {
   )
 }
 
-/** Shows a verdict, which screen readers announce. */
-export function Result({
-  verdict,
-  children,
-}: {
+interface ResultProps {
   verdict: Verdict | undefined
   children?: ComponentChildren
-}) {
+}
+
+/** The verdict of a check that a button began, which takes the focus. */
+export function FocusedResult(props: ResultProps) {
+  const { verdict } = props
+  const result = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    if (verdict !== undefined) result.current?.focus()
+  }, [verdict])
+  return (
+    <div ref={result} tabIndex={-1}>
+      <Result {...props} />
+    </div>
+  )
+}
+
+/** Shows a verdict, which screen readers announce. */
+export function Result({ verdict, children }: ResultProps) {
   return (
     <div role="status" class={verdict === undefined ? 'verdict-none' : `verdict ${colours[verdict.outcome]}`}>
       {verdict !== undefined && <p class="verdict-text">{verdict.text}</p>}

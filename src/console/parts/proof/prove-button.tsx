@@ -1,8 +1,8 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import type { ServiceClient } from '../../../client/index.js'
 import type { ReadRecord } from '../../../proof/record.js'
 import { explain } from '../explain.js'
-import { fails, Result, type Verdict } from '../result.js'
+import { fails, FocusedResult, type Verdict } from '../result.js'
 import { agentLink } from '../../route.js'
 import { type Step, proveRecord } from './prove-record.js'
 import { Steps } from './steps.js'
@@ -22,10 +22,6 @@ export function ProveButton(props: { service: ServiceClient; provable: Provable;
   const [steps, setSteps] = useState<readonly Step[]>([])
   const [verdict, setVerdict] = useState<Verdict | undefined>(undefined)
   const [isBusy, setBusy] = useState(false)
-  const result = useRef<HTMLDivElement>(null)
-  useEffect(() => {
-    if (verdict !== undefined) result.current?.focus()
-  }, [verdict])
   const prove = async (): Promise<void> => {
     setBusy(true)
     setSteps([])
@@ -46,16 +42,14 @@ export function ProveButton(props: { service: ServiceClient; provable: Provable;
       <button type="button" class="primary" disabled={isBusy} onClick={() => void prove()}>
         {name}
       </button>
-      <div ref={result} tabIndex={-1}>
-        <Result verdict={verdict}>
-          {verdict?.outcome === 'consistent' && (
-            <p>
-              This proof relies on the key that the server reports. To use a key that you know from another
-              source, <a href={agentLink(agent, 'proof')}>check the whole strand</a>.
-            </p>
-          )}
-        </Result>
-      </div>
+      <FocusedResult verdict={verdict}>
+        {verdict?.outcome === 'consistent' && (
+          <p>
+            This proof relies on the key that the server reports. To use a key that you know from another
+            source, <a href={agentLink(agent, 'proof')}>check the whole strand</a>.
+          </p>
+        )}
+      </FocusedResult>
       <Steps steps={steps} />
     </>
   )
