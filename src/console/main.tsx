@@ -5,7 +5,7 @@ import { AgentsPage } from './agents/agents-page.js'
 import { shortHash } from './parts/format.js'
 import { lazy } from './parts/lazy.js'
 import { Palette, watchKeys } from './shell/palette.js'
-import { agentLink, followAddress, query, type Route, route, scrubAddress } from './route.js'
+import { agentLink, followAddress, type Route, route, scrubAddress } from './route.js'
 import { applyAppearance } from './shell/appearance.js'
 import { Frame } from './shell/frame.js'
 import { serverState, watchServer } from './parts/server-state.js'
@@ -133,7 +133,7 @@ function Screen() {
     case 'log':
       return <LogPage session={value} />
     case 'trace':
-      return <TracePage key={`${shown.id} ${query.value}`} session={value} id={shown.id} />
+      return <TracePage key={shown.id} session={value} id={shown.id} />
     case 'users':
       return <UsersPage session={value} route={shown} />
     case 'audit':

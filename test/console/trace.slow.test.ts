@@ -133,6 +133,11 @@ describe.skipIf(noBrowser)('traces in the console', () => {
     await page.getByText('No spans or logs of this trace').waitFor()
     await page.getByRole('link', { name: 'Search all times' }).click()
     await page.getByRole('row', { name: 'late' }).waitFor()
+    await page.goBack()
+    await page.getByText('No spans or logs of this trace').waitFor()
+    expect(await page.getByLabel('Written to').inputValue()).toBe('2026-01-01T00:00')
+    await page.goForward()
+    await page.getByRole('row', { name: 'late' }).waitFor()
   })
 
   it('show a limited key the records of its agents only', async () => {

@@ -1,8 +1,9 @@
 import { useState } from 'preact/hooks'
+import { type AddressType, timeType, useAddress } from '../parts/address.js'
 import { CardTable } from '../parts/card-table.js'
 import { LineFacts } from '../parts/facts.js'
 import { Moment } from '../parts/field.js'
-import { countText, counted, fieldOfMs, msOfField, msOfIso } from '../parts/format.js'
+import { countText, counted, fieldOfMs, msOfField } from '../parts/format.js'
 import { Read, useLoaded } from '../parts/load.js'
 import type { SignedIn } from '../parts/session.js'
 import { CopyButton, Empty } from '../parts/texts.js'
@@ -10,18 +11,27 @@ import { findTrace, type SearchedTimes, type Trace } from '../parts/trace/find-t
 import { treeOf, type TreeRow } from '../parts/trace/span-tree.js'
 import { durationOf, shortDurationText, type Telemetry } from '../parts/trace/telemetry.js'
 import { Duration, ExactTime, Outcome, TelemetryLink } from '../parts/trace/telemetry-texts.js'
-import { query, traceLink } from '../route.js'
+import { traceLink } from '../route.js'
 import { isUtc } from '../parts/time-zone.js'
 
 /** The most agents that are searched. */
 const AGENTS_SEARCHED = 1_000
 const DAY_MS = 86_400_000
+/** As `timeType`, but null if it is empty: an address without it means the last 24 hours, an empty one all times. */
+const fromType: AddressType<number | null | undefined> = {
+  read: (texts) => (texts.length === 0 ? undefined : (timeType.read(texts) ?? null)),
+  write: (ms) => (ms === null ? [''] : timeType.write(ms)),
+  isStep: true,
+}
 const allTimes: SearchedTimes = { fromMs: undefined, toMs: undefined }
 
 /** The spans and log records of a trace, over all agents that the key can read. */
 export function TracePage({ session, id }: { session: SignedIn; id: string }) {
-  const [times] = useState(() => timesOf(query.peek(), Date.now()))
-  const read = useLoaded<Trace>('trace', (signal) =>
+  const [dayAgoMs] = useState(() => Date.now() - DAY_MS)
+  const [fromMs = dayAgoMs] = useAddress('from', fromType)
+  const [toMs] = useAddress('to', timeType)
+  const times = { fromMs: fromMs ?? undefined, toMs }
+  const read = useLoaded<Trace>(JSON.stringify(times), (signal) =>
     findTrace(session, { traceId: id, ...times, most: AGENTS_SEARCHED, signal }),
   )
   return (
@@ -33,19 +43,12 @@ export function TracePage({ session, id }: { session: SignedIn; id: string }) {
           <CopyButton text={id} name="the trace ID" />
         </span>
       </div>
-      <Times key={isUtc.value} id={id} times={times} />
+      <Times key={`${isUtc.value} ${JSON.stringify(times)}`} id={id} times={times} />
       <Read of={read} what="the trace">
         {(trace) => <Found id={id} trace={trace} />}
       </Read>
     </div>
   )
-}
-
-/** The times to search: those of the address, or the last 24 hours if it has none. */
-function timesOf(shown: string, nowMs: number): SearchedTimes {
-  const read = new URLSearchParams(shown)
-  if (!read.has('from') && !read.has('to')) return { fromMs: nowMs - DAY_MS, toMs: undefined }
-  return { fromMs: msOfIso(read.get('from') ?? ''), toMs: msOfIso(read.get('to') ?? '') }
 }
 
 /** A form with the times to search. */
