@@ -117,6 +117,27 @@ describe.skipIf(noBrowser)('the console with data that is long, foreign and many
     expect(faults).toEqual([])
   })
 
+  it('shows whole e-mails at 1,024 pixels, no button over a heading, and the appearance on a phone', async () => {
+    const { page, context } = await openSignedIn(browser, server.url, { at: '#/users' })
+    await page.setViewportSize({ width: 1_024, height: 800 })
+    const email = rows(page).filter({ hasText: 'person.10@' })
+    await email.waitFor()
+    expect(await email.evaluate((cell) => cell.scrollWidth - cell.clientWidth)).toBe(0)
+    await page.goto(`${server.url}/console#/keys`)
+    await rows(page).first().waitFor()
+    await page.getByRole('button', { name: 'Expires' }).click()
+    expect(await page.locator('th.action').evaluate((head) => getComputedStyle(head).position)).toBe('static')
+    await page.setViewportSize({ width: 390, height: 800 })
+    const select = page.getByLabel('Appearance')
+    const widths = await select.evaluate((box) => {
+      const { width } = box.getBoundingClientRect()
+      box.style.width = 'max-content'
+      return [width, box.getBoundingClientRect().width]
+    })
+    expect(widths[0]).toBeGreaterThanOrEqual(widths[1] ?? Infinity)
+    await context.close()
+  })
+
   it('shows the whole of a text that is cut on hover, and a long text of a body on request', async () => {
     const { page } = await openSignedIn(server.url, { at: `#/agents/${busy}` })
     const longType = `${'type.of-a_record/'.repeat(4)}`.slice(0, 64)
