@@ -145,7 +145,7 @@ export async function printAnswer(
   if (field === undefined && format === 'text' && answer.print !== undefined) return answer.print()
   for await (const object of answer.objects) {
     if (field !== undefined) await printLine(memberText(object, field))
-    else if (answer.print !== undefined) await printLine(JSON.stringify(object))
+    else if (format === 'json') await printLine(JSON.stringify(object))
     else process.stdout.write(`${printableLines(JSON.stringify(object, null, 2))}\n`)
   }
 }
