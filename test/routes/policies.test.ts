@@ -209,14 +209,18 @@ describe('replacing the policies of an agent', () => {
     const again = await expectUnchanged(server, agent, () =>
       checkedCall(server, `PUT /v1/agents/${agent}/policies`, call),
     )
-    expect([again.status, again.body.code, again.body.proposal_id]).toEqual([
+    const atMs: number | null = body.effective_at_ms
+    expect([again.status, again.body]).toMatchObject([
       409,
-      'proposal_open',
-      body.proposal_id,
+      { code: 'proposal_open', proposal_id: body.proposal_id, effective_at_ms: atMs },
+    ])
+    expect([atMs === null, again.body.detail]).toEqual([
+      zone !== 'governed',
+      `Another proposal about the same target is open${atMs === null ? '' : ` until it takes effect at ${new Date(atMs).toISOString()}`}`,
     ])
     const { policies, pending } = await shown(agent)
     expect(policies).toEqual([])
-    const { proposal_id: id, effective_at_ms: atMs } = body
+    const { proposal_id: id } = body
     expect(pending).toEqual({ proposal_id: id, policies: [ownRows], effective_at_ms: atMs })
     expect([body.detail.startsWith(`Zone ${zone}: `), body.warnings]).toEqual([true, []])
     const read = await checkedCall(server, `GET /v1/agents/${agent}/status`, { key: token })

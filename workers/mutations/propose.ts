@@ -105,8 +105,10 @@ function openProposalRefusal(
 ): Refusal | undefined {
   const { agent, mutation, ...author } = request
   if (same !== undefined && !supersedes(request, same)) {
-    return refuse('proposal_open', 'Another proposal about the same target is open', {
-      extra: { proposal_id: proposalId(agent.name, same.seq) },
+    const { effectiveAtMs: atMs } = same
+    const until = atMs === undefined ? '' : ` until it takes effect at ${new Date(atMs).toISOString()}`
+    return refuse('proposal_open', `Another proposal about the same target is open${until}`, {
+      extra: { proposal_id: proposalId(agent.name, same.seq), effective_at_ms: atMs ?? null },
     })
   }
   // Changes of the agent itself are limited to one of each kind, so proposals about its records never block
