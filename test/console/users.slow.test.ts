@@ -200,7 +200,9 @@ describe.skipIf(noBrowser)('users in the console', () => {
       .toBe('End all sessions…')
     await tabTo('Verify these')
     await page.keyboard.press('Enter')
-    expect(await verdict(page)).toMatch(/^Consistent; the signer is not known to you: each of the 1 record/)
+    const text = await verdict(page)
+    expect(text).toMatch(/^Consistent; the signer is not known to you: each of the 1 record/)
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toContain(text)
   })
 
   // Colours do not depend on the width.

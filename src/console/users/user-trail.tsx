@@ -7,7 +7,7 @@ import { explain } from '../parts/explain.js'
 import { countText, counted } from '../parts/format.js'
 import { Read, useLoaded, useTask } from '../parts/load.js'
 import { CursorPages } from '../parts/pages.js'
-import { fails, Result, type Verdict } from '../parts/result.js'
+import { fails, FocusedResult, type Verdict } from '../parts/result.js'
 import { auditLink } from '../route.js'
 import type { SignedIn } from '../parts/session.js'
 import { verifyRows } from './verify-rows.js'
@@ -100,12 +100,12 @@ function VerifyThese({
           </>
         )}
       </div>
-      <Result verdict={verdict}>
+      <FocusedResult verdict={verdict}>
         <p>
           This browser checked each hash, each signature, and the path of each record to a checkpoint signed
           with the agent’s key. To prove that no record is missing, check the whole strand.
         </p>
-      </Result>
+      </FocusedResult>
     </>
   )
 }

@@ -4,7 +4,7 @@ import { explain } from '../parts/explain.js'
 import { Field } from '../parts/field.js'
 import { bytesText, countText } from '../parts/format.js'
 import { useTask } from '../parts/load.js'
-import { fails, ProgressLine, Result, type Verdict } from '../parts/result.js'
+import { fails, FocusedResult, ProgressLine, type Verdict } from '../parts/result.js'
 import { type FileTrust, checkFile, readSavedTrust, type SavedTrust } from './check-file.js'
 import { Findings } from '../parts/proof/findings.js'
 
@@ -56,7 +56,7 @@ export function VerifyPage() {
       {file !== undefined && (
         <Checking file={file} records={records} again={() => void check(file)} cancel={stop} />
       )}
-      <Result verdict={outcome?.verdict}>
+      <FocusedResult verdict={outcome?.verdict}>
         {outcome?.found !== undefined && (
           <Findings
             found={outcome.found}
@@ -64,7 +64,7 @@ export function VerifyPage() {
             since={undefined}
           />
         )}
-      </Result>
+      </FocusedResult>
     </div>
   )
 }

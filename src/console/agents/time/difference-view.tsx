@@ -4,7 +4,7 @@ import { explain } from '../../parts/explain.js'
 import { LineFacts } from '../../parts/facts.js'
 import { counted, countText, lineText } from '../../parts/format.js'
 import { useTask } from '../../parts/load.js'
-import { ProgressLine, Result } from '../../parts/result.js'
+import { FocusedResult, ProgressLine } from '../../parts/result.js'
 import { Failure, Time } from '../../parts/texts.js'
 import { agentLink } from '../../route.js'
 import {
@@ -55,7 +55,7 @@ export function DifferenceView(props: {
       </div>
       {records !== undefined && <ProgressLine name="Records read" done={records} of={size} />}
       {problem !== undefined && <Failure message={problem} />}
-      <Result verdict={found?.verdict} />
+      <FocusedResult verdict={found?.verdict} />
       {found !== undefined && (
         <>
           <LineFacts
