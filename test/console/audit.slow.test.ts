@@ -111,6 +111,9 @@ describe.skipIf(noBrowser)('the audit screen of the console', () => {
     await find(ada.userId, ada.email)
     await page.getByRole('heading', { level: 1, name: ada.email }).waitFor()
     await find(`user::${ada.userId}`, ada.email)
+    await page.goto(`${server.url}/console#/home`)
+    await find('ada', ada.email)
+    await page.getByRole('heading', { level: 1, name: ada.email }).waitFor()
   })
 
   it('shows a key that cannot read users no links and no e-mails', async () => {

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { registerMany } from '../support/auth/accounts.js'
-import { openSignedIn, verdict } from '../support/console/console-page.js'
+import { type ConsolePage, openSignedIn, signIn, verdict } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'
 import { newAgent, scopedKey } from '../support/http/answers.js'
@@ -126,6 +126,13 @@ describe.skipIf(noBrowser)('the console by keyboard', () => {
     await page.getByRole('tab', { name: 'Rules', exact: true }).click()
     await page.getByText('Unsaved changes').waitFor()
     expect(await text.inputValue()).toContain('"read"')
+    const other = await page.context().newPage()
+    await other.goto(`${server.url}/console#/log`)
+    await other.getByRole('button', { name: 'Sign out' }).click()
+    await other.close()
+    await page.getByText('Signed out in another tab').waitFor()
+    await signIn(page)
+    await page.getByText('Unsaved changes').waitFor()
     const asked: string[] = []
     page.on('dialog', (dialog) => {
       asked.push(dialog.type())
@@ -138,5 +145,11 @@ describe.skipIf(noBrowser)('the console by keyboard', () => {
     await page.reload()
     await page.getByRole('button', { name: 'Save…' }).waitFor()
     expect(asked).toHaveLength(1)
+    await text.fill('[{"actions":["read"],"conditions":[]}]')
+    await page.getByText('Unsaved changes').waitFor()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await signIn(page, (await scopedKey(server, ['agents:admin'])).key)
+    await page.getByRole('button', { name: 'Save…' }).waitFor()
+    expect(await page.getByText('Unsaved changes').count()).toBe(0)
   })
 })

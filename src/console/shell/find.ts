@@ -1,5 +1,5 @@
 import { escapeUnseen } from '../../auth/shown-text.js'
-import { ServiceError } from '../../client/index.js'
+import { type ServerInfoResponse, type ServiceClient, ServiceError } from '../../client/index.js'
 import { accessibleAgentNames } from '../parts/accessible-agents.js'
 import { organismOf } from '../parts/audit-events.js'
 import { findRecords, hashDigits } from '../parts/find-record.js'
@@ -15,8 +15,8 @@ import { type Command, linkCommand } from './commands.js'
 const SHOWN = 8
 /** The most organisms whose users are searched. */
 const ORGANISMS_MAX = 20
-/** A text of this many characters can be a part of the id or the name of a key. */
-const KEY_CHARS_MIN = 3
+/** A text of this many characters can be a part of the id or the name of a key, or the beginning of an e-mail. */
+const PART_CHARS_MIN = 3
 /** A search begins after this pause, so that fast typing does not search for each character. */
 const PAUSE_MS = 100
 
@@ -70,7 +70,7 @@ function foundProposal({ who }: SignedIn, typed: string): Command[] {
 
 async function foundKeys(current: SignedIn, typed: string): Promise<Command[]> {
   const part = typed.replace(/^…/, '').toLowerCase()
-  if (part.length < KEY_CHARS_MIN) return []
+  if (part.length < PART_CHARS_MIN) return []
   return [...(await readKeyNames(current))]
     .filter(([id, name]) => id.includes(part) || name.toLowerCase().includes(part))
     .slice(0, SHOWN)
@@ -79,16 +79,19 @@ async function foundKeys(current: SignedIn, typed: string): Promise<Command[]> {
 
 async function foundUsers(current: SignedIn, typed: string, signal: AbortSignal): Promise<Command[]> {
   const id = /^(?:user:[^:]*:)?(usr_[0-9a-f]{32})$/.exec(typed)?.[1]
-  const prefix = /^[^\s@]+@/.test(typed) ? typed : undefined
-  if (id === undefined && prefix === undefined) return []
-  const organisms = [undefined, ...(await organismsWithUsers(current, signal))]
+  const isPart = typed.length >= PART_CHARS_MIN && !/\s/.test(typed)
+  if (id === undefined && !isPart) return []
+  // The part before the `@` is searched among the users without an organization: each organization is a request.
+  const isWhole = id !== undefined || typed.includes('@')
+  if (!isWhole && !(await hasRootUsers(current))) return []
+  const organisms = [undefined, ...(isWhole ? await organismsWithUsers(current, signal) : [])]
   const found = await Promise.all(
     organisms
       .filter((organism) => canReadUsers(current.who, organism))
       .map(async (organism) => {
         const { auth } = namespaceOf(current.service, organism)
         const { users } = await auth.users
-          .list({ userId: id, prefix, limit: SHOWN, signal })
+          .list({ userId: id, prefix: id === undefined ? typed : undefined, limit: SHOWN, signal })
           .catch(noUsersWhereDisabled)
         const of = organism === undefined ? '' : ` of ${organism}`
         return users.map(({ email }) =>
@@ -97,6 +100,21 @@ async function foundUsers(current: SignedIn, typed: string, signal: AbortSignal)
       }),
   )
   return found.flat().slice(0, SHOWN)
+}
+
+const signIns = new WeakMap<ServiceClient, Promise<boolean>>()
+
+/** Whether the key can read users without an organization, and the server has sign-in, as its settings say once. */
+async function hasRootUsers({ service, who }: SignedIn): Promise<boolean> {
+  if (!canReadUsers(who, undefined)) return false
+  const known = signIns.get(service) ?? service.server().then(isSignInOn)
+  signIns.set(service, known)
+  known.catch(() => signIns.delete(service))
+  return known
+}
+
+function isSignInOn({ settings }: ServerInfoResponse): boolean {
+  return settings.some(({ name, value }) => name === 'SERVICE_AUTH_ENABLED' && value === 'true')
 }
 
 /** The organisms that have users, each with an agent for their audit records. */

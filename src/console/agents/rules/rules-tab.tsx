@@ -55,11 +55,18 @@ function editedOf(policies: Policy[]): EditedRules {
   return { drafts: draftsOf(policies), text: textOfRules(policies), read: { policies }, by: 'rows' }
 }
 
-/** The unsaved rules by agent: they survive a change of the screen, and end with the session. */
+/**
+ * The unsaved rules by agent. They survive a change of the screen and a sign-out, which can be that of another
+ * tab, but not the sign-in of another key or user.
+ */
 const unsaved = new Map<string, EditedRules>()
+let author: string | undefined
 
 effect(() => {
-  if (current.value.kind !== 'in') unsaved.clear()
+  if (current.value.kind !== 'in') return
+  const { principal } = current.value.who
+  if (author !== principal) unsaved.clear()
+  author = principal
 })
 addEventListener('beforeunload', (event) => {
   if (unsaved.size > 0) event.preventDefault()
