@@ -11,7 +11,8 @@ describe.skipIf(noBrowser)('the page of the API and the session of the console',
 
   beforeAll(async () => {
     server = await startServer()
-    await newAgent(server, 'a-silent-one')
+    // More than a page of agents, before the one that was written last.
+    for (let number = 0; number < 101; number += 1) await newAgent(server, `a-silent-one-${number}`)
     await writeMany(server, 'earlier', [{ n: 1 }])
     await writeMany(server, 'latest.one', [{ n: 1 }, { n: 2 }])
   })

@@ -5,7 +5,8 @@ import { watchServer } from '../parts/server-state.js'
 import { hasScope, resume, session, sessionKey, type SignedIn, watchSession } from '../parts/session.js'
 import { apiKey, consoleKey, exampleAgent } from './context.js'
 
-const AGENTS_READ = 100
+/** The most agents of which the one that was written last is found. */
+const AGENTS_READ = 1_000
 const READ_MS = 10_000
 
 /** Takes over the session of the console: its key, and an agent that exists for the examples. */
