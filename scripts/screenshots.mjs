@@ -94,6 +94,10 @@ async function openPage(settings) {
 }
 
 async function take(page, name) {
+  await page
+    .getByText(/^Loading /)
+    .first()
+    .waitFor({ state: 'detached' })
   // No focus ring and no pointer over a row.
   await page.mouse.move(0, 0)
   await page.evaluate(async () => {
