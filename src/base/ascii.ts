@@ -18,5 +18,6 @@ export const BRACKET_OPEN = 0x5b
 export const BACKSLASH = 0x5c
 export const BRACKET_CLOSE = 0x5d
 export const LOWER_E = 0x65
+export const LOWER_N = 0x6e
 export const BRACE_OPEN = 0x7b
 export const BRACE_CLOSE = 0x7d

@@ -21,7 +21,7 @@ export interface UserAccess {
 
 /** How a repeated record is recognised, so that a caller writes it to its agent only once. */
 export interface WriteOnce {
-  /** By its whole body, or by source and id of the CloudEvent or the ids of the span that it must be. */
-  by: 'body' | 'event' | 'span'
+  /** By its whole body, or by source and id of the CloudEvent that it must be. */
+  by: 'body' | 'event'
   caller: string
 }

@@ -51,6 +51,17 @@ export function readJson(
 }
 
 /**
+ * Why bytes are not JSON of at most `depthMax` levels, if they are not. Checks only the grammar: strings may
+ * have invalid UTF-8, and `readJson` can refuse values in it.
+ */
+export function grammarFault(bytes: Buffer, depthMax: number): Refusal | undefined {
+  const tokens = scan(bytes, { depthMax, canonical: true, largeAsText: false })
+  if (typeof tokens === 'string') return invalid(tokens)
+  if (parse(bytes.toString('latin1')) !== undefined) return undefined
+  return isUtf16(bytes) ? utf16Given : malformedJson
+}
+
+/**
  * The canonical form of a JSON value (RFC 8785), whose UTF-8 bytes are stored, hashed and exported.
  *
  * RFC 8785 is JSON.stringify with keys sorted by UTF-16 code units. A value with unsorted keys is copied in

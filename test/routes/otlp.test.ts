@@ -194,6 +194,63 @@ describe('a request', () => {
   })
 })
 
+describe('a request in JSON', () => {
+  it('is written except for records that are not strict JSON', async () => {
+    const deep = `{"body":${'{"arrayValue":{"values":['.repeat(900)}${']}}'.repeat(900)}}`
+    const records = ['{"flags":1}', '{"flags":1e400}', '{"flags":1,"flags":2}', deep, '{"eventName":"é"} ']
+    const text = `{"resourceLogs":[{"scopeLogs":[{"logRecords":[${records.join()},{"flags":2}]}]}]}`
+    // Makes "é" invalid UTF-8.
+    const raw = Buffer.from(text, 'latin1')
+    const { body } = await checkedCall(server, 'POST /v1/otlp/strict/v1/logs', { raw })
+    expect(body.partialSuccess).toEqual({
+      rejectedLogRecords: '4',
+      errorMessage: expect.stringMatching(
+        /^record 2: .* finite as a double; record 3: .* no duplicate keys; record 4: .* nesting; 1 more$/,
+      ),
+    })
+    expect(await payloadsOf('strict')).toEqual([{ flags: 1 }, { flags: 2 }])
+  })
+
+  it('is refused with texts for numbers that are not JSON numbers, and ids of other lengths', async () => {
+    const invalid = [
+      ...['0x10', ' 7 ', '', '1_000', '01'].map((number) => ({ timeUnixNano: number })),
+      ...['0x10', ' 7', ''].map((number) => ({ body: { doubleValue: number } })),
+      { attributes: [{ key: 'a', value: { intValue: '0b1' } }] },
+      { severityNumber: '0x1' },
+      { traceId: 'abcd' },
+      { spanId: traceId },
+    ]
+    const records = [...invalid, { timeUnixNano: '7', body: { doubleValue: '1e3' }, traceId: '' }]
+    const { body } = await sendJson('/v1/otlp/numbers/v1/logs', [{ records }])
+    expect(body.partialSuccess.rejectedLogRecords).toBe(String(invalid.length))
+    expect(await payloadsOf('numbers')).toEqual([{ timeUnixNano: '7', body: { doubleValue: 1_000 } }])
+  })
+
+  it('is refused if its members have the names of another signal, version or spelling', async () => {
+    const requests: [path: string, body: object, expected: string][] = [
+      ['/v1/logs', { resource_logs: [] }, 'resourceLogs is missing, got resource_logs'],
+      ['/v1/logs', { resourceSpans: [] }, 'resourceLogs is missing, got resourceSpans'],
+      ['/v1/traces', { resourceLogs: [] }, 'resourceSpans is missing, got resourceLogs'],
+      ['/v1/logs', { resourceLogs: [{ instrumentationLibraryLogs: [] }] }, 'scopeLogs is missing'],
+      ['/v1/logs', { resourceLogs: [{ scopeLogs: [{ scope: {}, logs: [] }] }] }, 'logRecords is missing'],
+    ]
+    for (const [path, body, expected] of requests) {
+      const answer = await checkedCall(server, `POST ${path}`, { body })
+      expect([answer.status, answer.body.detail]).toEqual([400, expect.stringContaining(expected)])
+    }
+    const later = { later: 1, resourceLogs: [{ later: 1, scopeLogs: [{ later: 1, logRecords: [] }] }] }
+    expect((await checkedCall(server, 'POST /v1/logs', { body: later })).body).toEqual({})
+  })
+
+  it('is answered with texts that have no lone surrogates', async () => {
+    const records = [log(1), { body: { boolValue: '\ud800' } }]
+    const partly = await sendJson('/v1/otlp/surrogates/v1/logs', [{ records }])
+    expect(partly.body.partialSuccess.errorMessage).toMatch(/^record 2: .*\ufffd/)
+    const whole = await checkedCall(server, 'POST /v1/logs', { body: { '\ud800': 1 } })
+    expect(whole.body.detail).toMatch(/got \ufffd$/)
+  })
+})
+
 describe('the agent', () => {
   it('is that of the path, of the header, or of the resource', async () => {
     const groups = [{ resource: service('of-resource'), records: [log(1)] }]
@@ -244,11 +301,13 @@ describe('a repeated record', () => {
     expect((await sendJson('/v1/traces', groups)).body).toEqual({})
     expect((await sendWire('/v1/traces', groups)).fields.size).toBe(0)
     expect(await payloadsOf('spans')).toHaveLength(2)
-    const other = await sendJson('/v1/traces', [
-      { resource: service('spans'), records: [{ ...span(1), name: 'x' }, span(3)] },
-    ])
-    expect(other.body.partialSuccess).toMatchObject({ rejectedSpans: '1' })
-    expect(other.body.partialSuccess.errorMessage).toContain('already used for a different span')
+  })
+
+  it('is another record if it is a span with the ids of an earlier, different one', async () => {
+    const spans = [span(1), { ...span(1), endTimeUnixNano: '1785603000250000000' }]
+    for (const _time of [1, 2])
+      expect((await sendJson('/v1/otlp/updated/v1/traces', [{ records: spans }])).body).toEqual({})
+    expect(await payloadsOf('updated')).toEqual(spans)
   })
 
   it('is written once if it is a log record and dedupe=body is given', async () => {
@@ -335,6 +394,27 @@ describe('a record that cannot be written', () => {
       expect.stringMatching(/^1 refused/),
     ])
     expect((await payloadsOf('rejects')).at(-1)).toMatchObject({ text: 'no JSON' })
+  })
+
+  it('is stored for no agent that only the refused bytes name', async () => {
+    await newAgent(server, 'kept')
+    const resource = { attributes: [{ key: 'service.name', value: 1 }] }
+    const raw = { agent: 'victim', resourceLogs: [1] }
+    const groups = [
+      { resource: service('of-others'), records: [log(1)] },
+      { resource, records: [{ agent: 'victim', ...log(2) }] },
+    ]
+    for (const path of [
+      '/v1/logs?on_error=keep&rejected_agent=kept',
+      '/v1/otlp/kept/v1/logs?on_error=keep',
+    ]) {
+      await checkedCall(server, `POST ${path}`, { body: raw })
+      await sendJson(path, groups)
+    }
+    const rejected = (await recordsOf('kept')).filter(({ type }) => type === 'ingest/rejected')
+    expect(rejected.map(({ payload }) => payload['line'])).toEqual([1, 2, 1, 2])
+    expect(await payloadsOf('of-others')).toEqual([{ ...log(1), resource: service('of-others') }])
+    expect(await headOf(server, 'victim')).toBeUndefined()
   })
 })
 

@@ -94,13 +94,21 @@ export class OtlpLineWriter {
   #addRecord(record: OtlpMessage, around: Around | Refusal): void {
     const line = 'code' in around ? around : this.#lineOf(record, around)
     if (typeof line === 'string') this.#add(line)
-    else this.#refuse(record, { agent: 'code' in around ? '' : around.agent, refusal: line })
+    else {
+      const { agent } = 'code' in around ? this.#task : around
+      this.#refuse(record, { agent: agent ?? '', refusal: line })
+    }
   }
 
   #lineOf(record: OtlpMessage, { prefix, suffix }: Around): string | Refusal {
+    const { recordBytesMax, signal } = this.#task
     return attempt(() => {
-      const members = textOf(this.#jsonOf(record, schemas[this.#task.signal])).slice(1, -1)
-      return prefix + members + (members === '' ? suffix.replace(/^,/, '') : suffix)
+      const json = this.#jsonOf(record, schemas[signal])
+      if (signal === 'traces') checkSpan(json)
+      const members = textOf(json).slice(1, -1)
+      const line = prefix + members + (members === '' ? suffix.replace(/^,/, '') : suffix)
+      if (Buffer.byteLength(line) > recordBytesMax) throw tooLarge(recordBytesMax)
+      return line
     })
   }
 
@@ -109,10 +117,8 @@ export class OtlpLineWriter {
   #jsonOf(message: OtlpMessage | undefined, schema: DescMessage): JsonObject | undefined
   #jsonOf(message: OtlpMessage | undefined, schema: DescMessage): JsonObject | undefined {
     const { recordBytesMax } = this.#task
-    const { size = 0 } = message ?? {}
-    if (size <= recordBytesMax) return message?.json(schema)
-    const detail = `Expected a record of at most ${recordBytesMax} bytes, got ${size}`
-    throw new RefusedError(refuse('too_large', detail))
+    if (message !== undefined && message.bytes.length > recordBytesMax) throw tooLarge(recordBytesMax)
+    return message?.json(schema)
   }
 
   /** Counts a resource or scope, of which a small request could have millions without records. */
@@ -131,7 +137,7 @@ export class OtlpLineWriter {
       )
     }
     const { code, detail } = refusal
-    const bytes = this.#task.keeps ? record.bytes() : noBytes
+    const bytes = this.#task.keeps ? record.bytes : noBytes
     this.#add('\n')
     this.#refused.push({ line: this.#lines.length, agent, code, detail, bytes })
   }
@@ -143,6 +149,23 @@ export class OtlpLineWriter {
       throw new RefusedError(refuse('too_large', `${detail}: send smaller batches`))
     }
     this.#lines.push(line)
+  }
+}
+
+function tooLarge(recordBytesMax: number): RefusedError {
+  const detail = `Expected a record of at most ${recordBytesMax} bytes, with its resource and scope`
+  return new RefusedError(refuse('too_large', detail))
+}
+
+/** The ids that a span needs; those of only zeros are invalid (OTLP, Span). */
+function checkSpan(span: JsonObject): void {
+  for (const [name, bytes] of [
+    ['traceId', 16],
+    ['spanId', 8],
+  ] as const) {
+    if (/[1-9a-f]/.test(String(span[name] ?? ''))) continue
+    const detail = `Expected a span with a ${name} of ${bytes} bytes, not all zero`
+    throw new RefusedError(refuse('validation_failed', detail))
   }
 }
 

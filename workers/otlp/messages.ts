@@ -15,12 +15,15 @@ import {
   FileDescriptorSetSchema,
   type DescriptorProto,
 } from '@bufbuild/protobuf/wkt'
+import { BRACE_OPEN, BRACKET_OPEN, COMMA, LOWER_N } from '../../src/base/ascii.js'
 import { assert } from '../../src/base/assert.js'
 import { RefusedError, refuse } from '../../src/base/errors.js'
 import { GatheredBytes } from '../../src/base/gathered-bytes.js'
 import { limits } from '../../src/base/limits/limits.js'
-import { readJson } from '../../src/strand/json.js'
+import { grammarFault, readJson } from '../../src/strand/json.js'
+import { itemEnd, spaceEnd, stringEnd, stringText } from '../../src/strand/json-scanner.js'
 import { otlpDescriptors } from './descriptors.js'
+import { checkNumbers, checkWire } from './strictness.js'
 
 /** A field of a message: its number in protobuf and its name in JSON. */
 export interface Field {
@@ -39,10 +42,8 @@ export interface OtlpMessage {
   text(field: Field): string
   /** Its canonical OTLP JSON, the same for both encodings. Members that the schema lacks are left out. */
   json(schema: DescMessage): JsonObject
-  /** Its bytes as received; in JSON, without the white space. */
-  bytes(): Uint8Array
-  /** Bytes as received; of JSON, without the white space and as if all characters were ASCII. */
-  size: number
+  /** Its bytes as received. */
+  bytes: Uint8Array
 }
 
 /** The message of a request. Throws RefusedError, as all reading does, for what is not a message. */
@@ -50,20 +51,16 @@ export function messageOf(encoding: 'json' | 'protobuf', body: Uint8Array): Otlp
   // The library decodes no text in memory that threads share.
   const own = Buffer.from(body)
   if (encoding === 'protobuf') return new WireMessage(own)
-  const read = readJson(own, limits.otlpDepthMax, { largeAsText: true, anyText: true })
-  if ('code' in read) throw new RefusedError(read)
-  return new JsonMessage(read.value)
+  const fault = grammarFault(own, limits.otlpJsonDepthMax)
+  if (fault !== undefined) throw new RefusedError(fault)
+  return new JsonMessage(own.subarray(spaceEnd(own, 0)))
 }
 
 class WireMessage implements OtlpMessage {
-  readonly #bytes: Uint8Array
+  readonly bytes: Uint8Array
 
   constructor(bytes: Uint8Array) {
-    this.#bytes = bytes
-  }
-
-  get size(): number {
-    return this.#bytes.length
+    this.bytes = bytes
   }
 
   /** Occurrences of one message are merged, which in protobuf is to join their bytes. */
@@ -87,18 +84,14 @@ class WireMessage implements OtlpMessage {
   }
 
   json(schema: DescMessage): JsonObject {
-    return jsonOf(
-      schema,
-      decoded(() => fromBinary(schema, this.#bytes, { readUnknownFields: false })),
-    )
-  }
-
-  bytes(): Uint8Array {
-    return this.#bytes
+    return decoded(() => {
+      checkWire(schema, this.bytes)
+      return jsonOf(schema, fromBinary(schema, this.bytes, { readUnknownFields: false }))
+    })
   }
 
   *#occurrences({ number }: Field): Generator<Uint8Array> {
-    const reader = new BinaryReader(this.#bytes)
+    const reader = new BinaryReader(this.bytes)
     while (reader.pos < reader.len) {
       const bytes = decoded(() => fieldBytes(reader, number))
       if (bytes !== undefined) yield bytes
@@ -110,56 +103,87 @@ class WireMessage implements OtlpMessage {
 function fieldBytes(reader: BinaryReader, number: number): Uint8Array | undefined {
   const [found, type] = reader.tag()
   if (found === number && type === WireType.LengthDelimited) return reader.bytes()
+  if (found === number) throw new Error(`field ${number} has the wire type ${type}`)
   reader.skip(type, found, limits.otlpDepthMax)
   return undefined
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
+/** The members beside those that lists of messages have, which every message may have. */
+const besideLists = new Set(['resource', 'scope', 'schemaUrl'])
+
+/** JSON whose grammar was checked. Its members are found in its text, so that each record is read by itself. */
 class JsonMessage implements OtlpMessage {
-  readonly #value: unknown
+  readonly bytes: Buffer
 
-  constructor(value: unknown) {
-    this.#value = value
-  }
-
-  get size(): number {
-    return JSON.stringify(this.#value).length
+  constructor(bytes: Buffer) {
+    this.bytes = bytes
   }
 
   one({ name }: Field): OtlpMessage | undefined {
-    const value = this.#object()[name]
-    return value === undefined || value === null ? undefined : new JsonMessage(value)
+    const { value } = this.#member(name)
+    return value && new JsonMessage(value)
   }
 
+  /** The name of a list may be spelled otherwise, as by protoc, or be that of another signal or version. */
   *all({ name }: Field): Iterable<OtlpMessage> {
-    const value = this.#object()[name] ?? []
-    if (!Array.isArray(value)) throw malformed(`${name} is not an array`)
-    for (const item of value) yield new JsonMessage(item)
+    const { value, other } = this.#member(name)
+    if (value === undefined) {
+      if (other !== undefined) throw malformed(`the member ${name} is missing, got ${other}`)
+      return
+    }
+    if (value[0] !== BRACKET_OPEN) throw malformed(`${name} is not an array`)
+    for (const item of itemsOf(value)) yield new JsonMessage(item)
   }
 
   text({ name }: Field): string {
-    const value = this.#object()[name] ?? ''
-    if (typeof value !== 'string') throw malformed(`${name} is not a string`)
-    return value
+    const { value } = this.#member(name)
+    const text = value === undefined ? '' : valueOf(value)
+    if (typeof text !== 'string') throw malformed(`${name} is not a string`)
+    return text
   }
 
   json(schema: DescMessage): JsonObject {
-    const value = this.#object()
-    return jsonOf(
-      schema,
-      decoded(() => fromJson(schema, withIds(value, base64OfHex), { ignoreUnknownFields: true })),
-    )
+    const value = valueOf(this.bytes)
+    if (!isObject(value)) throw notAnObject
+    return decoded(() => {
+      checkNumbers(schema, value)
+      return jsonOf(schema, fromJson(schema, withIds(value, base64OfHex), { ignoreUnknownFields: true }))
+    })
   }
 
-  bytes(): Uint8Array {
-    return Buffer.from(JSON.stringify(this.#value))
+  /** A member that is not null, and the name of one that is neither this one nor allowed beside it. */
+  #member(name: string): { value: Buffer | undefined; other: string | undefined } {
+    if (this.bytes[0] !== BRACE_OPEN) throw notAnObject
+    let found: Buffer | undefined
+    let other: string | undefined
+    for (const member of itemsOf(this.bytes)) {
+      const nameEnd = stringEnd(member, 0)
+      const memberName = stringText(member, 0, nameEnd) ?? ''
+      if (memberName === name) {
+        if (found !== undefined) throw malformed(`the member ${name} is repeated`)
+        found = member.subarray(spaceEnd(member, spaceEnd(member, nameEnd) + 1))
+      } else if (!besideLists.has(memberName)) other ??= memberName
+    }
+    return { value: found?.[0] === LOWER_N ? undefined : found, other }
   }
+}
 
-  #object(): JsonObject {
-    if (!isObject(this.#value)) throw malformed('a message is not an object')
-    return this.#value
-  }
+/** The items of an array, or the members of an object, whose bracket is the first byte. */
+function* itemsOf(text: Buffer): Generator<Buffer> {
+  let at = 0
+  do {
+    const from = spaceEnd(text, at + 1)
+    at = itemEnd(text, from)
+    if (at > from) yield text.subarray(from, at)
+  } while (text[at] === COMMA)
+}
+
+function valueOf(text: Buffer): unknown {
+  const read = readJson(text, limits.otlpDepthMax, { largeAsText: true, anyText: true })
+  if ('code' in read) throw new RefusedError(read)
+  return read.value
 }
 
 /** Whether a value is a JSON object. */
@@ -174,14 +198,17 @@ function jsonOf(schema: DescMessage, message: ReturnType<typeof fromBinary>): Js
   return withIds(json, hexOfBase64)
 }
 
-const idNames = ['traceId', 'spanId', 'parentSpanId']
+/** The bytes of ids, by name; an id is absent or has all of them (OTLP, LogRecord and Span). */
+const idBytes = Object.entries({ traceId: 16, spanId: 8, parentSpanId: 8 })
+
+type ConvertId = (id: string, name: string, bytes: number) => string
 
 /** Converts the ids of a record, and those of its links. */
-function withIds(record: JsonObject, convert: (id: string) => string): JsonObject {
+function withIds(record: JsonObject, convert: ConvertId): JsonObject {
   const converted = { ...record }
-  for (const name of idNames) {
+  for (const [name, bytes] of idBytes) {
     const id = record[name]
-    if (typeof id === 'string') converted[name] = convert(id)
+    if (typeof id === 'string') converted[name] = convert(id, name, bytes)
   }
   const { links } = record
   if (Array.isArray(links))
@@ -194,8 +221,10 @@ function base64OfHex(hex: string): string {
   return Buffer.from(hex, 'hex').toString('base64')
 }
 
-function hexOfBase64(base64: string): string {
-  return Buffer.from(base64, 'base64').toString('hex')
+function hexOfBase64(base64: string, name: string, bytes: number): string {
+  const id = Buffer.from(base64, 'base64')
+  if (id.length !== bytes) throw new Error(`${name} has ${id.length} bytes instead of ${bytes}`)
+  return id.toString('hex')
 }
 
 /** Decodes with the library, whose errors are faults of the request. */
@@ -211,10 +240,12 @@ function decoded<Found>(decode: () => Found): Found {
 const REASON_CHARS = 200
 
 function malformed(reason: string): RefusedError {
-  return new RefusedError(
-    refuse('validation_failed', `Expected an OTLP message: ${reason.slice(0, REASON_CHARS)}`),
-  )
+  // The request can have lone surrogates, and the cut can leave one.
+  const shown = reason.slice(0, REASON_CHARS).toWellFormed()
+  return new RefusedError(refuse('validation_failed', `Expected an OTLP message: ${shown}`))
 }
+
+const notAnObject = malformed('a message is not an object')
 
 /** The messages that records consist of, by what they describe. */
 export const schemas = schemasOf()

@@ -10,7 +10,7 @@ import { answeredBefore } from './idempotent-answers.js'
 import { rejectedDrafts } from './rejected-line.js'
 import { covers, grantOf, isRefused, notAllowed, refuserOf } from './row-access.js'
 import type { ShardState } from './state.js'
-import { eventReused, rejectedKey, spanReused, type OnceKey } from './written-once.js'
+import { eventReused, rejectedKey, type OnceKey } from './written-once.js'
 
 /** A parsed line: the record to append, or the refusal. */
 export interface ReadLine {
@@ -79,7 +79,7 @@ export class LineJudge {
     const judged = this.#verdictOnDraft(line)
     const first = 'code' in judged || line.once === undefined ? 'new' : this.#onceState(line.once)
     if (first === 'written') return { onDisk: true }
-    const own = first === 'other' ? this.#reused() : judged
+    const own = first === 'other' ? eventReused : judged
     if (!('code' in own) || this.#command.mode !== 'keep' || line.agent === '') return own
     const found = this.#found.get(line.agent) ?? this.#rulesOf(line.agent)
     if ('code' in found) return own
@@ -101,10 +101,6 @@ export class LineJudge {
     if (before !== undefined) return typeof before === 'function' ? 'written' : 'other'
     this.#seen.set(name, once.digest)
     return 'new'
-  }
-
-  #reused(): Refusal {
-    return this.#command.once?.by === 'span' ? spanReused : eventReused
   }
 
   #keptDrafts(line: ReadLine, refusal: Refusal): ReadLine['kept'] {

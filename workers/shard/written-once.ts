@@ -19,15 +19,15 @@ export type OnceKey = KeyedRequest
 const eventAttributes = ['id', 'source', 'type'] as const
 
 /**
- * The key of a record that is written once, by agent and caller: a digest of the record, the source and id of
- * a CloudEvent, or the ids of a span; 400 for an invalid CloudEvent or span. It contains a line feed, so it never equals an
+ * The key of a record that is written once, by agent and caller: a digest of the record, or the source and id
+ * of a CloudEvent; 400 for an invalid CloudEvent. It contains a line feed, so it never equals an
  * Idempotency-Key of a client.
  */
 export function onceKey({ by, caller }: WriteOnce, agent: string, { type, body }: Draft): OnceKey | Refusal {
-  const value: unknown = by === 'body' ? undefined : JSON.parse(Buffer.from(body).toString())
-  const content = by === 'event' && isObject(value) ? contentOf(value) : body
+  const event: unknown = by === 'event' ? JSON.parse(Buffer.from(body).toString()) : undefined
+  const content = isObject(event) ? contentOf(event) : body
   const digest = createHash('sha256').update(`${type}\n`).update(content).digest('base64')
-  const name = by === 'body' ? digest : by === 'event' ? eventName(value) : spanName(value)
+  const name = by === 'event' ? eventName(event) : digest
   if (typeof name !== 'string') return name
   return { row: idempotencyRow(caller, agent, `\n${by}\n${name}`), digest, place: placementOf(agent) }
 }
@@ -57,16 +57,6 @@ function eventName(event: unknown): string | Refusal {
   return JSON.stringify([event['source'], event['id']])
 }
 
-/** The ids of a span; those of only zeros are invalid (OTLP, Span). */
-function spanName(span: unknown): string | Refusal {
-  const { traceId, spanId } = isObject(span) ? span : {}
-  if (typeof traceId !== 'string' || !/^(?!0*$)[\da-f]{32}$/.test(traceId))
-    return faulty('/traceId', 'Expected a span with a traceId of 16 bytes, not all zero')
-  if (typeof spanId !== 'string' || !/^(?!0*$)[\da-f]{16}$/.test(spanId))
-    return faulty('/spanId', 'Expected a span with a spanId of 8 bytes, not all zero')
-  return `${traceId}/${spanId}`
-}
-
 /**
  * An event as a text that is the same in every content mode: in binary mode all attributes are strings, the
  * media type of JSON is explicit, and other data arrives as bytes (CloudEvents 1.0, HTTP Protocol Binding).
@@ -88,12 +78,6 @@ function contentOf({ data, datacontenttype, ...others }: Record<string, unknown>
 export const eventReused: Refusal = refuse(
   'idempotency_key_reused',
   'This source and id were already used for a different event',
-)
-
-/** The same for a span. */
-export const spanReused: Refusal = refuse(
-  'idempotency_key_reused',
-  'This traceId and spanId were already used for a different span',
 )
 
 const written: IngestedOutcome = { kind: 'ingested', accepted: 1, rejected: 0, faults: [], agents: [] }

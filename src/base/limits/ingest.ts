@@ -34,8 +34,10 @@ export const ingestLimits = {
   ingestBadLinesDefault: 100_000,
   /** Line faults in an ingest summary. */
   ingestFaultsMax: 100,
-  /** Levels of messages, arrays and objects of an OTLP request; a record of fewer is still checked. */
+  /** Levels of messages, arrays and objects of a record in an OTLP request, which is still checked. */
   otlpDepthMax: 128,
+  /** Levels of an OTLP request in JSON: a record that exceeds its own is refused by itself. */
+  otlpJsonDepthMax: 10_000,
   /** Invalid records of an OTLP request, beyond which it is refused as a whole. */
   otlpRefusedMax: 10_000,
   /** Resources and scopes of an OTLP request. */

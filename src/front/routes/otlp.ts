@@ -36,7 +36,7 @@ const signals: Record<
     answer: OtlpLogsAnswer,
   },
   traces: {
-    name: 'spans, each as a record of type otel/span, written once by its trace_id and span_id',
+    name: 'spans, each as a record of type otel/span, which is written once if it is sent again',
     query: {},
     body: OtlpTraces,
     answer: OtlpTracesAnswer,
@@ -97,7 +97,7 @@ function toIngest(request: RouteRequest, signal: OtlpSignal): IngestRequest | Re
   const otlp = { signal, encoding, ...(agent !== undefined && { agent }) }
   const ingest: IngestRequest = {
     ...options,
-    ...(signal === 'traces' && { once: 'span' }),
+    ...(signal === 'traces' && { once: 'body' }),
     format: 'ndjson',
     otlp,
   }

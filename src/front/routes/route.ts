@@ -266,7 +266,7 @@ export interface IngestRequest {
   rejectedAgent?: string
   /** `text`: integers beyond ±(2^53-1) are stored as strings. */
   integers?: 'text'
-  /** Each record is written only once, identified by its body, its CloudEvent id or its span id. */
+  /** Each record is written only once, identified by its body or its CloudEvent id. */
   once?: WriteOnce['by']
   /** A CloudEvent in binary mode: the body is its data. */
   event?: EventHead

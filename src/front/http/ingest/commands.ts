@@ -79,15 +79,18 @@ export function commandsOf(
 export function keepingCommand(
   stream: IngestStream,
   { bytes, firstLine }: LineChunk,
-  { refusal, index, agent: known = '' }: { refusal: Refusal; index: number; agent?: string },
+  { refusal, index, agent: found = '' }: { refusal: Refusal; index: number; agent?: string },
 ): ShardCommand {
   const { request, shards, principal, lineBytesMax } = stream
+  const { otlp, rejectedAgent = '' } = request
+  // A member `agent` of an OTLP message names no agent.
+  const known = found === '' && otlp !== undefined ? rejectedAgent : found
   const named =
     request.agent ??
     (known === ''
       ? agentOf(bytes.subarray(0, lineBytesMax), principal)
       : (agentRefusal({ principal }, known) ?? known))
-  const agent = typeof named === 'string' ? named : (request.rejectedAgent ?? '')
+  const agent = typeof named === 'string' ? named : rejectedAgent
   const command = withAccess(stream, {
     kind: 'ingestChunk' as const,
     agent,

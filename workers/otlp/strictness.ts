@@ -1,0 +1,88 @@
+import type { DescField, DescMessage, JsonObject, JsonValue } from '@bufbuild/protobuf'
+import { ScalarType } from '@bufbuild/protobuf'
+import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
+
+/* Checks of messages that the library does not make. Each throws an Error with the reason. */
+
+/** Messages that a message may contain in each other, as in other libraries of protobuf. */
+const DEPTH_MAX = 100
+
+/**
+ * Checks that each field has the wire type of its schema and ends within its message: the library reads the
+ * bytes of a field as what the schema says, and those after the end of its message.
+ */
+export function checkWire(schema: DescMessage, bytes: Uint8Array): void {
+  checkFields(new BinaryReader(bytes), { schema, end: bytes.length, depth: 0 })
+}
+
+function checkFields(
+  reader: BinaryReader,
+  { schema, end, depth }: { schema: DescMessage; end: number; depth: number },
+): void {
+  if (depth >= DEPTH_MAX) throw new Error(`maximum recursion depth of ${DEPTH_MAX} reached`)
+  const known = wireFields(schema)
+  while (reader.pos < end) {
+    const [number, type] = reader.tag()
+    const field = known[number]
+    if (field !== undefined && field.type !== type)
+      throw new Error(`field ${number} of ${schema.name} has the wire type ${type}`)
+    if (field?.message === undefined) reader.skip(type, number, DEPTH_MAX - depth)
+    else {
+      const bytes = reader.uint32()
+      const fieldEnd = reader.pos + bytes
+      if (fieldEnd <= end) checkFields(reader, { schema: field.message, end: fieldEnd, depth: depth + 1 })
+      else reader.pos = fieldEnd
+    }
+    if (reader.pos > end) throw new Error(`field ${number} of ${schema.name} exceeds its message`)
+  }
+}
+
+interface WireField {
+  type: WireType
+  message: DescMessage | undefined
+}
+
+const fieldsBySchema = new Map<DescMessage, (WireField | undefined)[]>()
+
+/** The fields of a schema by their number. No repeated field of OTLP can be packed. */
+function wireFields(schema: DescMessage): (WireField | undefined)[] {
+  const known = fieldsBySchema.get(schema)
+  if (known !== undefined) return known
+  const fields: (WireField | undefined)[] = []
+  for (const field of schema.fields) {
+    const { message, scalar = ScalarType.BYTES } = field
+    fields[field.number] = { type: wireTypes[scalar] ?? WireType.Varint, message }
+  }
+  fieldsBySchema.set(schema, fields)
+  return fields
+}
+
+/** Other scalars are varints. */
+const wireTypes: Partial<Record<ScalarType, WireType>> = {
+  [ScalarType.BYTES]: WireType.LengthDelimited,
+  [ScalarType.STRING]: WireType.LengthDelimited,
+  [ScalarType.DOUBLE]: WireType.Bit64,
+  [ScalarType.FIXED64]: WireType.Bit64,
+  [ScalarType.FIXED32]: WireType.Bit32,
+}
+
+const jsonNumber = /^(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|NaN|-?Infinity)$/
+
+/** Checks that a text for a number is one: the library also reads "0x10", " 7 " and an empty text. */
+export function checkNumbers(schema: DescMessage, json: JsonObject): void {
+  for (const field of schema.fields) {
+    const value = json[field.jsonName]
+    if (value === undefined) continue
+    for (const each of Array.isArray(value) ? value : [value]) checkNumber(field, each)
+  }
+}
+
+function checkNumber({ message, scalar, name }: DescField, value: JsonValue): void {
+  if (typeof value === 'string') {
+    const isNumber = scalar !== undefined && wireTypes[scalar] !== WireType.LengthDelimited
+    if (isNumber && scalar !== ScalarType.BOOL && !jsonNumber.test(value))
+      throw new Error(`${name} is not a number`)
+  } else if (message !== undefined && typeof value === 'object' && value !== null && !Array.isArray(value)) {
+    checkNumbers(message, value)
+  }
+}
