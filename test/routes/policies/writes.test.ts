@@ -2,6 +2,7 @@
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { checkedCall, headOf, expectUnchanged, newAgent } from '../../support/http/answers.js'
+import { otlpJson, service } from '../../support/http/otlp.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import { type TestAnswer, type TestServer } from '../../support/server/server.js'
 import { signUp, subjectOf } from '../../support/auth/users.js'
@@ -26,8 +27,8 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-async function policies(agent: string, actions: string[]): Promise<void> {
-  const conditions = [{ field: 'owner', op: 'eq', value: '$jwt.sub' }]
+async function policies(agent: string, actions: string[], field = 'owner'): Promise<void> {
+  const conditions = [{ field, op: 'eq', value: '$jwt.sub' }]
   const body = { policies: [{ actions, conditions }] }
   expect((await checkedCall(server, `PUT /v1/agents/${agent}/policies`, { body })).status).toBe(200)
 }
@@ -204,6 +205,32 @@ describe('lines', () => {
     expect(await Promise.all(agents.map((agent) => headOf(server, agent)))).toEqual(before)
     const good = text({ agent: 'notes', data: own() }, { agent: 'more', data: own() })
     expect((await send('?on_error=reject_all', good)).body).toMatchObject({ accepted: 2, rejected: 0 })
+  })
+})
+
+describe('records of OTLP', () => {
+  it('are checked individually, with the agent of the path or of their resource', async () => {
+    await newAgent(server, 'telemetry')
+    await policies('telemetry', ['write'], 'severityText')
+    const before = await headOf(server, 'telemetry')
+    const records = [ann, bob].map((user) => ({ severityText: subjectOf(user) }))
+    const groups = ['telemetry', 'absent'].map((name) => ({ resource: service(name), records }))
+    const send = (path: string, of: typeof groups) =>
+      checkedCall(server, `POST ${path}`, { key: ann, body: otlpJson('logs', of) })
+    const ofResource = await send('/v1/logs', groups)
+    expect(ofResource.body.partialSuccess).toEqual({
+      rejectedLogRecords: '3',
+      errorMessage: expect.stringMatching(/^record 2: forbidden: .*; record 3: forbidden: .*; record 4: /),
+    })
+    const ofPath = await send('/v1/otlp/telemetry/v1/logs', groups.slice(0, 1))
+    expect(ofPath.body.partialSuccess.rejectedLogRecords).toBe('1')
+    // The policy does not allow the records in which refused ones are stored.
+    const kept = await send('/v1/otlp/telemetry/v1/logs?on_error=keep', groups.slice(0, 1))
+    expect([kept.status, kept.body.code, kept.body.rejected]).toEqual([400, 'ingest_rejected', 1])
+    expect((await headOf(server, 'telemetry'))?.record_count).toBe((before?.record_count ?? 0) + 3)
+    expect(await headOf(server, 'absent')).toBeUndefined()
+    const missing = await send('/v1/otlp/absent/v1/logs', groups.slice(0, 1))
+    expect([missing.status, missing.body.code]).toEqual([403, 'forbidden'])
   })
 })
 
