@@ -223,13 +223,11 @@ describe.skipIf(noBrowser)('the address of a page of the console', () => {
   })
 
   it('cannot break a screen', async () => {
-    const page = await open('#/home')
-    opened?.allow('status of 4')
+    const { page } = await openSignedIn(server.url, { at: '#/home', allowed: 'status of 4' })
     const shownAt = async (address: string): Promise<void> => {
       await page.evaluate((hash) => location.assign(hash), `#/${address}`)
       await page.locator('#main h1').first().waitFor()
       await page.getByText('Loading').first().waitFor({ state: 'detached' })
-      expect(opened?.browserErrors, address).toEqual([])
     }
     for (const part of hostile)
       for (const screen of named.split(' ')) await shownAt(`${screen}/${encodeURIComponent(part)}`)

@@ -181,30 +181,32 @@ describe.skipIf(noBrowser)('the audit screen of the console', () => {
   })
 
   it('begins with a strand that a limited key can reach, and shows it and a user only what they can use', async () => {
-    const screens = () =>
-      opened?.page.getByRole('navigation').getByRole('link').allTextContents() ?? Promise.resolve([])
-    const strands = () => opened?.page.getByLabel('Strand').getByRole('option').allTextContents()
+    const screens = (page: Page) => page.getByRole('navigation').getByRole('link').allTextContents()
+    const strands = (page: Page) => page.getByLabel('Strand').getByRole('option').allTextContents()
     const { key } = await scopedKey(server, ['admin:*'], ['acme::*'])
     const page = await open('#/audit', key)
     await rowsOf(page, 'acme::auth').waitFor()
-    expect(await strands()).toEqual(['Users of acme'])
-    expect(await screens()).toEqual(
+    expect(await strands(page)).toEqual(['Users of acme'])
+    expect(await screens(page)).toEqual(
       'Home Agents Live Proposals Audit Verify API'.split(' ').concat('4 hidden screens'),
     )
     await page.getByRole('link', { name: '4 hidden screens' }).hover()
     expect(await page.getByRole('link', { name: '4 hidden screens' }).getAttribute('title')).toContain(
       'Users (access to all agents), Keys (access to all agents), Log (access to server::log), Health (access',
     )
-    await opened?.context.close()
     const other = await scopedKey(server, ['records:read'], ['fleet'])
     await (await open('#/audit', other.key)).getByText('No strand of audit records').waitFor()
-    await opened?.context.close()
     const { token } = await logIn(server, ada)
-    const ofUser = await open('#/audit', token)
-    opened?.allow('status of 403')
+    const { page: ofUser } = await openSignedIn(server.url, {
+      at: '#/audit',
+      key: token,
+      allowed: 'status of 403',
+    })
     await ofUser.getByText('this key has no access to it').or(rowsOf(ofUser, 'default')).waitFor()
-    expect(await strands()).toEqual(['Users without an organization (default)'])
-    expect(await screens()).toEqual('Home Agents Live Audit Verify API'.split(' ').concat('5 hidden screens'))
+    expect(await strands(ofUser)).toEqual(['Users without an organization (default)'])
+    expect(await screens(ofUser)).toEqual(
+      'Home Agents Live Audit Verify API'.split(' ').concat('5 hidden screens'),
+    )
   })
 
   it('names a missing agent and a missing scope', async () => {

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { registerMany } from '../support/auth/accounts.js'
-import { type ConsolePage, openSignedIn, signIn, verdict } from '../support/console/console-page.js'
+import { openSignedIn, signIn, verdict } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'
 import { newAgent, scopedKey } from '../support/http/answers.js'

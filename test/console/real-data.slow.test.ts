@@ -118,7 +118,7 @@ describe.skipIf(noBrowser)('the console with data that is long, foreign and many
   })
 
   it('shows whole e-mails at 1,024 pixels, no button over a heading, and the appearance on a phone', async () => {
-    const { page, context } = await openSignedIn(browser, server.url, { at: '#/users' })
+    const { page } = await openSignedIn(server.url, { at: '#/users' })
     await page.setViewportSize({ width: 1_024, height: 800 })
     const email = rows(page).filter({ hasText: 'person.10@' })
     await email.waitFor()
@@ -135,7 +135,6 @@ describe.skipIf(noBrowser)('the console with data that is long, foreign and many
       return [width, box.getBoundingClientRect().width]
     })
     expect(widths[0]).toBeGreaterThanOrEqual(widths[1] ?? Infinity)
-    await context.close()
   })
 
   it('shows the whole of a text that is cut on hover, and a long text of a body on request', async () => {

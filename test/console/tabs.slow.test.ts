@@ -72,8 +72,7 @@ describe.skipIf(noBrowser)('the session of all tabs of a browser', () => {
   it.each([[['sessionStorage']], [['localStorage', 'sessionStorage', 'BroadcastChannel']]])(
     'holds for a tab whose browser forbids %j',
     async (names) => {
-      opened = await openConsole(browser, server.url)
-      const { page, context } = opened
+      const { page, context } = await openConsole(server.url)
       await context.addInitScript((forbidden) => {
         for (const name of forbidden)
           Object.defineProperty(globalThis, name, {
@@ -93,8 +92,7 @@ describe.skipIf(noBrowser)('the session of all tabs of a browser', () => {
   )
 
   it('stays at one of two servers that a proxy serves below one origin', async () => {
-    opened = await openConsole(browser, server.url)
-    const { page, context } = opened
+    const { page, context } = await openConsole(server.url)
     await context.route(/\/(east|west)\//, (route) =>
       route.continue({
         url: route

@@ -44,10 +44,11 @@ export async function openConsole(
   page.on('request', (request) => {
     if (!/^(data|blob):/.test(request.url())) requestedUrls.push(request.url())
   })
-  page.on('pageerror', (error) => browserErrors.push(error.message))
+  const failed = (text: string) => browserErrors.push(`${text} (${page.url()})`)
+  page.on('pageerror', (error) => failed(error.message))
   page.on('console', (message) => {
     const text = message.text()
-    if (message.type() === 'error' && !allowed.some((one) => text.includes(one))) browserErrors.push(text)
+    if (message.type() === 'error' && !allowed.some((one) => text.includes(one))) failed(text)
   })
   onTestFinished(async () => {
     await context.close()
