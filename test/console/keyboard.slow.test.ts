@@ -148,7 +148,7 @@ describe.skipIf(noBrowser)('the console by keyboard', () => {
     await text.fill('[{"actions":["read"],"conditions":[]}]')
     await page.getByText('Unsaved changes').waitFor()
     await page.getByRole('button', { name: 'Sign out' }).click()
-    await signIn(page, (await scopedKey(server, ['agents:admin'])).key)
+    await signIn(page, (await scopedKey(server, ['records:read', 'agents:admin'])).key)
     await page.getByRole('button', { name: 'Save…' }).waitFor()
     expect(await page.getByText('Unsaved changes').count()).toBe(0)
   })
