@@ -4,7 +4,7 @@ import { canReadServer, type SignedIn, hasScope } from './session.js'
 
 /** The ids of all organisms; empty if the key cannot list them. */
 export function useOrganisms({ service, who }: SignedIn): Loaded<string[]> {
-  const isAllowed = hasScope(who, 'admin:organisms')
+  const isAllowed = hasScope(who, 'admin:organisms') && who.agents.length === 0
   return useLoaded('organisms', async (signal) => (isAllowed ? idsOf(service, signal) : [])).loaded
 }
 
