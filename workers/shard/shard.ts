@@ -20,7 +20,7 @@ import {
 import { CommitGroup } from './commit-group.js'
 import type { Decision, ShardState, LongWrite, Turn } from './state.js'
 import { DiskPace } from '../store/log/disk-pace.js'
-import { CallerTurns } from './caller-turns.js'
+import { CallerTurns } from '../../src/base/caller-turns.js'
 import { CommitTimes } from './commit-times.js'
 import { eventsOf, noticesOf } from './group-effects.js'
 import { bodyBytesOf, spaceFor, sizeOf } from './sizes.js'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { CallerTurns } from '../../../workers/shard/caller-turns.js'
+import { CallerTurns } from '../../../src/base/caller-turns.js'
 
 function filled(...waiting: [caller: string, item: number][]): CallerTurns<number> {
   const turns = new CallerTurns<number>()
