@@ -1,5 +1,6 @@
+import { move, transferableSymbol, valueSymbol } from 'piscina'
 import { refusalOf } from '../src/base/errors.js'
-import type { OtlpFault, OtlpLines, OtlpTask } from '../src/protocol/otlp-tasks.js'
+import { memoryOf, type OtlpFault, type OtlpPart, type OtlpTask } from '../src/protocol/otlp-tasks.js'
 import { OtlpLineWriter } from './otlp/lines.js'
 
 /* Decodes OTLP requests, in a thread of the pool that opens no file. */
@@ -7,13 +8,18 @@ import { OtlpLineWriter } from './otlp/lines.js'
 /** Does nothing. Its result shows the pool that a thread could be started. */
 export function begin(): void {}
 
-/** Converts a request to lines `{agent, data, type}`; returns the fault of a body that is not a request. */
-export function otlpLines(task: OtlpTask): OtlpLines | OtlpFault {
-  const writer = new OtlpLineWriter(task)
+/** As `otlpPart`. The memory of the result moves to the thread of the pool. */
+export function otlpLines(task: OtlpTask): unknown {
+  const found = otlpPart(task)
+  return move({ [transferableSymbol]: memoryOf(found), [valueSymbol]: found })
+}
+
+/** Converts a part of a request to lines; returns the fault of a body that is not a request. */
+export function otlpPart(task: OtlpTask): OtlpPart | OtlpFault {
   try {
-    return writer.write()
+    return new OtlpLineWriter(task).write()
   } catch (error) {
     const { code, detail } = refusalOf(error)
-    return { code, detail }
+    return { code, detail, body: task.body }
   }
 }

@@ -28,6 +28,11 @@ export class GatheredBytes {
     return this.#length
   }
 
+  /** Bytes of the buffer, as `memory` counts them. */
+  get capacity(): number {
+    return this.#buffer.length
+  }
+
   /** All bytes; the view is valid until more are added. */
   get bytes(): Buffer {
     return this.#buffer.subarray(0, this.#length)

@@ -1,12 +1,12 @@
-import type { MessagePort } from 'node:worker_threads'
 import { RefusedError, type Refusal } from '../base/errors.js'
+import { Moved, type Transferred } from '../protocol/moved.js'
 
 /** The calls that one thread makes to another, by name, each with its request and its reply. */
 type CallTable<Table> = { [Name in keyof Table]: { request: unknown; reply: unknown } }
 
 /** Handles one kind of call. It is a method so that handlers of all kinds fit into one table. */
 interface Handler<Request, Reply> {
-  handle(request: Request): Reply | Promise<Reply>
+  handle(request: Request): Reply | Moved<Reply> | Promise<Reply | Moved<Reply>>
 }
 
 /** A handler for each kind of call. A handler throws RefusedError to refuse a call. */
@@ -28,9 +28,6 @@ interface PendingCall {
 
 /** Sends a message and transfers the listed objects. */
 type Post = (message: unknown, transfer: readonly Transferred[]) => void
-
-/** An object that a message can transfer to the other thread. */
-export type Transferred = ArrayBuffer | MessagePort
 
 /**
  * Calls between two threads of this program, in both directions, over one port. Both ends are compiled
@@ -89,8 +86,9 @@ export class Calls<Own extends CallTable<Own>, Other extends CallTable<Other>> {
 
   async #answer({ id, name, request }: Extract<CallMessage, { kind: 'call' }>): Promise<void> {
     try {
-      const reply = await this.#handlers.get(name)?.(request)
-      this.#send({ kind: 'reply', id, reply }, [])
+      const found = await this.#handlers.get(name)?.(request)
+      const { reply, transfer } = found instanceof Moved ? found : new Moved(found, [])
+      this.#send({ kind: 'reply', id, reply }, transfer)
     } catch (error) {
       const message = error instanceof Error ? (error.stack ?? error.message) : String(error)
       const refusal = error instanceof RefusedError ? error.refusal : undefined

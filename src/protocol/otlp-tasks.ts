@@ -14,14 +14,19 @@ import type { TaskAnswers } from './pool-tasks.js'
 /** What an OTLP request carries. */
 export type OtlpSignal = 'logs' | 'traces'
 
-/** The body of an OTLP request, to be converted to lines `{agent, data, type}`. */
+/** The body of an OTLP request, of which a part is to be converted to lines `{agent, data, type}`. */
 export interface OtlpTask {
+  /** Its memory moves to the thread: nothing else may be in it. */
   body: Uint8Array
   signal: OtlpSignal
   encoding: 'json' | 'protobuf'
   /** The agent of all records; otherwise the resource of each names it. */
   agent?: string
-  /** A record of more bytes is refused without being decoded. */
+  /** Records of earlier parts. The whole request is checked with its first part. */
+  done: number
+  /** The most bytes of the lines of the part; at least `recordBytesMax`. */
+  linesBytesMax: number
+  /** A record of more bytes is refused without being decoded, and so is one whose line has more. */
   recordBytesMax: number
   /** Whether refused records are returned with their bytes. */
   keeps: boolean
@@ -29,30 +34,56 @@ export interface OtlpTask {
 
 const isCode: Check<ErrorCode> = (value): value is ErrorCode => isText(value) && isErrorCode(value)
 
-/** A record that is not a line: its number, from 1, and why. `bytes` are those received, if they are stored. */
+/**
+ * A record that is not a line: its number in the request, from 1, and why. `bytes` are those received, if
+ * they are stored.
+ */
 const isRefused = fields({ line: isNumber, agent: isText, code: isCode, detail: isText, bytes: isBytes })
 export type RefusedRecord = Checked<typeof isRefused>
 
 /**
  * One line for each record, in the order of the request; blank for a refused one. `agent` is that of all
- * lines, if they have the same.
+ * lines of the request, if they have the same; only the first part has it. If more parts follow, `next` is
+ * `done` of the next one, and `body` the body.
  */
-const isLines = fields({ lines: isBytes, refused: listOf(isRefused), agent: optional(isText) })
-export type OtlpLines = Checked<typeof isLines>
+const isPart = fields({
+  lines: isBytes,
+  refused: listOf(isRefused),
+  agent: optional(isText),
+  next: optional(isNumber),
+  body: optional(isBytes),
+})
+export type OtlpPart = Checked<typeof isPart>
 
 /** Why a body as a whole is not an OTLP request. */
-const isFault = fields({ code: isCode, detail: isText })
+const isFault = fields({ code: isCode, detail: isText, body: isBytes })
 export type OtlpFault = Checked<typeof isFault>
 
 export interface OtlpTasks {
-  otlpLines: { task: OtlpTask; found: OtlpLines | OtlpFault }
+  otlpLines: { task: OtlpTask; found: OtlpPart | OtlpFault }
 }
 
 export const otlpAnswers: TaskAnswers<OtlpTasks> = {
-  otlpLines: (value): value is OtlpLines | OtlpFault => isLines(value) || isFault(value),
+  otlpLines: (value): value is OtlpPart | OtlpFault => isPart(value) || isFault(value),
+}
+
+/** A task and its request. */
+export interface OtlpCall {
+  task: OtlpTask
+  /** Whose turn it is: the owner of its memory. */
+  owner: string
+  /** One word in memory that threads share: 1 when the request needs no answer any more. */
+  gone: Int32Array
 }
 
 /** Converts bodies of OTLP requests. Throws RefusedError if no thread can. */
 export interface OtlpDecoder {
-  decode(task: OtlpTask): Promise<OtlpLines | OtlpFault>
+  decode(call: OtlpCall): Promise<OtlpPart | OtlpFault>
+}
+
+/** The memory of a task or its answer, which moves to the other thread. */
+export function memoryOf(message: OtlpTask | OtlpPart | OtlpFault): ArrayBuffer[] {
+  const parts = 'lines' in message ? [message.lines, ...message.refused.map(({ bytes }) => bytes)] : []
+  const all = [message.body, ...parts].map((bytes) => bytes?.buffer)
+  return [...new Set(all)].filter((buffer) => buffer instanceof ArrayBuffer)
 }

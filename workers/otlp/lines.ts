@@ -1,7 +1,7 @@
 import type { DescMessage, JsonObject, JsonValue } from '@bufbuild/protobuf'
 import { RefusedError, refuse, refusalOf, type Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits/limits.js'
-import type { OtlpLines, OtlpSignal, OtlpTask, RefusedRecord } from '../../src/protocol/otlp-tasks.js'
+import type { OtlpPart, OtlpSignal, OtlpTask, RefusedRecord } from '../../src/protocol/otlp-tasks.js'
 import { isObject, messageOf, schemas, type Field, type OtlpMessage } from './messages.js'
 
 /** The fields on the way from a request to its records. */
@@ -27,8 +27,6 @@ const beside = {
 
 const types: Record<OtlpSignal, string> = { logs: 'otel/log', traces: 'otel/span' }
 
-const noBytes = new Uint8Array(0)
-
 /** What the lines of one scope have in common. */
 interface Around {
   agent: string
@@ -37,51 +35,108 @@ interface Around {
   suffix: string
 }
 
-/** Writes a request as lines `{agent, data, type}`: `data` is the record with its resource and scope. */
+/**
+ * Writes a part of a request as lines `{agent, data, type}`: `data` is the record with its resource and
+ * scope.
+ */
 export class OtlpLineWriter {
   readonly #task: OtlpTask
   readonly #lines: string[] = []
-  #chars = 0
-  #groups = 0
-  readonly #agents = new Set<string>()
-  readonly #refused: RefusedRecord[] = []
+  #linesBytes = 0
+  /** Bytes of records that were read for this part. */
+  #readBytes = 0
+  readonly #refused: Omit<RefusedRecord, 'bytes'>[] = []
+  /** The bytes of each refused record; empty if they are not stored. */
+  readonly #kept: Uint8Array[] = []
+  #keptBytes = 0
 
   constructor(task: OtlpTask) {
     this.#task = task
   }
 
-  /** @throws RefusedError if the body is not a request, or its lines would take too much memory */
-  write(): OtlpLines {
-    const { body, encoding, signal } = this.#task
+  /** @throws RefusedError if the body is not a request, or larger than one may be */
+  write(): OtlpPart {
+    const { body, encoding, signal, done } = this.#task
     const { resources, scopes, records } = paths[signal]
-    for (const ofResource of messageOf(encoding, body).all(resources)) {
-      const resource = this.#resourceOf(ofResource)
+    const request = messageOf(encoding, body)
+    const agent = done === 0 ? this.#check(request) : undefined
+    let number = 0
+    for (const ofResource of request.all(resources)) {
+      let resource: { agent: string; text: string } | Refusal | undefined
       for (const ofScope of ofResource.all(scopes)) {
-        const around = 'code' in resource ? resource : this.#aroundOf(resource, ofScope)
-        for (const record of ofScope.all(records)) this.#addRecord(record, around)
+        let around: Around | Refusal | undefined
+        for (const record of ofScope.all(records)) {
+          number++
+          if (number <= done) continue
+          resource ??= this.#resourceOf(ofResource)
+          around ??= 'code' in resource ? resource : this.#aroundOf(resource, ofScope)
+          if (!this.#addRecord(record, around, number))
+            return { ...this.#part(agent), next: number - 1, body }
+        }
       }
     }
-    const [agent, ...others] = this.#agents
-    return {
-      lines: inSharedMemory(this.#lines.join('')),
-      refused: this.#refused,
-      ...(agent !== undefined && others.length === 0 && { agent }),
+    return this.#part(agent)
+  }
+
+  /**
+   * Checks the whole request, because nothing of an invalid one is written: its envelope, and how often it
+   * repeats resources and scopes, of which a small request could also have millions without records.
+   * @returns the agent, if all lines have the same
+   */
+  #check(request: OtlpMessage): string | undefined {
+    const { resources, scopes, records } = paths[this.#task.signal]
+    const agents = new Set<string>()
+    let [groups, count, bytes] = [0, 0, 0]
+    for (const ofResource of request.all(resources)) {
+      assertAtMost(limits.otlpGroupsMax, ++groups, 'resources and scopes')
+      const resource = this.#resourceOf(ofResource)
+      if ('agent' in resource) agents.add(resource.agent)
+      for (const ofScope of ofResource.all(scopes)) {
+        assertAtMost(limits.otlpGroupsMax, ++groups, 'resources and scopes')
+        let around: Around | Refusal | undefined
+        let aroundBytes = 0
+        for (const _record of ofScope.all(records)) {
+          assertAtMost(limits.otlpRecordsMax, ++count, 'records')
+          around ??= 'code' in resource ? resource : this.#aroundOf(resource, ofScope)
+          if (aroundBytes === 0 && 'prefix' in around)
+            aroundBytes = Buffer.byteLength(around.prefix) + Buffer.byteLength(around.suffix)
+          bytes += aroundBytes
+          assertAtMost(
+            limits.otlpRepeatedBytesMax,
+            bytes,
+            'bytes of resources and scopes, with those of each record',
+          )
+        }
+      }
     }
+    const [agent, ...others] = agents
+    return others.length === 0 ? agent : undefined
+  }
+
+  #part(agent: string | undefined): OtlpPart {
+    const lines = Buffer.allocUnsafeSlow(this.#linesBytes)
+    lines.write(this.#lines.join(''))
+    const kept = Buffer.allocUnsafeSlow(this.#keptBytes)
+    let at = 0
+    const refused = this.#refused.map((record, index) => {
+      const bytes = this.#kept[index] ?? noBytes
+      kept.set(bytes, at)
+      at += bytes.length
+      return { ...record, bytes: kept.subarray(at - bytes.length, at) }
+    })
+    return { lines, refused, ...(agent !== undefined && { agent }) }
   }
 
   #resourceOf(message: OtlpMessage): { agent: string; text: string } | Refusal {
-    this.#countGroup()
     return attempt(() => {
       const resource = this.#jsonOf(message.one(beside.resource), schemas.resource)
       const { agent = agentOf(resource) } = this.#task
       const schemaUrl = message.text(beside.schemaUrl)
-      this.#agents.add(agent)
       return { agent, text: memberText('resource', resource) + memberText('resourceSchemaUrl', schemaUrl) }
     })
   }
 
   #aroundOf({ agent, text }: { agent: string; text: string }, ofScope: OtlpMessage): Around | Refusal {
-    this.#countGroup()
     return attempt(() => {
       const scope = this.#jsonOf(ofScope.one(beside.scope), schemas.scope)
       const suffix =
@@ -91,23 +146,35 @@ export class OtlpLineWriter {
     })
   }
 
-  #addRecord(record: OtlpMessage, around: Around | Refusal): void {
+  /** @returns false if the part is full; the record then belongs to the next one */
+  #addRecord(record: OtlpMessage, around: Around | Refusal, number: number): boolean {
+    const size = record.bytes.length
+    const isFull =
+      this.#readBytes + size > limits.otlpPartReadBytesMax ||
+      this.#refused.length >= limits.otlpPartRefusedMax
+    if (isFull && this.#lines.length > 0) return false
+    this.#readBytes += size
     const line = 'code' in around ? around : this.#lineOf(record, around)
-    if (typeof line === 'string') this.#add(line)
-    else {
-      const { agent } = 'code' in around ? this.#task : around
-      this.#refuse(record, { agent: agent ?? '', refusal: line })
-    }
+    if (typeof line === 'string') return this.#add(line)
+    const bytes = this.#task.keeps && size <= limits.ingestAtomicBytesMax ? record.bytes : noBytes
+    if (this.#keptBytes > 0 && this.#keptBytes + bytes.length > limits.ingestAtomicBytesMax) return false
+    if (!this.#add('\n')) return false
+    const { code, detail } = line
+    const { agent = '' } = 'code' in around ? this.#task : around
+    this.#refused.push({ line: number, agent, code, detail })
+    this.#kept.push(bytes)
+    this.#keptBytes += bytes.length
+    return true
   }
 
   #lineOf(record: OtlpMessage, { prefix, suffix }: Around): string | Refusal {
-    const { recordBytesMax, signal } = this.#task
+    const { signal } = this.#task
     return attempt(() => {
       const json = this.#jsonOf(record, schemas[signal])
       if (signal === 'traces') checkSpan(json)
       const members = textOf(json).slice(1, -1)
       const line = prefix + members + (members === '' ? suffix.replace(/^,/, '') : suffix)
-      if (Buffer.byteLength(line) > recordBytesMax) throw tooLarge(recordBytesMax)
+      this.#checkBytes(Buffer.byteLength(line) - 1)
       return line
     })
   }
@@ -116,45 +183,27 @@ export class OtlpLineWriter {
   #jsonOf(message: OtlpMessage, schema: DescMessage): JsonObject
   #jsonOf(message: OtlpMessage | undefined, schema: DescMessage): JsonObject | undefined
   #jsonOf(message: OtlpMessage | undefined, schema: DescMessage): JsonObject | undefined {
+    if (message === undefined) return undefined
+    this.#checkBytes(message.bytes.length)
+    if (message.bytes.length > limits.otlpFieldsMax)
+      assertAtMost(limits.otlpFieldsMax, message.fields(schema, limits.otlpFieldsMax), 'fields in a record')
+    return message.json(schema)
+  }
+
+  #checkBytes(bytes: number): void {
     const { recordBytesMax } = this.#task
-    if (message !== undefined && message.bytes.length > recordBytesMax) throw tooLarge(recordBytesMax)
-    return message?.json(schema)
+    if (bytes <= recordBytesMax) return
+    const detail = `Expected a record of at most ${recordBytesMax} bytes, got ${bytes}`
+    throw new RefusedError(refuse('too_large', detail))
   }
 
-  /** Counts a resource or scope, of which a small request could have millions without records. */
-  #countGroup(): void {
-    this.#groups++
-    if (this.#groups > limits.otlpGroupsMax)
-      throw new RefusedError(
-        refuse('too_large', `Expected at most ${limits.otlpGroupsMax} resources and scopes`),
-      )
-  }
-
-  #refuse(record: OtlpMessage, { agent, refusal }: { agent: string; refusal: Refusal }): void {
-    if (this.#refused.length >= limits.otlpRefusedMax) {
-      throw new RefusedError(
-        refuse('too_many_bad_lines', `More than ${limits.otlpRefusedMax} records are invalid`),
-      )
-    }
-    const { code, detail } = refusal
-    const bytes = this.#task.keeps ? record.bytes : noBytes
-    this.#add('\n')
-    this.#refused.push({ line: this.#lines.length, agent, code, detail, bytes })
-  }
-
-  #add(line: string): void {
-    this.#chars += line.length
-    if (this.#chars > limits.otlpLinesBytesMax) {
-      const detail = `Expected records of at most ${limits.otlpLinesBytesMax} bytes, with the resource in each`
-      throw new RefusedError(refuse('too_large', `${detail}: send smaller batches`))
-    }
+  #add(line: string): boolean {
+    const bytes = this.#linesBytes + Buffer.byteLength(line)
+    if (bytes > this.#task.linesBytesMax) return false
+    this.#linesBytes = bytes
     this.#lines.push(line)
+    return true
   }
-}
-
-function tooLarge(recordBytesMax: number): RefusedError {
-  const detail = `Expected a record of at most ${recordBytesMax} bytes, with its resource and scope`
-  return new RefusedError(refuse('too_large', detail))
 }
 
 /** The ids that a span needs; those of only zeros are invalid (OTLP, Span). */
@@ -169,11 +218,11 @@ function checkSpan(span: JsonObject): void {
   }
 }
 
-/** The bytes of a text, which no message to another thread copies. */
-function inSharedMemory(text: string): Uint8Array {
-  const shared = Buffer.from(new SharedArrayBuffer(Buffer.byteLength(text)))
-  shared.write(text)
-  return shared
+const noBytes = new Uint8Array(0)
+
+/** @throws RefusedError if there are more than `most` */
+function assertAtMost(most: number, count: number, what: string): void {
+  if (count > most) throw new RefusedError(refuse('too_large', `Expected at most ${most} ${what}`))
 }
 
 /** A member after others; empty if its value is. */

@@ -17,6 +17,7 @@ import {
 } from '@bufbuild/protobuf/wkt'
 import { BRACE_OPEN, BRACKET_OPEN, COMMA, LOWER_N } from '../../src/base/ascii.js'
 import { assert } from '../../src/base/assert.js'
+import { asBuffer } from '../../src/base/bytes.js'
 import { RefusedError, refuse } from '../../src/base/errors.js'
 import { GatheredBytes } from '../../src/base/gathered-bytes.js'
 import { limits } from '../../src/base/limits/limits.js'
@@ -44,16 +45,17 @@ export interface OtlpMessage {
   json(schema: DescMessage): JsonObject
   /** Its bytes as received. */
   bytes: Uint8Array
+  /** The number of its fields, with those of the messages in it; `most` + 1 or more if it exceeds `most`. */
+  fields(schema: DescMessage, most: number): number
 }
 
 /** The message of a request. Throws RefusedError, as all reading does, for what is not a message. */
 export function messageOf(encoding: 'json' | 'protobuf', body: Uint8Array): OtlpMessage {
-  // The library decodes no text in memory that threads share.
-  const own = Buffer.from(body)
-  if (encoding === 'protobuf') return new WireMessage(own)
-  const fault = grammarFault(own, limits.otlpJsonDepthMax)
+  if (encoding === 'protobuf') return new WireMessage(body)
+  const text = asBuffer(body)
+  const fault = grammarFault(text, limits.otlpJsonDepthMax)
   if (fault !== undefined) throw new RefusedError(fault)
-  return new JsonMessage(own.subarray(spaceEnd(own, 0)))
+  return new JsonMessage(text.subarray(spaceEnd(text, 0)))
 }
 
 class WireMessage implements OtlpMessage {
@@ -90,6 +92,10 @@ class WireMessage implements OtlpMessage {
     })
   }
 
+  fields(schema: DescMessage, most: number): number {
+    return decoded(() => fieldsIn(new BinaryReader(this.bytes), schema, { most, depth: 0 }))
+  }
+
   *#occurrences({ number }: Field): Generator<Uint8Array> {
     const reader = new BinaryReader(this.bytes)
     while (reader.pos < reader.len) {
@@ -106,6 +112,32 @@ function fieldBytes(reader: BinaryReader, number: number): Uint8Array | undefine
   if (found === number) throw new Error(`field ${number} has the wire type ${type}`)
   reader.skip(type, found, limits.otlpDepthMax)
   return undefined
+}
+
+/** Counts the fields of a message up to the end of the reader. */
+function fieldsIn(
+  reader: BinaryReader,
+  schema: DescMessage,
+  { most, depth }: { most: number; depth: number },
+): number {
+  let count = 0
+  while (reader.pos < reader.len && count <= most) {
+    const [number, type] = reader.tag()
+    count++
+    const inner = type === WireType.LengthDelimited ? messageIn(schema, number) : undefined
+    if (inner === undefined) reader.skip(type, number, limits.otlpDepthMax)
+    // Deeper messages are refused when they are decoded.
+    else if (depth < limits.otlpDepthMax)
+      count += fieldsIn(new BinaryReader(reader.bytes()), inner, { most: most - count, depth: depth + 1 })
+    else reader.bytes()
+  }
+  return count
+}
+
+/** The schema of a field that is a message. */
+function messageIn({ fields }: DescMessage, number: number): DescMessage | undefined {
+  const field = fields.find((each) => each.number === number)
+  return field?.message
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -168,6 +200,10 @@ class JsonMessage implements OtlpMessage {
     }
     return { value: found?.[0] === LOWER_N ? undefined : found, other }
   }
+
+  fields(_schema: DescMessage, most: number): number {
+    return valuesIn(valueOf(this.bytes), most)
+  }
 }
 
 /** The items of an array, or the members of an object, whose bracket is the first byte. */
@@ -184,6 +220,17 @@ function valueOf(text: Buffer): unknown {
   const read = readJson(text, limits.otlpDepthMax, { largeAsText: true, anyText: true })
   if ('code' in read) throw new RefusedError(read)
   return read.value
+}
+
+/** Counts the values in an array or object, and in those in it; their depth is limited. */
+function valuesIn(value: unknown, most: number): number {
+  if (typeof value !== 'object' || value === null) return 0
+  let count = 0
+  for (const inner of Object.values(value)) {
+    count += 1 + valuesIn(inner, most - count)
+    if (count > most) break
+  }
+  return count
 }
 
 /** Whether a value is a JSON object. */

@@ -38,12 +38,31 @@ export const ingestLimits = {
   otlpDepthMax: 128,
   /** Levels of an OTLP request in JSON: a record that exceeds its own is refused by itself. */
   otlpJsonDepthMax: 10_000,
-  /** Invalid records of an OTLP request, beyond which it is refused as a whole. */
-  otlpRefusedMax: 10_000,
   /** Resources and scopes of an OTLP request. */
   otlpGroupsMax: 65_536,
-  /** Characters of the lines of an OTLP request: each contains the resource and the scope of its record. */
-  otlpLinesBytesMax: 33_554_432,
+  /** Log records or spans of an OTLP request. */
+  otlpRecordsMax: 262_144,
+  /** Fields of one of them, with those of the messages in it, or of its resource or scope. */
+  otlpFieldsMax: 20_000,
+  /** Bytes of the resources and scopes of an OTLP request, counted with each record that repeats them. */
+  otlpRepeatedBytesMax: 268_435_456,
+  /**
+   * Bytes of the lines into which an OTLP request is converted in one task of a thread, before they are
+   * written. Each contains the resource and the scope of its record.
+   */
+  otlpPartBytesMax: 4_194_304,
+  /** Bytes of the records that are decoded in one such task, so that requests take turns. */
+  otlpPartReadBytesMax: 1_048_576,
+  /** Invalid records in one such task. */
+  otlpPartRefusedMax: 1_000,
+  /** Bytes of an OTLP request that are read before the request waits for its turn to use memory. */
+  otlpSmallBytesMax: 262_144,
+  /** OTLP requests of one principal that wait for memory. */
+  otlpMemoryQueueMax: 64,
+  /** How long an OTLP request waits for memory, milliseconds. */
+  otlpMemoryWaitMs: 10_000,
+  /** How often such a request looks whether memory that another front counts is free, milliseconds. */
+  otlpMemoryPollMs: 50,
   /** Threads that decode OTLP requests. */
   otlpThreadsMax: 2,
   /** OTLP requests that wait for such a thread. */

@@ -55,8 +55,8 @@ const relations = [
   ['shardRestartPauseMaxMs', 'shardRestartWindowMs', 'crashes count for longer than the pause between them'],
   ['poolCheckMs', 'passwordTaskMs', 'a task is checked before its time is over'],
   ['nestingDepthMax', 'otlpDepthMax', 'a record of a request nests as deeply as any'],
-  ['ingestArrayBytesMax', 'otlpLinesBytesMax', 'the lines of a request take more than its body'],
-  ['otlpLinesBytesMax', 'bodyBytesPerPrincipalMax', 'a principal can send the largest request'],
+  ['ingestArrayBytesMax', 'otlpRepeatedBytesMax', 'the lines of a request take more than its body'],
+  ['ingestChunkBytes', 'otlpPartBytesMax', 'the lines of a part fill a commit'],
   ['poolCheckMs', 'otlpTaskMs', 'a task is checked before its time is over'],
   ['poolCheckMs', 'readerTaskMs', 'a task is checked before its time is over'],
   ['poolRetryBaseMs', 'poolRetryMaxMs', 'the first pause is not the longest'],
@@ -89,7 +89,14 @@ const relations = [
 
 /** The limits of `relations` and `assertRelated`. */
 export type RelatedLimits = Readonly<
-  Record<(typeof relations)[number][0 | 1] | 'importRecordsMax' | 'keyRotationsMax', number>
+  Record<
+    | (typeof relations)[number][0 | 1]
+    | 'importRecordsMax'
+    | 'keyRotationsMax'
+    | 'otlpMemoryQueueMax'
+    | 'otlpSmallBytesMax',
+    number
+  >
 >
 
 /** Keys that one byte can identify besides the first one. */
@@ -127,6 +134,20 @@ export function assertRelated(limits: RelatedLimits): void {
   assert(
     2 * recordBytesMax + limits.requestBytesMax <= limits.ingestAtomicBytesMax,
     'ingestAtomicBytesMax covers any line that is read',
+  )
+  assert(
+    2 * recordBytesMax + limits.requestBytesMax <= limits.otlpPartBytesMax,
+    'otlpPartBytesMax covers any line that is read',
+  )
+  // Those that wait have read otlpSmallBytesMax, and as much is on its way to them.
+  assert(
+    limits.ingestArrayBytesMax +
+      limits.ingestAtomicBytesMax +
+      limits.otlpPartBytesMax +
+      4 * limits.ingestChunkBytes +
+      2 * limits.otlpMemoryQueueMax * limits.otlpSmallBytesMax <=
+      limits.bodyBytesPerPrincipalMax,
+    'bodyBytesPerPrincipalMax covers one OTLP request of any size, beside those that wait for memory',
   )
   assert(limits.keyRotationsMax <= ROTATIONS_OF_A_BYTE, 'keyRotationsMax fits into a byte')
 }

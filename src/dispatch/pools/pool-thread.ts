@@ -23,6 +23,8 @@ export interface TaskRun {
   deadlineMs: number
   /** A number that changes with each step of the task. */
   steps?(): number
+  /** Memory of the task that moves to the thread. */
+  transfer?: ArrayBuffer[]
 }
 
 /** Thrown when the thread fails instead of the task: it did not start, it died, or the task took too long. */
@@ -98,7 +100,7 @@ export class PoolThread {
   }
 
   /** @throws ThreadFault, or what the task throws */
-  async run(task: object, { name, deadlineMs, steps = () => 0 }: TaskRun): Promise<unknown> {
+  async run(task: object, { name, deadlineMs, steps = () => 0, transfer = [] }: TaskRun): Promise<unknown> {
     const abort = new AbortController()
     let fault: ThreadFault | undefined
     this.#abandon = (how, cause) => {
@@ -114,7 +116,11 @@ export class PoolThread {
         this.#abandon?.(this.#isRunning ? 'hung' : 'unstarted')
     }, limits.poolCheckMs)
     try {
-      const found: Promise<unknown> = this.#piscina.run(task, { name, signal: abort.signal })
+      const found: Promise<unknown> = this.#piscina.run(task, {
+        name,
+        signal: abort.signal,
+        transferList: transfer,
+      })
       this.#running = found
       this.#watchEnd()
       return await found

@@ -1,6 +1,6 @@
 import { refuse, type Refusal } from '../../base/errors.js'
 import type { BodyMemory } from '../../base/gathered-bytes.js'
-import type { OpenUploads } from '../limits/uploads.js'
+import type { OpenUploads, Upload } from '../limits/uploads.js'
 import type { Answer, Principal } from '../routes/route.js'
 import { type BodySink, readBody, refuseAndSkipBody } from './body-stream.js'
 import type { Exchange } from './exchange.js'
@@ -24,7 +24,7 @@ interface Receiving {
 export function receiveBody(
   exchange: Exchange,
   { principal, uploads, gzip, isBinary, onError }: Receiving,
-  take: (body: BodyQueue, memory: BodyMemory) => Promise<Answer | Refusal | undefined>,
+  take: (body: BodyQueue, memory: Upload) => Promise<Answer | Refusal | undefined>,
 ): void {
   const memory = uploads.hold({ principal, owner: exchange.owner }, (refusal) => body.cancel(refusal))
   const body = new BodyQueue(exchange, memory)
@@ -83,6 +83,9 @@ export class BodyQueue implements BodySink {
     this.#break({ refusal })
   }
 
+  /** Called when `interruption` is set. */
+  onInterrupted: (() => void) | undefined
+
   /** Why the body was cancelled, or that the client has disconnected; no more work should be done for it. */
   interruption: Extract<BodyPart, { refusal: Refusal } | { gone: true }> | undefined
 
@@ -104,6 +107,7 @@ export class BodyQueue implements BodySink {
   #break(how: { refusal: Refusal } | { gone: true }): void {
     this.#parts.length = 0
     this.interruption ??= how
+    this.onInterrupted?.()
     this.#wakeUp()
   }
 

@@ -3,6 +3,7 @@ import type { BodyMemory } from '../../base/gathered-bytes.js'
 import { limits } from '../../base/limits/limits.js'
 import type { Principal, TokenUser } from '../routes/route.js'
 import type { BoundedBytes } from './bounded-bytes.js'
+import { MemoryTurns } from './memory-turns.js'
 
 /**
  * Ends an upload, an export or a large answer: nothing more of it is read or sent. What an upload has written
@@ -18,9 +19,16 @@ interface Owned {
   agents?: ReadonlySet<string> | undefined
 }
 
+/** The memory of all bodies, and the requests that wait for it. */
+interface Memory {
+  bound: BoundedBytes
+  turns: MemoryTurns
+}
+
 /** A request whose body is arriving, or whose export or large answer is being sent. */
 export class Upload implements BodyMemory {
   readonly #bound: BoundedBytes
+  readonly #turns: MemoryTurns
   readonly #owner: string
   #end: End | undefined
   #onRelease: () => void
@@ -30,10 +38,11 @@ export class Upload implements BodyMemory {
    * @param about `owner`: whose quota of body bytes it uses; `onRelease`: called once, when it is released
    */
   constructor(
-    bound: BoundedBytes,
+    { bound, turns }: Memory,
     { owner, end, onRelease }: { owner: string; end: End; onRelease(): void },
   ) {
     this.#bound = bound
+    this.#turns = turns
     this.#owner = owner
     this.#end = end
     this.#onRelease = onRelease
@@ -53,7 +62,20 @@ export class Upload implements BodyMemory {
   release(bytes: number): void {
     const released = Math.min(bytes, this.#bytes)
     this.#bytes -= released
-    if (released > 0) this.#bound.release(this.#owner, released)
+    if (released === 0) return
+    this.#bound.release(this.#owner, released)
+    this.#turns.next(this.#owner)
+  }
+
+  /**
+   * Counts bytes as `add` does, but waits for its turn while the bodies of the owner take too much memory.
+   * @param isCancelled whether the request was cancelled in the meantime
+   * @returns 503 if too many requests of the owner wait, or this one has waited too long
+   */
+  async reserve(bytes: number, isCancelled: () => boolean): Promise<Refusal | undefined> {
+    const refusal = await this.#turns.reserve({ owner: this.#owner, bytes, isCancelled })
+    if (refusal === undefined) this.#bytes += bytes
+    return refusal
   }
 
   /** Ends it, unless it has ended. Its bytes stay counted until its owner finishes it. */
@@ -81,13 +103,13 @@ export class Upload implements BodyMemory {
  */
 export class OpenUploads {
   readonly #open = new Map<Upload, Owned>()
-  readonly #bytes: BoundedBytes
+  readonly #memory: Memory
   #stillGood: (user: TokenUser) => Refusal | undefined = () => undefined
   #expiry: NodeJS.Timeout | undefined
 
   /** @param bytes limits the bytes of bodies in memory, in total and per owner */
   constructor(bytes: BoundedBytes) {
-    this.#bytes = bytes
+    this.#memory = { bound: bytes, turns: new MemoryTurns(bytes) }
   }
 
   /** Starts checking the tokens of users. @param revalidate returns why a token is no longer valid */
@@ -102,14 +124,14 @@ export class OpenUploads {
    */
   hold(owned: Owned, end: End): Upload {
     const onRelease = () => this.#open.delete(upload)
-    const upload = new Upload(this.#bytes, { owner: owned.owner, end, onRelease })
+    const upload = new Upload(this.#memory, { owner: owned.owner, end, onRelease })
     this.#open.set(upload, owned)
     return upload
   }
 
   /** As `hold`, for a body whose principal is not known yet. */
   holdAnonymous(owner: string, end: End): Upload {
-    return new Upload(this.#bytes, { owner, end, onRelease: () => {} })
+    return new Upload(this.#memory, { owner, end, onRelease: () => {} })
   }
 
   /** Ends answers to users to which changed row policies applied. */

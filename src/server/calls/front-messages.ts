@@ -7,7 +7,7 @@ import type { BoundsMemory } from '../../front/limits/bounds.js'
 import type { FrontFigures } from '../../front/metrics/request-counts.js'
 import type { TicketUse } from '../../front/http/streams/tickets.js'
 import type { HashTask, Verification, VerifyTask } from '../../protocol/password-tasks.js'
-import type { OtlpDecoder, OtlpTask } from '../../protocol/otlp-tasks.js'
+import type { OtlpCall, OtlpDecoder } from '../../protocol/otlp-tasks.js'
 import type { ReadCall } from '../../protocol/reader-tasks.js'
 import type { Principal } from '../../front/routes/route.js'
 import type { Config } from '../../settings/config.js'
@@ -59,8 +59,8 @@ export interface MainCalls {
   readersFull: Call<undefined, boolean>
   /** A long read, run by the reader pool of the called thread. */
   read: Call<ReadCall, unknown>
-  /** Decodes an OTLP request in the pool of the called thread. */
-  otlpDecode: Call<OtlpTask, Awaited<ReturnType<OtlpDecoder['decode']>>>
+  /** Decodes a part of an OTLP request in the pool of the called thread. */
+  otlpDecode: Call<OtlpCall, Awaited<ReturnType<OtlpDecoder['decode']>>>
   logHead: Call<Parameters<ServerLog['logHead']>[0], boolean>
   readiness: Call<undefined, Refusal | undefined>
   server: Call<undefined, ServerInfo>

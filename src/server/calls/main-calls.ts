@@ -1,5 +1,7 @@
 import { refuse, type Refusal } from '../../base/errors.js'
 import type { Calls, Handlers } from '../../dispatch/calls.js'
+import { Moved } from '../../protocol/moved.js'
+import { memoryOf } from '../../protocol/otlp-tasks.js'
 import type { Principal } from '../../front/routes/route.js'
 import type { AuthServices } from '../auth.js'
 import type { MainCalls, PeerCalls } from './front-messages.js'
@@ -61,7 +63,10 @@ export function mainCalls(
     ...authCalls(auth, front),
     readersFull: () => readers.isFull(),
     read: (call) => readers.run(call),
-    otlpDecode: (task) => decoder.decode(task),
+    async otlpDecode(call) {
+      const found = await decoder.decode(call)
+      return new Moved(found, memoryOf(found))
+    },
     logHead: async (head) => (await logHead?.(head)) ?? true,
     readiness,
     server,

@@ -14,6 +14,7 @@ import { sharedBounds } from '../../front/limits/bounds.js'
 import { allRoutes } from '../../front/routes/routes.js'
 import { Heartbeat } from '../../protocol/heartbeat.js'
 import { LeaseMemory } from '../../protocol/lease-memory.js'
+import { memoryOf } from '../../protocol/otlp-tasks.js'
 import { ShardMemory } from '../../protocol/shard-memory.js'
 import { makeAuth } from '../auth.js'
 import type { FrontCalls, FrontWorkerData, MainCalls } from '../calls/front-messages.js'
@@ -67,7 +68,7 @@ async function makeFront(given: FrontWorkerData, { calls, log }: FrontOwn) {
   const parts = makeFrontParts({
     shards,
     readers: remoteReaders(calls),
-    decoder: { decode: (task) => calls.call('otlpDecode', task) },
+    decoder: { decode: (call) => calls.call('otlpDecode', call, memoryOf(call.task)) },
     bounds: sharedBounds(boundSettings(config, connectionsMax), given.bounds),
     stageFolder: given.stageFolder,
     tickets: (apiKeys) => remoteTickets(calls, apiKeys, failed),

@@ -1,24 +1,47 @@
 import { gunzipSync } from 'node:zlib'
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
-import type { OtlpTask } from '../../../src/protocol/otlp-tasks.js'
+import { limits } from '../../../src/base/limits/limits.js'
+import type { OtlpPart, OtlpTask } from '../../../src/protocol/otlp-tasks.js'
 import { readJson } from '../../../src/strand/json.js'
-import { otlpLines } from '../../../workers/otlp.js'
+import { otlpPart } from '../../../workers/otlp.js'
 import { fc } from '../../support/fast-check.js'
 import { collectorLogs, collectorSpans } from '../../support/http/collector.js'
-import { otlpJson, otlpWire, service } from '../../support/http/otlp.js'
+import { otlpJson, otlpWire, service, wireField } from '../../support/http/otlp.js'
 import { runSeed } from '../../support/run-seed.js'
 
 const seed = runSeed('otlp-lines')
 
-const decode = (encoding: OtlpTask['encoding'], body: Uint8Array, signal: OtlpTask['signal'] = 'logs') =>
-  otlpLines({ body, encoding, signal, recordBytesMax: 100_000, keeps: true })
+const taskOf = (
+  encoding: OtlpTask['encoding'],
+  body: Uint8Array,
+  signal: OtlpTask['signal'] = 'logs',
+): OtlpTask => ({
+  body,
+  encoding,
+  signal,
+  done: 0,
+  linesBytesMax: 200_000,
+  recordBytesMax: 100_000,
+  keeps: true,
+})
 
-/** The lines of a request that is one; throws otherwise. */
+const decode = (...given: Parameters<typeof taskOf>) => otlpPart(taskOf(...given))
+
+/** All parts of a request that is one; throws otherwise. */
+function partsOf(task: OtlpTask): OtlpPart[] {
+  const part = otlpPart(task)
+  if (!('lines' in part)) throw new Error(part.detail)
+  return part.next === undefined ? [part] : [part, ...partsOf({ ...task, done: part.next })]
+}
+
+const textOf = (parts: readonly OtlpPart[]) => Buffer.concat(parts.map(({ lines }) => lines)).toString()
+
+/** The lines of a request that is one, in one part; throws otherwise. */
 function linesOf(found: ReturnType<typeof decode>): string[] {
   if (!('lines' in found)) throw new Error(found.detail)
-  expect(found.refused).toEqual([])
-  return Buffer.from(found.lines).toString().split('\n')
+  expect([found.refused, found.next]).toEqual([[], undefined])
+  return textOf([found]).split('\n')
 }
 
 const int64 = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map(String)
@@ -106,5 +129,77 @@ describe('the lines of a request', () => {
       }),
       { seed, numRuns: 2_000 },
     )
+  })
+})
+
+describe('the parts of a request', () => {
+  const groups = ['one', 'two', 'one'].map((name) => ({
+    resource: service(name),
+    scope: { name: 'ä'.repeat(100) },
+    records: Array.from({ length: 300 }, (_none, n) => ({ severityNumber: n, body: { stringValue: name } })),
+  }))
+
+  it('have the same lines as the whole, and no more bytes than allowed', () => {
+    for (const task of [
+      taskOf('protobuf', otlpWire('logs', groups)),
+      taskOf('json', Buffer.from(JSON.stringify(otlpJson('logs', groups)))),
+    ]) {
+      const [whole, ...more] = partsOf({ ...task, linesBytesMax: limits.otlpPartBytesMax })
+      const parts = partsOf({ ...task, linesBytesMax: 10_000, recordBytesMax: 5_000 })
+      expect([more.length, textOf(parts)]).toEqual([0, whole && textOf([whole])])
+      expect(parts.length).toBeGreaterThan(30)
+      for (const { lines } of parts) expect(lines.length).toBeLessThanOrEqual(10_000)
+    }
+  })
+
+  it('end with the bytes that a thread reads in one task', () => {
+    const records = Array.from({ length: 30 }, () => ({ body: { stringValue: 'x'.repeat(90_000) } }))
+    const task = { ...taskOf('protobuf', otlpWire('logs', [{ records }])), linesBytesMax: 100_000_000 }
+    expect(partsOf(task).length).toBe(Math.ceil(30 / Math.floor(limits.otlpPartReadBytesMax / 90_020)))
+  })
+
+  it('refuse any number of records by themselves, each with its number in the request and its bytes', () => {
+    const [bad, good] = [Buffer.from('1a02c328', 'hex'), Buffer.from('1001', 'hex')]
+    const records = [...Array.from({ length: 2_500 }, () => bad), good]
+    const body = wireField(1, wireField(2, Buffer.concat(records.map((record) => wireField(2, record)))))
+    const parts = partsOf(taskOf('protobuf', body))
+    const refused = parts.flatMap((part) => part.refused)
+    expect(refused.map(({ line }) => line)).toEqual(Array.from({ length: 2_500 }, (_none, n) => n + 1))
+    expect(refused.every(({ bytes }) => bad.equals(bytes))).toBe(true)
+    expect(textOf(parts).trim().split('\n')).toHaveLength(1)
+  })
+
+  it('do not return refused records that are too large to be stored', () => {
+    const large = Buffer.alloc(limits.ingestAtomicBytesMax, 'x')
+    const records = [large, large.subarray(64)].map((bytes) => wireField(2, wireField(3, bytes)))
+    const task = taskOf('protobuf', wireField(1, wireField(2, Buffer.concat(records))))
+    const sizes = partsOf(task).flatMap(({ refused }) => refused.map(({ bytes }) => bytes.length))
+    expect(sizes).toEqual([0, large.length - 59])
+  })
+})
+
+describe('a record with too many fields', () => {
+  const empty = { stringValue: '' }
+  const values = Array.from({ length: limits.otlpFieldsMax }, () => empty)
+  const records = [
+    { severityNumber: 1 },
+    { attributes: [...values, empty].map(() => ({})) },
+    { body: { arrayValue: { values } } },
+    { body: { kvlistValue: { values: [{ value: { arrayValue: { values } } }] } } },
+  ]
+
+  it('is refused by itself, however they nest', () => {
+    const json = Buffer.from(JSON.stringify(otlpJson('logs', [{ records }])))
+    const tasks = [taskOf('protobuf', otlpWire('logs', [{ records }])), taskOf('json', json)]
+    for (const task of tasks) {
+      const [part] = partsOf({ ...task, recordBytesMax: 1_000_000, linesBytesMax: 1_000_000 })
+      expect(part?.refused.map(({ line, code, detail }) => [line, code, detail])).toEqual(
+        [2, 3, 4].map((line) => [
+          line,
+          'too_large',
+          `Expected at most ${limits.otlpFieldsMax} fields in a record`,
+        ]),
+      )
+    }
   })
 })

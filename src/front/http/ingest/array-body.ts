@@ -5,10 +5,19 @@ import type { BodyPart, BodyQueue } from '../body-queue.js'
 import { tooLarge } from '../body.js'
 import type { FrontSlices } from '../front-turn.js'
 import { type BodyMemory, GatheredBytes } from '../../../base/gathered-bytes.js'
+import type { LineChunk } from '../../../base/line-splitter.js'
 import { ArrayLines } from './array-lines.js'
 
-/** A body whose parts are read one by one. */
-export type BodySource = Pick<BodyQueue, 'next' | 'interruption'>
+/** A refused line; without bytes if it is not to be stored. `agent` is empty if only the line names it. */
+export interface RefusedLine extends LineChunk {
+  agent: string
+  refusal: Refusal
+}
+
+/** A body whose parts are read one by one. Instead of lines that are refused already, a part has blank ones. */
+export interface BodySource extends Pick<BodyQueue, 'interruption'> {
+  next(): Promise<BodyPart | { bytes: Buffer; refused: readonly RefusedLine[] }>
+}
 
 /** A body that could not be read, or whose client has disconnected. */
 export type BrokenBody = NonNullable<BodySource['interruption']>

@@ -12,7 +12,7 @@ import type { FrontSlices } from '../front-turn.js'
 import type { IngestStream } from './commands.js'
 import { JsonBody, type JsonShape } from './json-body.js'
 import { SplitBody } from './split-body.js'
-import { ingestOtlp } from './otlp.js'
+import { OtlpIngest } from './otlp.js'
 import { LineIngest, tooLongLine } from './stream.js'
 import { answerBroken, refuseWhole, WholeIngest } from './whole.js'
 import type { OpenUploads } from '../../limits/uploads.js'
@@ -52,7 +52,8 @@ export class IngestReceiver {
     receiveBody(exchange, { principal, uploads, gzip, isBinary, onError }, (body, memory) => {
       const { decoder, ...parts } = this.#parts
       const stream = { ...parts, exchange, request, principal, memory, lineBytesMax }
-      return otlp === undefined ? ingest(stream, body) : ingestOtlp(stream, { otlp, decoder }, body)
+      if (otlp === undefined) return ingest(stream, body)
+      return new OtlpIngest(stream, { otlp, decoder, memory }).run(body)
     })
   }
 }

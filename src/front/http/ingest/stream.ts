@@ -5,8 +5,7 @@ import { sentBy, type Outcome } from '../../../protocol/messages.js'
 import { isBlank } from '../../../strand/json-scanner.js'
 import { replayedHeaders } from '../../routes/answers.js'
 import type { Answer } from '../../routes/route.js'
-import type { BodySource } from './array-body.js'
-import type { BodyPart } from '../body-queue.js'
+import type { BodySource, RefusedLine } from './array-body.js'
 import { commandsOf, keepingCommand, summaryOf, type IngestStream, type ShardCommand } from './commands.js'
 import { answerExport } from './otlp-answers.js'
 import { IngestTotals } from './summary.js'
@@ -27,12 +26,6 @@ export function moreSevere(known: Refusal | undefined, next: Refusal): Refusal {
 /** 413 for a line that is too long to be parsed. */
 export function tooLongLine(lineBytesMax: number): Refusal {
   return refuse('too_large', `Expected a line of at most ${lineBytesMax} bytes`)
-}
-
-/** A refused line; without bytes if it is not to be stored. `agent` is empty if only the line names it. */
-export interface RefusedLine extends LineChunk {
-  agent: string
-  refusal: Refusal
 }
 
 /** Writes lines as they arrive; skips invalid ones and lists them in the summary. */
@@ -58,17 +51,14 @@ export class LineIngest {
     this.#totals = new IngestTotals(stream.onRefused)
   }
 
-  /**
-   * Reads and ingests the body.
-   * @param refused records that the body lacks, because they are refused: each a line that is blank there
-   * @returns the answer; undefined if the client has disconnected
-   */
-  async run(body: BodySource, refused: readonly RefusedLine[] = []): Promise<Answer | Refusal | undefined> {
-    for (const line of refused) if (!this.#stopped(body)) await this.#refuseLine(line, body)
-    let part: BodyPart
+  /** Reads and ingests the body. @returns the answer; undefined if the client has disconnected */
+  async run(body: BodySource): Promise<Answer | Refusal | undefined> {
+    let part: Awaited<ReturnType<BodySource['next']>>
     do {
       part = await body.next()
       if ('gone' in part) return undefined
+      if ('refused' in part)
+        for (const line of part.refused) if (!this.#stopped(body)) await this.#refuseLine(line, body)
       if ('refusal' in part) this.#refusal ??= part.refusal
       else await this.#split('bytes' in part ? part.bytes : undefined, body)
     } while ('bytes' in part && this.#refusal === undefined)

@@ -5,6 +5,7 @@ import { localBodyBytes } from '../../../../src/front/limits/bounds.js'
 import { BoundedBytes } from '../../../../src/front/limits/bounded-bytes.js'
 import { LocalCount } from '../../../../src/front/limits/quotas.js'
 import { GatheredBytes } from '../../../../src/base/gathered-bytes.js'
+import { MemoryTurns } from '../../../../src/front/limits/memory-turns.js'
 import { OpenUploads } from '../../../../src/front/limits/uploads.js'
 import type { Principal } from '../../../../src/front/routes/route.js'
 
@@ -85,6 +86,70 @@ describe('the memory of bodies', () => {
     expect(upload.add(1)).toBe(false)
     upload.finish()
     expect(fill(hold, 'a')).toBe(perPrincipal / 8)
+  })
+})
+
+describe('memory that is reserved', () => {
+  const owner = 'a'
+  const isCancelled = () => false
+
+  it('is given in order of arrival when other bodies of the owner release theirs', async () => {
+    const { hold } = uploads()
+    const { upload: first } = hold(owner)
+    expect(await first.reserve(perPrincipal * MEBIBYTE, isCancelled)).toBeUndefined()
+    const order: number[] = []
+    const waiting = [8, 1, 7].map(async (mebibytes, n) => {
+      const { upload } = hold(owner)
+      expect(await upload.reserve(mebibytes * MEBIBYTE, isCancelled)).toBeUndefined()
+      order.push(n)
+    })
+    expect(await hold('b').upload.reserve(8 * MEBIBYTE, isCancelled)).toBeUndefined()
+    first.release(4 * MEBIBYTE)
+    await Promise.resolve()
+    expect(order).toEqual([])
+    first.finish()
+    await Promise.all(waiting)
+    expect(order).toEqual([0, 1, 2])
+    expect(fill(hold, owner)).toBe(perPrincipal / 8 - 2)
+  })
+
+  it('is given as soon as other owners release the memory of all', async () => {
+    const { hold } = uploads()
+    const others = Array.from({ length: total / perPrincipal }, (_none, n) => hold(`p${n}`).upload)
+    for (const upload of others) upload.add(perPrincipal * MEBIBYTE)
+    const { upload } = hold(owner)
+    const reserved = upload.reserve(MEBIBYTE, isCancelled)
+    others[0]?.finish()
+    expect(await reserved).toBeUndefined()
+  })
+
+  it('is refused if too many wait, and not given to a cancelled upload', async () => {
+    const { hold } = uploads()
+    const { upload } = hold(owner)
+    upload.add(perPrincipal * MEBIBYTE)
+    const waiting = Array.from({ length: limits.otlpMemoryQueueMax }, (_none, n) => {
+      return hold(owner).upload.reserve(MEBIBYTE, () => n === 0)
+    })
+    expect(await hold(owner).upload.reserve(1, isCancelled)).toMatchObject({
+      code: 'overloaded',
+      retryAfterSecs: 1,
+    })
+    expect(await waiting[0]).toMatchObject({ code: 'overloaded' })
+    upload.finish()
+    expect(await Promise.all(waiting.slice(1))).toEqual(waiting.slice(1).map(() => undefined))
+    expect(await hold(owner).upload.reserve(MEBIBYTE, isCancelled)).toBeUndefined()
+    expect(hold(owner).upload.add(1)).toBe(false)
+  })
+
+  it('is refused after the longest wait', async () => {
+    const bytes = localBodyBytes()
+    let nowMs = 0
+    const turns = new MemoryTurns(bytes, () => nowMs)
+    bytes.take(owner, perPrincipal * MEBIBYTE)
+    const waiting = turns.reserve({ owner, bytes: 1, isCancelled })
+    nowMs = limits.otlpMemoryWaitMs
+    turns.next(owner)
+    expect(await waiting).toMatchObject({ code: 'overloaded' })
   })
 })
 

@@ -1,0 +1,59 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { limits } from '../../dist/src/base/limits/limits.js'
+import { OtlpPool } from '../../dist/src/dispatch/pools/otlp-pool.js'
+import type { OtlpCall } from '../../src/protocol/otlp-tasks.js'
+import { otlpWire } from '../support/http/otlp.js'
+
+let pool: OtlpPool
+
+beforeEach(() => {
+  pool = new OtlpPool()
+})
+afterEach(() => pool.close())
+
+/** A request with a record. */
+function callOf(owner: string, done = 0): OtlpCall {
+  const body = new Uint8Array(otlpWire('logs', [{ records: [{ severityNumber: 9 }] }]))
+  const sizes = { done, linesBytesMax: 1_000, recordBytesMax: 1_000 }
+  const task = { body, signal: 'logs', encoding: 'protobuf', agent: owner, keeps: false, ...sizes } as const
+  return { task, owner, gone: new Int32Array(new SharedArrayBuffer(4)) }
+}
+
+const codeOf = (decoding: Promise<unknown>) => decoding.catch((error) => error.refusal.code)
+
+describe('the pool that decodes OTLP requests', () => {
+  it('takes the requests of owners by turns', async () => {
+    const order: string[] = []
+    const owners = [...'aaaaaaaaaa', ...'bb', 'c']
+    await Promise.all(
+      owners.map(async (owner) => {
+        await pool.decode(callOf(owner))
+        order.push(owner)
+      }),
+    )
+    expect(order.slice(0, 8).toSorted().join('')).toBe('aaaaabbc')
+  })
+
+  it('decodes no request that was cancelled while it waited, on any front', async () => {
+    const calls = Array.from({ length: limits.otlpThreadsMax + 2 }, () => callOf('a'))
+    const decoded = calls.map((call) => codeOf(pool.decode(call)))
+    Atomics.store(calls.at(-1)!.gone, 0, 1)
+    const found = await Promise.all(decoded)
+    const decodedPart = expect.objectContaining({ refused: [] })
+    expect(found).toEqual([...calls.slice(1).map(() => decodedPart), 'unavailable'])
+    expect(calls.map(({ task }) => task.body.length > 0)).toEqual(
+      calls.map((_call, n) => n === calls.length - 1),
+    )
+  })
+
+  it('refuses a request when too many wait, but not the next part of one', async () => {
+    const waiting = Array.from({ length: limits.otlpThreadsMax + limits.otlpQueueMax }, () =>
+      pool.decode(callOf('a')),
+    )
+    expect(pool.figures.waiting).toBe(limits.otlpQueueMax)
+    const [first, next] = [codeOf(pool.decode(callOf('b'))), pool.decode(callOf('b', 1))]
+    expect(await first).toBe('overloaded')
+    expect(await next).toMatchObject({ refused: [] })
+    await Promise.all(waiting)
+  })
+})
