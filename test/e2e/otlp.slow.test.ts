@@ -1,3 +1,4 @@
+// @run by two fronts
 import { expect, it } from 'vitest'
 import { deliverOverRestart } from '../support/server/otlp-exporters.js'
 

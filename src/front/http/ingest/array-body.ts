@@ -14,7 +14,7 @@ export interface RefusedLine extends LineChunk {
   refusal: Refusal
 }
 
-/** A body whose parts are read one by one. Instead of lines that are refused already, a part has blank ones. */
+/** A body whose parts are read one by one. A part has blank lines instead of those that are refused already. */
 export interface BodySource extends Pick<BodyQueue, 'interruption'> {
   next(): Promise<BodyPart | { bytes: Buffer; refused: readonly RefusedLine[] }>
 }

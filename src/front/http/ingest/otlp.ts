@@ -89,7 +89,7 @@ export class OtlpIngest {
     }
   }
 
-  /** Sets the bytes that are needed beside a body: for its lines, for chunks of them, and for refused records. */
+  /** Sets the bytes that are needed beside a body: for lines, chunks of them, and refused records. */
   #sizeFor(length: number): void {
     const { lineBytesMax, request } = this.#stream
     this.#linesBytesMax = Math.min(limits.otlpPartBytesMax, Math.max(lineBytesMax, LINES_PER_BYTE * length))
