@@ -174,7 +174,7 @@ export class OtlpLineWriter {
       if (signal === 'traces') checkSpan(json)
       const members = textOf(json).slice(1, -1)
       const line = prefix + members + (members === '' ? suffix.replace(/^,/, '') : suffix)
-      this.#checkBytes(Buffer.byteLength(line) - 1)
+      this.#checkBytes(Buffer.byteLength(line))
       return line
     })
   }

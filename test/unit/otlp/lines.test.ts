@@ -152,6 +152,22 @@ describe('the parts of a request', () => {
     }
   })
 
+  it('have any line that is not refused', () => {
+    const records = Array.from({ length: 100 }, (_none, n) => ({
+      body: { stringValue: 'x'.repeat(900 + n) },
+    }))
+    const task = {
+      ...taskOf('protobuf', otlpWire('logs', [{ records }])),
+      recordBytesMax: 1_050,
+      linesBytesMax: 1_050,
+    }
+    const parts = partsOf(task)
+    const refused = parts.flatMap((part) => part.refused)
+    expect(refused.length).toBeGreaterThan(0)
+    expect(Math.max(...parts.map(({ lines }) => lines.length))).toBe(1_050)
+    expect(textOf(parts).split('\n')).toHaveLength(101)
+  })
+
   it('end with the bytes that a thread reads in one task', () => {
     const records = Array.from({ length: 30 }, () => ({ body: { stringValue: 'x'.repeat(90_000) } }))
     const task = { ...taskOf('protobuf', otlpWire('logs', [{ records }])), linesBytesMax: 100_000_000 }
