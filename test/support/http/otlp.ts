@@ -1,6 +1,6 @@
 import { fromJson, toBinary, type JsonObject } from '@bufbuild/protobuf'
 import { BinaryReader, BinaryWriter } from '@bufbuild/protobuf/wire'
-import { schemas } from '../../../workers/otlp/messages.js'
+import { isObject, schemas } from '../../../workers/otlp/messages.js'
 
 /** A group of records of one resource and scope, in OTLP JSON. */
 export interface OtlpGroup {
@@ -51,11 +51,17 @@ export function wireField(number: number, bytes: Uint8Array): Uint8Array {
 
 /** A log record or span in protobuf. */
 export function recordWire(signal: Signal, record: JsonObject): Uint8Array {
-  const named = Object.entries(record).map(([name, value]) => [
-    name,
-    name.endsWith('Id') ? base64(value) : value,
-  ])
-  return toBinary(schemas[signal], fromJson(schemas[signal], Object.fromEntries(named)))
+  return toBinary(schemas[signal], fromJson(schemas[signal], withBase64Ids(record)))
+}
+
+/** Ids are base64 in the JSON of protobuf, those of links too. */
+function withBase64Ids(record: JsonObject): JsonObject {
+  const named = Object.entries(record).map(([name, value]) => {
+    if (name === 'links' && Array.isArray(value))
+      return [name, value.map((link) => (isObject(link) ? withBase64Ids(link) : link))]
+    return [name, name.endsWith('Id') ? base64(value) : value]
+  })
+  return Object.fromEntries(named)
 }
 
 const base64 = (hex: unknown): string => Buffer.from(String(hex), 'hex').toString('base64')

@@ -69,32 +69,60 @@ const { value: anyValue } = fc.letrec<{ value: JsonValue }>((tie) => ({
   ),
 }))
 
+/** An id, which is never all zero. */
 const hex = (bytes: number) =>
-  fc.uint8Array({ minLength: bytes, maxLength: bytes }).map((id) => Buffer.from(id).toString('hex'))
+  fc
+    .uint8Array({ minLength: bytes - 1, maxLength: bytes - 1 })
+    .map((rest) => Buffer.of(1, ...rest).toString('hex'))
+
+const attributes = fc.array(fc.record({ key: text, value: anyValue }), { maxLength: 4 })
+const described = { attributes, droppedAttributesCount: fc.nat() }
+const ids = { traceId: hex(16), spanId: hex(8) }
 
 const logRecord = fc.record<JsonObject>(
   {
+    ...described,
+    ...ids,
     timeUnixNano: nanos,
     severityNumber: fc.integer({ min: 0, max: 2 ** 31 - 1 }),
     severityText: text,
     body: anyValue,
-    attributes: fc.array(fc.record({ key: text, value: anyValue }), { maxLength: 4 }),
-    droppedAttributesCount: fc.nat(),
     flags: fc.nat(),
-    traceId: hex(16),
-    spanId: hex(8),
     eventName: text,
   },
   { requiredKeys: [] },
 )
 
+const span = fc.record<JsonObject>(
+  {
+    ...described,
+    ...ids,
+    parentSpanId: hex(8),
+    traceState: text,
+    name: text,
+    kind: fc.nat({ max: 5 }),
+    startTimeUnixNano: nanos,
+    endTimeUnixNano: nanos,
+    events: fc.array(fc.record({ ...described, timeUnixNano: nanos, name: text }), { maxLength: 2 }),
+    links: fc.array(fc.record({ ...described, ...ids, flags: fc.nat() }), { maxLength: 2 }),
+    status: fc.record({ code: fc.nat({ max: 2 }), message: text }),
+  },
+  { requiredKeys: ['traceId', 'spanId'] },
+)
+
+const requests = fc.oneof(
+  fc.record({ signal: fc.constant('logs' as const), records: fc.array(logRecord, { maxLength: 5 }) }),
+  fc.record({ signal: fc.constant('traces' as const), records: fc.array(span, { maxLength: 5 }) }),
+)
+
 describe('the lines of a request', () => {
   it('are the same for protobuf and JSON, and strict JSON', () => {
     fc.assert(
-      fc.property(fc.array(logRecord, { maxLength: 5 }), text, (records, name) => {
+      fc.property(requests, text, ({ signal, records }, name) => {
         const groups = [{ resource: service(name), scope: { name }, records }]
-        const json = linesOf(decode('json', Buffer.from(JSON.stringify(otlpJson('logs', groups)))))
-        expect(json).toEqual(linesOf(decode('protobuf', otlpWire('logs', groups))))
+        const body = Buffer.from(JSON.stringify(otlpJson(signal, groups)))
+        const json = linesOf(decode('json', body, signal))
+        expect(json).toEqual(linesOf(decode('protobuf', otlpWire(signal, groups), signal)))
         expect(json.length).toBe(records.length + 1)
         for (const line of json.slice(0, -1))
           expect(readJson(Buffer.from(line), 64)).not.toHaveProperty('code')
