@@ -6,7 +6,7 @@ import { verifyExport } from '../../src/client/verify-export.js'
 import { authMeanings } from '../../src/console/parts/audit-events.js'
 import { logIn, register, tryLogin, type Account } from '../support/auth/accounts.js'
 import { newOrganism, registerIn } from '../support/auth/organisms.js'
-import { axeFindings, openSignedIn, verdict } from '../support/console/console-page.js'
+import { openSignedIn, verdict } from '../support/console/console-page.js'
 import { scopedKey } from '../support/http/answers.js'
 import { noBrowser } from '../support/http/browser.js'
 import { startAuthServer } from '../support/server/auth-server.js'
@@ -218,20 +218,5 @@ describe.skipIf(noBrowser)('the audit screen of the console', () => {
     const { key } = await scopedKey(server, ['ingest'])
     const limited = await open('', key)
     await limited.getByRole('link', { name: '8 hidden screens' }).waitFor()
-  })
-
-  // Colours do not depend on the width.
-  describe.each([
-    [1440, 'light'],
-    [360, 'dark'],
-  ] as const)('%i pixels wide', (width, colorScheme) => {
-    it(`is accessible by axe and fits, ${colorScheme}`, async () => {
-      const options = { viewport: { width, height: 800 }, colorScheme, reducedMotion: 'reduce' } as const
-      const { page } = await openSignedIn(server.url, { at: '#/audit', options })
-      await rowsOf(page, 'default').waitFor()
-      await page.getByRole('img', { name: /^1 failure/ }).waitFor()
-      expect(await axeFindings(page)).toEqual([])
-      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width)
-    })
   })
 })

@@ -91,11 +91,11 @@ describe.skipIf(noBrowser || noPostgres)('the console of a cluster', () => {
   it('opens the sign-in when the standby becomes active', async () => {
     const [serving, standby] = [first, second]
     if (serving === undefined || standby === undefined) throw new Error('Expected two nodes')
-    const { page, context } = await openConsole(standby.url, { allowed: '503' })
+    const { page } = await openConsole(standby.url, { allowed: '503' })
     await page.getByRole('heading', { name: 'This node is a standby' }).waitFor()
     await serving.halt()
     await page.getByLabel('Root key or API key').waitFor()
-    await context.close()
+    await page.close()
     // The table of nodes changes with the next heartbeat.
     await expect
       .poll(async () => (await clusterOf(standby)).members)

@@ -102,6 +102,7 @@ describe.skipIf(noBrowser)('health in the console', () => {
   it('reads no metrics while the page is hidden or another screen is shown, and retains earlier ones', async () => {
     const { page, requestedUrls } = await openSignedIn(server.url, {
       at: '#/health',
+      options: {},
     })
     const metricsRequests = () => requestedUrls.filter((url) => url.includes('/v1/metrics')).length
     const answered = () => page.waitForResponse((response) => response.url().includes('/v1/metrics'))

@@ -149,9 +149,8 @@ describe.skipIf(noBrowser)('Home in the console', () => {
 
   it('shows a key that is limited to agents only records of these, including new ones', async () => {
     const { key } = await scopedKey(server, ['records:read', 'admin:*'], ['new*', 'absent'])
-    const { page, allow } = await openSignedIn(server.url, { key })
     // The agent `absent` does not exist.
-    allow('status of 404')
+    const { page } = await openSignedIn(server.url, { key, allowed: 'status of 404' })
     await page.getByRole('link', { name: 'Record 15 of newer', exact: true }).waitFor()
     await tile(page, 'Agents').getByText('1', { exact: true }).waitFor()
     expect((await rows(page)).every((name) => name?.endsWith(' of newer'))).toBe(true)
@@ -168,11 +167,11 @@ describe.skipIf(noBrowser)('warnings on Home', () => {
       raw: '{"n":1}\nno json\n',
     })
     expect(refused.status).toBe(200)
-    const { page, context } = await openSignedIn(first.url)
+    const { page } = await openSignedIn(first.url)
     await page.getByText('Ingest lines were refused').waitFor()
     await page.getByText('1 line since the server started').waitFor()
     expect(await page.locator('.warnings p').count()).toBe(1)
-    await context.close()
+    await page.close()
     await first.halt()
     const env = { SERVICE_MIN_FREE_BYTES: String(2 ** 52), SERVICE_AUTH_ENABLED: 'true' }
     const full = await startServer({ dataDir: first.dataDir, env })

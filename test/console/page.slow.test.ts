@@ -2,7 +2,7 @@ import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { axeFindings, openConsole, openSignedIn, signIn, verdict } from '../support/console/console-page.js'
+import { openConsole, openSignedIn, verdict } from '../support/console/console-page.js'
 import { makeMixedStrand } from '../support/console/strands.js'
 import { noBrowser } from '../support/http/browser.js'
 import { type TestServer, startServer, testRootKey } from '../support/server/server.js'
@@ -56,29 +56,6 @@ describe.skipIf(noBrowser)('the console’s page', () => {
     '#/verify': (page) => page.getByRole('heading', { name: 'Verify' }).waitFor(),
     '#/nothing': (page) => page.getByText('Page not found').waitFor(),
   }
-
-  // Colours do not depend on the width.
-  it.each([
-    [1440, 'light'],
-    [360, 'dark'],
-  ] as const)('is accessible by axe and fits, %i pixels wide and %s', async (width, colorScheme) => {
-    const viewport = { width, height: 800 }
-    const options = { viewport, colorScheme, reducedMotion: 'reduce' } as const
-    const { page } = await openConsole(server.url, { options })
-    await page.getByText('The server is ready').waitFor()
-    const findings = { 'sign-in': await axeFindings(page) }
-    await signIn(page)
-    for (const [at, wait] of Object.entries(waitFor)) {
-      await page.goto(`${server.url}/console${at}`)
-      await wait(page)
-      Object.assign(findings, { [at]: await axeFindings(page) })
-      expect([at, await page.evaluate(() => document.documentElement.scrollWidth)]).toEqual([at, width])
-    }
-    await page.goto(`${server.url}/console#/agents`)
-    await page.getByRole('button', { name: 'New agent' }).click()
-    Object.assign(findings, { 'new agent': await axeFindings(page) })
-    expect(Object.entries(findings).filter(([, found]) => found.length > 0)).toEqual([])
-  })
 
   it('requests nothing from another host, and leaves the key in no address, history, referrer or localStorage', async () => {
     const { page, context, requestedUrls } = await openSignedIn(server.url)

@@ -41,6 +41,7 @@ const screens: Record<string, (page: Page) => Promise<unknown>> = {
   },
   [`#/agents/${busy}/graph`]: (page) => rows(page).first().waitFor(),
   [`#/agents/${busy}/rules`]: (page) => page.getByRole('group', { name: 'Rule 4: users can' }).waitFor(),
+  '#/agents/zone-0.free/rules': (page) => page.getByText('No rules yet').waitFor(),
   [`#/agents/${busy}/agent`]: (page) => page.getByText('the change takes effect immediately').waitFor(),
   [`#/agents/${long}`]: (page) => recordLink(page, 1).or(rows(page)).first().waitFor(),
   [`#/agents/${long}/rules`]: (page) => page.getByText('not in force yet').waitFor(),
@@ -49,9 +50,13 @@ const screens: Record<string, (page: Page) => Promise<unknown>> = {
   '#/proposals': (page) => rows(page).first().waitFor(),
   '#/proposals/decided': (page) => rows(page).first().waitFor(),
   '#/users': (page) => rows(page).first().waitFor(),
-  [`#/users/${named(user)}`]: (page) => page.getByRole('button', { name: 'Unlock' }).waitFor(),
+  [`#/users/${named(user)}`]: async (page) => {
+    await page.getByRole('button', { name: 'Unlock' }).waitFor()
+    await page.getByRole('button', { name: 'Verify these' }).click()
+    await verdict(page)
+  },
   [`#/users/${organism}/${named(userOfOrganism)}`]: (page) => rows(page).first().waitFor(),
-  '#/audit': (page) => rows(page).first().waitFor(),
+  '#/audit': (page) => page.getByRole('img', { name: /^\d+ failures?/ }).waitFor(),
   '#/audit/server%3A%3Aaudit': (page) => rows(page).first().waitFor(),
   '#/keys': (page) => rows(page).first().waitFor(),
   '#/log': (page) => page.getByRole('heading', { name: 'Log', exact: true }).waitFor(),

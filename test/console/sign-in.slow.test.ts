@@ -122,7 +122,7 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
 
   it('signs out after 30 minutes of inactivity, and when the server no longer accepts the key', async () => {
     const { key, key_id: keyId } = await scopedKey(server, ['records:read'])
-    const { page, allow } = await openConsole(server.url)
+    const { page, allow } = await openConsole(server.url, { options: {} })
     await page.clock.install()
     await signIn(page)
     await page.clock.fastForward('29:00')

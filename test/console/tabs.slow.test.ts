@@ -124,7 +124,7 @@ describe.skipIf(noBrowser)('the session of all tabs of a browser', () => {
   })
 
   it('stays while there is input in one of the tabs, and ends in all of them together', async () => {
-    const { page, context } = await openConsole(server.url)
+    const { page, context } = await openConsole(server.url, { options: {} })
     await context.clock.install()
     await signIn(page)
     const other = await newTab(context, '/console#/agents')
@@ -142,7 +142,11 @@ describe.skipIf(noBrowser)('the session of all tabs of a browser', () => {
     const { body } = await call(server, 'POST /v1/admin/api-keys', {
       body: { name: 'short', scopes: ['records:read'], agents: [], expires_in_secs: 600 },
     })
-    const { page, context } = await openConsole(server.url, { at: '#/verify', allowed: 'status of 401' })
+    const { page, context } = await openConsole(server.url, {
+      at: '#/verify',
+      options: {},
+      allowed: 'status of 401',
+    })
     await context.clock.install()
     await page.goto(`${server.url}/console#/agents`)
     await signIn(page, body.key)

@@ -204,23 +204,4 @@ describe.skipIf(noBrowser)('users in the console', () => {
     expect(text).toMatch(/^Consistent; the signer is not known to you: each of the 1 record/)
     expect(await page.evaluate(() => document.activeElement?.textContent)).toContain(text)
   })
-
-  // Colours do not depend on the width.
-  describe.each([
-    [1440, 'light'],
-    [360, 'dark'],
-  ] as const)('%i pixels wide', (width, colorScheme) => {
-    it(`is accessible by axe and fits, ${colorScheme}`, async () => {
-      const options = { viewport: { width, height: 800 }, colorScheme, reducedMotion: 'reduce' } as const
-      const { page } = await openSignedIn(server.url, { at: '#/users', options })
-      await page.getByText(/^[34] users$/).waitFor()
-      expect(await axeFindings(page)).toEqual([])
-      await page.getByRole('link', { name: ada.email }).click()
-      await trail(page, ada.email).first().waitFor()
-      await page.getByRole('button', { name: 'Verify these' }).click()
-      await verdict(page)
-      expect(await axeFindings(page)).toEqual([])
-      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width)
-    })
-  })
 })
