@@ -58,7 +58,7 @@ export class OtlpLineWriter {
   write(): OtlpPart {
     const { body, encoding, signal, done } = this.#task
     const { resources, scopes, records } = paths[signal]
-    const request = messageOf(encoding, body)
+    const request = messageOf(encoding, body, done > 0)
     const agent = done === 0 ? this.#check(request) : undefined
     let number = 0
     for (const ofResource of request.all(resources)) {
