@@ -72,7 +72,7 @@ describe.skipIf(noBrowser)('the session of all tabs of a browser', () => {
   it.each([[['sessionStorage']], [['localStorage', 'sessionStorage', 'BroadcastChannel']]])(
     'holds for a tab whose browser forbids %j',
     async (names) => {
-      const { page, context } = await openConsole(server.url)
+      const { page, context } = await openConsole(server.url, { options: {} })
       await context.addInitScript((forbidden) => {
         for (const name of forbidden)
           Object.defineProperty(globalThis, name, {
@@ -92,7 +92,7 @@ describe.skipIf(noBrowser)('the session of all tabs of a browser', () => {
   )
 
   it('stays at one of two servers that a proxy serves below one origin', async () => {
-    const { page, context } = await openConsole(server.url)
+    const { page, context } = await openConsole(server.url, { options: {} })
     await context.route(/\/(east|west)\//, (route) =>
       route.continue({
         url: route

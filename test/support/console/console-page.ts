@@ -20,7 +20,10 @@ export interface ConsolePage {
 export interface ConsoleOpening {
   /** The part of the address behind `/console`. */
   at?: string
-  /** Opens a separate profile with these options. A test with a clock needs one: a clock affects the profile. */
+  /**
+   * Opens a separate profile with these options, possibly none. A test needs one for what lasts as long as
+   * the profile: a clock, and routes and scripts of its context.
+   */
   options?: BrowserContextOptions
   /** Browser errors that contain this text are ignored. */
   allowed?: string
