@@ -1,4 +1,3 @@
-// @run on node:http
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { JsonObject } from '@bufbuild/protobuf'

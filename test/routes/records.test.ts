@@ -1,4 +1,3 @@
-// @run on node:http
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { limits } from '../../src/base/limits/limits.js'
 import { recordRoutes } from '../../src/front/routes/records.js'

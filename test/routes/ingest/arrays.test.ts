@@ -1,4 +1,4 @@
-// @run on node:http, @run through a standby
+// @run through a standby
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { checkedCall, headOf, expectUnchanged, newAgent } from '../../support/http/answers.js'

@@ -1,4 +1,3 @@
-// @run on node:http
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { checkedCall, headOf, newAgent, scopedKey } from '../../support/http/answers.js'
