@@ -15,7 +15,7 @@ import { runSeed } from '../support/run-seed.js'
  */
 
 const root = join(import.meta.dirname, '../..')
-const LOSSES = 300
+const LOSSES = 150
 /** A planted fault is detected in far fewer rounds. */
 const PLANTED_ROUNDS = 2_000
 
