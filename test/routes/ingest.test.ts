@@ -27,6 +27,8 @@ const ndjson = { 'content-type': 'application/x-ndjson' }
 const gzipped = { ...ndjson, 'content-encoding': 'gzip' }
 const upTo = (count: number) => Array.from({ length: count }, (_none, n) => n)
 const linesOf = (count: number) => upTo(count).map((n) => JSON.stringify({ n }))
+/** Lines of 512 bytes and their line breaks: 512 of them fill a chunk (src/base/limits/ingest.ts). */
+const wideLinesOf = (count: number) => linesOf(count).map((line) => line.padEnd(511))
 const addressed = (agents: readonly string[], count: number) =>
   upTo(count).map((n) => JSON.stringify({ agent: agents[n % agents.length], data: { n } }))
 
@@ -98,7 +100,7 @@ describe('one record', () => {
     const huge = ' '.repeat(2_000_000)
     expect(await refused('POST /v1/ingest/a', { raw: huge, headers })).toEqual([413, 'too_large'])
     const compressed = { ...headers, 'content-encoding': 'gzip' }
-    const bomb = gzipSync(Buffer.alloc(50_000_000, 32))
+    const bomb = gzipSync(Buffer.alloc(5_000_000, 32))
     expect(await refused('POST /v1/ingest/a', { raw: bomb, headers: compressed })).toEqual([413, 'too_large'])
   })
 
@@ -140,10 +142,10 @@ describe('lines for one agent', () => {
   })
 
   it('can be of any number and as short as possible', async () => {
-    const { body } = await lines('tiny', '{}\n'.repeat(50_000))
-    expect(body).toMatchObject({ accepted: 50_000, rejected: 0, last_seq: 50_000 })
+    const { body } = await lines('tiny', '{}\n'.repeat(17_000))
+    expect(body).toMatchObject({ accepted: 17_000, rejected: 0, last_seq: 17_000 })
     const found = await checkedCall(server, `GET /v1/agents/tiny/records/${body.chain_head}`)
-    expect(found.body.seq).toBe(50_000)
+    expect(found.body.seq).toBe(17_000)
   })
 
   it('can be blank, or end in CRLF or without a line break; all are counted', async () => {
@@ -199,16 +201,16 @@ describe('lines for one agent', () => {
   })
 
   it('lists at most the first 100 errors, by line, across many chunks', async () => {
-    const raw = upTo(40_000).map((n) => (n % 20 === 7 ? 'x' : `{"n":${n},"pad":"${'p'.repeat(30)}"}`))
+    const raw = wideLinesOf(4_000).map((line, n) => (n % 20 === 7 ? 'x' : line))
     const { body } = await lines('faulty', raw.join('\n'))
-    expect(body).toMatchObject({ accepted: 38_000, rejected: 2_000, last_seq: 38_000 })
+    expect(body).toMatchObject({ accepted: 3_800, rejected: 200, last_seq: 3_800 })
     expect(body.errors.map(({ line }: { line: number }) => line)).toEqual(upTo(100).map((n) => n * 20 + 8))
   })
 
   it('can be compressed, also in parts', async () => {
-    const raw = gzipSync(linesOf(20_000).join('\n'))
+    const raw = gzipSync(linesOf(5_000).join('\n'))
     const { body } = await lines('zipped', raw, { headers: gzipped })
-    expect(body).toMatchObject({ accepted: 20_000, last_seq: 20_000 })
+    expect(body).toMatchObject({ accepted: 5_000, last_seq: 5_000 })
     const parts = Buffer.concat([gzipSync('{"n":1}\n{"n"'), gzipSync(':2}\n')])
     expect((await lines('parts', parts, { headers: gzipped })).body).toMatchObject({ accepted: 2 })
   })
@@ -278,13 +280,13 @@ describe('lines for one agent', () => {
   })
 
   it('can be signed as a group, sealed by the last record', async () => {
-    const { body } = await lines('sealed', linesOf(3_000).join('\n'), { query: '?signing=group' })
-    expect(body.accepted).toBe(3_000)
+    const { body } = await lines('sealed', linesOf(1_000).join('\n'), { query: '?signing=group' })
+    expect(body.accepted).toBe(1_000)
     const status = (await checkedCall(server, 'GET /v1/agents/sealed/status')).body
     const { text } = await checkedCall(server, 'GET /v1/strand/export?agent=sealed')
     const result = await verifyExport(text.trimEnd().split('\n'), { publicKey: status.public_key })
-    expect(result).toMatchObject({ ok: true, records: 3_001, checkpoint: true })
-    expect(result.ok && result.sealed).toBeGreaterThan(2_000)
+    expect(result).toMatchObject({ ok: true, records: 1_001, checkpoint: true })
+    expect(result.ok && result.sealed).toBeGreaterThan(600)
     expect(await refused('POST /v1/ingest/a?signing=all', { raw: '{}', headers: ndjson })).toEqual([
       400,
       'validation_failed',
@@ -292,10 +294,10 @@ describe('lines for one agent', () => {
   })
 
   it('are all written by concurrent uploads', async () => {
-    const uploads = upTo(8).map((k) => upTo(2_000).map((n) => `{"n":${k * 2_000 + n}}`))
+    const uploads = upTo(8).map((k) => upTo(500).map((n) => `{"n":${k * 500 + n}}`))
     const answers = await Promise.all(uploads.map((upload) => lines('together', upload.join('\n'))))
-    for (const { body } of answers) expect(body).toMatchObject({ accepted: 2_000, rejected: 0 })
-    expect((await numbers('together')).sort((x, y) => x - y)).toEqual(upTo(16_000))
+    for (const { body } of answers) expect(body).toMatchObject({ accepted: 500, rejected: 0 })
+    expect((await numbers('together')).sort((x, y) => x - y)).toEqual(upTo(4_000))
   })
 
   it('honour If-Match', async () => {
@@ -314,18 +316,18 @@ describe('lines for one agent', () => {
 
 describe('an upload with an Idempotency-Key', () => {
   it('is written once for repeated and concurrent requests', async () => {
-    const raw = linesOf(30_000).join('\n')
+    const raw = wideLinesOf(3_000).join('\n')
     const headers = { 'idempotency-key': 'upload' }
     const answers = await Promise.all(upTo(3).map(() => lines('once', raw, { headers })))
     answers.push(await lines('once', gzipSync(raw), { headers: { ...gzipped, ...headers } }))
     for (const { status, text } of answers) expect([status, text]).toEqual([200, answers[0]?.text])
     expect(answers.at(-1)?.headers.get('idempotency-replayed')).toBe('true')
-    expect(await numbers('once')).toEqual(upTo(30_000))
+    expect(await numbers('once')).toEqual(upTo(3_000))
   })
 
   it('continues after an interrupted upload', async () => {
-    const raw = linesOf(20_000).join('\n')
-    const half = raw.slice(0, 130_000)
+    const raw = wideLinesOf(3_000).join('\n')
+    const half = raw.slice(0, 800_000)
     const headers = { 'idempotency-key': 'resumed' }
     const socket = connect(Number(new URL(server.url).port), '127.0.0.1')
     socket.write(
@@ -335,8 +337,8 @@ describe('an upload with an Idempotency-Key', () => {
     // The first chunk is on disk once the agent exists.
     while ((await headOf(server, 'resumed')) === undefined) continue
     socket.destroy()
-    expect((await lines('resumed', raw, { headers })).body).toMatchObject({ accepted: 20_000 })
-    expect(await numbers('resumed')).toEqual(upTo(20_000))
+    expect((await lines('resumed', raw, { headers })).body).toMatchObject({ accepted: 3_000 })
+    expect(await numbers('resumed')).toEqual(upTo(3_000))
   })
 
   it('is 422 with another body', async () => {
@@ -366,20 +368,21 @@ describe('lines for many agents', () => {
   const agents = upTo(7).map((k) => `many-${k}`)
 
   it('reach their agents in order, with a summary by agent', async () => {
-    const { status, body } = await many(addressed(agents, 7_000).join('\n'))
+    const wide = addressed(agents, 2_100).map((line) => line.padEnd(511))
+    const { status, body } = await many(wide.join('\n'))
     expect(status).toBe(200)
-    expect(body).toMatchObject({ accepted: 7_000, rejected: 0, errors: [] })
+    expect(body).toMatchObject({ accepted: 2_100, rejected: 0, errors: [] })
     expect(Object.keys(body.agents).sort()).toEqual(agents)
     for (const [k, agent] of agents.entries()) {
       const head = await headOf(server, agent)
       expect(body.agents[agent]).toEqual({
-        accepted: 1_000,
+        accepted: 300,
         rejected: 0,
         first_seq: 1,
-        last_seq: 1_000,
+        last_seq: 300,
         chain_head: head?.chain_head,
       })
-      expect(await numbers(agent)).toEqual(upTo(1_000).map((n) => n * 7 + k))
+      expect(await numbers(agent)).toEqual(upTo(300).map((n) => n * 7 + k))
     }
   })
 
