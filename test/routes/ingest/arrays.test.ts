@@ -59,10 +59,10 @@ describe('an array for one agent', () => {
   })
 
   it('can be longer than a batch, and arrive in any parts', async () => {
-    const elements = Array.from({ length: 20_000 }, (_none, n) => ({ n, text: 'x'.repeat(n % 300) }))
+    const elements = Array.from({ length: 5_000 }, (_none, n) => ({ n, text: 'x'.repeat(n % 300) }))
     const headers = { 'idempotency-key': 'long' }
     const first = await send('/long', JSON.stringify(elements), headers)
-    expect(first.body).toMatchObject({ accepted: 20_000, last_seq: 20_000 })
+    expect(first.body).toMatchObject({ accepted: 5_000, last_seq: 5_000 })
     const again = await send('/long', JSON.stringify(elements), headers)
     expect([again.body, again.headers.get('idempotency-replayed')]).toEqual([first.body, 'true'])
   })
@@ -95,7 +95,7 @@ describe('an array for one agent', () => {
 
   // Regression: `[{…},{…},]` was 400, but wrote two records each time it was sent.
   it('is answered 400 if it is incomplete, and nothing of it is written', async () => {
-    const long = `[${'{"n":1},'.repeat(100_000)}]`
+    const long = `[${'{"n":1},'.repeat(40_000)}]`
     for (const raw of [...malformed, '[{}]\n[{}]', long]) {
       for (const query of ['', '?on_error=reject_all']) {
         const { status, body } = await expectUnchanged(server, 'mixed', () => send(`/mixed${query}`, raw))
@@ -115,7 +115,7 @@ describe('an array for one agent', () => {
   })
 
   it('is stored whole with on_error=keep if it is incomplete', async () => {
-    const long = `[${'{"n":1},'.repeat(100_000)}]`
+    const long = `[${'{"n":1},'.repeat(40_000)}]`
     for (const raw of [...malformed, '[{}]\n[{}]\n', long]) {
       const { status, body } = await send('/damaged?on_error=keep', raw)
       expect([raw.slice(0, 20), status, body]).toMatchObject([
@@ -193,20 +193,20 @@ describe('an array for many agents', () => {
 // written, or none.
 describe('values on lines with a JSON media type', () => {
   it('are lines with any type, and each is refused or stored individually', async () => {
-    const raw = Array.from({ length: 2_000 }, (_none, n) => `{"n":${n},"text":"${'x'.repeat(100)}"}`)
+    const raw = Array.from({ length: 400 }, (_none, n) => `{"n":${n},"text":"${'x'.repeat(500)}"}`)
     for (const type of ['application/json', 'application/vnd.log+json', '']) {
       const { status, body } = await send('/lines', raw.join('\n'), { 'content-type': type })
-      expect([status, body]).toMatchObject([200, { accepted: 2_000, rejected: 0 }])
+      expect([status, body]).toMatchObject([200, { accepted: 400, rejected: 0 }])
     }
     const bad = raw.with(0, '{"cut":"in a string').with(7, '7').join('\r\n')
     const skipped = await send('/lines-bad', bad)
-    expect([skipped.status, skipped.body.accepted, skipped.body.errors.length]).toEqual([200, 1_998, 2])
+    expect([skipped.status, skipped.body.accepted, skipped.body.errors.length]).toEqual([200, 398, 2])
     const kept = await send('/lines-kept?on_error=keep', bad)
-    expect([kept.status, kept.body]).toMatchObject([200, { accepted: 1_998, kept: 2 }])
+    expect([kept.status, kept.body]).toMatchObject([200, { accepted: 398, kept: 2 }])
     const all = await expectUnchanged(server, 'lines', () => send('/lines?on_error=reject_all', bad))
     expect([all.status, all.body.code, all.body.rejected]).toEqual([422, 'ingest_rejected', 2])
     const zipped = await send('/lines', gzipSync(raw.join('\n')), { 'content-encoding': 'gzip' })
-    expect(zipped.body.accepted).toBe(2_000)
+    expect(zipped.body.accepted).toBe(400)
   })
 
   it('continue after a first one that is too long; alone it is a body that is too long', async () => {
@@ -339,10 +339,10 @@ describe('an array in an object, with split', () => {
   })
 
   it('can be longer than a record, and arrive in any parts', async () => {
-    const items = Array.from({ length: 10_000 }, (_none, n) => ({ n, text: 'x'.repeat(n % 300) }))
+    const items = Array.from({ length: 5_000 }, (_none, n) => ({ n, text: 'x'.repeat(n % 300) }))
     const headers = { 'idempotency-key': 'split' }
     const first = await send('/split-long?split=/items', JSON.stringify({ kind: 'List', items }), headers)
-    expect(first.body).toMatchObject({ accepted: 10_000, last_seq: 10_000 })
+    expect(first.body).toMatchObject({ accepted: 5_000, last_seq: 5_000 })
     const again = await send('/split-long?split=/items', JSON.stringify({ kind: 'List', items }), headers)
     expect([again.body, again.headers.get('idempotency-replayed')]).toEqual([first.body, 'true'])
   })

@@ -8,7 +8,7 @@ import { signUp } from '../../support/auth/users.js'
 let server: TestServer
 
 beforeAll(async () => {
-  server = await startAuthServer({ env: { SERVICE_SHARDS: '3', SERVICE_INGEST_BAD_LINES_MAX: '5000' } })
+  server = await startAuthServer({ env: { SERVICE_SHARDS: '3', SERVICE_INGEST_BAD_LINES_MAX: '1000' } })
 })
 afterAll(() => server.stop())
 
