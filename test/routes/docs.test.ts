@@ -1,5 +1,5 @@
 import { fc } from '../support/fast-check.js'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { limits } from '../../src/base/limits/limits.js'
 import { docsRoutes } from '../../src/front/routes/docs.js'
 import { allRoutes } from '../../src/front/routes/routes.js'
@@ -62,13 +62,6 @@ it('answers each file of the page, and 304 to a client that already has it', asy
     expect((await checkedCall(server, `GET ${path}`, { key: null, headers })).status).toBe(304)
   }
   expect((await checkedCall(server, 'GET /docs/none-00000000.js', { key: null })).status).toBe(404)
-})
-
-it('serves the page if the console is disabled', async () => {
-  const without = await startServer({ env: { SERVICE_CONSOLE: 'false' } })
-  expect((await checkedCall(without, 'GET /docs', { key: null })).status).toBe(200)
-  expect((await checkedCall(without, 'GET /console', { key: null })).status).toBe(404)
-  await without.stop()
 })
 
 it('answers 404 for an unknown path, with and without a credential', async () => {
@@ -301,9 +294,27 @@ it('limits each address before it checks credentials, and announces when to retr
   }
 })
 
-it('allows exactly the configured origins', async () => {
-  const open = await startServer({ env: { SERVICE_CORS_ORIGINS: 'https://app.example' } })
-  try {
+describe('a server with other settings', () => {
+  let open: TestServer
+
+  beforeAll(async () => {
+    open = await startServer({
+      env: {
+        SERVICE_CONSOLE: 'false',
+        SERVICE_CORS_ORIGINS: 'https://app.example',
+        SERVICE_WEBHOOK_ORIGINS: 'eventgrid.azure.net',
+        SERVICE_RATE_LIMIT_RPS: '50',
+      },
+    })
+  })
+  afterAll(() => open.stop())
+
+  it('serves the page if the console is disabled', async () => {
+    expect((await checkedCall(open, 'GET /docs', { key: null })).status).toBe(200)
+    expect((await checkedCall(open, 'GET /console', { key: null })).status).toBe(404)
+  })
+
+  it('allows exactly the configured origins', async () => {
     const allowed = { origin: 'https://app.example' }
     const read = await checkedCall(open, 'GET /v1/agents', { headers: allowed })
     expect(read.headers.get('access-control-allow-origin')).toBe('https://app.example')
@@ -326,16 +337,9 @@ it('allows exactly the configured origins', async () => {
     expect(yes.headers.get('access-control-allow-headers')).toContain('Idempotency-Key')
     const no = await preflight('https://other.example')
     expect(no.headers.get('access-control-allow-methods')).toBeNull()
-  } finally {
-    await open.stop()
-  }
-})
-
-it('lets configured senders of web hooks deliver to ingest routes', async () => {
-  const open = await startServer({
-    env: { SERVICE_WEBHOOK_ORIGINS: 'eventgrid.azure.net', SERVICE_RATE_LIMIT_RPS: '50' },
   })
-  try {
+
+  it('lets configured senders of web hooks deliver to ingest routes', async () => {
     const preflight = async (path: string, origin: string) => {
       const headers = { 'webhook-request-origin': origin, 'webhook-request-rate': '120' }
       const answer = await fetch(open.url + path, { method: 'OPTIONS', headers })
@@ -349,9 +353,7 @@ it('lets configured senders of web hooks deliver to ingest routes', async () => 
     expect(await preflight('/v1/ingest/a', 'evil.example')).toEqual(refused)
     expect(await preflight('/v1/ingest/a', '*')).toEqual(refused)
     expect(await preflight('/v1/collections/a/records', 'eventgrid.azure.net')).toEqual(refused)
-  } finally {
-    await open.stop()
-  }
+  })
 })
 
 it('the server answered every documented success, and had nothing to log', () => {
