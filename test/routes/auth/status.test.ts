@@ -35,6 +35,18 @@ async function outcomes(
   return found
 }
 
+const unlicensed = { SERVICE_AUTH_ENABLED: 'true', SERVICE_AUTH_RATE_LIMIT_RPS: '0' }
+
+/** Expects 402 on every auth route, except to valid credentials on those that end access. */
+async function expectLicenseRequired(server: TestServer): Promise<void> {
+  const closed = authRoutes.filter(({ endsAccess }) => endsAccess !== true)
+  const all = new Set(['status 402 license_required', '402 license_required'])
+  expect(await outcomes(server, closed)).toEqual(all)
+  expect(await outcomes(server, authRoutes, [null, 'nonsense', 'x.y.z'])).toEqual(all)
+  // Data is still served.
+  expect((await checkedCall(server, 'GET /v1/agents')).status).toBe(200)
+}
+
 describe('with a license', () => {
   let server: TestServer
 
@@ -54,6 +66,66 @@ describe('with a license', () => {
     const { status, headers } = await checkedCall(server, 'POST /v1/auth/status', { key: null })
     expect([status, headers.get('allow')]).toEqual([405, 'GET, HEAD'])
   })
+
+  it('serves routes that end access once it has expired, also in an organism, but not routes that give access', async () => {
+    await newOrganism(server, 'acme')
+    const accounts = new Map<Space, Account[]>()
+    let users = 0
+    for (const space of [undefined, 'acme']) {
+      const one = () => registerIn(server, space, `user-${accounts.size}-${++users}@example.org`)
+      accounts.set(space, [await one(), await one(), await one(), await one()])
+    }
+    await server.halt()
+    server = await startServer({ dataDir: server.dataDir, env: unlicensed })
+    await expectLicenseRequired(server)
+    for (const [space, [ada, eve, bob, dan]] of accounts) {
+      if (ada === undefined || eve === undefined || bob === undefined || dan === undefined) throw new Error()
+      const base = authBase(space)
+      const head = (key: string) => checkedCall(server, 'GET /v1/agents/default/head', { key })
+      const sessions = await checkedCall(server, `GET ${base}/sessions`, { key: ada.token })
+      const { sid } = sessions.body.sessions[0]
+      const listed = await checkedCall(server, `GET ${base}/users`)
+      expect(listed.body.total).toBe(4)
+      const ended = [
+        await checkedCall(server, `DELETE ${base}/sessions/${sid}`, { key: ada.token }),
+        await checkedCall(server, `POST ${base}/logout`, { key: eve.token }),
+        await checkedCall(server, `POST ${base}/revoke`, { key: bob.token }),
+        await checkedCall(server, `DELETE ${base}/users/${encodeURIComponent(dan.email)}`),
+        await checkedCall(server, `POST ${base}/keys/rotate`),
+      ]
+      expect(ended.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
+      for (const { token } of [ada, eve, bob, dan])
+        expect(await outcomeOf(head(token))).toBe('401 token_revoked')
+      const login = { key: null, body: { email: ada.email, password: ada.password } }
+      for (const call of [`POST ${base}/login`, `POST ${base}/register`, `GET ${base}/status`])
+        expect(await outcomeOf(checkedCall(server, call, call.startsWith('P') ? login : {}))).toBe(
+          '402 license_required',
+        )
+      const refresh = { key: null, body: { refresh_token: ada.refreshToken } }
+      expect(await outcomeOf(checkedCall(server, `POST ${base}/refresh`, refresh))).toBe(
+        '402 license_required',
+      )
+      const limited = await scopedKey(server, ['records:read'])
+      expect(await outcomeOf(checkedCall(server, `GET ${base}/users`, { key: limited.key }))).toBe(
+        '403 forbidden',
+      )
+      for (const call of [
+        `POST ${base}/logout`,
+        `POST ${base}/revoke`,
+        `GET ${base}/sessions`,
+        `GET ${base}/users`,
+      ])
+        for (const key of [null, 'x.y.z', eve.token])
+          expect(await outcomeOf(checkedCall(server, call, { key })), call).toBe('402 license_required')
+    }
+    for (const id of ['none', '__proto__', '%ff']) {
+      const revoke = `POST /v1/organisms/${id}/auth/revoke`
+      expect((await send(server, revoke, { key: null })).status, id).toBe(402)
+    }
+    expect(await outcomeOf(checkedCall(server, 'GET /v1/organisms/none/auth/users'))).toBe(
+      '404 organism_not_found',
+    )
+  })
 })
 
 describe('while the add-on is disabled', () => {
@@ -70,98 +142,22 @@ describe('while the add-on is disabled', () => {
 
 describe('without a valid license', () => {
   it.each([
-    ['no license', {}],
-    ['an invalid license', { SERVICE_LICENSE_KEY: 'x.y.z' }],
-    ['a license of another authority', { SERVICE_LICENSE_PUBLIC_KEY: 'a'.repeat(64) }],
+    ['an invalid license', () => startServer({ env: { ...unlicensed, SERVICE_LICENSE_KEY: 'x.y.z' } })],
+    [
+      'a license of another authority',
+      () => startAuthServer({ env: { SERVICE_LICENSE_PUBLIC_KEY: 'a'.repeat(64) } }),
+    ],
   ])(
     'answers 402 on every auth route, except to valid credentials on those that end access: %s',
-    async (_what, env) => {
-      const server = await ('SERVICE_LICENSE_PUBLIC_KEY' in env
-        ? startAuthServer({ env })
-        : startServer({ env: { SERVICE_AUTH_ENABLED: 'true', SERVICE_AUTH_RATE_LIMIT_RPS: '0', ...env } }))
+    async (_what, start) => {
+      const server = await start()
       try {
-        const closed = authRoutes.filter(({ endsAccess }) => endsAccess !== true)
-        const all = new Set(['status 402 license_required', '402 license_required'])
-        expect(await outcomes(server, closed)).toEqual(all)
-        expect(await outcomes(server, authRoutes, [null, 'nonsense', 'x.y.z'])).toEqual(all)
-        // Data is still served.
-        expect((await checkedCall(server, 'GET /v1/agents')).status).toBe(200)
+        await expectLicenseRequired(server)
       } finally {
         await server.stop()
       }
     },
   )
-})
-
-describe('when the license has expired', () => {
-  it('serves routes that end access, also in an organism, but not routes that give access', async () => {
-    const licensed = await startAuthServer()
-    const { dataDir } = licensed
-    await newOrganism(licensed, 'acme')
-    const accounts = new Map<Space, Account[]>()
-    let users = 0
-    for (const space of [undefined, 'acme']) {
-      const one = () => registerIn(licensed, space, `user-${accounts.size}-${++users}@example.org`)
-      accounts.set(space, [await one(), await one(), await one(), await one()])
-    }
-    await licensed.halt()
-    const server = await startServer({
-      dataDir,
-      env: { SERVICE_AUTH_ENABLED: 'true', SERVICE_AUTH_RATE_LIMIT_RPS: '0' },
-    })
-    try {
-      for (const [space, [ada, eve, bob, dan]] of accounts) {
-        if (ada === undefined || eve === undefined || bob === undefined || dan === undefined)
-          throw new Error()
-        const base = authBase(space)
-        const head = (key: string) => checkedCall(server, 'GET /v1/agents/default/head', { key })
-        const sessions = await checkedCall(server, `GET ${base}/sessions`, { key: ada.token })
-        const { sid } = sessions.body.sessions[0]
-        const listed = await checkedCall(server, `GET ${base}/users`)
-        expect(listed.body.total).toBe(4)
-        const ended = [
-          await checkedCall(server, `DELETE ${base}/sessions/${sid}`, { key: ada.token }),
-          await checkedCall(server, `POST ${base}/logout`, { key: eve.token }),
-          await checkedCall(server, `POST ${base}/revoke`, { key: bob.token }),
-          await checkedCall(server, `DELETE ${base}/users/${encodeURIComponent(dan.email)}`),
-          await checkedCall(server, `POST ${base}/keys/rotate`),
-        ]
-        expect(ended.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
-        for (const { token } of [ada, eve, bob, dan])
-          expect(await outcomeOf(head(token))).toBe('401 token_revoked')
-        const login = { key: null, body: { email: ada.email, password: ada.password } }
-        for (const call of [`POST ${base}/login`, `POST ${base}/register`, `GET ${base}/status`])
-          expect(await outcomeOf(checkedCall(server, call, call.startsWith('P') ? login : {}))).toBe(
-            '402 license_required',
-          )
-        const refresh = { key: null, body: { refresh_token: ada.refreshToken } }
-        expect(await outcomeOf(checkedCall(server, `POST ${base}/refresh`, refresh))).toBe(
-          '402 license_required',
-        )
-        const limited = await scopedKey(server, ['records:read'])
-        expect(await outcomeOf(checkedCall(server, `GET ${base}/users`, { key: limited.key }))).toBe(
-          '403 forbidden',
-        )
-        for (const call of [
-          `POST ${base}/logout`,
-          `POST ${base}/revoke`,
-          `GET ${base}/sessions`,
-          `GET ${base}/users`,
-        ])
-          for (const key of [null, 'x.y.z', eve.token])
-            expect(await outcomeOf(checkedCall(server, call, { key })), call).toBe('402 license_required')
-      }
-      for (const id of ['none', '__proto__', '%ff']) {
-        const revoke = `POST /v1/organisms/${id}/auth/revoke`
-        expect((await send(server, revoke, { key: null })).status, id).toBe(402)
-      }
-      expect(await outcomeOf(checkedCall(server, 'GET /v1/organisms/none/auth/users'))).toBe(
-        '404 organism_not_found',
-      )
-    } finally {
-      await server.stop()
-    }
-  })
 })
 
 it('the server answered every documented success', () => {
