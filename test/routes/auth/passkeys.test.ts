@@ -194,7 +194,7 @@ describe('signing in with a passkey', () => {
     ['a registration', { type: 'webauthn.create' }] as const,
     ['another user', { userHandle: Buffer.from('usr_1').toString('base64url') }] as const,
   ])('is refused with %s, and its session is used up', async (_what, deviation) => {
-    const { token, email } = await newAccount()
+    const { token, email } = ada
     const authenticator = await addPasskey(server, token)
     const { session_token, request_options } = await beginSignIn(server, email)
     const wrong = { session_token, assertion: authenticator.assert(request_options, deviation) }
@@ -391,29 +391,7 @@ describe('the passkeys of a user', () => {
 })
 
 describe('servers with other settings', () => {
-  it('answer 501 without a relying party, but list and delete passkeys', async () => {
-    const dataDir = server.dataDir
-    await server.halt()
-    server = await startAuthServer({ dataDir })
-    const { token } = await newAccount()
-    const body = { session_token: 'x', registration: {}, assertion: {} }
-    for (const route of [
-      'POST /v1/auth/passkey/register-challenge',
-      registerRoute,
-      challengeRoute,
-      authenticateRoute,
-    ]) {
-      await refused(server, route, { key: token, body, outcome: '501 passkeys_not_configured' })
-    }
-    expect((await checkedCall(server, 'GET /v1/auth/passkeys', { key: token })).body).toEqual({
-      passkeys: [],
-    })
-    await refused(server, 'DELETE /v1/auth/passkeys/AAAA', { key: token, outcome: '404 not_found' })
-  })
-
   it('refuse unverified users if verification is required, but only after the right passkey', async () => {
-    await server.halt()
-    server = await startAuthServer({ dataDir: server.dataDir, env: passkeyEnv })
     const { token, email } = await newAccount()
     const authenticator = await addPasskey(server, token)
     await server.halt()
@@ -443,6 +421,26 @@ describe('servers with other settings', () => {
     await refused(server, challengeRoute, { outcome: full })
     await refused(server, 'POST /v1/auth/passkey/register-challenge', { key: token, outcome: full })
     expect((await checkedCall(server, `DELETE /v1/auth/passkeys/${id}`, { key: token })).status).toBe(200)
+  })
+
+  it('answer 501 without a relying party, but list and delete passkeys', async () => {
+    const dataDir = server.dataDir
+    await server.halt()
+    server = await startAuthServer({ dataDir })
+    const { token } = await newAccount()
+    const body = { session_token: 'x', registration: {}, assertion: {} }
+    for (const route of [
+      'POST /v1/auth/passkey/register-challenge',
+      registerRoute,
+      challengeRoute,
+      authenticateRoute,
+    ]) {
+      await refused(server, route, { key: token, body, outcome: '501 passkeys_not_configured' })
+    }
+    expect((await checkedCall(server, 'GET /v1/auth/passkeys', { key: token })).body).toEqual({
+      passkeys: [],
+    })
+    await refused(server, 'DELETE /v1/auth/passkeys/AAAA', { key: token, outcome: '404 not_found' })
   })
 })
 
