@@ -1,6 +1,7 @@
 import type { BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openConsole, openSignedIn, signIn } from '../support/console/console-page.js'
+import { scopedKey } from '../support/http/answers.js'
 import { noBrowser } from '../support/http/browser.js'
 import { type TestServer, call, startServer, testRootKey } from '../support/server/server.js'
 
@@ -136,6 +137,40 @@ describe.skipIf(noBrowser)('the session of all tabs of a browser', () => {
     for (const tab of [page, other]) await tab.getByRole('button', { name: 'Sign out' }).waitFor()
     await context.clock.fastForward('31:00')
     for (const tab of [page, other]) await isSignedOut(tab, 'Signed out after 30 minutes of inactivity')
+  })
+
+  it('ends by the first input after the machine slept for longer than that', async () => {
+    const { page, context } = await openConsole(server.url, { options: {} })
+    await context.clock.install()
+    await signIn(page)
+    await context.clock.setSystemTime(Date.now() + 31 * 60_000)
+    await page.keyboard.press('Shift')
+    await isSignedOut(page, 'Signed out after 30 minutes of inactivity')
+  })
+
+  it('is not ended by what earlier sessions began: a request that is refused, a search for the key', async () => {
+    const { page, context } = await openConsole(server.url, { options: {}, allowed: 'status of 401' })
+    await context.clock.install()
+    let refuse = (): void => undefined
+    const refused = new Promise<void>((resolve) => (refuse = resolve))
+    await context.route('**/v1/admin/api-keys*', async (route) => {
+      await refused
+      await route.fulfill({ status: 401, json: { code: 'unauthorized' } })
+    })
+    const asked = page.waitForRequest('**/v1/admin/api-keys*')
+    await signIn(page)
+    await page.getByRole('link', { name: 'Proposals', exact: true }).click()
+    await asked
+    const other = await newTab(context, '/healthz')
+    await other.evaluate(() => localStorage.setItem('strandfast.session /', 'of no tab'))
+    await page.getByText('Signed out in another tab').waitFor()
+    await signIn(page, (await scopedKey(server, ['records:read'])).key)
+    const answered = page.waitForResponse('**/v1/admin/api-keys*')
+    refuse()
+    await (await answered).finished()
+    await context.clock.fastForward(2_000)
+    await page.getByRole('link', { name: 'Agents', exact: true }).click()
+    await page.getByRole('rowheader', { name: 'default' }).waitFor()
   })
 
   it('ends when the key expires, without a request of a user', async () => {

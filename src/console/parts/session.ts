@@ -49,18 +49,26 @@ export async function resume(notice: string | undefined): Promise<void> {
   const id = currentId()
   if (id !== tabStore.read(ID)) tabStore.clear()
   const key = id === undefined ? undefined : (sessionKey() ?? (await keyOfAnotherTab(id)))
+  const identity = await identityOf(key)
+  // This or another tab can have signed in or out in the meantime.
+  if (id !== currentId()) return session.value.kind === 'in' ? undefined : resume(notice)
+  if (identity.kind === 'in') enter(identity, key, id)
+  else if (identity.isRefused) signOut('The server no longer accepts the key of this session')
+  else endSession(identity.notice ?? notice)
+}
+
+type Identity = SignedIn | { kind: 'out'; isRefused: boolean; notice?: string }
+
+async function identityOf(key: string | undefined): Promise<Identity> {
   // Most servers refuse a call without a key, and browsers report the refusal as an error.
-  if (key === undefined && !(await isDataOpen())) return endSession(notice)
+  if (key === undefined && !(await isDataOpen())) return { kind: 'out', isRefused: false }
   const service = serviceFor(key)
   try {
-    const who = await service.whoAmI()
-    if (id !== currentId()) return await resume(notice)
-    enter({ kind: 'in', service, who }, key, id)
+    return { kind: 'in', service, who: await service.whoAmI() }
   } catch (error) {
-    const isRefused = error instanceof ServiceError && error.status === 401
-    if (!isRefused) return endSession(explainSignIn(error))
-    if (key === undefined) return endSession(notice)
-    signOut('The server no longer accepts the key of this session')
+    if (!(error instanceof ServiceError && error.status === 401))
+      return { kind: 'out', isRefused: false, notice: explainSignIn(error) }
+    return { kind: 'out', isRefused: key !== undefined }
   }
 }
 
@@ -82,7 +90,7 @@ function enter(value: SignedIn, key: string | undefined, id: string | undefined)
   tabStore.write(KEY, key)
   tabStore.write(ID, id)
   session.value = value
-  noteInput()
+  storeInput()
 }
 
 /** The key of the session; undefined if the server requires none. */
@@ -176,10 +184,16 @@ function currentId(): string | undefined {
 let inputAtMs = 0
 
 function noteInput(): void {
-  const nowMs = Date.now()
-  if (session.value.kind !== 'in' || nowMs - inputAtMs < CHECK_MS) return
-  inputAtMs = nowMs
-  persistentStore.write(here(INPUT), String(nowMs))
+  const { value } = session
+  if (value.kind !== 'in' || Date.now() - inputAtMs < CHECK_MS) return
+  // After the machine slept, input can arrive before the timer of `watchSession`.
+  if (isIdle() && value.who.kind !== 'open') signOut(IDLE_NOTICE)
+  else storeInput()
+}
+
+function storeInput(): void {
+  inputAtMs = Date.now()
+  persistentStore.write(here(INPUT), String(inputAtMs))
 }
 
 function isIdle(): boolean {
@@ -192,21 +206,21 @@ function endSession(notice: string | undefined): void {
 }
 
 function serviceFor(apiKey: string | undefined): ServiceClient {
-  return new ServiceClient({ url: serviceUrl(), apiKey, fetch: watchedFetch })
-}
-
-async function watchedFetch(...request: Parameters<typeof fetch>): Promise<Response> {
-  let response: Response
-  try {
-    response = await fetch(...request)
-  } catch (error) {
-    if (request[1]?.signal?.aborted !== true) noteNoResponse()
-    throw error
+  const watchedFetch: typeof fetch = async (...request) => {
+    let response: Response
+    try {
+      response = await fetch(...request)
+    } catch (error) {
+      if (request[1]?.signal?.aborted !== true) noteNoResponse()
+      throw error
+    }
+    noteResponse()
+    // The answer to a request of an earlier session says nothing about this one.
+    if (response.status === 401 && session.peek().kind === 'in' && sessionKey() === apiKey)
+      signOut('The server no longer accepts this key. It may have expired or been deleted')
+    return response
   }
-  noteResponse()
-  if (response.status === 401 && session.peek().kind === 'in')
-    signOut('The server no longer accepts this key. It may have expired or been deleted')
-  return response
+  return new ServiceClient({ url: serviceUrl(), apiKey, fetch: watchedFetch })
 }
 
 function explainSignIn(error: unknown): string {
