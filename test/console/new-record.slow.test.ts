@@ -67,7 +67,12 @@ describe.skipIf(noBrowser)('a new record in the console', () => {
       await page.getByRole('button', { name: 'Write record' }).click()
       await dialog(page).getByRole('alert').filter({ hasText: fault }).waitFor()
     }
-    await page.keyboard.press('Escape')
+    await body(page).hover()
+    await page.mouse.down()
+    await page.mouse.move(1, 1)
+    await page.mouse.up()
+    expect(await dialog(page).count()).toBe(1)
+    await page.mouse.click(1, 1)
     await dialog(page).waitFor({ state: 'detached' })
     await start(page)
     expect(await body(page).inputValue()).toBe('[1]')

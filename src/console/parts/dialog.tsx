@@ -10,6 +10,7 @@ export function Dialog(props: {
 }) {
   const { title, close, children } = props
   const dialog = useRef<HTMLDialogElement>(null)
+  const pressed = useRef<EventTarget | null>(null)
   // A layout effect is cleaned up before the element is removed, so the focus is never lost in between.
   useLayoutEffect(() => {
     const before = document.activeElement
@@ -30,9 +31,12 @@ export function Dialog(props: {
         event.preventDefault()
         close()
       }}
-      onClick={(event) => {
-        // A click on the backdrop has the dialog element itself as its target.
-        if (event.target === dialog.current) close()
+      onPointerDown={({ target }) => {
+        pressed.current = target
+      }}
+      onClick={({ target }) => {
+        // A click on the backdrop has the dialog itself as its target. A selection of text can end there.
+        if (target === dialog.current && pressed.current === target) close()
       }}
     >
       <div class="dialog-inside">{children}</div>
