@@ -40,7 +40,7 @@ describe.skipIf(noBrowser)('the console by keyboard', () => {
       () => document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent ?? '',
     )
 
-  it.each(['home', 'agents', 'agents/weather', 'users', 'keys', 'proposals', 'audit'])(
+  it.each(['home', 'agents', 'agents/weather', 'users', 'keys', 'proposals', 'audit', 'live?minutes=60'])(
     `leads from the top of the screen %s to its first row in ${TABS_MAX} presses of Tab`,
     async (screen) => {
       const page = await open(`#/${screen}`)

@@ -5,6 +5,7 @@ import { accessibleAgentNames } from '../parts/accessible-agents.js'
 import { Field } from '../parts/field.js'
 import { counted, isoOf } from '../parts/format.js'
 import { Read, useLoaded } from '../parts/load.js'
+import { useRoving } from '../parts/roving.js'
 import { Empty } from '../parts/texts.js'
 import { TailButtons, TailRows, useTail } from '../parts/records/tail-rows.js'
 import type { Tail } from '../parts/records/tail.js'
@@ -83,8 +84,10 @@ function Controls(props: { tail: Tail; isPretty: boolean; setPretty: (isPretty: 
   const { tail, isPretty, setPretty } = props
   const fieldInput = useRef<HTMLInputElement>(null)
   const [minutes, setMinutes] = useAddress('minutes', textType)
+  const tools = useRoving<HTMLFormElement>()
   return (
     <form
+      ref={tools}
       class="tools"
       onSubmit={(event) => {
         event.preventDefault()

@@ -6,6 +6,7 @@ import { useChange } from '../../parts/load.js'
 import { readStrandPart } from '../../parts/records/record-row.js'
 import { TailButtons, TailRows, useTail } from '../../parts/records/tail-rows.js'
 import type { Tail } from '../../parts/records/tail.js'
+import { useRoving } from '../../parts/roving.js'
 
 /** The live view of an agent. */
 export function LiveTab({ service, status }: { service: ServiceClient; status: AgentStatusResponse }) {
@@ -44,8 +45,10 @@ function Controls(props: {
     if (from !== undefined) void run(begin)
   }, [])
   const fieldInput = useRef<HTMLInputElement>(null)
+  const tools = useRoving<HTMLFormElement>()
   return (
     <form
+      ref={tools}
       class="tools"
       onSubmit={(event) => {
         event.preventDefault()
