@@ -21,6 +21,14 @@ export function escapeUnseen(text: string): string {
   )
 }
 
+/**
+ * Escapes code points that change the direction of the text, because they reorder the text around them. Unlike
+ * `escapeUnseen`, it keeps those that join letters and emojis.
+ */
+export function escapeDirections(text: string): string {
+  return text.replace(/\p{Bidi_Control}/gu, (found) => escaped(found.charCodeAt(0)))
+}
+
 function escaped(unit: number): string {
   return `\\u${unit.toString(16).padStart(4, '0')}`
 }

@@ -353,7 +353,7 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
     await page.getByRole('button', { name: 'Show 2,000 more' }).click()
     await page.getByRole('button', { name: 'Show 2,000 more' }).waitFor({ state: 'detached' })
     expect(await page.locator('.tree code').count()).toBe(2_500)
-    await page.locator('.tree').getByText('2499', { exact: true }).waitFor()
+    await page.locator('.tree code').getByText('2499', { exact: true }).waitFor()
   })
 
   it('shows the content of records as text, never as HTML', async () => {

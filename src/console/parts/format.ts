@@ -1,3 +1,4 @@
+import { escapeDirections } from '../../auth/shown-text.js'
 import { isUtc } from './time-zone.js'
 
 const counts = new Intl.NumberFormat('en')
@@ -116,7 +117,12 @@ export function keyDigits(key: string): string {
   return key.slice(-DIGITS_SHOWN)
 }
 
-/** A text shortened to the length of a line. */
+/** A text shortened to the length of a line, which cannot reorder the text around it. */
 export function lineText(text: string): string {
+  return escapeDirections(shortened(text))
+}
+
+/** A text shortened to the length of a line. */
+export function shortened(text: string): string {
   return text.length > LINE_CHARACTERS ? `${text.slice(0, LINE_CHARACTERS)}…` : text
 }

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { escapeUnseen, hasIgnorable, mixesScripts, quotedText } from '../../../src/auth/shown-text.js'
+import {
+  escapeDirections,
+  escapeUnseen,
+  hasIgnorable,
+  mixesScripts,
+  quotedText,
+} from '../../../src/auth/shown-text.js'
 
 describe('a text that is shown', () => {
   it.each([
@@ -13,6 +19,10 @@ describe('a text that is shown', () => {
     ['a\u3164b\ufe0f', 'a\\u3164b\\ufe0f'],
   ])('has invisible characters escaped as in JSON: %j', (text, shown) => {
     expect(escapeUnseen(text)).toBe(shown)
+  })
+
+  it('keeps its order, and its letters and emojis together', () => {
+    expect(escapeDirections('a\u202eb\u200f 👩‍🔬')).toBe('a\\u202eb\\u200f 👩‍🔬')
   })
 
   it('cannot close the quotes around it', () => {

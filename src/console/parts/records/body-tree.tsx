@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
-import { countText, lineText } from '../format.js'
+import { escapeDirections } from '../../../auth/shown-text.js'
+import { countText, lineText, shortened } from '../format.js'
 
 const NODES_SHOWN = 2_000
 const OPEN_LEVELS = 3
@@ -34,15 +35,19 @@ function branch({ name, value, level }: Node, budget: { left: number; cut: boole
     return null
   }
   budget.left -= 1
-  const label = name !== undefined && <span class="member">{name}: </span>
+  const label = name !== undefined && (
+    <span class="member">
+      <bdi>{lineText(name)}</bdi>:{' '}
+    </span>
+  )
   if (typeof value !== 'object' || value === null) {
     return (
       <li key={name}>
         {label}
-        {typeof value === 'string' && value !== lineText(value) ? (
+        {typeof value === 'string' && value !== shortened(value) ? (
           <LongText text={value} />
         ) : (
-          <code class={value === null ? 'null' : typeof value}>{JSON.stringify(value)}</code>
+          <code class={value === null ? 'null' : typeof value}>{jsonText(value)}</code>
         )}
       </li>
     )
@@ -65,12 +70,16 @@ function branch({ name, value, level }: Node, budget: { left: number; cut: boole
   )
 }
 
+function jsonText(value: unknown): string {
+  return escapeDirections(JSON.stringify(value))
+}
+
 /** A text longer than a line, of which at first only the beginning is shown. */
 function LongText({ text }: { text: string }) {
   const [isWhole, setWhole] = useState(false)
   return (
     <>
-      <code class="string">{JSON.stringify(isWhole ? text : lineText(text))}</code>{' '}
+      <code class="string">{jsonText(isWhole ? text : shortened(text))}</code>{' '}
       <button type="button" class="quiet" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
         {isWhole ? 'Show less' : `Show all ${countText(text.length)} characters`}
       </button>
