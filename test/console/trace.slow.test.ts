@@ -55,7 +55,7 @@ describe.skipIf(noBrowser)('traces in the console', () => {
     await write('payments', 'otel/log', { ...log, traceId: 'f'.repeat(32) })
     await write('payments', 'reading', { traceId })
     await write('orphans', 'otel/span', {
-      ...span('d', [0, 1], { name: 'late' }),
+      ...span('d', [0, 1], { name: `late ${'and long '.repeat(40)}` }),
       traceId: 'd'.repeat(32),
       parentSpanId: '1234567890abcdef',
     })
@@ -104,7 +104,7 @@ describe.skipIf(noBrowser)('traces in the console', () => {
     const drawer = page.getByRole('dialog')
     await drawer.getByRole('heading', { name: 'Span' }).waitFor()
     await drawer.getByText('200 ms').first().waitFor()
-    await drawer.getByText('.020000000').waitFor()
+    await drawer.getByText(/:05\.020 [+-]/).waitFor()
     await drawer.getByRole('list', { name: 'Child spans' }).waitFor()
     expect(await listed(page, 'Parent spans')).toEqual(['POST /orders'])
     expect(await listed(page, 'Child spans')).toEqual([html])
@@ -115,6 +115,7 @@ describe.skipIf(noBrowser)('traces in the console', () => {
     expect(await listed(page, 'Parent spans')).toEqual(['POST /orders', 'charge'])
     await drawer.getByRole('link', { name: 'Card 1234 was declined' }).click()
     await drawer.getByRole('heading', { name: 'Log record' }).waitFor()
+    await drawer.getByText('+ 500,000 ns').waitFor()
     await drawer.getByRole('list', { name: 'Parent spans' }).waitFor()
     expect(await listed(page, 'Parent spans')).toEqual(['POST /orders', 'charge', html])
     await drawer.getByRole('link', { name: traceId }).click()
@@ -127,6 +128,8 @@ describe.skipIf(noBrowser)('traces in the console', () => {
     await page.getByText('The span 1234567890abcdef above was not found').waitFor()
     await page.getByRole('link', { name: 'Search the whole trace' }).click()
     await page.getByRole('row', { name: 'late' }).waitFor()
+    const hidden = await page.locator('.scroll').evaluate((box) => box.scrollWidth - box.clientWidth)
+    expect(hidden).toBe(0)
     await page.getByLabel('Written to').fill('2026-01-01T00:00:00')
     await page.getByLabel('Written from').fill('')
     await page.getByRole('button', { name: 'Search', exact: true }).click()

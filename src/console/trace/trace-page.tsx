@@ -157,6 +157,7 @@ function Tree({ id, records }: { id: string; records: readonly Telemetry[] }) {
           </span>
         ),
       ]}
+      long={['Span or log', 'Agent']}
       numbers={['After start', 'Duration']}
       cells={{
         Agent: ({ record }) => record.agent,

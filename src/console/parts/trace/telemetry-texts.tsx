@@ -1,3 +1,4 @@
+import { countText } from '../format.js'
 import { Time } from '../texts.js'
 import { agentLink } from '../../route.js'
 import { durationOf, msOfNanoseconds, shortDurationText, type Telemetry } from './telemetry.js'
@@ -25,10 +26,11 @@ export function Duration({ record }: { record: Telemetry }) {
 
 /** A time to the nanosecond. */
 export function ExactTime({ at }: { at: bigint }) {
+  const nanoseconds = Number(at % 1_000_000n)
   return (
     <>
       <Time ms={Math.floor(msOfNanoseconds(at))} />
-      <small class="muted">.{String(at % 1_000_000_000n).padStart(9, '0')}</small>
+      {nanoseconds > 0 && <small class="muted"> + {countText(nanoseconds)} ns</small>}
     </>
   )
 }
