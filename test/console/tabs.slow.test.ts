@@ -148,7 +148,7 @@ describe.skipIf(noBrowser)('the session of all tabs of a browser', () => {
     await isSignedOut(page, 'Signed out after 30 minutes of inactivity')
   })
 
-  it('is not ended by what earlier sessions began: a request that is refused, a search for the key', async () => {
+  it('is not ended by what earlier sessions began: a request that is refused, a search for the key, a dialog', async () => {
     const { page, context } = await openConsole(server.url, { options: {}, allowed: 'status of 401' })
     await context.clock.install()
     let refuse = (): void => undefined
@@ -161,10 +161,15 @@ describe.skipIf(noBrowser)('the session of all tabs of a browser', () => {
     await signIn(page)
     await page.getByRole('link', { name: 'Proposals', exact: true }).click()
     await asked
+    await page.keyboard.press('Control+k')
+    await page.getByRole('combobox', { name: 'action' }).fill('new key')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog', { name: 'New key' }).waitFor()
     const other = await newTab(context, '/healthz')
     await other.evaluate(() => localStorage.setItem('strandfast.session /', 'of no tab'))
     await page.getByText('Signed out in another tab').waitFor()
     await signIn(page, (await scopedKey(server, ['records:read'])).key)
+    expect(await page.getByRole('dialog').count()).toBe(0)
     const answered = page.waitForResponse('**/v1/admin/api-keys*')
     refuse()
     await (await answered).finished()

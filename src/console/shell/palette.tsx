@@ -1,4 +1,4 @@
-import { signal } from '@preact/signals'
+import { effect, signal } from '@preact/signals'
 import { useId, useState } from 'preact/hooks'
 import { NewAgent } from '../parts/new-agent.js'
 import { Dialog } from '../parts/dialog.js'
@@ -12,6 +12,11 @@ const NewKey = lazy(async () => (await import('../parts/new-key.js')).NewKey)
 
 /** The dialog over the page: the palette, or what one of its actions has opened. */
 const overlay = signal<Overlay>('nothing')
+
+// The next session does not begin with a dialog of the last one.
+effect(() => {
+  if (session.value.kind === 'out') overlay.value = 'nothing'
+})
 
 /** Opens the palette with Ctrl+K (⌘K), and with `/` outside text fields. */
 export function watchKeys(): void {
