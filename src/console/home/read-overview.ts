@@ -12,10 +12,12 @@ const AGENTS_QUERIED_MAX = 20
 /** The number of records on the page. */
 export const ROWS_SHOWN = 20
 
-/** A count; `isCut` if there may be more. */
+/** A count; `isCut` if there are more. */
 interface Counted {
   count: number
   isCut: boolean
+  /** The number of agents that were searched; undefined for all. */
+  agents: number | undefined
 }
 
 /** The content of the page except the metrics. Members that the key cannot read are undefined. */
@@ -49,9 +51,12 @@ function agentsToQuery(
   accessible: AccessibleAgents | undefined,
 ): readonly (string | undefined)[] {
   if (agents.length === 0) return [undefined]
-  return (
-    accessible?.statuses.map(({ agent_id: agent }) => agent) ?? agents.filter((name) => !name.endsWith('*'))
-  )
+  if (accessible === undefined) return agents.filter((name) => !name.endsWith('*'))
+  return lastWritten(accessible).map(({ agent_id: agent }) => agent)
+}
+
+function lastWritten({ statuses }: AccessibleAgents): AccessibleAgents['statuses'] {
+  return [...statuses].sort((one, other) => (one.timestamp_hlc < other.timestamp_hlc ? 1 : -1))
 }
 
 async function countProposals(
@@ -66,7 +71,8 @@ async function countProposals(
   )
   return {
     count: pages.reduce((sum, { proposals }) => sum + proposals.length, 0),
-    isCut: agents.length > AGENTS_QUERIED_MAX || pages.some(({ next_cursor: next }) => next !== null),
+    isCut: pages.some(({ next_cursor: next }) => next !== null),
+    agents: agents.length > AGENTS_QUERIED_MAX ? AGENTS_QUERIED_MAX : undefined,
   }
 }
 
@@ -78,12 +84,11 @@ export type EarlierRow = Omit<LiveRow, 'id'>
  */
 export async function readNewest(
   service: ServiceClient,
-  { statuses }: AccessibleAgents,
+  accessible: AccessibleAgents,
   { showsSystem, signal }: { showsSystem: boolean; signal: AbortSignal },
 ): Promise<EarlierRow[]> {
-  const written = statuses
+  const written = lastWritten(accessible)
     .filter(({ record_count: count }) => count > 0)
-    .sort((one, other) => (one.timestamp_hlc < other.timestamp_hlc ? 1 : -1))
     .slice(0, ROWS_SHOWN)
   const lists = await Promise.all(
     written.map(async ({ agent_id: agent }) => {

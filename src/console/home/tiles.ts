@@ -31,8 +31,9 @@ export function ownTiles({ accessible, proposals }: Overview): Tile[] {
     )
   }
   if (proposals !== undefined) {
-    const value = andMore(proposals.count, proposals.isCut)
-    tiles.push({ name: 'Pending proposals', value, note: 'waiting for a decision', href: '#/proposals' })
+    const { count, isCut, agents } = proposals
+    const note = agents === undefined ? 'waiting for a decision' : `of the ${agents} agents written last`
+    tiles.push({ name: 'Pending proposals', value: andMore(count, isCut), note, href: '#/proposals' })
   }
   return tiles
 }
