@@ -158,6 +158,41 @@ describe.skipIf(noBrowser)('the console with data that is long, foreign and many
     expect(((await note.locator('code').textContent()) ?? '').length).toBeLessThan(300)
   })
 
+  it('shows no text of a record that reorders the text around it', async () => {
+    const { page } = await openSignedIn(server.url)
+    for (const at of ['/1163', '?page=1163&column=note', '/live?from=1150&pretty=on']) {
+      await page.goto(`${server.url}/console#/agents/${busy}${at}`)
+      const text = () => page.locator('main').textContent()
+      await expect.poll(text).toContain('a\\u202ereversed\\u202c')
+      expect(await text()).not.toMatch(/\p{Bidi_Control}/u)
+    }
+  })
+
+  it('says of how many agents it counts the proposals of a limited key', async () => {
+    const body = { name: 'limited', scopes: ['records:read', 'proposals:decide'], agents: [long, 'fleet.*'] }
+    const { key } = (await call(server, 'POST /v1/admin/api-keys', { body })).body
+    const { page } = await openSignedIn(server.url, { key })
+    const tile = page.getByRole('list', { name: 'Metrics' }).getByRole('link', { name: 'Pending proposals' })
+    await tile.getByText('of the 20 agents written last').waitFor()
+    expect(await tile.locator('.tile-value').textContent()).toMatch(/^[0-9]+$/)
+  })
+
+  it('finds what contains a text in any script, and nothing by a text that no name contains', async () => {
+    const { page } = await openSignedIn(server.url, { at: '#/agents' })
+    await page.getByLabel('Name contains').fill('車間')
+    await page.getByText('No agents match “車間”').waitFor()
+    await page.keyboard.press('Control+k')
+    await page.getByRole('dialog').getByRole('combobox').fill('車間')
+    await page.getByRole('option', { name: '車間閘道' }).waitFor()
+    await page.keyboard.press('Escape')
+    for (const text of ['x'.repeat(300), '\u202e\u202e\u202e', '¿../#?']) {
+      await page.keyboard.press('Control+k')
+      await page.getByRole('dialog').getByRole('combobox').fill(text)
+      await page.getByText(`No results for “${text}”`).waitFor()
+      await page.keyboard.press('Escape')
+    }
+  })
+
   it('is accessible by axe and fits in its dialogs', async () => {
     const { page } = await openSignedIn(server.url)
     const faults: Record<string, string[]> = {}

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import type { ServiceClient } from '../../client/index.js'
 import { CardTable } from '../parts/card-table.js'
 import { cursorsType, textType, useAddress } from '../parts/address.js'
-import { readAccessibleAgents } from '../parts/accessible-agents.js'
+import { isNamePart, readAccessibleAgents } from '../parts/accessible-agents.js'
 import { Choice, Field } from '../parts/field.js'
 import { bytesText, countText, counted, keyDigits, msOf } from '../parts/format.js'
 import { Read, useLoaded } from '../parts/load.js'
@@ -109,6 +109,7 @@ async function readPage(
   wanted: { prefix: string; part: string; cursor: string | undefined; limit: number; signal: AbortSignal },
 ): Promise<StatusPage> {
   const { prefix, part, cursor, limit, signal } = wanted
+  if (!isNamePart(part)) return { agents: [], statuses: [], total: 0, next_cursor: null, isCut: false }
   if (who.agents.length === 0) {
     const named = { prefix: prefix === '' ? undefined : prefix, contains: part === '' ? undefined : part }
     const page = await service.agentStatuses({ ...named, cursor, limit, signal })

@@ -4,8 +4,11 @@ import type { WhoAmI } from './session.js'
 type StatusPage = Awaited<ReturnType<ServiceClient['agentStatuses']>>
 
 const PAGE_AGENTS = 100
-/** The characters of agent names. */
-const NAME_CHARACTERS = /^[A-Za-z0-9_.:-]*$/
+
+/** Whether a name of an agent can contain a text. The server refuses to search for any other. */
+export function isNamePart(text: string): boolean {
+  return /^[A-Za-z0-9_.:-]{0,258}$/.test(text)
+}
 
 /** The agents that a key can access. */
 export interface AccessibleAgents {
@@ -70,8 +73,7 @@ export async function accessibleAgentNames(
   { agents }: Pick<WhoAmI, 'agents'>,
   { contains, most, signal }: { contains: string; most: number; signal: AbortSignal },
 ): Promise<string[]> {
-  // No name contains this text, and the server would refuse it.
-  if (!NAME_CHARACTERS.test(contains)) return []
+  if (!isNamePart(contains)) return []
   const part = contains === '' ? undefined : contains
   const found = await Promise.all(
     (agents.length === 0 ? ['*'] : agents).map(async (pattern) => {

@@ -15,8 +15,10 @@ import { type Command, linkCommand } from './commands.js'
 const SHOWN = 8
 /** The most organisms whose users are searched. */
 const ORGANISMS_MAX = 20
-/** A text of this many characters can be a part of the id or the name of a key, or the beginning of an e-mail. */
-const PART_CHARS_MIN = 3
+/** One or two ASCII characters are a part of most ids of keys. */
+const shortPart = /^[!-~]{0,2}$/
+/** A text that can be the beginning of an e-mail. The server refuses any other. */
+const emailPart = /^[^\p{C}\s]{3,254}$/u
 /** A search begins after this pause, so that fast typing does not search for each character. */
 const PAUSE_MS = 100
 
@@ -70,7 +72,7 @@ function foundProposal({ who }: SignedIn, typed: string): Command[] {
 
 async function foundKeys(current: SignedIn, typed: string): Promise<Command[]> {
   const part = typed.replace(/^…/, '').toLowerCase()
-  if (part.length < PART_CHARS_MIN) return []
+  if (shortPart.test(part)) return []
   return [...(await readKeyNames(current))]
     .filter(([id, name]) => id.includes(part) || name.toLowerCase().includes(part))
     .slice(0, SHOWN)
@@ -79,8 +81,7 @@ async function foundKeys(current: SignedIn, typed: string): Promise<Command[]> {
 
 async function foundUsers(current: SignedIn, typed: string, signal: AbortSignal): Promise<Command[]> {
   const id = /^(?:user:[^:]*:)?(usr_[0-9a-f]{32})$/.exec(typed)?.[1]
-  const isPart = typed.length >= PART_CHARS_MIN && !/\s/.test(typed)
-  if (id === undefined && !isPart) return []
+  if (id === undefined && !emailPart.test(typed)) return []
   // The part before the `@` is searched among the users without an organization: each organization is a request.
   const isWhole = id !== undefined || typed.includes('@')
   if (!isWhole && !(await hasRootUsers(current))) return []
