@@ -11,6 +11,8 @@ import type { TestAnswer, TestServer } from '../support/server/server.js'
  */
 
 const USES = 100
+/** Fewer, because each hashes a password. */
+const HASHED_USES = 25
 
 let server: TestServer
 
@@ -20,9 +22,9 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 /** Sends the same request many times simultaneously. */
-function sendSimultaneously(path: string, body: unknown): Promise<TestAnswer[]> {
+function sendSimultaneously(path: string, body: unknown, uses = USES): Promise<TestAnswer[]> {
   return Promise.all(
-    Array.from({ length: USES }, () => checkedCall(server, `POST ${path}`, { key: null, body })),
+    Array.from({ length: uses }, () => checkedCall(server, `POST ${path}`, { key: null, body })),
   )
 }
 
@@ -36,7 +38,7 @@ async function audited(type: string): Promise<number> {
   return page.records.length
 }
 
-describe('a hundred simultaneous uses', () => {
+describe('simultaneous uses', () => {
   it.each(['new-mailbox@example.org', 'known-mailbox@example.org'])(
     'sign in once with one magic link: %s',
     async (email) => {
@@ -66,16 +68,16 @@ describe('a hundred simultaneous uses', () => {
   it('set one password with one reset token', async () => {
     const { email } = await register(server, 'reset@example.org')
     const token = await linkToken(server, 'password/reset-request', email)
-    const passwords = Array.from({ length: USES }, (_none, n) => `another password, number ${n}`)
+    const passwords = Array.from({ length: HASHED_USES }, (_none, n) => `another password, number ${n}`)
     const answers = await Promise.all(
       passwords.map((password) =>
         checkedCall(server, 'POST /v1/auth/password/reset', { key: null, body: { token, password } }),
       ),
     )
-    expect(await outcomes(answers)).toEqual({ '200': 1, '400 invalid_token': USES - 1 })
+    expect(await outcomes(answers)).toEqual({ '200': 1, '400 invalid_token': HASHED_USES - 1 })
     const won = answers.findIndex(({ status }) => status === 200)
     expect(await outcomeOf(tryLogin(server, email, passwords[won] ?? ''))).toBe('200')
-    const lost = passwords[(won + 1) % USES] ?? ''
+    const lost = passwords[(won + 1) % HASHED_USES] ?? ''
     expect(await outcomeOf(tryLogin(server, email, lost))).toBe('401 invalid_credentials')
   })
 
@@ -113,11 +115,12 @@ describe('a hundred simultaneous uses', () => {
   })
 
   it('register one account for one e-mail', async () => {
-    const answers = await sendSimultaneously('/v1/auth/register', {
-      email: 'Once@Example.org',
-      password: 'twelve tall storks asleep',
-    })
-    expect(await outcomes(answers)).toEqual({ '201': 1, '409 email_exists': USES - 1 })
+    const answers = await sendSimultaneously(
+      '/v1/auth/register',
+      { email: 'Once@Example.org', password: 'twelve tall storks asleep' },
+      HASHED_USES,
+    )
+    expect(await outcomes(answers)).toEqual({ '201': 1, '409 email_exists': HASHED_USES - 1 })
   })
 })
 
