@@ -139,7 +139,7 @@ describe('an export', () => {
 
   it('verifies across several pages, while other clients write', async () => {
     const agent = await newAgent(server, 'big')
-    const records = Array.from({ length: 1_000 }, (_none, n) => ({ data: { n, text: 'x'.repeat(500) } }))
+    const records = Array.from({ length: 300 }, (_none, n) => ({ data: { n, text: 'x'.repeat(2_000) } }))
     for (const query of ['', '?signing=group']) {
       await checkedCall(server, `POST /v1/agents/${agent}/records/batch${query}`, { body: { records } })
     }
@@ -153,14 +153,14 @@ describe('an export', () => {
       checkedCall(server, `GET /v1/strand/export?agent=${agent}`),
     )
     for (const answer of await Promise.all(exporting)) {
-      expect((await verified(answer, body.public_key)).records).toBeGreaterThanOrEqual(2_001)
+      expect((await verified(answer, body.public_key)).records).toBeGreaterThanOrEqual(601)
     }
     await Promise.all(writing)
     const whole = await verified(
       await checkedCall(server, `GET /v1/strand/export?agent=${agent}`),
       body.public_key,
     )
-    expect(whole.records).toBe(2_251)
+    expect(whole.records).toBe(851)
   })
 
   it('answers 400 for an invalid range, and 404 for a missing agent', async () => {
