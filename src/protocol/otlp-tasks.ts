@@ -11,6 +11,16 @@ import {
 } from '../base/shape.js'
 import type { TaskAnswers } from './pool-tasks.js'
 
+const isNumbers: Check<Map<number, number>> = (value): value is Map<number, number> =>
+  value instanceof Map && [...value].flat().every(isNumber)
+
+/**
+ * A position in the body of a request: how many records are before it; the offsets of the next record, of its
+ * scope and of its resource, outermost first; and the ends of large values of JSON by their offsets.
+ */
+const isPosition = fields({ done: isNumber, offsets: listOf(isNumber), ends: isNumbers })
+export type OtlpPosition = Checked<typeof isPosition>
+
 /** What an OTLP request carries. */
 export type OtlpSignal = 'logs' | 'traces'
 
@@ -22,8 +32,8 @@ export interface OtlpTask {
   encoding: 'json' | 'protobuf'
   /** The agent of all records; otherwise the resource of each names it. */
   agent?: string
-  /** Records of earlier parts. The whole request is checked with its first part. */
-  done: number
+  /** Where the part begins, unless it is the first one, with which the whole request is checked. */
+  from?: OtlpPosition
   /** The most bytes of the lines of the part; at least `recordBytesMax`. */
   linesBytesMax: number
   /** A record of more bytes is refused without being decoded, and so is one whose line has more. */
@@ -44,13 +54,13 @@ export type RefusedRecord = Checked<typeof isRefused>
 /**
  * One line for each record, in the order of the request; blank for a refused one. `agent` is that of all
  * lines of the request, if they have the same; only the first part has it. If more parts follow, `next` is
- * `done` of the next one, and `body` the body.
+ * where the next one begins, and `body` the body.
  */
 const isPart = fields({
   lines: isBytes,
   refused: listOf(isRefused),
   agent: optional(isText),
-  next: optional(isNumber),
+  next: optional(isPosition),
   body: optional(isBytes),
 })
 export type OtlpPart = Checked<typeof isPart>

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '../../dist/src/base/limits/limits.js'
 import { OtlpPool } from '../../dist/src/dispatch/pools/otlp-pool.js'
-import type { OtlpCall } from '../../src/protocol/otlp-tasks.js'
+import type { OtlpCall, OtlpTask } from '../../src/protocol/otlp-tasks.js'
 import { otlpWire } from '../support/http/otlp.js'
 
 let pool: OtlpPool
@@ -12,9 +12,9 @@ beforeEach(() => {
 afterEach(() => pool.close())
 
 /** A request with a record. */
-function callOf(owner: string, done = 0): OtlpCall {
+function callOf(owner: string, from?: OtlpTask['from']): OtlpCall {
   const body = new Uint8Array(otlpWire('logs', [{ records: [{ severityNumber: 9 }] }]))
-  const sizes = { done, linesBytesMax: 1_000, recordBytesMax: 1_000 }
+  const sizes = { linesBytesMax: 1_000, recordBytesMax: 1_000, ...(from && { from }) }
   const task = { body, signal: 'logs', encoding: 'protobuf', agent: owner, keeps: false, ...sizes } as const
   return { task, owner, gone: new Int32Array(new SharedArrayBuffer(4)) }
 }
@@ -51,9 +51,10 @@ describe('the pool that decodes OTLP requests', () => {
       pool.decode(callOf('a')),
     )
     expect(pool.figures.waiting).toBe(limits.otlpQueueMax)
-    const [first, next] = [codeOf(pool.decode(callOf('b'))), pool.decode(callOf('b', 1))]
-    expect(await first).toBe('overloaded')
-    expect(await next).toMatchObject({ refused: [] })
+    const next = { done: 1, offsets: [], ends: new Map<number, number>() }
+    const [refused, decoded] = [codeOf(pool.decode(callOf('b'))), pool.decode(callOf('b', next))]
+    expect(await refused).toBe('overloaded')
+    expect(await decoded).toMatchObject({ refused: [] })
     await Promise.all(waiting)
   })
 })

@@ -56,22 +56,26 @@ export class OtlpLineWriter {
 
   /** @throws RefusedError if the body is not a request, or larger than one may be */
   write(): OtlpPart {
-    const { body, encoding, signal, done } = this.#task
+    const { body, encoding, signal, from } = this.#task
     const { resources, scopes, records } = paths[signal]
-    const request = messageOf(encoding, body, done > 0)
-    const agent = done === 0 ? this.#check(request) : undefined
-    let number = 0
-    for (const ofResource of request.all(resources)) {
+    const ends = from?.ends ?? new Map<number, number>()
+    const request = messageOf(encoding, body, { isChecked: from !== undefined, ends })
+    const agent = from === undefined ? this.#check(request) : undefined
+    let done = from?.done ?? 0
+    // Only the first lists of a part continue at an offset.
+    const [...first] = from?.offsets ?? []
+    for (const ofResource of request.all(resources, first.shift())) {
       let resource: { agent: string; text: string } | Refusal | undefined
-      for (const ofScope of ofResource.all(scopes)) {
+      for (const ofScope of ofResource.all(scopes, first.shift())) {
         let around: Around | Refusal | undefined
-        for (const record of ofScope.all(records)) {
-          number++
-          if (number <= done) continue
+        for (const record of ofScope.all(records, first.shift())) {
           resource ??= this.#resourceOf(ofResource)
           around ??= 'code' in resource ? resource : this.#aroundOf(resource, ofScope)
-          if (!this.#addRecord(record, around, number))
-            return { ...this.#part(agent), next: number - 1, body }
+          if (!this.#addRecord(record, around, done + 1)) {
+            const offsets = [ofResource.offset, ofScope.offset, record.offset]
+            return { ...this.#part(agent), next: { done, offsets, ends }, body }
+          }
+          done++
         }
       }
     }

@@ -24,7 +24,7 @@ import { limits } from '../../src/base/limits/limits.js'
 import { grammarFault, readJson } from '../../src/strand/json.js'
 import { itemEnd, spaceEnd, stringEnd, stringText } from '../../src/strand/json-scanner.js'
 import { otlpDescriptors } from './descriptors.js'
-import { checkNumbers, checkWire } from './strictness.js'
+import { checkNumbers, checkWire, skipField } from './strictness.js'
 
 /** A field of a message: its number in protobuf and its name in JSON. */
 export interface Field {
@@ -38,53 +38,63 @@ export interface Field {
  */
 export interface OtlpMessage {
   one(field: Field): OtlpMessage | undefined
-  all(field: Field): Iterable<OtlpMessage>
+  /** @param from the `offset` of the first one that is read */
+  all(field: Field, from?: number): Iterable<OtlpMessage>
   /** Empty if absent. */
   text(field: Field): string
   /** Its canonical OTLP JSON, the same for both encodings. Members that the schema lacks are left out. */
   json(schema: DescMessage): JsonObject
   /** Its bytes as received. */
   bytes: Uint8Array
+  /** Where it begins in the body; in protobuf with the tag of its field. */
+  offset: number
   /** The number of its fields, with those of the messages in it; `most` + 1 or more if it exceeds `most`. */
   fields(schema: DescMessage, most: number): number
 }
 
 /**
  * The message of a request. Throws RefusedError, as all reading does, for what is not a message.
- * @param isChecked whether this was called for the body before
+ * @param known `isChecked`: whether this was called for the body before; `ends`: of large values of JSON, by
+ * their offsets, to which those that are found are added
  */
-export function messageOf(encoding: 'json' | 'protobuf', body: Uint8Array, isChecked = false): OtlpMessage {
+export function messageOf(
+  encoding: 'json' | 'protobuf',
+  body: Uint8Array,
+  { isChecked = false, ends = new Map() }: { isChecked?: boolean; ends?: Map<number, number> } = {},
+): OtlpMessage {
   if (encoding === 'protobuf') return new WireMessage(body)
   const text = asBuffer(body)
   const fault = isChecked ? undefined : grammarFault(text, limits.otlpJsonDepthMax)
   if (fault !== undefined) throw new RefusedError(fault)
-  return new JsonMessage(text.subarray(spaceEnd(text, 0)))
+  return new JsonMessage(text.subarray(spaceEnd(text, 0)), ends)
 }
 
 class WireMessage implements OtlpMessage {
   readonly bytes: Uint8Array
+  readonly offset: number
 
-  constructor(bytes: Uint8Array) {
+  constructor(bytes: Uint8Array, offset = 0) {
     this.bytes = bytes
+    this.offset = offset
   }
 
   /** Occurrences of one message are merged, which in protobuf is to join their bytes. */
   one(field: Field): OtlpMessage | undefined {
     let joined: GatheredBytes | undefined
-    for (const bytes of this.#occurrences(field)) {
+    for (const { bytes } of this.#occurrences(field)) {
       joined ??= new GatheredBytes()
       joined.add(bytes)
     }
     return joined && new WireMessage(joined.bytes)
   }
 
-  *all(field: Field): Iterable<OtlpMessage> {
-    for (const bytes of this.#occurrences(field)) yield new WireMessage(bytes)
+  *all(field: Field, from?: number): Iterable<OtlpMessage> {
+    for (const { bytes, offset } of this.#occurrences(field, from)) yield new WireMessage(bytes, offset)
   }
 
   text(field: Field): string {
     let last: Uint8Array | undefined
-    for (const bytes of this.#occurrences(field)) last = bytes
+    for (const { bytes } of this.#occurrences(field)) last = bytes
     return last === undefined ? '' : decoded(() => utf8.decode(last))
   }
 
@@ -99,22 +109,22 @@ class WireMessage implements OtlpMessage {
     return decoded(() => fieldsIn(new BinaryReader(this.bytes), schema, { most, depth: 0 }))
   }
 
-  *#occurrences({ number }: Field): Generator<Uint8Array> {
+  *#occurrences({ number }: Field, from?: number): Generator<{ bytes: Uint8Array; offset: number }> {
+    const { byteOffset } = this.bytes
     const reader = new BinaryReader(this.bytes)
-    while (reader.pos < reader.len) {
-      const bytes = decoded(() => fieldBytes(reader, number))
-      if (bytes !== undefined) yield bytes
+    if (from !== undefined) reader.pos = from - byteOffset
+    try {
+      while (reader.pos < reader.len) {
+        const offset = byteOffset + reader.pos
+        const [found, type] = reader.tag()
+        if (found !== number) skipField(reader, { type, number: found, depthMax: limits.otlpDepthMax })
+        else if (type === WireType.LengthDelimited) yield { bytes: reader.bytes(), offset }
+        else throw new Error(`field ${number} has the wire type ${type}`)
+      }
+    } catch (error) {
+      throw malformedBy(error)
     }
   }
-}
-
-/** Reads a field. @returns its bytes, if it has the number and bytes */
-function fieldBytes(reader: BinaryReader, number: number): Uint8Array | undefined {
-  const [found, type] = reader.tag()
-  if (found === number && type === WireType.LengthDelimited) return reader.bytes()
-  if (found === number) throw new Error(`field ${number} has the wire type ${type}`)
-  reader.skip(type, found, limits.otlpDepthMax)
-  return undefined
 }
 
 /** Counts the fields of a message up to the end of the reader. */
@@ -128,7 +138,7 @@ function fieldsIn(
     const [number, type] = reader.tag()
     count++
     const inner = type === WireType.LengthDelimited ? messageIn(schema, number) : undefined
-    if (inner === undefined) reader.skip(type, number, limits.otlpDepthMax)
+    if (inner === undefined) skipField(reader, { type, number, depthMax: limits.otlpDepthMax })
     // Deeper messages are refused when they are decoded.
     else if (depth < limits.otlpDepthMax)
       count += fieldsIn(new BinaryReader(reader.bytes()), inner, { most: most - count, depth: depth + 1 })
@@ -151,25 +161,36 @@ const besideLists = new Set(['resource', 'scope', 'schemaUrl'])
 /** JSON whose grammar was checked. Its members are found in its text, so that each record is read by itself. */
 class JsonMessage implements OtlpMessage {
   readonly bytes: Buffer
+  readonly #ends: Map<number, number>
 
-  constructor(bytes: Buffer) {
+  constructor(bytes: Buffer, ends: Map<number, number>) {
     this.bytes = bytes
+    this.#ends = ends
+  }
+
+  get offset(): number {
+    return this.bytes.byteOffset
   }
 
   one({ name }: Field): OtlpMessage | undefined {
     const { value } = this.#member(name)
-    return value && new JsonMessage(value)
+    return value && new JsonMessage(value, this.#ends)
   }
 
   /** The name of a list may be spelled otherwise, as by protoc, or be that of another signal or version. */
-  *all({ name }: Field): Iterable<OtlpMessage> {
+  *all({ name }: Field, from?: number): Iterable<OtlpMessage> {
+    const items = from === undefined ? this.#list(name) : this.#items(from - this.offset)
+    for (const item of items) yield new JsonMessage(item, this.#ends)
+  }
+
+  #list(name: string): Iterable<Buffer> {
     const { value, other } = this.#member(name)
     if (value === undefined) {
       if (other !== undefined) throw malformed(`the member ${name} is missing, got ${other}`)
-      return
+      return []
     }
     if (value[0] !== BRACKET_OPEN) throw malformed(`${name} is not an array`)
-    for (const item of itemsOf(value)) yield new JsonMessage(item)
+    return this.#items(value.byteOffset + 1 - this.offset)
   }
 
   text({ name }: Field): string {
@@ -193,7 +214,7 @@ class JsonMessage implements OtlpMessage {
     if (this.bytes[0] !== BRACE_OPEN) throw notAnObject
     let found: Buffer | undefined
     let other: string | undefined
-    for (const member of itemsOf(this.bytes)) {
+    for (const member of this.#items(1)) {
       const nameEnd = stringEnd(member, 0)
       const memberName = stringText(member, 0, nameEnd) ?? ''
       if (memberName === name) {
@@ -207,17 +228,22 @@ class JsonMessage implements OtlpMessage {
   fields(_schema: DescMessage, most: number): number {
     return valuesIn(valueOf(this.bytes), most)
   }
+
+  /** The members of an object, or the items of an array in it, that begin at `start`. */
+  *#items(start: number): Generator<Buffer> {
+    const { bytes, offset } = this
+    for (let at = start; ; at++) {
+      const from = spaceEnd(bytes, at)
+      at = (this.#ends.get(offset + from) ?? offset + itemEnd(bytes, from)) - offset
+      if (at - from > LARGE_BYTES) this.#ends.set(offset + from, offset + at)
+      if (at > from) yield bytes.subarray(from, at)
+      if (bytes[at] !== COMMA) return
+    }
+  }
 }
 
-/** The items of an array, or the members of an object, whose bracket is the first byte. */
-function* itemsOf(text: Buffer): Generator<Buffer> {
-  let at = 0
-  do {
-    const from = spaceEnd(text, at + 1)
-    at = itemEnd(text, from)
-    if (at > from) yield text.subarray(from, at)
-  } while (text[at] === COMMA)
-}
+/** A larger value is not scanned again to find its end. */
+const LARGE_BYTES = 65_536
 
 function valueOf(text: Buffer): unknown {
   const read = readJson(text, limits.otlpDepthMax, { largeAsText: true, anyText: true })
@@ -282,8 +308,12 @@ function decoded<Found>(decode: () => Found): Found {
   try {
     return decode()
   } catch (error) {
-    throw malformed(error instanceof Error ? error.message : String(error))
+    throw malformedBy(error)
   }
+}
+
+function malformedBy(error: unknown): RefusedError {
+  return malformed(error instanceof Error ? error.message : String(error))
 }
 
 /** Characters of the reason in an error, which may quote the request. */

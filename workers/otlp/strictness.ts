@@ -26,7 +26,7 @@ function checkFields(
     const field = known[number]
     if (field !== undefined && field.type !== type)
       throw new Error(`field ${number} of ${schema.name} has the wire type ${type}`)
-    if (field?.message === undefined) reader.skip(type, number, DEPTH_MAX - depth)
+    if (field?.message === undefined) skipField(reader, { type, number, depthMax: DEPTH_MAX - depth })
     else {
       const bytes = reader.uint32()
       const fieldEnd = reader.pos + bytes
@@ -34,6 +34,19 @@ function checkFields(
       else reader.pos = fieldEnd
     }
     if (reader.pos > end) throw new Error(`field ${number} of ${schema.name} exceeds its message`)
+  }
+}
+
+/** As `skip` of the reader, which takes three times as long for bytes, because it returns them. */
+export function skipField(
+  reader: BinaryReader,
+  { type, number, depthMax }: { type: WireType; number: number; depthMax: number },
+): void {
+  if (type !== WireType.LengthDelimited) reader.skip(type, number, depthMax)
+  else {
+    const bytes = reader.uint32()
+    reader.pos += bytes
+    if (reader.pos > reader.len) throw new Error(`field ${number} exceeds its message`)
   }
 }
 

@@ -50,7 +50,7 @@ export class OtlpPool implements OtlpDecoder {
     if (this.#running < limits.otlpThreadsMax) this.#running++
     else {
       // A request with some lines written is not refused: its first part was accepted.
-      if (task.done === 0 && this.#turns.length >= limits.otlpQueueMax) throw new RefusedError(full)
+      if (task.from === undefined && this.#turns.length >= limits.otlpQueueMax) throw new RefusedError(full)
       await new Promise<void>((resolve) => this.#turns.push(owner, resolve))
     }
     try {

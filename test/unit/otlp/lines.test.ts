@@ -20,7 +20,6 @@ const taskOf = (
   body,
   encoding,
   signal,
-  done: 0,
   linesBytesMax: 200_000,
   recordBytesMax: 100_000,
   keeps: true,
@@ -32,7 +31,7 @@ const decode = (...given: Parameters<typeof taskOf>) => otlpPart(taskOf(...given
 function partsOf(task: OtlpTask): OtlpPart[] {
   const part = otlpPart(task)
   if (!('lines' in part)) throw new Error(part.detail)
-  return part.next === undefined ? [part] : [part, ...partsOf({ ...task, done: part.next })]
+  return part.next === undefined ? [part] : [part, ...partsOf({ ...task, from: part.next })]
 }
 
 const textOf = (parts: readonly OtlpPart[]) => Buffer.concat(parts.map(({ lines }) => lines)).toString()
@@ -178,6 +177,26 @@ describe('the parts of a request', () => {
       expect(parts.length).toBeGreaterThan(30)
       for (const { lines } of parts) expect(lines.length).toBeLessThanOrEqual(10_000)
     }
+  })
+
+  // 8 MiB of JSON took six times the processor time of the same request in protobuf.
+  it('are read without the records of earlier parts, if they are JSON', () => {
+    const records = Array.from({ length: 2_000 }, () => ({ body: { stringValue: 'x'.repeat(100) } }))
+    const text = JSON.stringify(otlpJson('logs', [{ resource: service('first'), records }]))
+    // The last members of the scope and of the resource are behind the records.
+    const body = Buffer.from(text.replace(/\]\}\]\}\]\}$/, '],"schemaUrl":"a"}],"schemaUrl":"b"}]}'))
+    const parts: OtlpPart[] = []
+    for (let from: OtlpPart['next']; parts.length === 0 || from !== undefined;) {
+      const part = otlpPart({ ...taskOf('json', body), ...(from && { from }) })
+      if (!('lines' in part)) throw new Error(part.detail)
+      parts.push(part)
+      from = part.next
+      if (from !== undefined) body.fill('"', body.indexOf('"logRecords":[') + 14, from.offsets.at(-1))
+    }
+    expect(parts.length).toBeGreaterThan(2)
+    const lines = textOf(parts).trim().split('\n')
+    expect([lines.length, new Set(lines).size]).toEqual([2_000, 1])
+    expect(lines.at(-1)).toMatch(/"resourceSchemaUrl":"b","scopeSchemaUrl":"a"\}\}$/)
   })
 
   it('have any line that is not refused', () => {

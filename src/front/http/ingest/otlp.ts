@@ -2,7 +2,7 @@ import { asBuffer } from '../../../base/bytes.js'
 import { refuse, refusalOf, type Refusal } from '../../../base/errors.js'
 import { type BodyMemory, GatheredBytes } from '../../../base/gathered-bytes.js'
 import { limits } from '../../../base/limits/limits.js'
-import type { OtlpDecoder, OtlpFault, OtlpPart } from '../../../protocol/otlp-tasks.js'
+import type { OtlpDecoder, OtlpFault, OtlpPart, OtlpPosition } from '../../../protocol/otlp-tasks.js'
 import type { Upload } from '../../limits/uploads.js'
 import { agentRefusal } from '../../routes/parameters.js'
 import type { Answer, IngestRequest } from '../../routes/route.js'
@@ -48,7 +48,7 @@ export class OtlpIngest {
     body.onInterrupted = () => Atomics.store(this.#gone, 0, 1)
     const whole = await this.#read(body)
     if (!('bytes' in whole)) return answerBroken(whole)
-    const first = await this.#decode(whole.bytes, 0)
+    const first = await this.#decode(whole.bytes)
     if (body.interruption !== undefined) return answerBroken(body.interruption)
     if ('lines' in first) return this.#write(first, body)
     const isKept = this.#stream.request.onError === 'keep' && first.code === 'validation_failed'
@@ -159,12 +159,13 @@ export class OtlpIngest {
     }
   }
 
-  /** Decodes the part that begins after `done` records. */
-  async #decode(body: Uint8Array, done: number): Promise<OtlpPart | OtlpFault | Refusal> {
+  /** Decodes the first part, or the one that begins at `from`. */
+  async #decode(body: Uint8Array, from?: OtlpPosition): Promise<OtlpPart | OtlpFault | Refusal> {
     const { otlp, decoder } = this.#parts
     const { lineBytesMax: recordBytesMax, request, exchange } = this.#stream
     const keeps = request.onError === 'keep'
-    const task = { ...otlp, body, done, linesBytesMax: this.#linesBytesMax, recordBytesMax, keeps }
+    const sizes = { linesBytesMax: this.#linesBytesMax, recordBytesMax, keeps }
+    const task = { ...otlp, body, ...sizes, ...(from !== undefined && { from }) }
     try {
       return await decoder.decode({ task, owner: exchange.owner, gone: this.#gone })
     } catch (error) {
