@@ -58,7 +58,9 @@ export const ingestLimits = {
   /** Bytes of an OTLP request that are read before the request waits for its turn to use memory. */
   otlpSmallBytesMax: 262_144,
   /** OTLP requests of one principal that wait for memory. */
-  otlpMemoryQueueMax: 64,
+  otlpMemoryQueueMax: 32,
+  /** Bytes that no such request takes, so that those that wait can be received as far as they must. */
+  otlpMemorySpareBytes: 16_777_216,
   /** How long an OTLP request waits for memory, milliseconds. */
   otlpMemoryWaitMs: 10_000,
   /** How often such a request looks whether memory that another front counts is free, milliseconds. */

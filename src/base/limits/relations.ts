@@ -94,6 +94,7 @@ export type RelatedLimits = Readonly<
     | 'importRecordsMax'
     | 'keyRotationsMax'
     | 'otlpMemoryQueueMax'
+    | 'otlpMemorySpareBytes'
     | 'otlpSmallBytesMax',
     number
   >
@@ -139,13 +140,16 @@ export function assertRelated(limits: RelatedLimits): void {
     2 * recordBytesMax + limits.requestBytesMax <= limits.otlpPartBytesMax,
     'otlpPartBytesMax covers any line that is read',
   )
-  // Those that wait have read otlpSmallBytesMax, and as much is on its way to them.
+  assert(
+    2 * limits.otlpMemoryQueueMax * limits.otlpSmallBytesMax <= limits.otlpMemorySpareBytes,
+    'otlpMemorySpareBytes covers what those that wait have read, and as much that is on its way to them',
+  )
   assert(
     limits.ingestArrayBytesMax +
       limits.ingestAtomicBytesMax +
       limits.otlpPartBytesMax +
       4 * limits.ingestChunkBytes +
-      2 * limits.otlpMemoryQueueMax * limits.otlpSmallBytesMax <=
+      limits.otlpMemorySpareBytes <=
       limits.bodyBytesPerPrincipalMax,
     'bodyBytesPerPrincipalMax covers one OTLP request of any size, beside those that wait for memory',
   )

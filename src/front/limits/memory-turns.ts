@@ -39,9 +39,9 @@ export class MemoryTurns {
 
   /** Counts bytes as soon as there is capacity. @returns undefined when they are counted */
   reserve(need: Need): Promise<Refusal | undefined> {
-    const { owner, bytes } = need
+    const { owner } = need
     const queue = this.#waiting.get(owner) ?? []
-    if (queue.length === 0 && this.#bytes.take(owner, bytes)) return Promise.resolve(undefined)
+    if (queue.length === 0 && this.#take(need)) return Promise.resolve(undefined)
     if (queue.length >= limits.otlpMemoryQueueMax) return Promise.resolve(tooMany)
     this.#waiting.set(owner, queue)
     this.#poll ??= setInterval(() => this.#look(), limits.otlpMemoryPollMs)
@@ -55,7 +55,7 @@ export class MemoryTurns {
     const queue = this.#waiting.get(owner) ?? []
     for (let [first] = queue; first !== undefined; [first] = queue) {
       if (first.isCancelled() || this.#clock() >= first.untilMs) first.resolve(tooLong)
-      else if (this.#bytes.take(owner, first.bytes)) first.resolve(undefined)
+      else if (this.#take(first)) first.resolve(undefined)
       else return
       queue.shift()
     }
@@ -63,6 +63,12 @@ export class MemoryTurns {
     if (this.#waiting.size > 0) return
     clearInterval(this.#poll)
     this.#poll = undefined
+  }
+
+  #take({ owner, bytes }: Need): boolean {
+    const isTaken = this.#bytes.take(owner, bytes + limits.otlpMemorySpareBytes)
+    if (isTaken) this.#bytes.release(owner, limits.otlpMemorySpareBytes)
+    return isTaken
   }
 
   /** Other owners and other fronts release memory, too. */

@@ -12,6 +12,7 @@ import type { Principal } from '../../../../src/front/routes/route.js'
 const MEBIBYTE = 1 << 20
 const perPrincipal = limits.bodyBytesPerPrincipalMax / MEBIBYTE
 const total = limits.bodyBytesInMemoryMax / MEBIBYTE
+const spare = limits.otlpMemorySpareBytes / MEBIBYTE
 
 /** Open uploads, each with the refusals that ended it. */
 function uploads() {
@@ -96,7 +97,7 @@ describe('memory that is reserved', () => {
   it('is given in order of arrival when other bodies of the owner release theirs', async () => {
     const { hold } = uploads()
     const { upload: first } = hold(owner)
-    expect(await first.reserve(perPrincipal * MEBIBYTE, isCancelled)).toBeUndefined()
+    expect(await first.reserve((perPrincipal - spare) * MEBIBYTE, isCancelled)).toBeUndefined()
     const order: number[] = []
     const waiting = [8, 1, 7].map(async (mebibytes, n) => {
       const { upload } = hold(owner)
@@ -123,6 +124,19 @@ describe('memory that is reserved', () => {
     expect(await reserved).toBeUndefined()
   })
 
+  // Three large requests took so much that those that would have waited could not arrive, and were refused.
+  it('leaves enough for requests that arrive and wait', async () => {
+    const { hold } = uploads()
+    const { upload } = hold(owner)
+    expect(await upload.reserve((perPrincipal - spare - 1) * MEBIBYTE, isCancelled)).toBeUndefined()
+    const { upload: next } = hold(owner)
+    expect(next.add((spare / 2) * MEBIBYTE)).toBe(true)
+    const reserved = next.reserve(2 * MEBIBYTE, isCancelled)
+    expect(fill(hold, owner)).toBe(spare / 16)
+    upload.finish()
+    expect(await reserved).toBeUndefined()
+  })
+
   it('is refused if too many wait, and not given to a cancelled upload', async () => {
     const { hold } = uploads()
     const { upload } = hold(owner)
@@ -138,7 +152,7 @@ describe('memory that is reserved', () => {
     upload.finish()
     expect(await Promise.all(waiting.slice(1))).toEqual(waiting.slice(1).map(() => undefined))
     expect(await hold(owner).upload.reserve(MEBIBYTE, isCancelled)).toBeUndefined()
-    expect(hold(owner).upload.add(1)).toBe(false)
+    expect(fill(hold, owner)).toBe((perPrincipal - limits.otlpMemoryQueueMax) / 8)
   })
 
   it('is refused after the longest wait', async () => {
