@@ -180,7 +180,8 @@ const settingsAfter = {
     name: 'SERVICE_INGEST_BAD_LINES_MAX',
     default: limits.ingestBadLinesDefault,
     unit: 'lines',
-    description: 'Refused lines after which an ingest upload is aborted; 0 disables the limit.',
+    description:
+      'Refused lines after which an ingest upload is aborted, unless it is an OTLP request; 0 disables the limit.',
     allowed: 'an integer of at least 0',
     parse: parsers.integer(0, Number.MAX_SAFE_INTEGER),
   }),

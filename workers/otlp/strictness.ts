@@ -81,7 +81,10 @@ const wireTypes: Partial<Record<ScalarType, WireType>> = {
 
 const jsonNumber = /^(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|NaN|-?Infinity)$/
 
-/** Checks that a text for a number is one: the library also reads "0x10", " 7 " and an empty text. */
+/**
+ * Checks that a text for a number is one: the library also reads "0x10", " 7 " and an empty text. Integers
+ * that are written with a fraction or exponent must not have been rounded.
+ */
 export function checkNumbers(schema: DescMessage, json: JsonObject): void {
   for (const field of schema.fields) {
     const value = json[field.jsonName]
@@ -91,7 +94,10 @@ export function checkNumbers(schema: DescMessage, json: JsonObject): void {
 }
 
 function checkNumber({ message, scalar, name }: DescField, value: JsonValue): void {
-  if (typeof value === 'string') {
+  if (typeof value === 'number') {
+    if (scalar !== ScalarType.DOUBLE && Number.isInteger(value) && !Number.isSafeInteger(value))
+      throw new Error(`${name} is not exact`)
+  } else if (typeof value === 'string') {
     const isNumber = scalar !== undefined && wireTypes[scalar] !== WireType.LengthDelimited
     if (isNumber && scalar !== ScalarType.BOOL && !jsonNumber.test(value))
       throw new Error(`${name} is not a number`)

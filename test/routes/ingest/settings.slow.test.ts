@@ -30,6 +30,14 @@ it('ends an upload after the maximum number of refused lines, and reports the li
   expect((await checkedCall(strict, 'GET /v1/agents/some/head')).body.seq).toBe(2)
 })
 
+it('writes all valid records of an OTLP request, however many are invalid', async () => {
+  const logRecords = [...Array.from({ length: 200 }, () => 1), { severityNumber: 9 }]
+  const body = { resourceLogs: [{ scopeLogs: [{ logRecords }] }] }
+  const { status, body: answer } = await checkedCall(strict, 'POST /v1/otlp/otlp/v1/logs', { body })
+  expect([status, answer.partialSuccess.rejectedLogRecords]).toEqual([200, '200'])
+  expect((await checkedCall(strict, 'GET /v1/agents/otlp/head')).body.seq).toBe(1)
+})
+
 it('stores with on_error=keep the parts that fit into small records, and reports lines that do not fit', async () => {
   const raw = `{"text":"${'x'.repeat(3_000)}"}\n`
   expect((await send(strict, '/a?on_error=keep', raw)).status).toBe(200)

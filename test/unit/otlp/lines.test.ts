@@ -137,6 +137,18 @@ describe('the lines of a request', () => {
     }
   })
 
+  it('are refused if they are 64-bit integers whose digits a double cannot hold', () => {
+    for (const [literal, exact] of [
+      ['9007199254740993.0', false],
+      ['1.785603000123456789e18', false],
+      ['9007199254740991.0', true],
+    ] as const) {
+      const body = `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"timeUnixNano":${literal}}]}]}]}`
+      const found = decode('json', Buffer.from(body))
+      expect([literal, 'lines' in found && found.refused.length]).toEqual([literal, exact ? 0 : 1])
+    }
+  })
+
   it('are found, or a fault is, in a message with any change', () => {
     const bodies = [
       ['logs', gunzipSync(collectorLogs)],

@@ -39,7 +39,8 @@ export class OtlpIngest {
   #besidesBody = 0
 
   constructor(stream: IngestStream, parts: OtlpParts) {
-    this.#stream = { ...stream, memory: reservedMemory }
+    // However many records are invalid, the others are written: their number is bounded.
+    this.#stream = { ...stream, memory: reservedMemory, badLinesMax: 0 }
     this.#parts = parts
   }
 
