@@ -8,6 +8,8 @@ interface Need {
   /** Whose limit they count for. */
   owner: string
   bytes: number
+  /** Bytes of the request that are counted already: those that have arrived. */
+  heldBytes(): number
   /** Whether the request was cancelled, so that nothing is reserved any more. */
   isCancelled(): boolean
 }
@@ -42,7 +44,10 @@ export class MemoryTurns {
     const { owner } = need
     const queue = this.#waiting.get(owner) ?? []
     if (queue.length === 0 && this.#take(need)) return Promise.resolve(undefined)
-    if (queue.length >= limits.otlpMemoryQueueMax) return Promise.resolve(tooMany)
+    // If those that wait held more, the others could end and the first one would still not have its turn.
+    const heldBytes = queue.reduce((sum, waiting) => sum + waiting.heldBytes(), need.heldBytes())
+    const isFull = queue.length >= limits.otlpMemoryQueueMax || heldBytes > limits.otlpMemorySpareBytes
+    if (isFull) return Promise.resolve(tooMany)
     this.#waiting.set(owner, queue)
     this.#poll ??= setInterval(() => this.#look(), limits.otlpMemoryPollMs)
     return new Promise((resolve) =>

@@ -73,7 +73,8 @@ export class Upload implements BodyMemory {
    * @returns 503 if too many requests of the owner wait, or this one has waited too long
    */
   async reserve(bytes: number, isCancelled: () => boolean): Promise<Refusal | undefined> {
-    const refusal = await this.#turns.reserve({ owner: this.#owner, bytes, isCancelled })
+    const need = { owner: this.#owner, bytes, heldBytes: () => this.#bytes, isCancelled }
+    const refusal = await this.#turns.reserve(need)
     if (refusal === undefined) this.#bytes += bytes
     return refusal
   }

@@ -155,12 +155,28 @@ describe('memory that is reserved', () => {
     expect(fill(hold, owner)).toBe((perPrincipal - limits.otlpMemoryQueueMax) / 8)
   })
 
+  // uWebSockets.js delivered 3 MiB of each of ten requests; the two that ran ended, and no other could begin.
+  it('is refused if those that wait hold so much that none could have its turn', async () => {
+    const { hold } = uploads()
+    const { upload: running } = hold(owner)
+    expect(await running.reserve((perPrincipal - spare - 1) * MEBIBYTE, isCancelled)).toBeUndefined()
+    const waiting = [0, 1].map(() => hold(owner).upload)
+    const reserved = waiting.map((upload) => upload.reserve(2 * MEBIBYTE, isCancelled))
+    for (const upload of waiting) upload.add((spare / 2) * MEBIBYTE)
+    const { upload: late } = hold(owner)
+    late.add(1)
+    expect(await late.reserve(MEBIBYTE, isCancelled)).toMatchObject({ code: 'overloaded' })
+    late.finish()
+    running.finish()
+    expect(await Promise.all(reserved)).toEqual([undefined, undefined])
+  })
+
   it('is refused after the longest wait', async () => {
     const bytes = localBodyBytes()
     let nowMs = 0
     const turns = new MemoryTurns(bytes, () => nowMs)
     bytes.take(owner, perPrincipal * MEBIBYTE)
-    const waiting = turns.reserve({ owner, bytes: 1, isCancelled })
+    const waiting = turns.reserve({ owner, bytes: 1, heldBytes: () => 0, isCancelled })
     nowMs = limits.otlpMemoryWaitMs
     turns.next(owner)
     expect(await waiting).toMatchObject({ code: 'overloaded' })
