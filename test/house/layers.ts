@@ -57,7 +57,7 @@ export const layers: Record<string, string> = {
   'src/front/http/auth': `${lib} src/dispatch src/front/http/* src/front/limits src/front/routes`,
   'src/front/http/import': `${lib} types:src/dispatch src/front/http/* src/front/limits src/front/routes`,
   'src/front/http/ingest': `${lib} types:src/dispatch src/front/http/* src/front/limits src/front/routes`,
-  'src/front/http/openapi': `${lib} src/front/http/* src/front/http/ingest/otlp-answers src/front/routes`,
+  'src/front/http/openapi': `${lib} src/front/http/* src/front/routes`,
   'src/front/http/streams': `${lib} src/settings types:src/dispatch src/front/http/* src/front/http/auth src/front/limits src/front/routes`,
 
   'src/cluster': '',

@@ -12,7 +12,7 @@ import {
 import { ChunkJoiner, BufferedBody, type ReceivePart } from './chunk-joiner.js'
 import { FanOut } from './streams/fan-out.js'
 import { LastAnswer, type LastAnswerParts } from './last-answer.js'
-import { problemDocuments, type RefusalForm } from './refusal-form.js'
+import { problemDocuments, type RefusalForm } from '../routes/refusal-form.js'
 import { concatenated, sendPaced, type Pace } from './paced.js'
 import type { Upload } from '../limits/uploads.js'
 import { type BoundedBytes, tooManyUnreadBytes } from '../limits/bounded-bytes.js'

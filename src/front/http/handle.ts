@@ -20,7 +20,6 @@ import { bearerOrBasic } from './answer-head.js'
 import type { Exchange } from './exchange.js'
 import { answerFile } from './file.js'
 import type { Handling } from './handling.js'
-import { otlpRefusals } from './ingest/otlp-answers.js'
 import {
   bufferBody,
   openRequest,
@@ -89,8 +88,8 @@ export function handlerOf(
     const opened = openRequest(response, request, rules)
     if (route.kind === 'ingest' && opened.head.headers.fetchSite === '')
       opened.exchange.challenges = bearerOrBasic
-    if (route.kind === 'ingest' && route.otlp === true)
-      opened.exchange.refusals = otlpRefusals(opened.head.headers.contentType)
+    if (route.refusals !== undefined)
+      opened.exchange.refusals = route.refusals(opened.head.headers.contentType)
     const parameters = readParameters(request, parameterCount)
     admitByRate(opened, rules, () => handleOpened(opened, parameters))
   }

@@ -10,6 +10,7 @@ import {
   protobufType,
 } from '../../wire/otlp.js'
 import { RejectedAgent, rejectedAgentOf, uploadOptions, uploadQuery } from './ingest.js'
+import { otlpRefusals } from './otlp-refusals.js'
 import { faultyParameter, reachableAgent } from './parameters.js'
 import type { IngestRequest, IngestRoute, RouteRequest } from './route.js'
 
@@ -46,7 +47,14 @@ const signals: Record<
 /** The base address of exporters: the server, or an agent. */
 type Base = '' | '/v1/otlp/:agent'
 
-const shared = { kind: 'ingest', otlp: true, method: 'post', scope: 'ingest', users: true } as const
+const shared = {
+  kind: 'ingest',
+  otlp: true,
+  method: 'post',
+  scope: 'ingest',
+  users: true,
+  refusals: otlpRefusals,
+} as const
 
 function otlpRoute(signal: OtlpSignal, base: Base): IngestRoute {
   const { name, query, body, answer } = signals[signal]

@@ -13,6 +13,7 @@ import type { OtlpTask } from '../../protocol/otlp-tasks.js'
 import type { Scope } from '../../wire/api-keys.js'
 import type { MetricFamily } from '../../wire/metrics.js'
 import type { ServerInfo } from '../../wire/server.js'
+import type { RefusalForm } from './refusal-form.js'
 
 /** The caller of a request. `agents` limits a scoped key to names and `prefix*`; empty means no limit. */
 export interface Principal {
@@ -194,6 +195,8 @@ export interface RouteBase {
   /** The scope that a key needs; `any` accepts every key, `none` needs no credential. */
   scope: Scope | 'any' | 'none'
   orScopes?: readonly Scope[]
+  /** The form of refusals, by the media type of the request; problem documents by default. */
+  refusals?(contentType: string): RefusalForm
   /** A write that is accepted even while the disk is full, because it revokes access. */
   whileFull?: true
   /**
@@ -246,7 +249,7 @@ export interface HandlerRoute extends RouteBase {
 /** A route that processes an ingest body as it arrives (src/front/http/ingest/receiver.ts). */
 export interface IngestRoute extends RouteBase {
   kind: 'ingest'
-  /** Refusals are answered in the way of OTLP. */
+  /** It takes OTLP, and no CloudEvents. */
   otlp?: true
   toIngest(request: RouteRequest): IngestRequest | Refusal
 }

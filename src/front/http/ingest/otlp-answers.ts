@@ -1,11 +1,10 @@
 import { BinaryWriter } from '@bufbuild/protobuf/wire'
 import { refuse, statusOf, type Refusal } from '../../../base/errors.js'
-import { limits } from '../../../base/limits/limits.js'
 import type { OtlpSignal } from '../../../protocol/otlp-tasks.js'
-import { otlpEncodingOf, protobufType } from '../../../wire/otlp.js'
+import { protobufType } from '../../../wire/otlp.js'
 import { replayedHeaders } from '../../routes/answers.js'
+import { fieldOf, otlpRefusal } from '../../routes/otlp-refusals.js'
 import type { Answer, IngestRequest } from '../../routes/route.js'
-import { problemDocuments, type RefusalForm } from '../refusal-form.js'
 import type { IngestTotals } from './summary.js'
 
 /** Reasons in the answer to a request of which a part was refused. */
@@ -76,32 +75,4 @@ function inWire({ rejected, reason }: Partial): Uint8Array {
   const writer = new BinaryWriter().uint32(fieldOf(1, 2)).fork()
   if (rejected > 0) writer.uint32(fieldOf(1, 0)).int64(rejected)
   return writer.uint32(fieldOf(2, 2)).string(reason).join().finish()
-}
-
-/** The tag of a field: its number, and its wire type: 0 for a number, 2 for bytes. */
-const fieldOf = (number: number, type: 0 | 2) => (number << 3) | type
-
-/**
- * A refusal with a status of OTLP. A sender drops what is answered with another status than 429, 502, 503 or
- * 504: a full disk and an agent that is being imported are answered 503, and invalid records 400 (OTLP
- * Specification, Failures).
- */
-export function otlpRefusal(refusal: Refusal): Refusal {
-  const status = statusOf(refusal)
-  if (status === 422) return { ...refusal, status: 400 }
-  if (status === 507) return { retryAfterSecs: limits.storageFullRetrySecs, ...refusal, status: 503 }
-  if (refusal.code === 'import_open') return { retryAfterSecs: 1, ...refusal, status: 503 }
-  return status === 429 || status === 503 ? { retryAfterSecs: 1, ...refusal } : refusal
-}
-
-/** The form of refusals of a request: senders of protobuf get a google.rpc.Status. */
-export function otlpRefusals(contentType: string): RefusalForm {
-  const form = { ...problemDocuments, adapt: otlpRefusal }
-  if (otlpEncodingOf(contentType) !== 'protobuf') return form
-  return { ...form, encode: (refusal) => ({ contentType: protobufType, body: statusMessage(refusal) }) }
-}
-
-/** A google.rpc.Status with the member `message`. */
-function statusMessage({ code, detail }: Refusal): Uint8Array {
-  return new BinaryWriter().uint32(fieldOf(2, 2)).string(`${code}: ${detail}`).finish()
 }

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
-import { errorCatalogue, refuse, statusOf, type ErrorCode, type Refusal } from '../../../base/errors.js'
+import { errorCatalogue, refuse, statusOf, type ErrorCode } from '../../../base/errors.js'
 import { bodyBytesMaxOf, type Route } from '../../routes/routes.js'
-import { otlpRefusal } from '../ingest/otlp-answers.js'
+import { problemDocuments } from '../../routes/refusal-form.js'
 import { problemOf } from '../../../wire/problem.js'
 import { BatchWriteBody, RecordWriteBody } from '../../../wire/records.js'
 import type { AuthRoute } from '../../routes/auth-route.js'
@@ -42,7 +42,7 @@ export interface Refused {
 
 /** The codes that a route can answer with, each with its status. */
 export function refusalsOf(route: Route): Refused[] {
-  const adapt = route.kind === 'ingest' && route.otlp === true ? otlpRefusal : (refusal: Refusal) => refusal
+  const { adapt } = route.refusals?.('') ?? problemDocuments
   return codesOf(route).map((code) => {
     const isInBody = code === 'invalid_token' && route.docs.tokenInBody === true
     return { code, status: isInBody ? 400 : statusOf(adapt(refuse(code, ''))) }
