@@ -210,13 +210,14 @@ export class OtlpLineWriter {
   }
 }
 
-/** The ids that a span needs; those of only zeros are invalid (OTLP, Span). */
+/** Checks the ids that a span needs. Those of a log record may be invalid: then it belongs to no trace (OTLP). */
 function checkSpan(span: JsonObject): void {
   for (const [name, bytes] of [
     ['traceId', 16],
     ['spanId', 8],
   ] as const) {
-    if (/[1-9a-f]/.test(String(span[name] ?? ''))) continue
+    const id = String(span[name] ?? '')
+    if (id.length === 2 * bytes && /[1-9a-f]/.test(id)) continue
     const detail = `Expected a span with a ${name} of ${bytes} bytes, not all zero`
     throw new RefusedError(refuse('validation_failed', detail))
   }
