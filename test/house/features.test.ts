@@ -21,6 +21,8 @@ const folders: Record<string, Exceptions> = {
       'auth-route': 'the shape of an auth route',
       routes: 'the list of all routes',
       answers: 'answers of several features',
+      'refusal-form': 'how clients of a route expect refusals',
+      'otlp-refusals': 'how clients of OTLP expect them',
       parameters: 'readers of paths and queries of several features',
       'page-files': 'the pages of console and docs',
     },
