@@ -77,7 +77,7 @@ describe('a request in protobuf', () => {
       ['scopes', wireField(1, filled('1200')), 413],
       ['log records', requestOf(filled('1200')), 413],
       ['invalid log records', requestOf(filled('1201ff', MOST)), 413],
-      ['fewer invalid log records', requestOf(filled('1201ff', MEBIBYTE / 2)), 400],
+      ['fewer invalid log records', requestOf(filled('1201ff', MEBIBYTE / 16)), 400],
       ['attributes of one log record', requestOf(wireField(2, filled('3200'))), 400],
       ['parts of one resource', wireField(1, filled('0a020a00')), 200],
       ['parts of one scope', requestOf(filled('0a020a00')), 200],
