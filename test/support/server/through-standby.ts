@@ -46,9 +46,10 @@ export async function startStandby<Server extends Node>(
   start: (dataDir: string, env: Record<string, string>) => Promise<Server>,
 ): Promise<Server> {
   const database = await makeDatabase()
-  const { SERVICE_SHARDS: shards = '2', ...more } = env
+  const shards = env['SERVICE_SHARDS'] ?? process.env['SERVICE_SHARDS'] ?? '2'
   const own = {
-    ...more,
+    ...env,
+    SERVICE_SHARDS: shards,
     SERVICE_CLUSTER_URL: database.url,
     SERVICE_CLUSTER_LINK_ADDRESS: '127.0.0.1:0',
     SERVICE_MASTER_SEED: seed,
