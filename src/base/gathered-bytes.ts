@@ -15,7 +15,7 @@ const FIRST_BYTES = 1_024
 export class GatheredBytes {
   readonly #memory: BodyMemory | undefined
   readonly #bytesMax: number
-  #buffer = Buffer.alloc(0)
+  #buffer: Buffer = Buffer.alloc(0)
   #length = 0
 
   /** @param about `memory` counts the buffer; `bytesMax` is the most bytes that will be added */
@@ -51,6 +51,15 @@ export class GatheredBytes {
     }
     this.#buffer.set(part, this.#length)
     this.#length = length
+  }
+
+  /** As `add`, for bytes that nothing else uses: those that have their memory alone are kept if they are first. */
+  addOwn(part: Buffer): void {
+    if (this.#buffer.length > 0 || part.length < part.buffer.byteLength) this.add(part)
+    else if (this.#memory?.add(part.length) !== false) {
+      this.#buffer = part
+      this.#length = part.length
+    }
   }
 
   /** Removes and returns all bytes, which are no longer counted. */

@@ -1,4 +1,5 @@
 import { LINE_FEED } from './ascii.js'
+import { asBuffer } from './bytes.js'
 import { type BodyMemory, GatheredBytes } from './gathered-bytes.js'
 
 /** Whole lines, and the number of the first one. */
@@ -58,7 +59,7 @@ export class LineSplitter {
     return this.#nextLine
   }
 
-  /** Adds bytes and returns the chunks that they complete. */
+  /** Adds bytes and returns the chunks that they complete, which may be views of them. */
   push(bytes: Uint8Array): LineChunk[] {
     const { bytes: bytesFull, lines: linesFull, lineBytesMax } = this.#cutting
     const chunks: LineChunk[] = []
@@ -73,8 +74,7 @@ export class LineSplitter {
         this.#lines++
         const isFull = this.#waiting.length + at + 1 - from >= bytesFull || this.#lines >= linesFull
         if (isFull) {
-          this.#waiting.add(bytes.subarray(from, at + 1))
-          chunks.push(this.#take(this.#waiting.take(), this.#lines))
+          chunks.push(this.#take(this.#joined(bytes.subarray(from, at + 1)), this.#lines))
           from = at + 1
         }
       }
@@ -116,6 +116,13 @@ export class LineSplitter {
       this.#waiting.take()
     }
     return before === undefined ? [] : [before]
+  }
+
+  /** Takes the waiting bytes and those after them, which are not copied if none wait. */
+  #joined(bytes: Uint8Array): Buffer {
+    if (this.#waiting.length === 0) return asBuffer(bytes)
+    this.#waiting.add(bytes)
+    return this.#waiting.take()
   }
 
   #takeLong(): LineChunk {

@@ -2,7 +2,7 @@ import type { DescMessage, JsonObject, JsonValue } from '@bufbuild/protobuf'
 import { RefusedError, refuse, refusalOf, type Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits/limits.js'
 import type { OtlpPart, OtlpSignal, OtlpTask, RefusedRecord } from '../../src/protocol/otlp-tasks.js'
-import { isObject, messageOf, schemas, type Field, type OtlpMessage } from './messages.js'
+import { assertAtMost, isObject, messageOf, schemas, type Field, type OtlpMessage } from './messages.js'
 
 /** The fields on the way from a request to its records. */
 const paths: Record<OtlpSignal, { resources: Field; scopes: Field; records: Field }> = {
@@ -189,8 +189,6 @@ export class OtlpLineWriter {
   #jsonOf(message: OtlpMessage | undefined, schema: DescMessage): JsonObject | undefined {
     if (message === undefined) return undefined
     this.#checkBytes(message.bytes.length)
-    if (message.bytes.length > limits.otlpFieldsMax)
-      assertAtMost(limits.otlpFieldsMax, message.fields(schema, limits.otlpFieldsMax), 'fields in a record')
     return message.json(schema)
   }
 
@@ -224,11 +222,6 @@ function checkSpan(span: JsonObject): void {
 }
 
 const noBytes = new Uint8Array(0)
-
-/** @throws RefusedError if there are more than `most` */
-function assertAtMost(most: number, count: number, what: string): void {
-  if (count > most) throw new RefusedError(refuse('too_large', `Expected at most ${most} ${what}`))
-}
 
 /** A member after others; empty if its value is. */
 function memberText(name: string, value: JsonObject | string | undefined): string {

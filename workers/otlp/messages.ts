@@ -42,14 +42,15 @@ export interface OtlpMessage {
   all(field: Field, from?: number): Iterable<OtlpMessage>
   /** Empty if absent. */
   text(field: Field): string
-  /** Its canonical OTLP JSON, the same for both encodings. Members that the schema lacks are left out. */
+  /**
+   * Its canonical OTLP JSON, the same for both encodings. Members that the schema lacks are left out. A message
+   * with too many fields is refused before it is decoded.
+   */
   json(schema: DescMessage): JsonObject
   /** Its bytes as received. */
   bytes: Uint8Array
   /** Where it begins in the body; in protobuf with the tag of its field. */
   offset: number
-  /** The number of its fields, with those of the messages in it; `most` + 1 or more if it exceeds `most`. */
-  fields(schema: DescMessage, most: number): number
 }
 
 /**
@@ -99,14 +100,8 @@ class WireMessage implements OtlpMessage {
   }
 
   json(schema: DescMessage): JsonObject {
-    return decoded(() => {
-      checkWire(schema, this.bytes)
-      return jsonOf(schema, fromBinary(schema, this.bytes, { readUnknownFields: false }))
-    })
-  }
-
-  fields(schema: DescMessage, most: number): number {
-    return decoded(() => fieldsIn(new BinaryReader(this.bytes), schema, { most, depth: 0 }))
+    checkCount(decoded(() => checkWire(schema, this.bytes, limits.otlpFieldsMax)))
+    return decoded(() => jsonOf(schema, fromBinary(schema, this.bytes, { readUnknownFields: false })))
   }
 
   *#occurrences({ number }: Field, from?: number): Generator<{ bytes: Uint8Array; offset: number }> {
@@ -125,32 +120,6 @@ class WireMessage implements OtlpMessage {
       throw malformedBy(error)
     }
   }
-}
-
-/** Counts the fields of a message up to the end of the reader. */
-function fieldsIn(
-  reader: BinaryReader,
-  schema: DescMessage,
-  { most, depth }: { most: number; depth: number },
-): number {
-  let count = 0
-  while (reader.pos < reader.len && count <= most) {
-    const [number, type] = reader.tag()
-    count++
-    const inner = type === WireType.LengthDelimited ? messageIn(schema, number) : undefined
-    if (inner === undefined) skipField(reader, { type, number, depthMax: limits.otlpDepthMax })
-    // Deeper messages are refused when they are decoded.
-    else if (depth < limits.otlpDepthMax)
-      count += fieldsIn(new BinaryReader(reader.bytes()), inner, { most: most - count, depth: depth + 1 })
-    else reader.bytes()
-  }
-  return count
-}
-
-/** The schema of a field that is a message. */
-function messageIn({ fields }: DescMessage, number: number): DescMessage | undefined {
-  const field = fields.find((each) => each.number === number)
-  return field?.message
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -203,6 +172,7 @@ class JsonMessage implements OtlpMessage {
   json(schema: DescMessage): JsonObject {
     const value = valueOf(this.bytes)
     if (!isObject(value)) throw notAnObject
+    checkCount(valuesIn(value, limits.otlpFieldsMax))
     return decoded(() => {
       checkNumbers(schema, value)
       return jsonOf(schema, fromJson(schema, withIds(value, base64OfHex), { ignoreUnknownFields: true }))
@@ -223,10 +193,6 @@ class JsonMessage implements OtlpMessage {
       } else if (!besideLists.has(memberName)) other ??= memberName
     }
     return { value: found?.[0] === LOWER_N ? undefined : found, other }
-  }
-
-  fields(_schema: DescMessage, most: number): number {
-    return valuesIn(valueOf(this.bytes), most)
   }
 
   /** The members of an object, or the items of an array in it, that begin at `start`. */
@@ -265,6 +231,15 @@ function valuesIn(value: unknown, most: number): number {
 /** Whether a value is a JSON object. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function checkCount(count: number): void {
+  assertAtMost(limits.otlpFieldsMax, count, 'fields in a record')
+}
+
+/** @throws RefusedError if there are more than `most` */
+export function assertAtMost(most: number, count: number, what: string): void {
+  if (count > most) throw new RefusedError(refuse('too_large', `Expected at most ${most} ${what}`))
 }
 
 /** Ids are hex, unlike other bytes (OTLP Specification, JSON Protobuf Encoding). */

@@ -10,19 +10,22 @@ const DEPTH_MAX = 100
 /**
  * Checks that each field has the wire type of its schema and ends within its message: the library reads the
  * bytes of a field as what the schema says, and those after the end of its message.
+ * @returns the number of fields, with those of the messages in it; after more than `most` it stops
  */
-export function checkWire(schema: DescMessage, bytes: Uint8Array): void {
-  checkFields(new BinaryReader(bytes), { schema, end: bytes.length, depth: 0 })
+export function checkWire(schema: DescMessage, bytes: Uint8Array, most: number): number {
+  return checkFields(new BinaryReader(bytes), { schema, end: bytes.length, depth: 0, most })
 }
 
 function checkFields(
   reader: BinaryReader,
-  { schema, end, depth }: { schema: DescMessage; end: number; depth: number },
-): void {
+  { schema, end, depth, most }: { schema: DescMessage; end: number; depth: number; most: number },
+): number {
   if (depth >= DEPTH_MAX) throw new Error(`maximum recursion depth of ${DEPTH_MAX} reached`)
   const known = wireFields(schema)
-  while (reader.pos < end) {
+  let count = 0
+  while (reader.pos < end && count <= most) {
     const [number, type] = reader.tag()
+    count++
     const field = known[number]
     if (field !== undefined && field.type !== type)
       throw new Error(`field ${number} of ${schema.name} has the wire type ${type}`)
@@ -30,11 +33,13 @@ function checkFields(
     else {
       const bytes = reader.uint32()
       const fieldEnd = reader.pos + bytes
-      if (fieldEnd <= end) checkFields(reader, { schema: field.message, end: fieldEnd, depth: depth + 1 })
+      const inner = { schema: field.message, end: fieldEnd, depth: depth + 1, most: most - count }
+      if (fieldEnd <= end) count += checkFields(reader, inner)
       else reader.pos = fieldEnd
     }
     if (reader.pos > end) throw new Error(`field ${number} of ${schema.name} exceeds its message`)
   }
+  return count
 }
 
 /** As `skip` of the reader, which takes three times as long for bytes, because it returns them. */

@@ -132,7 +132,7 @@ export async function axeFindings(
     structure: { rules: { ...rules, ...withoutColours } },
     all: { rules },
   }[only]
-  const options = JSON.stringify({ resultTypes: ['violations'], ...chosen })
+  const options = JSON.stringify({ reporter: 'no-passes', selectors: false, ...chosen })
   const context = except === undefined ? 'document' : JSON.stringify({ exclude: [except] })
   const results: AxeResults = await page.evaluate(`axe.run(${context}, ${options})`)
   return results.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`)

@@ -82,7 +82,7 @@ export class OtlpIngest {
         if (broken !== undefined) return broken
         isReserved = true
       }
-      if (!isWhole) gathered.add(part.bytes)
+      if (!isWhole) gathered.addOwn(part.bytes)
       else {
         this.#shrink(gathered.capacity + this.#besidesBody)
         return { bytes: gathered.bytes }

@@ -73,8 +73,10 @@ export class LineIngest {
   async #split(bytes: Buffer | undefined, body: BodySource): Promise<void> {
     const { slices, request } = this.#stream
     const length = bytes?.length ?? 0
-    for (let at = 0; at < length; at += SLICE_BYTES) {
-      const piece = bytes?.subarray(at, at + SLICE_BYTES) ?? noBytes
+    // A decoded part is cut as a whole, so that its chunks need not be copied.
+    const sliceBytes = request.otlp === undefined ? SLICE_BYTES : limits.otlpPartBytesMax
+    for (let at = 0; at < length; at += sliceBytes) {
+      const piece = bytes?.subarray(at, at + sliceBytes) ?? noBytes
       const chunks = await slices.run(() => this.#splitter.push(piece))
       for (const chunk of chunks) await this.#send(chunk, body)
       if (this.#refusal !== undefined) return
