@@ -5,6 +5,13 @@ import { join } from 'node:path'
 /** Versions of Node for tests, by major version: those that the README promises. */
 export const nodeVersions = { 20: '20.19.6', 22: '22.23.3', 24: '24.21.0', 26: '26.10.0' }
 
+/** All runtimes that tests use. @type {[name: keyof typeof packages, version: string][]} */
+export const testRuntimes = [
+  ...Object.values(nodeVersions).map((version) => ['node', version]),
+  ['bun', '1.4.5'],
+  ['deno', '2.9.6'],
+]
+
 /** Why no other runtime is available on this machine; undefined if one is. */
 export const noOtherRuntime =
   process.platform === 'linux' && process.arch === 'x64'
