@@ -52,13 +52,15 @@ describe.skipIf(noPostgres)('nodes with a slow or hostile database or network', 
         SERVICE_PORT: '0',
         SERVICE_SHUTDOWN_TIMEOUT_SECS: '4',
       },
-      stdio: 'ignore',
+      stdio: ['ignore', 'ignore', 'pipe'],
     })
+    let stderr = ''
+    child.stderr.on('data', (part) => (stderr += part))
     await eventually(() => isAlive('starting'))
     child.kill('SIGTERM')
-    const [code] = await once(child, 'exit')
+    const ended = await once(child, 'close')
     await blocker.end()
-    expect(code).toBe(0)
+    expect(ended, stderr).toEqual([0, null])
   })
 
   describe('two nodes', () => {

@@ -455,6 +455,14 @@ describe('the end of the process', () => {
     expect(codes).toEqual(Array.from({ length: shards.count }, () => 0))
   })
 
+  it('starts no thread any more', async () => {
+    await threads.abandon()
+    const before = capture.started.length
+    await expect(threads.open(0)).rejects.toThrow('The shards are closing')
+    threads.keepSpares()
+    expect(capture.started).toHaveLength(before)
+  })
+
   it('lets spare threads, which are waiting for a shard, exit by themselves', async () => {
     const before = capture.started.length
     threads.keepSpares()

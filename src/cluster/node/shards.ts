@@ -225,8 +225,10 @@ export class ClusterShards {
 
   #follow(shard: number): void {
     const view = this.#at(shard)
-    view.role = 'followed'
     view.owner = unknownOwner
+    // A follower thread that loads LMDB while the process exits aborts the process.
+    view.role = this.#isStopping ? 'elsewhere' : 'followed'
+    if (this.#isStopping) return
     view.freeSinceMs = undefined
     view.atEndMs = steadyClock()
     this.#thread.follow(this.#folderOf(shard), this.#parts.channelOf(shard))
@@ -285,7 +287,8 @@ export class ClusterShards {
       }
       // Another node was faster.
       const isTaken = error instanceof Error && isHeld(error)
-      if (!isTaken) log.error({ shard, err: error }, 'could not open a shard: retrying')
+      if (!isTaken && !this.#isStopping)
+        log.error({ shard, err: error }, 'could not open a shard: retrying')
       view.pausedUntilMs = steadyClock() + (isTaken ? limits.clusterHeldRetryMs : limits.clusterOpenPauseMs)
       this.#follow(shard)
     }

@@ -120,9 +120,12 @@ export class ShardThreads {
 
   /**
    * Opens one store; resolves when its shard serves the main thread.
-   * @throws Error when the store cannot be opened; `isHeld` if another node of the cluster owns the shard
+   * @throws Error when the store cannot be opened, or the shards are closing; `isHeld` if another node of the
+   *   cluster owns the shard
    */
   async open(shard: number): Promise<void> {
+    // A thread that loads LMDB while the process exits aborts the process.
+    if (this.#closing) throw new Error('The shards are closing')
     const connection = await this.#portAt(shard).start([...this.#fronts])
     this.#listener?.replaced(shard)
     const link = this.shards.linkOf(shard)
