@@ -5,7 +5,7 @@ import { AgentsPage } from './agents/agents-page.js'
 import { shortHash } from './parts/format.js'
 import { lazy } from './parts/lazy.js'
 import { Palette, watchKeys } from './shell/palette.js'
-import { agentLink, followAddress, type Route, route, scrubAddress } from './route.js'
+import { agentLink, followAddress, parseRoute, type Route, route, scrubAddress } from './route.js'
 import { applyAppearance } from './shell/appearance.js'
 import { Frame } from './shell/frame.js'
 import { serverState, watchServer } from './parts/server-state.js'
@@ -53,9 +53,9 @@ function Console() {
     before.current = shown
   }, [shown])
   // After a sign-in without a screen in the address, show Home; replace() keeps the sign-in out of the
-  // history.
+  // history. Reads the address, as `route` is behind it when a link was followed just now.
   useEffect(() => {
-    if (kind === 'in' && route.value.screen === 'start') location.replace('#/home')
+    if (kind === 'in' && parseRoute(location.hash).screen === 'start') location.replace('#/home')
   }, [kind, route.value])
   return (
     <Frame>

@@ -47,6 +47,29 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
     expect((await stored(page)).session).toBe('{}')
   })
 
+  it('does not show Home to somebody who follows a link in the moment of the sign-in', async () => {
+    const { page } = await openConsole(server.url)
+    // As on a busy machine, the console gets the event some time after the address has changed.
+    await page.addInitScript(() => {
+      addEventListener('hashchange', (event) => {
+        if (!event.isTrusted) return
+        event.stopImmediatePropagation()
+        setTimeout(() => dispatchEvent(new HashChangeEvent('hashchange')), 300)
+      })
+    })
+    await page.reload()
+    await page.evaluate(() => {
+      new MutationObserver((_, observer) => {
+        if (!document.body.textContent.includes('Sign out')) return
+        observer.disconnect()
+        location.hash = '#/keys'
+      }).observe(document.body, { childList: true, subtree: true })
+    })
+    await signIn(page)
+    await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor()
+    expect(page.url()).toBe(`${server.url}/console#/keys`)
+  })
+
   it('explains where the key of a new server is', async () => {
     const { page } = await openConsole(server.url)
     await page.getByText('Where is the key?').click()
