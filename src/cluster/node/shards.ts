@@ -287,8 +287,7 @@ export class ClusterShards {
       }
       // Another node was faster.
       const isTaken = error instanceof Error && isHeld(error)
-      if (!isTaken && !this.#isStopping)
-        log.error({ shard, err: error }, 'could not open a shard: retrying')
+      if (!isTaken && !this.#isStopping) log.error({ shard, err: error }, 'could not open a shard: retrying')
       view.pausedUntilMs = steadyClock() + (isTaken ? limits.clusterHeldRetryMs : limits.clusterOpenPauseMs)
       this.#follow(shard)
     }
