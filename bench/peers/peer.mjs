@@ -26,10 +26,20 @@
 import { betterAuth } from './better-auth.mjs'
 import { betterSqlite3 } from './better-sqlite3.mjs'
 import { ceilings } from './ceilings.mjs'
+import { handBuilt } from './hand-built.mjs'
 import { hypercore } from './hypercore.mjs'
 import { postgresql } from './postgresql.mjs'
 import { redis } from './redis.mjs'
 import { strandfast } from './strandfast.mjs'
 
 /** The others are compared with Strandfast, which comes first. @type {Peer[]} */
-export const peers = [strandfast, postgresql, redis, betterSqlite3, hypercore, betterAuth, ceilings]
+export const peers = [
+  strandfast,
+  handBuilt,
+  postgresql,
+  redis,
+  betterSqlite3,
+  hypercore,
+  betterAuth,
+  ceilings,
+]

@@ -12,7 +12,7 @@ import { median, rounded } from '../statistics.mjs'
  * A contender for a workload.
  * @typedef {object} Contender
  * @property {string} name
- * @property {'ours' | 'peer' | 'ceiling'} role
+ * @property {'ours' | 'same' | 'peer' | 'ceiling'} role `same`: makes the same promise; `peer`: promises less
  * @property {string} note how it is loaded, what it does and what it does not do
  * @property {(seconds: number) => Promise<Turn>} measure throws when an answer was wrong or an acknowledged
  *   record is not stored

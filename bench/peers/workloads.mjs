@@ -23,8 +23,15 @@ export const workloads = [
   writes(16, 'Single durable writes, 16 clients', [
     { ours: 'Strandfast', peer: 'node:http and better-sqlite3', ratio: 0.7 },
   ]),
-  writes(64, 'Single durable writes, 64 clients', [{ ours: 'Strandfast', peer: 'PostgreSQL', ratio: 1.1 }]),
-  writes(512, 'Single durable writes, 512 clients', [{ ours: 'Strandfast', peer: 'PostgreSQL', ratio: 2 }]),
+  writes(64, 'Single durable writes, 64 clients', [
+    { ours: 'Strandfast', peer: 'uWebSockets.js, PostgreSQL and sodium', ratio: 3 },
+    { ours: 'Strandfast', peer: 'uWebSockets.js, better-sqlite3 and sodium', ratio: 1 },
+    { ours: 'Strandfast', peer: 'PostgreSQL', ratio: 1.1 },
+  ]),
+  writes(512, 'Single durable writes, 512 clients', [
+    { ours: 'Strandfast', peer: 'uWebSockets.js, PostgreSQL and sodium', ratio: 5 },
+    { ours: 'Strandfast', peer: 'PostgreSQL', ratio: 2 },
+  ]),
   {
     id: 'bulk',
     kind: 'bulk',

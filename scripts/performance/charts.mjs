@@ -11,6 +11,7 @@ const colours = {
   quiet: ['#57606a', '#9198a1'],
   line: ['#d0d7de', '#30363d'],
   ours: ['#0969da', '#4493f8'],
+  same: ['#1a7f37', '#3fb950'],
   peer: ['#8c959f', '#7d8590'],
   ceiling: ['#bf8700', '#d29922'],
   target: ['#cf222e', '#f85149'],
@@ -23,7 +24,7 @@ const light = Object.fromEntries(Object.entries(colours).map(([name, [colour]]) 
  * @property {string} name
  * @property {number} value
  * @property {string} label is written after the bar
- * @property {'ours' | 'peer' | 'ceiling'} role
+ * @property {'ours' | 'same' | 'peer' | 'ceiling'} role
  * @property {number} [target] is marked across the bar
  */
 

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
+import { median, rounded } from '../../bench/statistics.mjs'
 import { table } from '../markdown-table.mjs'
 import { wrappedLines } from '../wrapped-lines.mjs'
 import { barChart } from './charts.mjs'
@@ -102,14 +103,37 @@ function heldText({ targets = [] }) {
   return targets.length === 0 ? [] : [targets.map(line).join(' ')]
 }
 
+/**
+ * The workloads with targets in one table: how many times as fast Strandfast is as each product that a target
+ * names. Those that make the same promise come first.
+ */
 function shortComparison(recorded) {
-  const rows = recorded.flatMap(({ part: { title, targets = [] } }) =>
-    targets.map(({ peer, ratio }) => [title, peer, String(ratio)]),
-  )
-  if (rows.length === 0) return NO_RUN
   const held = recorded.filter(({ part: { targets = [] } }) => targets.length > 0)
-  const head = recordedText(held, { textOf: (run) => `${machineOf(run)}.`, nameOf: ({ title }) => title })
-  return `${head}\n\n${table(['', 'Compared with', 'Ratio'], rows)}`
+  if (held.length === 0) return NO_RUN
+  const workloads = held.map(({ part }) => part)
+  const named = new Set(workloads.flatMap(({ targets }) => targets.map(({ peer }) => peer)))
+  const compared = new Map(
+    workloads.flatMap(({ contenders }) =>
+      contenders.filter(({ name }) => named.has(name)).map(({ name, role }) => [name, role]),
+    ),
+  )
+  const names = [...compared.keys()].sort((a, b) => rank(compared.get(a)) - rank(compared.get(b)))
+  const rows = names.map((name) => [name, ...workloads.map((workload) => timesAsFast(workload, name))])
+  const days = [...new Set(held.map(({ run }) => run.at.slice(0, 10)))].sort()
+  const places = [...new Set(held.map(({ run }) => placeOf(run)))]
+  const head = `Recorded on ${days.join(' and ')}; ${places.join('; ')}.`
+  const columns = workloads.map(({ title }) => title.replace('Single durable writes, ', ''))
+  return `${head}\n\n${table(['', ...columns], rows)}`
+}
+
+const rank = (role) => (role === 'same' ? 0 : 1)
+
+/** The median of the rounds' ratios; empty where the workload does not have the contender. */
+function timesAsFast({ contenders, targets }, name) {
+  const roundsOf = (one) => contenders.find((contender) => contender.name === one)?.rounds
+  const [own, other] = [targets[0].ours, name].map(roundsOf)
+  if (own === undefined || other === undefined) return ''
+  return String(rounded(median(own.map((value, round) => value / other[round]))))
 }
 
 function barOf({ name, role, value }) {
