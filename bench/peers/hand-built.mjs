@@ -17,7 +17,7 @@ const noteOf = {
 }
 
 /**
- * The same promise as a team would build it on what it has: a server of its own, sodium, and a database. It
+ * The same promise as a team would build it on what it has: its own server, sodium, and a database. It
  * has neither keys of callers nor streams nor limits, so its writes cost less than they would in use.
  * @type {import('./peer.mjs').Peer}
  */

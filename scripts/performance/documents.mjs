@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
+import { workloads as allWorkloads } from '../../bench/peers/workloads.mjs'
 import { median, rounded } from '../../bench/statistics.mjs'
 import { table } from '../markdown-table.mjs'
 import { wrappedLines } from '../wrapped-lines.mjs'
@@ -24,6 +25,8 @@ export function performanceDocuments({ page, readme, peers, results }) {
     groupOf: ({ id }) => id,
     nameOf: ({ id }) => id,
   })
+  const order = allWorkloads.map(({ id }) => id)
+  workloads.sort((one, other) => order.indexOf(one.part.id) - order.indexOf(other.part.id))
   const figures = newestParts(results, {
     partsOf: ({ scenarios }) => scenarios,
     groupOf: ({ scenario, name }) => scenario ?? name,

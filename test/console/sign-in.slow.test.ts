@@ -47,7 +47,7 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
     expect((await stored(page)).session).toBe('{}')
   })
 
-  it('does not show Home to somebody who follows a link in the moment of the sign-in', async () => {
+  it('does not show Home after a link was followed in the moment of the sign-in', async () => {
     const { page } = await openConsole(server.url)
     // As on a busy machine, the console gets the event some time after the address has changed.
     await page.addInitScript(() => {
