@@ -23,8 +23,7 @@ export function campaignDocuments() {
 }
 
 /**
- * Puts a list of campaigns between the markers of a page: for each part the newest run, and the longest one
- * by its promised number.
+ * Puts a list of campaigns between the markers of a page: for each part the newest run, and the longest one.
  * @throws {Error} if the page lacks the markers
  */
 export function withCampaigns(page, runs) {
@@ -33,7 +32,7 @@ export function withCampaigns(page, runs) {
   const items = Object.entries(parts).flatMap(([name, { title }]) => {
     const ofPart = runs.filter(({ part }) => part === name)
     if (ofPart.length === 0) return []
-    const longest = ofPart.reduce((most, run) => (sizeOf(run) > sizeOf(most) ? run : most))
+    const longest = ofPart.reduce((most, run) => (isLonger(run, most) ? run : most))
     const newest = ofPart.at(-1)
     const shown =
       longest === newest
@@ -43,6 +42,12 @@ export function withCampaigns(page, runs) {
   })
   const list = wrappedLines(items.join('\n'))
   return `${page.slice(0, from)}${markers[0]}\n\n${list}\n\n${page.slice(to)}`
+}
+
+/** Whether a run is longer than another by the number that their part promises, or else by its time. */
+function isLonger(run, other) {
+  const difference = sizeOf(run) - sizeOf(other)
+  return difference > 0 || (difference === 0 && run.minutes > other.minutes)
 }
 
 /** The size of a run by the number that its part promises. */

@@ -25,7 +25,10 @@ const store = await (kind === 'postgresql' ? openPostgresqlStore : openSqliteSto
 
 async function handle({ path, text }) {
   try {
-    if (path === '/reset') return { status: 200, body: (await store.reset(JSON.parse(text))) ?? {} }
+    if (path === '/reset') {
+      await store.reset(JSON.parse(text))
+      return { status: 200, body: {} }
+    }
     if (path === '/count') return { status: 200, body: { rows: await store.count() } }
     const agent = path.split('/')[3]
     if (path.endsWith('/verify')) {

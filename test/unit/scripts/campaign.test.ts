@@ -64,6 +64,12 @@ describe('the list of campaigns', () => {
     expect(withCampaigns(page, [longest, failed])).toBe(page)
   })
 
+  it('names the run that took longer if both reached the same number', () => {
+    const runs = [run, { ...run, minutes: 9, seed: 8 }, { ...run, seed: 9 }]
+    const text = withCampaigns(markers, runs).replaceAll('\n  ', ' ')
+    expect(text).toMatch(/Longest run: .* seed 8, 9 min\)\. Newest run: .* seed 9,/)
+  })
+
   it('throws if the page has no markers', () => {
     expect(() => withCampaigns('# A\n', [run])).toThrow('lacks the markers')
   })
