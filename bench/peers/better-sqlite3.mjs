@@ -2,9 +2,10 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { runScript, startServer } from '../child.mjs'
-import { prepareLoad, runCleanly } from '../load.mjs'
+import { prepareLoad } from '../load.mjs'
 import { agentNames, writeRequests } from '../records.mjs'
 import { call, credential } from '../server.mjs'
+import { countedWrites } from './counted-writes.mjs'
 import { packageVersion } from './programs.mjs'
 
 const processScript = new URL('better-sqlite3-process.mjs', import.meta.url)
@@ -50,17 +51,11 @@ export const betterSqlite3 = {
 }
 
 function served(url, { load, connections }) {
+  const count = async () => (await call(`${url}/count`)).rows
   return {
     name: 'node:http and better-sqlite3',
     role: 'peer',
     note: 'HTTP; all that has arrived in one transaction, on disk before the answers; no signature, no chain',
-    async measure(seconds) {
-      const before = (await call(`${url}/count`)).rows
-      const result = await runCleanly(load, url, { connections, seconds })
-      const rows = (await call(`${url}/count`)).rows - before
-      if (rows < result.requests || rows > result.requests + connections)
-        throw new Error(`${result.requests} writes were answered and ${rows} rows found`)
-      return { value: result.perSecond, p50Ms: result.p50Ms, p99Ms: result.p99Ms }
-    },
+    measure: (seconds) => countedWrites({ url, load, count }, { connections, seconds }),
   }
 }

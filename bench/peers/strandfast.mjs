@@ -4,6 +4,7 @@ import { prepareLoad, runCleanly } from '../load.mjs'
 import { benchUsers, loginRequests, registerAll } from '../logins.mjs'
 import { agentNames, recordBody, writeRequests } from '../records.mjs'
 import { countRecords, createAgents, credential, startProduct, startProductWithAuth } from '../server.mjs'
+import { countedWrites } from './counted-writes.mjs'
 
 const ingestScript = new URL('../generators/ingest-process.mjs', import.meta.url)
 const AGENTS = 100
@@ -43,16 +44,8 @@ async function prepareWrites({ url, generator }) {
       name: 'Strandfast',
       role: 'ours',
       note: 'HTTP; each record signed, chained and on disk before its answer',
-      async measure(seconds) {
-        const before = await countRecords(url, agents)
-        const result = await runCleanly(load, url, { connections, seconds })
-        const recorded = (await countRecords(url, agents)) - before
-        // When a generator stops, each of its connections can have one write in flight whose answer it never
-        // reads.
-        if (recorded < result.requests || recorded > result.requests + connections)
-          throw new Error(`${result.requests} writes were answered and ${recorded} recorded`)
-        return turnOf(result)
-      },
+      measure: (seconds) =>
+        countedWrites({ url, load, count: () => countRecords(url, agents) }, { connections, seconds }),
     },
   ]
 }

@@ -1,7 +1,7 @@
 /**
  * The promise of Strandfast for a write, built by hand: each record canonical, hashed, chained to the one
- * before in its strand, signed, and on disk before its answer. Arguments: `uws` or `node`, `postgresql` or
- * `sqlite`, and the URL of an empty database or the path of a new file.
+ * before in its strand, signed, and on disk before its answer. Arguments: `uWebSockets.js` or
+ * `node:http`, `PostgreSQL` or `better-sqlite3`, and the URL of an empty database or the path of a new file.
  */
 import { makeKeyPair, verify } from './chain.mjs'
 import { openPostgresqlStore } from './postgresql-store.mjs'
@@ -19,9 +19,9 @@ import { openSqliteStore } from './sqlite-store.mjs'
  * @property {() => Promise<void>} close
  */
 
-const [, , engine, kind, location] = process.argv
+const [, , engine, kind, place] = process.argv
 const { publicKey, secretKey } = makeKeyPair()
-const store = await (kind === 'postgresql' ? openPostgresqlStore : openSqliteStore)(location, secretKey)
+const store = await (kind === 'PostgreSQL' ? openPostgresqlStore : openSqliteStore)(place, secretKey)
 
 async function handle({ path, text }) {
   try {
@@ -43,7 +43,7 @@ async function handle({ path, text }) {
   }
 }
 
-const port = await (engine === 'uws' ? serveByUws : serveByNode)(handle)
+const port = await (engine === 'uWebSockets.js' ? serveByUws : serveByNode)(handle)
 process.stdout.write(`listening on http://127.0.0.1:${port}\n`)
 process.on('SIGTERM', async () => {
   await store.close()
