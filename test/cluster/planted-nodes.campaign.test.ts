@@ -1,3 +1,4 @@
+// @run first
 import { describe, expect, it } from 'vitest'
 import { plantedBugs } from '../support/cluster/rounds/planted-build.js'
 import { breachesOf } from '../support/cluster/rounds/planted-rounds.js'
