@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,6 +21,15 @@ export interface PlantedBuild {
 }
 
 const root = join(import.meta.dirname, '../../../..')
+
+/** The built program, all files in one text. */
+export function programText(): string {
+  const program = join(root, 'dist/program')
+  return readdirSync(program, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.js'))
+    .map((name) => readFileSync(join(program, name), 'utf8'))
+    .join('\n')
+}
 
 /** Changes to a copy of the built program. */
 interface BuildChanges {
@@ -47,6 +57,8 @@ export function plantedBuild({ changes = [], version }: BuildChanges): PlantedBu
     if (path === undefined || containing.length !== 1 || parts.length !== 2)
       throw new Error(`The built program does not contain this exactly once: ${text}`)
     writeFileSync(path, parts.join(other))
+    const { status, stderr } = spawnSync(process.execPath, ['--check', path], { encoding: 'utf8' })
+    if (status !== 0) throw new Error(`The program with '${other}' is not valid: ${stderr}`)
   }
   return {
     program: join(copy, 'strandfast.js'),
@@ -85,7 +97,10 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'a position that is written before its rows',
     changes: [
-      ['move(rest) {', 'past(rest) { this.#direct = true; rest(); this.#direct = false; } move(rest) {'],
+      [
+        'move(rest) {',
+        'past(rest) { this.#isFlushing = true; rest(); this.#isFlushing = false; } move(rest) {',
+      ],
       [
         'const { end } = this.#log;\n\t\tcommitDurably(',
         // For long enough that a kill can hit it.
@@ -124,7 +139,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     changes: [
       [
         'this.#parts.link.sendFrame(this.#parts.shard, frame);',
-        'this.#memory.hasTaken(this.#parts.front, noticeNo); this.#parts.link.sendFrame(this.#parts.shard, frame);',
+        'this.#memory.acknowledge(this.#parts.front, noticeNo); this.#parts.link.sendFrame(this.#parts.shard, frame);',
       ],
     ],
     shownBy: ['slow links'],
