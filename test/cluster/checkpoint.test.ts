@@ -135,6 +135,29 @@ describe.skipIf(noPostgres)('checkpoints of a shard', () => {
     }
   }
 
+  it('complete a removal of sealed rows that was interrupted', async () => {
+    await begin()
+    const { shard } = await node()
+    work(shard, 0)
+    shard.store.flush()
+    await postgres.query(`CREATE FUNCTION interrupt() RETURNS trigger LANGUAGE plpgsql
+      AS $$ BEGIN RAISE EXCEPTION 'interrupted'; END $$`)
+    await postgres.query('CREATE TRIGGER removal BEFORE UPDATE ON test_segments EXECUTE FUNCTION interrupt()')
+    await checkpoint(shard.path)
+    await eventually(() => failures.length > 0)
+    expect(failures.splice(0).map(({ message }) => message)).toEqual([expect.stringContaining('interrupted')])
+    expect(await states()).toBeGreaterThan(10)
+    await postgres.query('DROP TRIGGER removal ON test_segments')
+    work(shard, 20)
+    shard.store.flush()
+    await checkpoint(shard.path)
+    await eventually(async () => (await states()) === 0)
+    expect(await postgres.query('SELECT part FROM test_checkpoints WHERE part < 0')).toEqual([])
+    const { path } = await rebuilt()
+    expect(await rowsOf(path)).toEqual(await rowsOf(shard.path))
+    expect(failures).toEqual([])
+  })
+
   it('replace sealed rows, and a store built from them is identical', async () => {
     await begin()
     const { shard } = await node()

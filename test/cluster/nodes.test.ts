@@ -300,11 +300,31 @@ describe.skipIf(noPostgres)('the nodes of a cluster', () => {
     await add('more', true, limits.clusterNodeRowsMax)
     await expect(nodes.all()).rejects.toThrow('has 256 or more rows marked alive')
     await postgres.query("DELETE FROM test_nodes WHERE node LIKE 'false%' OR node LIKE 'more%'")
-    await postgres.query(
-      "UPDATE test_nodes SET alive = true, owns = repeat('x', 1000000) WHERE node = 'ended1'",
-    )
-    await expect(nodes.all()).rejects.toThrow('Malformed node row')
     await postgres.query("DELETE FROM test_nodes WHERE node LIKE 'ended%'")
+  })
+
+  it.each(['address', 'settings_digest', 'owns', 'mac'])(
+    'ignore and replace a row with a long %s',
+    async (column) => {
+      const nodes = await table()
+      await join(nodes, 'a')
+      await join(nodes, 'b')
+      const value =
+        column === 'mac' ? "mac || decode(repeat('78', 1000000), 'hex')" : `${column} || repeat('x', 1000000)`
+      await postgres.query(`UPDATE test_nodes SET ${column} = ${value} WHERE node = 'a'`)
+      expect(await nodes.all()).toMatchObject({ members: [{ node: 'b' }], faults: [{ node: 'a' }] })
+      expect(await nodes.join(joining('a'))).toMatchObject({ node: 'a', alive: true })
+      expect((await nodes.all()).members).toHaveLength(2)
+    },
+  )
+
+  it('ignore a row with a long name', async () => {
+    const nodes = await table()
+    await join(nodes, 'a')
+    await postgres.query("UPDATE test_nodes SET node = node || repeat('x', 2048)")
+    const { members, faults } = await nodes.all()
+    expect(members).toEqual([])
+    expect(faults).toHaveLength(1)
   })
 
   it.each([1, 2, 5])('do not start behind a pooler in transaction mode with %i connections', async (size) => {

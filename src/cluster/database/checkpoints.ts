@@ -10,6 +10,12 @@ export interface StoredCheckpoint {
   stateBytes: number
 }
 
+/**
+ * The part of a checkpoint that exists while sealed rows that it contains may still be in the segments: the
+ * segment after which they begin, as text.
+ */
+const REMOVAL = -1
+
 /** The checkpoints of one shard. */
 export class CheckpointTable {
   readonly #session: Session
@@ -51,16 +57,35 @@ export class CheckpointTable {
     await this.#session.write(this.#statements.put, [this.#shard, segment, part, state])
   }
 
-  /** Writes part 0, then removes earlier checkpoints and the sealed rows of the segments up to this one. */
+  /**
+   * Writes part 0, then removes the sealed rows of the segments up to this one, and earlier checkpoints. The
+   * next checkpoint repeats a removal that was interrupted.
+   */
   async #complete(segment: number, head: Buffer): Promise<void> {
-    const before = (await this.lastSegment()) ?? -1
+    const first = await this.#removedUpTo()
+    await this.#session.write(this.#statements.put, [
+      this.#shard,
+      segment,
+      REMOVAL,
+      Buffer.from(String(first)),
+    ])
     const { warned } = await this.#session.write(this.#statements.put, [this.#shard, segment, 0, head])
     if (warned) throw new Error('The database stopped waiting for its standby')
-    for (let from = before; from < segment; from += limits.clusterDeleteSegments) {
+    for (let from = first; from < segment; from += limits.clusterDeleteSegments) {
       const upTo = Math.min(segment, from + limits.clusterDeleteSegments)
       await this.#session.write(this.#statements.forget, [this.#shard, from, upTo])
     }
     await this.#session.write(this.#statements.clearBefore, [this.#shard, segment])
+  }
+
+  /** The segment up to which no sealed rows are left; -1 if there was no checkpoint. */
+  async #removedUpTo(): Promise<number> {
+    const last = await this.lastSegment()
+    if (last === undefined) return -1
+    const pending = await this.part(last, REMOVAL)
+    if (pending === undefined) return last
+    const first = Number(pending)
+    return Number.isSafeInteger(first) && first < last ? Math.max(first, -1) : -1
   }
 
   /** The segment of the latest complete checkpoint; undefined if there is none. */

@@ -15,6 +15,8 @@ export interface RowSecret {
 export type RowValue = string | number | boolean
 
 const TITLE = 'strandfast-row/v1'
+/** Bytes of a MAC. */
+export const MAC_BYTES = 32
 
 /**
  * The MAC of a row: HMAC-SHA256 over a title, the id of the cluster, the table, and the values in order. Each

@@ -1,3 +1,6 @@
+import { limits } from '../../base/limits/limits.js'
+import { MAC_BYTES } from './row-mac.js'
+
 /*
  * The tables of a cluster and its statements, in the SQL that PostgreSQL shares with engines that speak its
  * protocol: no sequences, no advisory locks, no ON CONFLICT, and no decision depends on the database's clock.
@@ -62,7 +65,7 @@ export interface ClusterStatements {
     put: string
     /** $1 shard, $2 segment: leftovers of an interrupted attempt. */
     clear: string
-    /** $1 shard, $2 segment: earlier checkpoints. */
+    /** $1 shard, $2 segment: earlier checkpoints, and the part that says that rows remain to be removed. */
     clearBefore: string
     /** $1 shard: the segment of the last complete checkpoint, which has part 0. */
     last: string
@@ -103,7 +106,13 @@ const nodeTable = {
   mac: 'bytea',
 }
 const [nodeColumns, nodeTypes] = [Object.keys(nodeTable), Object.values(nodeTable)]
-const changing = nodeColumns.slice(1)
+/** The columns as they are read: a longer text is cut, so that its MAC does not verify. */
+const nodeReads = Object.entries(nodeTable).map(([name, type]) => {
+  if (type === 'bytea') return `substring(${name} from 1 for ${MAC_BYTES + 1})`
+  if (type !== 'text') return name
+  const isReport = name === 'owns' || name === 'settings_digest'
+  return `left(${name}, ${isReport ? limits.clusterReportCharsMax : limits.clusterNameCharsMax})`
+})
 
 /** @param prefix of the table names: letters and underscores */
 export function statementsOf(prefix: string): ClusterStatements {
@@ -157,7 +166,8 @@ export function statementsOf(prefix: string): ClusterStatements {
     checkpoints: {
       put: `INSERT INTO ${checkpoints} (shard, segment, part, state) VALUES ($1, $2, $3, $4)`,
       clear: `DELETE FROM ${checkpoints} WHERE shard = $1 AND segment = $2`,
-      clearBefore: `DELETE FROM ${checkpoints} WHERE shard = $1 AND segment < $2`,
+      clearBefore: `DELETE FROM ${checkpoints}
+        WHERE shard = $1 AND (segment < $2 OR (segment = $2 AND part = -1))`,
       last: `SELECT max(segment) AS segment FROM ${checkpoints} WHERE shard = $1 AND part = 0`,
       read: `SELECT state FROM ${checkpoints} WHERE shard = $1 AND segment = $2 AND part = $3`,
       stateBytesAfter: `SELECT coalesce(sum(octet_length(state)), 0) AS bytes FROM ${segments}
@@ -166,12 +176,19 @@ export function statementsOf(prefix: string): ClusterStatements {
         WHERE shard = $1 AND segment > $2 AND segment <= $3 AND state IS NOT NULL`,
     },
     nodes: {
-      all: `SELECT ${nodeColumns.join(', ')} FROM ${nodes} ORDER BY node = $2 DESC, alive DESC, node LIMIT $1`,
+      all: `SELECT ${nodeReads.map((read, at) => `${read} AS ${nodeColumns[at]}`).join(', ')} FROM ${nodes}
+        ORDER BY node = $2 DESC, alive DESC, node LIMIT $1`,
       add: `INSERT INTO ${nodes} (${nodeColumns.join(', ')})
         SELECT ${nodeTypes.map((type, at) => `$${at + 1}::${type}`).join(', ')}
         WHERE NOT EXISTS (SELECT 1 FROM ${nodes} WHERE node = $1)`,
-      replace: `UPDATE ${nodes} SET ${changing.map((name, at) => `${name} = $${at + 2}`).join(', ')}
-        WHERE node = $1 AND ${changing.map((name, at) => `${name} = $${at + nodeColumns.length + 1}`).join(' AND ')}`,
+      replace: `UPDATE ${nodes} SET ${nodeColumns
+        .slice(1)
+        .map((name, at) => `${name} = $${at + 2}`)
+        .join(', ')}
+        WHERE node = $1 AND ${nodeReads
+          .slice(1)
+          .map((read, at) => `${read} = $${at + nodeColumns.length + 1}`)
+          .join(' AND ')}`,
     },
   }
 }
