@@ -137,3 +137,46 @@ describe.skipIf(noPostgres)('a cluster whose database returns to an earlier stat
     expect((await startRefused('first', first)).status).toBe(78)
   })
 })
+
+describe.skipIf(noPostgres)('a shard whose log is cut back to where its owner once closed it', () => {
+  it('is not opened by a node without its store while its owner serves over a link', async () => {
+    const cluster = await makeClusterOfOne()
+    const env = (node: string) => ({
+      SERVICE_CLUSTER_NODE: node,
+      SERVICE_CLUSTER_LEASE_SECS: leaseSecs,
+      SERVICE_CLUSTER_LINK_ADDRESS: '127.0.0.1:0',
+    })
+    const lastSegment = async () => {
+      const [row] = await cluster.postgres.query<{ last: string }>(
+        'SELECT max(segment) AS last FROM strandfast_segments WHERE shard = 0',
+      )
+      return Number(row?.last)
+    }
+    const serves = (server: TestServer) =>
+      eventually(async () => (await call(server, 'GET /readyz')).status === 200)
+    try {
+      await cluster.run(['cluster', 'init', '--shards', '1'])
+      let owner = await cluster.start({ env: env('a') })
+      await serves(owner)
+      expect(await owner.halt()).toBe(0)
+      const closed = await lastSegment()
+      owner = await cluster.start({ env: env('a'), dataDir: owner.dataDir })
+      await serves(owner)
+      // The writes at the start of a node may arrive late.
+      await eventually(
+        async () => readKnownEnd(knownEndPath(owner.dataDir, 0))?.number === (await lastSegment()),
+      )
+      await cluster.postgres.query(`DELETE FROM strandfast_segments WHERE segment > ${closed}`)
+      const other = await cluster.start({ env: env('b') })
+      await serves(other)
+      expect(await lastSegment()).toBe(closed)
+      // With its next write the owner finds the loss, and ends or refuses to serve.
+      await call(other, 'POST /v1/collections/notes/records', { body: { data: { n: 1 } } })
+      await eventually(async () => (await lastSegment()) > closed)
+      expect((await call(owner, 'GET /readyz').catch(() => undefined))?.status ?? 503).toBe(503)
+      await serves(other)
+    } finally {
+      await cluster.remove()
+    }
+  })
+})

@@ -51,6 +51,8 @@ export interface LinkParts {
 
 /** The link of a front of this node to the shards of one other node. */
 export class PeerLink {
+  /** The name of the other node. */
+  readonly node: string
   readonly #parts: LinkParts
   readonly #listener: PeerLinkListener
   readonly #link: Link
@@ -79,6 +81,7 @@ export class PeerLink {
     parts: LinkParts & { peer: PeerAddress; sockets: LinkSockets },
     listener: PeerLinkListener,
   ) {
+    this.node = parts.peer.node
     this.#parts = parts
     this.#listener = listener
     this.#link = new Link(parts.sockets, {

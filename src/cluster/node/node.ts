@@ -175,6 +175,7 @@ export class ClusterNode implements ClusterAccess {
       alive: () => this.#row.candidates(this.members),
       ...shards,
       reaches: (name, incarnation) => peers.reaches(name, incarnation),
+      servedBy: (shard) => peers.of(shard)?.node,
       isServed: (shard) => shards.threads.shards.leaseRefusal(shard) === undefined,
       async leaving(shard) {
         await Promise.all([shards.leaving(shard), owner.leaving(shard)])

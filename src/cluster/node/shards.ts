@@ -37,6 +37,8 @@ export interface ClusterShardsParts {
   leaving(shard: number): Promise<void>
   /** Whether it has a link to another node, with that incarnation if one is given. */
   reaches(node: string, incarnation?: number): boolean
+  /** The node that serves a shard over a link to this one. */
+  servedBy(shard: number): string | undefined
   /** Whether this node reaches the owner of a shard. */
   isServed(shard: number): boolean
   /** Offers a released shard to a node. */
@@ -348,14 +350,15 @@ export class ClusterShards {
 
   /** @returns whether the shard may be opened, or its owner has changed */
   #atEnd(view: ShardView, report: Extract<FollowerReport, { kind: 'atEnd' }>): boolean {
-    const { segment, owner, incarnation, isClosed, isOwned, ageMs } = report
+    const { segment, owner: lastOwner, incarnation, isClosed, isOwned, ageMs } = report
     const before = view.owner
-    // A node that confirms over its link that it has a lease still owns its shards, whatever the table of
-    // nodes says.
-    const isOwner = isOwned || (!isClosed && this.#parts.reaches(owner, incarnation))
+    // A node that confirms over its link that it has a lease still owns its shards, whatever the database
+    // says: rows of nodes may be changed, and a log may be cut back to where an earlier owner closed it.
+    const isOwner = isOwned || (!isClosed && this.#parts.reaches(lastOwner, incarnation))
+    const owner = this.#parts.servedBy(report.shard) ?? (isOwner ? lastOwner : undefined)
     view.atEndMs = steadyClock() - ageMs
     // A shard that this node could not release in order may be opened by this node.
-    view.owner = isOwner && owner !== this.#parts.node ? owner : undefined
+    view.owner = owner === this.#parts.node ? undefined : owner
     // The shard may have had an owner between two looks.
     if (view.owner !== undefined || view.segment !== segment) view.freeSinceMs = undefined
     if (view.owner === undefined) view.freeSinceMs ??= steadyClock()

@@ -35,7 +35,8 @@ interface Writing {
 
 /**
  * Writes checkpoints of a shard, one part at a time: when the sealed rows since the last checkpoint are twice
- * as large as it, and daily if rows were removed, so that removed rows do not stay in the log permanently.
+ * as large as it; and if rows were removed, a day after the last checkpoint, so that they do not stay in the
+ * log permanently.
  */
 export class CheckpointWriter {
   readonly #options: CheckpointWriterOptions
@@ -53,7 +54,8 @@ export class CheckpointWriter {
     this.#last = {
       segment: head?.segment ?? -1,
       bytes: head?.bytes ?? 0,
-      atMs: head?.atMs ?? options.clock(),
+      // Without a checkpoint, the log still has all removed rows.
+      atMs: head?.atMs ?? -Infinity,
     }
     this.#stateBytes = stateBytes
     // Segments before this start may have removed rows.
