@@ -6,7 +6,7 @@ import { noPostgres } from '../support/postgres/postgres.js'
 import { roundsOf, runSeed } from '../support/run-seed.js'
 
 /** A round takes one to ten seconds. */
-const ROUNDS = roundsOf(12)
+const ROUNDS = roundsOf(4)
 /** How long a round may take on a busy machine, milliseconds. */
 const ROUND_MS = 90_000
 const SETUP_MS = 120_000
