@@ -57,7 +57,8 @@ export interface BeginParts extends Pick<LinkOwnerParts, 'calls' | 'standing'> {
 /**
  * A node of a cluster (docs/adr/0046-members-of-a-cluster.md). The live nodes share the shards, and each
  * accepts requests for all of them. A node whose heartbeats are not confirmed for the length of a lease
- * answers nothing: another node may have replaced it.
+ * answers nothing from its shards, because another node may have replaced it. For the shards of other nodes
+ * it continues to answer over its links (docs/adr/0047-links.md).
  */
 export class ClusterNode implements ClusterAccess {
   readonly #parts: NodeParts
@@ -128,7 +129,8 @@ export class ClusterNode implements ClusterAccess {
     this.#membership.start()
     this.#timer = setInterval(
       () => {
-        this.#trouble.step()
+        // A node that refuses to serve has no lease, although the database can be reached.
+        if (!this.refuses) this.#trouble.step()
         this.#updateReport()
         this.#notifyPeers()
       },

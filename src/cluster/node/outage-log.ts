@@ -31,14 +31,19 @@ export class OutageLog {
     this.#log.warn({ reason }, 'a heartbeat did not reach the database of the cluster: retrying')
   }
 
-  /** Call it once for each heartbeat: logs when the lease has expired, and when it is held again. */
+  /**
+   * Call it once for each heartbeat, except while the node refuses to serve, which ends its lease: logs when
+   * the lease has expired, and when it is held again.
+   */
   step(): void {
     this.#quietHeartbeats -= 1
     const isCutOff = !this.#lease.holds()
     if (isCutOff === this.#isCutOff) return
     this.#isCutOff = isCutOff
     if (isCutOff)
-      this.#log.error('the database of the cluster cannot be reached: answering nothing until it can')
-    else this.#log.warn('the database of the cluster can be reached again')
+      this.#log.error(
+        'the database of the cluster confirms no heartbeats: answering nothing from the shards of this node until it does',
+      )
+    else this.#log.warn('the database of the cluster confirms heartbeats again')
   }
 }
