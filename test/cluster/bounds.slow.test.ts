@@ -4,7 +4,9 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { inherited } from '../../scripts/crash-loop/inherited.mjs'
+import { examineSessions } from '../../src/cluster/database/server-check.js'
 import { shardOf } from '../../src/strand/placement.js'
+import { startTcpProxy } from '../support/cluster/tcp-proxy.js'
 import { LinkProxies } from '../support/cluster/rounds/link-proxies.js'
 import { eventually } from '../support/eventually.js'
 import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster-of-one.js'
@@ -38,6 +40,18 @@ describe.skipIf(noPostgres)('nodes with a slow or hostile database or network', 
     const ran = await cluster.run(['serve'], env)
     await pooler.stop()
     expect(ran).toMatchObject({ status: 78, stderr: expect.stringContaining('connect nodes directly') })
+  })
+
+  it('start with a database whose answers take 100 ms', async () => {
+    const port = Number(new URL(cluster.postgres.url).port)
+    const proxy = await startTcpProxy(port)
+    proxy.delay(50)
+    try {
+      // All connections together had the time that one of them may take.
+      await examineSessions([cluster.postgres.url.replace(`:${port}/`, `:${proxy.port}/`)])
+    } finally {
+      await proxy.stop()
+    }
   })
 
   it('end in order at SIGTERM during a start while their database does not answer', async () => {

@@ -14,15 +14,12 @@ export interface ServerFacts {
   replicated: boolean
 }
 
-const VERSION_MIN = 150_000
+/** The oldest version of PostgreSQL, as `server_version_num`. */
+export const VERSION_MIN = 150_000
+/** Settings that must be on: without them, a crash loses acknowledged writes. */
+export const durabilitySettings = ['fsync', 'full_page_writes'] as const
 
-const names = [
-  'server_version',
-  'server_version_num',
-  'fsync',
-  'full_page_writes',
-  'synchronous_standby_names',
-]
+const names = ['server_version', 'server_version_num', ...durabilitySettings, 'synchronous_standby_names']
 
 /** Checks whether a server keeps what it acknowledges. */
 export async function examineServer(session: Session): Promise<ServerFacts> {
@@ -34,7 +31,7 @@ export async function examineServer(session: Session): Promise<ServerFacts> {
   const faults: string[] = []
   if (Number(settings.get('server_version_num') ?? VERSION_MIN) < VERSION_MIN)
     faults.push(`it is PostgreSQL ${version}: expected 15 or newer`)
-  for (const name of ['fsync', 'full_page_writes'])
+  for (const name of durabilitySettings)
     if (settings.get(name) === 'off')
       faults.push(`it runs with ${name} = off, and would lose acknowledged writes: switch it on`)
   return { version, faults, replicated: (settings.get('synchronous_standby_names') ?? '') !== '' }
@@ -112,9 +109,11 @@ export async function examineSessions(urls: readonly string[]): Promise<void> {
   const drop = () => {
     for (const session of sessions) session.drop()
   }
-  const timer = setTimeout(drop, limits.clusterConnectMs)
+  let timer: NodeJS.Timeout | undefined
   try {
     for (let nth = 0; nth < limits.clusterPoolerProbes; nth++) sessions.push(await Session.open(urls))
+    // Connections have separate time limits, because opening one takes many round trips.
+    timer = setTimeout(drop, limits.clusterConnectMs)
     if ((await keepsSessions(sessions)) === false) throw new UnfitServer(lostSessions)
   } finally {
     clearTimeout(timer)

@@ -2,12 +2,10 @@ import { DatabaseError } from 'pg'
 import { limits } from '../../base/limits/limits.js'
 import { isText, listOf, members } from '../../base/shape.js'
 import { type DatabaseCheck, pass, type CheckResult, fail } from './check-bench.js'
-import { keepsSessions, lostSessions } from '../database/server-check.js'
+import { durabilitySettings, keepsSessions, lostSessions, VERSION_MIN } from '../database/server-check.js'
 import { Session } from '../database/session.js'
 
 /* Checks of the servers, and whether they keep what they acknowledge. */
-
-const VERSION_MIN = 150_000
 
 /** Which of the listed servers accept writes. */
 export const serversCheck: DatabaseCheck = {
@@ -66,7 +64,7 @@ export const settingsCheck: DatabaseCheck = {
     const session = await bench.session()
     const off: string[] = []
     const unknown: string[] = []
-    for (const name of ['fsync', 'full_page_writes']) {
+    for (const name of durabilitySettings) {
       const value = await settingOf(session, name)
       if (value === undefined) unknown.push(name)
       if (value === 'off') off.push(name)
@@ -75,7 +73,7 @@ export const settingsCheck: DatabaseCheck = {
       return fail(`${off.join(' and ')} = off: acknowledged writes would be lost, so switch it on`)
     if (unknown.length > 0)
       return { level: 'warn', detail: `The server does not report ${unknown.join(' and ')}` }
-    return pass('fsync and full_page_writes are on')
+    return pass(`${durabilitySettings.join(' and ')} are on`)
   },
 }
 
