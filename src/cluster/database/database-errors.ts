@@ -4,7 +4,7 @@ import { describeDatabase } from '../../outbound/postgres-errors.js'
 /** What a failure of the cluster's database means for the operator: one sentence, without a full stop. */
 export function describeDatabaseError(error: unknown): string {
   if (error instanceof DatabaseError && error.code === NO_TABLE)
-    return 'it holds no cluster: create one with strandfast cluster init or cluster push'
+    return `a table of the cluster is missing: ${error.message}`
   return describeDatabase(error)
 }
 
