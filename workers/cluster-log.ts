@@ -37,8 +37,8 @@ assert(!isMainThread && parentPort !== null, 'the log of a cluster runs in a wor
 const parent = parentPort
 const data: unknown = workerData
 assert(isClusterLogSettings(data), 'the log of a cluster receives its settings')
-const { urls, tables, rows: secret, takeOverDelayMs: patienceMs } = data
-const writers = new Writers(patienceMs)
+const { urls, tables, rows: secret, takeOverDelayMs } = data
+const writers = new Writers(takeOverDelayMs)
 const statements = statementsOf(tables)
 const figures: ClusterLogFigures = { ...noClusterFigures }
 /** The durable ends of the logs that this node knows, by path of the file. */

@@ -174,11 +174,10 @@ async function pullStores(
     for (const shard of shardNumbers(facts.shards)) {
       const upTo = heads.get(shard)
       if (upTo === undefined) throw new Error(`the log of shard ${shard} is missing`)
-      const line = thread.channelOf(shard)
       const isComplete = await pullStore({
         path: shardFolder(target, shard),
         upTo,
-        channel: line,
+        channel: thread.channelOf(shard),
         secret,
         format: logFormat,
       }).catch((error: unknown) => {

@@ -5,6 +5,7 @@ import type { ClusterFacts } from '../cluster/database/facts.js'
 import { readClusterFacts } from '../cluster/database/create.js'
 import { findLosses } from '../cluster/database/loss.js'
 import { NodeTable } from '../cluster/database/nodes.js'
+import { HEARTBEATS_PER_LEASE } from '../cluster/members/lease.js'
 import type { Member, RowFault } from '../cluster/members/membership.js'
 import {
   describeFaults,
@@ -25,12 +26,11 @@ import { printable } from './printable.js'
 
 /** How long to wait for a heartbeat, in intervals between heartbeats. */
 const HEARTBEAT_INTERVALS = 1.5
-const HEARTBEATS_PER_LEASE = 5
 
 /**
  * Prints the state of a cluster: the database, the nodes, and the log of each shard.
- * @returns the exit code: 0 no problem; 1 at least one problem; 75 the database cannot be reached; 78 wrong
- * usage or settings, or no cluster
+ * @returns the exit code: 0 no problem; 1 at least one problem; 75 the database cannot be reached or
+ * used; 78 wrong usage or settings, or no cluster
  */
 export const clusterStatusCommand = command({
   usage: clusterUsage,

@@ -6,6 +6,7 @@ import { makeDirectory, readIfExists, writeDurably } from '../base/durable-file.
 import { pooledRandom } from '../base/random.js'
 import { openIdleDirectory } from '../data/directory.js'
 import { rowKeyOf, fingerprintOf } from '../data/derived-keys.js'
+import { LEASE_MARGIN } from '../cluster/members/lease.js'
 import { leaseMsOf } from '../cluster/members/node-report.js'
 import { ClusterLogThread } from '../cluster/node/log-thread.js'
 import { StorePool } from '../dispatch/pools/store-pool.js'
@@ -48,8 +49,6 @@ interface Upgrade {
 
 /** A file in the directory that an unfinished upgrade fills; it holds the id of the cluster. */
 const markerFile = 'cluster-upgrade'
-/** How long to wait for a heartbeat, in leases; nodes wait as long before they take over. */
-const LEASES_WAITED = 1.1
 /** The maximum of SERVICE_CLUSTER_LEASE_SECS. */
 const LEASE_MS_MAX = 600_000
 
@@ -141,10 +140,9 @@ async function waitUntilStopped(session: Session, leaseMs: number): Promise<Form
   const alive = before.filter((node) => node.alive)
   if (alive.length === 0) return before
   const longestMs = Math.min(LEASE_MS_MAX, Math.max(leaseMs, ...alive.map(leaseMsOf)))
-  logLine(
-    `Waiting for ${Math.ceil((LEASES_WAITED * longestMs) / 1_000)} s: ${namesOf(alive)} did not stop cleanly`,
-  )
-  await delay(LEASES_WAITED * longestMs)
+  const waitMs = LEASE_MARGIN * longestMs
+  logLine(`Waiting for ${Math.ceil(waitMs / 1_000)} s: ${namesOf(alive)} did not stop cleanly`)
+  await delay(waitMs)
   const nodes = await formerNodes(session)
   const heartbeats = new Map(before.map(({ node, heartbeat }) => [node, heartbeat]))
   const running = nodes.filter(({ node, heartbeat }) => heartbeats.get(node) !== heartbeat)

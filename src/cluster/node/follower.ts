@@ -47,8 +47,8 @@ export class Follower {
   }
 
   /** Starts following with a store that nothing else has open. */
-  follow(path: string, line: LogChannel): void {
-    this.#order({ kind: 'follow', path, channel: line }, [line.port])
+  follow(path: string, channel: LogChannel): void {
+    this.#order({ kind: 'follow', path, channel }, [channel.port])
   }
 
   /** Closes a store; resolves when others may open it. */

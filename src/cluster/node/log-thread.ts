@@ -59,9 +59,9 @@ export class ClusterLogThread {
   channelOf(shard: number): LogChannel {
     const { port1, port2 } = new MessageChannel()
     const known = this.#knownPath?.(shard)
-    const line = { shard, answers: new SharedArrayBuffer(4), ends: this.#aborted.buffer, known }
-    this.#worker.postMessage({ ...line, port: port2 }, [port2])
-    return { ...line, port: port1 }
+    const shared = { shard, answers: new SharedArrayBuffer(4), ends: this.#aborted.buffer, known }
+    this.#worker.postMessage({ ...shared, port: port2 }, [port2])
+    return { ...shared, port: port1 }
   }
 
   /** Ends all waits for the database, because the process ends. */
