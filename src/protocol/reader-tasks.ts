@@ -158,6 +158,8 @@ export const readerAnswers: TaskAnswers<ReaderTasks> = {
 export interface ReadCall {
   name: keyof ReaderTasks
   task: ReaderTasks[keyof ReaderTasks]['task']
+  /** The id of the principal. */
+  caller: string
 }
 
 /** Runs tasks in a pool of readers. */
@@ -172,7 +174,7 @@ export type Read = <Name extends keyof ReaderTasks>(
   task: ReaderTasks[Name]['task'],
 ) => Promise<ReaderTasks[Name]['found']>
 
-/** Returns typed reads over readers. They throw RefusedError when the pool refuses the task. */
-export function readsBy(readers: Readers): Read {
-  return async (name, task) => answerOf(readerAnswers[name], await readers.run({ name, task }))
+/** Returns typed reads over readers for a caller. They throw RefusedError when the pool refuses the task. */
+export function readsBy(readers: Readers, caller: string): Read {
+  return async (name, task) => answerOf(readerAnswers[name], await readers.run({ name, task, caller }))
 }

@@ -5,7 +5,6 @@ import type { Logger } from '../base/log.js'
 import { version } from '../base/version.js'
 import type { DataDirectory } from '../data/directory.js'
 import { endAuthors } from '../dispatch/ended-authors.js'
-import { readsBy } from '../protocol/reader-tasks.js'
 import { parseAddressRanges } from '../front/limits/client-address.js'
 import type { Bounds } from '../front/limits/bounds.js'
 import { AnswerCoder } from '../front/http/content-coding.js'
@@ -20,7 +19,6 @@ import { IngestReceiver } from '../front/http/ingest/receiver.js'
 import { openApiSteps } from '../front/http/openapi/document.js'
 import { RateLimits } from '../front/limits/rate-limits.js'
 import { sharedAnswer } from '../front/http/shared-answer.js'
-import type { RouteContext } from '../front/routes/route.js'
 import type { Route } from '../front/routes/routes.js'
 import type { Config } from '../settings/config.js'
 import { appendAudit } from './audit.js'
@@ -52,6 +50,7 @@ export function handlingOf(config: Config, around: RequestParts): Handling {
   let lastId = 0
   return {
     shards,
+    readers,
     coder: new AnswerCoder(),
     pages,
     streams,
@@ -91,8 +90,8 @@ function webhooksOf({ webhookOrigins, rateLimitRps, rateLimitBurst }: Config): H
   return { origins, allowedRate: unlimited ? '*' : String(rateLimitRps * 60) }
 }
 
-function contextOf(config: Config, { parts, routes, services }: RequestParts): RouteContext {
-  const { shards, readers, apiKeys, tickets } = parts
+function contextOf(config: Config, { parts, routes, services }: RequestParts): Handling['context'] {
+  const { shards, apiKeys, tickets } = parts
   const { readiness, server, metrics, metricFamilies, lastUses } = services
   return {
     ask: (agent, command) => shards.request(agent, command),
@@ -101,7 +100,6 @@ function contextOf(config: Config, { parts, routes, services }: RequestParts): R
     shardCount: shards.count,
     shardOf: (agent) => shards.shardOf(agent),
     askFirst: (command) => shards.requestShard(0, command),
-    read: readsBy(readers),
     apiKeys: {
       add: (row) => apiKeys.add(row),
       remove: (keyId) => apiKeys.remove(keyId),

@@ -150,7 +150,7 @@ describe('a lease that ends while a reader is working', () => {
     if (located.kind !== 'located') throw new Error(`Expected a strand, got ${JSON.stringify(located)}`)
     const { shard, agentNo, strand, publicKey, headSeq } = located
     const view = { shard, agentNo, strand, publicKeys: [publicKey] }
-    const read = readsBy(readers)
+    const read = readsBy(readers, 'root')
     const page = { ...view, fromSeq: 0, toSeq: headSeq, bytesMax: 65_536 }
     const reads = [
       () => read('exportPage', page),

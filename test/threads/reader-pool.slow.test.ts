@@ -42,7 +42,7 @@ function agentNoOf(outcome: Outcome): number {
  */
 function rootsOf(shard: number): Promise<string[]> {
   const sizes = Array.from({ length: 100 }, (_none, index) => RECORDS - index)
-  return Promise.all(sizes.map((size) => readsBy(pool)('treeRoot', { shard, agentNo, size })))
+  return Promise.all(sizes.map((size) => readsBy(pool, 'root')('treeRoot', { shard, agentNo, size })))
 }
 
 /** Whether a thread of this process has the store of a shard open (Linux). */
@@ -74,7 +74,7 @@ describe('the readers, after the thread of a shard has ended', () => {
     const countSettled = () => settled++
     void reading.then(countSettled, countSettled)
     await pool.release(0)
-    const later = readsBy(pool)('treeRoot', { shard: 0, agentNo, size: 1 })
+    const later = readsBy(pool, 'root')('treeRoot', { shard: 0, agentNo, size: 1 })
     void later.then(countSettled, countSettled)
     await rootsOf(1)
     expect(settled).toBe(0)
@@ -92,7 +92,7 @@ describe('the readers, after the thread of a shard has ended', () => {
     const sizes = Array.from({ length: 200 }, (_none, index) => RECORDS - index)
     let settled = 0
     const trees = sizes.map(async (size) => {
-      await readsBy(pool)('treeRoot', { shard: 0, agentNo, size })
+      await readsBy(pool, 'root')('treeRoot', { shard: 0, agentNo, size })
       settled++
     })
     // Not the first tree: its thread may start so late that another thread computes all others first.
@@ -110,7 +110,7 @@ describe('the readers, after the thread of a shard has ended', () => {
   })
 
   it('reject an invalid task', async () => {
-    await expect(readsBy(pool)('treeRoot', { shard: 1, agentNo, size: RECORDS * 2 })).rejects.toThrow(
+    await expect(readsBy(pool, 'root')('treeRoot', { shard: 1, agentNo, size: RECORDS * 2 })).rejects.toThrow(
       'a strand has no gaps',
     )
   })

@@ -1,6 +1,6 @@
 import { RefusedError, refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
-import { readsBy, type Read, type Readers } from '../../protocol/reader-tasks.js'
+import { readsBy, type Readers } from '../../protocol/reader-tasks.js'
 import type { Shards } from '../../dispatch/links/shards.js'
 import type { LocatedOutcome } from '../../protocol/messages.js'
 import { answerOf, unexpected } from '../routes/answers.js'
@@ -16,7 +16,6 @@ import type { OpenUploads } from '../limits/uploads.js'
 export class ExportSender {
   readonly #shards: Shards
   readonly #readers: Readers
-  readonly #read: Read
   readonly #uploads: OpenUploads
   readonly #onError: (error: unknown, requestId: string) => void
   /** Number of exports that are being compressed. */
@@ -30,7 +29,6 @@ export class ExportSender {
   }) {
     this.#shards = parts.shards
     this.#readers = parts.readers
-    this.#read = readsBy(parts.readers)
     this.#uploads = parts.uploads
     this.#onError = parts.onError
   }
@@ -93,7 +91,7 @@ export class ExportSender {
       )
       return
     }
-    const toSeq = await this.#lastSeq(located, request)
+    const toSeq = await this.#lastSeq(located, request, caller)
     const coding =
       this.#codedCount < limits.exportCompressionsMax ? codingOf(request.acceptEncoding) : undefined
     exchange.begin(200, 'application/x-ndjson', [
@@ -113,7 +111,8 @@ export class ExportSender {
   }
 
   /** Sends the manifest, the records and the trailer. */
-  async #body(exchange: Exchange, { request, caller, located, toSeq, coder }: ExportBody): Promise<void> {
+  async #body(exchange: Exchange, body: ExportBody): Promise<void> {
+    const { request, caller, located, toSeq, coder } = body
     const { agent, fromSeq } = request
     const send = paceOf(exchange)
     const pace: PacedWrite = coder === undefined ? send : async (part) => send(await coder.add(part))
@@ -121,8 +120,8 @@ export class ExportSender {
     const publicKey = keyAt(located, fromSeq)
     const manifest = { agent, strand, publicKey, fromSeq, toSeq, recordCount: headSeq }
     await pace(`${manifestLine(manifest)}\n`)
-    const chainHead = await this.#pages(exchange, { located, fromSeq, toSeq, pace })
-    const checkpoint = await this.#checkpoint(agent, located, toSeq)
+    const chainHead = await this.#pages(exchange, { ...body, pace })
+    const checkpoint = await this.#checkpoint(body)
     // A sys/erase after the end of the export may have erased exported records: the new record count shows
     // that.
     const current = await this.#shards.request(agent, locateCommand(agent, caller, request))
@@ -136,35 +135,40 @@ export class ExportSender {
    * added. The reader is called even if the export ends at the head, because an error can still be answered
    * now.
    */
-  async #lastSeq({ shard, agentNo, headSeq }: LocatedOutcome, request: ExportRequest): Promise<number> {
+  async #lastSeq(
+    { shard, agentNo, headSeq }: LocatedOutcome,
+    request: ExportRequest,
+    caller: string,
+  ): Promise<number> {
     const seq = Math.min(request.toSeq ?? headSeq, headSeq)
-    return this.#read('sealEnd', { shard, agentNo, seq })
+    return readsBy(this.#readers, caller)('sealEnd', { shard, agentNo, seq })
   }
 
   /** @returns the hash of the last record */
   async #pages(
     exchange: Exchange,
-    range: { located: LocatedOutcome; fromSeq: number; toSeq: number; pace: PacedWrite },
+    { request, caller, located, toSeq, pace }: ExportBody & { pace: PacedWrite },
   ): Promise<string> {
-    const { shard, agentNo, strand, publicKey, retiredKeys, readable } = range.located
+    const { shard, agentNo, strand, publicKey, retiredKeys, readable } = located
+    const read = readsBy(this.#readers, caller)
     const task = {
       shard,
       agentNo,
       strand,
       publicKeys: [...retiredKeys.map((key) => key.publicKey), publicKey],
-      toSeq: range.toSeq,
+      toSeq,
       bytesMax: limits.exportPageBytes,
       ...(readable !== undefined && { readable: copyGrantText(readable) }),
     }
-    let fromSeq = range.fromSeq
+    let { fromSeq } = request
     let lastHash = ''
-    while (fromSeq <= range.toSeq && exchange.open) {
-      const page = await this.#read('exportPage', { ...task, fromSeq })
+    while (fromSeq <= toSeq && exchange.open) {
+      const page = await read('exportPage', { ...task, fromSeq })
       if (page.nextSeq === fromSeq)
-        throw new Error(`Expected the strand to reach seq ${range.toSeq}, got ${fromSeq}`)
+        throw new Error(`Expected the strand to reach seq ${toSeq}, got ${fromSeq}`)
       fromSeq = page.nextSeq
       lastHash = page.lastHash
-      await range.pace(page.bytes)
+      await pace(page.bytes)
     }
     return lastHash
   }
@@ -173,13 +177,11 @@ export class ExportSender {
    * Undefined if the export ends before a key rotation: the server no longer has the old key, and a verifier
    * of the export alone does not know a later one. Also undefined while the strand is being imported.
    */
-  async #checkpoint(
-    agent: string,
-    { shard, agentNo }: LocatedOutcome,
-    toSeq: number,
-  ): Promise<string | undefined> {
+  async #checkpoint({ request, caller, located, toSeq }: ExportBody): Promise<string | undefined> {
+    const { agent } = request
+    const { shard, agentNo } = located
     const size = toSeq + 1
-    const root = await this.#read('treeRoot', { shard, agentNo, size })
+    const root = await readsBy(this.#readers, caller)('treeRoot', { shard, agentNo, size })
     const outcome = await this.#shards.request(agent, {
       kind: 'checkpointSign',
       agent,

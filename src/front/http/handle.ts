@@ -1,6 +1,7 @@
 import { assert } from '../../base/assert.js'
 import { RefusedError, refuse, type Refusal } from '../../base/errors.js'
 import { sentBy, type Outcome } from '../../protocol/messages.js'
+import { readsBy } from '../../protocol/reader-tasks.js'
 import { answerOf, replayedHeaders } from '../routes/answers.js'
 import type { AuthRoute } from '../routes/auth-route.js'
 import type {
@@ -229,11 +230,11 @@ function openStream(
 async function runHandler(
   route: HandlerRoute,
   { request, agents }: ShardRequest,
-  { context, coder }: Handling,
+  handling: Handling,
 ): Promise<Answer | Refusal> {
-  const answer = await route.handle(request, contextFor({ request, agents }, context))
+  const answer = await route.handle(request, contextFor({ request, agents }, handling))
   if (route.compressed !== true || 'code' in answer) return answer
-  return coder.code(answer, request.headers.acceptEncoding)
+  return handling.coder.code(answer, request.headers.acceptEncoding)
 }
 
 /** A request that is forwarded to shards. */
@@ -243,8 +244,8 @@ interface ShardRequest {
   agents: Set<string> | undefined
 }
 
-/** The context of one request, which adds the caller to every command. */
-function contextFor({ request, agents }: ShardRequest, context: RouteContext): RouteContext {
+/** The context of one request, which adds the caller to every command and read. */
+function contextFor({ request, agents }: ShardRequest, { context, readers }: Handling): RouteContext {
   const { id } = request.principal
   return {
     ...context,
@@ -255,6 +256,7 @@ function contextFor({ request, agents }: ShardRequest, context: RouteContext): R
     askAll: (command) => context.askAll(sentBy(id, command)),
     askShard: (shard, command) => context.askShard(shard, sentBy(id, command)),
     askFirst: (command) => context.askFirst(sentBy(id, command)),
+    read: readsBy(readers, id),
   }
 }
 

@@ -2,6 +2,7 @@ import type { Namespace } from '../../auth/namespace.js'
 import type { Refusal } from '../../base/errors.js'
 import type { Shards } from '../../dispatch/links/shards.js'
 import type { AuthContext } from '../routes/auth-route.js'
+import type { Readers } from '../../protocol/reader-tasks.js'
 import type { RouteContext } from '../routes/route.js'
 import type { AnswerCoder } from './content-coding.js'
 import type { ExportSender } from './export.js'
@@ -17,7 +18,8 @@ import type { OpenUploads } from '../limits/uploads.js'
 /** The parts that handle requests. */
 export interface Handling extends Opening {
   shards: Shards
-  context: RouteContext
+  context: Omit<RouteContext, 'read'>
+  readers: Readers
   ingest: IngestReceiver
   exports: ExportSender
   imports: ImportReceiver

@@ -173,7 +173,9 @@ export class ImportSession {
       lines: this.#waiting.parts,
       ...(this.#position !== undefined && { position: this.#position }),
     }
-    const checked = await readsBy(this.#readers)('importCheck', task).catch(refusalOf)
+    const checked = await readsBy(this.#readers, this.#request.principal)('importCheck', task).catch(
+      refusalOf,
+    )
     if ('code' in checked) return checked
     if ('full' in checked)
       return refuse('storage_full', 'The data disk has not enough free space for the export')
