@@ -1,12 +1,12 @@
 import { RefusedError, type Refusal } from '../base/errors.js'
-import { Moved, type Transferred } from '../protocol/moved.js'
+import { CallReply, type Transferred } from '../protocol/call-reply.js'
 
 /** The calls that one thread makes to another, by name, each with its request and its reply. */
 type CallTable<Table> = { [Name in keyof Table]: { request: unknown; reply: unknown } }
 
 /** Handles one kind of call. It is a method so that handlers of all kinds fit into one table. */
 interface Handler<Request, Reply> {
-  handle(request: Request): Reply | Moved<Reply> | Promise<Reply | Moved<Reply>>
+  handle(request: Request): Reply | CallReply<Reply> | Promise<Reply | CallReply<Reply>>
 }
 
 /** A handler for each kind of call. A handler throws RefusedError to refuse a call. */
@@ -26,8 +26,11 @@ interface PendingCall {
   reject(error: Error): void
 }
 
-/** Sends a message and transfers the listed objects. */
-type Post = (message: unknown, transfer: readonly Transferred[]) => void
+/**
+ * Sends a message and transfers the listed objects. For a reply to a caller, it may throw RefusedError
+ * without sending it.
+ */
+type Post = (message: unknown, transfer: readonly Transferred[], caller?: string) => void
 
 /**
  * Calls between two threads of this program, in both directions, over one port. Both ends are compiled
@@ -87,8 +90,8 @@ export class Calls<Own extends CallTable<Own>, Other extends CallTable<Other>> {
   async #answer({ id, name, request }: Extract<CallMessage, { kind: 'call' }>): Promise<void> {
     try {
       const found = await this.#handlers.get(name)?.(request)
-      const { reply, transfer } = found instanceof Moved ? found : new Moved(found, [])
-      this.#send({ kind: 'reply', id, reply }, transfer)
+      const { reply, transfer, caller } = found instanceof CallReply ? found : new CallReply(found)
+      this.#send({ kind: 'reply', id, reply }, transfer, caller)
     } catch (error) {
       const message = error instanceof Error ? (error.stack ?? error.message) : String(error)
       const refusal = error instanceof RefusedError ? error.refusal : undefined
@@ -96,8 +99,8 @@ export class Calls<Own extends CallTable<Own>, Other extends CallTable<Other>> {
     }
   }
 
-  #send(message: CallMessage, transfer: readonly Transferred[]): void {
-    this.#post(message, transfer)
+  #send(message: CallMessage, transfer: readonly Transferred[], caller?: string): void {
+    this.#post(message, transfer, caller)
   }
 }
 

@@ -168,6 +168,40 @@ describe.skipIf(noPostgres)('nodes with a slow or hostile database or network', 
       expect(other.stderr()).not.toContain('"peer":"first"')
     })
 
+    it('stay linked while the exports of one reader fill the link between them, which ends some of them', async () => {
+      const [owner, other] = servers
+      const [own = []] = await owned()
+      const agents = Array.from({ length: 100 }, (_none, nth) => `exported-${nth}`)
+      const [large, small] = agents.filter((agent) => own.includes(shardOf(agent, 3)))
+      for (let n = 0; n < 2; n++)
+        await call(owner, `POST /v1/collections/${large}/records`, {
+          body: { data: { text: 'x'.repeat(250_000) } },
+        })
+      await call(owner, `POST /v1/collections/${small}/records`, { body: { data: { n: 1 } } })
+      const { body: made } = await call(owner, 'POST /v1/admin/api-keys', {
+        body: { name: 'reader', scopes: ['records:read'] },
+      })
+      const read = () =>
+        call(other, `GET /v1/strand/export?agent=${large}`, { key: made.key }).then(
+          ({ status, text }) => `${status} ${text.length > 500_000}`,
+          (error: unknown) => (error instanceof TypeError ? 'cut' : String(error)),
+        )
+      const whole = '200 true'
+      await eventually(async () => (await read()) === whole)
+      for (const proxy of links.between(['first'])) proxy.limit(2_000_000)
+      const results: string[] = []
+      const reading = Promise.all(Array.from({ length: 120 }, async () => results.push(await read())))
+      const request = async () => (await call(other, `GET /v1/agents/${small}/head`)).status
+      const statuses: number[] = []
+      while (!results.includes('cut') && results.length < 120) statuses.push(await request())
+      for (const proxy of links.between(['first'])) proxy.heal()
+      await reading
+      expect(new Set(results)).toEqual(new Set([whole, 'cut']))
+      expect(results.filter((result) => result === whole).length).toBeGreaterThan(50)
+      expect(new Set(statuses)).toEqual(new Set([200]))
+      expect(other.stderr()).not.toContain('"peer":"first"')
+    })
+
     it('do not blame the database if the link is cut', async () => {
       const [owner, other] = servers
       const [own = []] = await owned()

@@ -1,3 +1,4 @@
+import { RefusedError } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
 import type { Logger } from '../../base/log.js'
 import { machineClock } from '../../base/clock.js'
@@ -7,7 +8,7 @@ import type { ShardThreads } from '../../dispatch/threads/shard-threads.js'
 import { LEASE_MARGIN } from '../members/lease.js'
 import type { LinkMessage } from './framing.js'
 import { Link } from './link.js'
-import { ShardRelay } from './shard-relay.js'
+import { linkFull, ShardRelay } from './shard-relay.js'
 import type { LinkSockets } from './sockets.js'
 import type { LeaseMemory } from '../../protocol/lease-memory.js'
 import { isToOwner, type NodeId, type ToFront, type ToOwner } from '../../protocol/link-messages.js'
@@ -128,7 +129,7 @@ class OwnerLink {
     })
     const failed = (error: Error) => this.close(error.message)
     const handlers = parts.calls(() => ({ call: this.#calls.call, failed }), this.#closing.signal)
-    this.#calls = new Calls((message) => this.#sendCall(message), {
+    this.#calls = new Calls((message, _transfer, caller) => this.#sendCall(message, caller), {
       ...handlers,
       // A front that sends invalid data only breaks its own link.
       lose: ({ reason }) => this.close(reason),
@@ -144,10 +145,15 @@ class OwnerLink {
     this.#link.send(message)
   }
 
-  /** Others may overtake exports pages, as they may overtake large answers of shards. */
-  #sendCall(message: unknown): void {
+  /**
+   * Others may overtake large replies to callers, such as pages of exports, as they may overtake large
+   * answers of shards. Messages of the node itself are sent in order, so no caller can take their capacity.
+   * @throws RefusedError if too much waits for the caller
+   */
+  #sendCall(message: unknown, caller: string | undefined): void {
     const call: ToFront = { kind: 'call', message }
-    this.#link.sendBySize(call)
+    if (caller === undefined) this.send(call)
+    else if (!this.#link.sendBySize(call, caller)) throw new RefusedError(linkFull)
   }
 
   /** Ends the link after everything was sent. */

@@ -85,12 +85,13 @@ export class Link {
     return true
   }
 
-  /** Sends a short message in order, and a long one as a message that others may overtake. */
-  sendBySize(value: unknown): void {
+  /** Sends a short message in order, and a long one as `sendLate` does. */
+  sendBySize(value: unknown, principal: string): boolean {
     const parts = encodeValue(value)
     const bytes = parts.reduce((sum, part) => sum + part.length, 0)
-    if (bytes < limits.linkSplitBytesMin) this.#sendMain(parts)
-    else if (!this.sendLate({ principal: '', parts })) this.close('the peer does not read')
+    if (bytes >= limits.linkSplitBytesMin) return this.sendLate({ principal, parts })
+    this.#sendMain(parts)
+    return true
   }
 
   /**

@@ -24,7 +24,8 @@ interface RelayParts {
   link: Link
 }
 
-const full = refuse(
+/** Refuses an answer to a principal for whom too much waits. */
+export const linkFull = refuse(
   'overloaded',
   'Too many answers to you are queued for the link between two nodes of the cluster; try again with fewer concurrent requests',
   { retryAfterSecs: 1 },
@@ -157,7 +158,7 @@ export class ShardRelay {
     }
     if (link.sendLate({ principal: caller, parts: encodeLate(this.thread, frame), sent })) return
     this.#lateAnswers -= 1
-    const outcomes: FrontFrame['outcomes'] = [[id, full]]
+    const outcomes: FrontFrame['outcomes'] = [[id, linkFull]]
     const refused = encodeOutcomes({
       outcomes,
       events: [],

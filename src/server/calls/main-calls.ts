@@ -1,6 +1,6 @@
 import { refuse, type Refusal } from '../../base/errors.js'
 import type { Calls, Handlers } from '../../dispatch/calls.js'
-import { Moved } from '../../protocol/moved.js'
+import { CallReply } from '../../protocol/call-reply.js'
 import { memoryOf } from '../../protocol/otlp-tasks.js'
 import type { Principal } from '../../front/routes/route.js'
 import type { AuthServices } from '../auth.js'
@@ -50,7 +50,10 @@ export function mainCalls(
       const known = own(principal)
       return 'code' in known ? known : tickets.issue(known)
     },
-    ticketRedeem: ({ ticket, use }) => tickets.redeem(ticket, use),
+    async ticketRedeem({ ticket, use }) {
+      const found = await tickets.redeem(ticket, use)
+      return new CallReply(found, { caller: found?.id })
+    },
     ticketHold({ ticket, principal, hold }) {
       const release = tickets.hold(ticket, principal)
       if (gone?.aborted === true) release?.()
@@ -62,10 +65,10 @@ export function mainCalls(
     },
     ...authCalls(auth, front),
     readersFull: () => readers.isFull(),
-    read: (call) => readers.run(call),
+    read: async (call) => new CallReply(await readers.run(call), { caller: call.caller }),
     async otlpDecode(call) {
       const found = await decoder.decode(call)
-      return new Moved(found, memoryOf(found))
+      return new CallReply(found, { transfer: memoryOf(found) })
     },
     logHead: async (head) => (await logHead?.(head)) ?? true,
     readiness,
