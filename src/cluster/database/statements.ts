@@ -175,21 +175,25 @@ export function statementsOf(prefix: string): ClusterStatements {
       forget: `UPDATE ${segments} SET state = NULL
         WHERE shard = $1 AND segment > $2 AND segment <= $3 AND state IS NOT NULL`,
     },
-    nodes: {
-      all: `SELECT ${nodeReads.map((read, at) => `${read} AS ${nodeColumns[at]}`).join(', ')} FROM ${nodes}
-        ORDER BY node = $2 DESC, alive DESC, node LIMIT $1`,
-      add: `INSERT INTO ${nodes} (${nodeColumns.join(', ')})
-        SELECT ${nodeTypes.map((type, at) => `$${at + 1}::${type}`).join(', ')}
-        WHERE NOT EXISTS (SELECT 1 FROM ${nodes} WHERE node = $1)`,
-      replace: `UPDATE ${nodes} SET ${nodeColumns
+    nodes: nodeStatements(nodes),
+  }
+}
+
+function nodeStatements(table: string): ClusterStatements['nodes'] {
+  return {
+    all: `SELECT ${nodeReads.map((read, at) => `${read} AS ${nodeColumns[at]}`).join(', ')} FROM ${table}
+      ORDER BY node = $2 DESC, alive DESC, node LIMIT $1`,
+    add: `INSERT INTO ${table} (${nodeColumns.join(', ')})
+      SELECT ${nodeTypes.map((type, at) => `$${at + 1}::${type}`).join(', ')}
+      WHERE NOT EXISTS (SELECT 1 FROM ${table} WHERE node = $1)`,
+    replace: `UPDATE ${table} SET ${nodeColumns
+      .slice(1)
+      .map((name, at) => `${name} = $${at + 2}`)
+      .join(', ')}
+      WHERE node = $1 AND ${nodeReads
         .slice(1)
-        .map((name, at) => `${name} = $${at + 2}`)
-        .join(', ')}
-        WHERE node = $1 AND ${nodeReads
-          .slice(1)
-          .map((read, at) => `${read} = $${at + nodeColumns.length + 1}`)
-          .join(' AND ')}`,
-    },
+        .map((read, at) => `${read} = $${at + nodeColumns.length + 1}`)
+        .join(' AND ')}`,
   }
 }
 
