@@ -177,7 +177,10 @@ export class ClusterNode implements ClusterAccess {
       alive: () => this.#row.candidates(this.members),
       ...shards,
       reaches: (name, incarnation) => peers.reaches(name, incarnation),
-      servedBy: (shard) => peers.of(shard)?.node,
+      servedBy(shard) {
+        const link = peers.of(shard)
+        return link?.isUp === true ? link.node : undefined
+      },
       isServed: (shard) => shards.threads.shards.leaseRefusal(shard) === undefined,
       async leaving(shard) {
         await Promise.all([shards.leaving(shard), owner.leaving(shard)])

@@ -37,7 +37,7 @@ export interface ClusterShardsParts {
   leaving(shard: number): Promise<void>
   /** Whether it has a link to another node, with that incarnation if one is given. */
   reaches(node: string, incarnation?: number): boolean
-  /** The node that serves a shard over a link to this one. */
+  /** The node that serves a shard over a link to this one, and has a lease. */
   servedBy(shard: number): string | undefined
   /** Whether this node reaches the owner of a shard. */
   isServed(shard: number): boolean
