@@ -1,5 +1,5 @@
 import { render } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { AgentPage } from './agents/agent-page.js'
 import { AgentsPage } from './agents/agents-page.js'
 import { shortHash } from './parts/format.js'
@@ -46,7 +46,8 @@ function Console() {
   const name = titleOf(route.value)
   const shown = `${kind} ${name}`
   const before = useRef(shown)
-  useEffect(() => {
+  // Not later, because then the user may already have put the focus elsewhere.
+  useLayoutEffect(() => {
     document.title = name === '' ? 'Strandfast' : `${name} · Strandfast`
     // The link that was followed is no longer on the page. The sign-in form focuses its own field.
     if (before.current !== shown && kind === 'in') document.querySelector<HTMLElement>('#main')?.focus()

@@ -70,6 +70,22 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
     expect(page.url()).toBe(`${server.url}/console#/keys`)
   })
 
+  it('leaves the focus where the user has put it', async () => {
+    const { page } = await openConsole(server.url, { at: '#/agents' })
+    // As on a busy machine, effects run some time after the page has changed.
+    await page.addInitScript(() => {
+      const after = globalThis.setTimeout.bind(globalThis)
+      globalThis.requestAnimationFrame = (run) => Number(after(() => run(performance.now()), 500))
+      Object.assign(globalThis, { setTimeout: (run: () => void, ms = 0) => after(run, Math.max(ms, 500)) })
+    })
+    await page.reload()
+    await signIn(page)
+    const field = page.getByLabel('Name contains')
+    await field.focus()
+    await page.waitForTimeout(1_500)
+    expect(await field.evaluate((element) => element === document.activeElement)).toBe(true)
+  })
+
   it('explains where the key of a new server is', async () => {
     const { page } = await openConsole(server.url)
     await page.getByText('Where is the key?').click()

@@ -1,5 +1,5 @@
 import type { ComponentChildren, RefObject } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { ProposedMutation } from '../../client/index.js'
 import { proposalLink } from '../route.js'
 import { Dialog } from './dialog.js'
@@ -120,7 +120,7 @@ export function useFocusAfter<Target extends HTMLElement>(
 ): { focusTarget: RefObject<Target | null>; changed: () => void } {
   const focusTarget = useRef<Target>(null)
   const [changes, setChanges] = useState(0)
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (changes > 0) focusTarget.current?.focus()
   }, [changes])
   return {
@@ -152,7 +152,7 @@ function ProposedNotice({ proposed }: { proposed: ProposedMutation }) {
 function Done({ close }: { close: () => void }) {
   const button = useRef<HTMLButtonElement>(null)
   // The button that had the focus no longer exists.
-  useEffect(() => button.current?.focus(), [])
+  useLayoutEffect(() => button.current?.focus(), [])
   return (
     <div class="buttons">
       <button ref={button} type="button" class="primary" onClick={close}>

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 
 /** The result of a proof or check. */
 export interface Verdict {
@@ -52,7 +52,7 @@ interface ResultProps {
 export function FocusedResult(props: ResultProps) {
   const { verdict } = props
   const result = useRef<HTMLDivElement>(null)
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (verdict !== undefined) result.current?.focus()
   }, [verdict])
   return (

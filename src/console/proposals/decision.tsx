@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Proposal } from '../../client/index.js'
 import { Confirm } from '../parts/confirm.js'
 import { keyDigits } from '../parts/format.js'
@@ -26,7 +26,7 @@ export function Decision({ session, proposal, decided }: DecisionProps) {
   const [confirming, setConfirming] = useState<Vote | undefined>(undefined)
   const [message, setMessage] = useState('')
   const status = useRef<HTMLParagraphElement>(null)
-  useEffect(() => {
+  useLayoutEffect(() => {
     // The button that had the focus may no longer exist.
     if (message !== '') status.current?.focus()
   }, [message])
