@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { limits } from '../../src/base/limits/limits.js'
 import { pooledRandom } from '../../src/base/random.js'
 import { SegmentRegister } from '../../src/cluster/database/register.js'
 import { statementsOf } from '../../src/cluster/database/statements.js'
@@ -156,6 +157,46 @@ describe.skipIf(noPostgres)('checkpoints of a shard', () => {
     const { path } = await rebuilt()
     expect(await rowsOf(path)).toEqual(await rowsOf(shard.path))
     expect(failures).toEqual([])
+  })
+
+  it('are not written again once complete, although the removal of sealed rows failed', async () => {
+    await begin()
+    const { shard } = await node()
+    work(shard, 0)
+    shard.store.flush()
+    const raise = (text: string) => `LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION '${text}'; END $$`
+    await postgres.query(`CREATE OR REPLACE FUNCTION stop_removal() RETURNS trigger ${raise('interrupted')}`)
+    await postgres.query(
+      `CREATE OR REPLACE FUNCTION keep() RETURNS trigger ${raise('a checkpoint is removed')}`,
+    )
+    await postgres.query(
+      'CREATE TRIGGER removal BEFORE UPDATE ON test_segments EXECUTE FUNCTION stop_removal()',
+    )
+    await postgres.query(
+      'CREATE TRIGGER head BEFORE DELETE ON test_checkpoints FOR EACH ROW WHEN (OLD.part = 0) EXECUTE FUNCTION keep()',
+    )
+    let nowMs = Date.now()
+    const messages: string[] = []
+    const writer = new CheckpointWriter({
+      path: shard.path,
+      client: new LogClient(lineOf()),
+      secret,
+      last: { head: undefined, stateBytes: 1 },
+      clock: () => nowMs,
+      onFailure: ({ message }) => messages.push(message),
+      bytesMin: 0,
+    })
+    const stepUntil = (isOver: () => boolean) =>
+      eventually(() => {
+        if (writer.ready) writer.step()
+        return isOver()
+      })
+    await stepUntil(() => messages.length > 0)
+    nowMs += limits.clusterCheckpointMs
+    let steps = 0
+    await stepUntil(() => (steps += 1) > 20)
+    writer.close()
+    expect(messages).toEqual([expect.stringContaining('interrupted')])
   })
 
   it('replace sealed rows, and a store built from them is identical', async () => {

@@ -144,6 +144,8 @@ export class CheckpointWriter {
   }
 
   #fail(error: Error): void {
+    // Part 0 may be there, and removals may have begun: to write this checkpoint again would first remove it.
+    if (this.#writing?.isDone === true) this.#last.segment = this.#writing.segment
     this.#end()
     this.#stateBytes = Math.max(this.#stateBytes, 2 * this.#last.bytes)
     this.#notBeforeMs = this.#options.clock() + limits.clusterCheckpointRetryMs
