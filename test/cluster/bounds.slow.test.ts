@@ -106,6 +106,20 @@ describe.skipIf(noPostgres)('nodes with a slow or hostile database or network', 
         await eventually(async () => (await call(server, 'GET /readyz')).status === 200)
     }
 
+    /** Two agents that the first node owns, one of them with long records. */
+    const makeAgents = async (name: string, longRecords: number) => {
+      const [own = []] = await owned()
+      const agents = Array.from({ length: 100 }, (_none, nth) => `${name}-${nth}`)
+      const [large, small] = agents.filter((agent) => own.includes(shardOf(agent, 3)))
+      const write = (agent: string | undefined, data: object) =>
+        call(servers[0], `POST /v1/collections/${agent}/records`, { body: { data } })
+      for (let n = 0; n < longRecords; n++) await write(large, { text: 'x'.repeat(250_000) })
+      await write(small, { n: 1 })
+      return { large, small }
+    }
+    const makeKey = async (name: string): Promise<{ key: string; key_id: string }> =>
+      (await call(servers[0], 'POST /v1/admin/api-keys', { body: { name, scopes: ['records:read'] } })).body
+
     const add = (name: string, count: number) =>
       cluster.postgres.query(`INSERT INTO strandfast_nodes
         SELECT '${name}' || n, 1, 0, 0, true, '', format_max, settings_digest, replace(owns, 'first.nodes.test', '127.0.0.1'), mac
@@ -137,18 +151,8 @@ describe.skipIf(noPostgres)('nodes with a slow or hostile database or network', 
 
     it('answer other callers while one reader fills the link between them, and a revocation takes effect in the meantime', async () => {
       const [owner, other] = servers
-      const [own = []] = await owned()
-      const agents = Array.from({ length: 100 }, (_none, nth) => `agent-${nth}`)
-      const [large, small] = agents.filter((agent) => own.includes(shardOf(agent, 3)))
-      for (let n = 0; n < 20; n++)
-        await call(owner, `POST /v1/collections/${large}/records`, {
-          body: { data: { text: 'x'.repeat(250_000) } },
-        })
-      await call(owner, `POST /v1/collections/${small}/records`, { body: { data: { n: 1 } } })
-      const { body: made } = await call(owner, 'POST /v1/admin/api-keys', {
-        body: { name: 'one', scopes: ['records:read'] },
-      })
-      const { key, key_id: id } = made
+      const { large, small } = await makeAgents('agent', 20)
+      const { key, key_id: id } = await makeKey('one')
       expect((await call(other, 'GET /v1/agents', { key })).status).toBe(200)
       for (const proxy of links.between(['first'])) proxy.limit(4_000_000)
       const isRead = new AbortController()
@@ -169,20 +173,11 @@ describe.skipIf(noPostgres)('nodes with a slow or hostile database or network', 
     })
 
     it('stay linked while the exports of one reader fill the link between them, which ends some of them', async () => {
-      const [owner, other] = servers
-      const [own = []] = await owned()
-      const agents = Array.from({ length: 100 }, (_none, nth) => `exported-${nth}`)
-      const [large, small] = agents.filter((agent) => own.includes(shardOf(agent, 3)))
-      for (let n = 0; n < 2; n++)
-        await call(owner, `POST /v1/collections/${large}/records`, {
-          body: { data: { text: 'x'.repeat(250_000) } },
-        })
-      await call(owner, `POST /v1/collections/${small}/records`, { body: { data: { n: 1 } } })
-      const { body: made } = await call(owner, 'POST /v1/admin/api-keys', {
-        body: { name: 'reader', scopes: ['records:read'] },
-      })
+      const [, other] = servers
+      const { large, small } = await makeAgents('exported', 2)
+      const { key } = await makeKey('reader')
       const read = () =>
-        call(other, `GET /v1/strand/export?agent=${large}`, { key: made.key }).then(
+        call(other, `GET /v1/strand/export?agent=${large}`, { key }).then(
           ({ status, text }) => `${status} ${text.length > 500_000}`,
           (error: unknown) => (error instanceof TypeError ? 'cut' : String(error)),
         )

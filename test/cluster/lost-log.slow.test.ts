@@ -8,16 +8,27 @@ import { call, type TestServer } from '../support/server/server.js'
 
 const leaseSecs = '2'
 
+const env = (node: string) => ({
+  SERVICE_CLUSTER_NODE: node,
+  SERVICE_CLUSTER_LEASE_SECS: leaseSecs,
+  SERVICE_CLUSTER_LINK_ADDRESS: '127.0.0.1:0',
+})
+
+const serves = (server: TestServer) =>
+  eventually(async () => (await call(server, 'GET /readyz')).status === 200)
+
+async function lastSegmentOf({ postgres }: ClusterOfOne): Promise<number> {
+  const [row] = await postgres.query<{ last: string }>(
+    'SELECT max(segment) AS last FROM strandfast_segments WHERE shard = 0',
+  )
+  return Number(row?.last)
+}
+
 describe.skipIf(noPostgres)('a cluster whose database returns to an earlier state', () => {
   let cluster: ClusterOfOne
   let first: TestServer
   let second: TestServer
 
-  const env = (node: string) => ({
-    SERVICE_CLUSTER_NODE: node,
-    SERVICE_CLUSTER_LEASE_SECS: leaseSecs,
-    SERVICE_CLUSTER_LINK_ADDRESS: '127.0.0.1:0',
-  })
   const start = (node: string, dataDir?: string) =>
     cluster.start({ env: env(node), ...(dataDir !== undefined && { dataDir }) })
   const startRefused = (node: string, { dataDir }: TestServer) =>
@@ -27,16 +38,9 @@ describe.skipIf(noPostgres)('a cluster whose database returns to an earlier stat
       ['cluster', 'accept-loss', '--shard', '0', '--from', `${from}`, '--data-dir', dataDir],
       env(node),
     )
-  const serves = (server: TestServer) =>
-    eventually(async () => (await call(server, 'GET /readyz')).status === 200)
   const write = (server: TestServer, n: number) =>
     call(server, 'POST /v1/collections/notes/records', { body: { data: { n } } })
-  const lastSegment = async () => {
-    const [row] = await cluster.postgres.query<{ last: string }>(
-      'SELECT max(segment) AS last FROM strandfast_segments WHERE shard = 0',
-    )
-    return Number(row?.last)
-  }
+  const lastSegment = () => lastSegmentOf(cluster)
   const known = ({ dataDir }: TestServer) => readKnownEnd(knownEndPath(dataDir, 0))?.number
 
   beforeAll(async () => {
@@ -143,19 +147,7 @@ describe.skipIf(noPostgres)('a cluster whose database returns to an earlier stat
 describe.skipIf(noPostgres)('a shard whose log is cut back to where its owner once closed it', () => {
   it('is not opened by a node without its store while its owner serves over a link', async () => {
     const cluster = await makeClusterOfOne()
-    const env = (node: string) => ({
-      SERVICE_CLUSTER_NODE: node,
-      SERVICE_CLUSTER_LEASE_SECS: leaseSecs,
-      SERVICE_CLUSTER_LINK_ADDRESS: '127.0.0.1:0',
-    })
-    const lastSegment = async () => {
-      const [row] = await cluster.postgres.query<{ last: string }>(
-        'SELECT max(segment) AS last FROM strandfast_segments WHERE shard = 0',
-      )
-      return Number(row?.last)
-    }
-    const serves = (server: TestServer) =>
-      eventually(async () => (await call(server, 'GET /readyz')).status === 200)
+    const lastSegment = () => lastSegmentOf(cluster)
     try {
       await cluster.run(['cluster', 'init', '--shards', '1'])
       let owner = await cluster.start({ env: env('a') })
