@@ -124,8 +124,9 @@ async function close(shard: number): Promise<void> {
 
 async function catchUp(followed: FollowedShard): Promise<void> {
   if (followed.opened !== undefined) {
-    followed.opened.catchUp()
-    return
+    if (followed.opened.catchUp()) return
+    await followed.opened.close()
+    followed.opened = undefined
   }
   const { store } = followed
   followed.opened = await FollowedStore.open(store)

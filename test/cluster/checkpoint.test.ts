@@ -10,6 +10,7 @@ import { statementsOf } from '../../src/cluster/database/statements.js'
 import type { Command } from '../../src/protocol/messages.js'
 import { CheckpointWriter } from '../../workers/store/replica/checkpoint-writer.js'
 import { firstSegment } from '../../workers/store/replica/cluster-segment.js'
+import { FollowedStore } from '../../workers/store/replica/followed-store.js'
 import { LogClient } from '../../workers/store/replica/log-client.js'
 import { type NodeLog, prepareNodeLog } from '../../workers/store/replica/node-log.js'
 import { catchUpStore, lastCheckpoint } from '../../workers/store/replica/node-store.js'
@@ -222,6 +223,57 @@ describe.skipIf(noPostgres)('checkpoints of a shard', () => {
     expect(await rowsOf(again.path)).toEqual(await rowsOf(shard.path))
     expect(failures).toEqual([])
   })
+
+  it('rebuild a store that follows the log and was overtaken by one', async () => {
+    await begin()
+    const { shard } = await node()
+    work(shard, 0)
+    const store = { path: newPath(), client: new LogClient(lineOf()), secret }
+    const followed = await FollowedStore.open(store)
+    work(shard, 20)
+    expect(followed.catchUp()).toBe(true)
+    work(shard, 40)
+    shard.store.flush()
+    await checkpoint(shard.path)
+    expect(followed.catchUp()).toBe(false)
+    await followed.close()
+    const again = await FollowedStore.open(store)
+    expect(again.result.kind).toBe('built')
+    expect(again.catchUp()).toBe(true)
+    await again.close()
+    store.client.close()
+    expect(await rowsOf(store.path)).toEqual(await rowsOf(shard.path))
+  })
+
+  it.each(['a missing store', 'a store that is behind'])(
+    'written while the log is read for %s, are used instead',
+    async (which) => {
+      await begin()
+      const { shard } = await node()
+      work(shard, 0)
+      shard.store.flush()
+      if (which === 'a missing store') await checkpoint(shard.path)
+      const path = which === 'a missing store' ? newPath() : (await rebuilt()).path
+      work(shard, 20)
+      shard.store.flush()
+      const client = new LogClient(lineOf())
+      const before = client.request({ kind: 'lastCheckpoint' }, 'lastCheckpoint')
+      await checkpoint(shard.path)
+      // The first question is answered as of before the checkpoint.
+      const answers = [before]
+      const request = client.request.bind(client)
+      Object.assign(client, {
+        request: (...[message, kind]: Parameters<LogClient['request']>) =>
+          message.kind === 'lastCheckpoint'
+            ? (answers.shift() ?? request(message, kind))
+            : request(message, kind),
+      })
+      expect((await catchUpStore({ path, client, secret })).kind).toBe('built')
+      expect(answers).toEqual([])
+      client.close()
+      expect(await rowsOf(path)).toEqual(await rowsOf(shard.path))
+    },
+  )
 
   it('rebuild a store that is behind them, and set aside a store of another history', async () => {
     await begin()

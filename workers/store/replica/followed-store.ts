@@ -5,7 +5,13 @@ import type { SegmentName } from '../../../src/protocol/cluster-log-messages.js'
 import { Scrubber } from '../scrubber.js'
 import { type ClusterReader, FollowedLog } from './cluster-reader.js'
 import type { Writer } from './cluster-segment.js'
-import { type CatchUpResult, type NodeStore, catchUpStore, readerOf } from './node-store.js'
+import {
+  type CatchUpResult,
+  type NodeStore,
+  catchUpStore,
+  hasCheckpointAfter,
+  readerOf,
+} from './node-store.js'
 import { ShardLog } from '../log/shard-log.js'
 
 /** The progress of a store that follows its shard's log. */
@@ -77,16 +83,23 @@ export class FollowedStore {
   /**
    * Reads new segments up to the end of the log. They reach LMDB after a delay, or immediately if they erase
    * records; segments that are not in LMDB when the store closes are read again.
+   * @returns false if a checkpoint has replaced segments that were not read yet: open the store again
    * @throws Error if the log cannot be read or does not continue the store's history: open the store again
    */
-  catchUp(): void {
+  catchUp(): boolean {
     const nowMs = steadyClock()
     const before = this.#reader.position.segment
     this.#hasGrown = false
-    if (this.#log.catchUp() > 0) this.#unflushedSinceMs ??= nowMs
+    try {
+      if (this.#log.catchUp() > 0) this.#unflushedSinceMs ??= nowMs
+    } catch (error) {
+      if (!hasCheckpointAfter(this.#store, this.#reader.position.segment)) throw error
+      return false
+    }
     this.#hasGrown = this.#reader.position.segment > before
-    if (this.#unflushedSinceMs === undefined) return
+    if (this.#unflushedSinceMs === undefined) return true
     if (this.#log.hasErasures || nowMs >= this.#unflushedSinceMs + limits.clusterFlushAgeMs) this.#flush()
+    return true
   }
 
   /**

@@ -58,16 +58,23 @@ const ASIDE = '.other'
  */
 export async function catchUpStore(store: NodeStore): Promise<CatchUpResult & { last: LastCheckpoint }> {
   store.client.durableEnd()
-  const last = lastCheckpoint(store)
   const { path } = store
-  const verdict = await examine(store, last.head)
-  if (verdict === 'fits') {
-    await recover(path, (from, rowOf) => new FollowedLog(readerOf(store, { from, rowOf })))
-    return { kind: 'caughtUp', last }
+  let place: string | undefined
+  for (;;) {
+    const last = lastCheckpoint(store)
+    try {
+      const verdict = await examine(store, last.head)
+      if (verdict === 'fits') {
+        await recover(path, (from, rowOf) => new FollowedLog(readerOf(store, { from, rowOf })))
+        return { kind: 'caughtUp', last }
+      }
+      if (verdict === 'other') place = setAside(path)
+      await buildStore(store, last.head)
+      return place === undefined ? { kind: 'built', last } : { kind: 'setAside', place, last }
+    } catch (error) {
+      if (!hasCheckpointAfter(store, last.head?.segment)) throw error
+    }
   }
-  const place = verdict === 'other' ? setAside(path) : undefined
-  await buildStore(store, last.head)
-  return place === undefined ? { kind: 'built', last } : { kind: 'setAside', place, last }
 }
 
 /** Builds a store from its shard's log, atomically. @param upTo the last segment to apply */
@@ -106,8 +113,7 @@ export async function pullStore({ channel, upTo, ...options }: PullOptions): Pro
     try {
       await buildStore(store, head, upTo)
     } catch (error) {
-      // A new checkpoint may have removed the rows during the reading.
-      if (lastCheckpoint(store).head?.segment === head?.segment) throw error
+      if (!hasCheckpointAfter(store, head?.segment)) throw error
       return false
     }
     // A standalone store has no position in the cluster's log.
@@ -130,6 +136,15 @@ export function lastCheckpoint({
   const decoded = format.checkpointHead(head, secret)
   if (decoded.shard !== client.shard) throw new Error('A checkpoint in the database is of another shard')
   return { head: decoded, stateBytes }
+}
+
+/**
+ * Whether there is a checkpoint after a segment. Its writer removes sealed rows that a reader may not have
+ * read yet, so that the reading fails.
+ */
+export function hasCheckpointAfter(store: Omit<NodeStore, 'path'>, segment = -1): boolean {
+  const { head } = lastCheckpoint(store)
+  return head !== undefined && head.segment > segment
 }
 
 /**
