@@ -1,6 +1,6 @@
 import { RefusedError, refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
-import { readsBy, type Readers } from '../../protocol/reader-tasks.js'
+import { readsBy, type Read, type Readers } from '../../protocol/reader-tasks.js'
 import type { Shards } from '../../dispatch/links/shards.js'
 import type { LocatedOutcome } from '../../protocol/messages.js'
 import { answerOf, unexpected } from '../routes/answers.js'
@@ -91,7 +91,8 @@ export class ExportSender {
       )
       return
     }
-    const toSeq = await this.#lastSeq(located, request, caller)
+    const read = readsBy(this.#readers, caller)
+    const toSeq = await this.#lastSeq(located, request, read)
     const coding =
       this.#codedCount < limits.exportCompressionsMax ? codingOf(request.acceptEncoding) : undefined
     exchange.begin(200, 'application/x-ndjson', [
@@ -99,11 +100,11 @@ export class ExportSender {
       ...codingHeaders(coding),
     ])
     if (!exchange.open) return
-    if (coding === undefined) return this.#body(exchange, { request, caller, located, toSeq })
+    if (coding === undefined) return this.#body(exchange, { request, caller, read, located, toSeq })
     const coder = new StreamCoder(coding)
     this.#codedCount += 1
     try {
-      await this.#body(exchange, { request, caller, located, toSeq, coder })
+      await this.#body(exchange, { request, caller, read, located, toSeq, coder })
     } finally {
       this.#codedCount -= 1
       coder.close()
@@ -138,19 +139,18 @@ export class ExportSender {
   async #lastSeq(
     { shard, agentNo, headSeq }: LocatedOutcome,
     request: ExportRequest,
-    caller: string,
+    read: Read,
   ): Promise<number> {
     const seq = Math.min(request.toSeq ?? headSeq, headSeq)
-    return readsBy(this.#readers, caller)('sealEnd', { shard, agentNo, seq })
+    return read('sealEnd', { shard, agentNo, seq })
   }
 
   /** @returns the hash of the last record */
   async #pages(
     exchange: Exchange,
-    { request, caller, located, toSeq, pace }: ExportBody & { pace: PacedWrite },
+    { request, read, located, toSeq, pace }: ExportBody & { pace: PacedWrite },
   ): Promise<string> {
     const { shard, agentNo, strand, publicKey, retiredKeys, readable } = located
-    const read = readsBy(this.#readers, caller)
     const task = {
       shard,
       agentNo,
@@ -177,11 +177,11 @@ export class ExportSender {
    * Undefined if the export ends before a key rotation: the server no longer has the old key, and a verifier
    * of the export alone does not know a later one. Also undefined while the strand is being imported.
    */
-  async #checkpoint({ request, caller, located, toSeq }: ExportBody): Promise<string | undefined> {
+  async #checkpoint({ request, read, located, toSeq }: ExportBody): Promise<string | undefined> {
     const { agent } = request
     const { shard, agentNo } = located
     const size = toSeq + 1
-    const root = await readsBy(this.#readers, caller)('treeRoot', { shard, agentNo, size })
+    const root = await read('treeRoot', { shard, agentNo, size })
     const outcome = await this.#shards.request(agent, {
       kind: 'checkpointSign',
       agent,
@@ -202,6 +202,7 @@ interface ExportBody {
   request: ExportRequest
   /** Id of the principal. */
   caller: string
+  read: Read
   located: LocatedOutcome
   toSeq: number
   /** Absent if the export is not compressed. */
