@@ -229,8 +229,11 @@ async function accessCheckpoint(
     case 'putCheckpoint': {
       const { segment, part, state } = request
       await checkpoints.put(segment, part, bufferOf(state))
-      return { kind: 'stored' }
+      return { kind: 'done' }
     }
+    case 'removeSealed':
+      await checkpoints.removeSealed(request.segment)
+      return { kind: 'done' }
     default:
       return unreachable(request)
   }

@@ -79,7 +79,7 @@ export type SegmentName = Checked<typeof isName>
 const isRewrite = fields({ segment: isNumber, part: isNumber, hash: isBytes, blocks: isBytes })
 export type SegmentRewrite = Checked<typeof isRewrite>
 
-/** A part of a new checkpoint. Part 0 is written last and replaces the earlier checkpoint. */
+/** A part of a new checkpoint. Part 0 is written last and completes it. */
 const checkpointPart = { segment: isNumber, part: isNumber, state: isBytes }
 
 /** A row of a segment as read from the log. */
@@ -103,6 +103,8 @@ export const isLogRequest = anyOf(
   fields({ kind: oneOf('lastCheckpoint') }),
   fields({ kind: oneOf('checkpointPart'), segment: isNumber, part: isNumber }),
   fields({ kind: oneOf('putCheckpoint'), ...checkpointPart }),
+  /** Removes the sealed rows of the segments up to a complete checkpoint, and earlier checkpoints. */
+  fields({ kind: oneOf('removeSealed'), segment: isNumber }),
   /** Reads the last segment that the node knows to be durable, and what the log lacks up to it. */
   fields({ kind: oneOf('known') }),
   /** Checks whether the log has the segment `there`, if given. If so, records `durable` as durable. */
@@ -120,7 +122,8 @@ export const isLogAnswer = anyOf(
   fields({ kind: oneOf('rows'), rows: listOf(isRow) }),
   fields({ kind: oneOf('lastCheckpoint'), head: isState, stateBytes: isNumber }),
   fields({ kind: oneOf('checkpointPart'), state: isState }),
-  fields({ kind: oneOf('stored') }),
+  /** To `putCheckpoint` and `removeSealed`. */
+  fields({ kind: oneOf('done') }),
   /** Segment -1 if nothing is known; an empty text if nothing is missing. */
   fields({ kind: oneOf('known'), segment: isNumber, loss: isText }),
   fields({ kind: oneOf('confirmed'), isThere: isFlag }),

@@ -94,7 +94,12 @@ export const outboundLimits = {
   clusterCheckpointBytesMin: 8_388_608,
   /** Milliseconds after which a checkpoint is made if rows were removed. */
   clusterCheckpointMs: 86_400_000,
-  /** Pause after a failed checkpoint, milliseconds. */
+  /**
+   * How long segments keep their sealed rows after a checkpoint that contains them, milliseconds: a follower
+   * that has not read them by then builds its store again.
+   */
+  clusterRemovalDelayMs: 60_000,
+  /** Pause after a failed checkpoint or removal of sealed rows, milliseconds. */
   clusterCheckpointRetryMs: 600_000,
   /** Segments whose rows are deleted in one statement. */
   clusterDeleteSegments: 2_048,

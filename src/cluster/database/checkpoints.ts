@@ -49,7 +49,7 @@ export class CheckpointTable {
   /**
    * Writes a part. Part 1 is written first and removes the leftovers of an interrupted attempt; part 0 is
    * written last and completes the checkpoint.
-   * @throws Error if the commit may be lost; then nothing is removed
+   * @throws Error if the commit may be lost
    */
   async put(segment: number, part: number, state: Buffer): Promise<void> {
     if (part === 0) return this.#complete(segment, state)
@@ -57,12 +57,10 @@ export class CheckpointTable {
     await this.#session.write(this.#statements.put, [this.#shard, segment, part, state])
   }
 
-  /**
-   * Writes part 0, then removes the sealed rows of the segments up to this one, and earlier checkpoints. The
-   * next checkpoint repeats a removal that was interrupted.
-   */
+  /** Writes part 0, after the part that says where `removeSealed` is to begin. */
   async #complete(segment: number, head: Buffer): Promise<void> {
-    const first = await this.#removedUpTo()
+    const last = await this.lastSegment()
+    const first = last === undefined ? -1 : ((await this.#sealedAfter(last)) ?? last)
     await this.#session.write(this.#statements.put, [
       this.#shard,
       segment,
@@ -71,6 +69,15 @@ export class CheckpointTable {
     ])
     const { warned } = await this.#session.write(this.#statements.put, [this.#shard, segment, 0, head])
     if (warned) throw new Error('The database stopped waiting for its standby')
+  }
+
+  /**
+   * Removes the sealed rows of the segments up to a complete checkpoint, and earlier checkpoints. It can be
+   * repeated, and does nothing once that is done.
+   */
+  async removeSealed(segment: number): Promise<void> {
+    const first = await this.#sealedAfter(segment)
+    if (first === undefined) return
     for (let from = first; from < segment; from += limits.clusterDeleteSegments) {
       const upTo = Math.min(segment, from + limits.clusterDeleteSegments)
       await this.#session.write(this.#statements.forget, [this.#shard, from, upTo])
@@ -78,14 +85,12 @@ export class CheckpointTable {
     await this.#session.write(this.#statements.clearBefore, [this.#shard, segment])
   }
 
-  /** The segment up to which no sealed rows are left; -1 if there was no checkpoint. */
-  async #removedUpTo(): Promise<number> {
-    const last = await this.lastSegment()
-    if (last === undefined) return -1
-    const pending = await this.part(last, REMOVAL)
-    if (pending === undefined) return last
+  /** The segment after which sealed rows of a checkpoint may remain; undefined if none remain. */
+  async #sealedAfter(segment: number): Promise<number | undefined> {
+    const pending = await this.part(segment, REMOVAL)
+    if (pending === undefined) return undefined
     const first = Number(pending)
-    return Number.isSafeInteger(first) && first < last ? Math.max(first, -1) : -1
+    return Number.isSafeInteger(first) && first < segment ? Math.max(first, -1) : -1
   }
 
   /** The segment of the latest complete checkpoint; undefined if there is none. */

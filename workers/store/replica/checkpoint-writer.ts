@@ -1,6 +1,6 @@
 import { assert } from '../../../src/base/assert.js'
 import { limits } from '../../../src/base/limits/limits.js'
-import type { LogAnswer } from '../../../src/protocol/cluster-log-messages.js'
+import type { LogAnswer, LogRequest } from '../../../src/protocol/cluster-log-messages.js'
 import { readPosition } from '../log/position.js'
 import { closeSnapshot, openSnapshot, type Snapshot } from '../snapshots.js'
 import { type CheckpointPart, checkpointParts } from './cluster-checkpoint.js'
@@ -36,7 +36,8 @@ interface Writing {
 /**
  * Writes checkpoints of a shard, one part at a time: when the sealed rows since the last checkpoint are twice
  * as large as it; and if rows were removed, a day after the last checkpoint, so that they do not stay in the
- * log permanently.
+ * log permanently. After a delay, in which followers read them, the sealed rows that a checkpoint contains
+ * are removed from the segments.
  */
 export class CheckpointWriter {
   readonly #options: CheckpointWriterOptions
@@ -45,6 +46,8 @@ export class CheckpointWriter {
   #stateBytes: number
   #hasRemovals: boolean
   #writing: Writing | undefined
+  /** The last checkpoint, if its sealed rows may still be in the segments, and when to remove them. */
+  #removal: { segment: number; notBeforeMs: number } | undefined
   #isWaiting = false
   #notBeforeMs = 0
 
@@ -60,6 +63,8 @@ export class CheckpointWriter {
     this.#stateBytes = stateBytes
     // Segments before this start may have removed rows.
     this.#hasRemovals = stateBytes > 0
+    // An earlier owner may have been interrupted.
+    if (head !== undefined) this.#removeLater(head.segment, limits.clusterRemovalDelayMs)
     options.client.listen((answer) => this.#take(answer))
   }
 
@@ -72,11 +77,16 @@ export class CheckpointWriter {
   /** Whether `step` has work now. */
   get ready(): boolean {
     if (this.#isWaiting) return false
+    if (this.#removal !== undefined) return this.#options.clock() >= this.#removal.notBeforeMs
     return this.#writing !== undefined || this.#isDue
   }
 
-  /** Writes a part. A failed checkpoint is reported, and retried later. */
+  /** Writes a part, or removes sealed rows. A failure is reported, and the work is retried later. */
   step(): void {
+    if (this.#removal !== undefined) {
+      this.#send({ kind: 'removeSealed', segment: this.#removal.segment })
+      return
+    }
     try {
       const writing = this.#writing ?? this.#begin()
       if (writing !== undefined) this.#put(writing)
@@ -125,27 +135,47 @@ export class CheckpointWriter {
     assert(next.done !== true, 'a checkpoint ends with its part 0')
     writing.isDone = next.value.part === 0
     if (!writing.isDone) writing.bytes += next.value.state.length
-    this.#options.client.send({ kind: 'putCheckpoint', ...next.value })
+    this.#send({ kind: 'putCheckpoint', ...next.value })
+  }
+
+  #send(request: LogRequest): void {
+    this.#options.client.send(request)
     this.#isWaiting = true
   }
 
   #take(answer: LogAnswer): void {
     this.#isWaiting = false
-    const writing = this.#writing
-    // The store was closed before the answer.
-    if (writing === undefined) return
-    if (answer.kind !== 'stored') {
-      const reason = answer.kind === 'failed' ? answer.reason : answer.kind
-      this.#fail(new Error(`A checkpoint could not be written: ${reason}`))
+    const failure =
+      answer.kind === 'done' ? undefined : answer.kind === 'failed' ? answer.reason : answer.kind
+    if (this.#removal !== undefined) this.#rowsRemoved(this.#removal.segment, failure)
+    // Without a checkpoint, the store was closed before the answer.
+    else if (this.#writing !== undefined) this.#partWritten(this.#writing, failure)
+  }
+
+  #rowsRemoved(segment: number, failure: string | undefined): void {
+    if (failure === undefined) {
+      this.#removal = undefined
+      return
+    }
+    this.#removeLater(segment, limits.clusterCheckpointRetryMs)
+    this.#options.onFailure(new Error(`Rows that a checkpoint contains could not be removed: ${failure}`))
+  }
+
+  #partWritten(writing: Writing, failure: string | undefined): void {
+    if (failure !== undefined) {
+      this.#fail(new Error(`A checkpoint could not be written: ${failure}`))
     } else if (writing.isDone) {
       this.#last = { segment: writing.segment, bytes: writing.bytes, atMs: this.#options.clock() }
+      this.#removeLater(writing.segment, limits.clusterRemovalDelayMs)
       this.#end()
     }
   }
 
+  #removeLater(segment: number, delayMs: number): void {
+    this.#removal = { segment, notBeforeMs: this.#options.clock() + delayMs }
+  }
+
   #fail(error: Error): void {
-    // Part 0 may be there, and removals may have begun: to write this checkpoint again would first remove it.
-    if (this.#writing?.isDone === true) this.#last.segment = this.#writing.segment
     this.#end()
     this.#stateBytes = Math.max(this.#stateBytes, 2 * this.#last.bytes)
     this.#notBeforeMs = this.#options.clock() + limits.clusterCheckpointRetryMs
