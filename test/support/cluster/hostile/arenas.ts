@@ -1,5 +1,3 @@
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { eventually } from '../../eventually.js'
 import type { TestServer } from '../../server/server.js'
@@ -26,8 +24,6 @@ const LIMIT_MS = 30_000
  * Time for which the reason must be logged before it counts, milliseconds; the node may be about to start.
  */
 const SAID_MS = 1_500
-/** Maximum lag of a node that is up to date, seconds; a node reads several times as often. */
-const LAG_SECS = 0.5
 
 /** A node starts with an empty directory. */
 const freshStart: Arena = async (hostile, attack, allowed) => {
@@ -115,18 +111,20 @@ export const arenas = {
   pull: pulling,
 }
 
+interface ClusterView {
+  members: { node: string; held_shards: number[] }[]
+}
+
 /** Starts the serving node, and one that has followed it to the ends of the logs. */
 async function two(hostile: HostileCluster): Promise<[TestServer, TestServer]> {
   const owner = await hostile.start(first, hostile.keptCopy())
   await serves(owner)
   const follower = await hostile.start(other)
-  const stores = Array.from({ length: shardCount }, (_none, shard) =>
-    join(follower.dataDir, `shard-${shard}`, 'data.mdb'),
-  )
   await eventually(async () => {
-    const metrics = await requestNode(follower.url, { method: 'GET', path: '/metrics' })
-    const lag = /^strandfast_cluster_lag_seconds (\S+)$/m.exec(metrics?.text ?? '')?.[1]
-    return stores.every((store) => existsSync(store)) && Number(lag ?? Infinity) < LAG_SECS
+    const answer = await requestNode(owner.url, { method: 'GET', path: '/v1/server' })
+    const { cluster }: { cluster?: ClusterView } = JSON.parse(answer?.text ?? '{}')
+    const held = cluster?.members.find(({ node }) => node === other)?.held_shards
+    return held?.length === shardCount
   })
   return [owner, follower]
 }
