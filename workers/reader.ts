@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { workerData } from 'node:worker_threads'
 import { assert } from '../src/base/assert.js'
 import { asBuffer } from '../src/base/bytes.js'
+import { TextBuffer } from '../src/base/text-buffer.js'
 import {
   isReaderSettings,
   type ConsistencyFound,
@@ -14,9 +15,6 @@ import {
   type TreeTask,
 } from '../src/protocol/reader-tasks.js'
 import { genesisType, keyRotateType } from '../src/strand/record-type.js'
-import { formatHlc } from '../src/strand/hlc.js'
-import { headerText, zeroHash } from '../src/strand/header.js'
-import { bodyCommitment } from '../src/strand/hash.js'
 import { consistencyPath, inclusionPath, treeRoot as rootOf, type LeafReader } from '../src/strand/merkle.js'
 import { recordLine } from '../src/strand/strand-export.js'
 import { checkLines } from './import/check.js'
@@ -24,9 +22,9 @@ import { stagePart } from './import/part.js'
 import { allows } from '../src/auth/row-policy.js'
 import { grantOfText } from '../src/auth/grant.js'
 import { openEnvironment, type Environment } from './store/environment.js'
-import { erasedCommitment } from './store/tables/erasures.js'
+import { exportedRecord } from './store/exported-record.js'
 import type { StoredRecord } from './store/tables/record-codec.js'
-import { recordBySeq, recordsFrom } from './store/tables/records.js'
+import { recordBySeq, recordHashes, recordsFrom } from './store/tables/records.js'
 import { boundedCache } from '../src/base/bounded-cache.js'
 import { limits } from '../src/base/limits/limits.js'
 
@@ -34,6 +32,9 @@ import { limits } from '../src/base/limits/limits.js'
  * Long reads, in a thread of the pool: pure functions over a read-only view of the shards' stores. Each task
  * is one page, so that no snapshot is open for long: LMDB cannot reuse pages that a snapshot still sees.
  */
+
+/** Bytes for the last line of a page, which may exceed its limit. */
+const LAST_LINE_BYTES = 4_096
 
 const settings: unknown = workerData
 assert(isReaderSettings(settings), 'a reader is given its data directory')
@@ -48,22 +49,22 @@ export function begin(): void {}
 /** Export lines from `fromSeq` on: as many whole lines as fit into a page. */
 export function exportPage(task: ExportPageTask): ExportPage {
   const environment = fresh(task.shard)
-  const lines: string[] = []
+  const page = new TextBuffer(task.bytesMax + LAST_LINE_BYTES)
   let bytes = 0
   let nextSeq = task.fromSeq
   let lastHash = ''
   for (const record of recordsFrom(environment, task.agentNo, { fromSeq: task.fromSeq, order: 'asc' })) {
     if (record.seq > task.toSeq || bytes >= task.bytesMax) break
     assert(record.seq === nextSeq, 'a strand has no gaps')
-    const line = exportLine(record, task)
-    lines.push(line)
+    const before = page.length
+    page.addText(`${exportLine(record, task)}\n`)
     // A withheld body was read, too.
-    bytes += Math.max(line.length, record.body.length)
+    bytes += Math.max(page.length - before, record.body.length)
     nextSeq = record.seq + 1
     lastHash = record.hash
   }
-  const text = Buffer.from(lines.length === 0 ? '' : `${lines.join('\n')}\n`)
-  return withSnapshotReleased(task.shard, { bytes: text, nextSeq, lastHash })
+  // The reply would contain all memory behind a view.
+  return withSnapshotReleased(task.shard, { bytes: Buffer.from(page.bytes), nextSeq, lastHash })
 }
 
 /** The seq of the record whose signature covers the record at `seq`: the same or a later one. */
@@ -113,13 +114,7 @@ function leafReader({ shard, agentNo }: TreeTask): LeafReader {
   const strand = `${shard}/${agentNo}`
   return {
     leaves(start, end) {
-      const hashes: Uint8Array[] = []
-      for (const record of recordsFrom(environment, agentNo, { fromSeq: start, order: 'asc' })) {
-        if (record.seq >= end) break
-        hashes.push(Buffer.from(record.hash, 'hex'))
-      }
-      assert(hashes.length === end - start, 'a strand has no gaps')
-      return hashes
+      return recordHashes(environment, agentNo, { start, end })
     },
     subtree: (level, index) => subtrees.get(`${strand}/${level}/${index}`),
     cache: (level, index, root) => subtrees.set(`${strand}/${level}/${index}`, root),
@@ -129,29 +124,11 @@ function leafReader({ shard, agentNo }: TreeTask): LeafReader {
 function exportLine(record: StoredRecord, { shard, strand, publicKeys, readable }: ExportPageTask): string {
   const key = publicKeys[record.keyIndex]
   assert(key !== undefined, 'the key of each exported record belongs to its strand')
-  const erased = record.erased === true
-  const header = headerText({
-    strand: record.seq === 0 ? zeroHash : strand,
-    key,
-    seq: record.seq,
-    prev: record.prev,
-    hlc: formatHlc(record.hlc),
-    type: record.type,
-    body: erased ? erasedCommitment(environmentOf(shard), record) : bodyCommitment(record.salt, record.body),
-  })
-  const line = {
-    h: header,
-    sig: record.signature === undefined ? undefined : asBuffer(record.signature).toString('hex'),
-    sealedBy: record.sealedBy,
-  }
-  if (erased) return recordLine(line)
-  const hides = readable !== undefined && !allows(grantOfText(readable).policies, record)
-  if (hides && !namesKey(record.type)) return recordLine({ ...line, withheld: true })
-  return recordLine({
-    ...line,
-    salt: asBuffer(record.salt).toString('hex'),
-    body: asBuffer(record.body).toString('utf8'),
-  })
+  const { header, content } = exportedRecord(environmentOf(shard), record, { strand, key })
+  const isOpen = readable === undefined || record.erased === true || namesKey(record.type)
+  if (isOpen || allows(grantOfText(readable).policies, record)) return recordLine({ h: header, ...content })
+  const { sig, sealedBy } = content
+  return recordLine({ h: header, sig, sealedBy, withheld: true })
 }
 
 /** Whether a record introduces a key. Verifiers need its body, which contains only public data. */

@@ -246,10 +246,15 @@ export interface ReplyOutcome {
   gone?: true
 }
 
-/** Rows in wire JSON, as UTF-8 bytes to avoid decoding and encoding; without a cursor at the end. */
+/**
+ * Rows in wire JSON, separated by commas, as UTF-8 bytes to avoid decoding and encoding; without a cursor at
+ * the end.
+ */
 export interface RowsOutcome {
   kind: 'rows'
-  rows: Uint8Array[]
+  rows: Uint8Array
+  /** The number of rows. */
+  count: number
   cursor?: PageCursor
   /** For a query: the indexes of conditions that compare a number with a text of a record, or the reverse. */
   mismatched?: number[]

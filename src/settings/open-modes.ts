@@ -1,4 +1,4 @@
-import { BlockList } from 'node:net'
+import { isLoopback } from '../base/loopback.js'
 import type { AuthConfig, MailConfig } from './auth.js'
 
 /** The settings that can allow access without a credential. */
@@ -8,15 +8,6 @@ interface OpenSettings {
   environment: 'development' | 'production'
   host: string
   dataOpen: boolean
-}
-
-const loopback = new BlockList()
-loopback.addSubnet('127.0.0.0', 8)
-loopback.addAddress('::1', 'ipv6')
-
-/** Whether only this machine can reach a server that listens on `host`. */
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || loopback.check(host) || loopback.check(host, 'ipv6')
 }
 
 /**

@@ -26,9 +26,18 @@ export const zeroHash = '0'.repeat(64)
 
 /** The exact text H of a header: ASCII, each line ended by LF (docs/FORMAT.md, Header). */
 export function headerText(header: RecordHeader): string {
+  return linesOf(header, '\n')
+}
+
+/** The same as a JSON string. */
+export function headerJson(header: RecordHeader): string {
+  return `"${linesOf(header, '\\n')}"`
+}
+
+function linesOf({ strand, key, seq, prev, hlc, type, body }: RecordHeader, end: string): string {
   return (
-    `strand-record/v1\nstrand ${header.strand}\nkey ${header.key}\nseq ${header.seq}\nprev ${header.prev}\n` +
-    `hlc ${header.hlc}\ntype ${header.type}\nbody ${header.body}\n`
+    `strand-record/v1${end}strand ${strand}${end}key ${key}${end}seq ${seq}${end}prev ${prev}${end}` +
+    `hlc ${hlc}${end}type ${type}${end}body ${body}${end}`
   )
 }
 

@@ -1,4 +1,5 @@
 import { asBuffer } from '../base/bytes.js'
+import type { TextBuffer } from '../base/text-buffer.js'
 import { formatHlc } from '../strand/hlc.js'
 import type { Hlc } from '../strand/hlc.js'
 import { proposalId } from '../strand/proposal.js'
@@ -56,11 +57,11 @@ export function recordView(record: ShownRecord, publicKey: string, deleted: bool
   return beforePayload(record) + text(record.body) + afterPayload(record, publicKey, deleted)
 }
 
-/** `RecordView` as UTF-8, for rows of pages: the body is copied as stored. */
-export function recordRow(record: ShownRecord, publicKey: string): Buffer {
-  const before = Buffer.from(beforePayload(record), 'latin1')
-  const after = Buffer.from(afterPayload(record, publicKey, false), 'latin1')
-  return Buffer.concat([before, record.body, after])
+/** Adds a record to the rows of a page, as `RecordView`: UTF-8, separated by commas, the body as stored. */
+export function addRecordRow(rows: TextBuffer, record: ShownRecord, publicKey: string): void {
+  rows.addAscii((rows.length === 0 ? '' : ',') + beforePayload(record))
+  rows.addBytes(record.body)
+  rows.addAscii(afterPayload(record, publicKey, false))
 }
 
 function beforePayload(record: ShownRecord): string {

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { verifyCheckpoint } from '../../src/proof/node/compare-checkpoint.js'
 import { parseHlc, type Hlc } from '../../src/strand/hlc.js'
 import { zones, type Zone } from '../../src/strand/zone.js'
-import { appendNumber, codeOf, replyOf, TestShard } from '../support/shard/shard.js'
+import { appendNumber, codeOf, replyOf, rowsOf, TestShard } from '../support/shard/shard.js'
 
 let shard: TestShard
 
@@ -23,8 +23,7 @@ function seen(moment: Hlc) {
   const { seq, hash, zone } = outcome.head
   const cursor = { nextSeq: 0, asOfSeq: seq }
   const page = shard.ask({ kind: 'recordQuery', agent: 'a', order: 'asc', limit: 1_000, cursor })
-  if (page.kind !== 'rows') throw new Error(JSON.stringify(page))
-  return { seq, hash, zone, numbers: page.rows.map((row): number => JSON.parse(String(row)).payload.n) }
+  return { seq, hash, zone, numbers: rowsOf(page).map((row): number => row.payload.n) }
 }
 
 function headNow(): { seq: number; hash: string; hlc: Hlc } {

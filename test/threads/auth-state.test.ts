@@ -11,7 +11,7 @@ import type {
   Lookup,
 } from '../../src/protocol/auth-messages.js'
 import type { Outcome } from '../../src/protocol/messages.js'
-import { TestShard } from '../support/shard/shard.js'
+import { TestShard, rowsOf } from '../support/shard/shard.js'
 
 let shard: TestShard
 
@@ -73,11 +73,7 @@ function audit(): { type: string; body: Record<string, unknown> }[] {
     limit: 1_000,
     types: ['auth/*'],
   })
-  if (page.kind !== 'rows') throw new Error(`Expected rows, got ${page.kind}`)
-  return page.rows.map((row) => {
-    const { type, payload } = JSON.parse(String(row))
-    return { type, body: payload }
-  })
+  return rowsOf(page).map(({ type, payload }) => ({ type, body: payload }))
 }
 
 const types = () => audit().map(({ type }) => type)

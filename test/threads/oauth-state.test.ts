@@ -4,7 +4,7 @@ import { makeOneTimeToken } from '../../src/auth/one-time-token.js'
 import { pooledRandom } from '../../src/base/random.js'
 import type { AuthChange, AuthOutcome, Change, Lookup } from '../../src/protocol/auth-messages.js'
 import type { Outcome } from '../../src/protocol/messages.js'
-import { TestShard } from '../support/shard/shard.js'
+import { TestShard, rowsOf } from '../support/shard/shard.js'
 
 let shard: TestShard
 
@@ -65,8 +65,7 @@ function types(): string[] {
     limit: 1_000,
     types: ['auth/*'],
   })
-  if (page.kind !== 'rows') throw new Error(`Expected rows, got ${page.kind}`)
-  return page.rows.map((one) => JSON.parse(String(one)).type)
+  return rowsOf(page).map(({ type }) => type)
 }
 
 function keys(kind: string): string[] {

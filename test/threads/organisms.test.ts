@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { AuthChange, AuthLookup, Change } from '../../src/protocol/auth-messages.js'
 import type { CommandOf } from '../../src/protocol/messages.js'
 import type { WriteOptions } from '../../src/protocol/command-options.js'
-import { codeOf, keyed, replyOf, TestShard } from '../support/shard/shard.js'
+import { codeOf, keyed, replyOf, rowsOf, TestShard } from '../support/shard/shard.js'
 
 let shard: TestShard
 
@@ -88,8 +88,7 @@ describe('the creation of a namespace', () => {
       limit: 10,
       types: ['sys/*', 'auth/*'],
     })
-    if (page.kind !== 'rows') throw new Error(`Expected rows, got ${page.kind}`)
-    const types = page.rows.map((row) => JSON.parse(String(row)).type)
+    const types = rowsOf(page).map(({ type }) => type)
     expect(types).toEqual(['sys/genesis', 'auth/namespace_initialised'])
   })
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Policy } from '../../src/auth/row-policy.js'
 import type { Command, Outcome } from '../../src/protocol/messages.js'
-import { TestShard, replyOf } from '../support/shard/shard.js'
+import { TestShard, replyOf, rowsOf } from '../support/shard/shard.js'
 
 const access = { claims: { sub: 'u', email: 'u@example.org', app_metadata: {}, user_metadata: {} } }
 
@@ -26,7 +26,7 @@ function readAll(command: Extract<Command, { kind: 'recordQuery' }>): { calls: n
   while (next !== undefined) {
     const outcome: Outcome = shard.ask(next)
     if (outcome.kind !== 'rows') throw new Error(JSON.stringify(outcome))
-    shown.push(...outcome.rows.map((row): number => JSON.parse(String(row)).payload.n))
+    shown.push(...rowsOf(outcome).map((row) => row.payload.n))
     next = outcome.cursor === undefined ? undefined : { ...command, cursor: outcome.cursor }
     calls++
   }

@@ -12,7 +12,7 @@ import type {
   ChangeOf,
 } from '../../src/protocol/auth-messages.js'
 import type { Outcome } from '../../src/protocol/messages.js'
-import { TestShard } from '../support/shard/shard.js'
+import { TestShard, rowsOf } from '../support/shard/shard.js'
 
 let shard: TestShard
 
@@ -112,9 +112,7 @@ function passkeysOf(userId: string) {
 function audit(): string[] {
   const query = { agent: 'default', order: 'asc', limit: 1_000, types: ['auth/*'] } as const
   const page = shard.ask({ kind: 'recordQuery', ...query, types: [...query.types] })
-  if (page.kind !== 'rows') throw new Error(`Expected rows, got ${page.kind}`)
-  return page.rows
-    .map((row) => JSON.parse(String(row)))
+  return rowsOf(page)
     .filter(({ type }) => type.includes('passkey') || type === 'auth/login_failed')
     .map(({ type, payload }) => `${type} ${payload.outcome}`)
 }

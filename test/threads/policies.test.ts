@@ -4,7 +4,7 @@ import { limits } from '../../src/base/limits/limits.js'
 import type { Command } from '../../src/protocol/messages.js'
 import type { UserAccess } from '../../src/protocol/command-options.js'
 import { recordBySeq } from '../../workers/store/tables/records.js'
-import { TestShard, codeOf, keyed, replyOf, testAuthRules } from '../support/shard/shard.js'
+import { TestShard, codeOf, keyed, replyOf, rowsOf, testAuthRules } from '../support/shard/shard.js'
 
 const own: Policy = {
   actions: ['read', 'write', 'delete'],
@@ -72,8 +72,7 @@ function shown(access: UserAccess, more: object = {}): number[] {
     access,
     ...more,
   })
-  if (outcome.kind !== 'rows') throw new Error(`Expected rows, got ${JSON.stringify(outcome)}`)
-  return outcome.rows.map((row) => JSON.parse(String(row)).payload.n)
+  return rowsOf(outcome).map((row) => row.payload.n)
 }
 
 function headSeq(agent = 'notes'): number {

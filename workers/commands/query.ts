@@ -1,16 +1,20 @@
 import { limits } from '../../src/base/limits/limits.js'
-import type { CommandOf, Outcome, RowsOutcome } from '../../src/protocol/messages.js'
+import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import type { PageCursor, RecordQuery } from '../../src/protocol/record-messages.js'
 import { compareAll, type Effort } from '../../src/strand/condition.js'
 import { compareHlc, type Hlc } from '../../src/strand/hlc.js'
 import { isSelectedType } from '../../src/strand/record-type.js'
-import { recordRow } from '../../src/wire/render.js'
+import { TextBuffer } from '../../src/base/text-buffer.js'
+import { addRecordRow } from '../../src/wire/render.js'
 import { PageBudget, agentToRead, covers, grantOf, isRefused } from '../shard/row-access.js'
 import { type ShardState } from '../shard/state.js'
 import { publicKeyOf } from '../store/tables/agents.js'
 import type { Agent } from '../store/tables/agent.js'
 import type { StoredRecord } from '../store/tables/record-codec.js'
 import { recordsFrom, seqAtOrAfter } from '../store/tables/records.js'
+
+/** Bytes for the rows of a usual page. */
+const ROWS_BYTES = 16_384
 
 /** The inclusive range of seqs of a query, and the seq as of which it reads the strand. */
 interface SeqBounds {
@@ -30,17 +34,21 @@ export function recordQuery(state: ShardState, command: CommandOf<'recordQuery'>
   if (isRefused(grant)) return grant
   const bounds = boundsOf(state, agent, command)
   const fromSeq = command.cursor?.nextSeq ?? (command.order === 'asc' ? bounds.lowSeq : bounds.highSeq)
-  const rows: Uint8Array[] = []
+  const rows = new TextBuffer(ROWS_BYTES)
+  let count = 0
   const budget = new PageBudget()
   const mismatched = new Set<number>()
   const bytesMax = command.bytesMax ?? limits.pageBytesMax
-  let bytes = 0
+  const outcome = (cursor?: PageCursor): Outcome => ({
+    kind: 'rows',
+    rows: rows.bytes,
+    count,
+    ...(cursor !== undefined && { cursor }),
+    ...(mismatched.size > 0 && { mismatched: [...mismatched] }),
+  })
   for (const record of walk(state, agent, { fromSeq, order: command.order, bounds })) {
-    const enough = rows.length >= command.limit || bytes >= bytesMax
-    if (enough || budget.spent) {
-      const cursor = { nextSeq: record.seq, asOfSeq: bounds.asOfSeq }
-      return { kind: 'rows', rows, cursor, ...mismatchedOf(mismatched) }
-    }
+    const isFull = count >= command.limit || rows.length >= bytesMax
+    if (isFull || budget.spent) return outcome({ nextSeq: record.seq, asOfSeq: bounds.asOfSeq })
     budget.read(record.body.length)
     // An erased record has no content; it can still be read by its hash.
     if (record.erased === true || !covers(grant, record, budget.effort)) continue
@@ -51,15 +59,10 @@ export function recordQuery(state: ShardState, command: CommandOf<'recordQuery'>
       mismatched.add(found)
       continue
     }
-    const row = recordRow(record, publicKeyOf(agent, record.keyIndex))
-    rows.push(row)
-    bytes += row.length
+    addRecordRow(rows, record, publicKeyOf(agent, record.keyIndex))
+    count += 1
   }
-  return { kind: 'rows', rows, ...mismatchedOf(mismatched) }
-}
-
-function mismatchedOf(mismatched: ReadonlySet<number>): Pick<RowsOutcome, 'mismatched'> {
-  return mismatched.size === 0 ? {} : { mismatched: [...mismatched] }
+  return outcome()
 }
 
 function* walk(

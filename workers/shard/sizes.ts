@@ -31,7 +31,7 @@ export function sizeOf(outcome: Outcome): number {
     case 'reply':
       return outcome.body.length
     case 'rows':
-      return outcome.rows.reduce((sum, row) => sum + row.length, 0)
+      return outcome.rows.length
     case 'proposals':
       return outcome.rows.reduce((sum, row) => sum + row.length, 0)
     case 'page':

@@ -166,8 +166,8 @@ function mismatchWarning(condition: Condition, index: number): string {
 }
 
 /**
- * The rows, the cursor of the next page, and the indexes of conditions that found records with a value of
- * another type.
+ * The rows in pieces, the cursor of the next page, and the indexes of conditions that found records with a
+ * value of another type.
  */
 interface RecordPage {
   rows: Uint8Array[]
@@ -178,25 +178,25 @@ interface RecordPage {
 /** Reads pages that end early until the result is full, the strand has ended, or enough was read. */
 export async function recordPage(command: RecordQuery, context: RouteContext): Promise<RecordPage | Refusal> {
   const found: Uint8Array[] = []
+  let count = 0
   const mismatched = new Set<number>()
   let next: RecordQuery = command
   let bytes = 0
   for (let page = 0; page < PAGES_MAX; page++) {
     const outcome: Outcome = await context.ask(command.agent, {
       ...next,
-      limit: command.limit - found.length,
+      limit: command.limit - count,
       bytesMax: limits.pageBytesMax - bytes,
     })
     if (outcome.kind !== 'rows') return unexpected(outcome)
-    for (const row of outcome.rows) {
-      found.push(row)
-      bytes += row.length
-    }
+    if (outcome.count > 0) found.push(outcome.rows)
+    count += outcome.count
+    bytes += outcome.rows.length
     for (const index of outcome.mismatched ?? []) mismatched.add(index)
     if (outcome.cursor === undefined) return { rows: found, nextCursor: null, mismatched }
     next = { ...command, cursor: outcome.cursor }
     // The rows stay in memory until the answer is complete, as those of other requests do.
-    if (found.length >= command.limit || bytes >= limits.pageTargetBytes) break
+    if (count >= command.limit || bytes >= limits.pageTargetBytes) break
   }
   const { cursor } = next
   const nextCursor = cursor === undefined ? null : encodeCursor([cursor.nextSeq, cursor.asOfSeq])
@@ -213,7 +213,7 @@ function resultPage(
   return { status: 200, body: joinRows('{"records":[', found, end) }
 }
 
-/** The parts of an answer: rows separated by commas, between `prefix` and `suffix`. */
+/** The parts of an answer: pieces of rows separated by commas, between `prefix` and `suffix`. */
 export function joinRows(prefix: string, rows: readonly Uint8Array[], suffix: string): Uint8Array[] {
   const parts: Uint8Array[] = [Buffer.from(prefix)]
   for (const [index, row] of rows.entries()) {

@@ -10,7 +10,7 @@ import type {
   Lookup,
 } from '../../../src/protocol/auth-messages.js'
 import type { Outcome } from '../../../src/protocol/messages.js'
-import { TestShard } from './shard.js'
+import { rowsOf, TestShard } from './shard.js'
 
 /** An audit record by its type and body. */
 export interface AuditRecord {
@@ -83,11 +83,7 @@ export class AuthShard extends TestShard {
   audit(): AuditRecord[] {
     const query = { order: 'asc', limit: 1_000, types: ['auth/*'] } as const
     const page = this.ask({ kind: 'recordQuery', agent: 'default', ...query, types: [...query.types] })
-    if (page.kind !== 'rows') throw new Error(`Expected rows, got ${page.kind}`)
-    return page.rows.map((row) => {
-      const { type, payload } = JSON.parse(Buffer.from(row).toString())
-      return { type, body: payload }
-    })
+    return rowsOf(page).map(({ type, payload }) => ({ type, body: payload }))
   }
 }
 

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { asBuffer } from '../../../src/base/bytes.js'
 import { pooledRandom } from '../../../src/base/random.js'
 import type { OutcomeFrame } from '../../../src/protocol/frame.js'
 import type { AuthRules } from '../../../src/protocol/auth-messages.js'
@@ -115,10 +116,15 @@ export class TestShard {
     return this.frames.at(-1)?.figures.commits ?? 0
   }
 
+  /** Whether the thread would do background work now. */
+  get needsStep(): boolean {
+    return this.#shard.needsStep
+  }
+
   /** Does all background work of an idle shard. */
   runBackgroundWork(): void {
     this.#store.flush()
-    while (this.#shard.needsStep) this.#shard.step()
+    while (this.#store.needsStep) this.#shard.step()
   }
 
   /** Closes and opens the store, like a restart. */
@@ -198,6 +204,15 @@ export function signed(signing: Signing): WriteOptions {
 export function replyOf(outcome: Outcome | undefined): any {
   if (outcome?.kind !== 'reply') throw new Error(`Expected a reply, got ${JSON.stringify(outcome)}`)
   return JSON.parse(outcome.body)
+}
+
+/** The views of the records of a page. */
+// oxlint-disable-next-line no-explicit-any
+export function rowsOf(outcome: Outcome | undefined): any[] {
+  if (outcome?.kind !== 'rows') throw new Error(`Expected rows, got ${JSON.stringify(outcome)}`)
+  const rows = JSON.parse(`[${asBuffer(outcome.rows).toString()}]`)
+  if (rows.length !== outcome.count) throw new Error(`Expected ${outcome.count} rows, got ${rows.length}`)
+  return rows
 }
 
 /** The code of a refusal; the kind of any other outcome. */

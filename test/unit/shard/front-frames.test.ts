@@ -96,7 +96,7 @@ it('sends each large answer to a front of another node in a separate frame, afte
   const sent: [number, FrontFrame, unknown][] = []
   for (const front of [0, remote]) frames.add(front, (frame, late) => sent.push([front, frame, late]))
   const notices: Notice[] = [{ kind: 'erased', agents: ['a'] }]
-  const row = { kind: 'rows' as const, rows: [] }
+  const row = { kind: 'rows' as const, rows: Buffer.alloc(0), count: 0 }
   const [own, large, short] = [0, remote, limits.frontNumbers + remote]
   frames.send({
     outcomes: [

@@ -1,7 +1,7 @@
 // @run on the built program
 import { fc } from '../../support/fast-check.js'
 import { describe, expect, it } from 'vitest'
-import { headerText, parseHeader, zeroHash } from '../../../src/strand/header.js'
+import { headerJson, headerText, parseHeader, zeroHash } from '../../../src/strand/header.js'
 import {
   isRecordType,
   isReservedType,
@@ -38,6 +38,14 @@ describe('a record header', () => {
     fc.assert(
       fc.property(headers, (each) => {
         expect(parseHeader(headerText(each))).toStrictEqual(each)
+      }),
+    )
+  })
+
+  it('is rendered as a JSON string of the same text', () => {
+    fc.assert(
+      fc.property(headers, (each) => {
+        expect(headerJson(each)).toBe(JSON.stringify(headerText(each)))
       }),
     )
   })

@@ -1,18 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
-import { asBuffer } from '../../../src/base/bytes.js'
 import { ChainCheck, placeOf } from '../../../src/proof/chain-check.js'
 import { endFault } from '../../../src/proof/export-check.js'
 import { runSync } from '../../../src/proof/job.js'
 import { jobs } from '../../../src/proof/node/jobs.js'
 import { readRecord } from '../../../src/proof/record.js'
-import { bodyCommitment } from '../../../src/strand/hash.js'
-import { headerText, zeroHash } from '../../../src/strand/header.js'
-import { formatHlc } from '../../../src/strand/hlc.js'
+import { headerText } from '../../../src/strand/header.js'
 import { keyRotateType } from '../../../src/strand/record-type.js'
-import type { RecordLine } from '../../../src/strand/strand-export.js'
 import type { RetiredKey } from '../tables/agent.js'
 import type { Environment } from '../environment.js'
-import { erasedCommitment } from '../tables/erasures.js'
+import { exportedRecord } from '../exported-record.js'
 import type { StoredRecord } from '../tables/record-codec.js'
 import { recordsFrom, strandEnd } from '../tables/records.js'
 import { StrandEffects, type CheckedAgent } from './strand-effects.js'
@@ -85,33 +81,9 @@ function recordFault(
   if (record.agentNo !== agent.row.no) return 'The record belongs to another agent'
   const key = keys[record.keyIndex]
   if (key === undefined) return 'The record names a key that the agent never had'
-  const read = readRecord(exportLine(record, { environment, strand: agent.row.strand, key }))
+  const { header, content } = exportedRecord(environment, record, { strand: agent.row.strand, key })
+  const read = readRecord({ h: headerText(header), ...content })
   const fault = chain.take(read, runSync(chain.examine(read), jobs))
   if (fault !== undefined) return fault
   return chain.place.head === record.hash ? undefined : 'The stored hash does not match the header'
-}
-
-function exportLine(
-  record: StoredRecord,
-  { environment, strand, key }: { environment: Environment; strand: string; key: string },
-): RecordLine {
-  const erased = record.erased === true
-  const header = {
-    strand: record.seq === 0 ? zeroHash : strand,
-    key,
-    seq: record.seq,
-    prev: record.prev,
-    hlc: formatHlc(record.hlc),
-    type: record.type,
-    body: erased ? erasedCommitment(environment, record) : bodyCommitment(record.salt, record.body),
-  }
-  const line: RecordLine = {
-    h: headerText(header),
-    sig: record.signature === undefined ? undefined : asBuffer(record.signature).toString('hex'),
-    sealedBy: record.sealedBy,
-  }
-  if (erased) return line
-  line.salt = asBuffer(record.salt).toString('hex')
-  line.body = asBuffer(record.body).toString('utf8')
-  return line
 }

@@ -252,6 +252,22 @@ export function recordInfoAt(
   }
 }
 
+/**
+ * The hash of the record at `position`, 32 bytes, which must be that of an agent at `seq`.
+ * @throws Error if it is another record, or does not match its checksum
+ */
+export function leafAt(
+  block: Buffer,
+  position: number,
+  { agentNo, seq }: Pick<StoredRecord, 'agentNo' | 'seq'>,
+): Uint8Array {
+  const { from, to } = extentAt(block, position)
+  assert(crc32(block.subarray(from + 4, to)) === block.readUInt32LE(from), 'a record matches its checksum')
+  const isExpected = block.readUInt32LE(from + 8) === agentNo && block.readUIntLE(from + 12, 6) === seq
+  assert(isExpected, 'a strand run leads to its records')
+  return Buffer.from(block.subarray(from + 26, from + 58))
+}
+
 /** The agent number of the record at `position`. The checksum is not checked. */
 export function agentNoAt(block: Uint8Array, position: number): number {
   const buffer = asBuffer(block)

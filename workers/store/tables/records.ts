@@ -3,7 +3,7 @@ import { compareHlc, type Hlc } from '../../../src/strand/hlc.js'
 import type { Table } from './checked-table.js'
 import { isAfterPosition, type RecordPosition } from '../../../src/strand/record-position.js'
 import type { Environment } from '../environment.js'
-import { blockCount, recordAt, type StoredRecord } from './record-codec.js'
+import { blockCount, leafAt, recordAt, type StoredRecord, viewAt } from './record-codec.js'
 import {
   blockKey,
   isImportedBlock,
@@ -100,11 +100,29 @@ function* recordsOfRun(
   const last = run.firstSeq + runLength(run) - 1
   const low = order === 'asc' ? Math.max(run.firstSeq, fromSeq) : run.firstSeq
   const high = order === 'asc' ? last : Math.min(last, fromSeq)
-  // Decode before the first yield, because the consumer's next read invalidates the block's buffer.
-  const block = readBlock(environment, run.blockNo)
-  const records: StoredRecord[] = []
-  for (let seq = low; seq <= high; seq++) records.push(recordOfRun(block, run, { agentNo, seq }))
-  yield* order === 'asc' ? records : records.reverse()
+  // A copy, because the consumer's next read invalidates the block's buffer.
+  const block = Buffer.from(readBlock(environment, run.blockNo))
+  const read = (seq: number) => recordOfRun(block, run, { agentNo, seq, read: viewAt })
+  if (order === 'asc') for (let seq = low; seq <= high; seq++) yield read(seq)
+  else for (let seq = high; seq >= low; seq--) yield read(seq)
+}
+
+/** The hashes of the records of a strand from `start` up to but not including `end`, 32 bytes each. */
+export function recordHashes(
+  environment: Environment,
+  agentNo: number,
+  { start, end }: { start: number; end: number },
+): Uint8Array[] {
+  const hashes: Uint8Array[] = []
+  for (const run of environment.runs.from(agentNo, start, 'asc')) {
+    if (run.firstSeq >= end) break
+    const block = readBlock(environment, run.blockNo)
+    const upTo = Math.min(end, run.firstSeq + runLength(run))
+    for (let seq = start + hashes.length; seq < upTo; seq++)
+      hashes.push(leafAt(block, positionInRun(run, seq - run.firstSeq), { agentNo, seq }))
+  }
+  assert(hashes.length === end - start, 'a strand has no gaps')
+  return hashes
 }
 
 /** The seq of the first record at or after `moment`; one past the end if there is none. */
@@ -127,9 +145,13 @@ export function seqAtOrAfter(environment: Environment, agentNo: number, moment: 
 function recordOfRun(
   block: Buffer,
   run: FoundRun,
-  { agentNo, seq }: { agentNo: number; seq: number },
+  {
+    agentNo,
+    seq,
+    read = recordAt,
+  }: { agentNo: number; seq: number; read?: (block: Buffer, position: number) => StoredRecord },
 ): StoredRecord {
-  const record = recordAt(block, positionInRun(run, seq - run.firstSeq))
+  const record = read(block, positionInRun(run, seq - run.firstSeq))
   assert(record.agentNo === agentNo && record.seq === seq, 'a strand run leads to its records')
   return record
 }

@@ -218,8 +218,8 @@ class Machine {
       { kind: 'recordQuery', agent, order: 'desc', limit: 3 },
       (outcome) => {
         if (outcome.kind !== 'rows') return
-        for (const row of outcome.rows) {
-          const { content_hash: hash, payload } = JSON.parse(String(row))
+        const rows = JSON.parse(`[${Buffer.from(outcome.rows)}]`)
+        for (const { content_hash: hash, payload } of rows) {
           if (payload !== null) this.#clients.records.set(hash, { agent, n: payload.n })
         }
       },

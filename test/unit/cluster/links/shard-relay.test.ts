@@ -69,7 +69,7 @@ it('refuses answers to a principal that fills a link, with the reason, and passe
   proxy.hold()
   const pages = limits.linkAnswerBytesPerPrincipalMax / limits.pageBytesMax
   const answer = (id: number, caller: string, bytes: number) => {
-    const rows = { kind: 'rows' as const, rows: [Buffer.alloc(bytes)] }
+    const rows = { kind: 'rows' as const, rows: Buffer.alloc(bytes), count: 1 }
     thread.postMessage({ kind: 'late', id, caller, frame: frameOf([[id, rows]], 0, true) })
   }
   for (let id = 0; id < pages + 2; id++) answer(id, 'greedy', limits.pageBytesMax)
