@@ -341,8 +341,12 @@ export class ShardLink {
     const receivers = outcomes.map(([id]) => {
       const pending = this.#pending.get(id)
       this.#pending.delete(id)
-      bytes += pending?.bytes ?? 0
-      return pending?.receive
+      if (pending === undefined) return undefined
+      bytes += pending.bytes
+      const { receive } = pending
+      // V8 may keep a deleted entry of a map until a full collection, and with it the whole request.
+      pending.receive = doNothing
+      return receive
     })
     this.#thread?.memory.count(-outcomes.length, -bytes)
     for (const [at, [, outcome]] of outcomes.entries())
@@ -370,6 +374,8 @@ export class ShardLink {
     }
   }
 }
+
+const doNothing = () => {}
 
 function lost(writes: boolean): Refusal {
   return writes

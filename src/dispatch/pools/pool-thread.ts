@@ -103,17 +103,18 @@ export class PoolThread {
   async run(task: object, { name, deadlineMs, steps = () => 0, transfer = [] }: TaskRun): Promise<unknown> {
     const abort = new AbortController()
     let fault: ThreadFault | undefined
-    this.#abandon = (how, cause) => {
+    const abandon = (how: ThreadFault['how'], cause?: Error) => {
       fault ??= new ThreadFault(how, cause)
       abort.abort()
     }
+    this.#abandon = abandon
     const watchdog = new Watchdog(limits.poolCheckMs)
     const watch = setInterval(() => {
       // The start of the thread is a step.
       const now = this.#isRunning ? 1 + steps() : 0
       const silentMs = watchdog.look({ nowMs: steadyClock(), waiting: true, steps: now })
       if (silentMs >= (this.#isRunning ? deadlineMs : limits.poolStartMs))
-        this.#abandon?.(this.#isRunning ? 'hung' : 'unstarted')
+        abandon(this.#isRunning ? 'hung' : 'unstarted')
     }, limits.poolCheckMs)
     try {
       const found: Promise<unknown> = this.#piscina.run(task, {

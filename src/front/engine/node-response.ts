@@ -324,9 +324,10 @@ function joinChunks(request: IncomingMessage, watch: ChunkWatch): void {
     bytes += part.length
     return true
   }
-  request.push = (part: Uint8Array | null) => {
+  const push = (part: Uint8Array | null) => {
     if (part !== null) return add(part)
     if (!tooMany) flush()
     return pass(null)
   }
+  request.push = push
 }

@@ -143,8 +143,10 @@ export class BufferedBody {
 
   /** Drops buffered and later parts. */
   drop(): void {
-    this.#receive = () => {}
+    this.#receive = ignorePart
     this.#parts = []
     this.#memory?.finish()
   }
 }
+
+const ignorePart: ReceivePart = () => {}

@@ -114,14 +114,7 @@ function perform(route: Route, admittedRequest: ReadyRequest, handling: Handling
   const request: RouteRequest = { params, query, headers: admitted.head.headers, body, principal }
   // The agents of a user's request, whose row policies apply to the answer.
   const agents = principal.user === undefined ? undefined : new Set<string>()
-  if (route.scope !== 'none') {
-    exchange.onLarge = () => {
-      const answer = handling.uploads.hold({ principal, owner: exchange.owner, agents }, () =>
-        exchange.abort(),
-      )
-      return () => answer.finish()
-    }
-  }
+  if (route.scope !== 'none') exchange.onLarge = largeHolder(exchange, { principal, agents }, handling)
   switch (route.kind) {
     case 'command':
       return runCommand(route, { exchange, request, agents }, handling)
@@ -147,6 +140,18 @@ function perform(route: Route, admittedRequest: ReadyRequest, handling: Handling
         handling,
       )
       return
+  }
+}
+
+/** Lets a large answer be ended while it is sent, like an upload. */
+function largeHolder(
+  exchange: Exchange,
+  { principal, agents }: { principal: Principal; agents: Set<string> | undefined },
+  { uploads }: Handling,
+): () => () => void {
+  return () => {
+    const answer = uploads.hold({ principal, owner: exchange.owner, agents }, () => exchange.abort())
+    return () => answer.finish()
   }
 }
 

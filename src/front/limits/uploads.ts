@@ -93,9 +93,11 @@ export class Upload implements BodyMemory {
     this.#end = undefined
     this.release(this.#bytes)
     this.#onRelease()
-    this.#onRelease = () => {}
+    this.#onRelease = doNothing
   }
 }
+
+const doNothing = () => {}
 
 /**
  * Requests whose bodies are arriving, and exports and large answers that are being sent, by principal. Like

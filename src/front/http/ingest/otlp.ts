@@ -46,7 +46,8 @@ export class OtlpIngest {
 
   /** @returns the answer; undefined if the client has disconnected */
   async run(body: BodyQueue): Promise<Answer | Refusal | undefined> {
-    body.onInterrupted = () => Atomics.store(this.#gone, 0, 1)
+    const interrupt = () => Atomics.store(this.#gone, 0, 1)
+    body.onInterrupted = interrupt
     const whole = await this.#read(body)
     if (!('bytes' in whole)) return answerBroken(whole)
     const first = await this.#decode(whole.bytes)
