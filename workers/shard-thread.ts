@@ -177,8 +177,9 @@ setInterval(() => {
   if (!isOpen) return
   if (shard.unsyncedCount === 0) shard.flush()
   if (nodeLog?.checkpoints.ready === true) nodeLog.checkpoints.step()
-  // The shard may have paused for its maximum time.
+  // The shard may have paused for its maximum time, or become idle.
   if (shard.busy) work()
+  else stepSoon()
 }, limits.flushCheckMs).unref()
 
 const ready: ShardReady = { kind: 'ready', term: nodeLog?.term ?? 0 }

@@ -258,3 +258,16 @@ describe('more agents than fit into the memory of a shard', () => {
     await few.remove()
   })
 })
+
+it('merges its indexes when no write has arrived for a while', () => {
+  let nowMs = 0
+  shard.steadyClock = () => nowMs
+  shard.run(...Array.from({ length: 5_000 }, (_none, n) => appendNumber('agent', n)))
+  expect([shard.needsStep, shard.store.needsStep]).toEqual([false, true])
+  nowMs += limits.shardIdleMs - 1
+  expect(shard.needsStep).toBe(false)
+  nowMs += 1
+  expect(shard.needsStep).toBe(true)
+  shard.runBackgroundWork()
+  expect(shard.needsStep).toBe(false)
+})

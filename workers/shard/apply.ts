@@ -318,3 +318,13 @@ export function partition(commands: CommandFrame): {
   }
   return { writes: [...byAgent.values()].flat(), reads, flushes, resumes }
 }
+
+/** Whether the caller then reads LMDB in another thread, which requires a flush. */
+export function readsInOtherThread({ kind }: Read): boolean {
+  return kind === 'strandLocate' || kind === 'strandThen'
+}
+
+/** Whether a front only passes the answer on to its client, so that later frames may overtake it. */
+export function isForCallerAlone({ kind }: Read): boolean {
+  return ['recordGet', 'recordFind', 'recordQuery', 'edgeList', 'proposalList', 'agentList'].includes(kind)
+}

@@ -8,9 +8,11 @@ import { HlcClock } from '../../src/strand/hlc.js'
 import {
   agentOf,
   decide,
+  isForCallerAlone,
   isShortWrite,
   longSteps,
   read,
+  readsInOtherThread,
   type Read,
   type ShortWrite,
   type Write,
@@ -62,6 +64,8 @@ export class Shard {
   #shortPending = false
   /** The end of the pause, by the steady clock; 0 while the shard works. */
   #pausedUntilMs = 0
+  /** When the last write arrived, by the steady clock. */
+  #lastWriteMs = -Infinity
   readonly #pending: PendingReplies
   readonly #turn: { group: CommitGroup; endsAtMs: number } & Turn
 
@@ -88,6 +92,7 @@ export class Shard {
     const { writes, reads, flushes, resumes } = partition(commands)
     if (flushes.length > 0) this.#flushNow(flushes)
     if (resumes.length > 0) this.#resumeNow(resumes)
+    if (writes.length > 0) this.#lastWriteMs = this.#state.steadyClock()
     for (const [id, write] of writes) {
       if (isShortWrite(write)) this.#writes.push([id, write])
       else this.#longWrites.push(callerOf(write), [id, write])
@@ -314,9 +319,14 @@ export class Shard {
     }
   }
 
-  /** Whether there is background work for an idle shard. */
+  /**
+   * Whether there is background work. Merging waits until the shard is idle: each flush does a part of it, and
+   * a step between two frames makes callers wait.
+   */
   get needsStep(): boolean {
-    return !this.#isPaused && this.#state.store.needsStep
+    const { store, steadyClock } = this.#state
+    const isIdle = steadyClock() - this.#lastWriteMs >= limits.shardIdleMs
+    return !this.#isPaused && (isIdle ? store.needsStep : store.scrubs)
   }
 
   /** Does a part of the background work. */
@@ -330,7 +340,8 @@ export class Shard {
    */
   flush(): void {
     const { store, steadyClock } = this.#state
-    if (this.#isPaused || !store.flushIsDue(steadyClock(), this.busy ? 2 : 1)) return
+    const patience = { busy: this.busy, unsynced: this.unsyncedCount > 0 }
+    if (this.#isPaused || !store.flushIsDue(steadyClock(), patience)) return
     // Short writes that arrived during the last turn do not also wait for the flush.
     this.#flushPostponed = !this.#flushPostponed && this.#writes.length > 0
     if (this.#flushPostponed) return
@@ -380,14 +391,4 @@ export class Shard {
 
 function callerOf({ caller = '' }: Command): string {
   return caller
-}
-
-/** Whether the caller then reads LMDB in another thread, which requires a flush. */
-function readsInOtherThread({ kind }: Read): boolean {
-  return kind === 'strandLocate' || kind === 'strandThen'
-}
-
-/** Whether a front only passes the answer on to its client, so that later frames may overtake it. */
-function isForCallerAlone({ kind }: Read): boolean {
-  return ['recordGet', 'recordFind', 'recordQuery', 'edgeList', 'proposalList', 'agentList'].includes(kind)
 }

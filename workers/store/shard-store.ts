@@ -108,6 +108,11 @@ export class ShardStore {
     return !this.#full && (this.#needsMerge || this.#scrubber.ready)
   }
 
+  /** Whether bytes of erased bodies wait to be overwritten. */
+  get scrubs(): boolean {
+    return !this.#full && this.#scrubber.ready
+  }
+
   /** Whether the disk has space for a commit. Call it before a write is accepted. */
   hasSpace({ store, log }: SpaceNeed = { store: 0, log: 0 }): boolean {
     this.#full = !this.#log.preallocation.reserve(this.#flushBytesMax(store)) || !this.#log.reserve(log)
@@ -197,13 +202,16 @@ export class ShardStore {
 
   /**
    * Whether a flush is due. Call it after each group, and at intervals.
-   * @param patience the factor by which the usual limits may be exceeded
+   * @param patience `busy`: commands wait, so that limits may be exceeded twice; `unsynced`: the flush would
+   * wait for the log
    */
-  flushIsDue(steadyMs: number, patience: 1 | 2): boolean {
+  flushIsDue(steadyMs: number, { busy, unsynced }: { busy: boolean; unsynced: boolean }): boolean {
     if (this.#log.bytes === 0) return false
     const { records } = this.#unflushed
     this.#unflushed.sinceMs ??= steadyMs
-    const old = steadyMs - this.#unflushed.sinceMs >= patience * limits.flushAgeMs
+    const patience = busy ? 2 : 1
+    const ageMs = unsynced ? limits.flushAgeUnsyncedMs : limits.flushAgeMs
+    const old = steadyMs - this.#unflushed.sinceMs >= patience * ageMs
     return old || records >= patience * limits.flushRecords || this.#log.bytes >= patience * limits.flushBytes
   }
 
@@ -271,11 +279,8 @@ export class ShardStore {
   /** Does a part of the background work. */
   step(): void {
     if (!this.hasSpace()) return
-    if (!this.#needsMerge) {
-      this.#scrubber.step()
-      return
-    }
-    this.#flush(() => this.#step())
+    if (this.#scrubber.ready) this.#scrubber.step()
+    else this.#flush(() => this.#step())
   }
 
   get #needsMerge(): boolean {

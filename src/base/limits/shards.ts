@@ -121,11 +121,14 @@ export const shardLimits = {
   commitBytesMax: 1_048_576,
   /**
    * A flush of waiting rows to LMDB is due at so many bytes or records, or so many milliseconds after the
-   * first row.
+   * first row: more if the flush would wait for the log, whose disk is slow or at another machine.
    */
   flushBytes: 4_194_304,
   flushRecords: 8_192,
-  flushAgeMs: 250,
+  flushAgeMs: 50,
+  flushAgeUnsyncedMs: 250,
+  /** Milliseconds without a write after which a shard merges its indexes without pause. */
+  shardIdleMs: 1_000,
   /** Bytes of rows from a log after which they are written to the store. */
   replayBytes: 16_777_216,
   /** Milliseconds between checks of an idle shard whether a flush is due. */

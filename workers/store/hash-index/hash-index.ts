@@ -21,6 +21,8 @@ import { importedBlocksFrom, isImportedBlock, packLocation, unpackLocation } fro
 export interface HashIndexOptions {
   /** With this many entries in memory, a step writes them as a run. */
   memtableEntriesMax?: number
+  /** Entries in memory, at most: those that the caller adds after `open`, and those between two steps. */
+  entriesMax?: number
   /** Runs of one level that are merged into one of the next. */
   fanout?: number
   /** Entries that a step merges; more if that is needed to keep up with added entries. */
@@ -30,9 +32,11 @@ export interface HashIndexOptions {
 }
 
 const defaults = {
-  memtableEntriesMax: 16_384,
+  // A step takes a millisecond or two, in which no caller gets an answer.
+  memtableEntriesMax: 4_096,
+  mergeEntriesPerStep: 1_024,
+  entriesMax: 32_768,
   fanout: 8,
-  mergeEntriesPerStep: 8_192,
   // 4,064 bytes: with checksum and page header just under a page of 4 KiB.
   chunkEntries: 254,
 }
@@ -82,8 +86,7 @@ export class HashIndex {
     this.#db = db
     this.#sizes = { ...sizes, chunkEntries: metadata?.chunkEntries ?? sizes.chunkEntries }
     assert(this.#sizes.fanout >= 2, 'a merge has at least two inputs')
-    // Twice the limit: a commit group can add as many entries before the next step.
-    this.#memtable = new HashMemtable(this.#sizes.memtableEntriesMax * 2)
+    this.#memtable = new HashMemtable(this.#sizes.entriesMax)
     if (metadata === undefined) return
     this.#nextRunId = metadata.nextRunId
     this.#covered = { log: metadata.coveredUpTo, imported: metadata.importedUpTo ?? -1 }
@@ -117,8 +120,8 @@ export class HashIndex {
   }
 
   /**
-   * Adds an entry. Locations must rise, separately for the log and for imported records. At most
-   * `memtableEntriesMax` entries may be added between two steps.
+   * Adds an entry. Locations must rise, separately for the log and for imported records. A step must follow
+   * before `entriesMax` are in memory.
    */
   add(prefix: number, location: number): void {
     assert(prefix >= 0 && prefix < PREFIX_LIMIT, 'a prefix has 53 bits')
@@ -248,9 +251,9 @@ export class HashIndex {
      * This bound keeps lookups cheap. Runs of one level differ in size by less than a factor of two. A merge
      * of N entries ends before N / 2 more are added. These make at most `fanout` runs of this level, and
      * delayed merges of lower levels at most as many. With the inputs of the merge, that is three times the
-     * fanout.
+     * fanout; five times after the memtable was made smaller, while a merge has inputs of four times the size.
      */
-    assert(runs.length <= this.#sizes.fanout * 4, 'merging keeps up with adding')
+    assert(runs.length <= this.#sizes.fanout * 6, 'merging keeps up with adding')
     this.#metadataChanged = true
   }
 

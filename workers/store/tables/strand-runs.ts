@@ -12,13 +12,14 @@ import {
   type StrandRun,
 } from './tables.js'
 
-/** With this many runs in memory, `StrandRuns` starts to move them into the table. */
+/** With this many runs in memory, `StrandRuns` starts to move them into the table; twice as many may wait. */
 const RECENT_RUNS_MAX = 16_384
 
 /**
- * A step writes at least this many runs into the table, and twice as many as were added since the last step.
+ * A step writes at least this many runs into the table, and as many as were added since the last step, so that
+ * a move ends before as many runs again are in memory. More would make a flush longer.
  */
-const STEP_RUNS_MIN = 512
+const STEP_RUNS_MIN = 64
 
 /** The key of the row of `meta` with the number of the last block whose runs are in the table. */
 export const runsCoveredKey = Buffer.from('runs-covered-up-to')
@@ -127,17 +128,15 @@ export class StrandRuns {
   *from(agentNo: number, seq: number, order: 'asc' | 'desc'): Generator<FoundRun> {
     const first = this.before(agentNo, seq)?.firstSeq ?? seq
     const start = runKey(agentNo, first)
-    const known = this.#recent.get(agentNo) ?? []
+    const recent = this.#recent.get(agentNo) ?? []
     const { strands } = this.#tables
     if (order === 'asc') {
-      const recent = known.filter((run) => run.firstSeq >= first)
       const rows = strands.getRange({ start, end: runKey(agentNo + 1, 0) })
-      yield* merged(rows, recent, (left, right) => left - right)
-      return
+      yield* merged(rows, recent, { next: countUpTo(recent, first - 1), step: 1 })
+    } else {
+      const rows = strands.getRange({ start, end: runKey(agentNo, 0), reverse: true, inclusiveEnd: true })
+      yield* merged(rows, recent, { next: countUpTo(recent, first) - 1, step: -1 })
     }
-    const recent = known.filter((run) => run.firstSeq <= first).reverse()
-    const rows = strands.getRange({ start, end: runKey(agentNo, 0), reverse: true, inclusiveEnd: true })
-    yield* merged(rows, recent, (left, right) => right - left)
   }
 
   /**
@@ -150,7 +149,7 @@ export class StrandRuns {
     const full = this.#recentCount >= this.#recentMax
     const move = this.#moving ?? (full ? this.#startMove() : undefined)
     if (move === undefined) return
-    this.#writeRuns(move, Math.max(this.#stepMin, 2 * added))
+    this.#writeRuns(move, Math.max(this.#stepMin, added))
   }
 
   /** Moves all runs into the table, within the caller's transaction. */
@@ -225,24 +224,25 @@ export class StrandRuns {
   }
 }
 
-/** Merges the runs of the table and those in memory. A run in both is yielded once. */
+/**
+ * Merges the runs of the table and those in memory, of which it takes every one from `next` in steps of
+ * `step`, as the rows go. A run in both is yielded once.
+ */
 function* merged(
   rows: Iterable<{ key: Buffer; value: Buffer }>,
   recent: readonly FoundRun[],
-  order: (left: number, right: number) => number,
+  { next, step }: { next: number; step: 1 | -1 },
 ): Generator<FoundRun> {
-  let next = 0
   for (const { key, value } of rows) {
     const stored = foundRun(key, value)
-    for (; next < recent.length; next++) {
-      const run = recent[next]
-      if (run === undefined || order(run.firstSeq, stored.firstSeq) >= 0) break
+    for (let run = recent[next]; run !== undefined; run = recent[(next += step)]) {
+      if (step * (run.firstSeq - stored.firstSeq) >= 0) break
       yield run
     }
-    if (recent[next]?.firstSeq === stored.firstSeq) next++
+    if (recent[next]?.firstSeq === stored.firstSeq) next += step
     yield stored
   }
-  yield* recent.slice(next)
+  for (let run = recent[next]; run !== undefined; run = recent[(next += step)]) yield run
 }
 
 /** The last block whose runs are in the table; -1 if there is none. */
@@ -260,6 +260,11 @@ export function addPosition({ positionRanges: ranges }: StrandRun, position: num
 
 /** The last run that begins at or before `seq`. */
 function lastBefore(runs: readonly FoundRun[], seq: number): FoundRun | undefined {
+  return runs[countUpTo(runs, seq) - 1]
+}
+
+/** How many runs begin at or before `seq`. */
+function countUpTo(runs: readonly FoundRun[], seq: number): number {
   let low = 0
   let high = runs.length
   while (low < high) {
@@ -267,7 +272,7 @@ function lastBefore(runs: readonly FoundRun[], seq: number): FoundRun | undefine
     if ((runs[middle]?.firstSeq ?? seqMax) <= seq) low = middle + 1
     else high = middle
   }
-  return runs[low - 1]
+  return low
 }
 
 function foundRun(key: Buffer, value: Buffer): FoundRun {

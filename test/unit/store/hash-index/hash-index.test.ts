@@ -15,7 +15,7 @@ import {
   type HashIndexOptions,
 } from '../../../../workers/store/hash-index/hash-index.js'
 
-const small = { memtableEntriesMax: 8, fanout: 3, mergeEntriesPerStep: 4, chunkEntries: 4 }
+const small = { memtableEntriesMax: 8, entriesMax: 16, fanout: 3, mergeEntriesPerStep: 4, chunkEntries: 4 }
 
 let directory: string
 let root: RootDatabase<Buffer, Buffer>
@@ -330,6 +330,26 @@ describe('the hash index', () => {
     }
     for (const runs of storedMetadata().levels) expect(runs.length).toBeLessThanOrEqual(sizes.fanout * 3)
     expect(storedMetadata().levels.length).toBeLessThanOrEqual(7)
+  })
+
+  it('keeps up after its memtable was made smaller', () => {
+    const large = { ...small, memtableEntriesMax: 32, entriesMax: 64, mergeEntriesPerStep: 1 }
+    let location = 0
+    const add = (index: HashIndex, upTo: number) => {
+      for (; location < upTo; location += 1) {
+        index.add(spreadPrefix(location), location)
+        if (location % 8 === 7) step(index)
+      }
+    }
+    // Each of these numbers leaves the levels as full as they can be.
+    for (const upTo of [96, 288, 864, 2_592]) {
+      db.clearSync()
+      location = 0
+      add(HashIndex.open(db, large), upTo)
+      // A step fails if too many runs wait.
+      add(HashIndex.open(db, { ...small, mergeEntriesPerStep: 1 }), upTo + 4_000)
+      for (const runs of storedMetadata().levels) expect(runs.length).toBeLessThanOrEqual(small.fanout * 5)
+    }
   })
 
   it('keeps the chunk size with which it was created', () => {
