@@ -31,6 +31,6 @@ EXPOSE 8787
 # The server finishes what is in flight, and ends.
 STOPSIGNAL SIGTERM
 # Exec form, so that the signal reaches the server.
-CMD ["node", "dist/program/strandfast.js", "serve"]
+CMD ["node", "--v8-pool-size=0", "dist/program/strandfast.js", "serve"]
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.SERVICE_PORT}/healthz`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]

@@ -1,4 +1,4 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --v8-pool-size=0
 import { setImmediate } from 'node:timers/promises'
 import { version } from '../base/version.js'
 import { nearestName } from '../settings/nearest-name.js'

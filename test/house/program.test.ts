@@ -99,3 +99,14 @@ it.each([
   const all = await Promise.all(code.map(keepsCall))
   expect(throwing.filter((_call, at) => all[at] !== true)).toEqual([])
 })
+
+it.each(['package.json', 'Dockerfile', 'deploy/systemd/strandfast.service', 'dist/program/strandfast.js'])(
+  'is started by %s with as many helper threads as there are processors for',
+  (path) => {
+    const starts = readFileSync(path, 'utf8')
+      .split('\n')
+      .filter((line) => /^#!|\bnode\b.*strandfast\.js.*\bserve\b/.test(line))
+    expect(starts.length).toBeGreaterThan(0)
+    for (const line of starts) expect(line.replaceAll('--v8-pool-size=0', '')).not.toBe(line)
+  },
+)

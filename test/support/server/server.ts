@@ -86,6 +86,7 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
   }
   const command = [
     options.node ?? process.execPath,
+    '--v8-pool-size=0',
     ...(options.nodeOptions ?? []),
     options.program ?? entry,
     'serve',
