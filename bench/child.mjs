@@ -34,7 +34,7 @@ export function killAtExit(child) {
  */
 
 /**
- * Starts a server that prints `listening on URL` once it serves.
+ * Starts a server that prints `listening on URL` once it serves. Node gets the option that `npm start` has.
  * @param {string[]} args of node
  * @param {Record<string, string>} [env] added to the environment, from which every SERVICE_ setting is
  * removed
@@ -42,7 +42,7 @@ export function killAtExit(child) {
  */
 export async function startServer(args, env = {}) {
   const startedMs = performance.now()
-  const child = spawn(process.execPath, args, {
+  const child = spawn(process.execPath, ['--v8-pool-size=0', ...args], {
     env: { ...withoutSettings(process.env), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

@@ -17,6 +17,7 @@ const AUTOCANNON_REQUESTS_MAX = 100
  * @property {number} perSecond
  * @property {number} p50Ms
  * @property {number} p99Ms
+ * @property {number} maxMs
  * @property {number} failed answers other than 2xx, and sockets that broke
  */
 

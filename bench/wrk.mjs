@@ -30,8 +30,8 @@ end
 function done(summary, latency)
   local errors = summary.errors
   local broken = errors.connect + errors.read + errors.write + errors.timeout
-  io.write(string.format('${MARK}{"requests":%d,"durationUs":%d,"p50Us":%d,"p99Us":%d,"status":%d,"broken":%d}\\n',
-    summary.requests, summary.duration, latency:percentile(50), latency:percentile(99), errors.status, broken))
+  io.write(string.format('${MARK}{"requests":%d,"durationUs":%d,"p50Us":%d,"p99Us":%d,"maxUs":%d,"status":%d,"broken":%d}\\n',
+    summary.requests, summary.duration, latency:percentile(50), latency:percentile(99), latency.max, errors.status, broken))
 end
 `
 
@@ -53,12 +53,13 @@ export function rawRequests(requests) {
 export function readWrkOutput(output) {
   const line = output.split('\n').find((line) => line.startsWith(MARK))
   if (line === undefined) throw new Error(`Expected a result of wrk, got: ${output}`)
-  const { requests, durationUs, p50Us, p99Us, status, broken } = JSON.parse(line.slice(MARK.length))
+  const { requests, durationUs, p50Us, p99Us, maxUs, status, broken } = JSON.parse(line.slice(MARK.length))
   return {
     requests,
     perSecond: (requests / durationUs) * 1_000_000,
     p50Ms: p50Us / 1_000,
     p99Ms: p99Us / 1_000,
+    maxMs: maxUs / 1_000,
     failed: status + broken,
   }
 }

@@ -10,6 +10,7 @@ process.once('message', async ({ url, connections, seconds, requests }) => {
       perSecond: answered / result.duration,
       p50Ms: result.latency.p50,
       p99Ms: result.latency.p99,
+      maxMs: result.latency.max,
       failed: result.non2xx + result.errors + result.timeouts,
     },
     () => process.disconnect(),
