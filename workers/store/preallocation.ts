@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync, writeSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, statfsSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { isFileSystemError } from '../../src/base/durable-file.js'
 import type { WriteSet } from './write-set.js'
@@ -14,25 +14,36 @@ const ROW_BYTES = 2 * PAGE_BYTES
 /** Bytes of a record without its body: header, signature, index entries and its idempotent answer. */
 const RECORD_BYTES = 1_024
 
+/** With so many free bytes beyond those of a commit, nothing fills the disk until the next look. */
+const AMPLE_BYTES = 1_073_741_824
+const LOOK_MS = 10
+
 const zeros = Buffer.alloc(SPACE_BYTES)
 
 /**
- * Keeps zeros after the last page of a data file, at least as many as the next commit can need.
+ * Ensures that the disk has space for the next commit.
  *
  * LMDB must never meet a full disk: if it fails to write a page, lmdb 3.5.6 writes past the end of its memory
- * (docs/upstream/lmdb-failed-write.md). A small commit into existing blocks of the file is also a third
- * faster, because the file system need not commit metadata.
+ * (docs/upstream/lmdb-failed-write.md). If the disk does not have much free space, the next commit gets zeros
+ * after the last page of the data file, which it then overwrites. Otherwise LMDB extends the file itself: so
+ * each of these bytes is written once.
  *
  * LMDB ignores bytes after its last page. The committing thread writes the zeros between two commits, so they
  * overwrite no page.
  */
 export class Preallocation {
   readonly #environment: Environment
+  readonly #path: string
+  readonly #ampleBytes: number
   readonly #fd: number
   #bytes: number
+  #isAmpleUntilMs = -Infinity
 
-  constructor(path: string, environment: Environment) {
+  /** @param ampleBytes another limit in tests */
+  constructor(path: string, environment: Environment, ampleBytes = AMPLE_BYTES) {
     this.#environment = environment
+    this.#path = path
+    this.#ampleBytes = ampleBytes
     this.#fd = openSync(join(path, 'data.mdb'), 'r+')
     this.#bytes = fstatSync(this.#fd).size
   }
@@ -46,7 +57,7 @@ export class Preallocation {
     // LMDB extends the file itself if it writes past the reserved space.
     this.#bytes = Math.max(this.#bytes, used)
     const wanted = used + SPACE_BYTES_MIN + bytes
-    if (this.#bytes >= wanted) return true
+    if (this.#bytes >= wanted || this.#isAmple(wanted - this.#bytes)) return true
     try {
       const more = Math.max(wanted - this.#bytes, Math.min(SPACE_BYTES, used))
       for (let left = more; left > 0;) {
@@ -59,6 +70,16 @@ export class Preallocation {
       if (!isFileSystemError(error)) throw error
       return this.#bytes >= wanted
     }
+  }
+
+  /** Whether the disk has much more free space than these bytes. */
+  #isAmple(bytes: number): boolean {
+    const nowMs = performance.now()
+    if (nowMs < this.#isAmpleUntilMs) return true
+    const { bavail, bsize } = statfsSync(this.#path)
+    const isAmple = bavail * bsize - bytes >= this.#ampleBytes
+    if (isAmple) this.#isAmpleUntilMs = nowMs + LOOK_MS
+    return isAmple
   }
 
   close(): void {

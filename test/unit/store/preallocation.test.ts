@@ -26,9 +26,10 @@ afterEach(async () => {
   rmSync(directory, { recursive: true })
 })
 
-function open(): void {
+/** @param ampleBytes by default, the disk never has so much space */
+function open(ampleBytes = Infinity): void {
   environment = openEnvironment(store, 'write')
-  preallocation = new Preallocation(store, environment)
+  preallocation = new Preallocation(store, environment, ampleBytes)
 }
 
 async function close(): Promise<void> {
@@ -39,6 +40,11 @@ async function close(): Promise<void> {
 function commit(count: number): void {
   expect(preallocation.reserve(count * ROW_BYTES * 4)).toBe(true)
   const reserved = fileBytes()
+  commitRows(count)
+  expect(usedBytes()).toBeLessThan(reserved)
+}
+
+function commitRows(count: number): void {
   commitDurably(environment, () => {
     for (let row = 0; row < count; row++) {
       const key = Buffer.alloc(4)
@@ -46,7 +52,6 @@ function commit(count: number): void {
       environment.agents.put(key, Buffer.alloc(ROW_BYTES, rows))
     }
   })
-  expect(usedBytes()).toBeLessThan(reserved)
 }
 
 const file = () => join(store, 'data.mdb')
@@ -94,6 +99,22 @@ describe('the preallocation of a data file', () => {
   it('returns false when it cannot reserve space', () => {
     preallocation.close()
     expect(preallocation.reserve(1 << 30)).toBe(false)
-    preallocation = new Preallocation(store, environment)
+    preallocation = new Preallocation(store, environment, Infinity)
+  })
+
+  it('writes no zeros while the disk has much space, and begins to when it has not', async () => {
+    await close()
+    open(0)
+    const before = fileBytes()
+    expect(preallocation.reserve(1_000_000)).toBe(true)
+    expect(fileBytes()).toBe(before)
+    commitRows(100)
+    expect(fileBytes()).toBe(usedBytes())
+    await close()
+    open()
+    commit(100)
+    expect(fileBytes()).toBeGreaterThan(usedBytes())
+    expectAllRows()
+    expect(structureFault(file())).toBeUndefined()
   })
 })
