@@ -183,12 +183,13 @@ describe('readWrkOutput', () => {
 
   it('reads the rate, the latencies and the failures', () => {
     const line =
-      'bench-result {"requests":500,"durationUs":2000000,"p50Us":440,"p99Us":3900,"status":2,"broken":1}'
+      'bench-result {"requests":500,"durationUs":2000000,"p50Us":440,"p99Us":3900,"maxUs":5200,"status":2,"broken":1}'
     expect(readWrkOutput(output(line))).toEqual({
       requests: 500,
       perSecond: 250,
       p50Ms: 0.44,
       p99Ms: 3.9,
+      maxMs: 5.2,
       failed: 3,
     })
   })
