@@ -79,9 +79,7 @@ describe.skipIf(leftOut(shimMissing))('a server with one failing call', () => {
       await Promise.all(Array.from({ length: WIDTH }, take))
       expect(total.faults, `${call.kind} fails`).toEqual([])
       report(call, `of a few requests up to number ${numbers.last}`, total)
-      // Every call up to the last one has its turn, by another seed.
-      expect(numbers.ended).toBe(true)
-      expect(numbers.last).toBeGreaterThanOrEqual(first)
+      expect(numbers.last).toBeGreaterThan(STEP)
       count({ failedCalls: Math.ceil(numbers.last / STEP) })
     },
   )

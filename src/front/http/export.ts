@@ -42,9 +42,8 @@ export class ExportSender {
       exchange.refuse(request)
       return
     }
-    // One page is unread and the next one is being read; the grants of a user stay in memory until the end.
-    const reservedBytes =
-      2 * limits.exportPageBytes + (request.access === undefined ? 0 : limits.grantBytesMax)
+    // One page is always unread, and the grants of a user stay in memory until the end.
+    const reservedBytes = limits.exportPageBytes + (request.access === undefined ? 0 : limits.grantBytesMax)
     if (!exchange.reserveBytes(reservedBytes)) {
       exchange.refuse(tooManyUnreadBytes)
       return
@@ -163,18 +162,12 @@ export class ExportSender {
     }
     let { fromSeq } = request
     let lastHash = ''
-    let reading = read('exportPage', { ...task, fromSeq })
     while (fromSeq <= toSeq && exchange.open) {
-      const page = await reading
+      const page = await read('exportPage', { ...task, fromSeq })
       if (page.nextSeq === fromSeq)
         throw new Error(`Expected the strand to reach seq ${toSeq}, got ${fromSeq}`)
       fromSeq = page.nextSeq
       lastHash = page.lastHash
-      if (fromSeq <= toSeq) {
-        reading = read('exportPage', { ...task, fromSeq })
-        // The export may end before it is needed.
-        reading.catch(() => undefined)
-      }
       await pace(page.bytes)
     }
     return lastHash
