@@ -87,13 +87,17 @@ export async function failWhileRunning(
     let before: string[] = []
     /** A number to use again, because an earlier failure ended the server before this call. */
     let retry: number | undefined
-    while (before.length > 0 || retry !== undefined || !numbers.ended) {
+    /** Each run takes one number at least, even if another run has reached the last one before. */
+    let isFirst = true
+    while (before.length > 0 || retry !== undefined || !numbers.ended || isFirst) {
       servers.start()
       const url = await servers.listening()
       for (const agent of before) await new FailingLoad(url, agent, found).run()
       before = []
       let survived = true
-      while (survived && (retry !== undefined || !numbers.ended) && before.length < LOADS_OF_A_SERVER) {
+      const goesOn = () => retry !== undefined || !numbers.ended || isFirst
+      while (survived && goesOn() && before.length < LOADS_OF_A_SERVER) {
+        isFirst = false
         const nth: number = retry ?? (numbers.last += numbers.step)
         const agent = agentOf(nth)
         before.push(agent)
