@@ -59,8 +59,12 @@ const bundle = await rolldown({
     throw new Error(log.message)
   },
 })
-// Two folders deep, as src/base/worker-entry.ts requires.
-const { output } = await bundle.generate({ format: 'esm', chunkFileNames: 'src/parts/[name]-[hash].js' })
+// Two folders deep, as src/base/worker-entry.ts requires. Comments are an eighth of the package.
+const { output } = await bundle.generate({
+  format: 'esm',
+  comments: false,
+  chunkFileNames: 'src/parts/[name]-[hash].js',
+})
 const files = new Map(output.map(({ fileName, code }) => [fileName, code]))
 files.set('LICENSES.txt', licenses())
 putFiles(program, files)
