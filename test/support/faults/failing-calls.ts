@@ -95,8 +95,8 @@ export async function failWhileRunning(
       for (const agent of before) await new FailingLoad(url, agent, found).run()
       before = []
       let survived = true
-      const goesOn = () => retry !== undefined || !numbers.ended || isFirst
-      while (survived && goesOn() && before.length < LOADS_OF_A_SERVER) {
+      const continues = () => retry !== undefined || !numbers.ended || isFirst
+      while (survived && continues() && before.length < LOADS_OF_A_SERVER) {
         isFirst = false
         const nth: number = retry ?? (numbers.last += numbers.step)
         const agent = agentOf(nth)

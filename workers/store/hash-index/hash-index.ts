@@ -251,9 +251,10 @@ export class HashIndex {
      * This bound keeps lookups cheap. Runs of one level differ in size by less than a factor of two. A merge
      * of N entries ends before N / 2 more are added. These make at most `fanout` runs of this level, and
      * delayed merges of lower levels at most as many. With the inputs of the merge, that is three times the
-     * fanout; five times after the memtable was made smaller, while a merge has inputs of four times the size.
+     * fanout, and less than four while the inputs are runs of earlier versions, whose memtable was four times as
+     * large: then twice the fanout of runs and a few delayed ones are made.
      */
-    assert(runs.length <= this.#sizes.fanout * 6, 'merging keeps up with adding')
+    assert(runs.length <= this.#sizes.fanout * 4, 'merging keeps up with adding')
     this.#metadataChanged = true
   }
 

@@ -348,7 +348,7 @@ describe('the hash index', () => {
       add(HashIndex.open(db, large), upTo)
       // A step fails if too many runs wait.
       add(HashIndex.open(db, { ...small, mergeEntriesPerStep: 1 }), upTo + 4_000)
-      for (const runs of storedMetadata().levels) expect(runs.length).toBeLessThanOrEqual(small.fanout * 5)
+      for (const runs of storedMetadata().levels) expect(runs.length).toBeLessThanOrEqual(small.fanout * 3)
     }
   })
 
