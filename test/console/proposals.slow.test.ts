@@ -278,6 +278,28 @@ describe.skipIf(noBrowser)('proposals in the console', () => {
     await other.getByText('This key cannot read proposals').waitFor()
   })
 
+  it('keeps a typed agent when the list arrives before it is confirmed', async () => {
+    await propose('protected')
+    const page = await open('#/proposals')
+    await rows(page).first().waitFor()
+    let answer = () => {}
+    const isTyped = new Promise<void>((resolve) => (answer = resolve))
+    await page.route('**/v1/proposals?*', async (found) => {
+      await isTyped
+      await found.continue()
+    })
+    const read = page.waitForResponse('**/v1/proposals?*')
+    await page.getByRole('button', { name: 'Refresh' }).click()
+    await page.getByLabel('Agent').fill('protected')
+    answer()
+    await (await read).finished()
+    // The page shows what it has read.
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 50))))
+    expect(await page.getByLabel('Agent').inputValue()).toBe('protected')
+    await page.getByLabel('Agent').press('Enter')
+    await page.waitForURL(/agent=protected/)
+  })
+
   it('is accessible by axe and fits, with its drawer and its confirmation', async () => {
     const id = await propose('governed')
     await call(server, `POST /v1/proposals/${await propose('protected')}/reject`)

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useId } from 'preact/hooks'
+import { useId, useState } from 'preact/hooks'
 import { timeZoneText } from './format.js'
 
 /** A single-line field for names and ids, without the browser's completion and spell check. */
@@ -33,6 +33,26 @@ export function Field(props: {
       />
     </label>
   )
+}
+
+/**
+ * The properties of an input whose text takes effect when it is confirmed by Enter or by leaving it. Until then
+ * the text stays, even if the page is rendered again.
+ */
+export function useConfirmed(value: string, confirm: (typed: string) => void) {
+  const [typed, setTyped] = useState<string>()
+  return {
+    value: typed ?? value,
+    onInput: (event: TypedEvent) => setTyped(event.currentTarget.value),
+    onChange: (event: TypedEvent) => {
+      setTyped(undefined)
+      confirm(event.currentTarget.value)
+    },
+  }
+}
+
+interface TypedEvent {
+  currentTarget: { value: string }
 }
 
 /** A field for a time in the chosen time zone, which `msOfField` parses. */

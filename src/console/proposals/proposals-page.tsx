@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { Proposal } from '../../client/index.js'
 import { type AddressType, choiceType, sameView, useAddress } from '../parts/address.js'
 import { CardTable } from '../parts/card-table.js'
+import { useConfirmed } from '../parts/field.js'
 import { countText } from '../parts/format.js'
 import { Read, useLoaded } from '../parts/load.js'
 import { principalText } from '../parts/labels.js'
@@ -38,6 +39,7 @@ export function ProposalsPage({ session, route }: { session: SignedIn; route: Pr
   const list = route.list ?? listBehind
   const isLimited = who.agents.length > 0
   const [agent, setAgent] = useAddress('agent', agentType(who.agents.find((one) => !one.endsWith('*')) ?? ''))
+  const agentField = useConfirmed(agent, (typed) => setAgent(typed.trim()))
   const [most, setMost] = useState(PROPOSALS_READ)
   const mayRead = hasScope(who, 'proposals:decide') && (!isLimited || agent !== '')
   const read = useLoaded(`${list} ${agent} ${most}`, async (signal) => {
@@ -62,8 +64,7 @@ export function ProposalsPage({ session, route }: { session: SignedIn; route: Pr
             placeholder={isLimited ? 'An agent of this key' : 'All'}
             autocomplete="off"
             spellcheck={false}
-            value={agent}
-            onChange={(event) => setAgent(event.currentTarget.value.trim())}
+            {...agentField}
           />
         </label>
         <button type="button" class="quiet" onClick={reload}>

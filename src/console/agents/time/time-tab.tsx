@@ -2,7 +2,7 @@ import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import type { AgentStatusResponse, ServiceClient } from '../../../client/index.js'
 import { explain } from '../../parts/explain.js'
 import { type AddressType, useAddress } from '../../parts/address.js'
-import { Moment, Problem } from '../../parts/field.js'
+import { Moment, Problem, useConfirmed } from '../../parts/field.js'
 import { isoOf, msOfField, msOfIso } from '../../parts/format.js'
 import { Empty, Time } from '../../parts/texts.js'
 import { DifferenceView } from './difference-view.js'
@@ -173,23 +173,17 @@ function Handle(props: HandleProps) {
   const { seq } = position
   const id = useId()
   const go = (to: number): void => set({ seq: to, typedMs: undefined })
+  const seqField = useConfirmed(seq < 0 ? '' : String(seq), (typed) => {
+    const wanted = typed === '' ? Number.NaN : Number(typed)
+    if (Number.isInteger(wanted)) go(Math.min(Math.max(0, wanted), headSeq))
+  })
   return (
     <div class="handle" role="group" aria-label={name}>
       <div class="handle-line">
         <label for={id}>{name}</label>
         <label class="handle-seq">
           Record
-          <input
-            type="number"
-            min={0}
-            max={headSeq}
-            step={1}
-            value={seq < 0 ? '' : seq}
-            onChange={(event) => {
-              const typed = event.currentTarget.valueAsNumber
-              if (Number.isInteger(typed)) go(Math.min(Math.max(0, typed), headSeq))
-            }}
-          />
+          <input type="number" min={0} max={headSeq} step={1} {...seqField} />
         </label>
       </div>
       <div class="handle-line">
