@@ -206,11 +206,17 @@ export function replyOf(outcome: Outcome | undefined): any {
   return JSON.parse(outcome.body)
 }
 
+/** What tests read of a record in a page. */
+interface Row {
+  record_id: string
+  type: string
+  payload: { n: number; outcome: string; [name: string]: unknown }
+}
+
 /** The views of the records of a page. */
-// oxlint-disable-next-line no-explicit-any
-export function rowsOf(outcome: Outcome | undefined): any[] {
+export function rowsOf(outcome: Outcome | undefined): Row[] {
   if (outcome?.kind !== 'rows') throw new Error(`Expected rows, got ${JSON.stringify(outcome)}`)
-  const rows = JSON.parse(`[${asBuffer(outcome.rows).toString()}]`)
+  const rows: Row[] = JSON.parse(`[${asBuffer(outcome.rows).toString()}]`)
   if (rows.length !== outcome.count) throw new Error(`Expected ${outcome.count} rows, got ${rows.length}`)
   return rows
 }
