@@ -1,9 +1,8 @@
-import { useEffect, useMemo, useState } from 'preact/hooks'
+import { useMemo, useState } from 'preact/hooks'
 import { authMeanings, serverAudit, serverMeanings, type AuditFilter } from '../parts/audit-events.js'
 import { choiceType, cursorsType, textType, timeType, useAddress } from '../parts/address.js'
 import { Choice, Field, Moment } from '../parts/field.js'
 import { fieldOfMs, msOfField } from '../parts/format.js'
-import { isUtc } from '../parts/time-zone.js'
 
 const periods = {
   day: 'Last 24 hours',
@@ -98,13 +97,11 @@ export function AuditFilters({ agent, at }: { agent: string; at: ReturnType<type
 function TypedMoment(props: { name: string; ms: number | undefined; set: (ms: number | undefined) => void }) {
   const { name, ms, set } = props
   const [text, setText] = useState('')
-  useEffect(() => {
-    if (msOfField(text) !== ms) setText(ms === undefined ? '' : fieldOfMs(ms))
-  }, [ms, isUtc.value])
+  const shown = msOfField(text) === ms ? text : ms === undefined ? '' : fieldOfMs(ms)
   return (
     <Moment
       name={name}
-      value={text}
+      value={shown}
       set={(typed) => {
         setText(typed)
         set(msOfField(typed))

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { route, type Route } from '../route.js'
 import { PaletteButton } from './palette.js'
 import { AppearanceSwitch, TimeZoneSwitch } from './appearance.js'
@@ -70,7 +70,7 @@ function Navigation() {
   const [isOpen, setOpen] = useState(false)
   const button = useRef<HTMLButtonElement>(null)
   const links = useRoving<HTMLElement>()
-  useEffect(() => setOpen(false), [shown])
+  useLayoutEffect(() => setOpen(false), [shown])
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.key !== 'Escape' || !isOpen) return
     setOpen(false)

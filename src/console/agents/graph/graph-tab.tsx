@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useLayoutEffect, useState } from 'preact/hooks'
 import { cursorsType, textType, timeType, useAddress } from '../../parts/address.js'
 import { Moment } from '../../parts/field.js'
 import { fieldOfMs, msOfField } from '../../parts/format.js'
@@ -70,7 +70,7 @@ function Filter(props: { filter: EdgeFilter; set: (filter: EdgeFilter) => void; 
   const { filter, set, refresh } = props
   const [type, setType] = useState('')
   const [at, setAt] = useState('')
-  useEffect(() => {
+  useLayoutEffect(() => {
     setType(filter.type)
     setAt(filter.asOfMs === undefined ? '' : fieldOfMs(filter.asOfMs))
   }, [filter.type, filter.asOfMs, isUtc.value])

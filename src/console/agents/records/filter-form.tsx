@@ -1,7 +1,8 @@
 import type { TargetedEvent } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useLayoutEffect, useState } from 'preact/hooks'
 import { Field, Moment, Problem } from '../../parts/field.js'
 import { operatorWords } from '../../parts/rule-diff.js'
+import { isUtc } from '../../parts/time-zone.js'
 import {
   type ConditionDraft,
   CONDITIONS_MAX,
@@ -24,10 +25,10 @@ export function FilterForm({
 }) {
   const [draft, setDraft] = useState(applied)
   const [fault, setFault] = useState<string | undefined>(undefined)
-  useEffect(() => {
+  useLayoutEffect(() => {
     setDraft(applied)
     setFault(faultOf(applied))
-  }, [applied])
+  }, [JSON.stringify(applied), isUtc.value])
   const submit = (event: TargetedEvent<HTMLFormElement, SubmitEvent>): void => {
     event.preventDefault()
     const found = faultOf(draft)

@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from 'preact/hooks'
+import { useLayoutEffect, useMemo, useState } from 'preact/hooks'
 import type { AgentStatusResponse } from '../../../client/index.js'
 import { cursorsType, numberType, sameView, useAddress } from '../../parts/address.js'
 import { Choice } from '../../parts/field.js'
@@ -121,7 +121,7 @@ function useView(agent: string, { address, seq }: { address: string; seq: number
   // Another filter or order begins with its first page.
   const link = (change: Partial<RecordsView>): string =>
     agentLink(agent, seq, queryOfView({ ...view, ...change }))
-  useEffect(() => {
+  useLayoutEffect(() => {
     const chosen = chosenColumns(agent)
     // An address without columns has those that were chosen last in this tab.
     if (columns.length === 0 && chosen.length > 0) setColumns(chosen)

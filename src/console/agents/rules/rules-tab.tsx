@@ -1,5 +1,5 @@
 import { effect } from '@preact/signals'
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { escapeUnseen } from '../../../auth/shown-text.js'
 import { type Policy, policyWarnings } from '../../../auth/row-policy.js'
 import type { AgentStatusResponse, PoliciesShown } from '../../../client/index.js'
@@ -86,7 +86,7 @@ function Rules({ session, status, shown, reload }: RulesProps & { shown: Policie
   const usable = faults.length === 0 ? policies : undefined
   const isProposed = pending !== null && editedText === textOfRules(pending.policies)
   const lastSavedText = useRef(savedText)
-  useEffect(() => {
+  useLayoutEffect(() => {
     // Changes that are not saved stay when other rules are saved.
     if ([savedText, lastSavedText.current].includes(editedText ?? '')) setEdited(editedOf(saved))
     lastSavedText.current = savedText

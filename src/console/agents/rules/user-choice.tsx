@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useLayoutEffect, useState } from 'preact/hooks'
 import type { PolicyClaims } from '../../../auth/row-policy.js'
 import type { ServiceClient, User } from '../../../client/index.js'
 import { useLoaded } from '../../parts/load.js'
@@ -34,14 +34,14 @@ export function UserChoice(props: {
   )
   const users = loaded.value ?? []
   const match = loaded.kind === 'loaded' ? users.find(({ email }) => email === typed) : undefined
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (match !== undefined) setUserId(match.user_id)
   }, [match])
   const read = useLoaded<User | undefined>(userId, async (signal) =>
     userId === '' || !isAllowed ? undefined : readUserOfId(service, userId, signal),
   )
   const chosen = read.loaded.value
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (chosen !== undefined) choose(claimsOf(chosen))
   }, [chosen])
   return (
