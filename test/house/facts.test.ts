@@ -1,11 +1,11 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { settings } from '../../src/settings/config.js'
 import { codeBelow, textFiles } from './tree.js'
 
 /*
- * Names and figures in documents are those of the code: settings with their defaults, metrics, log lines and
- * commands.
+ * Names and figures in documents are those of the code: settings with their defaults, metrics, log lines,
+ * commands and files.
  */
 
 const read = (path: string) => readFileSync(path, 'utf8')
@@ -88,6 +88,21 @@ describe('docs/MONITORING.md', () => {
   })
 })
 
+/** The paths of a text that do not exist. Paths of code may lack their beginning and `.ts`. */
+function missingPaths(text: string): string[] {
+  const named = [...text.matchAll(/`([a-z][\w.-]*(?:\/[\w.-]+)+)`/g)].map(([, path = '']) => path)
+  const starts = ['', 'src/', 'src/cluster/', 'workers/']
+  return named.filter(
+    (path) => !starts.some((start) => existsSync(start + path) || existsSync(`${start}${path}.ts`)),
+  )
+}
+
+describe('docs/ARCHITECTURE.md', () => {
+  it('names files and folders that exist', () => {
+    expect(missingPaths(read('docs/ARCHITECTURE.md'))).toEqual([])
+  })
+})
+
 describe('docs/OPERATIONS.md', () => {
   it('lists each command, and each of a cluster', () => {
     const commands = [...read('src/cli/main.ts').matchAll(/^ {4}name: '(\w+)'/gm)].map(([, name]) => name)
@@ -118,6 +133,12 @@ describe('a planted error', () => {
     const text =
       '`SERVICE_MIN_FREE_BYTES` (256 MiB), `SERVICE_RATE_LIMIT_RPS` (100), `SERVICE_OAUTH_GOOGLE_…`'
     expect([...unknownSettings(text), ...wrongDefaults(text)]).toEqual([])
+  })
+
+  it('is found: a file that does not exist', () => {
+    const text =
+      '`front/http/none`, `front/http/body`, `node/shards`, `workers/shard`, `docs/NONE.md`, `none`'
+    expect(missingPaths(text)).toEqual(['front/http/none', 'docs/NONE.md'])
   })
 
   it('is found: a metric or an item that one list does not have', () => {
