@@ -31,6 +31,7 @@ import {
   sharedBounds,
 } from '../front/limits/bounds.js'
 import { type ConnectionBound, connectionsMax } from '../front/limits/connections.js'
+import { BodyBuffers } from '../front/http/body-buffers.js'
 import { OpenUploads } from '../front/limits/uploads.js'
 import { RequestCounts } from '../front/metrics/request-counts.js'
 import type { LeaseMemory } from '../protocol/lease-memory.js'
@@ -47,8 +48,9 @@ export interface FrontParts {
   apiKeys: ApiKeys
   tickets: StreamTickets
   uploads: OpenUploads
+  buffers: BodyBuffers
   slices: FrontSlices
-  /** Where imports are staged until their export has ended. */
+  /** Where imports are staged until their export has ended, and what exceeds the memory for paused bodies. */
   stageFolder: string
   counts: RequestCounts
   bounds: Bounds
@@ -97,10 +99,11 @@ export function makeFrontParts({
     made.revokeTickets?.(principalId)
   })
   const tickets = made.tickets(apiKeys)
+  const buffers = new BodyBuffers(stageFolder)
   const slices = new FrontSlices()
   const counts = new RequestCounts()
   const given = { shards, readers, decoder, stageFolder, bounds }
-  return { ...given, streams, apiKeys, tickets, uploads, slices, counts }
+  return { ...given, streams, apiKeys, tickets, uploads, buffers, slices, counts }
 }
 
 /** Ends the streams and uploads of a front, and waits until the last answer was sent or the time is over. */

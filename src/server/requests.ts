@@ -42,7 +42,7 @@ interface RequestParts {
 /** Creates the handling of the requests of one front. */
 export function handlingOf(config: Config, around: RequestParts): Handling {
   const { parts, standing, services, auth, pages, log } = around
-  const { shards, readers, streams, tickets, uploads, counts, bounds } = parts
+  const { shards, readers, streams, tickets, uploads, buffers, counts, bounds } = parts
   const { logHead } = services
   const onError = (error: unknown, requestId: string) =>
     log.error({ err: error, request_id: requestId }, 'a request failed')
@@ -56,6 +56,7 @@ export function handlingOf(config: Config, around: RequestParts): Handling {
     streams,
     tickets,
     uploads,
+    buffers,
     counts,
     onError,
     rates: ratesOf(config, bounds),

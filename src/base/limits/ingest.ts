@@ -6,8 +6,6 @@ export const ingestLimits = {
   ingestChunkLines: 4_096,
   /** Chunks of one ingest stream in flight; beyond that, the connection is paused. */
   ingestChunksInFlightMax: 4,
-  /** Compressed bytes of an ingest stream that are read ahead of decompression. */
-  ingestReadAheadBytes: 1_048_576,
   /**
    * Bytes of an atomic ingest body (on_error=reject_all), and of a refused body that is stored
    * (on_error=keep).

@@ -95,6 +95,16 @@ export const requestLimits = {
   bodyBytesInMemoryMax: 268_435_456,
   /** Bytes of such bodies of one principal, or of one address without a credential. */
   bodyBytesPerPrincipalMax: 67_108_864,
+  /** Bytes of a part of a body that its reader receives at once. */
+  bodyPartBytes: 65_536,
+  /** Bytes of a piece of memory for what arrives of paused bodies: what uWebSockets.js reads at once. */
+  bufferedPieceBytes: 524_288,
+  /** Such pieces of one front. */
+  bufferedPiecesMax: 64,
+  /** Bytes of such bodies in files, for one front. */
+  bufferedFileBytesMax: 1_073_741_824,
+  /** Buffered bytes of one principal after which its connections stay paused until it has fewer. */
+  bufferedOwnerBytes: 16_777_216,
   /** Bytes in one step of decompression. */
   gunzipPieceBytes: 65_536,
   /** Memory to decompress one body, bytes: a piece, and the window and the tables of zlib. */

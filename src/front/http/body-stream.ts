@@ -31,13 +31,11 @@ export function readBody(exchange: Exchange, reading: BodyReading, body: BodySin
   const { gzip, memory, isBinary = false } = reading
   const sink = isBinary ? body : skipByteOrderMark(body)
   if (gzip) return readGzip(exchange, memory, sink)
-  let whole = false
   exchange.onData((part, last) => {
     if (!exchange.open) return
-    whole = last
-    if (part.byteLength > 0) {
+    if (part.length > 0) {
       if (!last) exchange.pause()
-      sink.push(Buffer.from(new Uint8Array(part)), () => resumeUnless(whole, exchange))
+      sink.push(Buffer.from(part), () => exchange.resume())
     }
     if (last) sink.end()
   })
@@ -71,44 +69,23 @@ export function skipByteOrderMark(sink: BodySink): BodySink {
 
 const noBytes = Buffer.alloc(0)
 
-/**
- * Lets more of a body arrive, unless it is complete: uWebSockets.js would then expect more from the client,
- * and close the connection if the answer takes longer than ten seconds. Answering resumes the connection.
- */
-function resumeUnless(whole: boolean, exchange: Exchange): void {
-  if (!whole) exchange.resume()
-}
-
-/**
- * As `readBody`, for a compressed body. Reads some compressed bytes ahead: uWebSockets.js closes a connection
- * that sends less than 16 KiB per second, and storing what well-compressed bytes expand to can take longer
- * than that.
- */
+/** As `readBody`, for a compressed body. */
 function readGzip(exchange: Exchange, memory: BodyMemory, sink: BodySink): () => void {
   if (!memory.add(limits.gunzipBytes)) return () => {}
   const gunzip = inflate(exchange, sink)
-  let paused = false
-  let whole = false
   gunzip.on('data', (bytes: Buffer) => {
     gunzip.pause()
     sink.push(bytes, () => gunzip.resume())
-    if (paused && gunzip.writableLength < limits.ingestReadAheadBytes / 2) {
-      paused = false
-      resumeUnless(whole, exchange)
-    }
   })
   gunzip.on('end', () => sink.end())
   exchange.onData((part, last) => {
     if (!exchange.open) return
-    whole = last
-    const { byteLength } = part
-    if (byteLength > 0 && memory.add(byteLength))
-      gunzip.write(Buffer.from(new Uint8Array(part)), () => memory.release(byteLength))
-    if (last) gunzip.end()
-    else if (gunzip.writableLength > limits.ingestReadAheadBytes) {
-      paused = true
-      exchange.pause()
+    if (part.length > 0) {
+      if (!last) exchange.pause()
+      // Written when its output has been read, but for some kilobytes.
+      gunzip.write(Buffer.from(part), () => exchange.resume())
     }
+    if (last) gunzip.end()
   })
   return () => gunzip.destroy()
 }

@@ -89,8 +89,7 @@ function collectBody(
   }
   exchange.onData((part, last) => {
     if (!exchange.open) return
-    const bytes = new Uint8Array(part)
-    if ((gathered?.length ?? 0) + bytes.length > bytesMax) {
+    if ((gathered?.length ?? 0) + part.length > bytesMax) {
       refuseBody(tooLarge(bytesMax))
       return
     }
@@ -98,12 +97,12 @@ function collectBody(
     if (isWhole && turn.takesBodies) {
       end()
       // A copy: the library reuses its buffer when this returns.
-      receive(Buffer.from(bytes))
+      receive(Buffer.from(part))
       return
     }
     // A complete body is also counted while it waits.
     gathered ??= new GatheredBytes({ memory: upload, bytesMax: contentLength || bytesMax })
-    gathered.add(bytes)
+    gathered.add(part)
     if (!last || !exchange.open) return
     const complete = () => {
       const body = gathered?.take()

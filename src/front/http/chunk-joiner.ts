@@ -1,11 +1,11 @@
+import { asBuffer } from '../../base/bytes.js'
 import { refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
-import type { Upload } from '../limits/uploads.js'
 
 /** Receives the joined chunks of a body. */
 export interface ChunkReader {
   /** Receives a part, valid only during the call; the last one can be empty. */
-  deliver(part: ArrayBuffer, last: boolean): void
+  deliver(part: Uint8Array, last: boolean): void
   /** Refuses the body; nothing that arrived in this turn is delivered. */
   refuse(refusal: Refusal): void
 }
@@ -32,7 +32,7 @@ export class ChunkJoiner {
   #gathered: Uint8Array | undefined
   #bytes = 0
   /** Parts to deliver at the end of the turn, and their total bytes. */
-  #held: ArrayBuffer[] = []
+  #held: Uint8Array[] = []
   #heldBytes = 0
   #isWhole = false
   /** The last received bytes, as Latin-1. */
@@ -51,16 +51,17 @@ export class ChunkJoiner {
    * uWebSockets.js parses all that the kernel has received, some megabytes, before it serves any other
    * connection
    */
-  add(part: ArrayBuffer, last: boolean): boolean {
+  add(part: Uint8Array, last: boolean): boolean {
     if (this.#chunksThisTurn === 0) setImmediate(() => this.#onTurnEnd())
     this.#chunksThisTurn++
-    this.#bytesThisTurn += part.byteLength
-    if (this.#bytes + part.byteLength > limits.chunksGatheredBytes) this.#flush()
-    if (part.byteLength > limits.chunksGatheredBytes) this.#hold(part.slice(0))
+    this.#bytesThisTurn += part.length
+    if (this.#bytes + part.length > limits.chunksGatheredBytes) this.#flush()
+    if (part.length > limits.chunksHeldBytes) this.#pass(part)
+    else if (part.length > limits.chunksGatheredBytes) this.#hold(part.slice())
     else {
       this.#gathered ??= new Uint8Array(limits.chunksGatheredBytes)
-      this.#gathered.set(new Uint8Array(part), this.#bytes)
-      this.#bytes += part.byteLength
+      this.#gathered.set(part, this.#bytes)
+      this.#bytes += part.length
     }
     this.#isWhole = last
     const { smallChunksPerTurnMax, smallChunkBytes } = limits
@@ -83,70 +84,36 @@ export class ChunkJoiner {
   /** Queues the joined chunks for delivery. */
   #flush(): void {
     if (this.#bytes === 0) return
-    const part = this.#gathered?.slice(0, this.#bytes).buffer ?? new ArrayBuffer(0)
+    const part = this.#gathered?.slice(0, this.#bytes) ?? noBytes
     this.#bytes = 0
     this.#hold(part)
   }
 
-  #hold(part: ArrayBuffer): void {
-    this.#held.push(part)
-    this.#heldBytes += part.byteLength
-    const end = Buffer.from(part, Math.max(0, part.byteLength - BODY_END_BYTES))
+  /** Delivers a part that is too large to be held, and therefore need not be copied. */
+  #pass(part: Uint8Array): void {
+    this.#see(part)
+    this.#deliver(false)
+    this.#reader.deliver(part, false)
+  }
+
+  #see(part: Uint8Array): void {
+    const end = asBuffer(part.subarray(-BODY_END_BYTES))
     this.#tail = `${this.#tail}${end.toString('latin1')}`.slice(-BODY_END_BYTES)
+  }
+
+  #hold(part: Uint8Array): void {
+    this.#held.push(part)
+    this.#heldBytes += part.length
+    this.#see(part)
     if (this.#heldBytes > limits.chunksHeldBytes) this.#deliver(false)
   }
 
   #deliver(last: boolean): void {
     const held = this.#held.splice(0)
     this.#heldBytes = 0
-    if (last) held.push(new ArrayBuffer(0))
+    if (last) held.push(noBytes)
     for (const [index, part] of held.entries()) this.#reader.deliver(part, last && index === held.length - 1)
   }
 }
 
-/** Receives a part of a body, valid only during the call. */
-export type ReceivePart = (part: ArrayBuffer, last: boolean) => void
-
-/** Buffers the parts of a body that arrive before its reader is known. */
-export class BufferedBody {
-  readonly #memoryOf: () => Upload
-  #memory: Upload | undefined
-  #parts: { part: ArrayBuffer; last: boolean }[] = []
-  #receive: ReceivePart | undefined
-
-  /** @param memoryOf creates the counter of buffered bytes */
-  constructor(memoryOf: () => Upload) {
-    this.#memoryOf = memoryOf
-  }
-
-  /** Whether the parts were delivered or dropped. */
-  get isTaken(): boolean {
-    return this.#receive !== undefined
-  }
-
-  add(part: ArrayBuffer, last: boolean): void {
-    if (this.#receive !== undefined) {
-      this.#receive(part, last)
-      return
-    }
-    this.#memory ??= this.#memoryOf()
-    if (this.#memory.add(part.byteLength)) this.#parts.push({ part: part.slice(0), last })
-  }
-
-  /** Calls `begin`, then `receive` with the buffered parts and with every later part. */
-  take(receive: ReceivePart, begin: () => void): void {
-    this.#receive = receive
-    this.#memory?.finish()
-    begin()
-    for (const { part, last } of this.#parts.splice(0)) receive(part, last)
-  }
-
-  /** Drops buffered and later parts. */
-  drop(): void {
-    this.#receive = ignorePart
-    this.#parts = []
-    this.#memory?.finish()
-  }
-}
-
-const ignorePart: ReceivePart = () => {}
+const noBytes = new Uint8Array(0)

@@ -9,12 +9,12 @@ import {
   writeRefusalFields,
   type HeaderFields,
 } from './answer-head.js'
-import { ChunkJoiner, BufferedBody, type ReceivePart } from './chunk-joiner.js'
+import { BodyFlow, type ReceivePart } from './body-flow.js'
+import type { BodyBuffers } from './body-buffers.js'
 import { FanOut } from './streams/fan-out.js'
 import { LastAnswer, type LastAnswerParts } from './last-answer.js'
 import { problemDocuments, type RefusalForm } from '../routes/refusal-form.js'
 import { concatenated, sendPaced, type Pace } from './paced.js'
-import type { Upload } from '../limits/uploads.js'
 import { type BoundedBytes, tooManyUnreadBytes } from '../limits/bounded-bytes.js'
 import type { HttpResponse } from '../engine/http-listener.js'
 
@@ -54,16 +54,15 @@ export class Exchange {
   readonly #isLast: boolean
   /** The client keeps the connection open. */
   readonly #isKept: boolean
-  #wholeBody = false
   #open = true
   #last: LastAnswer | undefined
   #begun = false
   /** A large answer is being sent. */
   #answering = false
   #sent: (() => void) | undefined
-  #paused = false
   readonly #onGone: (() => void)[] = []
-  #buffered: BufferedBody | undefined
+  readonly #buffers: BodyBuffers
+  #body: BodyFlow | undefined
 
   constructor(
     response: HttpResponse,
@@ -74,6 +73,7 @@ export class Exchange {
       isLast: boolean
       isKept: boolean
       unsent: BoundedBytes
+      buffers: BodyBuffers
     },
     watch: ExchangeWatch,
   ) {
@@ -85,6 +85,7 @@ export class Exchange {
     this.#isLast = about.isLast
     this.#isKept = about.isKept && !about.isLast
     this.#unsent = about.unsent
+    this.#buffers = about.buffers
     response.onAborted(() => this.#disconnected())
   }
 
@@ -112,7 +113,7 @@ export class Exchange {
   }
 
   #answerWhole(answer: Answer, body: string | Uint8Array): void {
-    this.#skipBody()
+    this.#body?.skip()
     this.#send(answer.status, body, () => this.#answerHead(answer))
   }
 
@@ -133,7 +134,7 @@ export class Exchange {
 
   #sendPaced(answer: Answer, body: Uint8Array, pace: Pace): void {
     if (!this.#open) return
-    this.#skipBody()
+    this.#body?.skip()
     const writeHead = () => this.#answerHead(answer)
     if (this.#isLast) {
       const onEnd = () => pace.onUnreadBytes(0)
@@ -184,7 +185,7 @@ export class Exchange {
    */
   refuse(given: Refusal, more: { closing?: boolean; headers?: HeaderFields } = {}): void {
     if (!this.open) return
-    this.#skipBody()
+    this.#body?.skip()
     const refusal = this.refusals.adapt(given)
     const status = statusOf(refusal)
     const { contentType, body } = this.refusals.encode(refusal, this.requestId)
@@ -203,7 +204,7 @@ export class Exchange {
   begin(status: number, contentType: string, headers: HeaderFields): void {
     if (!this.#open) return
     this.#begun = true
-    this.#skipBody()
+    this.#body?.skip()
     this.#response.cork(() => {
       this.#head({ status, contentType, headers })
       this.#keepAlive()
@@ -247,40 +248,26 @@ export class Exchange {
     if (this.#open) this.#response.close()
   }
 
-  /** Receives the body part by part; each part is valid only during the call. */
+  /** Receives the body part by part, until it is paused. */
   onData(callback: ReceivePart): void {
-    if (this.#buffered === undefined) this.#listen(callback)
-    // Resumes first: after an answer by the callback, the response must not be used any more.
-    else this.#buffered.take(callback, () => this.resume())
+    this.#body ??= this.#flow()
+    this.#body.read(callback)
   }
 
-  /**
-   * Buffers the arrived part of the body until `onData`, and pauses the rest, because its reader is not known
-   * yet. The HTTP library drops parts that are not consumed immediately. Does nothing if the body is buffered
-   * already.
-   * @param memoryOf creates the counter of buffered bytes
-   */
-  bufferBody(memoryOf: () => Upload): void {
-    if (this.#buffered !== undefined) return
-    const buffered = new BufferedBody(memoryOf)
-    this.#buffered = buffered
-    this.onDisconnect(() => buffered.drop())
-    this.#listen((part, last) => buffered.add(part, last))
-    this.pause()
+  /** Pauses the body until `onData`, because its reader is not known yet. */
+  bufferBody(): void {
+    if (this.#body !== undefined) return
+    this.#body = this.#flow()
+    this.#body.pause()
   }
 
-  #listen(receive: ReceivePart): void {
-    const pass = (part: ArrayBuffer, last: boolean) => this.#pass(part, last, receive)
-    const chunks = this.#isLast
-      ? new ChunkJoiner({ deliver: pass, refuse: (refusal) => this.#refuseBody(refusal) })
-      : undefined
-    this.#response.onData((part, last) => {
-      this.#wholeBody ||= last
-      // Data after a chunked body, such as trailers, must not end the connection before its answer was sent.
-      if (last && chunks !== undefined && this.#open) this.#response.pause()
-      if (last) this.#last?.bodyArrived()
-      if (chunks === undefined) pass(part, last)
-      else if (!chunks.add(part, last)) this.#response.close()
+  #flow(): BodyFlow {
+    return new BodyFlow(this.#response, this.#buffers, {
+      isOpen: () => this.#open,
+      owner: () => this.owner,
+      isLast: this.#isLast,
+      onWhole: () => this.#last?.bodyArrived(),
+      refuse: (refusal) => this.#refuseBody(refusal),
     })
   }
 
@@ -291,45 +278,12 @@ export class Exchange {
     for (const callback of callbacks) callback()
   }
 
-  /**
-   * uWebSockets.js passes on the rest of a read even if the connection is paused, and with every 160 KiB
-   * starts a timer that closes the connection unless more arrives within ten seconds. Pausing again stops
-   * that timer.
-   */
-  #pass(part: ArrayBuffer, last: boolean, receive: ReceivePart): void {
-    const wasPaused = this.#paused
-    receive(part, last)
-    if (this.#open && wasPaused && this.#paused) this.#response.pause()
-  }
-
-  /** Skips the rest of a buffered body: a connection that stays paused accepts no further request. */
-  #skipBody(): void {
-    this.#resume()
-    if (this.#buffered?.isTaken === false) this.#buffered.drop()
-  }
-
   pause(): void {
-    if (!this.#open || this.#paused) return
-    this.#paused = true
-    this.#response.pause()
+    this.#body?.pause()
   }
 
-  /**
-   * Lets more of the body arrive. Does nothing if it is complete: uWebSockets.js would wait ten seconds for
-   * more, and then close the connection.
-   */
   resume(): void {
-    if (!this.#wholeBody) this.#resume()
-  }
-
-  /**
-   * Resumes unless a chunked body is complete, after which nothing is read. Otherwise the connection must be
-   * resumed: uWebSockets.js resets a connection that is still paused at its next request.
-   */
-  #resume(): void {
-    if (!this.#open || !this.#paused) return
-    this.#paused = false
-    if (!(this.#isLast && this.#wholeBody)) this.#response.resume()
+    if (this.#open) this.#body?.resume()
   }
 
   #answerHead({ status, contentType, headers }: Answer): void {
@@ -377,7 +331,7 @@ export class Exchange {
       },
       ...about,
       headOnly: this.headOnly,
-      wholeBody: this.#wholeBody || about.beforeTheRest,
+      wholeBody: this.#body?.whole === true || about.beforeTheRest,
     })
   }
 
@@ -390,6 +344,7 @@ export class Exchange {
 
   #disconnected(): void {
     this.#last?.gone()
+    this.#body?.drop()
     if (!this.#open) return
     this.#finish(0)
     for (const callback of this.#onGone) callback()

@@ -6,7 +6,7 @@ import { Exchange, type ExchangeWatch } from './exchange.js'
 import type { RateLimits } from '../limits/rate-limits.js'
 import type { BoundedBytes } from '../limits/bounded-bytes.js'
 import type { FrontTurn } from './front-turn.js'
-import type { OpenUploads } from '../limits/uploads.js'
+import type { BodyBuffers } from './body-buffers.js'
 import type { HttpRequest, HttpResponse } from '../engine/http-listener.js'
 
 /**
@@ -36,7 +36,8 @@ export interface Opening {
   unsent: BoundedBytes
   /** The time budget of this front. */
   turn: FrontTurn
-  uploads: Pick<OpenUploads, 'holdAnonymous'>
+  /** Holds what arrives of paused bodies. */
+  buffers: BodyBuffers
   nextRequestId(): string
 }
 
@@ -80,6 +81,7 @@ export function openRequest(
       isLast: head.chunked || malformed,
       isKept: !head.closesConnection,
       unsent: opening.unsent,
+      buffers: opening.buffers,
     },
     watch,
   )
@@ -117,14 +119,8 @@ export function admitByRate(opened: OpenedRequest, rules: HandlerRules, proceed:
  * Buffers the body until its reader is known. Not for a route without a body, such as an export or a stream:
  * uWebSockets.js closes a connection ten seconds after it was resumed, even in the middle of a long answer.
  */
-export function bufferBody(
-  { response, exchange, head }: OpenedRequest,
-  { opening: { rates, uploads }, takesBody }: HandlerRules,
-): void {
-  if (!takesBody && !head.chunked && head.fault === undefined) return
-  exchange.bufferBody(() =>
-    uploads.holdAnonymous(rates.addressOf(response, head.headers), (refusal) => exchange.refuse(refusal)),
-  )
+export function bufferBody({ exchange, head }: OpenedRequest, { takesBody }: HandlerRules): void {
+  if (takesBody || head.chunked || head.fault !== undefined) exchange.bufferBody()
 }
 
 const unwantedBody = refuse('malformed_request', 'Expected no body: this operation does not accept one')

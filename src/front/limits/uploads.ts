@@ -132,11 +132,6 @@ export class OpenUploads {
     return upload
   }
 
-  /** As `hold`, for a body whose principal is not known yet. */
-  holdAnonymous(owner: string, end: End): Upload {
-    return new Upload(this.#memory, { owner, end, onRelease: () => {} })
-  }
-
   /** Ends answers to users to which changed row policies applied. */
   endPoliciesChanged(isChanged: (agent: string) => boolean): void {
     for (const [upload, { agents = [] }] of this.#open) {

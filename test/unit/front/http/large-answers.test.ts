@@ -1,6 +1,8 @@
+import { tmpdir } from 'node:os'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { HttpResponse } from '../../../../src/front/engine/http-listener.js'
 import { localBodyBytes, localUnreadBytes } from '../../../../src/front/limits/bounds.js'
+import { BodyBuffers } from '../../../../src/front/http/body-buffers.js'
 import { Exchange } from '../../../../src/front/http/exchange.js'
 import { OpenUploads } from '../../../../src/front/limits/uploads.js'
 import type { Principal } from '../../../../src/front/routes/route.js'
@@ -61,7 +63,15 @@ beforeEach(() => {
 /** A large answer that is being sent to a principal; the row policies of `agents` apply to it. */
 async function sending(principal: Principal, ...agents: string[]): Promise<SlowConnection> {
   const connection = new SlowConnection()
-  const about = { requestId: 'r', allowedOrigin: '', headOnly: false, isLast: false, isKept: false, unsent }
+  const about = {
+    requestId: 'r',
+    allowedOrigin: '',
+    headOnly: false,
+    isLast: false,
+    isKept: false,
+    unsent,
+    buffers: new BodyBuffers(tmpdir()),
+  }
   const exchange = new Exchange(connection.response, about, { done() {} })
   const owned = { principal, owner: principal.id, agents: new Set(agents) }
   exchange.onLarge = () => {

@@ -1,5 +1,7 @@
+import { tmpdir } from 'node:os'
 import { describe, expect, it } from 'vitest'
 import { limits } from '../../../../src/base/limits/limits.js'
+import { BodyBuffers } from '../../../../src/front/http/body-buffers.js'
 import { Exchange } from '../../../../src/front/http/exchange.js'
 import { localUnreadBytes } from '../../../../src/front/limits/bounds.js'
 import type { BoundedBytes } from '../../../../src/front/limits/bounded-bytes.js'
@@ -33,7 +35,15 @@ class Reader {
         return [taking === part.length, this.taken === size]
       },
     } as unknown as HttpResponse
-    const about = { requestId: 'x', allowedOrigin: '', headOnly: false, isLast: false, isKept: true, unsent }
+    const about = {
+      requestId: 'x',
+      allowedOrigin: '',
+      headOnly: false,
+      isLast: false,
+      isKept: true,
+      unsent,
+      buffers: new BodyBuffers(tmpdir()),
+    }
     this.exchange = new Exchange(response, about, { done: (status) => this.done.push(status) })
     this.exchange.ownerOf = () => principalId
   }

@@ -75,7 +75,8 @@ describe('the memory of bodies', () => {
       release() {},
     }
     const open = new OpenUploads(new BoundedBytes({ max: 1, total: new LocalCount(), shares }))
-    expect(open.holdAnonymous('192.0.2.1', () => {}).add(0)).toBe(true)
+    const principal: Principal = { id: 'a', scopes: new Set(), agents: [] }
+    expect(open.hold({ principal, owner: 'a' }, () => {}).add(0)).toBe(true)
     expect(owners).toEqual([])
   })
 

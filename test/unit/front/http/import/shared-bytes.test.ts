@@ -2,8 +2,10 @@ import { expect, it } from 'vitest'
 import { localBodyBytes } from '../../../../../src/front/limits/bounds.js'
 import { SharedBytes } from '../../../../../src/front/http/import/session.js'
 import { OpenUploads } from '../../../../../src/front/limits/uploads.js'
+import type { Principal } from '../../../../../src/front/routes/route.js'
 
-const bodyMemory = () => new OpenUploads(localBodyBytes()).holdAnonymous('', () => {})
+const principal: Principal = { id: 'key', scopes: new Set(), agents: [] }
+const bodyMemory = () => new OpenUploads(localBodyBytes()).hold({ principal, owner: principal.id }, () => {})
 
 const textOf = ({ parts }: SharedBytes) => Buffer.concat(parts).toString()
 

@@ -5,6 +5,7 @@ import { afterAll, expect, it } from 'vitest'
 import { localBodyBytes } from '../../../../../src/front/limits/bounds.js'
 import { ImportStage } from '../../../../../src/front/http/import/stage.js'
 import { OpenUploads } from '../../../../../src/front/limits/uploads.js'
+import type { Principal } from '../../../../../src/front/routes/route.js'
 import type { CheckedRecords } from '../../../../../src/protocol/import-messages.js'
 import { stagePart } from '../../../../../workers/import/part.js'
 
@@ -23,7 +24,8 @@ const part = (firstSeq: number, chunk: Buffer): CheckedRecords => ({
 
 async function partsOf(stage: ImportStage): Promise<CheckedRecords[]> {
   const parts: CheckedRecords[] = []
-  const memory = new OpenUploads(localBodyBytes()).holdAnonymous('', () => {})
+  const principal: Principal = { id: 'key', scopes: new Set(), agents: [] }
+  const memory = new OpenUploads(localBodyBytes()).hold({ principal, owner: principal.id }, () => {})
   for await (const found of stage.parts(memory)) parts.push(found)
   return parts
 }

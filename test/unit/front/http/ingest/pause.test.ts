@@ -1,7 +1,9 @@
+import { tmpdir } from 'node:os'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import type { Shards } from '../../../../../src/dispatch/links/shards.js'
 import { localBodyBytes, localUnreadBytes } from '../../../../../src/front/limits/bounds.js'
+import { BodyBuffers } from '../../../../../src/front/http/body-buffers.js'
 import { Exchange } from '../../../../../src/front/http/exchange.js'
 import { FrontSlices } from '../../../../../src/front/http/front-turn.js'
 import { IngestReceiver } from '../../../../../src/front/http/ingest/receiver.js'
@@ -46,6 +48,7 @@ function slowIngest(request: Partial<IngestRequest>) {
       isLast: false,
       isKept: true,
       unsent: localUnreadBytes(),
+      buffers: new BodyBuffers(tmpdir()),
     },
     { done: () => {} },
   )

@@ -1,0 +1,173 @@
+import type { Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits/limits.js'
+import type { HttpResponse } from '../engine/http-listener.js'
+import { BodyBuffer, type BodyBuffers, type PausableBody } from './body-buffers.js'
+import { ChunkJoiner } from './chunk-joiner.js'
+
+/** Receives a part of a body, valid only during the call; the last one can be empty. */
+export type ReceivePart = (part: Uint8Array, last: boolean) => void
+
+/** The request of a body. */
+interface BodyRequest {
+  /** False after its answer was sent or its client has disconnected: the response must not be used any more. */
+  isOpen(): boolean
+  /** To whose limit buffered bytes count; empty before admission. */
+  owner(): string
+  /** The connection accepts no further request. */
+  readonly isLast: boolean
+  /** The whole body has arrived. */
+  onWhole(): void
+  /** Refuses the body, of which the rest cannot be read. */
+  refuse(refusal: Refusal): void
+}
+
+/**
+ * The body of one request, from the HTTP library to its reader. A reader that has paused it receives nothing,
+ * whatever the library still delivers, until it resumes it.
+ */
+export class BodyFlow implements PausableBody {
+  readonly #response: HttpResponse
+  readonly #request: BodyRequest
+  readonly #buffers: BodyBuffers
+  readonly #buffer: BodyBuffer
+  /** Whose buffered bytes are counted. */
+  #owner = ''
+  #receive: ReceivePart | undefined
+  /** The reader wants nothing now. */
+  #paused = false
+  #connectionPaused = false
+  /** The library has delivered the whole body. */
+  #whole = false
+  /** The reader has received the whole body. */
+  #ended = false
+  /** The reader is being called. */
+  #delivering = false
+
+  constructor(response: HttpResponse, buffers: BodyBuffers, request: BodyRequest) {
+    this.#response = response
+    this.#buffers = buffers
+    this.#buffer = new BodyBuffer(buffers)
+    this.#request = request
+    const arrived = (part: Uint8Array, last: boolean) => this.#arrived(part, last)
+    const chunks = request.isLast
+      ? new ChunkJoiner({ deliver: arrived, refuse: (refusal) => request.refuse(refusal) })
+      : undefined
+    response.onData((part, last) => {
+      this.#whole ||= last
+      // Data after a chunked body, such as trailers, must not end the connection before its answer was sent.
+      if (last && chunks !== undefined && request.isOpen()) response.pause()
+      if (last) request.onWhole()
+      const bytes = new Uint8Array(part)
+      if (chunks === undefined) arrived(bytes, last)
+      else if (!chunks.add(bytes, last)) response.close()
+    })
+  }
+
+  get whole(): boolean {
+    return this.#whole
+  }
+
+  /** Sets the reader, which receives what has arrived and everything that follows. */
+  read(receive: ReceivePart): void {
+    this.#receive = receive
+    this.resume()
+  }
+
+  pause(): void {
+    this.#paused = true
+    this.#buffers.forget(this.#owner, this)
+    if (!this.#connectionPaused) this.pauseConnection()
+  }
+
+  /**
+   * Lets the reader receive more. The connection is not resumed if the body is complete: uWebSockets.js would
+   * wait ten seconds for more, and then close the connection.
+   */
+  resume(): void {
+    this.#paused = false
+    this.#deliverBuffered()
+    if (this.#paused || !this.#request.isOpen() || this.#whole || !this.#connectionPaused) return
+    this.#setOwner()
+    this.#buffers.resume(this.#owner, this)
+  }
+
+  /**
+   * Skips what is left of the body, before its answer: a connection that stays paused accepts no further
+   * request, and uWebSockets.js resets it at its next one. After a chunked body nothing is read.
+   */
+  skip(): void {
+    this.drop()
+    if (!this.#request.isOpen() || !this.#connectionPaused) return
+    if (!(this.#request.isLast && this.#whole)) this.resumeConnection()
+  }
+
+  /** Drops buffered and later parts. */
+  drop(): void {
+    this.#receive = ignorePart
+    this.#paused = false
+    this.#buffers.forget(this.#owner, this)
+    this.#buffers.count(this.#owner, -this.#buffer.bytes)
+    this.#buffer.drop()
+  }
+
+  pauseConnection(): void {
+    if (!this.#request.isOpen()) return
+    this.#connectionPaused = true
+    this.#response.pause()
+  }
+
+  resumeConnection(): void {
+    if (!this.#request.isOpen()) return
+    this.#connectionPaused = false
+    this.#response.resume()
+  }
+
+  #arrived(part: Uint8Array, last: boolean): void {
+    const wasPaused = this.#connectionPaused
+    const isBuffered = this.#paused || this.#buffer.bytes > 0 || part.length > limits.bodyPartBytes
+    if (this.#receive === ignorePart || (this.#receive !== undefined && !isBuffered)) {
+      this.#deliver(part, last)
+      return
+    }
+    const refusal = this.#buffer.add(part)
+    if (refusal !== undefined) {
+      this.#request.refuse(refusal)
+      return
+    }
+    this.#buffers.count(this.#owner, part.length)
+    if (!this.#paused) this.#deliverBuffered()
+    // With every 160 KiB, even of a paused connection, uWebSockets.js starts a timer that closes the
+    // connection unless more arrives within ten seconds. Pausing again stops that timer.
+    if (wasPaused && this.#connectionPaused) this.pauseConnection()
+  }
+
+  #deliverBuffered(): void {
+    if (this.#delivering) return
+    this.#delivering = true
+    while (this.#receive !== undefined && !this.#paused && !this.#ended) {
+      const part = this.#buffer.take()
+      if (part === undefined && !this.#whole) break
+      if (part !== undefined) this.#buffers.count(this.#owner, -part.length)
+      this.#deliver(part ?? noBytes, this.#whole && this.#buffer.bytes === 0)
+    }
+    this.#delivering = false
+  }
+
+  #deliver(part: Uint8Array, last: boolean): void {
+    this.#ended ||= last
+    this.#receive?.(part, last)
+  }
+
+  /** Counts what is buffered to the principal, which is not known before admission. */
+  #setOwner(): void {
+    const owner = this.#request.owner()
+    if (owner === this.#owner) return
+    this.#buffers.forget(this.#owner, this)
+    this.#buffers.count(this.#owner, -this.#buffer.bytes)
+    this.#owner = owner
+    this.#buffers.count(owner, this.#buffer.bytes)
+  }
+}
+
+const ignorePart: ReceivePart = () => {}
+const noBytes = new Uint8Array(0)

@@ -1,0 +1,152 @@
+import { mkdtempSync, readdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { fc } from '../../../support/fast-check.js'
+import type { Refusal } from '../../../../src/base/errors.js'
+import { limits } from '../../../../src/base/limits/limits.js'
+import type { HttpResponse } from '../../../../src/front/engine/http-listener.js'
+import { BodyBuffers } from '../../../../src/front/http/body-buffers.js'
+import { BodyFlow } from '../../../../src/front/http/body-flow.js'
+
+const MEBIBYTE = 1 << 20
+const newBuffers = () => new BodyBuffers(mkdtempSync(join(tmpdir(), 'strandfast-body-')))
+
+/** A body that an HTTP library delivers, and what its reader received. */
+function bodyOf(buffers: BodyBuffers, owner = 'key') {
+  let onData: (part: ArrayBuffer, last: boolean) => void = () => {}
+  const state = { isPaused: false, received: [] as Buffer[], ended: 0, refusals: [] as Refusal[] }
+  const response = {
+    onData: (handler: typeof onData) => (onData = handler),
+    pause: () => (state.isPaused = true),
+    resume: () => (state.isPaused = false),
+  } as unknown as HttpResponse
+  const flow = new BodyFlow(response, buffers, {
+    isOpen: () => state.refusals.length === 0,
+    owner: () => owner,
+    isLast: false,
+    onWhole: () => {},
+    refuse: (refusal) => state.refusals.push(refusal),
+  })
+  return Object.assign(state, {
+    flow,
+    arrive: (bytes: Uint8Array, last = false) => onData(new Uint8Array(bytes).buffer, last),
+    /** Reads one part, and pauses again. */
+    readOne() {
+      flow.read((part, last) => {
+        flow.pause()
+        state.received.push(Buffer.from(part))
+        if (last) state.ended++
+      })
+    },
+  })
+}
+
+/** Whether no memory and no file is in use. */
+function areUnused(buffers: BodyBuffers): boolean {
+  const pieces = Array.from({ length: limits.bufferedPiecesMax }, () => buffers.takePiece())
+  for (const piece of pieces) if (piece !== undefined) buffers.returnPiece(piece)
+  const isFileFree = buffers.countFileBytes(limits.bufferedFileBytesMax)
+  if (isFileFree) buffers.countFileBytes(-limits.bufferedFileBytesMax)
+  return isFileFree && !pieces.includes(undefined)
+}
+
+/** Bytes that differ at each position. */
+function numbered(length: number, from = 0): Buffer {
+  const bytes = Buffer.alloc(length)
+  for (let at = 0; at + 4 <= length; at += 4) bytes.writeUInt32LE(from + at, at)
+  return bytes
+}
+
+// uWebSockets.js delivered up to 129 MB after the pause, and the upload ended with 503.
+describe('a body that arrives although it is paused', () => {
+  it('reaches its reader whole and in order, in small parts, however much arrives at once', () => {
+    const buffers = newBuffers()
+    const sizes = fc.array(fc.nat({ max: 3 * MEBIBYTE }), { minLength: 1, maxLength: 30 })
+    fc.assert(
+      fc.property(sizes, fc.array(fc.nat({ max: 40 }), { maxLength: 30 }), (lengths, reads) => {
+        const body = bodyOf(buffers)
+        let sent = 0
+        for (const [at, length] of lengths.entries()) {
+          body.arrive(numbered(length, sent), at === lengths.length - 1)
+          sent += length
+          for (let read = 0; read < (reads[at] ?? 0) && body.ended === 0; read++) body.readOne()
+        }
+        while (body.ended === 0) body.readOne()
+        expect(body.received.every((part) => part.length <= limits.bodyPartBytes)).toBe(true)
+        let at = 0
+        for (const length of lengths) at += length
+        const all = Buffer.concat(body.received)
+        expect(all.length).toBe(at)
+        at = 0
+        for (const length of lengths) {
+          expect(all.subarray(at, at + length).equals(numbered(length, at))).toBe(true)
+          at += length
+        }
+      }),
+      { numRuns: 10 },
+    )
+    expect(areUnused(buffers)).toBe(true)
+  })
+
+  it('takes a limited amount of memory, and beyond that files, which have no name and end with it', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'strandfast-body-'))
+    const buffers = new BodyBuffers(folder)
+    const before = process.memoryUsage().arrayBuffers
+    const bodies = [bodyOf(buffers), bodyOf(buffers)]
+    const part = numbered(MEBIBYTE)
+    for (let count = 0; count < 80; count++) for (const body of bodies) body.arrive(part)
+    const pieces = limits.bufferedPiecesMax * limits.bufferedPieceBytes
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(pieces + 8 * MEBIBYTE)
+    expect(readdirSync(folder)).toEqual([])
+    for (const body of bodies) {
+      body.arrive(new Uint8Array(0), true)
+      while (body.ended === 0) body.readOne()
+      const all = Buffer.concat(body.received)
+      expect(all.length).toBe(80 * MEBIBYTE)
+      for (let at = 0; at < all.length; at += MEBIBYTE)
+        expect(all.subarray(at, at + MEBIBYTE).equals(part)).toBe(true)
+    }
+    expect(areUnused(buffers)).toBe(true)
+  })
+
+  it('is refused when the files of all bodies are full, and its place is free again', () => {
+    const buffers = newBuffers()
+    const filled = buffers.countFileBytes(limits.bufferedFileBytesMax - MEBIBYTE)
+    expect(filled).toBe(true)
+    const part = numbered(8 * MEBIBYTE)
+    const first = bodyOf(buffers)
+    for (let count = 0; count < 10 && first.refusals.length === 0; count++) first.arrive(part)
+    expect(first.refusals).toMatchObject([{ code: 'overloaded', retryAfterSecs: 1 }])
+    first.flow.drop()
+    const second = bodyOf(buffers)
+    for (let count = 0; count < 4; count++) second.arrive(part)
+    expect(second.refusals).toEqual([])
+    second.flow.drop()
+    buffers.countFileBytes(MEBIBYTE - limits.bufferedFileBytesMax)
+    expect(areUnused(buffers)).toBe(true)
+  })
+
+  it('lets the other bodies of its principal arrive when it has been read, and not those of others', () => {
+    const buffers = newBuffers()
+    const [large, small, other] = [bodyOf(buffers), bodyOf(buffers), bodyOf(buffers, 'another')]
+    const paused = () => [large, small, other].map(({ isPaused }) => isPaused)
+    for (const body of [large, small, other]) {
+      body.readOne()
+      body.arrive(numbered(8))
+    }
+    expect(paused()).toEqual([true, true, true])
+    for (const body of [large, small, other]) body.readOne()
+    expect(paused()).toEqual([false, false, false])
+    large.arrive(numbered(limits.bufferedOwnerBytes + MEBIBYTE))
+    expect(paused()).toEqual([true, true, false])
+    let reads = 0
+    while (small.isPaused) reads += large.readOne() ?? 1
+    expect(reads * limits.bodyPartBytes).toBeLessThanOrEqual(MEBIBYTE)
+    expect(large.isPaused).toBe(true)
+    small.arrive(numbered(8))
+    small.arrive(numbered(8), true)
+    small.readOne()
+    expect(Buffer.concat(small.received).length).toBe(24)
+  })
+})
