@@ -1,9 +1,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { assert } from '../base/assert.js'
 import { fromBase64url } from '../base/bytes.js'
-import { limits } from '../base/limits/limits.js'
 import { deriveSeed } from '../strand/keys.js'
-import { type SessionRow, sidBytes } from './session.js'
+import { exchangesOf, isRepeatable, sessionEndsAtMs, type SessionRow, sidBytes } from './session.js'
 
 const GENERATION_BYTES = 4
 const GENERATION_MAX = 0xffff_ffff
@@ -69,15 +68,17 @@ export type RefreshDecision =
   | { kind: 'expired' }
 
 /**
- * Decides about a refresh token with a valid MAC. The current token is exchanged for the next one. The
- * previous token returns the current one for `refreshRepeatMs` after its exchange, in case of a second tab or
- * a lost answer. Any other use of an old token means that it was stolen or its successor was: `reused` ends
- * the session.
+ * Decides about a refresh token with a valid MAC. The current token is exchanged for the next one. An earlier
+ * token returns the current one for `refreshRepeatMs` after its own exchange: the tabs of a browser exchange
+ * one token at the same time, and answers get lost. Any other use of an earlier token means that it was stolen
+ * or its successor was: `reused` ends the session, as long as any of its tokens is valid.
  */
 export function decideRefresh(session: SessionRow, generation: number, nowMs: number): RefreshDecision {
-  if (nowMs >= session.expiresAtMs) return { kind: 'expired' }
+  const expired = nowMs >= session.expiresAtMs
   const behind = session.generation - generation
+  if (nowMs >= sessionEndsAtMs(session) || (behind === 0 && expired)) return { kind: 'expired' }
   if (behind === 0) return { kind: 'rotate', generation: session.generation + 1 }
-  const repeats = behind === 1 && nowMs - session.rotatedAtMs <= limits.refreshRepeatMs
-  return repeats ? { kind: 'repeat', generation: session.generation } : { kind: 'reused' }
+  const exchangedAtMs = exchangesOf(session)[behind - 1]
+  if (exchangedAtMs === undefined || !isRepeatable(exchangedAtMs, nowMs)) return { kind: 'reused' }
+  return expired ? { kind: 'expired' } : { kind: 'repeat', generation: session.generation }
 }

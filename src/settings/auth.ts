@@ -60,7 +60,7 @@ const ownSettings = {
     default: 2_592_000,
     unit: 'seconds',
     description: 'How long a refresh token is valid.',
-    allowed: `an integer from 1 to ${yearSecs * 10}`,
+    allowed: `an integer from 1 to ${yearSecs * 10}, at least SERVICE_AUTH_JWT_EXPIRY_SECS`,
     parse: parsers.integer(1, yearSecs * 10),
   }),
   maxLoginAttempts: setting({
@@ -195,6 +195,14 @@ export function readMail(value: ValueOf): MailConfig | undefined {
   if (!mailEnabled || smtpUrl === undefined || from === undefined || linkBaseUrl === undefined)
     return undefined
   return Object.freeze({ smtpUrl, from, linkBaseUrl })
+}
+
+/** The fault of a session that could not be renewed while its token is still valid. */
+export function sessionFaults({ jwtExpirySecs, refreshTokenExpirySecs }: AuthConfig): SettingFault[] {
+  if (refreshTokenExpirySecs >= jwtExpirySecs) return []
+  const { refreshTokenExpirySecs: refresh, jwtExpirySecs: jwt } = ownSettings
+  const given = `${refreshTokenExpirySecs}, with ${jwt.name} ${jwtExpirySecs}`
+  return [{ name: refresh.name, given, allowed: refresh.allowed }]
 }
 
 /** Faults of mail that is enabled but not completely configured. */

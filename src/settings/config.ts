@@ -7,6 +7,7 @@ import {
   mailFaults,
   readAuth,
   readMail,
+  sessionFaults,
 } from './auth.js'
 import type { RelyingParty } from '../auth/passkey.js'
 import { limits } from '../base/limits/limits.js'
@@ -311,7 +312,12 @@ function crossFaults(env: Environment, config: Config): SettingFault[] {
   if (isSet(tlsKeyFile) && !isSet(tlsCertFile)) addFault(tlsCertFile, 'nothing')
   if (isSet(masterSeed) && isSet(masterSeedFile)) addFault(masterSeedFile, `both this and ${masterSeed.name}`)
   if (config.dataOpen && config.environment === 'production') addFault(dataOpen, 'true in production')
-  faults.push(...mailFaults(env), ...oauthFaults(env, config.environment), ...passkeyFaults(env))
+  faults.push(
+    ...sessionFaults(config.auth),
+    ...mailFaults(env),
+    ...oauthFaults(env, config.environment),
+    ...passkeyFaults(env),
+  )
   faults.push(...clusterFaults(env))
   return faults
 }

@@ -22,7 +22,7 @@ const AccessToken = Type.String({
     '`verified_email` is present after a sign-in through the mailbox',
 })
 const RefreshToken = Type.String({
-  description: `Exchanged once at the refresh route for the next pair. If it is sent again within ${limits.refreshRepeatMs / 1_000} seconds of its exchange, it returns the same successor; later it ends the session`,
+  description: `Exchanged once at the refresh route for the next pair. If it is sent again within ${limits.refreshRepeatMs / 1_000} seconds of its exchange, it returns the current refresh token of the session; later it ends the session`,
 })
 const DeviceToken = Type.String({
   description:

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { auditTypes } from '../../src/auth/audit.js'
+import { limits } from '../../src/base/limits/limits.js'
 import { type Account, linkToken, logIn, register, tryLogin } from '../support/auth/accounts.js'
 import { checkedCall } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
@@ -169,7 +170,7 @@ async function reuseRefreshToken(ended: string): Promise<void> {
   expect(refused.status).toBe(401)
   const cat = await enrol('cat.audited@example.org', 'fifth quiet heron by the lake')
   let token = cat.refreshToken
-  for (let n = 0; n < 3; n++) {
+  for (let n = 0; n <= limits.refreshRepeatsMax; n++) {
     const next = await post('/v1/auth/refresh', { key: null, body: { refresh_token: token } })
     keepTokens({ token: next.token, refreshToken: next.refresh_token })
     token = next.refresh_token

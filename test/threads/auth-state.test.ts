@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { hashOneTimeToken, makeOneTimeToken } from '../../src/auth/one-time-token.js'
+import type { SessionRow } from '../../src/auth/session.js'
 import { limits } from '../../src/base/limits/limits.js'
 import { pooledRandom } from '../../src/base/random.js'
 import type {
@@ -148,6 +149,7 @@ it('ends the session when an old refresh token is reused, and notifies the front
   for (let generation = 0; generation < 2; generation++) {
     expect(signedIn(change({ kind: 'refresh', sid, generation })).generation).toBe(generation + 1)
   }
+  shard.nowMs += limits.refreshRepeatMs + 1
   const outcome = shard.ask(command({ kind: 'refresh', sid, generation: 0 }))
   expect(codeOf(answerOf(outcome))).toBe('refresh_reused')
   expect(shard.frames.flatMap(({ notices }) => notices)).toContainEqual({
@@ -393,6 +395,55 @@ it('removes expired sessions, links and revocations', () => {
   expect([...shard.environment.authEnded.getKeys({})]).toEqual([])
 })
 
+/** Each way to end the sessions of a user, with the session that asks for it, and that which has to end. */
+const ends: Record<string, (mine: SessionRow, other: SessionRow) => Change> = {
+  'logout of the others': ({ userId, sid }) => ({ kind: 'logout', userId, sid, scope: 'others' }),
+  'logout everywhere': ({ userId, sid }) => ({ kind: 'logout', userId, sid, scope: 'global' }),
+  'logout of itself': (_mine, { userId, sid }) => ({ kind: 'logout', userId, sid, scope: 'local' }),
+  'end of one session': ({ userId }, { sid }) => ({ kind: 'sessionEnd', userId, sid }),
+  'logout by an administrator': () => ({ kind: 'userLogout', email }),
+  'deletion of the user': () => ({ kind: 'userDelete', email }),
+  'change of the password': ({ userId, sid }) => {
+    const comparedHash = `hash of ${email}`
+    return { kind: 'passwordChange', userId, sid, comparedHash, passwordHash: 'new' }
+  },
+  'reset of the password': () => {
+    const hash = sendLink('passwordReset', { mailed: false })
+    return { kind: 'passwordReset', hash, passwordHash: 'new' }
+  },
+  'first proof of the mailbox': () => ({ kind: 'magicLinkVerify', hash: sendLink('magicLink') }),
+  'reuse of a refresh token': (_mine, { sid }) => ({ kind: 'refresh', sid, generation: 0 }),
+}
+
+it.each(Object.entries(ends))(
+  'ends a session whose refresh token expired before its access token, which stays revoked until it expires: %s',
+  async (_name, end) => {
+    const { session } = register()
+    const issuedUntilMs = shard.nowMs + 3_600_000
+    shard.auth = { ...shard.auth, refreshExpirySecs: 60, jwtExpirySecs: 60 }
+    await shard.reopen()
+    const old = signedIn(change({ kind: 'refresh', sid: session.sid, generation: 0 })).session
+    shard.nowMs += 600_000
+    // Rows of sessions are swept by commits.
+    for (let count = 0; count < 3; count++) change({ kind: 'loginFailed', email: 'other@example.com' })
+    const login = { kind: 'loginSucceeded', email, passwordHash: `hash of ${email}` } as const
+    const mine = signedIn(change(login)).session
+    expect(listedSids(session.userId)).toContain(old.sid)
+    change(end(mine, old))
+    expect(listedSids(session.userId)).not.toContain(old.sid)
+    const rows = shard.ask({ kind: 'revocationsList' })
+    const revoked = rows.kind === 'revocations' ? rows.rows : []
+    const until = revoked.filter(({ id }) => id === old.sid).map(({ untilMs }) => untilMs)
+    expect(until).toEqual([expect.any(Number)])
+    expect(Math.min(...until)).toBeGreaterThanOrEqual(issuedUntilMs)
+  },
+)
+
+function listedSids(userId: string): string[] {
+  const answer = look({ kind: 'sessions', userId })
+  return answer.kind === 'sessions' ? answer.sessions.map(({ sid }) => sid) : []
+}
+
 it('ends the least recently used session when a user has too many', () => {
   const first = register()
   const login = { kind: 'loginSucceeded', email, passwordHash: `hash of ${email}` } as const
@@ -408,7 +459,7 @@ it('ends the least recently used session when a user has too many', () => {
 
 it('rotates the signing key, and accepts tokens of the previous key until they expire', () => {
   expect(look({ kind: 'keyEpochs' })).toEqual({ kind: 'keyEpochs', epoch: 0, retired: [] })
-  const untilMs = shard.nowMs + limits.clockAheadMsMax + 3_600_000
+  const untilMs = shard.nowMs + limits.refreshRepeatMs + limits.clockAheadMsMax + 3_600_000
   const rotated = { kind: 'keyEpochs', epoch: 1, retired: [{ epoch: 0, untilMs }] }
   expect(change({ kind: 'keyRotate' })).toEqual(rotated)
   expect(look({ kind: 'keyEpochs' })).toEqual(rotated)

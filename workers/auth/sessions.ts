@@ -1,5 +1,5 @@
 import { limits } from '../../src/base/limits/limits.js'
-import { openSession, type SessionRow } from '../../src/auth/session.js'
+import { openSession, sessionEndsAtMs, type SessionRow, tokensEndAtMs } from '../../src/auth/session.js'
 import type { UserRow } from '../../src/auth/user.js'
 import type { SignedIn } from '../../src/protocol/auth-messages.js'
 import { clearSignInFailures } from './failures.js'
@@ -8,11 +8,11 @@ import { putUser, withoutPassword } from './users.js'
 
 /** Opens a session for a user that has just signed in. @param amr the authentication methods (RFC 8176) */
 export function signIn(namespace: NamespaceState, user: UserRow, amr: string[]): SignedIn {
-  const { refreshExpirySecs } = namespace.state.auth
+  const { refreshExpirySecs, jwtExpirySecs } = namespace.state.auth
   clearSignInFailures(namespace, user)
   evictOldest(namespace, user.userId)
   const session = openSession(
-    { userId: user.userId, amr, refreshExpirySecs },
+    { userId: user.userId, amr, refreshExpirySecs, jwtExpirySecs },
     namespace.nowMs,
     namespace.state.random,
   )
@@ -22,10 +22,11 @@ export function signIn(namespace: NamespaceState, user: UserRow, amr: string[]):
   return { kind: 'signedIn', user: withoutPassword(signedIn), session, generation: session.generation }
 }
 
-/** Stores a session until its refresh token expires. */
+/** Stores a session until none of its tokens is valid any more. */
 export function putSession(namespace: NamespaceState, session: SessionRow): void {
-  namespace.put(['session', session.sid], session, session.expiresAtMs)
-  namespace.put(['user-session', `${session.userId}:${session.sid}`], true, session.expiresAtMs)
+  const endsAtMs = sessionEndsAtMs(session)
+  namespace.put(['session', session.sid], session, endsAtMs)
+  namespace.put(['user-session', `${session.userId}:${session.sid}`], true, endsAtMs)
 }
 
 /** A session by its id. */
@@ -33,20 +34,23 @@ export function sessionById(namespace: NamespaceState, sid: string): SessionRow 
   return namespace.find('session', sid)
 }
 
-/** The unexpired sessions of a user. */
+/** The sessions of a user of which any token is valid, also if only an access token is. */
 export function sessionsOf(namespace: NamespaceState, userId: string): SessionRow[] {
   return namespace
     .ids('user-session', `${userId}:`)
     .map((id) => sessionById(namespace, id.slice(userId.length + 1)))
     .filter((session) => session !== undefined)
-    .filter((session) => session.expiresAtMs > namespace.nowMs)
+    .filter((session) => sessionEndsAtMs(session) > namespace.nowMs)
 }
 
 /** Ends a session and revokes its tokens. */
 export function endSession(namespace: NamespaceState, userId: string, sid: string): void {
+  const session = sessionById(namespace, sid)
   namespace.remove('session', sid)
   namespace.remove('user-session', `${userId}:${sid}`)
-  namespace.revoke({ what: 'sid', id: sid, untilMs: tokensEndAtMs(namespace) })
+  // Tokens that were issued before the setting of their lifetime was lowered are valid for longer.
+  const untilMs = Math.max(session?.tokensEndAtMs ?? 0, issuedTokensEndAtMs(namespace))
+  namespace.revoke({ what: 'sid', id: sid, untilMs })
 }
 
 /** Ends all sessions of a user except `exceptSid`. @returns their number */
@@ -56,17 +60,16 @@ export function endSessions(namespace: NamespaceState, userId: string, exceptSid
   return ending.length
 }
 
-/** The time at which all tokens issued until now have expired, with the maximum clock skew. */
-export function tokensEndAtMs(namespace: NamespaceState): number {
-  return namespace.nowMs + limits.clockAheadMsMax + namespace.state.auth.jwtExpirySecs * 1_000
+/** When every token that was issued until now under the current settings has expired. */
+export function issuedTokensEndAtMs(namespace: NamespaceState): number {
+  return tokensEndAtMs(namespace.nowMs, namespace.state.auth)
 }
 
 /** Ends the least recently used session of a user that has `limits.sessionsPerUserMax`. */
 function evictOldest(namespace: NamespaceState, userId: string): void {
-  const ids = namespace.ids('user-session', `${userId}:`)
-  if (ids.length < limits.sessionsPerUserMax) return
-  const [oldest] = sessionsOf(namespace, userId).toSorted(
-    (one, other) => one.lastUsedAtMs - other.lastUsedAtMs,
-  )
+  if (namespace.ids('user-session', `${userId}:`).length < limits.sessionsPerUserMax) return
+  const sessions = sessionsOf(namespace, userId)
+  if (sessions.length < limits.sessionsPerUserMax) return
+  const [oldest] = sessions.toSorted((one, other) => one.lastUsedAtMs - other.lastUsedAtMs)
   if (oldest !== undefined) endSession(namespace, userId, oldest.sid)
 }

@@ -12,7 +12,7 @@ const LINKS_OF_USER = 4
 
 /**
  * @typedef {{email: string, userId: string, password?: string, number: number, deleted: boolean}} User
- * @typedef {{user: User, token: string, refreshes: string[], revoked: string[], ended: boolean}} Session
+ * @typedef {{user: User, token: string, refreshes: string[], exchangedAtMs: number, revoked: string[], ended: boolean}} Session
  */
 
 /**
@@ -273,7 +273,8 @@ export class AuthActor {
 
   /** A refresh token that was used long ago ends its session. */
   #reuse(session) {
-    if (session.refreshes.length < 4) return this.#refresh(session)
+    const isRepeatable = Date.now() - session.exchangedAtMs <= REFRESH_REPEAT_MS
+    if (session.refreshes.length < 4 || isRepeatable) return this.#refresh(session)
     return {
       name: `reuse of a refresh token of ${session.user.email}`,
       request: { method: 'POST', path: '/v1/auth/refresh', body: { refresh_token: session.refreshes[0] } },
@@ -355,6 +356,7 @@ export class AuthActor {
       user,
       token: answer.token,
       refreshes: [answer.refresh_token],
+      exchangedAtMs: Infinity,
       revoked: [],
       ended: false,
     }
@@ -369,6 +371,8 @@ export class AuthActor {
 
 function updateTokens(session, { token, refresh_token: refreshToken }) {
   session.token = token
+  // When the first refresh token was exchanged.
+  session.exchangedAtMs = Math.min(session.exchangedAtMs, Date.now())
   session.refreshes.push(refreshToken)
 }
 

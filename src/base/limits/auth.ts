@@ -38,6 +38,8 @@ export const authLimits = {
   sessionsPerUserMax: 100,
   /** How long after its exchange a refresh token returns the same successor again, milliseconds. */
   refreshRepeatMs: 10_000,
+  /** Earlier refresh tokens of a session that are answered again. */
+  refreshRepeatsMax: 32,
   /** Lifetime of a link that verifies an e-mail, seconds. */
   verifyLinkSecs: 86_400,
   /** Lifetime of a link that resets a password, seconds. */

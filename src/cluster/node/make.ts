@@ -31,6 +31,7 @@ function sharedSettingsOf(config: Config, { masterSeed, rootKeyDigest }: DataDir
   const { auth, cluster, mail, passkeys, ingestPostgresUrl } = config
   return {
     SERVICE_AUTH_ENABLED: `${auth.enabled}`,
+    SERVICE_AUTH_JWT_EXPIRY_SECS: `${auth.jwtExpirySecs}`,
     SERVICE_DATA_OPEN: `${config.dataOpen}`,
     SERVICE_AGENT_ID: config.agentId,
     SERVICE_SIGNING: config.signing,

@@ -1,5 +1,6 @@
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { limits } from '../../../src/base/limits/limits.js'
 import { refreshRoutes } from '../../../src/front/routes/auth/refresh.js'
 import { logIn, outcomeOf, register } from '../../support/auth/accounts.js'
 import { checkedCall, untestedSuccesses } from '../../support/http/answers.js'
@@ -51,6 +52,13 @@ describe('exchanging a refresh token', () => {
     expect(decodeJwt(tokens.token)['app_metadata']).toEqual({ role: 'editor' })
   })
 
+  it('returns the current successor to each earlier token for a short time', async () => {
+    const { refreshToken } = await register(server, 'late-tabs@example.org')
+    const all = await rotate(refreshToken, 3)
+    const answers = await Promise.all(all.slice(0, -1).map(exchange))
+    expect(answers.map(({ body }) => body.refresh_token)).toEqual(Array(3).fill(all.at(-1)))
+  })
+
   it('returns the same successor to the previous token for a short time', async () => {
     const { refreshToken } = await register(server, 'tabs@example.org')
     const answers = await Promise.all(Array.from({ length: 8 }, () => exchange(refreshToken)))
@@ -61,7 +69,7 @@ describe('exchanging a refresh token', () => {
   it('ends the session if an older token is used', async () => {
     const account = await register(server, 'stolen@example.org')
     const other = await logIn(server, account)
-    const all = await rotate(account.refreshToken, 2)
+    const all = await rotate(account.refreshToken, limits.refreshRepeatsMax + 1)
     const { result, records, types } = await auditsOf(server, () => exchange(account.refreshToken))
     expect([result.status, result.body.code]).toEqual([401, 'refresh_reused'])
     expect(types).toEqual(['auth/refresh_reused'])

@@ -1,12 +1,13 @@
 // @run on the built program
 import { describe, expect, it } from 'vitest'
+import { limits } from '../../../src/base/limits/limits.js'
 import {
   decideRefresh,
   decodeRefreshToken,
   encodeRefreshToken,
   refreshKey,
 } from '../../../src/auth/refresh-token.js'
-import { openSession, rotateSession } from '../../../src/auth/session.js'
+import { openSession, rotateSession, sessionEndsAtMs } from '../../../src/auth/session.js'
 
 const key = refreshKey(Buffer.alloc(32, 1))
 const sid = '00112233445566778899aabbccddeeff'
@@ -94,7 +95,8 @@ describe('the answer to a presented token', () => {
 })
 
 describe('a session', () => {
-  const login = { userId: 'usr_1', amr: ['pwd'], refreshExpirySecs: expirySecs }
+  const lifetimes = { refreshExpirySecs: expirySecs, jwtExpirySecs: 3_600 }
+  const login = { userId: 'usr_1', amr: ['pwd'], ...lifetimes }
   const opened = openSession(login, start, (count) => Buffer.alloc(count, 0xab))
 
   it('starts with generation 0 and a full lifetime', () => {
@@ -107,21 +109,58 @@ describe('a session', () => {
       expiresAtMs: start + expirySecs * 1_000,
       generation: 0,
       rotatedAtMs: start,
+      // An hour, the time in which an exchange can be repeated, and the allowed difference of clocks.
+      tokensEndAtMs: start + 3_600_000 + 10_000 + 60_000,
     })
   })
 
   it('serves two tabs that send the same token within 10 s, and ends if the second one is later', () => {
-    const once = rotateSession(opened, start + 1_000, expirySecs)
+    const once = rotateSession(opened, start + 1_000, lifetimes)
     expect(decideRefresh(once, 0, start + 11_000)).toStrictEqual({ kind: 'repeat', generation: 1 })
     expect(decideRefresh(once, 0, start + 11_001)).toStrictEqual({ kind: 'reused' })
-    const twice = rotateSession(once, start + 3_000, expirySecs)
+    const twice = rotateSession(once, start + 3_000, lifetimes)
     expect(twice).toMatchObject({
       generation: 2,
       rotatedAtMs: start + 3_000,
       expiresAtMs: start + 3_000 + expirySecs * 1_000,
       createdAtMs: start,
     })
-    expect(decideRefresh(twice, 0, start + 3_000)).toStrictEqual({ kind: 'reused' })
+    expect(decideRefresh(twice, 1, start + 13_000)).toStrictEqual({ kind: 'repeat', generation: 2 })
+    expect(decideRefresh(twice, 1, start + 13_001)).toStrictEqual({ kind: 'reused' })
+  })
+
+  it('answers each earlier token with the current one for 10 s after its own exchange', () => {
+    let session = opened
+    const exchangedAtMs: number[] = []
+    for (let generation = 0; generation < 20; generation++) {
+      exchangedAtMs.push(start + generation * 700)
+      session = rotateSession(session, start + generation * 700, lifetimes)
+    }
+    for (let nowMs = start + 13_300; nowMs < start + 25_000; nowMs += 50) {
+      for (const [generation, atMs] of exchangedAtMs.entries()) {
+        const decision = nowMs - atMs <= 10_000 ? { kind: 'repeat', generation: 20 } : { kind: 'reused' }
+        expect(decideRefresh(session, generation, nowMs)).toStrictEqual(decision)
+      }
+    }
+    expect(session.earlierExchangesMs).toHaveLength(14)
+  })
+
+  it('stores a bounded number of exchanges', () => {
+    let session = opened
+    for (let count = 0; count < 100; count++) session = rotateSession(session, start, lifetimes)
+    const { refreshRepeatsMax: most } = limits
+    expect(session.earlierExchangesMs).toHaveLength(most - 1)
+    expect(decideRefresh(session, 100 - most, start)).toStrictEqual({ kind: 'repeat', generation: 100 })
+    expect(decideRefresh(session, 99 - most, start)).toStrictEqual({ kind: 'reused' })
+  })
+
+  it('lasts until its access tokens have expired too, also those of a longer lifetime before', () => {
+    const once = rotateSession(opened, start + 1_000, { refreshExpirySecs: 60, jwtExpirySecs: 60 })
+    expect(once.expiresAtMs).toBe(start + 61_000)
+    expect(sessionEndsAtMs(once)).toBe(start + 3_670_000)
+    expect(decideRefresh(once, 1, start + 61_000)).toStrictEqual({ kind: 'expired' })
+    expect(decideRefresh(once, 0, start + 61_000)).toStrictEqual({ kind: 'reused' })
+    expect(decideRefresh(once, 0, start + 3_670_000)).toStrictEqual({ kind: 'expired' })
   })
 
   it('follows the same rule if an earlier version stored it', () => {

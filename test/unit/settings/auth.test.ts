@@ -88,6 +88,24 @@ describe('the settings of the auth add-on', () => {
     expect(faultyNames({ [name]: value })).toEqual([name])
   })
 
+  it('refuses a refresh token that expires before the access token', () => {
+    const faults = (env: Environment) => {
+      const reading = readConfig(env)
+      return reading.ok ? [] : reading.faults
+    }
+    expect(faults({ SERVICE_AUTH_REFRESH_TOKEN_EXPIRY_SECS: '3600' })).toEqual([])
+    const fault = {
+      name: 'SERVICE_AUTH_REFRESH_TOKEN_EXPIRY_SECS',
+      allowed: expect.stringContaining('at least SERVICE_AUTH_JWT_EXPIRY_SECS'),
+    }
+    expect(faults({ SERVICE_AUTH_REFRESH_TOKEN_EXPIRY_SECS: '3599' })).toEqual([
+      { ...fault, given: '3599, with SERVICE_AUTH_JWT_EXPIRY_SECS 3600' },
+    ])
+    expect(faults({ SERVICE_AUTH_JWT_EXPIRY_SECS: '2592001' })).toEqual([
+      { ...fault, given: '2592000, with SERVICE_AUTH_JWT_EXPIRY_SECS 2592001' },
+    ])
+  })
+
   it('ignores an empty license, and does not verify a wrong one', () => {
     expect(valid({ SERVICE_LICENSE_KEY: '' }).auth.licenseKey).toBeUndefined()
     expect(valid({ SERVICE_LICENSE_KEY: 'no license\n' }).auth.licenseKey).toBe('no license')

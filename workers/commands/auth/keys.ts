@@ -1,5 +1,5 @@
 import type { KeyEpochs } from '../../../src/protocol/auth-messages.js'
-import { tokensEndAtMs } from '../../auth/sessions.js'
+import { issuedTokensEndAtMs } from '../../auth/sessions.js'
 import type { NamespaceState } from '../../auth/namespace-state.js'
 
 /**
@@ -17,7 +17,7 @@ export function keyRotate(namespace: NamespaceState): KeyEpochs {
   const rotated: KeyEpochs = {
     kind: 'keyEpochs',
     epoch: epoch + 1,
-    retired: [...retired, { epoch, untilMs: tokensEndAtMs(namespace) }],
+    retired: [...retired, { epoch, untilMs: issuedTokensEndAtMs(namespace) }],
   }
   namespace.put(['keys', ''], rotated)
   namespace.notifyRotation()

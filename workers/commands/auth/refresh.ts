@@ -23,7 +23,7 @@ export function refresh(namespace: NamespaceState, { sid, generation }: ChangeOf
   const decision = decideRefresh(session, generation, namespace.nowMs)
   switch (decision.kind) {
     case 'rotate': {
-      const rotated = rotateSession(session, namespace.nowMs, namespace.state.auth.refreshExpirySecs)
+      const rotated = rotateSession(session, namespace.nowMs, namespace.state.auth)
       putSession(namespace, rotated)
       return {
         kind: 'signedIn',

@@ -1,3 +1,4 @@
+import { sessionEndsAtMs } from '../../../src/auth/session.js'
 import { refuse } from '../../../src/base/errors.js'
 import type { AuthAnswer, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
 import { endSession, sessionById, sessionsOf } from '../../auth/sessions.js'
@@ -12,7 +13,7 @@ export function sessionList(namespace: NamespaceState, { userId }: LookupOf<'ses
 /** Ends a session of the caller's user; 404 for any other session. */
 export function sessionEnd(namespace: NamespaceState, { userId, sid }: ChangeOf<'sessionEnd'>): ChangeResult {
   const session = sessionById(namespace, sid)
-  if (session?.userId !== userId || session.expiresAtMs <= namespace.nowMs) {
+  if (session?.userId !== userId || sessionEndsAtMs(session) <= namespace.nowMs) {
     return refuse('not_found', 'You have no session with this sid')
   }
   endSession(namespace, userId, sid)

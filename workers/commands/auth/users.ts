@@ -6,7 +6,7 @@ import { dropIdentities, putUser, userByEmail, userById, withoutPassword } from 
 import { dropLinks } from '../../auth/mailed-links.js'
 import { dropLockouts, lockedUntilMs, unlock } from '../../auth/lockouts.js'
 import { countPasskeys, dropPasskeys } from '../../auth/passkeys.js'
-import { endSessions, sessionsOf, tokensEndAtMs } from '../../auth/sessions.js'
+import { endSessions, issuedTokensEndAtMs, sessionsOf } from '../../auth/sessions.js'
 import type { NamespaceState, ChangeResult } from '../../auth/namespace-state.js'
 import { noSuchUser } from './me.js'
 
@@ -117,7 +117,7 @@ export function userDelete(namespace: NamespaceState, { email }: ChangeOf<'userD
   namespace.remove('sign-in-failures', user.email)
   namespace.remove('email', email)
   namespace.remove('user', userId)
-  namespace.revoke({ what: 'sub', id: userId, untilMs: tokensEndAtMs(namespace) })
+  namespace.revoke({ what: 'sub', id: userId, untilMs: issuedTokensEndAtMs(namespace) })
   namespace.audit('auth/user_deleted', { userId, email })
   return { kind: 'user', user: withoutPassword(user) }
 }
