@@ -6,6 +6,7 @@ import {
   type ClientAuth,
   ClientSecretBasic,
   ClientSecretPost,
+  clockTolerance,
   Configuration,
   customFetch,
   type CustomFetch,
@@ -22,6 +23,7 @@ import { faultOf } from './oauth-faults.js'
 
 /** The registration of this server with an OpenID provider. */
 export interface OpenIdSettings {
+  /** Exactly as the provider calls itself: with or without a slash at the end, it is another issuer. */
   issuerUrl: string
   clientId: string
   clientSecret: string
@@ -83,9 +85,10 @@ async function discover(settings: OpenIdSettings): Promise<Discovered> {
   const issuer = new URL(issuerUrl)
   const execute = issuer.protocol === 'http:' ? [allowInsecureRequests] : []
   const options = { [customFetch]: fetch, timeout: limits.oauthRequestMs / 1_000, execute }
+  const tolerant = { [clockTolerance]: limits.oauthClockSkewSecs }
   const server = (await discovery(issuer, clientId, undefined, undefined, options)).serverMetadata()
   return authMethodsOf(server.token_endpoint_auth_methods_supported, clientSecret).map((method) => {
-    const configuration = new Configuration(server, clientId, undefined, method)
+    const configuration = new Configuration(server, clientId, tolerant, method)
     configuration[customFetch] = fetch
     enableNonRepudiationChecks(configuration)
     for (const extend of execute) extend(configuration)
@@ -118,7 +121,7 @@ async function identityOf(
   // The library leaves these checks to its caller (OpenID Connect Core, 3.1.3.7, 5 and 10).
   const { azp = clientId } = claims
   if (azp !== clientId) throw new Error('The ID token was issued for another client')
-  if (claims.iat * 1_000 > clock() + limits.oauthClockAheadMs)
+  if (claims.iat > clock() / 1_000 + limits.oauthClockSkewSecs)
     throw new Error('The ID token was issued in the future')
   // The ID token need not contain the e-mail (OpenID Connect Core, 5.4).
   const about: Readonly<Record<string, unknown>> =

@@ -45,8 +45,9 @@ export const oauthSettings = {
     description:
       'The address of this server for browsers. Register `/v1/auth/oauth/<provider>/callback` below it with each ' +
       'provider. Browsers must start a sign-in at the same address, because a cookie binds them to it.',
-    allowed: 'a URL such as https://auth.example.com, without query, fragment and credentials',
-    parse: parsers.webBase,
+    allowed:
+      'a URL as browsers write it, such as https://auth.example.com, without query, fragment and credentials',
+    parse: parsers.browserBase,
   }),
   oauthAllowedRedirectUris: setting<readonly string[]>({
     name: 'SERVICE_OAUTH_ALLOWED_REDIRECT_URIS',
@@ -69,10 +70,11 @@ export const oauthSettings = {
     name: 'SERVICE_OAUTH_GOOGLE_ISSUER_URL',
     default: googleIssuer,
     description:
-      'The OpenID provider for `google`, to use a test server or your provider instead. Accounts are identified by its ' +
-      'subjects: change it only before the first sign-in.',
+      'The OpenID provider for `google`, to use a test server or your provider instead: its issuer exactly as in its ' +
+      'discovery document, also with or without a slash at the end. Accounts are identified by its subjects: change it ' +
+      'only before the first sign-in.',
     allowed: 'an https URL such as https://id.example.com; http only outside production or on this machine',
-    parse: parsers.oauthServerUrl,
+    parse: parsers.webBase,
   }),
   oauthGithubBaseUrl: setting({
     name: 'SERVICE_OAUTH_GITHUB_BASE_URL',

@@ -135,6 +135,15 @@ export const webBase: Parse<string> = (text) => {
   return bare && !/[?#\s]/.test(text) ? text : undefined
 }
 
+/**
+ * The base address of web pages exactly as a URL parser writes it, such as with a host in lower case. Parts of
+ * the server and of other programs compare it as text, before and after parsing.
+ */
+export const browserBase: Parse<string> = (text) => {
+  const url = webBase(text) === undefined ? undefined : new URL(text)
+  return url !== undefined && [url.href, url.href.replace(/\/$/, '')].includes(text) ? text : undefined
+}
+
 /** The address of the server of a provider, without a slash at the end. */
 export const oauthServerUrl: Parse<string> = (text) => webBase(text)?.replace(/\/+$/, '')
 

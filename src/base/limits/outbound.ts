@@ -5,8 +5,8 @@
 export const outboundLimits = {
   /** How long one request to a provider may take, milliseconds. */
   oauthRequestMs: 5_000,
-  /** How far a provider's clock may be ahead when it issues an ID token, milliseconds. */
-  oauthClockAheadMs: 300_000,
+  /** How far a provider's clock may differ: the tolerance for each time of an ID token, seconds. */
+  oauthClockSkewSecs: 300,
   /** Bytes of one response of a provider. */
   oauthAnswerBytesMax: 262_144,
   /** Sign-ins that wait for one provider. */

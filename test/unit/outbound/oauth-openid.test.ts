@@ -1,6 +1,7 @@
 import { OAuth2Server } from 'oauth2-mock-server'
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { OauthProvider } from '../../../src/auth/oauth.js'
+import { readConfig } from '../../../src/settings/config.js'
 import { boundedFetch } from '../../../src/outbound/oauth-providers.js'
 import { openIdProvider } from '../../../src/outbound/oauth-openid.js'
 
@@ -64,10 +65,10 @@ function onAnswer(change: (answer: { statusCode: number; body: Record<string, un
 }
 
 /** The parameters with which the provider redirects the browser back. */
-async function signIn(start = started): Promise<URLSearchParams> {
+async function signIn(start = started, served = (url: string) => url): Promise<URLSearchParams> {
   const url = await provider.authorizationUrl(start)
   if ('error' in url) throw new Error(`Expected an address, got ${url.reason}`)
-  const { headers } = await fetch(url, { redirect: 'manual' })
+  const { headers } = await fetch(served(url.href), { redirect: 'manual' })
   return new URL(headers.get('location') ?? '').searchParams
 }
 
@@ -80,13 +81,54 @@ async function identify(change: (query: URLSearchParams) => void = () => undefin
 const fault = (error: string) => ({ error, reason: expect.stringMatching(/./) })
 
 describe('an OpenID provider', () => {
-  it('may have a clock that is some minutes ahead, and may set this client as authorised party', async () => {
-    onToken((claims) => {
-      claims['iat'] = Math.floor(Date.now() / 1_000) + 240
-      claims['azp'] = 'strandfast'
-    })
+  it.each([
+    ['iat', 240],
+    ['nbf', 240],
+    ['exp', -240],
+  ])('may have a clock that differs by some minutes: %s', async (claim, differs) => {
+    onToken((claims) => (claims[claim] = Math.floor(Date.now() / 1_000) + differs))
     expect(await identify()).toEqual({ subject: 'johndoe', verifiedEmail: 'ada@example.org' })
   })
+
+  it('may set this client as authorised party', async () => {
+    onToken((claims) => (claims['azp'] = 'strandfast'))
+    expect(await identify()).toEqual({ subject: 'johndoe', verifiedEmail: 'ada@example.org' })
+  })
+
+  it.each(['/realms/acme', '/application/o/acme/', '/a/b/'])(
+    'may have an issuer with the path %s, exactly as it is set',
+    async (path) => {
+      const issuer = server.issuer.url + path
+      // The mock server serves no paths below its origin.
+      const served = (url: string) => url.replace(path.replace(/\/?$/, '/'), '/')
+      const bounded = boundedFetch({ requestMs: 5_000 })
+      const setTo = (issuerUrl: string) => {
+        const env = {
+          SERVICE_OAUTH_GOOGLE_CLIENT_ID: 'strandfast',
+          SERVICE_OAUTH_GOOGLE_CLIENT_SECRET: 'secret',
+          SERVICE_OAUTH_GOOGLE_ISSUER_URL: issuerUrl,
+        }
+        const reading = readConfig(env)
+        const google = reading.ok ? reading.config.oauth?.google : undefined
+        if (google === undefined) throw new Error('Expected a provider')
+        provider = openIdProvider({
+          ...google,
+          clock: () => nowMs,
+          fetch: (url, options) => bounded(served(url), options),
+        })
+      }
+      server.issuer.url = issuer
+      setTo(issuer)
+      const query = await signIn(started, served)
+      expect(query.get('iss') ?? issuer).toBe(issuer)
+      expect(await provider.identify({ ...started, query })).toMatchObject({ subject: 'johndoe' })
+      setTo(path.endsWith('/') ? issuer.slice(0, -1) : `${issuer}/`)
+      expect(await provider.authorizationUrl(started)).toEqual({
+        error: 'server_error',
+        reason: expect.stringContaining('issuer'),
+      })
+    },
+  )
 
   it('identifies the user, and its discovery document is fetched once an hour', async () => {
     const identity = { subject: 'johndoe', verifiedEmail: 'ada@example.org' }
@@ -109,12 +151,12 @@ describe('an OpenID provider', () => {
     ],
     ['with another authorised party', (claims) => (claims['azp'] = 'other')],
     ['with an empty authorised party', (claims) => (claims['azp'] = '')],
-    ['issued hours ahead', (claims) => (claims['iat'] = Math.floor(Date.now() / 1_000) + 7_200)],
+    ['issued too far ahead', (claims) => (claims['iat'] = Math.floor(Date.now() / 1_000) + 360)],
     ['of another sign-in', (claims) => (claims['nonce'] = 'x'.repeat(43))],
     ['without a nonce', (claims) => delete claims['nonce']],
-    ['that has expired', (claims) => (claims['exp'] = Math.floor(Date.now() / 1_000) - 60)],
+    ['that has expired', (claims) => (claims['exp'] = Math.floor(Date.now() / 1_000) - 360)],
     ['without an expiry', (claims) => delete claims['exp']],
-    ['from the future', (claims) => (claims['nbf'] = Math.floor(Date.now() / 1_000) + 3_600)],
+    ['from the future', (claims) => (claims['nbf'] = Math.floor(Date.now() / 1_000) + 360)],
     ['without a subject', (claims) => delete claims['sub']],
     ['with an invalid subject', (claims) => (claims['sub'] = 'a\u0000b')],
     ['with a subject that is too long', (claims) => (claims['sub'] = 'x'.repeat(256))],

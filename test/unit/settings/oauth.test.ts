@@ -55,6 +55,11 @@ describe('the settings of sign-in with providers', () => {
   it.each([
     ['SERVICE_OAUTH_REDIRECT_BASE_URL', 'auth.example.com'],
     ['SERVICE_OAUTH_REDIRECT_BASE_URL', 'https://auth.example.com/?x=1'],
+    // The address that is registered with a provider is compared as text.
+    ['SERVICE_OAUTH_REDIRECT_BASE_URL', 'https://Auth.example.com'],
+    ['SERVICE_OAUTH_REDIRECT_BASE_URL', 'https://auth.example.com:443'],
+    ['SERVICE_OAUTH_REDIRECT_BASE_URL', 'https://bücher.example.com'],
+    ['SERVICE_OAUTH_REDIRECT_BASE_URL', 'https://auth.example.com/a/../b'],
     ['SERVICE_OAUTH_ALLOWED_REDIRECT_URIS', 'app.example.com'],
     ['SERVICE_OAUTH_ALLOWED_REDIRECT_URIS', 'https://app.example.com/cb,https://user@app.example.com'],
     ['SERVICE_OAUTH_ALLOWED_REDIRECT_URIS', 'https://app.example.com/../cb'],
