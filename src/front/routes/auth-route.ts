@@ -51,7 +51,7 @@ export interface AuthRoute extends RouteBase {
   organism?: 'initialised' | 'any'
   /**
    * Also serves callers with a valid credential while the server has no license, because their tokens stay
-   * valid: the route ends access or lists what can be ended.
+   * valid: the route ends access, and lists nothing.
    */
   endsAccess?: true
   /** Answers while the add-on is disabled, instead of 404. */

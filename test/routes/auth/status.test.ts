@@ -75,6 +75,13 @@ describe('with a license', () => {
       const one = () => registerIn(server, space, `user-${accounts.size}-${++users}@example.org`)
       accounts.set(space, [await one(), await one(), await one(), await one()])
     }
+    const sids = new Map<string, string>()
+    for (const [space, [ada]] of accounts) {
+      const { body } = await checkedCall(server, `GET ${authBase(space)}/sessions`, {
+        key: ada?.token ?? null,
+      })
+      sids.set(authBase(space), body.sessions[0].sid)
+    }
     await server.halt()
     server = await startServer({ dataDir: server.dataDir, env: unlicensed })
     await expectLicenseRequired(server)
@@ -82,10 +89,15 @@ describe('with a license', () => {
       if (ada === undefined || eve === undefined || bob === undefined || dan === undefined) throw new Error()
       const base = authBase(space)
       const head = (key: string) => checkedCall(server, 'GET /v1/agents/default/head', { key })
-      const sessions = await checkedCall(server, `GET ${base}/sessions`, { key: ada.token })
-      const { sid } = sessions.body.sessions[0]
-      const listed = await checkedCall(server, `GET ${base}/users`)
-      expect(listed.body.total).toBe(4)
+      for (const [list, key] of [
+        ['sessions', ada.token],
+        ['users', server.rootKey],
+        [`users/${encodeURIComponent(ada.email)}/sessions`, server.rootKey],
+      ] as const)
+        expect(await outcomeOf(checkedCall(server, `GET ${base}/${list}`, { key })), list).toBe(
+          '402 license_required',
+        )
+      const sid = sids.get(base)
       const ended = [
         await checkedCall(server, `DELETE ${base}/sessions/${sid}`, { key: ada.token }),
         await checkedCall(server, `POST ${base}/logout`, { key: eve.token }),
@@ -106,7 +118,7 @@ describe('with a license', () => {
         '402 license_required',
       )
       const limited = await scopedKey(server, ['records:read'])
-      expect(await outcomeOf(checkedCall(server, `GET ${base}/users`, { key: limited.key }))).toBe(
+      expect(await outcomeOf(checkedCall(server, `POST ${base}/keys/rotate`, { key: limited.key }))).toBe(
         '403 forbidden',
       )
       for (const call of [
@@ -122,7 +134,7 @@ describe('with a license', () => {
       const revoke = `POST /v1/organisms/${id}/auth/revoke`
       expect((await send(server, revoke, { key: null })).status, id).toBe(402)
     }
-    expect(await outcomeOf(checkedCall(server, 'GET /v1/organisms/none/auth/users'))).toBe(
+    expect(await outcomeOf(checkedCall(server, 'POST /v1/organisms/none/auth/keys/rotate'))).toBe(
       '404 organism_not_found',
     )
   })

@@ -8,7 +8,6 @@ const list: AuthRouteEntry = {
   method: 'get',
   path: '/v1/auth/sessions',
   caller: 'user',
-  endsAccess: true,
   docs: { summary: 'The sessions of the caller', answers: { 200: SessionPage } },
   async handle(request, context) {
     const { sub: userId, sid: current } = claimsOf(request)

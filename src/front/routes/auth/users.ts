@@ -30,7 +30,6 @@ const list: AuthRouteEntry = {
   method: 'get',
   path: '/v1/auth/users',
   caller: 'admin',
-  endsAccess: true,
   docs: {
     summary: 'List users',
     query: {
@@ -85,7 +84,6 @@ const sessions: AuthRouteEntry = {
   method: 'get',
   path: '/v1/auth/users/:email/sessions',
   caller: 'admin',
-  endsAccess: true,
   errors: ['not_found'],
   docs: { summary: 'The sessions of a user', answers: { 200: UserSessions } },
   handle: withUser(async ({ email, request, context }) => {
