@@ -66,7 +66,7 @@ function configDocument({ settings }) {
 
 # Settings
 
-Settings come from the environment. If any are invalid, all are reported and the server does not start (exit
+Settings come from the environment. An empty variable counts as not set. If any are invalid, all are reported and the server does not start (exit
 78); \`strandfast check\` reports them without starting. All but secrets are also flags of \`serve\`, \`check\` and
 \`doctor\`, which take precedence: \`SERVICE_DATA_DIR\` is \`--data-dir\`.
 

@@ -236,18 +236,26 @@ export type ConfigReading =
 
 /**
  * Reads the settings of this process.
- * @param given settings by name that take precedence over the environment
+ * @param given settings by name that take precedence over the environment, from flags; an empty one is a
+ * fault, because a command with `--data-dir "$DIR"` must not use another directory if the variable is not set
  * @param unneeded names of settings that may be missing although others require them
  */
 export function readProcessConfig(given: Environment = {}, unneeded: readonly string[] = []): ConfigReading {
+  const empty = Object.values(settings).filter(({ name }) => given[name] === '')
+  if (empty.length > 0) {
+    const faults = empty.map(({ name, allowed }) => ({ name, given: describeGiven(undefined, ''), allowed }))
+    return { ok: false, faults, warnings: [] }
+  }
   return readConfig({ ...process.env, ...given }, unneeded)
 }
 
 /**
- * Reads the settings of an environment, and the files that they name.
+ * Reads the settings of an environment, and the files that they name. An empty variable is not set: templates
+ * of compose files and unit files leave such variables behind.
  * @returns the configuration, or all faults
  */
-export function readConfig(env: Environment, unneeded: readonly string[] = []): ConfigReading {
+export function readConfig(given: Environment, unneeded: readonly string[] = []): ConfigReading {
+  const env: Environment = Object.fromEntries(Object.entries(given).filter(([, text]) => text !== ''))
   const faults: SettingFault[] = []
   const config = parseAll(env, faults)
   faults.push(...crossFaults(env, config).filter(({ name }) => !unneeded.includes(name)))

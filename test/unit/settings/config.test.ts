@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Config, readConfig, settings } from '../../../src/settings/config.js'
+import { type Config, readConfig, readProcessConfig, settings } from '../../../src/settings/config.js'
 import { defaultFronts } from '../../../src/settings/threads.js'
 import type { Environment, SettingFault } from '../../../src/settings/setting.js'
 
@@ -135,7 +135,6 @@ describe('readConfig', () => {
     ['SERVICE_MASTER_SEED_FILE', '/nonexistent/seed'],
     ['SERVICE_ROOT_API_KEY', 'x'.repeat(31)],
     ['SERVICE_ROOT_API_KEY', ' '.repeat(40)],
-    ['SERVICE_ROOT_API_KEY', ''],
     ['SERVICE_SHARD_SILENCE_SECS', '-1'],
     ['SERVICE_FRONTS', '0'],
     ['SERVICE_FRONTS', '17'],
@@ -159,7 +158,6 @@ describe('readConfig', () => {
     ['SERVICE_ENV', 'test'],
     ['SERVICE_LOG_LEVEL', 'verbose'],
     ['SERVICE_MIN_FREE_BYTES', '256M'],
-    ['SERVICE_DATA_DIR', ''],
     ['SERVICE_DATA_DIR', '~/data'],
     ['SERVICE_LOG_DIR', '~'],
     ['SERVICE_MASTER_SEED_FILE', '~ops/seed'],
@@ -262,6 +260,24 @@ describe('readConfig', () => {
       certFile: certificate,
       keyFile: key,
     })
+  })
+
+  it('does not distinguish an empty setting from one that is not set', () => {
+    const empty = Object.fromEntries(Object.values(settings).map(({ name }) => [name, '']))
+    expect(readConfig({ ...empty, SERVICE_SOMETHING_ELSE: '' })).toEqual(readConfig({}))
+    for (const name of Object.keys(empty)) expect(readConfig({ [name]: '' }), name).toEqual(readConfig({}))
+    const [cert, key] = [file('empty-cert', ''), '']
+    expect(faulty({ SERVICE_TLS_CERT_FILE: cert, SERVICE_TLS_KEY_FILE: key })).toEqual(
+      faulty({ SERVICE_TLS_CERT_FILE: cert }),
+    )
+    expect(warnings({ SERVICE_WEBAUTHN_RP_ID: 'example.com', SERVICE_WEBAUTHN_ORIGIN: '' })).toEqual(
+      warnings({ SERVICE_WEBAUTHN_RP_ID: 'example.com' }),
+    )
+  })
+
+  it('refuses an empty setting that a flag gives, so that a command uses no other data directory', () => {
+    const fault = { name: 'SERVICE_DATA_DIR', given: 'an empty text', allowed: settings.dataDir.allowed }
+    expect(readProcessConfig({ SERVICE_DATA_DIR: '' })).toMatchObject({ ok: false, faults: [fault] })
   })
 
   it('warns about open data, and refuses it in production', () => {
