@@ -76,7 +76,7 @@ function partsOf(server: Server, signal: AbortSignal): Part[] {
     {
       name: 'requests',
       async start() {
-        tickets.restore((id) => builtInPrincipal(id, config.dataOpen) ?? apiKeys.byId(id))
+        tickets.restore((id) => builtInPrincipal(id) ?? apiKeys.byId(id))
         const listening = await http.open()
         await fronts?.listen(listening)
         standing.standbyRefusal = undefined

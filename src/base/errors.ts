@@ -22,7 +22,6 @@ export const errorCatalogue = {
   forbidden: { status: 403, title: 'The credential does not allow this' },
   grant_too_large: { status: 403, title: 'The policies and the claims of the token are too large' },
   policy_pending: { status: 403, title: 'The policies that allow this are not in force yet' },
-  foreign_request: { status: 403, title: 'Open modes accept requests from this machine only' },
   email_not_verified: { status: 403, title: 'The e-mail is not verified yet' },
   zone_immutable: { status: 403, title: 'The zone of this agent allows no mutation' },
   not_found: { status: 404, title: 'No such resource' },

@@ -125,7 +125,7 @@ export async function makeAuth(config: Config, around: AuthSurroundings): Promis
       // Loaded before the server listens, because it blocks the front for tens of milliseconds.
       passwordBlocklist: config.auth.passwordBlocklist ? bundledBlocklist() : undefined,
       mailOn,
-      answersLinks: answersContainTokens(config),
+      answersLinks: answersContainTokens(config) ? schemeOf(config) : undefined,
       loginAttemptsMax: config.auth.maxLoginAttempts,
     },
     onMail: () => services.onMail(),
@@ -153,6 +153,10 @@ export async function makeAuth(config: Config, around: AuthSurroundings): Promis
       revoke(outcome.rows)
     },
   }
+}
+
+function schemeOf({ tls }: Config): 'http' | 'https' {
+  return tls === undefined ? 'http' : 'https'
 }
 
 async function epochsOf(shards: Shards, { id, agent }: Namespace): Promise<KeyEpochs> {

@@ -84,7 +84,7 @@ function clusterNow(cluster: Cluster | undefined): ServerInfo['cluster'] {
 }
 
 function featuresOf(config: Config, hasConsole: boolean): ServerInfo['features'] {
-  const { auth, mail, oauth, passkeys, ingestPostgresUrl, logIntervalSecs, tls, dataOpen } = config
+  const { auth, mail, oauth, passkeys, ingestPostgresUrl, logIntervalSecs, tls } = config
   return {
     auth: auth.enabled,
     mail: mail !== undefined,
@@ -95,7 +95,6 @@ function featuresOf(config: Config, hasConsole: boolean): ServerInfo['features']
     server_log: logIntervalSecs > 0,
     tls: tls !== undefined,
     console: hasConsole,
-    data_open: dataOpen,
   }
 }
 

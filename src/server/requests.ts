@@ -136,7 +136,6 @@ function credentialsOf(config: Config, { directory, parts, auth }: RequestParts)
   return new Credentials(
     {
       rootKeyDigest: directory.rootKeyDigest,
-      open: config.dataOpen,
       tokenBytesMax: Math.floor(limits.verifiedTokenBytesMax / config.fronts),
     },
     { keys, tickets, clock: systemClock, ...(auth !== undefined && { tokens: auth.tokens }) },

@@ -128,7 +128,8 @@ const mailSettings = {
     default: false,
     description:
       'Whether the server sends mail. If it does not, answers to the root key contain the tokens of links; on a loopback ' +
-      'address without `SERVICE_ENV=production`, answers to any caller contain those of magic links and verify links.',
+      'address without `SERVICE_ENV=production`, answers to requests of this machine contain those of magic links and ' +
+      'verify links.',
     allowed:
       'true or false; true only with SERVICE_MAIL_SMTP_URL, SERVICE_MAIL_FROM and SERVICE_MAIL_LINK_BASE_URL',
     parse: parsers.boolean,

@@ -114,13 +114,6 @@ const settingsAfter = {
     allowed: 'record or group',
     parse: parsers.oneOf(['record', 'group']),
   }),
-  dataOpen: setting({
-    name: 'SERVICE_DATA_OPEN',
-    default: false,
-    description: 'Disables the credential check on data routes, for development only.',
-    allowed: 'true or false; true only if SERVICE_ENV is development',
-    parse: parsers.boolean,
-  }),
   environment: setting<'development' | 'production'>({
     name: 'SERVICE_ENV',
     default: 'development',
@@ -208,6 +201,13 @@ export const settings = {
   ...passkeySettings,
 } as const
 
+/** Settings of earlier versions, with what to do instead: a server with one of them does not start. */
+export const removedSettings: Readonly<Record<string, string>> = {
+  SERVICE_DATA_OPEN:
+    'nothing: every data route needs a key. Remove the setting and send the root key, which the first start ' +
+    'makes and shows',
+}
+
 /** Settings that the configuration has in a different form. */
 type Converted = 'tlsCertFile' | 'tlsKeyFile' | 'masterSeedFile' | 'fronts'
 
@@ -259,10 +259,8 @@ export function readConfig(given: Environment, unneeded: readonly string[] = [])
   const faults: SettingFault[] = []
   const config = parseAll(env, faults)
   faults.push(...crossFaults(env, config).filter(({ name }) => !unneeded.includes(name)))
-  const warnings = unknownNames(
-    env,
-    Object.values(settings).map(({ name }) => name),
-  )
+  const known = [...Object.values(settings).map(({ name }) => name), ...Object.keys(removedSettings)]
+  const warnings = unknownNames(env, known)
   if (faults.length > 0) return { ok: false, faults, warnings }
   warnings.push(...openModes(config), ...linkWarnings(config), ...authWarnings(config))
   if (config.auth.enabled) warnings.push(...oauthWarnings(config.oauth, config.environment))
@@ -312,14 +310,17 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
 /** Faults of settings that contradict each other. */
 function crossFaults(env: Environment, config: Config): SettingFault[] {
   const faults: SettingFault[] = []
-  const { tlsCertFile, tlsKeyFile, masterSeed, masterSeedFile, dataOpen } = settings
+  const { tlsCertFile, tlsKeyFile, masterSeed, masterSeedFile } = settings
   const isSet = (from: { name: string }) => env[from.name] !== undefined
   const addFault = (from: { name: string; allowed: string }, given: string) =>
     faults.push({ name: from.name, given, allowed: from.allowed })
   if (isSet(tlsCertFile) && !isSet(tlsKeyFile)) addFault(tlsKeyFile, 'nothing')
   if (isSet(tlsKeyFile) && !isSet(tlsCertFile)) addFault(tlsCertFile, 'nothing')
   if (isSet(masterSeed) && isSet(masterSeedFile)) addFault(masterSeedFile, `both this and ${masterSeed.name}`)
-  if (config.dataOpen && config.environment === 'production') addFault(dataOpen, 'true in production')
+  for (const [name, allowed] of Object.entries(removedSettings)) {
+    const given = env[name]
+    if (given !== undefined) faults.push({ name, given: describeGiven(undefined, given), allowed })
+  }
   faults.push(
     ...sessionFaults(config.auth),
     ...mailFaults(env),

@@ -7,36 +7,22 @@ interface OpenSettings {
   mail?: MailConfig
   environment: 'development' | 'production'
   host: string
-  dataOpen: boolean
 }
 
 /**
- * Whether answers to any caller contain magic links and verify tokens, because mail is off and the server is
- * for development on one machine (docs/SIGN-IN.md).
+ * Whether answers to requests of this machine contain magic links and verify tokens, because mail is off and
+ * the server is for development on one machine (docs/SIGN-IN.md).
  */
-export function answersContainTokens({
-  auth,
-  mail,
-  environment,
-  host,
-}: Omit<OpenSettings, 'dataOpen'>): boolean {
+export function answersContainTokens({ auth, mail, environment, host }: OpenSettings): boolean {
   return auth.enabled && mail === undefined && environment !== 'production' && isLoopback(host)
 }
 
 /** Access that is possible without a credential, as sentences without a full stop. */
 export function openModes(settings: OpenSettings): string[] {
-  const open: string[] = []
-  if (settings.dataOpen) {
-    open.push(
-      'SERVICE_DATA_OPEN=true: anyone who can reach the server can read and write all data without a credential',
-    )
-  }
-  if (answersContainTokens(settings)) {
-    open.push(
-      'SERVICE_MAIL_ENABLED is not true: answers contain magic links and verify tokens, so anyone on this machine can sign in as any user',
-    )
-  }
-  return open
+  if (!answersContainTokens(settings)) return []
+  return [
+    'SERVICE_MAIL_ENABLED is not true: answers contain magic links and verify tokens, so anyone on this machine can sign in as any user',
+  ]
 }
 
 /** A warning if users cannot receive links, as a sentence without a full stop. */

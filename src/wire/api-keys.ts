@@ -149,12 +149,8 @@ documented('ApiKeyDeleted', ApiKeyDeleted, { deleted: { deleted: true, key_id: k
 
 /** Answer of GET /v1/whoami. */
 export const WhoAmI = Type.Object({
-  principal: Type.String({
-    description: 'root, open, the id of a scoped key, or user:<namespace>:<user_id>',
-  }),
-  kind: Type.Enum(['root', 'open', 'api_key', 'user'], {
-    description: 'open: the server requires no credential',
-  }),
+  principal: Type.String({ description: 'root, the id of a scoped key, or user:<namespace>:<user_id>' }),
+  kind: Type.Enum(['root', 'api_key', 'user']),
   scopes: Type.Array(Type.Enum([...scopes]), {
     description: 'Permissions of a key; those of a user follow from row policies',
   }),

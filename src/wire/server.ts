@@ -31,10 +31,9 @@ export const ServerInfo = Type.Object({
     server_log: Type.Boolean(),
     tls: Type.Boolean(),
     console: Type.Boolean(),
-    data_open: Type.Boolean(),
   }),
   open_modes: Type.Array(Type.String(), {
-    description: 'Open modes, each described by a sentence: access without a credential',
+    description: 'Open modes, each described by a sentence: sign-in without a password or a mailbox',
   }),
   license: Type.Union(
     [
@@ -125,7 +124,6 @@ documented('ServerInfo', ServerInfo, {
       server_log: true,
       tls: false,
       console: true,
-      data_open: false,
     },
     open_modes: [],
     license: {

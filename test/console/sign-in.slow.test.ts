@@ -192,16 +192,6 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
     await signIn(page)
   })
 
-  it('needs no key if the server requires none, and shows a warning', async () => {
-    const open = await startServer({ env: { SERVICE_DATA_OPEN: 'true' } })
-    onTestFinished(() => open.stop())
-    const { page } = await openConsole(open.url)
-    await page.getByText('This server requires no key').waitFor()
-    expect(await page.getByLabel('Root key or API key').count()).toBe(0)
-    await page.getByRole('link', { name: 'Agents', exact: true }).click()
-    await page.getByRole('rowheader', { name: 'default' }).waitFor()
-  })
-
   it('reports that the server does not respond, and that it is back', async () => {
     const env = { SERVICE_PORT: String(await freePort()) }
     const first = await startServer({ env })

@@ -3,13 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { logIn, register, registerMany, tryLogin, type Account } from '../support/auth/accounts.js'
 import { newOrganism, registerIn } from '../support/auth/organisms.js'
 import { addPasskey, passkeyEnv } from '../support/auth/passkeys.js'
-import {
-  axeFindings,
-  type ConsolePage,
-  openConsole,
-  openSignedIn,
-  verdict,
-} from '../support/console/console-page.js'
+import { axeFindings, type ConsolePage, openSignedIn, verdict } from '../support/console/console-page.js'
 import { checkedCall, scopedKey } from '../support/http/answers.js'
 import { noBrowser } from '../support/http/browser.js'
 import { startAuthServer } from '../support/server/auth-server.js'
@@ -164,12 +158,6 @@ describe.skipIf(noBrowser)('users in the console', () => {
     await page.getByText('Managing these users needs a key with the scope admin:*').waitFor()
     await page.getByLabel('Organization').selectOption('acme')
     await page.getByRole('rowheader', { name: 'bob@acme.example' }).waitFor()
-    const free = await startAuthServer({ env: { SERVICE_DATA_OPEN: 'true' } })
-    onTestFinished(() => free.stop())
-    const ofFree = await openConsole(free.url, { at: '#/users' })
-    await ofFree.page.getByText('Managing these users needs a key with the scope admin:*').waitFor()
-    await ofFree.page.goto(`${free.url}/console#/audit`)
-    await ofFree.page.getByText('No audit records match').waitFor()
     const off = await startServer()
     onTestFinished(() => off.stop())
     const ofOff = await openSignedIn(off.url, { at: '#/users', allowed: 'status of 404' })

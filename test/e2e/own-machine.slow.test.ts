@@ -21,7 +21,7 @@ let server: ChildProcess
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'own-machine-'))
   dataDir = join(folder, 'data')
-  const flags = ['--data-dir', dataDir, '--port=0', '--shards', '1', '--log-level', 'warn', '--data-open']
+  const flags = ['--data-dir', dataDir, '--port=0', '--shards', '1', '--log-level', 'warn']
   server = start(['serve', ...flags], { SERVICE_DATA_DIR: join(folder, 'other') })
   const { stdout } = server
   if (stdout === null) throw new Error('Expected standard output')

@@ -8,6 +8,8 @@ import { checkedCall } from '../support/http/answers.js'
 import { eventually } from '../support/eventually.js'
 import { leftOut } from '../support/faults/rounds.js'
 import { freePort } from '../support/server/free-port.js'
+import { callAs } from '../support/http/call-as.js'
+import { startAuthServer } from '../support/server/auth-server.js'
 import { startServer, type TestServer } from '../support/server/server.js'
 
 /* Runs the configurations in docs/NETWORK.md, with real proxies. */
@@ -63,19 +65,51 @@ function isMissing(program: string): string | undefined {
   }
 }
 
+async function startNginx(): Promise<void> {
+  const own = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (name) => `${name}_temp_path ${folder}/${name};`,
+  )
+  const file = join(folder, 'nginx.conf')
+  writeFileSync(
+    file,
+    `daemon off; pid ${folder}/pid; error_log ${folder}/error.log; events {}
+     http { access_log off; ${own.join(' ')} server { listen ${new URL(proxyUrl).host}; ${blockOf('nginx')} } }`,
+  )
+  start('nginx', ['-c', file, '-e', `${folder}/error.log`])
+  await untilReady()
+}
+
+/** Replaces the server by one with sign-in and without mail, on the same port. */
+async function restartWithSignIn(): Promise<void> {
+  await server.halt()
+  server = await startAuthServer({ env: { ...env, SERVICE_TRUSTED_PROXIES: '' } })
+}
+
+/**
+ * The answers to a client of the proxy that requests a magic link, for a public host and for hosts of the
+ * server's machine. A program of that machine gets the token.
+ */
+async function answersByProxy(): Promise<unknown[]> {
+  const path = '/v1/auth/magic-link/send'
+  const body = { email: 'owner@example.org' }
+  const send = async (url: string, headers: Record<string, string>) =>
+    (await callAs({ ...server, url }, { path, body, headers })).body
+  const direct = await send(server.url, {})
+  expect(direct).toMatchObject({ sent: false, token: expect.any(String) })
+  return Promise.all(
+    ['records.example.org', 'localhost', '127.0.0.1:8787'].map((host) => send(proxyUrl, { host })),
+  )
+}
+
 describe.skipIf(leftOut(isMissing('nginx')))('behind nginx', () => {
+  it('a client gets no magic link in an answer', async () => {
+    await startNginx()
+    await restartWithSignIn()
+    expect(await answersByProxy()).toEqual([{ sent: false }, { sent: false }, { sent: false }])
+  })
+
   it('a native EventSource survives a kill of the server; at a 502 it would stop permanently', async () => {
-    const own = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-      (name) => `${name}_temp_path ${folder}/${name};`,
-    )
-    const file = join(folder, 'nginx.conf')
-    writeFileSync(
-      file,
-      `daemon off; pid ${folder}/pid; error_log ${folder}/error.log; events {}
-       http { access_log off; ${own.join(' ')} server { listen ${new URL(proxyUrl).host}; ${blockOf('nginx')} } }`,
-    )
-    start('nginx', ['-c', file, '-e', `${folder}/error.log`])
-    await untilReady()
+    await startNginx()
     const proxied = { ...server, url: proxyUrl }
     const write = (n: number) =>
       checkedCall(proxied, 'POST /v1/collections/seen/records', { body: { data: { n } } })
@@ -147,6 +181,13 @@ describe.skipIf(leftOut(isMissing('haproxy')))('behind HAProxy', () => {
     await startHaproxy(block.replace(/ check$/m, ' check inter 100ms rise 1 fall 1'))
     await untilReady()
     expect((await checkedCall({ ...server, url: proxyUrl }, 'GET /v1/agents')).status).toBe(200)
+  })
+
+  it('a client gets no magic link in an answer', async () => {
+    await restartWithSignIn()
+    await startHaproxy(blockOf('haproxy').replace(/ check$/m, ' check inter 100ms rise 1 fall 1'))
+    await untilReady()
+    expect(await answersByProxy()).toEqual([{ sent: false }, { sent: false }, { sent: false }])
   })
 
   it('a health check with HTTP/1.0 fails', async () => {

@@ -42,7 +42,6 @@ beforeAll(async () => {
     env: {
       SERVICE_SHARDS: '2',
       SERVICE_AUTH_MAX_LOGIN_ATTEMPTS: '3',
-      SERVICE_DATA_OPEN: 'false',
       ...passkeyEnv,
     },
   })

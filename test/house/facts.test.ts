@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { settings } from '../../src/settings/config.js'
+import { removedSettings, settings } from '../../src/settings/config.js'
 import { codeBelow, textFiles } from './tree.js'
 
 /*
@@ -13,10 +13,10 @@ const read = (path: string) => readFileSync(path, 'utf8')
 const pages = textFiles().filter((path) => /^(?:README|CHANGELOG|docs\/.*)\.md$/.test(path))
 const defaults = new Map<string, unknown>(Object.values(settings).map((one) => [one.name, one.default]))
 
-/** The settings that a text names and that do not exist. A name before an ellipsis stands for several. */
+/** The settings that a text names and that do not exist and never did. A name before an ellipsis stands for several. */
 function unknownSettings(text: string): string[] {
   const named = text.matchAll(/\bSERVICE_[A-Z_]*[A-Z](?!\w)/g)
-  return [...named].flatMap(([name]) => (defaults.has(name) ? [] : [name]))
+  return [...named].flatMap(([name]) => (defaults.has(name) || name in removedSettings ? [] : [name]))
 }
 
 const bytes: Readonly<Record<string, number>> = { '': 1, KiB: 1_024, MiB: 1_048_576 }

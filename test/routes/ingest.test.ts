@@ -576,8 +576,13 @@ describe('ingest', () => {
       ['/v1/ingest/a', 'Accept: */*'],
       ['/v1/ingest', 'Accept: */*'],
       ['/v1/agents/a/records', 'Accept: */*'],
-      // A browser would show a dialog over the page.
+      // A browser would show a dialog over the page, and send the key with every request from then on, also for
+      // pages of other origins.
       ['/v1/ingest/a', 'Sec-Fetch-Site: same-origin'],
+      ['/v1/ingest/a', 'Sec-Fetch-Mode: no-cors'],
+      ['/v1/ingest/a', 'Sec-Fetch-Dest: empty'],
+      ['/v1/ingest/a', 'Origin: https://evil.example.net'],
+      ['/v1/ingest/a', 'Origin: null'],
     ]
     for (const [place, [path, header]] of requests.entries()) {
       connection.write(`POST ${path} HTTP/1.1\r\nHost: x\r\n${header}\r\nContent-Length: 2\r\n\r\n{}`)
@@ -592,7 +597,7 @@ describe('ingest', () => {
       'Bearer',
       basic,
       'Bearer',
-      'Bearer',
+      ...Array(5).fill('Bearer'),
     ])
   })
 

@@ -34,7 +34,6 @@ describe('the server information', () => {
       mail: false,
       postgres: false,
       server_log: true,
-      data_open: false,
     })
     expect(body.license).toMatchObject({ state: 'valid', licensee: 'Test', features: ['auth'] })
     expect(body.settings.map(({ name }: { name: string }) => name)).toEqual(list.map(({ name }) => name))

@@ -121,8 +121,7 @@ function standingRefusal(
   const standing = standings.find((one) => one.principal === row.proposer)
   if (standing === undefined)
     return refuse('unavailable', 'The server could not look up the proposer, try again')
-  if (!row.proposer.startsWith('user:') || principal === 'open' || (principal === 'root' && !otherAdmins))
-    return undefined
+  if (!row.proposer.startsWith('user:') || (principal === 'root' && !otherAdmins)) return undefined
   const lineage = lineageOf(command)
   if (agent.policiesBy !== lineage && standing.lineages?.includes(lineage) !== true) return undefined
   return refuse(

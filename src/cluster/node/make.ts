@@ -32,7 +32,6 @@ function sharedSettingsOf(config: Config, { masterSeed, rootKeyDigest }: DataDir
   return {
     SERVICE_AUTH_ENABLED: `${auth.enabled}`,
     SERVICE_AUTH_JWT_EXPIRY_SECS: `${auth.jwtExpirySecs}`,
-    SERVICE_DATA_OPEN: `${config.dataOpen}`,
     SERVICE_AGENT_ID: config.agentId,
     SERVICE_SIGNING: config.signing,
     SERVICE_CLUSTER_COPIES: `${cluster?.copies}`,

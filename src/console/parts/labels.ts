@@ -42,7 +42,6 @@ export const zones: readonly Zone[] = ['free', 'governed', 'protected', 'immutab
 /** The name that the console shows for the signed-in identity. */
 export function identityText({ kind, name, principal, user }: WhoAmI): string {
   if (kind === 'root') return 'Root key'
-  if (kind === 'open') return 'No key required'
   if (kind === 'user') return user?.email ?? principal
   return name === null ? `Key ${principal}` : `Key “${name}”`
 }
@@ -50,6 +49,7 @@ export function identityText({ kind, name, principal, user }: WhoAmI): string {
 /** The name of a principal that a record refers to by id. */
 export function principalText(principal: string): string {
   if (principal === 'root') return 'Root key'
+  // Written by an earlier version, which could run without a key.
   if (principal === 'open') return 'Anonymous'
   const [kind, namespace, user] = principal.split(':')
   if (kind !== 'user' || user === undefined) return `Key …${keyDigits(principal)}`

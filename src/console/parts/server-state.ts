@@ -23,18 +23,6 @@ export interface ServingNode {
 
 export const serverState = signal<ServerState>({ kind: 'unknown' })
 
-let isOpen = false
-let resolvePolled = (): void => undefined
-const polled = new Promise<void>((resolve) => {
-  resolvePolled = resolve
-})
-
-/** Whether the server requires no key (SERVICE_DATA_OPEN). Resolves after the first poll. */
-export async function isDataOpen(): Promise<boolean> {
-  await polled
-  return isOpen
-}
-
 const POLL_MS = 15_000
 const RETRY_MS = 2_000
 
@@ -79,7 +67,6 @@ function setState(next: ServerState): void {
   // `back` stays until the next poll, so that the banner is noticed.
   serverState.value = next.kind === 'ready' && wasUnreachable ? { kind: 'back' } : next
   wasUnreachable = next.kind === 'unreachable' || (wasUnreachable && next.kind !== 'ready')
-  resolvePolled()
 }
 
 async function readiness(): Promise<ServerState> {
@@ -89,9 +76,7 @@ async function readiness(): Promise<ServerState> {
       signal: AbortSignal.timeout(POLL_MS),
     })
     const text = await response.text()
-    if (!response.ok) return notReady(text, response.status)
-    isOpen = membersOf(text)['data_open'] === true
-    return { kind: 'ready' }
+    return response.ok ? { kind: 'ready' } : notReady(text, response.status)
   } catch {
     // fetch rejects only if there was no complete response in time.
     return { kind: 'unreachable' }

@@ -2,7 +2,7 @@ import { signal } from '@preact/signals'
 import { ServiceClient, ServiceError } from '../../client/index.js'
 import { here, persistentStore, tabStore } from '../storage.js'
 import { isObject } from './json.js'
-import { isDataOpen, noteResponse, noteNoResponse } from './server-state.js'
+import { noteResponse, noteNoResponse } from './server-state.js'
 import { serviceUrl } from './service-url.js'
 
 /** The server's answer to GET /v1/whoami. */
@@ -41,7 +41,7 @@ const CHECK_MS = 15_000
 const ANSWER_MS = 1_000
 
 /**
- * Signs in with the key of this tab or of another one, or without a key if the server requires none.
+ * Signs in with the key of this tab or of another one.
  * @param notice says why there is no session, if there is none
  */
 export async function resume(notice: string | undefined): Promise<void> {
@@ -60,15 +60,14 @@ export async function resume(notice: string | undefined): Promise<void> {
 type Identity = SignedIn | { kind: 'out'; isRefused: boolean; notice?: string }
 
 async function identityOf(key: string | undefined): Promise<Identity> {
-  // Most servers refuse a call without a key, and browsers report the refusal as an error.
-  if (key === undefined && !(await isDataOpen())) return { kind: 'out', isRefused: false }
+  if (key === undefined) return { kind: 'out', isRefused: false }
   const service = serviceFor(key)
   try {
     return { kind: 'in', service, who: await service.whoAmI() }
   } catch (error) {
     if (!(error instanceof ServiceError && error.status === 401))
       return { kind: 'out', isRefused: false, notice: explainSignIn(error) }
-    return { kind: 'out', isRefused: key !== undefined }
+    return { kind: 'out', isRefused: true }
   }
 }
 
@@ -93,7 +92,7 @@ function enter(value: SignedIn, key: string | undefined, id: string | undefined)
   storeInput()
 }
 
-/** The key of the session; undefined if the server requires none. */
+/** The key of the session; undefined if there is none. */
 export function sessionKey(): string | undefined {
   return tabStore.read(KEY)
 }
@@ -108,7 +107,7 @@ export function signOut(notice?: string): void {
 
 /** Whether the key has a scope, directly or through `admin:*`. */
 export function hasScope(who: WhoAmI, scope: Scope): boolean {
-  return who.kind === 'open' || who.scopes.includes('admin:*') || who.scopes.includes(scope)
+  return who.scopes.includes('admin:*') || who.scopes.includes(scope)
 }
 
 /** Whether the key can read the state of the whole server, which a key limited to agents cannot. */
@@ -126,7 +125,7 @@ export function watchSession(): void {
   for (const event of ['storage', 'pageshow']) addEventListener(event, followOtherTabs)
   setInterval(() => {
     const { value } = session
-    if (value.kind !== 'in' || value.who.kind === 'open') return
+    if (value.kind !== 'in') return
     const { expires_at_ms: expiresAtMs } = value.who
     if (isIdle()) signOut(IDLE_NOTICE)
     // The server decides by its own clock; its refusal signs out.
@@ -187,7 +186,7 @@ function noteInput(): void {
   const { value } = session
   if (value.kind !== 'in' || Date.now() - inputAtMs < CHECK_MS) return
   // After the machine slept, input can arrive before the timer of `watchSession`.
-  if (isIdle() && value.who.kind !== 'open') signOut(IDLE_NOTICE)
+  if (isIdle()) signOut(IDLE_NOTICE)
   else storeInput()
 }
 

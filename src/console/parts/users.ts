@@ -13,8 +13,8 @@ export function neededForUsers(organism: string | undefined): Scope {
 
 /** Whether the key can read the users of an organism, or those without an organism. */
 export function canReadUsers(who: WhoAmI, organism: string | undefined): boolean {
-  // SERVICE_DATA_OPEN does not open the routes of users, which also refuse keys that are limited to agents.
-  return who.kind !== 'open' && who.agents.length === 0 && hasScope(who, neededForUsers(organism))
+  // The routes of users refuse keys that are limited to agents.
+  return who.agents.length === 0 && hasScope(who, neededForUsers(organism))
 }
 
 /** Reads the user with an e-mail, ignoring case; undefined if there is none. */

@@ -55,9 +55,7 @@ export function commandsFor(current: Session): Command[] {
     verify,
     ...looks,
     times,
-    ...(who.kind === 'open'
-      ? []
-      : [{ ...action('Sign out'), act: () => void signOut('Signed out in all tabs. The key was removed') }]),
+    { ...action('Sign out'), act: () => void signOut('Signed out in all tabs. The key was removed') },
   ]
 }
 

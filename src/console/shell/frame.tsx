@@ -132,37 +132,26 @@ function Account() {
       <a class="who" href="#/account" title="Permissions">
         {identityText(who)}
       </a>
-      {who.kind !== 'open' && (
-        <button
-          type="button"
-          class="quiet"
-          onClick={() => signOut('Signed out in all tabs. The key was removed')}
-        >
-          Sign out
-        </button>
-      )}
+      <button
+        type="button"
+        class="quiet"
+        onClick={() => signOut('Signed out in all tabs. The key was removed')}
+      >
+        Sign out
+      </button>
     </>
   )
 }
 
 function Banners() {
   const state = serverState.value
-  const { value } = session
   return (
-    <>
-      <div role="status" class="banners">
-        {state.kind === 'unreachable' && (
-          <p class="banner bad">The server does not respond. This page retries every two seconds.</p>
-        )}
-        {state.kind === 'back' && <p class="banner good">The server is back.</p>}
-        {state.kind === 'limited' && <p class="banner warn">The server is not ready: {state.detail}</p>}
-      </div>
-      {value.kind === 'in' && value.who.kind === 'open' && (
-        <p class="banner warn">
-          This server requires no key: anyone who can connect to it can read and write all data
-          (SERVICE_DATA_OPEN).
-        </p>
+    <div role="status" class="banners">
+      {state.kind === 'unreachable' && (
+        <p class="banner bad">The server does not respond. This page retries every two seconds.</p>
       )}
-    </>
+      {state.kind === 'back' && <p class="banner good">The server is back.</p>}
+      {state.kind === 'limited' && <p class="banner warn">The server is not ready: {state.detail}</p>}
+    </div>
   )
 }

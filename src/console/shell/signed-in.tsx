@@ -33,7 +33,7 @@ export function SignedInPage({ session }: { session: SignedIn }) {
 
 function Permissions({ session: { who } }: { session: SignedIn }) {
   if (who.kind === 'user') return <p>The rules of each agent define what this user can do.</p>
-  const all = who.kind === 'open' || who.scopes.includes('admin:*')
+  const all = who.scopes.includes('admin:*')
   const scopes = all ? (['admin:*'] satisfies Scope[]) : who.scopes
   return (
     <ul class="plain">

@@ -6,7 +6,6 @@ import { limits } from '../../base/limits/limits.js'
 import { isBuiltIn, shardOfCredential } from './auth/api-key-sync.js'
 import type { AuthRoute } from '../routes/auth-route.js'
 import type { Answer, Principal } from '../routes/route.js'
-import { foreignRefusal } from '../routes/parameters.js'
 import type { Route } from '../routes/routes.js'
 import { isAnonymous, type Caller } from './credentials.js'
 import type { Handling } from './handling.js'
@@ -61,10 +60,7 @@ export function admit(
     if ('code' in principal)
       return unlicensed !== undefined && statusOf(principal) === 401 ? unlicensed : principal
     const query = queryOf(routed.head)
-    const refusal =
-      (principal.id === 'open' && route.scope !== 'none' ? foreignRefusal(routed.head.headers) : undefined) ??
-      queryRefusal(route, query) ??
-      (routed.writes ? handling.writeRefusal() : undefined)
+    const refusal = queryRefusal(route, query) ?? (routed.writes ? handling.writeRefusal() : undefined)
     if (refusal !== undefined) return refusal
     // Memory of callers without a credential is counted by address.
     const ownerOf = isAnonymous(principal) ? routed.addressOf : () => principal.id

@@ -55,7 +55,8 @@ export const bearer: readonly string[] = ['Bearer']
 /**
  * For clients that send a name and a password only after a challenge (curl --anyauth, wget). Each scheme has
  * its own header, because some clients read only one scheme of each header (RFC 9110, 11.6.1). Browsers show
- * a dialog for Basic, so other routes and requests of web pages are not answered with it.
+ * a dialog for Basic and then send the key with requests of pages, also of other origins, so other routes and
+ * requests of web pages are not answered with it.
  */
 export const bearerOrBasic: readonly string[] = [...bearer, 'Basic realm="strandfast", charset="UTF-8"']
 

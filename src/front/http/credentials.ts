@@ -14,8 +14,6 @@ import type { StreamTickets, TicketUse } from './streams/tickets.js'
 export interface CredentialSettings {
   /** SHA-256 of the root key. */
   rootKeyDigest: Buffer
-  /** Development only: no credential is required. */
-  open: boolean
   /** The most bytes of cached valid tokens of users. */
   tokenBytesMax: number
 }
@@ -30,18 +28,16 @@ export interface TokenReader {
 export type Caller = Principal | Refusal | Promise<Principal | Refusal>
 
 const root: Principal = { id: 'root', scopes: new Set(['admin:*']), agents: [] }
-const anyone: Principal = { id: 'open', scopes: new Set(['admin:*']), agents: [] }
 const anonymous: Principal = { id: 'anonymous', scopes: new Set(), agents: [] }
 
-/** A built-in principal by its id. @param open whether no credential is required */
-export function builtInPrincipal(id: string, open: boolean): Principal | undefined {
-  if (id === root.id) return root
-  return open && id === anyone.id ? anyone : undefined
+/** The root key's principal by its id; undefined for another id. */
+export function builtInPrincipal(id: string): Principal | undefined {
+  return id === root.id ? root : undefined
 }
 
 /** Whether a principal represents all callers without a credential. */
 export function isAnonymous(principal: Principal): boolean {
-  return principal === anyone || principal === anonymous
+  return principal === anonymous
 }
 
 const missing = refuse(
@@ -113,7 +109,7 @@ export class Credentials {
 
   /** The caller, if it is allowed to use the route; otherwise 401 or 403. */
   authorize(authorization: string, route: Access): Caller {
-    if (route.scope === 'none') return anyone
+    if (route.scope === 'none') return anonymous
     const principal = this.#authenticate(authorization)
     if (principal instanceof Promise) {
       return principal.then((one) => ('code' in one ? one : allow(one, route)))
@@ -167,7 +163,7 @@ export class Credentials {
   }
 
   #authenticate(authorization: string): Caller {
-    if (authorization === '') return this.#settings.open ? anyone : missing
+    if (authorization === '') return missing
     // Users first: looking up a key would hash the whole of a long text.
     const known = this.#knownUser(authorization) ?? this.#knownKey(authorization)
     if (known !== undefined) return known

@@ -87,8 +87,7 @@ export function handlerOf(
   return (response, request) => {
     watch.begin()
     const opened = openRequest(response, request, rules)
-    if (route.kind === 'ingest' && opened.head.headers.fetchSite === '')
-      opened.exchange.challenges = bearerOrBasic
+    if (route.kind === 'ingest' && !opened.head.headers.isFromPage) opened.exchange.challenges = bearerOrBasic
     if (route.refusals !== undefined)
       opened.exchange.refusals = route.refusals(opened.head.headers.contentType)
     const parameters = readParameters(request, parameterCount)

@@ -217,6 +217,7 @@ function readField(headers: ReturnType<typeof noHeaders>, name: string, value: s
       break
     case 'origin':
       headers.origin = value
+      headers.isFromPage = true
       break
     case 'user-agent':
       headers.userAgent = value
@@ -227,6 +228,7 @@ function readField(headers: ReturnType<typeof noHeaders>, name: string, value: s
       break
     case 'x-forwarded-for':
       headers.forwardedFor = headers.forwardedFor === '' ? value : `${headers.forwardedFor},${value}`
+      headers.isForwarded = true
       break
     default:
       readRareHeader(headers, name, value)
@@ -243,8 +245,10 @@ const tooManyHeaders = refuse('headers_too_large', `Expected at most ${limits.he
 /** Reads a header that few requests have or few routes use. */
 function readRareHeader(headers: ReturnType<typeof noHeaders>, name: string, value: string): void {
   if (name.startsWith('ce-')) headers.event.push([name.slice(3), value])
-  else if (name === 'sec-fetch-site') headers.fetchSite = value
-  else if (name === 'strandfast-agent') headers.agent = value
+  else if (name.startsWith('sec-fetch-')) {
+    headers.isFromPage = true
+    if (name === 'sec-fetch-site') headers.fetchSite = value
+  } else if (name === 'strandfast-agent') headers.agent = value
   else if (name === 'strandfast-agent-seed') headers.agentSeed = value
   else if (name === 'webhook-request-origin') headers.webhookOrigin = value
   else if (name === 'if-none-match')
@@ -252,7 +256,15 @@ function readRareHeader(headers: ReturnType<typeof noHeaders>, name: string, val
   else if (name === 'accept-encoding')
     headers.acceptEncoding = headers.acceptEncoding === '' ? value : `${headers.acceptEncoding},${value}`
   else if (name === 'accept') headers.accept = value
+  else if (proxyHeader.test(name)) headers.isForwarded = true
 }
+
+/**
+ * Headers by which proxies name the client, itself or the address that was requested: RFC 7239, RFC 9110
+ * (7.6.3), RFC 8586, and those of nginx, Apache, HAProxy, Envoy, Traefik, Cloudflare, Fastly and others.
+ */
+const proxyHeader =
+  /^(?:(?:forwarded|via|cdn-loop|true-client-ip)$|(?:x-(?:forwarded|real|client|cluster|remote|original|envoy|proxy|amzn|azure|appengine|arr)|proxy|cf|fastly|fly|tailscale|ngrok)-)/
 
 /** A content coding; `x-gzip` is an alias of gzip (RFC 9110, 8.4.1.3). */
 function contentCodingOf(value: string): string {
@@ -274,6 +286,8 @@ function noHeaders(): RequestHeaders & { event: [name: string, value: string][] 
   return {
     authorization: '',
     host: '',
+    isFromPage: false,
+    isForwarded: false,
     fetchSite: '',
     contentType: '',
     contentEncoding: '',

@@ -101,8 +101,11 @@ export interface AuthRouteSettings {
   passwordBlocklist: ReadonlySet<string> | undefined
   /** If false, answers to the root key contain the tokens that mails would contain. */
   mailOn: boolean
-  /** Answers to all callers contain the tokens of magic links and verify links. */
-  answersLinks: boolean
+  /**
+   * The scheme of the server, if answers to requests of this machine contain the tokens of magic links and
+   * verify links.
+   */
+  answersLinks: 'http' | 'https' | undefined
   loginAttemptsMax: number
 }
 

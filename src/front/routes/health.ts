@@ -1,17 +1,11 @@
-import { Type, type Static } from 'typebox'
+import { Type } from 'typebox'
 import { limits } from '../../base/limits/limits.js'
 import { MetricValues } from '../../wire/metrics.js'
 import { json } from './answers.js'
 import { faultyParameter, limitedRefusal, listQuery } from './parameters.js'
-import type { HandlerRoute, RouteContext } from './route.js'
+import type { HandlerRoute } from './route.js'
 
 const State = Type.Object({ status: Type.String() })
-const Ready = Type.Object({
-  status: Type.String(),
-  data_open: Type.Optional(
-    Type.Literal(true, { description: 'The server requires no credential (SERVICE_DATA_OPEN)' }),
-  ),
-})
 
 /** GET /healthz: the process is alive. */
 const alive: HandlerRoute = {
@@ -31,13 +25,8 @@ const ready: HandlerRoute = {
   path: '/readyz',
   scope: 'none',
   anyQuery: true,
-  docs: { summary: 'Serving', tag: 'Operation', answers: { 200: Ready } },
-  handle: async (_request, context) => (await context.readiness()) ?? json(200, await readyText(context)),
-}
-
-async function readyText(context: RouteContext): Promise<Static<typeof Ready>> {
-  const { features } = await context.server()
-  return features.data_open ? { status: 'ready', data_open: true } : { status: 'ready' }
+  docs: { summary: 'Serving', tag: 'Operation', answers: { 200: State } },
+  handle: async (_request, context) => (await context.readiness()) ?? json(200, { status: 'ready' }),
 }
 
 /** GET /metrics: Prometheus text. */

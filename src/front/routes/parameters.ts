@@ -9,8 +9,7 @@ import type { Author } from '../../protocol/proposal-messages.js'
 import type { Hlc } from '../../strand/hlc.js'
 import { momentExpected, momentUpper } from '../../strand/moment.js'
 import { agentAddressPattern, agentNamePattern } from '../../wire/primitives.js'
-import type { Principal, RouteRequest, RequestHeaders } from './route.js'
-import { hostname, networkInterfaces } from 'node:os'
+import type { Principal, RouteRequest } from './route.js'
 
 /* Parses the parts of a request that many routes share: path parameters, query parameters and headers. */
 
@@ -242,38 +241,4 @@ export function reachableAgent(request: RouteRequest, text: string | undefined):
 export function limitedRefusal({ principal }: RouteRequest): Refusal | undefined {
   if (principal.agents.length === 0) return undefined
   return refuse('forbidden', 'A key that is limited to agents cannot use this route')
-}
-
-const foreign = refuse(
-  'foreign_request',
-  'Expected a credential, or a request to a Host of this machine and not from a page of another site: the server runs in an open mode',
-)
-
-/**
- * Names and addresses of this machine in the form of `Host`. Read only once, because open modes are for
- * development.
- */
-let machineNames: ReadonlySet<string> | undefined
-
-function readMachineNames(): ReadonlySet<string> {
-  const addresses = Object.values(networkInterfaces()).flatMap((list = []) =>
-    list.map(({ address, family }) => (family === 'IPv6' ? `[${address}]` : address)),
-  )
-  return new Set(['localhost', '127.0.0.1', '[::1]', hostname().toLowerCase(), ...addresses])
-}
-
-/**
- * Refuses a request without a credential in an open mode if a web page of another site may have sent it: its
- * `Host` is a foreign name that resolves to this machine (DNS rebinding), or the browser reports another
- * site.
- * @returns 403 foreign_request
- */
-export function foreignRefusal({
-  host,
-  fetchSite,
-}: Pick<RequestHeaders, 'host' | 'fetchSite'>): Refusal | undefined {
-  machineNames ??= readMachineNames()
-  const name = host.toLowerCase().replace(/:\d*$/, '')
-  const isThisMachine = machineNames.has(name) || name.endsWith('.localhost')
-  return isThisMachine && fetchSite !== 'cross-site' ? undefined : foreign
 }

@@ -18,7 +18,7 @@ import type { RefusalForm } from './refusal-form.js'
 /** The caller of a request. `agents` limits a scoped key to names and `prefix*`; empty means no limit. */
 export interface Principal {
   /**
-   * `root`, `open`, the id of the key, or `user:<namespace>:<user_id>`. Idempotency keys are scoped to it.
+   * `root`, `anonymous`, the id of the key, or `user:<namespace>:<user_id>`. Idempotency keys are scoped to it.
    */
   id: string
   scopes: ReadonlySet<string>
@@ -50,6 +50,10 @@ export interface TokenUser {
 export interface RequestHeaders {
   authorization: string
   host: string
+  /** Whether a page of a browser may have sent the request: it has `Origin` or a `Sec-Fetch-` header. */
+  isFromPage: boolean
+  /** Whether a proxy passed the request on, as far as its headers say. */
+  isForwarded: boolean
   /** `Sec-Fetch-Site`: whether a browser's request comes from another site. */
   fetchSite: string
   contentType: string

@@ -24,7 +24,7 @@ function describe({ id, scopes: granted, agents, key, user }: Principal): WhoAmI
   const expiresAtMs = claims === undefined ? key?.row.expiresAtMs : claims.exp * 1_000
   return {
     principal: id,
-    kind: user !== undefined ? 'user' : key !== undefined ? 'api_key' : id === 'root' ? 'root' : 'open',
+    kind: user !== undefined ? 'user' : key !== undefined ? 'api_key' : 'root',
     scopes: scopes.filter((scope) => granted.has(scope)),
     agents: [...agents],
     name: key?.row.name ?? null,

@@ -25,11 +25,11 @@ describe('flags of settings', () => {
   })
 
   it('take a value after a space or an equals sign, and mean true if they are boolean and have no value', () => {
-    expect(readFlags(['--port', '1', '--data-open', '--host=::1', '--auth-enabled', 'false'])).toEqual({
+    expect(readFlags(['--port', '1', '--mail-enabled', '--host=::1', '--auth-enabled', 'false'])).toEqual({
       ok: true,
       given: {
         SERVICE_PORT: '1',
-        SERVICE_DATA_OPEN: 'true',
+        SERVICE_MAIL_ENABLED: 'true',
         SERVICE_HOST: '::1',
         SERVICE_AUTH_ENABLED: 'false',
       },

@@ -117,7 +117,7 @@ describe('the settings of the auth add-on', () => {
   })
 
   it.each(['127.0.0.1', '127.9.9.9', '::1', 'localhost'])(
-    'allow any caller to receive links on %s while mail is off',
+    'allow any program of this machine to receive links on %s while mail is off',
     (host) => {
       const reading = readConfig({ ...licensed, SERVICE_HOST: host })
       expect(reading.warnings).toEqual([

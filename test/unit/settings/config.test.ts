@@ -64,7 +64,6 @@ describe('readConfig', () => {
       console: true,
       shown: expect.any(Array),
       signing: 'record',
-      dataOpen: false,
       environment: 'development',
       logLevel: 'info',
       freeBytesMin: 268_435_456,
@@ -153,8 +152,8 @@ describe('readConfig', () => {
     ['SERVICE_CORS_ORIGINS', 'https://a.example/path'],
     ['SERVICE_CORS_ORIGINS', 'https://A.example'],
     ['SERVICE_CORS_ORIGINS', 'https://*.example'],
-    ['SERVICE_DATA_OPEN', 'TRUE'],
-    ['SERVICE_DATA_OPEN', '1'],
+    ['SERVICE_CONSOLE', 'TRUE'],
+    ['SERVICE_CONSOLE', '1'],
     ['SERVICE_ENV', 'test'],
     ['SERVICE_LOG_LEVEL', 'verbose'],
     ['SERVICE_MIN_FREE_BYTES', '256M'],
@@ -280,11 +279,17 @@ describe('readConfig', () => {
     expect(readProcessConfig({ SERVICE_DATA_DIR: '' })).toMatchObject({ ok: false, faults: [fault] })
   })
 
-  it('warns about open data, and refuses it in production', () => {
-    expect(warnings({ SERVICE_DATA_OPEN: 'true' })).toEqual([expect.stringContaining('SERVICE_DATA_OPEN')])
-    expect(faultyNames({ SERVICE_DATA_OPEN: 'true', SERVICE_ENV: 'production' })).toEqual([
-      'SERVICE_DATA_OPEN',
-    ])
+  it('refuses a setting of an earlier version, and says what to do', () => {
+    for (const given of ['true', 'false', 'x'])
+      expect(faulty({ SERVICE_DATA_OPEN: given })).toEqual([
+        {
+          name: 'SERVICE_DATA_OPEN',
+          given: JSON.stringify(given),
+          allowed: expect.stringMatching(/^nothing: .* root key, which the first start makes/),
+        },
+      ])
+    expect(warnings({ SERVICE_DATA_OPEN: 'true' })).toEqual([])
+    expect(Object.values(settings).map(({ name }) => name)).not.toContain('SERVICE_DATA_OPEN')
   })
 
   it('warns about unknown settings and suggests similar names', () => {

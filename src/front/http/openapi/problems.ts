@@ -68,7 +68,7 @@ function guardedCodes(route: Route): ErrorCode[] {
   const { docs, scope, method } = route
   // Tokens are checked first, even on routes that do not accept users.
   const found: ErrorCode[] = ['unauthorized', 'invalid_token', 'token_expired', 'token_revoked']
-  found.push('forbidden', 'foreign_request', 'overloaded')
+  found.push('forbidden', 'overloaded')
   // Row policies apply to the records of users.
   if ('users' in route && route.users === true && scope !== 'any')
     found.push('grant_too_large', 'policy_pending')

@@ -2,6 +2,7 @@ import { normalizeEmail } from '../../../auth/email.js'
 import { passwordFaults } from '../../../auth/password-policy.js'
 import { assert } from '../../../base/assert.js'
 import { refuse, type Refusal } from '../../../base/errors.js'
+import { isLoopback } from '../../../base/loopback.js'
 import type { TokenClaims } from '../../../auth/jwt.js'
 import type {
   AuthAnswer,
@@ -16,7 +17,6 @@ import { limits } from '../../../base/limits/limits.js'
 import type { Reader } from '../../../wire/validate.js'
 import { json } from '../answers.js'
 import type { Answer } from '../route.js'
-import { foreignRefusal } from '../parameters.js'
 
 /** Issues the tokens of a user who has just signed in. */
 export function issue(request: AuthRequest, context: AuthContext, signedIn: SignedIn): Promise<IssuedTokens> {
@@ -81,8 +81,8 @@ function lifetimeSecs(context: AuthContext, purpose: LinkPurpose): number {
 
 /**
  * Sends a link to the e-mail in the body; the answer does not depend on whether an account exists. While mail
- * is disabled, the answer to the root key contains the token. If the server answers links, every answer
- * contains it, except for a password reset (docs/SIGN-IN.md).
+ * is disabled, the answer to the root key contains the token. If the server answers links, an answer to a
+ * request of this machine contains it, except for a password reset (docs/SIGN-IN.md).
  */
 export async function sendLink(
   request: AuthRequest,
@@ -96,11 +96,23 @@ export async function sendLink(
   const { mailOn, answersLinks } = context.settings
   // Not for every key with admin:*: a key that is limited to agents could sign in as any user.
   const isRoot = request.principal.id === 'root'
-  const showsToken = !mailOn && (isRoot || (answersLinks && purpose !== 'passwordReset'))
-  const foreign = showsToken && !isRoot ? foreignRefusal(request.headers) : undefined
-  if (foreign !== undefined) return foreign
+  const isAnswered = answersLinks !== undefined && purpose !== 'passwordReset'
+  const showsToken = !mailOn && (isRoot || (isAnswered && isOfThisMachine(request, answersLinks)))
   const { draft, token } = linkDraft(context, purpose)
   const answer = await context.change(request, { kind: 'linkSend', email: address.email, link: draft })
   if ('code' in answer || answer.kind !== 'done') return unexpectedAnswer(answer)
   return json(200, { sent: mailOn, ...(showsToken && { token }) })
+}
+
+/**
+ * Whether a program on this machine, and not a proxy or a page of another origin, sent a request: a proxy
+ * passes on requests of other machines, and a name of another site can resolve to this machine (DNS
+ * rebinding). Without the headers of a proxy, the address that is counted is that of the connection.
+ */
+function isOfThisMachine({ origin: { ip }, headers }: AuthRequest, scheme: 'http' | 'https'): boolean {
+  const { host, origin, fetchSite, isForwarded } = headers
+  const name = host.toLowerCase().replace(/:\d*$/, '')
+  const isOwnPage = origin === '' || origin === `${scheme}://${host.toLowerCase()}`
+  const isOwnSite = fetchSite === '' || fetchSite === 'same-origin' || fetchSite === 'none'
+  return isLoopback(ip) && !isForwarded && isLoopback(name) && isOwnPage && isOwnSite
 }

@@ -19,7 +19,6 @@ const send: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/magic-link/send',
   caller: 'anyone',
-  errors: ['foreign_request'],
   docs: { summary: 'Send a link that signs in', request: EmailBody, answers: { 200: LinkSent } },
   handle: (request, context) => sendLink(request, context, { purpose: 'magicLink', body: sendBody }),
 }

@@ -19,7 +19,6 @@ const send: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/verify-email/send',
   caller: 'anyone',
-  errors: ['foreign_request'],
   docs: {
     summary: 'Send a link that verifies an e-mail address',
     request: EmailBody,
