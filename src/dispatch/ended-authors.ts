@@ -1,3 +1,6 @@
+import { limits } from '../base/limits/limits.js'
+import { setTimeout as pause } from 'node:timers/promises'
+import { sentBy } from '../protocol/messages.js'
 import type { Shards } from './links/shards.js'
 
 /**
@@ -16,6 +19,23 @@ export async function endAuthors(
       let outcome = await shards.requestShard(shard, command)
       while (outcome.kind === 'authors' && outcome.next !== undefined)
         outcome = await shards.requestShard(shard, { ...command, after: outcome.next })
+    }),
+  )
+}
+
+/**
+ * Resolves when nothing more of a principal's uploads is written, after its credential has ended: fronts no
+ * longer send parts of them, but some may wait for their shard.
+ */
+export async function endUploads(shards: Shards, principal: string): Promise<void> {
+  const command = sentBy(principal, { kind: 'uploadsEnd', options: {} } as const)
+  await Promise.all(
+    shards.links.map(async (_link, shard) => {
+      let outcome = await shards.requestShard(shard, command)
+      while ('code' in outcome && outcome.code === 'overloaded') {
+        await pause(limits.uploadsEndRetryMs)
+        outcome = await shards.requestShard(shard, command)
+      }
     }),
   )
 }

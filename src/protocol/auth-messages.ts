@@ -229,6 +229,8 @@ export interface AuthOutcome {
   answer: AuthAnswer | Refusal
   /** Whether a mail was added to the outbox. */
   mailed?: boolean
+  /** The user of whom a token, a session or all of them were ended. */
+  endedUser?: string
   /** A failed sign-in, with the user if known. */
   failure?: SignInFailure & { userId?: string }
 }

@@ -97,6 +97,15 @@ export interface KeyClaim {
 }
 
 /**
+ * Answered by `done` when every part of an upload that its caller has sent before is decided. Sent in the name
+ * of a caller whose credential has ended.
+ */
+export interface UploadsEnd {
+  kind: 'uploadsEnd'
+  options: WriteOptions
+}
+
+/**
  * Binds an Idempotency-Key to a request that belongs to no single agent, in the shard of the key; 422 if the
  * key is bound to another request. Answered by `claimed`.
  */
@@ -192,6 +201,7 @@ export type Command = Sent &
     | PoliciesGet
     | ProposalCommand
     | KeyClaim
+    | UploadsEnd
     | RequestClaim
     | GraphCommand
     | OrganismCommand

@@ -4,7 +4,7 @@ import { limits } from '../base/limits/limits.js'
 import type { Logger } from '../base/log.js'
 import { version } from '../base/version.js'
 import type { DataDirectory } from '../data/directory.js'
-import { endAuthors } from '../dispatch/ended-authors.js'
+import { endAuthors, endUploads } from '../dispatch/ended-authors.js'
 import { parseAddressRanges } from '../front/limits/client-address.js'
 import type { Bounds } from '../front/limits/bounds.js'
 import { AnswerCoder } from '../front/http/content-coding.js'
@@ -109,6 +109,7 @@ function contextOf(config: Config, { parts, routes, services }: RequestParts): H
     },
     standings: standingsBy(config.agentId, parts),
     endAuthors: (principals) => endAuthors(shards, principals),
+    endUploads: (principal) => endUploads(shards, principal),
     tickets,
     readiness,
     server,

@@ -227,7 +227,7 @@ const storeBuilt = 'built the store of a shard from the log of the cluster'
 function takeNotice(
   shard: number,
   notice: FrontNotice,
-  { streams, uploads, keys, auth, log }: FrontListenerParts,
+  { streams, uploads, shards, keys, auth, log }: FrontListenerParts,
 ): void {
   switch (notice.kind) {
     case 'policiesChanged':
@@ -239,9 +239,12 @@ function takeNotice(
       return
     case 'apiKeysChanged':
       keys.apply(notice.changes)
+      // What uploads of a deleted key have sent must not arrive after the notice is acknowledged.
+      shards.flush()
       return
     case 'ended':
       auth?.ended(notice.revocations)
+      shards.flush()
       return
     case 'rotated':
       auth?.rotated(notice.namespaces)

@@ -17,7 +17,8 @@ import { subjectOf } from '../support/auth/users.js'
 let server: TestServer
 
 beforeAll(async () => {
-  server = await startAuthServer({ env: { SERVICE_SHARDS: '2' } })
+  // An upload and the end of its credential often reach different fronts.
+  server = await startAuthServer({ env: { SERVICE_SHARDS: '2', SERVICE_FRONTS: '2' } })
 })
 afterAll(() => server.stop())
 
@@ -77,6 +78,23 @@ describe.each(ends)('%s', (_name, code, make) => {
     const { status, body } = await upload.answered
     expect([status, body.code, body.accepted]).toEqual([401, code, 3])
     expect(await seqOf(agent)).toBe(before + 3)
+  })
+
+  it('ends a fast upload before the end is answered: nothing is written after that', async () => {
+    const agent = await ownedAgent(server, nameOf('fast'))
+    const { key, end } = await make(agent)
+    const before = await seqOf(agent)
+    const line = `${JSON.stringify({ owner: key.includes('.') ? subjectOf(key) : '' })}\n`
+    const uploads = [open(`/v1/ingest/${agent}`, { key }), open(`/v1/ingest/${agent}`, { key })]
+    for (const { send } of uploads) send(line.repeat(400_000))
+    await eventually(async () => (await seqOf(agent)) > before)
+    expect((await end()).status).toBeLessThan(300)
+    const written = await seqOf(agent)
+    const answers = await Promise.all(uploads.map(({ answered }) => answered))
+    expect(answers.map(({ status, body }) => [status, body.code])).toEqual(answers.map(() => [401, code]))
+    expect(await seqOf(agent)).toBe(written)
+    expect(answers.reduce((sum, { body }) => sum + body.accepted, before)).toBe(written)
+    expect(written - before).toBeLessThan(800_000)
   })
 
   it('ends an atomic upload or one of a single record, and nothing is written', async () => {

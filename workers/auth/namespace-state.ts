@@ -58,6 +58,8 @@ export class NamespaceState {
   mailed = false
   /** The failed sign-in that this command recorded. */
   failure: AuthOutcome['failure']
+  /** The user of whom tokens were revoked. */
+  endedUser: string | undefined
   readonly #writing: Writing | undefined
 
   constructor(state: ShardState, id: string, writing?: Writing) {
@@ -126,9 +128,10 @@ export class NamespaceState {
     this.#write.group.authRows.set(this.#key(kind, id), {})
   }
 
-  /** Revokes the tokens with an id until `untilMs`. */
-  revoke(revocation: Revocation): void {
+  /** Revokes the tokens of a user with an id until `untilMs`. */
+  revoke(userId: string, revocation: Revocation): void {
     if (revocation.untilMs <= this.nowMs) return
+    this.endedUser = userId
     this.#write.group.revocations.push({ ...revocation, namespace: this.id })
   }
 

@@ -50,7 +50,7 @@ export function endSession(namespace: NamespaceState, userId: string, sid: strin
   namespace.remove('user-session', `${userId}:${sid}`)
   // Tokens that were issued before the setting of their lifetime was lowered are valid for longer.
   const untilMs = Math.max(session?.tokensEndAtMs ?? 0, issuedTokensEndAtMs(namespace))
-  namespace.revoke({ what: 'sid', id: sid, untilMs })
+  namespace.revoke(userId, { what: 'sid', id: sid, untilMs })
 }
 
 /** Ends all sessions of a user except `exceptSid`. @returns their number */

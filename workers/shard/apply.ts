@@ -61,7 +61,7 @@ export type Read = Exclude<Command, Write | StoreFlush | StoreResume>
  * A write that is decided in a single step. Parts of an import are short too, unless a late seal makes them
  * large.
  */
-export type ShortWrite = Exclude<Write, { kind: 'ingestChunk' | 'batchAppend' }>
+export type ShortWrite = Exclude<Write, { kind: 'ingestChunk' | 'batchAppend' | 'uploadsEnd' }>
 
 export function isWrite(command: Command): command is Write {
   return 'options' in command || command.kind === 'keyClaim'
@@ -72,6 +72,7 @@ export function isShortWrite(command: Write): command is ShortWrite {
   switch (command.kind) {
     case 'ingestChunk':
     case 'batchAppend':
+    case 'uploadsEnd':
       return false
     case 'strandImport':
       return !isLargePart(command)
@@ -96,6 +97,8 @@ export function* longSteps(state: ShardState, command: Write, turn: Turn): Steps
       return yield* batchSteps(state, command, turn)
     case 'strandImport':
       return yield* strandImportSteps(state, command, turn)
+    case 'uploadsEnd':
+      return () => ({ kind: 'done' })
     default:
       return decide(state, command, turn.group)
   }

@@ -107,6 +107,11 @@ export class Shards {
     return new Promise((resolve) => this.sendTo(shard, command, resolve))
   }
 
+  /** Sends all waiting commands. */
+  flush(): void {
+    for (const one of this.links) one.flush()
+  }
+
   /** Sends a command to every shard and returns the outcomes in order of shards. */
   requestAll(command: Command): Promise<Outcome[]> {
     return Promise.all(this.links.map((_one, shard) => this.requestShard(shard, command)))

@@ -159,7 +159,7 @@ const remove: HandlerRoute = {
     const isDeleted = outcome.kind === 'reply' || ('code' in outcome && outcome.code === 'not_found')
     if (isDeleted) {
       context.apiKeys.remove(keyId)
-      await context.endAuthors([keyId])
+      await Promise.all([context.endUploads(keyId), context.endAuthors([keyId])])
     }
     return answerOf(outcome)
   },

@@ -121,6 +121,8 @@ export interface RouteContext {
   standings(principals: readonly string[]): Promise<Standing[] | Refusal>
   /** Cancels the open proposals of deleted principals, and withdraws their approvals. */
   endAuthors(principals: readonly string[]): Promise<void>
+  /** Resolves when nothing more of the uploads of an ended principal is written. */
+  endUploads(principal: string): Promise<void>
   tickets: TicketIssuer
   readiness(): Refusal | undefined | Promise<Refusal | undefined>
   /** Version and settings of the server, without secrets. */

@@ -53,6 +53,7 @@ export function authChange(state: ShardState, command: AuthChange, group: Commit
     kind: 'auth',
     answer: typeof result === 'function' ? result() : result,
     ...(namespace.mailed && { mailed: true }),
+    ...(namespace.endedUser !== undefined && { endedUser: namespace.endedUser }),
     ...(namespace.failure !== undefined && { failure: namespace.failure }),
   }
   return () => outcome

@@ -117,7 +117,7 @@ export function userDelete(namespace: NamespaceState, { email }: ChangeOf<'userD
   namespace.remove('sign-in-failures', user.email)
   namespace.remove('email', email)
   namespace.remove('user', userId)
-  namespace.revoke({ what: 'sub', id: userId, untilMs: issuedTokensEndAtMs(namespace) })
+  namespace.revoke(userId, { what: 'sub', id: userId, untilMs: issuedTokensEndAtMs(namespace) })
   namespace.audit('auth/user_deleted', { userId, email })
   return { kind: 'user', user: withoutPassword(user) }
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../../base/clock.js'
 import { type Refusal, refuse } from '../../../base/errors.js'
-import { endAuthors } from '../../../dispatch/ended-authors.js'
+import { endAuthors, endUploads } from '../../../dispatch/ended-authors.js'
 import type { LoginGate } from '../../../dispatch/duties/login-gate.js'
 import type { PasswordPool } from '../../../dispatch/pools/password-pool.js'
 import type { Shards } from '../../../dispatch/links/shards.js'
@@ -67,6 +67,8 @@ export function authContext(parts: AuthParts): AuthContext {
       const outcome = await shards.request(agent, command)
       if (outcome.kind === 'auth' && outcome.failure !== undefined)
         parts.onFailure({ namespace, origin }, outcome.failure)
+      if (outcome.kind === 'auth' && outcome.endedUser !== undefined)
+        await endUploads(shards, `user:${id}:${outcome.endedUser}`)
       const answer = answerOf(outcome, parts)
       if (change.kind === 'userDelete' && !('code' in answer) && answer.kind === 'user')
         await endAuthors(shards, [`user:${id}:${answer.user.userId}`])
