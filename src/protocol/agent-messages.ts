@@ -25,3 +25,12 @@ export interface NamesOutcome {
   /** The last examined name, if names after it may match although the page is not full. */
   cut?: string
 }
+
+/**
+ * Claims a public key for one agent, in the shard of the key. A repeated claim for the same agent succeeds.
+ */
+export interface KeyClaim {
+  kind: 'keyClaim'
+  publicKey: string
+  agent: string
+}

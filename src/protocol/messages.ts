@@ -1,5 +1,5 @@
 import { limits } from '../base/limits/limits.js'
-import type { AgentList, NamesOutcome } from './agent-messages.js'
+import type { AgentList, KeyClaim, NamesOutcome } from './agent-messages.js'
 import type { Refusal } from '../base/errors.js'
 import type { GrantText } from '../auth/grant.js'
 import type { Policy } from '../auth/row-policy.js'
@@ -42,6 +42,7 @@ import type {
   RecordMutate,
   RecordQuery,
   RecordsFoundOutcome,
+  UploadsEnd,
 } from './record-messages.js'
 import type { ServerLogCommand, ServerLogOutcome } from './server-log-messages.js'
 
@@ -85,24 +86,6 @@ export interface PoliciesSet extends Author {
 export interface PoliciesGet {
   kind: 'policiesGet'
   agent: string
-}
-
-/**
- * Claims a public key for one agent, in the shard of the key. A repeated claim for the same agent succeeds.
- */
-export interface KeyClaim {
-  kind: 'keyClaim'
-  publicKey: string
-  agent: string
-}
-
-/**
- * Answered by `done` when every part of an upload that its caller has sent before is decided. Sent in the name
- * of a caller whose credential has ended.
- */
-export interface UploadsEnd {
-  kind: 'uploadsEnd'
-  options: WriteOptions
 }
 
 /**

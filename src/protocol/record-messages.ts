@@ -140,3 +140,12 @@ export interface PageCursor {
   nextSeq: number
   asOfSeq: number
 }
+
+/**
+ * Answered by `done` when every part of an upload that its caller has sent before is decided. Sent in the name
+ * of a caller whose credential has ended.
+ */
+export interface UploadsEnd {
+  kind: 'uploadsEnd'
+  options: WriteOptions
+}
