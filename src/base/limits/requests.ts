@@ -97,9 +97,9 @@ export const requestLimits = {
   bodyBytesPerPrincipalMax: 67_108_864,
   /** Milliseconds after which a full shard is asked again whether the uploads of an ended credential have ended. */
   uploadsEndRetryMs: 20,
-  /** Bytes of a part of a body that its reader receives at once. */
+  /** Bytes of a part of a body that its reader receives in one call. */
   bodyPartBytes: 65_536,
-  /** Bytes of a piece of memory for what arrives of paused bodies: what uWebSockets.js reads at once. */
+  /** Bytes of a piece of memory for what arrives of paused bodies: what uWebSockets.js reads in one call. */
   bufferedPieceBytes: 524_288,
   /** Such pieces of one front. */
   bufferedPiecesMax: 64,

@@ -60,7 +60,7 @@ function numbered(length: number, from = 0): Buffer {
 
 // uWebSockets.js delivered up to 129 MB after the pause, and the upload ended with 503.
 describe('a body that arrives although it is paused', () => {
-  it('reaches its reader whole and in order, in small parts, however much arrives at once', () => {
+  it('reaches its reader whole and in order, in small parts, however much arrives in one read', () => {
     const buffers = newBuffers()
     const sizes = fc.array(fc.nat({ max: 3 * MEBIBYTE }), { minLength: 1, maxLength: 30 })
     fc.assert(
