@@ -48,7 +48,7 @@ export const requestLimits = {
   /** Chunks of one body with node:http after which reading pauses until the next turn of the event loop. */
   chunksPerTurn: 1_024,
   /** Chunks of one body in one turn with node:http; more close the connection. */
-  chunksPerTurnMax: 4_096,
+  chunksPerTurnMax: 12_288,
   /** Bytes of any request body except records, batches and ingest. */
   requestBytesMax: 65_536,
   /** Faults in the refusal of one body. */
