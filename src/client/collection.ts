@@ -1,5 +1,6 @@
 import { ServiceError } from './errors.js'
-import { type Call, type QueryValue, type Transport, newIdempotencyKey, pathSegment } from './http.js'
+import { type Call, type QueryValue, type Transport, pathSegment } from './http.js'
+import { newIdempotencyKey } from './webcrypto.js'
 import type {
   AgentStatusResponse,
   AsOfResponse,

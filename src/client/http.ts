@@ -321,6 +321,8 @@ function parseAnswer<T>(text: string, response: Response): T {
   }
 }
 
+const headerValue = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
+
 function headersOf(call: Call, credential: string | undefined): Record<string, string> {
   const headers: Record<string, string> = { accept: 'application/json', ...call.headers }
   if (typeof call.body === 'string' && headers['content-type'] === undefined) {
@@ -328,6 +330,10 @@ function headersOf(call: Call, credential: string | undefined): Record<string, s
   }
   if (credential !== undefined) headers['authorization'] = `Bearer ${checkedCredential(credential)}`
   if (call.idempotencyKey !== undefined) headers['idempotency-key'] = call.idempotencyKey
+  // fetch trims blanks, and accepts characters beyond ASCII, which the service refuses.
+  const [odd] = Object.entries(headers).find(([, value]) => !headerValue.test(value)) ?? []
+  if (odd !== undefined)
+    throw new TypeError(`Expected visible ASCII characters in ${odd}, with blanks only between them`)
   return headers
 }
 
@@ -375,12 +381,6 @@ function parsedObject(text: string): Record<string, unknown> {
   } catch {
     return {}
   }
-}
-
-/** A new idempotency key. Browsers lack crypto.randomUUID() on pages of plain http, so it is not used. */
-export function newIdempotencyKey(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16))
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
 /**

@@ -1,4 +1,5 @@
-import { type Call, type Transport, newIdempotencyKey, pathSegment } from './http.js'
+import { type Call, type Transport, pathSegment } from './http.js'
+import { newIdempotencyKey } from './webcrypto.js'
 import { type Bare, changeCall, dated } from './collection.js'
 import { ServiceError } from './errors.js'
 import type { CallOptions, ChangeOptions, IngestFault, IngestSummary, WriteResponse } from './types.js'

@@ -22,7 +22,10 @@ export interface CallOptions {
 
 /** Options of a call that changes something. */
 export interface ChangeOptions extends CallOptions {
-  /** A call with the same key within 24 h gets the first answer again. Each call has a new key by default. */
+  /**
+   * A call with the same key within 24 h gets the first answer again. Each call has a new key by default. Up to
+   * 255 visible ASCII characters, and blanks between them; encode other texts, as with encodeURIComponent.
+   */
   idempotencyKey?: string | undefined
 }
 

@@ -65,3 +65,9 @@ function unshared(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
 function isUnshared(bytes: Uint8Array): bytes is Uint8Array<ArrayBuffer> {
   return bytes.buffer instanceof ArrayBuffer
 }
+
+/** A new idempotency key. Browsers lack crypto.randomUUID() on pages of plain http, so it is not used. */
+export function newIdempotencyKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+}

@@ -118,6 +118,23 @@ describe('the transport', () => {
     expect(keys[2]).toBe('mine')
   })
 
+  // Regression: the keys `René` and `Renè` were sent, and both arrived as `Ren`.
+  it.each(['', ' ', ' a', 'a ', 'a\tb', 'a\nb', 'Ren\u00e9', '\u8ba2\u53551001', 'a\u007f'])(
+    'throws a TypeError for the key %j, and sends nothing',
+    async (idempotencyKey) => {
+      const { notes, received } = await clientOf([answerJson(written, 201)])
+      const write = notes.write({ a: 1 }, { idempotencyKey })
+      await expect(write).rejects.toThrow(
+        new TypeError('Expected visible ASCII characters in idempotency-key, with blanks only between them'),
+      )
+      await expect(notes.write({ a: 1 }, { ifMatch: 'Ren\u00e9' })).rejects.toThrow(TypeError)
+      expect(received).toEqual([])
+      await notes.write({ a: 1 }, { idempotencyKey: encodeURIComponent(`a${idempotencyKey}`) })
+      await notes.write({ a: 1 }, { idempotencyKey: '~a "b" !' })
+      expect(received).toHaveLength(2)
+    },
+  )
+
   it('never repeats a streamed upload', async () => {
     const { client, received } = await clientOf([answerProblem(503, 'overloaded')])
     const upload = client.ingestMany('notes', [{ a: 1 }], { upload: 'stream' })
