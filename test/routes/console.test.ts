@@ -154,7 +154,7 @@ describe('the console', () => {
     }
     const twice = await get('/console', ['If-None-Match', '"a"'], ['If-None-Match', tag])
     expect(twice.status).toBe(304)
-    for (const list of ['"a"', tag.slice(1, -1), tag.toUpperCase().slice(0, -3), `"${tag}"`, '', 'W/*'])
+    for (const list of ['"a"', tag.slice(1, -1), tag.toUpperCase().slice(0, -3), `"${tag}"`, 'W/*'])
       expect([list, (await get('/console', ['If-None-Match', list])).status]).toEqual([list, 200])
     // The tag of another coding identifies other bytes.
     expect((await get('/console', ['Accept-Encoding', 'br'], ['If-None-Match', tag])).status).toBe(200)

@@ -33,10 +33,11 @@ export async function loadEngine(choice: Config['httpEngine']): Promise<EngineLo
       loaded: { engine: 'uws', open: uwsDoor, unsharedReason: unsharedBecause, fallbackReason: undefined },
     }
   } catch (error) {
-    const detail = `uWebSockets.js does not load on Node ${process.versions.node}, ${process.platform} ${process.arch} (${shortReason(error)})`
-    if (choice === 'uws')
-      return { ok: false, detail: `${detail}; ${installUws}; or set SERVICE_HTTP_ENGINE=auto` }
-    return { ok: true, loaded: await nodeEngine(`${detail}; ${installUws}`) }
+    const reason = shortReason(error)
+    const hint = reason === noBinary ? `; ${installUws}` : ''
+    const detail = `uWebSockets.js does not load on Node ${process.versions.node}, ${process.platform} ${process.arch} (${reason})${hint}`
+    if (choice === 'uws') return { ok: false, detail: `${detail}; or set SERVICE_HTTP_ENGINE=auto` }
+    return { ok: true, loaded: await nodeEngine(detail) }
   }
 }
 
@@ -57,9 +58,11 @@ function nodeUnsharedReason(): string | undefined {
   return `node:http of Node ${versions.node} on ${platform} cannot share a port between threads`
 }
 
+const noBinary = 'the package has no binary for it'
+
 /** A short reason: the message of the package lists every supported system in many lines. */
 function shortReason(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error)
-  if (text.includes('supports only')) return 'the package has no binary for it'
+  if (text.includes('supports only')) return noBinary
   return text.split('\n')[0] ?? text
 }

@@ -60,7 +60,10 @@ export function admit(
     if ('code' in principal)
       return unlicensed !== undefined && statusOf(principal) === 401 ? unlicensed : principal
     const query = queryOf(routed.head)
-    const refusal = queryRefusal(route, query) ?? (routed.writes ? handling.writeRefusal() : undefined)
+    const refusal =
+      queryRefusal(route, query) ??
+      (routed.writes && routed.head.headers.ifNoneMatch !== '' ? noSuchCondition : undefined) ??
+      (routed.writes ? handling.writeRefusal() : undefined)
     if (refusal !== undefined) return refusal
     // Memory of callers without a credential is counted by address.
     const ownerOf = isAnonymous(principal) ? routed.addressOf : () => principal.id
@@ -177,6 +180,9 @@ function queryOf({ query }: RequestHead): URLSearchParams {
 }
 
 const emptyQuery = new URLSearchParams()
+
+/** Otherwise `If-None-Match: *` would be ignored, and the write made anyway. */
+const noSuchCondition = refuse('validation_failed', 'Expected If-Match as the condition of a write')
 
 /**
  * 400 for unknown query parameters, and for repeated ones that are not lists. Otherwise a misspelt or ignored

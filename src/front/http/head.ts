@@ -128,6 +128,9 @@ const unwantedBody = refuse('malformed_request', 'Expected no body: this operati
 /** Tab is the one control character that HTTP allows within a value (RFC 9110, 5.5). */
 const controlCharacter = /[\x00-\x08\x0a-\x1f\x7f]/
 
+/** Anything but visible ASCII, blanks and tabs. */
+const unusual = /[^\t\x20-\x7e]/
+
 /** A name or an address, and a port (RFC 9112, 3.2); empty if the target has none. */
 const hostPattern = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\dA-Fa-f:.]+\])(?::\d{0,5})?$/
 
@@ -152,8 +155,8 @@ function readHead(request: HttpRequest, credentials: Pick<Credentials, 'knows'>)
   let count = 0
   request.forEach((name, value) => {
     count++
-    if (!(name === 'authorization' && credentials.knows(value)) && controlCharacter.test(value))
-      fault = 'Expected header values without control characters'
+    if (!(name === 'authorization' && credentials.knows(value)) && unusual.test(value))
+      fault = characterFault(name, value) ?? fault
     switch (name) {
       case 'host':
         if (++hosts > 1 || !hostPattern.test(value))
@@ -175,7 +178,7 @@ function readHead(request: HttpRequest, credentials: Pick<Credentials, 'knows'>)
         closesConnection = closeOption.test(value)
         break
       default:
-        readField(headers, name, value)
+        fault = readField(headers, name, value) ?? fault
     }
   })
   if (contentLength !== undefined) fault = lengthFault(contentLength, chunked) ?? fault
@@ -191,29 +194,87 @@ function readHead(request: HttpRequest, credentials: Pick<Credentials, 'knows'>)
   }
 }
 
-/** Reads a header that does not affect where the request ends. */
-function readField(headers: ReturnType<typeof noHeaders>, name: string, value: string): void {
+/** A header in RequestHeaders with one text. */
+type TextHeader = Exclude<keyof RequestHeaders, 'event' | 'isFromPage' | 'isForwarded'>
+
+/** Headers that are read and may be sent only once, and their names in RequestHeaders. */
+const singleHeaders: ReadonlyMap<string, TextHeader> = new Map([
+  ['authorization', 'authorization'],
+  ['content-type', 'contentType'],
+  ['content-encoding', 'contentEncoding'],
+  ['idempotency-key', 'idempotencyKey'],
+  ['last-event-id', 'lastEventId'],
+  ['strandfast-agent', 'agent'],
+  ['strandfast-agent-seed', 'agentSeed'],
+  ['webhook-request-origin', 'webhookOrigin'],
+] as const)
+
+/** Headers whose value is a list, which may be sent in parts (RFC 9110, 5.3), and their names. */
+const listHeaders: ReadonlyMap<string, TextHeader> = new Map([
+  ['if-match', 'ifMatch'],
+  ['if-none-match', 'ifNoneMatch'],
+  ['accept-encoding', 'acceptEncoding'],
+  ['x-forwarded-for', 'forwardedFor'],
+] as const)
+
+/** Headers without which a write would do something else, so that an empty value is an error. */
+const neverEmpty = new Set([
+  'idempotency-key',
+  'if-match',
+  'if-none-match',
+  'strandfast-agent',
+  'strandfast-agent-seed',
+])
+
+/**
+ * Reads a header that does not affect where the request ends.
+ * @returns why it is malformed, if it is
+ */
+function readField(headers: ReturnType<typeof noHeaders>, name: string, value: string): string | undefined {
+  const single = singleHeaders.get(name)
+  if (single !== undefined) {
+    if (headers[single] !== '') return `Expected one ${name} header`
+    headers[single] = single === 'contentEncoding' ? contentCodingOf(value) : value
+    return emptyFault(name, value)
+  }
+  const list = listHeaders.get(name)
+  if (list !== undefined) {
+    headers[list] = headers[list] === '' ? value : `${headers[list]},${value}`
+    if (list === 'forwardedFor') headers.isForwarded = true
+    return emptyFault(name, value)
+  }
+  if (name.startsWith('ce-')) {
+    headers.event.push([name.slice(3), value])
+    return value === '' ? `Expected a value of ${name}` : undefined
+  }
+  readOther(headers, name, value)
+  return undefined
+}
+
+function emptyFault(name: string, value: string): string | undefined {
+  return value === '' && neverEmpty.has(name) ? `Expected a value of ${name}` : undefined
+}
+
+/** Why the characters of a value are an error, if they are. */
+function characterFault(name: string, value: string): string | undefined {
+  if (controlCharacter.test(value)) return 'Expected header values without control characters'
+  return singleHeaders.has(name) || listHeaders.has(name) || name.startsWith('ce-')
+    ? `Expected visible ASCII characters in ${name}${name.startsWith('ce-') ? ', others percent-encoded' : ''}`
+    : undefined
+}
+
+function refusalOf(fault: string | undefined, headerCount: number): Refusal | undefined {
+  if (headerCount > limits.headersMax) return tooManyHeaders
+  return fault === undefined ? undefined : refuse('malformed_request', fault)
+}
+
+const tooManyHeaders = refuse('headers_too_large', `Expected at most ${limits.headersMax} headers`)
+
+/** Reads a header whose value is only shown, compared or ignored. */
+function readOther(headers: ReturnType<typeof noHeaders>, name: string, value: string): void {
   switch (name) {
-    case 'authorization':
-      headers.authorization = value
-      break
-    case 'content-type':
-      headers.contentType = value
-      break
-    case 'content-encoding':
-      headers.contentEncoding = contentCodingOf(value)
-      break
-    case 'if-match':
-      headers.ifMatch = headers.ifMatch === '' ? value : `${headers.ifMatch},${value}`
-      break
-    case 'idempotency-key':
-      headers.idempotencyKey = value
-      break
     case 'x-request-id':
       if (idPattern.test(value)) headers.requestId = value
-      break
-    case 'last-event-id':
-      headers.lastEventId = value
       break
     case 'origin':
       headers.origin = value
@@ -226,37 +287,17 @@ function readField(headers: ReturnType<typeof noHeaders>, name: string, value: s
       // Some clients send it in parts (RFC 9113, 8.2.3).
       headers.cookie = headers.cookie === '' ? value : `${headers.cookie}; ${value}`
       break
-    case 'x-forwarded-for':
-      headers.forwardedFor = headers.forwardedFor === '' ? value : `${headers.forwardedFor},${value}`
-      headers.isForwarded = true
+    case 'sec-fetch-site':
+      headers.fetchSite = value
+      headers.isFromPage = true
+      break
+    case 'accept':
+      headers.accept = value
       break
     default:
-      readRareHeader(headers, name, value)
+      if (name.startsWith('sec-fetch-')) headers.isFromPage = true
+      else if (proxyHeader.test(name)) headers.isForwarded = true
   }
-}
-
-function refusalOf(fault: string | undefined, headerCount: number): Refusal | undefined {
-  if (headerCount > limits.headersMax) return tooManyHeaders
-  return fault === undefined ? undefined : refuse('malformed_request', fault)
-}
-
-const tooManyHeaders = refuse('headers_too_large', `Expected at most ${limits.headersMax} headers`)
-
-/** Reads a header that few requests have or few routes use. */
-function readRareHeader(headers: ReturnType<typeof noHeaders>, name: string, value: string): void {
-  if (name.startsWith('ce-')) headers.event.push([name.slice(3), value])
-  else if (name.startsWith('sec-fetch-')) {
-    headers.isFromPage = true
-    if (name === 'sec-fetch-site') headers.fetchSite = value
-  } else if (name === 'strandfast-agent') headers.agent = value
-  else if (name === 'strandfast-agent-seed') headers.agentSeed = value
-  else if (name === 'webhook-request-origin') headers.webhookOrigin = value
-  else if (name === 'if-none-match')
-    headers.ifNoneMatch = headers.ifNoneMatch === '' ? value : `${headers.ifNoneMatch},${value}`
-  else if (name === 'accept-encoding')
-    headers.acceptEncoding = headers.acceptEncoding === '' ? value : `${headers.acceptEncoding},${value}`
-  else if (name === 'accept') headers.accept = value
-  else if (proxyHeader.test(name)) headers.isForwarded = true
 }
 
 /**

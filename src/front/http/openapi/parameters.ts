@@ -57,7 +57,9 @@ const headerParameters = {
   'Idempotency-Key': Type.String({
     minLength: 1,
     maxLength: limits.idempotencyKeyCharsMax,
+    pattern: '^[ -~]+$',
     description:
+      'Visible ASCII characters, and blanks between them; anything else gets 400, as do an empty key and two keys. ' +
       `The same key and body get the stored first answer for ${limits.idempotencyHours} hours, with ` +
       'Idempotency-Replayed: true; another body gets 422. A single JSON value is compared by value, not by its text',
   }),
