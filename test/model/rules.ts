@@ -15,6 +15,7 @@ import {
   type ProposalEnds,
 } from './mutations.js'
 import { anything } from './matching.js'
+import { viewOf } from './strand.js'
 import { publicKeyOf } from './public-key.js'
 import { genesisOf, placeRefusals, refused, type Verdict } from './verdict.js'
 import {
@@ -25,6 +26,7 @@ import {
   type ModelRequest,
   type Call,
   type Item,
+  type StoredAnswer,
   type World,
 } from './world.js'
 
@@ -99,8 +101,16 @@ function before(world: World, call: Call, realm: string): Verdict | undefined {
   if (call.idempotencyKey === undefined) return undefined
   const stored = storedAnswer(world, answerKey(call, realm))
   if (stored === undefined) return undefined
-  if (stored.request !== requestText(call)) return refused('idempotency_key_reused')
+  if (stored.request !== requestText(call) && !isErased(world, realm, stored))
+    return refused('idempotency_key_reused')
   return stored.answer === undefined ? undefined : { kind: 'replayed', answer: stored.answer }
+}
+
+/** Whether a record of the first request was erased: then its answer is repeated to any request. */
+function isErased(world: World, realm: string, { seqs: [first, last] = [0, -1] }: StoredAnswer): boolean {
+  const chain = world.chains.get(realm) ?? []
+  const { erased } = viewOf(chain)
+  return chain.slice(first, last + 1).some(({ hash }) => erased.has(hash))
 }
 
 /** Creating an agent first claims the Idempotency-Key for the request, whatever the outcome. */

@@ -13,7 +13,16 @@ import { decide, end, endsOf, requestText } from './rules.js'
 import { isSystem, viewOf, type ChainRecord } from './strand.js'
 import { Subscriber } from './subscriber.js'
 import { genesisOf, type Growth, type Verdict } from './verdict.js'
-import { chainOf, answerKey, nextSeq, readingsNow, type Actor, type Call, type World } from './world.js'
+import {
+  chainOf,
+  answerKey,
+  nextSeq,
+  readingsNow,
+  type Actor,
+  type Call,
+  type StoredAnswer,
+  type World,
+} from './world.js'
 
 /** The options of a run. */
 export interface SessionOptions {
@@ -174,12 +183,18 @@ export class Session {
     { about, answer }: { about: string; answer: Awaited<ReturnType<typeof checkedCall>> },
   ): Promise<void> {
     if (answer.status !== verdict.status) agree(about, verdict.status, `${answer.status} ${answer.text}`)
+    const realm = endsOf(one.request)[0] ?? ''
+    const first = nextSeq(this.world, realm)
     await this.#grow(verdict.grows)
     verdict.change?.()
     agree(`The answer to ${about}`, verdict.answer(), answer.body)
     if (one.idempotencyKey === undefined || verdict.notStored === true) return
-    const realm = endsOf(one.request)[0] ?? ''
-    const stored = { request: requestText(one), answer: answer.text, atMs: this.world.nowMs }
+    const stored: StoredAnswer = {
+      request: requestText(one),
+      answer: answer.text,
+      seqs: [first, nextSeq(this.world, realm) - 1],
+      atMs: this.world.nowMs,
+    }
     this.world.storedAnswers.set(answerKey(one, realm), stored)
   }
 

@@ -81,6 +81,8 @@ export interface StoredAnswer {
   request: string
   /** The text of the answer; undefined if only the key was claimed. */
   answer: string | undefined
+  /** The first and the last seq that the request added to its agent; the last is lower if it added none. */
+  seqs?: [first: number, last: number]
   atMs: number
 }
 

@@ -58,7 +58,9 @@ function writeOne(
   const before = key && answeredBefore(state, group, key)
   if (before !== undefined) return typeof before === 'function' ? () => onDiskBefore : eventReused
   const decision = appendOne(state, { ...command, emerge: true, draft }, group)
-  if (key !== undefined && typeof decision === 'function') storeWritten(state, group, key)
+  const seq = findAgent(state, group, agent)?.head.seq ?? 0
+  if (key !== undefined && typeof decision === 'function')
+    storeWritten(state, group, { key, seqs: [seq, seq] })
   return decision
 }
 
@@ -294,7 +296,8 @@ function writeLine(
     tally.reject(line, record)
     return
   }
-  if (once !== undefined) storeWritten(state, group, once)
+  const seqs = [record.seq, record.seq + parts.length] as const
+  if (once !== undefined) storeWritten(state, group, { key: once, seqs })
   if (isKept && kept !== undefined) tally.keep(line, kept.refusal, record)
   else tally.accept(line.agent, record)
   for (const part of parts) {

@@ -43,7 +43,7 @@ import {
   answeredBefore,
   contentDigest,
   isCheck,
-  storeAnswer,
+  writeKeyed,
   keyedRequest,
 } from './idempotent-answers.js'
 import { ingestInOneGroup, ingestKeyed, ingestIdempotent } from './idempotent-ingest.js'
@@ -131,11 +131,8 @@ function* batchSteps(state: ShardState, command: CommandOf<'batchAppend'>, turn:
   // parsed.
   const earlier = request && answeredBefore(state, group, request)
   if (earlier !== undefined) return earlier
-  const decision = ready(group)
-  if (typeof decision === 'function' && request !== undefined) {
-    storeAnswer(state, group, { ...request, outcome: decision })
-  }
-  return decision
+  if (request === undefined) return ready(group)
+  return writeKeyed(state, { request, group }, { write: () => ready(group), isStored: () => true })
 }
 
 /** Decides a write, or finds the earlier answer to its Idempotency-Key. */
@@ -149,10 +146,7 @@ export function decide(state: ShardState, command: ShortWrite, group: CommitGrou
   if (content !== undefined) request.content = contentDigest(command, content)
   const same = before && answeredBefore(state, group, request)
   if (same !== undefined) return same
-  const decision = run(group)
-  if (typeof decision === 'function' && !isCheck(command))
-    storeAnswer(state, group, { ...request, outcome: decision })
-  return decision
+  return writeKeyed(state, { request, group }, { write: () => run(group), isStored: () => !isCheck(command) })
 }
 
 /** Parses the body of a write once: its content identifies the request, and `run` carries the write out. */

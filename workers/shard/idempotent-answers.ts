@@ -7,14 +7,19 @@ import type { Command, Outcome } from '../../src/protocol/messages.js'
 import { canonicalJson } from '../../src/strand/json.js'
 import { seal, unseal, type SealContext } from '../../src/strand/seal.js'
 import type { CommitGroup, Draft } from './commit-group.js'
-import type { IdempotentOutcome } from '../store/write-set.js'
-import type { Decision, ShardState } from './state.js'
+import type { IdempotentOutcome, SeqRange } from '../store/write-set.js'
+import { findAgent, type Decision, type ShardState } from './state.js'
+import { hasErasure } from '../store/tables/erasures.js'
 import { idempotencyRow } from '../store/tables/idempotency.js'
 
 /** A write under an Idempotency-Key. */
 export interface KeyedRequest {
   /** The key of its row in the store: a digest of the caller and the Idempotency-Key. */
   row: Buffer
+  /** The name of its agent; empty if it belongs to the first shard. */
+  agent: string
+  /** Whether the row's key contains a digest of the content, so that finding the row confirms a guess. */
+  isByContent?: true
   /** A digest of the request with the exact bytes of its body. */
   digest: string
   /**
@@ -32,7 +37,7 @@ export function keyedRequest(
   { caller, agent, key }: { caller: string; agent: string; key: string },
 ): KeyedRequest {
   const place = agent === '' ? 0 : placementOf(agent)
-  return { row: idempotencyRow(caller, agent, key), digest: digestOf(asWritten(command)), place }
+  return { row: idempotencyRow(caller, agent, key), agent, digest: digestOf(asWritten(command)), place }
 }
 
 /** The digest of a command with the canonical content of its JSON body. */
@@ -59,18 +64,22 @@ function asWritten(command: Command): Command {
 
 /**
  * The earlier answer to the request, from this group or from disk (docs/adr/0008-idempotency.md); 422
- * idempotency_key_reused if the key was used for another request; undefined if the key is new.
+ * idempotency_key_reused if the key was used for another request; undefined if the key is new. Once a record
+ * of the request is erased, nothing may confirm a guess of its body: a key gets the first answer whatever the
+ * request is, and a body counts as new.
  */
 export function answeredBefore(
   state: ShardState,
   group: CommitGroup,
-  { row, digest, content }: Omit<KeyedRequest, 'place'>,
+  { row, agent, digest, content, isByContent }: Omit<KeyedRequest, 'place'>,
 ): Decision | undefined {
   const pending = group.answers.get(row.toString('latin1'))
   const stored = pending === undefined ? state.store.idempotency.find(row, state.clock()) : undefined
   const before = pending ?? stored
   if (before === undefined) return undefined
-  if (before.digest !== digest && (content === undefined || before.content !== content)) {
+  const isErased = before.seqs !== undefined && hasErased(state, group, { agent, seqs: before.seqs })
+  if (isErased && isByContent === true) return undefined
+  if (!isErased && before.digest !== digest && (content === undefined || before.content !== content)) {
     return refuse('idempotency_key_reused', 'This Idempotency-Key was already used for a different request')
   }
   if (stored !== undefined) return () => replayed(state, unsealed(state, row, stored.outcome))
@@ -105,17 +114,56 @@ const notDigested = new Set([
   'otherAdmins',
 ])
 
-/** Stores an answer in the transaction of its record. */
+/** Whether a record was erased, also by this group. */
+function hasErased(
+  state: ShardState,
+  group: CommitGroup,
+  { agent: name, seqs }: { agent: string; seqs: SeqRange },
+): boolean {
+  const agent = findAgent(state, group, name)
+  if (agent === undefined) return false
+  const [first, last] = seqs
+  const erases = group.erasures.some(
+    ({ agentNo, seq }) => agentNo === agent.no && seq >= first && seq <= last,
+  )
+  return erases || hasErasure(state.store.environment, agent.no, seqs)
+}
+
+/** Carries out a write and stores its answer in the transaction of its records, unless it is refused. */
+export function writeKeyed(
+  state: ShardState,
+  { request, group }: { request: KeyedRequest; group: CommitGroup },
+  { write, isStored }: { write: () => Decision; isStored: (decision: () => Outcome) => boolean },
+): Decision {
+  const first = nextSeq(state, group, request.agent)
+  const decision = write()
+  if (typeof decision !== 'function' || !isStored(decision)) return decision
+  const last = nextSeq(state, group, request.agent) - 1
+  storeAnswer(state, group, {
+    ...request,
+    ...(last >= first && { seqs: [first, last] }),
+    outcome: decision,
+  })
+  return decision
+}
+
+function nextSeq(state: ShardState, group: CommitGroup, name: string): number {
+  const agent = name === '' ? undefined : findAgent(state, group, name)
+  return agent === undefined ? 0 : agent.head.seq + 1
+}
+
+/** Stores an answer in the transaction of its records. */
 export function storeAnswer(
   state: ShardState,
   group: CommitGroup,
-  { row, digest, content, place, outcome }: KeyedRequest & { outcome: () => Outcome },
+  { row, digest, content, seqs, place, outcome }: KeyedRequest & { seqs?: SeqRange; outcome: () => Outcome },
 ): void {
   const kept = () => sealed(state, row, outcome())
   group.answers.set(row.toString('latin1'), {
     key: row,
     digest,
     content,
+    seqs,
     placement: place,
     outcome,
     storedOutcome: kept,

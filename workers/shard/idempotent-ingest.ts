@@ -14,13 +14,7 @@ import {
   type ReadLines,
 } from '../commands/ingest.js'
 import { linesByAgent, type IngestLines } from './ingest-reader.js'
-import {
-  answeredBefore,
-  isCheck,
-  storeAnswer,
-  keyedRequest,
-  type KeyedRequest,
-} from './idempotent-answers.js'
+import { answeredBefore, isCheck, writeKeyed, keyedRequest, type KeyedRequest } from './idempotent-answers.js'
 import type { Decision, ShardState, Steps, Turn } from './state.js'
 
 /** The lines of one agent, and their request under the Idempotency-Key. */
@@ -131,16 +125,12 @@ function appendAndStore(
   // Another request may have written the same lines while this one was parsed.
   const before = answeredBefore(state, group, request)
   if (before !== undefined) return before
-  const decision = writeRead(state, read, { group, ahead })
-  if (typeof decision === 'function' && !isCheck(read.command) && isStored(decision)) {
-    storeAnswer(state, group, { ...request, outcome: decision })
+  const write = () => writeRead(state, read, { group, ahead })
+  const isStored = (decision: () => Outcome) => {
+    const outcome = isCheck(read.command) ? undefined : decision()
+    return outcome?.kind === 'ingested' && isStoredOutcome(outcome)
   }
-  return decision
-}
-
-function isStored(decision: () => Outcome): boolean {
-  const outcome = decision()
-  return outcome.kind === 'ingested' && isStoredOutcome(outcome)
+  return writeKeyed(state, { request, group }, { write, isStored })
 }
 
 function isClean(check: Decision): boolean {

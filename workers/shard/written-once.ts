@@ -11,6 +11,7 @@ import { faulty, isObject } from '../commands/drafts.js'
 import { storeAnswer, type KeyedRequest } from './idempotent-answers.js'
 import type { ShardState } from './state.js'
 import { idempotencyRow } from '../store/tables/idempotency.js'
+import type { SeqRange } from '../store/write-set.js'
 
 /** The identity of a record that is written once: the row of its key and a digest of its content. */
 export type OnceKey = KeyedRequest
@@ -29,13 +30,15 @@ export function onceKey({ by, caller }: WriteOnce, agent: string, { type, body }
   const digest = createHash('sha256').update(`${type}\n`).update(content).digest('base64')
   const name = by === 'event' ? eventName(event) : digest
   if (typeof name !== 'string') return name
-  return { row: idempotencyRow(caller, agent, `\n${by}\n${name}`), digest, place: placementOf(agent) }
+  const row = idempotencyRow(caller, agent, `\n${by}\n${name}`)
+  return { row, agent, digest, place: placementOf(agent), ...(by === 'body' && { isByContent: true }) }
 }
 
 /** The key of a kept refused line. */
 export function rejectedKey({ caller }: WriteOnce, agent: string, bytes: Uint8Array): OnceKey {
   const digest = createHash('sha256').update(bytes).digest('base64')
-  return { row: idempotencyRow(caller, agent, `\nrejected\n${digest}`), digest, place: placementOf(agent) }
+  const row = idempotencyRow(caller, agent, `\nrejected\n${digest}`)
+  return { row, agent, digest, place: placementOf(agent), isByContent: true }
 }
 
 function eventName(event: unknown): string | Refusal {
@@ -82,7 +85,11 @@ export const eventReused: Refusal = refuse(
 
 const written: IngestedOutcome = { kind: 'ingested', accepted: 1, rejected: 0, faults: [], agents: [] }
 
-/** Stores for a day that a record was written, in the transaction of the record. */
-export function storeWritten(state: ShardState, group: CommitGroup, key: OnceKey): void {
-  storeAnswer(state, group, { ...key, outcome: () => written })
+/** Stores for a day that records were written, in their transaction. */
+export function storeWritten(
+  state: ShardState,
+  group: CommitGroup,
+  { key, seqs }: { key: OnceKey; seqs: SeqRange },
+): void {
+  storeAnswer(state, group, { ...key, seqs, outcome: () => written })
 }

@@ -86,12 +86,16 @@ export type AgentChange = Pick<
   | 'owedErasures'
 >
 
+/** The first and the last seq of the records that a request wrote to its agent. */
+export type SeqRange = readonly [first: number, last: number]
+
 /** An answer to store under its Idempotency-Key. */
 export interface PendingAnswer {
   key: Buffer
   digest: string
   content: string | undefined
   placement: number
+  seqs: SeqRange | undefined
   outcome: () => Outcome
   /** Returns the answer in its stored form. */
   storedOutcome: () => IdempotentOutcome

@@ -1,6 +1,7 @@
 import { assert } from '../../../src/base/assert.js'
 import { bodyCommitment } from '../../../src/strand/hash.js'
 import type { Environment } from '../environment.js'
+import type { SeqRange } from '../write-set.js'
 import { eraseAt, recordAt } from './record-codec.js'
 import { blockTable, recordLocation, readBlock } from './records.js'
 import { blockKey, runKey } from './tables.js'
@@ -39,6 +40,13 @@ export function putCommitment(
   commitment: string,
 ): void {
   environment.erasures.put(runKey(agentNo, seq), Buffer.from(commitment, 'hex'))
+}
+
+/** Whether any record of an agent in a range of seqs is erased. */
+export function hasErasure(environment: Environment, agentNo: number, [first, last]: SeqRange): boolean {
+  const range = { start: runKey(agentNo, first), end: runKey(agentNo, last + 1), limit: 1 }
+  for (const _key of environment.erasures.getKeys(range)) return true
+  return false
 }
 
 /** The body commitment of an erased record, 64 hex digits. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { limits } from '../../../src/base/limits/limits.js'
-import type { IdempotentOutcome, PendingAnswer } from '../write-set.js'
+import type { IdempotentOutcome, PendingAnswer, SeqRange } from '../write-set.js'
 import type { Environment } from '../environment.js'
 import { expiryKey } from './tables.js'
 
@@ -12,6 +12,8 @@ export interface IdempotentAnswer {
   content?: string
   outcome: IdempotentOutcome
   expiresAtMs: number
+  /** The records of the request, for which the answer is compared with their erasures; absent if there are none. */
+  seqs?: SeqRange
   /** The placement of the agent (src/strand/placement.ts), because the key of the row is a hash. */
   place: number
 }
@@ -60,11 +62,12 @@ export class IdempotencyTable {
   put(answers: Iterable<PendingAnswer>, nowMs: number): void {
     const expiresAtMs = nowMs + LIFETIME_MS
     let added = 0
-    for (const { key, digest, content, placement: place, storedOutcome: outcome } of answers) {
+    for (const { key, digest, content, seqs, placement: place, storedOutcome: outcome } of answers) {
       added++
       const answer: IdempotentAnswer = {
         digest,
         ...(content !== undefined && { content }),
+        ...(seqs !== undefined && { seqs }),
         outcome: outcome(),
         expiresAtMs,
         place,
