@@ -1,6 +1,6 @@
 import { conditionLimits } from '../base/limits/conditions.js'
 import type { Fault } from '../base/errors.js'
-import { type Condition, type Effort, matchesAny } from '../strand/condition.js'
+import { type Condition, type Effort, matchesAny, valueFault } from '../strand/condition.js'
 import { fieldOf, fieldPathDetail, fieldSteps } from '../strand/field-path.js'
 import { isGranted } from '../strand/record-type.js'
 import type { TokenClaims } from './jwt.js'
@@ -226,7 +226,7 @@ function conditionFaults({ field, op, value }: Condition, pointer: string): Faul
   const faults: Fault[] = []
   if (!field.startsWith('/') && !leadsToField(field)) faults.push(fault(`${pointer}/field`, fieldPathDetail))
   if (!isPlaceholder(value)) {
-    const detail = literalFault(op, value)
+    const detail = valueFault({ op, value }) ?? literalFault(op, value)
     if (detail !== undefined) faults.push(fault(`${pointer}/value`, detail))
   } else if (op === 'exists') {
     faults.push(fault(`${pointer}/value`, 'Expected true or false with exists'))
@@ -239,17 +239,13 @@ function conditionFaults({ field, op, value }: Condition, pointer: string): Faul
 const placeholderDetail =
   'Expected a value that begins with $jwt. to be $jwt.sub, $jwt.email, $jwt.verified_email, $jwt.app_metadata.<key> or $jwt.user_metadata.<key>'
 
+/** Why the placeholders in a value cannot be resolved. */
 function literalFault(op: Condition['op'], value: unknown): string | undefined {
-  if (op === 'exists') return typeof value === 'boolean' ? undefined : 'Expected true or false with exists'
-  if (op === 'in') {
-    if (!Array.isArray(value)) return 'Expected a list, or a placeholder, with in'
+  if (op === 'in' && Array.isArray(value)) {
     const wrong = value.some((item) =>
       isPlaceholder(item) ? !isWholePlaceholder(item) : hasPlaceholder(item),
     )
     return wrong ? placeholderDetail : undefined
-  }
-  if (op !== 'eq' && op !== 'ne' && typeof value !== 'number' && typeof value !== 'string') {
-    return `Expected a number or a string with ${op}`
   }
   return hasPlaceholder(value) ? 'Expected no placeholder within an object or a list' : undefined
 }

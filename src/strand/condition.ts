@@ -17,6 +17,15 @@ export interface Condition {
   value: unknown
 }
 
+/** Why an operator and a value have no meaning together; undefined if they have one. */
+export function valueFault({ op, value }: Pick<Condition, 'op' | 'value'>): string | undefined {
+  if (op === 'eq' || op === 'ne') return undefined
+  if (op === 'exists') return typeof value === 'boolean' ? undefined : 'Expected true or false with exists'
+  if (op === 'in') return Array.isArray(value) ? undefined : 'Expected a list with in'
+  const hasOrder = typeof value === 'number' || typeof value === 'string'
+  return hasOrder ? undefined : `Expected a number or a string with ${op}`
+}
+
 /** The cost of comparing: bytes of bodies that were searched plus bytes that were compared. */
 export interface Effort {
   bytes: number

@@ -18,7 +18,11 @@ export const ConditionBody = Type.Object(
         'Path into the body: names with dots between them, or a JSON Pointer that begins with / (RFC 6901)',
     }),
     op: Type.Enum([...operators]),
-    value: Type.Unknown({ description: `With \`in\`, a list of at most ${limits.whereItemsMax} items` }),
+    value: Type.Unknown({
+      description:
+        `With \`in\`, a list of at most ${limits.whereItemsMax} items; with \`exists\`, true or false; ` +
+        'with `lt`, `lte`, `gt` and `gte`, a number or a string; with `eq` and `ne`, anything',
+    }),
   },
   { additionalProperties: false },
 )

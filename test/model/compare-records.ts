@@ -93,8 +93,7 @@ function holds(body: Record<string, unknown>, { field, op, value }: Where): bool
   if (op === 'exists') return (found !== undefined) === (value !== false)
   if (found === undefined) return false
   if (op === 'eq') return found === value
-  // The value of `in` must be a list, and the drawn values are not lists.
-  if (op === 'in') return false
+  if (op === 'in') return Array.isArray(value) && value.includes(found)
   if (kindOf(found) !== kindOf(value)) return false
   if (op === 'ne') return found !== value
   if (typeof found === 'number' && typeof value === 'number') return ordered(found - value, op)

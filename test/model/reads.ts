@@ -30,11 +30,18 @@ const moment = plain({
 })
 export type Moment = typeof moment extends fc.Arbitrary<infer T> ? T : never
 
-const where = plain({
-  field: fc.constantFrom('tag', 'v', 'n', 'absent'),
-  op: fc.constantFrom('eq', 'ne', 'in', 'lt', 'lte', 'gt', 'gte', 'exists'),
-  value: fc.constantFrom<unknown>('x', 'y', 0, 1, 12, true, false, null, 'text'),
-})
+const field = fc.constantFrom('tag', 'v', 'n', 'absent')
+const compared = fc.constantFrom<unknown>('x', 'y', 0, 1, 12, true, false, null, 'text')
+const where = fc.oneof(
+  plain({ field, op: fc.constantFrom('eq', 'ne'), value: compared }),
+  plain({ field, op: fc.constant('in'), value: fc.array(compared, { maxLength: 3 }) }),
+  plain({
+    field,
+    op: fc.constantFrom('lt', 'lte', 'gt', 'gte'),
+    value: fc.constantFrom<unknown>('x', 'y', 0, 1, 12, 'text'),
+  }),
+  plain({ field, op: fc.constant('exists'), value: fc.boolean() }),
+)
 export type Where = typeof where extends fc.Arbitrary<infer T> ? T : never
 
 const query = plain({

@@ -80,7 +80,7 @@ describe('where', () => {
     expect(await where(['n', 'gt', 27])).toEqual([28, 29])
     expect(await where(['n', 'gte', '27'])).toEqual([])
     expect(await where(['n', 'in', [3, 5, '7']])).toEqual([3, 5])
-    expect(await where(['n', 'in', 3])).toEqual([])
+    expect(await where(['n', 'in', []])).toEqual([])
     expect((await where(['even', 'ne', true])).length).toBe(15)
     expect(await where(['even', 'ne', 1])).toEqual([])
   })
@@ -168,6 +168,42 @@ describe('where', () => {
     })
     expect((await query(many(32))).status).toBe(200)
     expect((await query(many(33))).status).toBe(400)
+  })
+})
+
+// Regression: such conditions were accepted, and found all records or none.
+describe('an operator and a value that have no meaning together', () => {
+  const values = [null, true, 0, 1, '', 'true', [], [true], {}, { a: 1 }]
+  const isText = (value: unknown) => typeof value === 'string'
+  const hasOrder = (value: unknown) => isText(value) || typeof value === 'number'
+  it.each([
+    ['eq', () => true],
+    ['ne', () => true],
+    ['in', (value: unknown) => Array.isArray(value)],
+    ['exists', (value: unknown) => typeof value === 'boolean'],
+    ['lt', hasOrder],
+    ['lte', hasOrder],
+    ['gt', hasOrder],
+    ['gte', hasOrder],
+  ] as const)('are refused in queries and in policies alike: %s', async (op, hasMeaning) => {
+    await newAgent(server, `meaning-${op}`)
+    for (const value of values) {
+      const conditions = [
+        { field: 'n', op: 'eq', value: 1 },
+        { field: 'n', op, value },
+      ]
+      const put = { body: { policies: [{ actions: ['read'], conditions }] } }
+      const answers = [
+        await query({ type: 'latest', where: conditions }),
+        await query({ type: 'time_range', where: conditions }),
+        await checkedCall(server, `PUT /v1/agents/meaning-${op}/policies`, put),
+      ]
+      const outcomes = answers.map(({ status, body }) => [status, body.errors?.[0].pointer])
+      const expected = ['/where/1/value', '/where/1/value', '/policies/0/conditions/1/value'].map((pointer) =>
+        hasMeaning(value) ? [200, undefined] : [400, pointer],
+      )
+      expect([value, ...outcomes]).toEqual([value, ...expected])
+    }
   })
 })
 

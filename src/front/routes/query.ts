@@ -3,7 +3,7 @@ import { limits } from '../../base/limits/limits.js'
 import type { Outcome } from '../../protocol/messages.js'
 import type { UserAccess } from '../../protocol/command-options.js'
 import type { RecordQuery } from '../../protocol/record-messages.js'
-import { comparedType, type Condition } from '../../strand/condition.js'
+import { comparedType, valueFault, type Condition } from '../../strand/condition.js'
 import { fieldPathDetail, fieldSteps } from '../../strand/field-path.js'
 import { locateFault } from '../../strand/json-fault.js'
 import { readJson } from '../../strand/json.js'
@@ -135,12 +135,11 @@ function rangeQuery(
 function whereFault(where: readonly Condition[]): Refusal | undefined {
   for (const [index, { field, op, value }] of where.entries()) {
     if (fieldSteps(field) === undefined) return faultyParameter(`/where/${index}/field`, fieldPathDetail)
-    if (op === 'in' && Array.isArray(value) && value.length > limits.whereItemsMax) {
-      return faultyParameter(
-        `/where/${index}/value`,
-        `Expected at most ${limits.whereItemsMax} items with in`,
-      )
-    }
+    const isLong = op === 'in' && Array.isArray(value) && value.length > limits.whereItemsMax
+    const detail = isLong
+      ? `Expected at most ${limits.whereItemsMax} items with in`
+      : valueFault({ op, value })
+    if (detail !== undefined) return faultyParameter(`/where/${index}/value`, detail)
   }
   return undefined
 }

@@ -140,7 +140,7 @@ function streamRequest(
   const cursor = headers.lastEventId || query.get('lastEventId') || query.get('last_event_id') || ''
   if (cursor !== '') stream.cursor = cursor
   const filter = request.query.get('filter')
-  if (filter !== null && filter !== '') {
+  if (filter !== null) {
     if (fieldSteps(filter) === undefined) return faultyParameter('?filter', fieldPathDetail)
     stream.filter = filter
   }
