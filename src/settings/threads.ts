@@ -45,7 +45,7 @@ export const frontSettings = {
     default: 'auto',
     description:
       'The HTTP library: `uws` is uWebSockets.js, `node` is the slower one of Node.js, `auto` is the first of them that ' +
-      'loads.',
+      'loads and keeps all bytes of headers (docs/NETWORK.md, HTTP libraries).',
     allowed: httpEngineChoices.join(', '),
     parse: oneOf(httpEngineChoices),
   }),

@@ -21,8 +21,10 @@ export interface RequestHead {
   chunked: boolean
   /** The client requests that the connection is closed after the answer. */
   closesConnection: boolean
-  /** Why the head is malformed; undefined if it is well-formed. */
+  /** Why the head is malformed, so that nothing may follow it; undefined if it is well-formed. */
   fault: Refusal | undefined
+  /** Why a well-formed head is refused: the value of a header; undefined if it is not. */
+  invalid: Refusal | undefined
 }
 
 /** The parts needed to open a request. */
@@ -104,6 +106,7 @@ export function admitByRate(opened: OpenedRequest, rules: HandlerRules, proceed:
     exchange.rate = headers
     if (refusal !== undefined) exchange.refuse(refusal)
     else if (head.fault !== undefined) exchange.refuse(head.fault, { closing: true })
+    else if (head.invalid !== undefined) exchange.refuse(head.invalid)
     else if (head.chunked && !takesBody) exchange.refuse(unwantedBody)
     else proceed()
   }
@@ -148,6 +151,7 @@ function readHead(request: HttpRequest, credentials: Pick<Credentials, 'knows'>)
   const headers = noHeaders()
   let contentLength: string | undefined
   let fault: string | undefined
+  let invalid: string | undefined
   let chunked = false
   let closesConnection = false
   let announcesTrailers = false
@@ -155,8 +159,10 @@ function readHead(request: HttpRequest, credentials: Pick<Credentials, 'knows'>)
   let count = 0
   request.forEach((name, value) => {
     count++
-    if (!(name === 'authorization' && credentials.knows(value)) && unusual.test(value))
-      fault = characterFault(name, value) ?? fault
+    if (!(name === 'authorization' && credentials.knows(value)) && unusual.test(value)) {
+      if (controlCharacter.test(value)) fault = 'Expected header values without control characters'
+      else invalid = characterFault(name) ?? invalid
+    }
     switch (name) {
       case 'host':
         if (++hosts > 1 || !hostPattern.test(value))
@@ -178,7 +184,7 @@ function readHead(request: HttpRequest, credentials: Pick<Credentials, 'knows'>)
         closesConnection = closeOption.test(value)
         break
       default:
-        fault = readField(headers, name, value) ?? fault
+        invalid = readField(headers, name, value) ?? invalid
     }
   })
   if (contentLength !== undefined) fault = lengthFault(contentLength, chunked) ?? fault
@@ -191,6 +197,7 @@ function readHead(request: HttpRequest, credentials: Pick<Credentials, 'knows'>)
     chunked,
     closesConnection,
     fault: refusalOf(fault, count),
+    invalid: invalid === undefined ? undefined : refuse('validation_failed', invalid),
   }
 }
 
@@ -228,7 +235,7 @@ const neverEmpty = new Set([
 
 /**
  * Reads a header that does not affect where the request ends.
- * @returns why it is malformed, if it is
+ * @returns why it is refused, if it is
  */
 function readField(headers: ReturnType<typeof noHeaders>, name: string, value: string): string | undefined {
   const single = singleHeaders.get(name)
@@ -255,9 +262,8 @@ function emptyFault(name: string, value: string): string | undefined {
   return value === '' && neverEmpty.has(name) ? `Expected a value of ${name}` : undefined
 }
 
-/** Why the characters of a value are an error, if they are. */
-function characterFault(name: string, value: string): string | undefined {
-  if (controlCharacter.test(value)) return 'Expected header values without control characters'
+/** Why a header may not have other characters than visible ASCII; undefined if it may. */
+function characterFault(name: string): string | undefined {
   return singleHeaders.has(name) || listHeaders.has(name) || name.startsWith('ce-')
     ? `Expected visible ASCII characters in ${name}${name.startsWith('ce-') ? ', others percent-encoded' : ''}`
     : undefined
