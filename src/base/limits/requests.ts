@@ -32,6 +32,8 @@ export const requestLimits = {
   connectionsCheckMs: 2_000,
   /** `Retry-After` of writes while the disk is full, seconds. */
   storageFullRetrySecs: 30,
+  /** `Retry-After` of a 503 that does not say more, seconds. */
+  unavailableRetrySecs: 1,
   /** How long the last answer of a connection waits for a client that is still sending, milliseconds. */
   lastAnswerLingerMs: 1_000,
   /** Bytes of chunks of a body that are joined before they are read. */

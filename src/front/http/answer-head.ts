@@ -62,16 +62,22 @@ export const bearerOrBasic: readonly string[] = [...bearer, 'Basic realm="strand
 
 /** Writes the headers that say how to send the next request. @param challenges of a 401, by scheme */
 export function writeRefusalFields(
-  response: HttpResponse,
+  response: Pick<HttpResponse, 'writeHeader'>,
   refusal: Refusal,
   challenges: readonly string[],
 ): void {
   const status = statusOf(refusal)
   if (status === 401) for (const challenge of challenges) response.writeHeader('WWW-Authenticate', challenge)
   if (refusal.acceptEncoding !== undefined) response.writeHeader('Accept-Encoding', refusal.acceptEncoding)
-  const retrySecs = refusal.retryAfterSecs ?? (status === 507 ? limits.storageFullRetrySecs : undefined)
+  const retrySecs = refusal.retryAfterSecs ?? usualRetrySecs.get(status)
   if (retrySecs !== undefined) response.writeHeader('Retry-After', String(retrySecs))
 }
+
+/** `Retry-After` of a refusal that does not say more, by status. */
+const usualRetrySecs: ReadonlyMap<number, number> = new Map([
+  [503, limits.unavailableRetrySecs],
+  [507, limits.storageFullRetrySecs],
+])
 
 const keepAlive = `timeout=${limits.keepAliveSecs}`
 
