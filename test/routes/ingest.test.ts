@@ -437,6 +437,17 @@ describe('lines for many agents', () => {
     for (const agent of fresh) expect(await headOf(server, agent)).toMatchObject({ seq: 10 })
   })
 
+  // Regression: the entry of an agent named __proto__ was missing in the answer.
+  it('have an entry of each agent in the answer, whatever its name', async () => {
+    const own = ['__proto__', 'constructor', 'hasOwnProperty', 'toString']
+    const { status, text } = await many(addressed(own, 8).join('\n'))
+    expect(status).toBe(200)
+    const { agents }: { agents: object } = JSON.parse(text)
+    expect(Object.entries(agents).map(([name, { accepted }]) => [name, accepted])).toEqual(
+      own.sort().map((name) => [name, 2]),
+    )
+  })
+
   it('are written once with an Idempotency-Key, with or without reject_all, while others write', async () => {
     for (const query of ['', '?on_error=reject_all']) {
       const own = upTo(7).map((k) => `keyed${query.length}-${k}`)

@@ -16,7 +16,8 @@ const badBody: ReadEffect = { fault: 'The body of the system record is invalid' 
 
 /** Reads the effect of a record, whose body is JSON and whose signature was verified. */
 export function effectOf(agent: string, type: string, body: unknown): ReadEffect {
-  const read = readers[type]
+  // A record may have the type `constructor` or `__proto__`, which every object inherits.
+  const read = Object.hasOwn(readers, type) ? readers[type] : undefined
   if (read !== undefined) return read(body, agent)
   return isSystemType(type) ? { fault: `The system record has the unknown type ${type}` } : {}
 }

@@ -171,7 +171,7 @@ const kinds: Record<string, ChangeKind> = {
 }
 
 function kindOf(type: string): ChangeKind {
-  const kind = kinds[type]
+  const kind = Object.hasOwn(kinds, type) ? kinds[type] : undefined
   if (kind !== undefined) return kind
   if (type.startsWith('edge/')) return 'of edges'
   return type.startsWith('sys/') ? 'steps' : 'added'

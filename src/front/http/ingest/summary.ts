@@ -89,11 +89,11 @@ export class IngestTotals {
    * although shards answer in any order.
    */
   many(): IngestManySummary {
-    const agents: IngestManySummary['agents'] = {}
-    const rows = [...this.#agents].sort(([left], [right]) => (left < right ? -1 : 1))
-    for (const [name, row] of rows) {
-      agents[name] = { accepted: row.accepted, rejected: row.rejected, ...headOf(row) }
-    }
+    const rows = [...this.#agents]
+      .sort(([left], [right]) => (left < right ? -1 : 1))
+      .map(([name, row]) => [name, { accepted: row.accepted, rejected: row.rejected, ...headOf(row) }])
+    // An assignment to a member named __proto__, which is a name of an agent, would set the prototype.
+    const agents: IngestManySummary['agents'] = Object.fromEntries(rows)
     const summary = { ...this.counts(), errors: this.#errors(true), agents }
     return this.#truncated ? { ...summary, agents_truncated: true } : summary
   }
