@@ -263,7 +263,7 @@ describe('the list of agents', () => {
 
   it('handles prefixes and cursors of any length and any characters', async () => {
     const long = 'a'.repeat(5_000)
-    const cursor = Buffer.from(JSON.stringify([long])).toString('base64url')
+    const cursor = Buffer.from(JSON.stringify(['agents', long])).toString('base64url')
     for (const query of [`prefix=${long}`, 'prefix=%00', 'prefix=%F4%8F%BF%BF', `cursor=${cursor}`]) {
       const { status } = await checkedCall(server, `GET /v1/agents?${query}`)
       expect([query.slice(0, 20), status]).toEqual([query.slice(0, 20), 400])

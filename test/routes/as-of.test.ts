@@ -296,7 +296,7 @@ it('answers 400 for an invalid time, limit or cursor, and 404 for a missing agen
     'ts=0&limit=0',
     'ts=0&limit=1001',
     'ts=0&cursor=x',
-    `ts=0&cursor=${Buffer.from('[0,999999]').toString('base64url')}`,
+    `ts=0&cursor=${Buffer.from('["as-of",0,999999]').toString('base64url')}`,
     'ts=0&agent=../x',
   ]) {
     const { status, body } = await checkedCall(server, `GET /v1/strand/as-of?${query}`)

@@ -289,7 +289,7 @@ describe('the edges of an agent', () => {
       const absent = await checkedCall(server, `GET /v1/graph/edges/absent?direction=${direction}`)
       expect(codeOf(absent)).toEqual([404, 'agent_not_found'])
     }
-    const strange = Buffer.from(JSON.stringify(['a b', 'x'])).toString('base64url')
+    const strange = Buffer.from(JSON.stringify(['edges out', 'a b', 'x'])).toString('base64url')
     for (const query of [
       'direction=both',
       'limit=0',

@@ -265,7 +265,11 @@ describe('reading organisms', () => {
       cursor = `&cursor=${body.next_cursor}`
     }
     expect(seen).toEqual(ids)
-    for (const query of ['limit=0', 'cursor=x', `cursor=${Buffer.from('["../"]').toString('base64url')}`]) {
+    for (const query of [
+      'limit=0',
+      'cursor=x',
+      `cursor=${Buffer.from('["organisms","../"]').toString('base64url')}`,
+    ]) {
       expect(await outcome(checkedCall(server, `GET /v1/organisms?${query}`))).toBe('400 validation_failed')
     }
   })

@@ -286,7 +286,7 @@ describe('the list of proposals', () => {
         [99, 0, 0],
         [0, 2 ** 32, 0],
         [0, 0, 2 ** 48],
-      ].map((place) => `?cursor=${encodeCursor(place)}`),
+      ].map((place) => `?cursor=${encodeCursor('proposals', place)}`),
     ]) {
       expect(codeOf(await list(query))).toEqual([400, 'validation_failed'])
     }

@@ -351,14 +351,42 @@ describe('a cursor', () => {
     expect(seen).toEqual([25, 20, 15, 10, 5, 0])
   })
 
+  // Regression: it was accepted, and led to an empty page or to records that the first page had.
+  it('continues only a query of the same type and order, and no other list', async () => {
+    const queries = [
+      { type: 'latest' },
+      { type: 'latest', order: 'asc' },
+      { type: 'time_range' },
+      { type: 'time_range', order: 'desc' },
+    ]
+    const first = await Promise.all(queries.map((one) => query({ ...one, limit: 2 })))
+    const asOf = await checkedCall(server, `GET /v1/strand/as-of?agent=a&ts=${Date.now()}&limit=2`)
+    const agents = await checkedCall(server, 'GET /v1/agents?limit=1')
+    const cursors = [...first, asOf, agents].map(({ body }) => body.next_cursor)
+    expect(cursors.every((cursor) => typeof cursor === 'string')).toBe(true)
+    for (const [at, one] of queries.entries()) {
+      const statuses = await Promise.all(
+        cursors.map(async (cursor) => (await query({ ...one, limit: 2, cursor })).status),
+      )
+      expect(statuses).toEqual(cursors.map((_cursor, from) => (from === at ? 200 : 400)))
+    }
+    for (const cursor of cursors.slice(0, 5)) {
+      const { status } = await checkedCall(server, `GET /v1/agents?limit=1&cursor=${cursor}`)
+      expect(status).toBe(400)
+    }
+  })
+
   it('results in 400 or a page if the server did not issue it', async () => {
     const { body } = await query({ type: 'latest', limit: 2 })
+    const places = fc.array(fc.oneof(fc.maxSafeInteger(), fc.double(), fc.string(), fc.constant(null)), {
+      maxLength: 4,
+    })
     const cursors = fc.oneof(
       fc.string({ maxLength: 512 }),
       fc.base64String({ maxLength: 200 }),
       fc
-        .array(fc.oneof(fc.maxSafeInteger(), fc.double(), fc.string(), fc.constant(null)), { maxLength: 4 })
-        .map((values) => Buffer.from(JSON.stringify(values)).toString('base64url')),
+        .tuple(fc.constantFrom('latest asc', 'latest desc', 'as-of'), places)
+        .map(([list, values]) => Buffer.from(JSON.stringify([list, ...values])).toString('base64url')),
       fc.nat({ max: body.next_cursor.length - 1 }).map((place) => body.next_cursor.slice(0, place)),
     )
     await fc.assert(

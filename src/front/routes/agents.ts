@@ -103,7 +103,7 @@ async function listAgents(request: RouteRequest, context: RouteContext): Promise
   const contains = request.query.get('contains') ?? ''
   if (!namePart.test(contains)) return faultyParameter('?contains', 'Expected a part of an agent name')
   const cursor = request.query.get('cursor')
-  const after = cursor === null ? '' : decodeText(cursor)
+  const after = cursor === null ? '' : decodeText(cursor, 'agents')
   if (after === undefined || !namePart.test(after)) return badCursor
   if (!reachesPrefix(request.principal.agents, prefix)) {
     return refuse('forbidden', 'This key does not reach all agents with this prefix: use a longer prefix')
@@ -134,7 +134,7 @@ function agentPage(pages: readonly NamesOutcome[], limit: number, withStatus: bo
   const isFull = rows.length > limit || pages.some(({ names: page }) => page.length === limit)
   const last = rows.length > limit || end === undefined ? names.at(-1) : end
   const total = pages.reduce((sum, page) => sum + page.total, 0)
-  const next = (isFull || end !== undefined) && last !== undefined ? encodeCursor([last]) : null
+  const next = (isFull || end !== undefined) && last !== undefined ? encodeCursor('agents', [last]) : null
   if (!withStatus) return json(200, { agents: names, total, next_cursor: next })
   const statuses = shown.map(({ status: text }) => text).join(',')
   const body = `{"agents":${JSON.stringify(names)},"statuses":[${statuses}],"total":${total},"next_cursor":${JSON.stringify(next)}}`

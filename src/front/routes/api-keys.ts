@@ -97,7 +97,7 @@ const list: HandlerRoute = {
     const limit = integerQuery(request, 'limit', bounds)
     if (typeof limit !== 'number') return limit
     const cursor = request.query.get('cursor')
-    const after = cursor === null ? '' : decodeText(cursor)
+    const after = cursor === null ? '' : decodeText(cursor, 'api-keys')
     if (after === undefined || after.length > KEY_ID_CHARS_MAX) return badCursor
     const outcome = await context.askFirst({ kind: 'apiKeyList', after, limit })
     if (outcome.kind !== 'apiKeys') return unexpected(outcome)
@@ -105,7 +105,7 @@ const list: HandlerRoute = {
     const lastUses = await context.apiKeys.lastUses(outcome.rows.map(({ keyId }) => keyId))
     return json(200, {
       api_keys: outcome.rows.map((row, index) => shownKey(row, lastUses[index] ?? 0)),
-      next_cursor: last === undefined ? null : encodeCursor([last]),
+      next_cursor: last === undefined ? null : encodeCursor('api-keys', [last]),
     })
   },
 }

@@ -88,7 +88,7 @@ async function strandAnswer(
   { ts, strandThen: { shard, agentNo }, head, page }: StrandAtMoment,
   context: RouteContext,
 ): Promise<Answer | Refusal> {
-  const records = await recordPage(page, context)
+  const records = await recordPage(page, list, context)
   if ('code' in records) return records
   const size = head.seq + 1
   const root = await context.read('treeRoot', { shard, agentNo, size })
@@ -117,9 +117,12 @@ function noStrand(ts: string): Answer {
   return { status: 200, body: JSON.stringify(empty) }
 }
 
+/** What a cursor continues. */
+const list = 'as-of'
+
 function cursorOf({ query }: RouteRequest): RecordQuery['cursor'] | Refusal {
   const text = query.get('cursor')
   if (text === null) return undefined
-  const [nextSeq, asOfSeq] = decodeNumbers(text, 2) ?? []
+  const [nextSeq, asOfSeq] = decodeNumbers(text, list, 2) ?? []
   return nextSeq === undefined || asOfSeq === undefined ? badCursor : { nextSeq, asOfSeq }
 }

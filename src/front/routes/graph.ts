@@ -151,7 +151,7 @@ async function listEdges(request: RouteRequest, context: RouteContext): Promise<
   if (direction !== 'out' && direction !== 'in') return faultyParameter('?direction', 'Expected out or in')
   const limit = pageLimit(request)
   if (typeof limit !== 'number') return limit
-  const after = cursorParameter(request)
+  const after = cursorParameter(request, direction)
   if (after !== undefined && 'code' in after) return after
   if (direction === 'in') {
     // All shards return their part, but only the agent's own shard knows whether the agent exists.
@@ -172,7 +172,7 @@ async function listEdges(request: RouteRequest, context: RouteContext): Promise<
   const { edges, next } = page
   return json(200, {
     edges: edges.map(shown),
-    next_cursor: next === undefined ? null : encodeCursor([next.edgeType, next.other]),
+    next_cursor: next === undefined ? null : encodeCursor(`edges ${direction}`, [next.edgeType, next.other]),
   })
 }
 
@@ -238,10 +238,10 @@ function endParameter(request: RouteRequest, name: 'src' | 'dst'): string | Refu
 }
 
 /** The cursor is used as a key of the store, so its parts must be valid for an edge. */
-function cursorParameter({ query }: RouteRequest): EdgeCursor | undefined | Refusal {
+function cursorParameter({ query }: RouteRequest, direction: 'out' | 'in'): EdgeCursor | undefined | Refusal {
   const text = query.get('cursor')
   if (text === null) return undefined
-  const [edgeType, other] = decodeTexts(text, 2) ?? []
+  const [edgeType, other] = decodeTexts(text, `edges ${direction}`, 2) ?? []
   if (edgeType === undefined || other === undefined) return badCursor
   const isValid = wholeEdgeType.test(edgeType) && typeof agentParameter(other) === 'string'
   return isValid ? { edgeType, other } : badCursor

@@ -203,7 +203,7 @@ async function listOrganisms(request: RouteRequest, context: RouteContext): Prom
   const limit = pageLimit(request)
   if (typeof limit !== 'number') return limit
   const cursor = request.query.get('cursor')
-  const after = cursor === null ? '' : decodeText(cursor)
+  const after = cursor === null ? '' : decodeText(cursor, 'organisms')
   if (after === undefined || (after !== '' && !isOrganismId(after))) return badCursor
   const rows: OrganismPage['organisms'] = []
   let total = 0
@@ -222,7 +222,7 @@ async function listOrganisms(request: RouteRequest, context: RouteContext): Prom
   const page: OrganismPage = {
     organisms,
     total,
-    next_cursor: more ? encodeCursor([last.organism_id]) : null,
+    next_cursor: more ? encodeCursor('organisms', [last.organism_id]) : null,
   }
   return json(200, page)
 }

@@ -138,14 +138,14 @@ function idempotencyFault(key: string): Refusal | undefined {
   )
 }
 
-/** Encodes the values of a cursor; clients treat it as opaque. */
-export function encodeCursor(value: readonly (number | string)[]): string {
-  return Buffer.from(JSON.stringify(value)).toString('base64url')
+/** Encodes the values of a cursor; clients treat it as opaque. @param list the kind of list that it continues */
+export function encodeCursor(list: string, value: readonly (number | string)[]): string {
+  return Buffer.from(JSON.stringify([list, ...value])).toString('base64url')
 }
 
-/** Decodes a cursor of `count` numbers; undefined if invalid. */
-export function decodeNumbers(cursor: string, count: number): number[] | undefined {
-  const values = decoded(cursor)
+/** Decodes a cursor of `count` numbers; undefined if it is invalid or continues another kind of list. */
+export function decodeNumbers(cursor: string, list: string, count: number): number[] | undefined {
+  const values = decoded(cursor, list)
   if (values?.length !== count) return undefined
   const numbers = values.filter(
     (value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0,
@@ -153,25 +153,25 @@ export function decodeNumbers(cursor: string, count: number): number[] | undefin
   return numbers.length === count ? numbers.map(Number) : undefined
 }
 
-/** Decodes a cursor of one string; undefined if invalid. */
-export function decodeText(cursor: string): string | undefined {
-  return decodeTexts(cursor, 1)?.[0]
+/** Decodes a cursor of one string; undefined if it is invalid or continues another kind of list. */
+export function decodeText(cursor: string, list: string): string | undefined {
+  return decodeTexts(cursor, list, 1)?.[0]
 }
 
-/** Decodes a cursor of `count` strings; undefined if invalid. */
-export function decodeTexts(cursor: string, count: number): string[] | undefined {
-  const values = decoded(cursor)
+/** Decodes a cursor of `count` strings; undefined if it is invalid or continues another kind of list. */
+export function decodeTexts(cursor: string, list: string, count: number): string[] | undefined {
+  const values = decoded(cursor, list)
   if (values?.length !== count) return undefined
   const texts = values.filter((value) => typeof value === 'string')
   return texts.length === count ? texts : undefined
 }
 
-function decoded(cursor: string): unknown[] | undefined {
+function decoded(cursor: string, list: string): unknown[] | undefined {
   const text = fromBase64url(cursor)?.toString()
   if (text === undefined) return undefined
   try {
     const value: unknown = JSON.parse(text)
-    return Array.isArray(value) ? value : undefined
+    return Array.isArray(value) && value[0] === list ? value.slice(1) : undefined
   } catch {
     // Not JSON, so not a cursor of this server.
     return undefined

@@ -72,7 +72,7 @@ function readListRequest(request: RouteRequest, context: RouteContext): ListRequ
   }
   const cursor = request.query.get('cursor')
   if (cursor === null) return listRequest
-  const [shard, agentNo, seq] = decodeNumbers(cursor, 3) ?? []
+  const [shard, agentNo, seq] = decodeNumbers(cursor, 'proposals', 3) ?? []
   if (shard === undefined || agentNo === undefined || seq === undefined) return badCursor
   const ofOther = agent !== undefined && shard !== listRequest.shard
   const outside = shard >= context.shardCount || agentNo > AGENT_NO_MAX || seq > SEQ_MAX
@@ -116,12 +116,13 @@ async function page(listRequest: ListRequest, context: RouteContext): Promise<An
     if (outcome.kind !== 'proposals') return unexpected(outcome)
     rows.push(...outcome.rows)
     const { next } = outcome
-    if (next !== undefined) return pageAnswer(rows, encodeCursor([shard, next.agentNo, next.seq + 1]))
+    if (next !== undefined)
+      return pageAnswer(rows, encodeCursor('proposals', [shard, next.agentNo, next.seq + 1]))
     shard++
     after = undefined
     if (rows.length >= listRequest.limit) break
   }
-  return pageAnswer(rows, shard <= lastShard ? encodeCursor([shard, 0, 0]) : null)
+  return pageAnswer(rows, shard <= lastShard ? encodeCursor('proposals', [shard, 0, 0]) : null)
 }
 
 function pageAnswer(rows: readonly string[], cursor: string | null): Answer {

@@ -73,11 +73,11 @@ async function answerQuery(
   switch (typeOf(body)) {
     case 'latest': {
       const latest = latestBody.value(body)
-      return 'code' in latest ? latest : rows(rangeQuery(queried, latest.value, 'desc'), context)
+      return 'code' in latest ? latest : rows(queried, latest.value, context)
     }
     case 'time_range': {
       const range = timeRangeBody.value(body)
-      return 'code' in range ? range : rows(rangeQuery(queried, range.value, 'asc'), context)
+      return 'code' in range ? range : rows(queried, range.value, context)
     }
     case 'hash': {
       const byHashBody = hashBody.value(body)
@@ -97,15 +97,22 @@ function typeOf(body: unknown): unknown {
   return typeof body === 'object' && body !== null && 'type' in body ? body.type : undefined
 }
 
-function rangeQuery(
-  queried: QueriedAgent,
-  body: LatestQuery | TimeRangeQuery,
-  order: 'asc' | 'desc',
-): RecordQuery | Refusal {
+type RangeBody = LatestQuery | TimeRangeQuery
+
+function orderOf({ type, order }: RangeBody): 'asc' | 'desc' {
+  return order ?? (type === 'latest' ? 'desc' : 'asc')
+}
+
+/** What a cursor continues: the other type of query, or the other order, would skip or repeat records. */
+function listOf(body: RangeBody): string {
+  return `${body.type} ${orderOf(body)}`
+}
+
+function rangeQuery(queried: QueriedAgent, body: RangeBody): RecordQuery | Refusal {
   const command: RecordQuery = {
     kind: 'recordQuery',
     ...queried,
-    order: body.order ?? order,
+    order: orderOf(body),
     limit: body.limit ?? limits.pageRowsDefault,
   }
   if (body.where !== undefined) {
@@ -125,7 +132,7 @@ function rangeQuery(
     command.to = to
   }
   if (body.cursor !== undefined) {
-    const [nextSeq, asOfSeq] = decodeNumbers(body.cursor, 2) ?? []
+    const [nextSeq, asOfSeq] = decodeNumbers(body.cursor, listOf(body), 2) ?? []
     if (nextSeq === undefined || asOfSeq === undefined) return { ...badCursor }
     command.cursor = { nextSeq, asOfSeq }
   }
@@ -148,9 +155,14 @@ function badMoment(pointer: string): Refusal {
   return faultyParameter(pointer, momentExpected)
 }
 
-async function rows(command: RecordQuery | Refusal, context: RouteContext): Promise<Answer | Refusal> {
+async function rows(
+  queried: QueriedAgent,
+  body: RangeBody,
+  context: RouteContext,
+): Promise<Answer | Refusal> {
+  const command = rangeQuery(queried, body)
   if ('code' in command) return command
-  const page = await recordPage(command, context)
+  const page = await recordPage(command, listOf(body), context)
   if ('code' in page) return page
   const { where = [] } = command
   const warnings = where.flatMap((condition, index) =>
@@ -174,8 +186,15 @@ interface RecordPage {
   mismatched: ReadonlySet<number>
 }
 
-/** Reads pages that end early until the result is full, the strand has ended, or enough was read. */
-export async function recordPage(command: RecordQuery, context: RouteContext): Promise<RecordPage | Refusal> {
+/**
+ * Reads pages that end early until the result is full, the strand has ended, or enough was read.
+ * @param list what the cursor of the next page continues
+ */
+export async function recordPage(
+  command: RecordQuery,
+  list: string,
+  context: RouteContext,
+): Promise<RecordPage | Refusal> {
   const found: Uint8Array[] = []
   let count = 0
   const mismatched = new Set<number>()
@@ -198,7 +217,7 @@ export async function recordPage(command: RecordQuery, context: RouteContext): P
     if (count >= command.limit || bytes >= limits.pageTargetBytes) break
   }
   const { cursor } = next
-  const nextCursor = cursor === undefined ? null : encodeCursor([cursor.nextSeq, cursor.asOfSeq])
+  const nextCursor = cursor === undefined ? null : encodeCursor(list, [cursor.nextSeq, cursor.asOfSeq])
   return { rows: found, nextCursor, mismatched }
 }
 

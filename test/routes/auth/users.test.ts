@@ -83,7 +83,7 @@ describe('listing users', () => {
 
   it('answers 400 for cursors without a valid e-mail', async () => {
     for (const held of ['', '\u0000', 'zzz', 'x'.repeat(5_000), '../user']) {
-      const cursor = Buffer.from(JSON.stringify([held])).toString('base64url')
+      const cursor = Buffer.from(JSON.stringify(['users', held])).toString('base64url')
       const { status } = await checkedCall(server, `${list}?cursor=${cursor}`)
       expect([held.slice(0, 9), status]).toEqual([held.slice(0, 9), held === '' ? 200 : 400])
     }

@@ -44,7 +44,7 @@ const list: AuthRouteEntry = {
     const limit = pageLimit(request)
     if (typeof limit !== 'number') return limit
     const cursor = request.query.get('cursor')
-    const after = cursor === null ? '' : decodeText(cursor)
+    const after = cursor === null ? '' : decodeText(cursor, 'users')
     // The cursor is used as a key of the store.
     if (after === undefined || (after !== '' && normalizeEmail(after) !== after)) return badCursor
     const prefix = emailPrefix(request.query.get('prefix') ?? '')
@@ -64,7 +64,7 @@ const list: AuthRouteEntry = {
         mailbox_proven: user.mailboxProven,
       })),
       total: answer.total,
-      next_cursor: answer.after === undefined ? null : encodeCursor([answer.after]),
+      next_cursor: answer.after === undefined ? null : encodeCursor('users', [answer.after]),
     })
   },
 }
