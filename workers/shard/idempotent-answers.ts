@@ -7,9 +7,9 @@ import type { Command, Outcome } from '../../src/protocol/messages.js'
 import { canonicalJson } from '../../src/strand/json.js'
 import { seal, unseal, type SealContext } from '../../src/strand/seal.js'
 import type { CommitGroup, Draft } from './commit-group.js'
-import type { IdempotentOutcome, SeqRange } from '../store/write-set.js'
+import type { IdempotentOutcome } from '../store/write-set.js'
 import { findAgent, type Decision, type ShardState } from './state.js'
-import { hasErasure } from '../store/tables/erasures.js'
+import { hasErasure, type SeqRange } from '../store/tables/erasures.js'
 import { idempotencyRow } from '../store/tables/idempotency.js'
 
 /** A write under an Idempotency-Key. */

@@ -11,7 +11,7 @@ import { faulty, isObject } from '../commands/drafts.js'
 import { storeAnswer, type KeyedRequest } from './idempotent-answers.js'
 import type { ShardState } from './state.js'
 import { idempotencyRow } from '../store/tables/idempotency.js'
-import type { SeqRange } from '../store/write-set.js'
+import type { SeqRange } from '../store/tables/erasures.js'
 
 /** The identity of a record that is written once: the row of its key and a digest of its content. */
 export type OnceKey = KeyedRequest

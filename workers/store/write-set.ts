@@ -5,7 +5,7 @@ import type { LoggedHead } from '../../src/strand/server-log.js'
 import type { Agent, AgentRow } from './tables/agent.js'
 import type { PendingAuthRow, PendingRevocation } from './tables/auth-table.js'
 import type { EdgeChange } from './tables/edges.js'
-import type { PendingErasure } from './tables/erasures.js'
+import type { PendingErasure, SeqRange } from './tables/erasures.js'
 import type { PastProposal } from './tables/past-proposals.js'
 import type { PendingProposal } from './tables/proposals.js'
 import type { StoredRecord } from './tables/record-codec.js'
@@ -85,9 +85,6 @@ export type AgentChange = Pick<
   | 'fresh'
   | 'owedErasures'
 >
-
-/** The first and the last seq of the records that a request wrote to its agent. */
-export type SeqRange = readonly [first: number, last: number]
 
 /** An answer to store under its Idempotency-Key. */
 export interface PendingAnswer {

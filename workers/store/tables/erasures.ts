@@ -1,7 +1,6 @@
 import { assert } from '../../../src/base/assert.js'
 import { bodyCommitment } from '../../../src/strand/hash.js'
 import type { Environment } from '../environment.js'
-import type { SeqRange } from '../write-set.js'
 import { eraseAt, recordAt } from './record-codec.js'
 import { blockTable, recordLocation, readBlock } from './records.js'
 import { blockKey, runKey } from './tables.js'
@@ -11,6 +10,9 @@ export interface PendingErasure {
   agentNo: number
   seq: number
 }
+
+/** The first and the last seq of the records that a request wrote to its agent. */
+export type SeqRange = readonly [first: number, last: number]
 
 /**
  * Destroys bodies and salts within the caller's transaction, and stores the commitments that the headers

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { limits } from '../../../src/base/limits/limits.js'
-import type { IdempotentOutcome, PendingAnswer, SeqRange } from '../write-set.js'
+import type { IdempotentOutcome, PendingAnswer } from '../write-set.js'
+import type { SeqRange } from './erasures.js'
 import type { Environment } from '../environment.js'
 import { expiryKey } from './tables.js'
 
