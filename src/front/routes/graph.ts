@@ -164,7 +164,7 @@ async function listEdges(request: RouteRequest, context: RouteContext): Promise<
       direction,
       limit,
       ...(after !== undefined && { after }),
-      reach: request.principal.agents,
+      principal: request.principal,
     },
     context,
   )
@@ -197,7 +197,7 @@ const walk: HandlerRoute = {
     if ('code' in filter) return filter
     const depth = integerQuery(request, 'depth', { min: 1, max: limits.graphDepthMax, fallback: 1 })
     if (typeof depth !== 'number') return depth
-    const found = await traverse({ ...filter, depth, reach: request.principal.agents }, context)
+    const found = await traverse({ ...filter, depth, principal: request.principal }, context)
     if ('code' in found) return found
     const { nodes, edges, truncated } = found
     const result: TraversalResult = { nodes, edges: edges.map(shown), truncated }

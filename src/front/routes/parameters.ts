@@ -198,7 +198,9 @@ export function authorOf({ principal: { id, key } }: Pick<RouteRequest, 'princip
 }
 
 /**
- * 403 if the key is limited to other agents, or if the token and the agent belong to different namespaces.
+ * The one rule for which strands a principal reaches: 403 if the key is limited to other agents, if the token
+ * and the agent belong to different namespaces, or for the audit strand without full access. Every route that
+ * names a strand applies it. Within a strand, row policies restrict users (`withAccess`).
  */
 export function agentRefusal(
   { principal }: Pick<RouteRequest, 'principal'>,
@@ -213,6 +215,11 @@ export function agentRefusal(
   }
   if (reaches(agents, agent)) return undefined
   return refuse('forbidden', `This key does not reach agent "${agent}"`)
+}
+
+/** The same rule for routes that find strands themselves: streams of all agents, edges, found records. */
+export function reachesStrand(principal: Principal, agent: string): boolean {
+  return agentRefusal({ principal }, agent) === undefined
 }
 
 /**

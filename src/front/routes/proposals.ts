@@ -3,6 +3,7 @@ import { refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
 import type { CommandOf } from '../../protocol/messages.js'
 import type { ProposalCursor } from '../../protocol/proposal-messages.js'
+import { auditAgent } from '../../strand/organism-id.js'
 import { parseProposalId, proposalStates, type ProposalState } from '../../strand/proposal.js'
 import { AgentAddress, Cursor } from '../../wire/primitives.js'
 import { ProposalPage, ProposalStateName, ProposalView } from '../../wire/proposals.js'
@@ -13,9 +14,9 @@ import {
   decodeNumbers,
   encodeCursor,
   faultyParameter,
-  isUnlimitedAdmin,
   pageLimit,
   reachableAgent,
+  reachesStrand,
   writeOptions,
 } from './parameters.js'
 import type { Answer, HandlerRoute, RouteContext, RouteRequest } from './route.js'
@@ -65,7 +66,7 @@ function readListRequest(request: RouteRequest, context: RouteContext): ListRequ
   if (typeof agent === 'object') return agent
   const listRequest: ListRequest = {
     limit,
-    keys: isUnlimitedAdmin(request.principal),
+    keys: reachesStrand(request.principal, auditAgent),
     shard: agent === undefined ? 0 : context.shardOf(agent),
     ...(state !== undefined && { state }),
     ...(agent !== undefined && { agent }),

@@ -17,6 +17,7 @@ import {
   faultyParameter,
   hashParameter,
   reachableAgent,
+  reachesStrand,
   Signed,
   withAccess,
   writeOptions,
@@ -134,7 +135,7 @@ const find: HandlerRoute = {
     const found: FoundRecord[] = []
     for (const outcome of await context.askAll(withAccess(request, { kind: 'recordFind', digits, limit }))) {
       if (outcome.kind !== 'recordsFound') return unexpected(outcome)
-      found.push(...outcome.records.filter(({ agent }) => agentRefusal(request, agent) === undefined))
+      found.push(...outcome.records.filter(({ agent }) => reachesStrand(request.principal, agent)))
     }
     if (found.length === 0)
       return refuse('record_not_found', `No record has a hash that begins with ${digits}`)

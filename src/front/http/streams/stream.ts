@@ -1,6 +1,7 @@
 import { emptyGrant } from '../../../auth/grant.js'
 import { limits } from '../../../base/limits/limits.js'
 import { sentBy, type Command, type Outcome, type PageOutcome } from '../../../protocol/messages.js'
+import { reachesStrand } from '../../routes/parameters.js'
 import type { Principal, StreamRequest } from '../../routes/route.js'
 import type { Hlc } from '../../../strand/hlc.js'
 import { compareHlc } from '../../../strand/hlc.js'
@@ -251,9 +252,15 @@ export class Stream {
       if (this.#agents !== undefined && !this.#agents.has(event.agent)) continue
       lane.nextSeq = event.seq + 1
       lane.reached = { ...hlc, ...(event.tie !== undefined && { tie: event.tie }) }
-      if (seen.isShown(this.#viewOf(event.agent))) text += recordEvent(this.#cursor(), event)
+      if (this.#shows(seen)) text += recordEvent(this.#cursor(), event)
     }
     return text
+  }
+
+  /** Whether the stream shows an event; the agents of a stream of all agents are not in its request. */
+  #shows(seen: SharedEvent): boolean {
+    const { agent } = seen.event
+    return reachesStrand(this.principal, agent) && seen.isShown(this.#viewOf(agent))
   }
 
   /** The view of an agent; shows nothing of an agent for which the user's grant is unknown. */

@@ -2,13 +2,13 @@ import type { Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
 import type { EdgeList, EdgeCursor, EdgeRow, EdgesOutcome } from '../../../protocol/graph-messages.js'
 import { unexpected } from '../answers.js'
-import { reaches } from '../../../auth/namespace.js'
-import type { RouteContext } from '../route.js'
+import { reachesStrand } from '../parameters.js'
+import type { Principal, RouteContext } from '../route.js'
 
 /** A request for a page of edges. */
 export interface EdgePageRequest extends Omit<EdgeList, 'kind' | 'lookMax'> {
-  /** The agents that the caller is limited to; edges to others are left out. */
-  reach: readonly string[]
+  /** The caller; edges to agents that it does not reach are left out. */
+  principal: Principal
 }
 
 /** The most rounds of calls for a page; after that it is returned as it is, with a cursor. */
@@ -16,7 +16,7 @@ const ROUNDS_MAX = 16
 
 /** Reads a page: it is full, reaches the end, or has a cursor because enough rows were examined. */
 export async function edgePage(
-  { reach, ...list }: EdgePageRequest,
+  { principal, ...list }: EdgePageRequest,
   context: Pick<RouteContext, 'ask' | 'askAll'>,
 ): Promise<{ edges: EdgeRow[]; next?: EdgeCursor } | Refusal> {
   const edges: EdgeRow[] = []
@@ -26,7 +26,7 @@ export async function edgePage(
     if ('code' in part) return part
     for (const edge of part.edges) {
       const { other } = cursorOf(edge, list.direction)
-      if (!reaches(reach, other)) continue
+      if (!reachesStrand(principal, other)) continue
       const last = edges.at(-1)
       if (edges.length === list.limit && last !== undefined) {
         return { edges, next: cursorOf(last, list.direction) }

@@ -4,8 +4,8 @@ import type { EdgeCursor, EdgeRow } from '../../../protocol/graph-messages.js'
 import type { Outcome } from '../../../protocol/messages.js'
 import type { Hlc } from '../../../strand/hlc.js'
 import { unexpected } from '../answers.js'
-import { reaches } from '../../../auth/namespace.js'
-import type { RouteContext } from '../route.js'
+import { reachesStrand } from '../parameters.js'
+import type { Principal, RouteContext } from '../route.js'
 
 /** A request for a traversal. */
 export interface TraversalRequest {
@@ -14,8 +14,8 @@ export interface TraversalRequest {
   depth: number
   edgeType?: string
   asOf?: Hlc
-  /** The agents that the caller is limited to; others are left out. */
-  reach: readonly string[]
+  /** The caller; agents that it does not reach are left out. */
+  principal: Principal
 }
 
 /** The result of a traversal. */
@@ -115,7 +115,7 @@ class GraphWalk {
   #addEdges(edges: readonly EdgeRow[], next: string[]): void {
     for (const edge of edges) {
       const { dst } = edge
-      if (!reaches(this.#request.reach, dst)) continue
+      if (!reachesStrand(this.#request.principal, dst)) continue
       const isNew = !this.nodes.has(dst)
       const full = this.edges.length >= limits.graphEdgesMax || this.#chars >= limits.graphCharsMax
       if (full || (isNew && this.nodes.size >= limits.graphNodesMax)) {

@@ -11,7 +11,11 @@ import {
 } from '../../../../src/front/routes/graph/traverse.js'
 import { replyOf, TestShard } from '../../../support/shard/shard.js'
 
-const everywhere = { reach: [] }
+/** A key that is limited to agents; with none, to all. */
+function keyOf(agents: readonly string[]): Pick<TraversalRequest, 'principal'> {
+  return { principal: { id: 'key_1', scopes: new Set(['records:read']), agents } }
+}
+const everywhere = keyOf([])
 
 /** Answers reads like a generated graph, and records the commands and the maximum number in flight. */
 function generatedGraph(edgesOf: (command: EdgeList) => Outcome) {
@@ -168,7 +172,7 @@ describe('a dense graph over three shards', () => {
     const found: string[] = []
     let after: EdgeCursor | undefined
     do {
-      const request = { agent, direction, limit: 7, reach, ...(after && { after }) }
+      const request = { agent, direction, limit: 7, ...keyOf(reach), ...(after && { after }) }
       const page = await edgePage(request, context)
       if ('code' in page) throw new Error(page.detail)
       found.push(...page.edges.map(({ src, dst }) => `${src} ${dst}`))
@@ -194,7 +198,7 @@ describe('a dense graph over three shards', () => {
     const reach = names.filter((name) => shardOf(name, 3) === 1).slice(-25)
     const sources = await paged('n0', 'in', reach)
     expect(sources).toEqual(reach.map((name) => `${name} n0`).sort())
-    const found = await walked({ agent: reach[0] ?? '', depth: 2, reach }, context)
+    const found = await walked({ agent: reach[0] ?? '', depth: 2, ...keyOf(reach) }, context)
     expect(found.nodes.toSorted()).toEqual(reach.toSorted())
     expect([found.edges.length, found.truncated]).toEqual([25 * 25, false])
   })
