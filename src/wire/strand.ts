@@ -29,7 +29,10 @@ documented('InclusionProof', InclusionProof, {
 
 /** Answer of POST /v1/stream/tickets. */
 export const StreamTicket = Type.Object({
-  ticket: Type.String(),
+  ticket: Type.String({
+    description:
+      'For one stream: the first use binds it to the address of the client and to the path, agents, types and filter',
+  }),
   expires_in: Type.Integer({
     description:
       'Seconds until the ticket expires; after the end of its stream, it is valid for as long again',

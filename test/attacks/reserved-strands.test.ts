@@ -146,12 +146,12 @@ function requestsOf(route: Route, strand: Strand): string[] {
   })
   const { query = {}, required = [] } = route.docs
   const named = Object.keys(query).filter((name) => known[name] !== undefined)
-  const sets = [named, [...required, 'since'].filter((name) => name in query), named.filter(isNoAgent)]
+  const sets = [named, [...required, 'since'].filter((name) => name in query), named.filter(namesOther)]
   const texts = sets.map((names) => new URLSearchParams(names.map((name) => [name, known[name] ?? ''])))
   return [...new Set(texts.map((text) => `${path}?${text}`))]
 }
 
-function isNoAgent(name: string): boolean {
+function namesOther(name: string): boolean {
   return !name.startsWith('agent')
 }
 

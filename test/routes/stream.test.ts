@@ -373,6 +373,34 @@ describe('a ticket', () => {
     }
   })
 
+  it('opens its stream only with the parameters of the first use', async () => {
+    const shown = { types: 'reading,note', filter: 'n', agents: 'default,live' }
+    const pathOf = (base: string, parameters: Record<string, string>, ticket: string) =>
+      `${base}?${new URLSearchParams({ ...parameters, since: '0', ticket })}`
+    for (const base of ['/v1/agents/default/stream', '/v1/stream']) {
+      const named = Object.entries(shown).filter(([name]) => name !== 'agents' || base === '/v1/stream')
+      const first = Object.fromEntries(named)
+      const { ticket } = (await issue()).body
+      const stream = await openStream(server, pathOf(base, first, ticket), { key: null })
+      await stream.until(isCaughtUp)
+      stream.close()
+      const again = await openStream(server, pathOf(base, first, ticket), { key: null })
+      again.close()
+      for (const [name] of named) {
+        const { [name]: _left, ...without } = first
+        const changed = { ...first, [name]: name === 'types' ? 'sys/*' : 'live' }
+        for (const parameters of [without, changed]) {
+          const route = `GET ${pathOf(base, parameters, ticket)}`
+          expect([route, (await checkedCall(server, route, { key: null })).status]).toEqual([route, 401])
+        }
+      }
+      // The same items of a list, each in its own parameter.
+      const apart = pathOf(base, first, ticket).replace('reading%2Cnote', 'reading&types=note')
+      const reopened = await openStream(server, apart, { key: null })
+      reopened.close()
+    }
+  })
+
   it('opens nothing but streams', async () => {
     const { body } = await issue()
     expect((await checkedCall(server, `GET /v1/agents?ticket=${body.ticket}`, { key: null })).status).toBe(

@@ -148,13 +148,20 @@ function callerOf(
   return credentials.authorizeStream(ticket, ticketUse(route, routed, query), route)
 }
 
-/** The address and the stream for which a ticket is used; a later use may start at another event. */
+/** The parameters of a stream that say where it starts, which change when a client reconnects. */
+const startParameters = new Set(['ticket', 'since', 'last_event_id', 'lastEventId'])
+
+/**
+ * The address and the stream for which a ticket is used: every parameter that decides which records are shown.
+ * A later use may start at another event.
+ */
 function ticketUse(
   { path }: Route,
   { parameters, addressOf }: RoutedRequest,
   query: URLSearchParams,
 ): TicketUse {
-  const stream = JSON.stringify([path, parameters, query.getAll('agents').join(), query.get('filter')])
+  const names = [...new Set(query.keys())].filter((name) => !startParameters.has(name)).sort()
+  const stream = JSON.stringify([path, parameters, names.map((name) => [name, query.getAll(name).join()])])
   return { address: addressOf(), stream: hash('sha256', stream) }
 }
 
