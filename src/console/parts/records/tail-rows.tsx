@@ -16,10 +16,7 @@ import {
   type TailState,
 } from './tail.js'
 
-/**
- * A tail for the lifetime of a component, from now unless `start` says otherwise. It disconnects while the page
- * is hidden.
- */
+/** A tail for the lifetime of a component, from now unless `start` says otherwise. */
 export function useTail(
   service: ServiceClient,
   of: TailSource,
@@ -29,17 +26,7 @@ export function useTail(
   const tail = useMemo(() => new Tail(service, of, showsSystem), [service, String(of)])
   useEffect(() => {
     tail.begin({ since, field })
-    const onVisibility = (): void => {
-      const isPaused = tail.state.peek().kind === 'paused'
-      if (document.visibilityState === 'hidden') {
-        if (!isPaused) tail.pause('hidden')
-      } else if (tail.state.peek().kind === 'hidden') tail.resume()
-    }
-    document.addEventListener('visibilitychange', onVisibility)
-    return () => {
-      document.removeEventListener('visibilitychange', onVisibility)
-      tail.close()
-    }
+    return () => tail.close()
   }, [tail])
   return tail
 }
@@ -99,7 +86,8 @@ export function TailButtons(props: {
   const { tail, isPretty, setPretty, fieldInput } = props
   const [field, setField] = useAddress('field', textType)
   const [showsSystem, setSystem] = useAddress('system', switchType)
-  const isPaused = tail.state.value.kind === 'paused'
+  const { kind } = tail.state.value
+  const isPaused = kind === 'paused' || kind === 'elsewhere'
   return (
     <>
       <button type="button" onClick={() => (isPaused ? tail.resume() : tail.pause('paused'))}>
@@ -177,6 +165,8 @@ function stateText(state: TailState): string {
       return 'Paused. Resume continues here without a gap'
     case 'hidden':
       return 'Paused while the page is hidden'
+    case 'elsewhere':
+      return 'Paused, because other tabs are live. It continues when you return to this tab'
     case 'refused':
       return state.message
   }

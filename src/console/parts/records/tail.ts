@@ -2,6 +2,7 @@ import { signal } from '@preact/signals'
 import type { ServiceClient, StreamEvent, Subscription } from '../../../client/index.js'
 import { explain } from '../explain.js'
 import { msOf } from '../format.js'
+import { StreamTurn, type TurnEnd } from './stream-turn.js'
 
 /** The agents whose records a tail shows: one, several, or all if undefined. */
 export type TailSource = string | readonly string[] | undefined
@@ -33,7 +34,7 @@ export type TailState =
   | { kind: 'live' }
   | { kind: 'lost' }
   | { kind: 'paused' }
-  | { kind: 'hidden' }
+  | { kind: TurnEnd }
   | { kind: 'refused'; message: string }
 
 /** The number of rows that a tail retains. */
@@ -55,8 +56,8 @@ export interface TailStart {
 }
 
 /**
- * The latest records of agents as they arrive. While the tail is paused or the page is hidden, the connection
- * is closed; it then resumes from its cursor without a gap.
+ * The latest records of agents as they arrive. While the tail is paused, the page is hidden or other tabs have
+ * the connections of the browser, its connection is closed; it then resumes from its cursor without a gap.
  */
 export class Tail {
   /** Newest first. */
@@ -70,6 +71,7 @@ export class Tail {
   readonly #service: ServiceClient
   readonly #of: TailSource
   #showsSystem: boolean
+  readonly #turn: StreamTurn
   readonly #rateTimer: ReturnType<typeof setInterval>
   #start: TailStart = { since: undefined, field: '' }
   #subscription: Subscription<unknown> | undefined
@@ -85,6 +87,13 @@ export class Tail {
     this.#service = service
     this.#showsSystem = showsSystem
     this.#of = of
+    this.#turn = new StreamTurn({
+      end: (why) => this.pause(why),
+      comeBack: () => {
+        const { kind } = this.state.peek()
+        if (kind === 'hidden' || kind === 'elsewhere') this.resume()
+      },
+    })
     this.#rateTimer = setInterval(() => {
       this.perSecond.value = this.#inThisSecond
       this.#inThisSecond = 0
@@ -118,7 +127,7 @@ export class Tail {
   }
 
   /** Closes the connection; `resume` continues from its cursor. */
-  pause(kind: 'paused' | 'hidden'): void {
+  pause(kind: 'paused' | TurnEnd): void {
     this.#disconnect()
     if (this.state.peek().kind === 'replaying') this.#sortPending()
     this.#show(ROWS_MAX)
@@ -139,6 +148,7 @@ export class Tail {
   /** Closes the tail permanently. */
   close(): void {
     this.#disconnect()
+    this.#turn.close()
     clearInterval(this.#rateTimer)
     this.#cancelFrame()
   }
@@ -147,11 +157,16 @@ export class Tail {
     this.#cursor = this.#subscription?.cursor ?? this.#cursor
     this.#subscription?.close()
     this.#subscription = undefined
+    this.#turn.release()
   }
 
   #open(): void {
     this.#disconnect()
     const { since, field } = this.#start
+    if (!this.#turn.take()) {
+      this.state.value = { kind: 'hidden' }
+      return
+    }
     this.state.value = { kind: 'connecting' }
     const onEvent = (event: StreamEvent<unknown>): void => this.#receive(event)
     const options = {
@@ -170,6 +185,7 @@ export class Tail {
         this.state.value = { kind: 'lost' }
       },
       onError: (error: unknown) => {
+        this.#turn.release()
         this.state.value = { kind: 'refused', message: explain(error) }
       },
     }
