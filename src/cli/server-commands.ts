@@ -249,7 +249,9 @@ async function listProposals({ client, operands: [agent], values }: CallRequest)
       applies: (proposal) =>
         proposal.state === 'proposed' ? (timeCell(proposal.effective_at_ms) ?? 'when approved') : undefined,
       ended: ({ ended_at_ms: endedMs }) => timeCell(endedMs),
-      about: ({ target, change }) => target ?? (change === null ? undefined : JSON.stringify(change)),
+      zone: ({ zone }) => zone,
+      about: ({ target, target_seq: seq, change }) =>
+        target === null ? JSON.stringify(change) : `record ${seq} ${target}`,
     },
     state === 'proposed' ? 'No open proposals' : 'No proposals',
   )

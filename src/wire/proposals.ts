@@ -110,6 +110,9 @@ const AgentChange = Type.Object(
     zone: Type.Optional(ZoneName),
     policies: Type.Optional(RowPolicies),
     public_key: Type.Optional(PublicKey),
+    reason: Type.Optional(
+      Type.Literal('compromise', { description: 'Of a rotation: the old key may be compromised' }),
+    ),
     edge: Type.Optional(Type.Object({ edge_type: EdgeType, dst: AgentAddress })),
     api_key: Type.Optional(
       Type.Object({
@@ -117,13 +120,15 @@ const AgentChange = Type.Object(
         name: Type.String(),
         scopes: Type.Array(Type.String()),
         agents: Type.Array(Type.String()),
+        made_by: PrincipalId,
         expires_at_ms: Type.Union([UnixMs, Type.Null()]),
       }),
     ),
   },
   {
     description:
-      'The proposed zone, policies or key of the agent, the edge to remove, or the API key to create',
+      'Every member of what the signed record proposes: the zone, policies or key of the agent, the edge to remove, ' +
+      'or the API key to create. The name of an API key is not in the record',
   },
 )
 

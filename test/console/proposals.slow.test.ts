@@ -7,6 +7,7 @@ import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'
 import { createKeyAs, newAgent, scopedKey } from '../support/http/answers.js'
 import { noBrowser } from '../support/http/browser.js'
+import { proposeEverything, valuesIn } from '../support/server/every-proposal.js'
 import { type TestServer, call, startServer } from '../support/server/server.js'
 
 const reads = { actions: ['read'], conditions: [{ field: 'owner', op: 'eq', value: '$jwt.sub' }] }
@@ -102,6 +103,28 @@ describe.skipIf(noBrowser)('proposals in the console', () => {
     await page.getByText('No pending proposals').waitFor()
     await page.getByRole('link', { name: 'Mine' }).click()
     await page.getByText('You have no proposals').waitFor()
+  })
+
+  it('shows every member of the signed record of a proposal, for each action', async () => {
+    const every = await startServer()
+    onTestFinished(() => every.stop())
+    const proposals = await proposeEverything(every)
+    const { page } = await openSignedIn(every.url, { at: '#/proposals' })
+    for (const { id, action, body } of proposals) {
+      await page.goto(`${every.url}/console#/proposals/${encodeURIComponent(id)}`)
+      const members = page.getByRole('region', { name: 'Changes' })
+      await members.getByText(`"${action}"`, { exact: true }).waitFor()
+      // What the tree has folded is there, but not visible.
+      const text = (await members.textContent()) ?? ''
+      const missing = valuesIn(body).filter((value) => !text.includes(JSON.stringify(value)))
+      expect({ action, missing }).toEqual({ action, missing: [] })
+    }
+    const rules = proposals.find(({ action }) => action === 'policies')
+    await page.goto(`${every.url}/console#/proposals/${encodeURIComponent(rules?.id ?? '')}`)
+    await page.getByText(', of type sys/* or payroll').waitFor()
+    const rotation = proposals.find(({ action }) => action === 'rotate_key')
+    await page.goto(`${every.url}/console#/proposals/${encodeURIComponent(rotation?.id ?? '')}`)
+    await page.getByText('will mark the old key as compromised').waitFor()
   })
 
   it('counts down to the time at which a change is applied automatically, and then lists it as decided', async () => {

@@ -2,6 +2,7 @@ import { assert } from '../../src/base/assert.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits/limits.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
+import { bodyOfMutation, type MutationBody } from '../../src/protocol/proposal-body.js'
 import {
   approvalsOf,
   authorOf,
@@ -323,14 +324,14 @@ export function proposalList(state: ShardState, command: CommandOf<'proposalList
 
 /** The view of a proposal in the HTTP interface. */
 function viewOf(row: ProposalRow): ProposalView {
-  const { mutation } = row
+  const body = bodyOfMutation(row.mutation)
   return {
     proposal_id: proposalId(row.agent, row.seq),
     agent: row.agent,
-    action: mutation.action,
-    target: 'target' in mutation ? mutation.target : null,
-    target_seq: 'target' in mutation ? mutation.targetSeq : null,
-    change: changeOf(mutation),
+    action: body.action,
+    target: 'target' in body ? body.target : null,
+    target_seq: 'target' in body ? body.target_seq : null,
+    change: changeIn(body, row.mutation),
     zone: row.zone,
     state: row.state,
     proposer: row.proposer,
@@ -349,21 +350,18 @@ function viewOf(row: ProposalRow): ProposalView {
   }
 }
 
-function changeOf(mutation: Mutation): ProposalView['change'] {
-  switch (mutation.action) {
-    case 'zone':
-      return { zone: mutation.zone }
-    case 'policies':
-      return { policies: mutation.policies.map(({ actions, conditions }) => ({ actions, conditions })) }
-    case 'remove_edge':
-      return { edge: { edge_type: mutation.edgeType, dst: mutation.dst } }
-    case 'rotate_key':
-      return { public_key: mutation.publicKey }
-    case 'make_api_key': {
-      const { keyId, name, scopes, agents, expiresAtMs = null } = mutation
-      return { api_key: { key_id: keyId, name, scopes, agents, expires_at_ms: expiresAtMs } }
-    }
-    default:
-      return null
+/** Every member of the body but the action and the record; and the name of a key, which is not recorded. */
+function changeIn(body: MutationBody, mutation: Mutation): ProposalView['change'] {
+  if ('target' in body) return null
+  if (body.action === 'remove_edge') {
+    const { action: _action, ...edge } = body
+    return { edge }
   }
+  if (body.action === 'make_api_key') {
+    const { action: _action, key_expires_at_ms: expiresAtMs, ...key } = body
+    const name = 'name' in mutation ? mutation.name : ''
+    return { api_key: { ...key, name, expires_at_ms: expiresAtMs } }
+  }
+  const { action: _action, ...change } = body
+  return change
 }

@@ -1,16 +1,11 @@
 import { assert } from '../../src/base/assert.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits/limits.js'
-import {
-  lineageOf,
-  type Mutation,
-  type ProposalRow,
-  type ProposedAs,
-} from '../../src/protocol/proposal-messages.js'
+import { bodyOfMutation } from '../../src/protocol/proposal-body.js'
+import { lineageOf, type ProposalRow, type ProposedAs } from '../../src/protocol/proposal-messages.js'
 import { canonicalJson } from '../../src/strand/json.js'
 import { proposalId } from '../../src/strand/proposal.js'
 import type { Proposed } from '../../src/wire/proposals.js'
-import { keyFacts } from '../shard/audit.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { Decision, ShardState } from '../shard/state.js'
 import { proposalTarget, type OpenShare } from '../store/tables/proposals.js'
@@ -147,38 +142,11 @@ function isUser({ line }: Pick<OpenShare, 'line'>): boolean {
 /** The body of a proposal's record (docs/FORMAT.md, Proposals). */
 function proposalBody(row: Omit<ProposalRow, 'seq' | 'hash'>): Record<string, unknown> {
   return {
-    ...publicMutation(row.mutation),
+    ...bodyOfMutation(row.mutation),
     principal: row.proposer,
     ...(row.line !== undefined && { line: row.line }),
     in_zone: row.zone,
     effective_at_ms: row.effectiveAtMs ?? null,
     expires_at_ms: row.expiresAtMs,
-  }
-}
-
-/** A mutation without its secrets. */
-function publicMutation(mutation: Mutation): Record<string, unknown> {
-  const { action } = mutation
-  switch (mutation.action) {
-    case 'zone':
-      return { action, zone: mutation.zone }
-    case 'policies':
-      return { action, policies: mutation.policies }
-    case 'remove_edge':
-      return { action, edge_type: mutation.edgeType, dst: mutation.dst }
-    case 'rotate_key':
-      return {
-        action,
-        public_key: mutation.publicKey,
-        ...(mutation.reason !== undefined && { reason: mutation.reason }),
-      }
-    case 'make_api_key': {
-      // The record names the lineage of the proposer; the lineage of the key is recorded when the key is
-      // created.
-      const { line: _line, ...facts } = keyFacts(mutation)
-      return { action, ...facts }
-    }
-    default:
-      return { action, target: mutation.target, target_seq: mutation.targetSeq }
   }
 }

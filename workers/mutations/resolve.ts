@@ -128,7 +128,10 @@ export function endProposal(
  * applied.
  */
 function withoutSecret(mutation: ProposalRow['mutation']): ProposalRow['mutation'] {
-  if (mutation.action === 'rotate_key') return { action: mutation.action, publicKey: mutation.publicKey }
+  if (mutation.action === 'rotate_key') {
+    const { sealedSeed: _sealedSeed, ...rest } = mutation
+    return rest
+  }
   if (mutation.action !== 'make_api_key') return mutation
   const { digest: _digest, ...rest } = mutation
   return rest

@@ -41,24 +41,12 @@ export function appendAudit(
  */
 export function apiKeyAuditEntry(
   change: 'made' | 'deleted',
-  row: KeyFacts,
+  row: Pick<ApiKeyRow, 'keyId' | 'scopes' | 'agents' | 'madeBy' | 'line' | 'expiresAtMs'>,
   author: Record<string, unknown>,
 ): ApiKeyAuditEntry {
-  return { type: 'sys/api_key', body: { change, ...keyFacts(row), ...author } }
-}
-
-type KeyFacts = Pick<ApiKeyRow, 'keyId' | 'scopes' | 'agents' | 'madeBy' | 'line' | 'expiresAtMs'>
-
-/** The members of a record about an API key, by their names in the record. */
-export function keyFacts({
-  keyId,
-  scopes,
-  agents,
-  madeBy,
-  line,
-  expiresAtMs,
-}: KeyFacts): Record<string, unknown> {
-  return { key_id: keyId, scopes, agents, made_by: madeBy, line, expires_at_ms: expiresAtMs ?? null }
+  const { keyId, scopes, agents, madeBy, line, expiresAtMs = null } = row
+  const key = { key_id: keyId, scopes, agents, made_by: madeBy, line, expires_at_ms: expiresAtMs }
+  return { type: 'sys/api_key', body: { change, ...key, ...author } }
 }
 
 /** Adds an API key to the group and to the changes that are sent to the fronts. */

@@ -19,13 +19,30 @@ interface ChangeProps {
 /** The changes of a proposal. */
 export function Change({ session, proposal }: ChangeProps) {
   return (
-    <section>
-      <h3>Changes</h3>
+    <section aria-labelledby="changes-title">
+      <h3 id="changes-title">Changes</h3>
       <p>{effectText(proposal)}</p>
       {proposal.target !== null && <Target session={session} proposal={proposal} hash={proposal.target} />}
       {proposal.target === null && <ChangeOfAgent session={session} proposal={proposal} />}
+      <h4>Members of the signed record</h4>
+      <BodyTree value={signedMembers(proposal)} />
     </section>
   )
+}
+
+/** Everything that the server shows of the record of a proposal, also members that this page does not know. */
+function signedMembers(proposal: Proposal): Record<string, unknown> {
+  const { action, target, target_seq: targetSeq, change, proposer, line, zone } = proposal
+  return {
+    action,
+    ...(target !== null && { target, target_seq: targetSeq }),
+    ...change,
+    principal: proposer,
+    line,
+    in_zone: zone,
+    effective_at_ms: proposal.effective_at_ms,
+    expires_at_ms: proposal.expires_at_ms,
+  }
 }
 
 function ChangeOfAgent({ session, proposal }: ChangeProps) {
@@ -45,10 +62,15 @@ function ChangeOfAgent({ session, proposal }: ChangeProps) {
     return <Policies session={session} proposal={proposal} after={change.policies} />
   if (change?.public_key !== undefined) {
     return (
-      <p>
-        The new key is <code title={change.public_key}>…{keyDigits(change.public_key)}</code>{' '}
-        <CopyButton text={change.public_key} name="the new key" />
-      </p>
+      <>
+        <p>
+          The new key is <code title={change.public_key}>…{keyDigits(change.public_key)}</code>{' '}
+          <CopyButton text={change.public_key} name="the new key" />
+        </p>
+        {change.reason === 'compromise' && (
+          <p class="notice warn">The signed record will mark the old key as compromised.</p>
+        )}
+      </>
     )
   }
   if (change?.edge !== undefined) {

@@ -1,15 +1,8 @@
-import type {
-  Mutation,
-  ProposalCursor,
-  ProposalRow,
-  RecordMutation,
-  Vote,
-} from '../../../src/protocol/proposal-messages.js'
-import type { Policy } from '../../../src/auth/row-policy.js'
+import { mutationOfBody, type MutationBody } from '../../../src/protocol/proposal-body.js'
+import type { ProposalCursor, ProposalRow, Vote } from '../../../src/protocol/proposal-messages.js'
 import { assert } from '../../../src/base/assert.js'
 import { asBuffer } from '../../../src/base/bytes.js'
 import { limits } from '../../../src/base/limits/limits.js'
-import type { Zone } from '../../../src/strand/zone.js'
 import type { Environment } from '../environment.js'
 import type { StoredRecord } from './record-codec.js'
 import { recordBySeq } from './records.js'
@@ -96,15 +89,6 @@ export function proposalOf(environment: Environment, place: ProposalCursor, valu
   return 'past' in stored ? fromStrand(environment, place, stored.past) : stored
 }
 
-/** A mutation in the body of `sys/proposal`. */
-type MutationBody =
-  | { action: 'zone'; zone: Zone }
-  | { action: 'policies'; policies: readonly Policy[] }
-  | { action: 'remove_edge'; edge_type: string; dst: string }
-  | { action: 'rotate_key'; public_key: string }
-  | { action: 'make_api_key' }
-  | { action: RecordMutation['action']; target: string; target_seq: number }
-
 /** Members of the bodies of `sys/proposal`, `sys/vote` and `sys/applied` (docs/FORMAT.md, Proposals). */
 interface Proposed extends Pick<Vote, 'principal' | 'line'> {
   in_zone: ProposalRow['zone']
@@ -143,7 +127,7 @@ function fromStrand(
     agent: name.toString(),
     seq,
     hash: record.hash,
-    mutation: mutationIn(body),
+    mutation: mutationOfBody(body),
     zone: body.in_zone,
     state: end.state,
     proposer,
@@ -161,21 +145,4 @@ function fromStrand(
 
 function authorIn({ principal, line }: Pick<Vote, 'principal' | 'line'>): Pick<Vote, 'principal' | 'line'> {
   return line === undefined ? { principal } : { principal, line }
-}
-
-function mutationIn(body: MutationBody): Mutation {
-  switch (body.action) {
-    case 'zone':
-      return { action: body.action, zone: body.zone }
-    case 'policies':
-      return { action: body.action, policies: body.policies }
-    case 'remove_edge':
-      return { action: body.action, edgeType: body.edge_type, dst: body.dst }
-    case 'rotate_key':
-      return { action: body.action, publicKey: body.public_key }
-    case 'make_api_key':
-      throw new Error('The row of a proposal about an API key must not be replaced')
-    default:
-      return { action: body.action, target: body.target, targetSeq: body.target_seq }
-  }
 }
