@@ -16,17 +16,24 @@ const unseen = /[\p{Cc}\p{Cs}\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\p{
 
 /** Escapes such code points as in JSON, so that they are visible. */
 export function escapeUnseen(text: string): string {
-  return text.replace(unseen, (found) =>
-    Array.from({ length: found.length }, (_none, at) => escaped(found.charCodeAt(at))).join(''),
-  )
+  return text.replace(unseen, escapedUnits)
 }
 
 /**
- * Escapes code points that change the direction of the text, because they reorder the text around them. Unlike
- * `escapeUnseen`, it keeps those that join letters and emojis.
+ * Escapes code points that change the direction of the text around them or are invisible, in a text of any
+ * length: a name with one looks like another name. Unlike `escapeUnseen`, it keeps line breaks, spaces, and the
+ * selector that makes a symbol an emoji.
  */
-export function escapeDirections(text: string): string {
-  return text.replace(/\p{Bidi_Control}/gu, (found) => escaped(found.charCodeAt(0)))
+export function shownText(text: string): string {
+  return text.replace(hidden, escapedUnits)
+}
+
+/** Includes U+200B to U+200F, U+202A to U+202E, U+2060 to U+2069 and U+FEFF. */
+const hidden =
+  /\p{Bidi_Control}|(?!\ufe0f)\p{Default_Ignorable_Code_Point}|(?<!\p{Extended_Pictographic})\ufe0f/gu
+
+function escapedUnits(found: string): string {
+  return Array.from({ length: found.length }, (_none, at) => escaped(found.charCodeAt(at))).join('')
 }
 
 function escaped(unit: number): string {

@@ -1,10 +1,13 @@
 /*
  * Texts from a server or a file may contain control characters. A terminal obeys them: it moves the cursor,
- * hides lines, or sends input as if the user had typed it.
+ * hides lines, or sends input as if the user had typed it. A name with a zero-width character looks like another
+ * name.
  */
 
-/** Control characters, bidirectional formatting characters, line separators, and lone surrogates. */
-const unsafe = /[\p{Cc}\p{Cs}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/gu
+/**
+ * Control characters, bidirectional formatting and zero-width characters, line separators, and lone surrogates.
+ */
+const unsafe = /[\p{Cc}\p{Cs}\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu
 
 /** A text as one line without characters that a terminal obeys; they are escaped as in JSON. */
 export function printable(text: string): string {

@@ -9,6 +9,8 @@ import { agentLink, followAddress, parseRoute, type Route, route, scrubAddress }
 import { applyAppearance } from './shell/appearance.js'
 import { Frame } from './shell/frame.js'
 import { serverState, watchServer } from './parts/server-state.js'
+import { escapeShownTexts } from './parts/shown-texts.js'
+import { shownText } from '../auth/shown-text.js'
 import { answerTabs, resume, session, watchSession } from './parts/session.js'
 import { SignedInPage } from './shell/signed-in.js'
 import { SignIn, StandbyPage } from './shell/sign-in.js'
@@ -26,6 +28,7 @@ const UsersPage = lazy(async () => (await import('./users/users-page.js')).Users
 const VerifyPage = lazy(async () => (await import('./verify/verify-page.js')).VerifyPage)
 
 const scrubbed = scrubAddress()
+escapeShownTexts()
 applyAppearance()
 followAddress()
 watchServer()
@@ -48,7 +51,7 @@ function Console() {
   const before = useRef(shown)
   // Not later, because then the user may already have put the focus elsewhere.
   useLayoutEffect(() => {
-    document.title = name === '' ? 'Strandfast' : `${name} · Strandfast`
+    document.title = name === '' ? 'Strandfast' : `${shownText(name)} · Strandfast`
     // The link that was followed is no longer on the page. The sign-in form focuses its own field.
     if (before.current !== shown && kind === 'in') document.querySelector<HTMLElement>('#main')?.focus()
     before.current = shown

@@ -1,8 +1,10 @@
 import { render } from 'preact'
 import { applyAppearance } from '../shell/appearance.js'
+import { escapeShownTexts } from '../parts/shown-texts.js'
 import { ApiPage } from './api-page.js'
 
 applyAppearance()
+escapeShownTexts()
 const container = document.querySelector('#api')
 if (container !== null) render(<ApiPage />, container)
 void takeOverSession()

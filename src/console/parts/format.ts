@@ -1,4 +1,3 @@
-import { escapeDirections } from '../../auth/shown-text.js'
 import { isUtc } from './time-zone.js'
 
 const counts = new Intl.NumberFormat('en')
@@ -117,12 +116,7 @@ export function keyDigits(key: string): string {
   return key.slice(-DIGITS_SHOWN)
 }
 
-/** A text shortened to the length of a line, which cannot reorder the text around it. */
-export function lineText(text: string): string {
-  return escapeDirections(shortened(text))
-}
-
 /** A text shortened to the length of a line. */
-export function shortened(text: string): string {
+export function lineText(text: string): string {
   return text.length > LINE_CHARACTERS ? `${text.slice(0, LINE_CHARACTERS)}…` : text
 }

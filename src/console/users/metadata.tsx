@@ -1,5 +1,4 @@
 import { useState } from 'preact/hooks'
-import { escapeDirections } from '../../auth/shown-text.js'
 import type { ServiceClient, User } from '../../client/index.js'
 import { explain } from '../parts/explain.js'
 import { countText } from '../parts/format.js'
@@ -22,7 +21,7 @@ export function Metadata(props: { service: ServiceClient; user: User; reload: ()
         <div>
           <h3>user_metadata</h3>
           <pre class="raw" tabIndex={0}>
-            {escapeDirections(JSON.stringify(user.user_metadata, null, 2))}
+            {JSON.stringify(user.user_metadata, null, 2)}
           </pre>
           <p class="muted">Only the user can change this object.</p>
         </div>

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import {
-  escapeDirections,
   escapeUnseen,
   hasIgnorable,
   mixesScripts,
   quotedText,
+  shownText,
 } from '../../../src/auth/shown-text.js'
 
 describe('a text that is shown', () => {
@@ -21,8 +21,13 @@ describe('a text that is shown', () => {
     expect(escapeUnseen(text)).toBe(shown)
   })
 
-  it('keeps its order, and its letters and emojis together', () => {
-    expect(escapeDirections('a\u202eb\u200f 👩‍🔬')).toBe('a\\u202eb\\u200f 👩‍🔬')
+  it('keeps its order and its line breaks, and shows what is invisible', () => {
+    expect(shownText('a\u202eb\n\tc\u00a0d ❤\ufe0f 👍🏽')).toBe('a\\u202eb\n\tc\u00a0d ❤\ufe0f 👍🏽')
+    for (const unit of [0x200b, 0x200c, 0x200d, 0x200e, 0x200f, 0x2060, 0x2066, 0xfeff, 0xad, 0xfe0f])
+      expect(shownText(`admin${String.fromCharCode(unit)}`)).toBe(
+        `admin\\u${unit.toString(16).padStart(4, '0')}`,
+      )
+    expect(shownText('a\u{e0041}')).toBe('a\\udb40\\udc41')
   })
 
   it('cannot close the quotes around it', () => {

@@ -243,8 +243,8 @@ describe('a command whose server sends too much', { timeout: 120_000 }, () => {
 
 describe('printable', () => {
   it('escapes each character that a terminal would obey', () => {
-    expect(printable('a\u001b[0m\n\u0085\u2028\u202e\ud800é€')).toBe(
-      'a\\u001b[0m\\u000a\\u0085\\u2028\\u202e\\ud800é€',
+    expect(printable('a\u001b[0m\n\u0085\u2028\u202e\u200b\u2060\ufeff\ud800é€')).toBe(
+      'a\\u001b[0m\\u000a\\u0085\\u2028\\u202e\\u200b\\u2060\\ufeff\\ud800é€',
     )
     expect(printableLines('a\n\tb\r')).toBe('a\n\\u0009b\\u000d')
   })

@@ -1,6 +1,5 @@
 import { useState } from 'preact/hooks'
-import { escapeDirections } from '../../../auth/shown-text.js'
-import { countText, lineText, shortened } from '../format.js'
+import { countText, lineText } from '../format.js'
 
 const NODES_SHOWN = 2_000
 const OPEN_LEVELS = 3
@@ -44,7 +43,7 @@ function branch({ name, value, level }: Node, budget: { left: number; cut: boole
     return (
       <li key={name}>
         {label}
-        {typeof value === 'string' && value !== shortened(value) ? (
+        {typeof value === 'string' && value !== lineText(value) ? (
           <LongText text={value} />
         ) : (
           <code class={value === null ? 'null' : typeof value}>{jsonText(value)}</code>
@@ -71,7 +70,7 @@ function branch({ name, value, level }: Node, budget: { left: number; cut: boole
 }
 
 function jsonText(value: unknown): string {
-  return escapeDirections(JSON.stringify(value))
+  return JSON.stringify(value)
 }
 
 /** A text longer than a line, of which at first only the beginning is shown. */
@@ -79,7 +78,7 @@ function LongText({ text }: { text: string }) {
   const [isWhole, setWhole] = useState(false)
   return (
     <>
-      <code class="string">{jsonText(isWhole ? text : shortened(text))}</code>{' '}
+      <code class="string">{jsonText(isWhole ? text : lineText(text))}</code>{' '}
       <button type="button" class="quiet" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
         {isWhole ? 'Show less' : `Show all ${countText(text.length)} characters`}
       </button>

@@ -1,4 +1,3 @@
-import { escapeDirections } from '../../../auth/shown-text.js'
 import { fieldOf, storedSteps } from '../../../strand/field-path.js'
 import { countText, lineText } from '../format.js'
 import { SortHeading } from '../sort-heading.js'
@@ -10,7 +9,7 @@ import type { RecordOrder, RecordRow } from './record-row.js'
 /** The heading of a column: the name of a top-level member, or the path to a nested field. */
 export function columnName(path: string): string {
   const [name = path, ...further] = storedSteps(path)
-  return escapeDirections(further.length === 0 ? name : path)
+  return further.length === 0 ? name : path
 }
 
 /** Records as a table; on a narrow screen each row is a card with its body. */

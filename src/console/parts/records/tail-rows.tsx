@@ -1,6 +1,5 @@
 import type { RefObject } from 'preact'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
-import { escapeDirections } from '../../../auth/shown-text.js'
 import type { ServiceClient } from '../../../client/index.js'
 import { switchType, textType, useAddress } from '../address.js'
 import { countText, lineText } from '../format.js'
@@ -206,7 +205,7 @@ export function TailRow(props: { row: Omit<LiveRow, 'id'>; isPretty: boolean; of
       <Time ms={row.ms} />
       <code class="type">{row.type}</code>
       {isPretty ? (
-        <pre>{escapeDirections(JSON.stringify(row.payload, null, 2))}</pre>
+        <pre>{JSON.stringify(row.payload, null, 2)}</pre>
       ) : (
         <code class="body">{lineText(JSON.stringify(row.payload))}</code>
       )}
