@@ -251,7 +251,9 @@ describe('strandfast erase and proposals', () => {
     const [, id = ''] = /^Proposed (\S+): it is applied when another key approves it/.exec(proposed) ?? []
     const open = await output('proposals', 'list', 'tower-north', '--format', 'text')
     expect(open).toMatch(
-      new RegExp(`\n${id}  proposed  erase   root +\\S+Z  when approved  -      ${hash}\n`),
+      new RegExp(
+        `\n${id}  proposed  erase   root +\\S+Z  when approved  -      protected  record 1 ${hash}\n`,
+      ),
     )
     const own = await strandfast('proposals', 'approve', id)
     expect([own.status, own.stderr]).toEqual([1, expect.stringContaining('The proposal was not decided: ')])
