@@ -145,6 +145,21 @@ describe.skipIf(noBrowser)('a mark that is invisible or changes directions', () 
     await expectShown(page, ['nothing'])
   })
 
+  it('is shown in a response on the page of the API', async () => {
+    const { body } = await checkedCall(server, 'POST /v1/agents/texts/query', {
+      body: { type: 'latest', order: 'asc', limit: 1, types: ['record'] },
+    })
+    const { page } = await openSignedIn(server.url)
+    await page.getByRole('link', { name: 'API', exact: true }).click()
+    const article = page.locator('article#getAgentRecord')
+    await article.locator('.try summary').first().click()
+    await article.getByLabel('agent', { exact: true }).fill('texts')
+    await article.getByLabel('hash', { exact: true }).fill(body.records[0].record_id)
+    await article.getByRole('button', { name: 'Send' }).click()
+    await article.locator('.result > p').getByText('200 OK').waitFor()
+    await expectShown(page, ['member', 'value', 'item'])
+  })
+
   it('is shown in Verify, in the name of a file and of the agent that it names', async () => {
     // Without the genesis record, the manifest alone names the agent.
     const { text } = await checkedCall(server, 'GET /v1/strand/export?agent=texts&from_seq=1')
