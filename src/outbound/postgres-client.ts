@@ -2,6 +2,7 @@ import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Client, type ClientConfig, type QueryResult } from 'pg'
 import { limits } from '../base/limits/limits.js'
+import { withoutMark } from '../base/pem.js'
 
 /** A client of PostgreSQL, and its socket; destroying the socket aborts the client. */
 export interface SocketClient {
@@ -17,6 +18,10 @@ export function makeClient(config: ClientConfig): SocketClient {
   const socket = new Socket()
   const client = new Client({ ...config, keepAlive: true, stream: () => socket })
   const { connection } = client
+  // The driver has read the files that the URL names (src/settings/tls-files.ts).
+  const { ssl }: { ssl: unknown } = client
+  if (isPemFiles(ssl))
+    for (const name of pemNames) if (ssl[name] !== undefined) ssl[name] = withoutMark(ssl[name])
   let [bytes, rows] = [0, 0]
   const countBytes = (chunk: Uint8Array) => {
     bytes += chunk.length
@@ -32,6 +37,12 @@ export function makeClient(config: ClientConfig): SocketClient {
   destroyOnThrow(socket, countBytes)
   connection.once('sslconnect', () => destroyOnThrow(connection.stream, countBytes))
   return { client, socket }
+}
+
+const pemNames = ['ca', 'cert', 'key'] as const
+
+function isPemFiles(ssl: unknown): ssl is Partial<Record<(typeof pemNames)[number], string>> {
+  return typeof ssl === 'object' && ssl !== null
 }
 
 /**

@@ -1,7 +1,8 @@
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { get } from 'node:https'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -114,22 +115,35 @@ const tls = join(import.meta.dirname, '../support/http/tls')
 const cert = readFileSync(join(tls, 'cert.pem'), 'utf8')
 
 describe.each(['uws', 'node'])('HTTPS by %s', (engine) => {
-  it('serves clients that trust the certificate, and sends nothing to clients that speak HTTP', async () => {
-    const env = { SERVICE_TLS_CERT_FILE: join(tls, 'cert.pem'), SERVICE_TLS_KEY_FILE: join(tls, 'key.pem') }
-    const server = await startServer({ env: { ...env, SERVICE_HTTP_ENGINE: engine } })
-    try {
-      expect(server.url).toMatch(/^https:/)
-      const sent = get(`${server.url}/healthz`, { ca: cert, servername: 'localhost' })
-      const [answer]: IncomingMessage[] = await once(sent, 'response')
-      if (answer === undefined) throw new Error('No answer received')
-      expect(answer.statusCode).toBe(200)
-      expect(await text(answer)).toBe('{"status":"alive"}')
-      const connection = await RawConnection.open(server)
-      connection.write(request('GET /healthz', close))
-      expect((await connection.ended()).statuses).toEqual([])
-      await expect(once(get(`${server.url}/healthz`), 'response')).rejects.toThrow('self-signed certificate')
-    } finally {
-      await server.stop()
-    }
-  })
+  it.each([
+    ['', ''],
+    [' with byte order marks', '\uFEFF'],
+  ])(
+    'serves clients that trust the certificate, and sends nothing over HTTP, with files%s',
+    async (_, mark) => {
+      const folder = mkdtempSync(join(tmpdir(), 'engines-'))
+      const [certFile, keyFile] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
+      writeFileSync(certFile, `${mark}${cert}`)
+      writeFileSync(keyFile, `${mark}${readFileSync(join(tls, 'key.pem'), 'utf8')}`)
+      const env = { SERVICE_TLS_CERT_FILE: certFile, SERVICE_TLS_KEY_FILE: keyFile }
+      const server = await startServer({ env: { ...env, SERVICE_HTTP_ENGINE: engine } })
+      try {
+        expect(server.url).toMatch(/^https:/)
+        const sent = get(`${server.url}/healthz`, { ca: cert, servername: 'localhost' })
+        const [answer]: IncomingMessage[] = await once(sent, 'response')
+        if (answer === undefined) throw new Error('No answer received')
+        expect(answer.statusCode).toBe(200)
+        expect(await text(answer)).toBe('{"status":"alive"}')
+        const connection = await RawConnection.open(server)
+        connection.write(request('GET /healthz', close))
+        expect((await connection.ended()).statuses).toEqual([])
+        await expect(once(get(`${server.url}/healthz`), 'response')).rejects.toThrow(
+          'self-signed certificate',
+        )
+      } finally {
+        rmSync(folder, { recursive: true })
+        await server.stop()
+      }
+    },
+  )
 })

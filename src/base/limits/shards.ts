@@ -82,6 +82,8 @@ export const shardLimits = {
   manifestBytesMax: 1_048_576,
   /** Bytes of a small file that is read whole: seeds, keys, checkpoints, format.json. */
   smallFileBytesMax: 65_536,
+  /** Bytes of a PEM file: a bundle of authorities has some hundred certificates. */
+  pemFileBytesMax: 4_194_304,
   /** Bytes of each file of a backup that is not a store: format.json and the secrets. */
   backupFileBytesMax: 65_536,
   /** Threads that verify an export offline: one for each core, up to this number. */

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { Duplex } from 'node:stream'
@@ -6,6 +5,7 @@ import { addRoute, createRouter, findRoute } from 'rou3'
 import { assert } from '../../base/assert.js'
 import { errorCatalogue } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
+import { readPem } from '../../base/pem.js'
 import type {
   HandlerMethod,
   ListenerOptions,
@@ -96,7 +96,7 @@ function serverOf(tls: TlsFiles | undefined): Server {
   const server =
     tls === undefined
       ? createServer(options)
-      : createTlsServer({ ...options, cert: readFileSync(tls.certFile), key: readFileSync(tls.keyFile) })
+      : createTlsServer({ ...options, cert: readPem(tls.certFile).text, key: readPem(tls.keyFile).text })
   // Otherwise Node silently drops headers above a number.
   server.maxHeadersCount = 0
   return server

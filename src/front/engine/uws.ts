@@ -1,11 +1,15 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type * as Library from 'uWebSockets.js'
 import { assert } from '../../base/assert.js'
 import { limits } from '../../base/limits/limits.js'
+import { readPem } from '../../base/pem.js'
 import { packageFile } from '../../base/version.js'
 import { keepHeaderBytes } from './header-bytes.js'
-import type { ListenerOptions, HttpListener } from './http-listener.js'
+import type { ListenerOptions, HttpListener, TlsFiles } from './http-listener.js'
 
 /*
  * The only file that uses uWebSockets.js. The library reads the size of a header block from the environment
@@ -63,7 +67,7 @@ export function uwsCanSharePort(): boolean {
  * @throws Error if the certificate cannot be read
  */
 export function uwsListener({ tls }: Pick<ListenerOptions, 'tls'>): HttpListener {
-  const app = tls === undefined ? App() : SSLApp({ cert_file_name: tls.certFile, key_file_name: tls.keyFile })
+  const app = tls === undefined ? App() : tlsApp(tls)
   let stopListening = () => {}
   return {
     route(method, pattern, handler) {
@@ -89,5 +93,20 @@ export function uwsListener({ tls }: Pick<ListenerOptions, 'tls'>): HttpListener
       stopListening = () => {}
     },
     close: () => app.close(),
+  }
+}
+
+/** The library reads files only, so a file with a byte order mark is copied for the moment of reading. */
+function tlsApp({ certFile, keyFile }: TlsFiles): Library.TemplatedApp {
+  const [cert, key] = [readPem(certFile), readPem(keyFile)]
+  if (!cert.marked && !key.marked) return SSLApp({ cert_file_name: certFile, key_file_name: keyFile })
+  const folder = mkdtempSync(join(tmpdir(), 'strandfast-tls-'))
+  try {
+    const [certCopy, keyCopy] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
+    writeFileSync(certCopy, cert.text)
+    writeFileSync(keyCopy, key.text, { mode: 0o600 })
+    return SSLApp({ cert_file_name: certCopy, key_file_name: keyCopy })
+  } finally {
+    rmSync(folder, { recursive: true })
   }
 }
