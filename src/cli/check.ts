@@ -12,7 +12,7 @@ Checks the settings given in the environment and as flags, without starting a se
  */
 export async function checkCommand(args: string[]): Promise<number> {
   const json = args.includes('--json')
-  const options = readSettings(args.filter((arg) => arg !== '--json'))
+  const options = await readSettings(args.filter((arg) => arg !== '--json'))
   if (!options.ok) return showUsage(USAGE, options)
   const { reading } = options
   const warnings = await warningsOf(reading)

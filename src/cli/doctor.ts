@@ -20,11 +20,11 @@ Checks Node, the settings, the data directory, the disk and the running server. 
 
 /**
  * Looks for problems that keep the server from starting, or from running safely (docs/OPERATIONS.md, doctor).
- * @returns the exit code: 0 no check failed, 1 a check failed, 78 wrong usage or a data directory of another
- * user
+ * @returns the exit code: 0 no check failed, 1 a check failed, 78 wrong usage, invalid settings or a data
+ * directory of another user
  */
 export async function doctorCommand(args: string[]): Promise<number> {
-  const options = readSettings(args)
+  const options = await readSettings(args)
   if (!options.ok) return showUsage(USAGE, options)
   const { reading } = options
   let failed = false
@@ -43,13 +43,11 @@ export async function doctorCommand(args: string[]): Promise<number> {
       return exitCodes.configuration
     }
     await examineWith(reading.config, show)
-  } else
-    show(
-      describeFaults(reading.faults)
-        .trimEnd()
-        .split('\n')
-        .map((line) => fail('settings', line)),
-    )
+  } else {
+    const lines = describeFaults(reading.faults).trimEnd().split('\n')
+    show(lines.map((line) => fail('settings', line)))
+    return exitCodes.configuration
+  }
   return failed ? exitCodes.foundWrong : exitCodes.fine
 }
 

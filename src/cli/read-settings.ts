@@ -9,8 +9,10 @@ import { licenseStatus } from '../auth/license.js'
 import { systemClock } from '../base/clock.js'
 import { isFileSystemError } from '../base/durable-file.js'
 import { authorityPublicKey } from '../data/license-authority.js'
+import { loadEngine, tlsRefusal } from '../front/engine/engine.js'
 import { exitCodes, isHelp, parseOnce } from './command.js'
 import type { ParseArgsConfig } from 'node:util'
+import { validityWarnings } from '../settings/tls-files.js'
 import { nearestName } from '../settings/nearest-name.js'
 import type { Environment, Setting, SettingFault } from '../settings/setting.js'
 
@@ -31,32 +33,57 @@ export function configOf(dataDir: string | undefined): Config | number {
 }
 
 /**
- * Reads the settings from the environment and from flags, which take precedence. With `--help`, nothing is
- * read.
+ * Reads the settings from the environment and from flags, which take precedence, and checks that the HTTP
+ * library accepts the certificate. With `--help`, nothing is read.
  */
-export function readSettings(args: readonly string[]): ReadSettings {
+export async function readSettings(args: readonly string[]): Promise<ReadSettings> {
   if (isHelp(args)) return { ok: false, help: true, fault: '' }
   const flags = readFlags(args)
   if (!flags.ok) return { ok: false, help: false, fault: flags.fault }
-  const reading = readProcessConfig(flags.given)
+  const reading = await withTlsChecked(readProcessConfig(flags.given))
   if (reading.ok) return { ok: true, reading }
   return { ok: true, reading: { ...reading, faults: namedByFlags(reading.faults, flags.given) } }
 }
 
-/** The warnings about the settings, including one about an invalid license. Sentences without a full stop. */
+async function withTlsChecked(reading: ConfigReading): Promise<ConfigReading> {
+  if (!reading.ok || reading.config.tls === undefined) return reading
+  const { tls, httpEngine } = reading.config
+  const loading = await loadEngine(httpEngine)
+  const given = loading.ok ? tlsRefusal(loading.loaded, tls) : undefined
+  if (given === undefined) return reading
+  const { name } = settings.tlsKeyFile
+  const allowed = 'a key that this HTTP library supports, such as one on P-256, or RSA of 2048 bits'
+  return { ok: false, faults: [{ name, given, allowed }], warnings: reading.warnings }
+}
+
+/**
+ * The warnings about the settings, including those about an expired certificate and an invalid license.
+ * Sentences without a full stop.
+ */
 export async function warningsOf(reading: ConfigReading): Promise<string[]> {
   if (!reading.ok) return reading.warnings
-  const { auth, dataDir } = reading.config
+  return [
+    ...reading.warnings,
+    ...certificateWarnings(reading.config),
+    ...(await licenseWarnings(reading.config)),
+  ]
+}
+
+function certificateWarnings({ tls }: Config): string[] {
+  return tls === undefined ? [] : validityWarnings(settings.tlsCertFile.name, tls.certFile, systemClock())
+}
+
+async function licenseWarnings({ auth, dataDir }: Config): Promise<string[]> {
   // A missing license is among the warnings already.
-  if (!auth.enabled || auth.licenseKey === undefined) return reading.warnings
+  if (!auth.enabled || auth.licenseKey === undefined) return []
   try {
     const publicKey = auth.licensePublicKey ?? authorityPublicKey(dataDir)
     const { licenseKey } = auth
     const standing = await licenseStatus({ licenseKey, publicKey, nowMs: systemClock() })
-    return standing.state === 'valid' ? reading.warnings : [...reading.warnings, standing.detail]
+    return standing.state === 'valid' ? [] : [standing.detail]
   } catch (error) {
     if (!isFileSystemError(error)) throw error
-    return [...reading.warnings, `SERVICE_LICENSE_KEY cannot be checked: ${error.message}`]
+    return [`SERVICE_LICENSE_KEY cannot be checked: ${error.message}`]
   }
 }
 

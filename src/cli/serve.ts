@@ -28,7 +28,7 @@ const SAME_SIGNAL_MS = 500
  * @returns the exit code: 0 stopped, 1 failed, 78 unusable settings, Node version or data directory
  */
 export async function serveCommand(args: string[]): Promise<number> {
-  const options = readSettings(args)
+  const options = await readSettings(args)
   if (!options.ok) return showUsage(USAGE + describeFlags(), options)
   const { reading } = options
   for (const warning of await warningsOf(reading)) logLine(`warning: ${warning}`)

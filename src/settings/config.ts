@@ -33,6 +33,7 @@ import {
   valuesOf,
 } from './setting.js'
 import * as parsers from './parsers.js'
+import { pairFaults, postgresFileFaults } from './tls-files.js'
 
 const megabyte = 1_048_576
 
@@ -59,14 +60,16 @@ const settingsBefore = {
     name: 'SERVICE_TLS_CERT_FILE',
     default: undefined,
     description: 'The certificate chain, PEM. Enables TLS together with SERVICE_TLS_KEY_FILE.',
-    allowed: 'the path of a readable file, together with SERVICE_TLS_KEY_FILE',
+    allowed:
+      'the path of a PEM file, the certificate of this server first, together with SERVICE_TLS_KEY_FILE',
     parse: parsers.readableFile,
   }),
   tlsKeyFile: setting<string | undefined>({
     name: 'SERVICE_TLS_KEY_FILE',
     default: undefined,
     description: 'The private key of the certificate, PEM.',
-    allowed: 'the path of a readable file, together with SERVICE_TLS_CERT_FILE',
+    allowed:
+      'the path of a PEM file with the unencrypted key of the certificate, together with SERVICE_TLS_CERT_FILE',
     parse: parsers.readableFile,
   }),
   ...directorySettings,
@@ -316,6 +319,13 @@ function crossFaults(env: Environment, config: Config): SettingFault[] {
     faults.push({ name: from.name, given, allowed: from.allowed })
   if (isSet(tlsCertFile) && !isSet(tlsKeyFile)) addFault(tlsKeyFile, 'nothing')
   if (isSet(tlsKeyFile) && !isSet(tlsCertFile)) addFault(tlsCertFile, 'nothing')
+  if (config.tls !== undefined) {
+    const { tls } = config
+    for (const { of, fault } of pairFaults(tls)) {
+      const [from, path] = of === 'cert' ? [tlsCertFile, tls.certFile] : [tlsKeyFile, tls.keyFile]
+      addFault(from, `${JSON.stringify(path)}, ${fault}`)
+    }
+  }
   if (isSet(masterSeed) && isSet(masterSeedFile)) addFault(masterSeedFile, `both this and ${masterSeed.name}`)
   for (const [name, allowed] of Object.entries(removedSettings)) {
     const given = env[name]
@@ -328,5 +338,7 @@ function crossFaults(env: Environment, config: Config): SettingFault[] {
     ...passkeyFaults(env),
   )
   faults.push(...clusterFaults(env))
+  for (const { name } of [settings.ingestPostgresUrl, settings.clusterUrl])
+    faults.push(...postgresFileFaults(name, env[name]))
   return faults
 }

@@ -75,7 +75,7 @@ describe('a start that fails', () => {
       const file = join(directory, 'junk.pem')
       writeFileSync(file, 'junk')
       const ended = await starts({ SERVICE_TLS_CERT_FILE: file, SERVICE_TLS_KEY_FILE: file })
-      expect(ended).toEqual(all(1, /^The server failed: /))
+      expect(ended).toEqual(all(78, /^SERVICE_TLS_KEY_FILE: given .* a file that is not PEM/))
     },
   )
 

@@ -1,5 +1,5 @@
 import type { Config } from '../../settings/config.js'
-import type { ListenerOptions, Engine, HttpListener } from './http-listener.js'
+import type { ListenerOptions, Engine, HttpListener, TlsFiles } from './http-listener.js'
 
 /** How to install uWebSockets.js on a Node version for which the registry's package has no binary. */
 const installUws = 'for the faster uWebSockets.js: npm install uNetworking/uWebSockets.js#v20.57.0'
@@ -38,6 +38,20 @@ export async function loadEngine(choice: Config['httpEngine']): Promise<EngineLo
     const detail = `uWebSockets.js does not load on Node ${process.versions.node}, ${process.platform} ${process.arch} (${reason})${hint}`
     if (choice === 'uws') return { ok: false, detail: `${detail}; or set SERVICE_HTTP_ENGINE=auto` }
     return { ok: true, loaded: await nodeEngine(detail) }
+  }
+}
+
+/**
+ * Why a library refuses a valid certificate and its key, such as one of an algorithm that it does not
+ * support, in one line; undefined if it accepts them.
+ */
+export function tlsRefusal({ engine, open }: LoadedEngine, tls: TlsFiles): string | undefined {
+  try {
+    open({ tls, problem: () => '' }).close()
+    return undefined
+  } catch (error) {
+    const name = engine === 'uws' ? 'uWebSockets.js' : 'node:http'
+    return `${JSON.stringify(tls.keyFile)}, which ${name} refuses together with ${tls.certFile}: ${shortReason(error)}`
   }
 }
 

@@ -274,6 +274,37 @@ describe('an invalid license', () => {
   })
 })
 
+/** Test certificates and their keys. */
+const tls = fileURLToPath(new URL('../../support/http/tls', import.meta.url))
+
+describe.each(['check', 'doctor', 'serve'])('strandfast %s', (command) => {
+  it.each(['node', 'uws'])('says which TLS file is wrong, for %s', async (engine) => {
+    const empty = join(folder, 'empty.pem')
+    writeFileSync(empty, '')
+    const found = await run([command], {
+      SERVICE_HTTP_ENGINE: engine,
+      SERVICE_TLS_CERT_FILE: empty,
+      SERVICE_TLS_KEY_FILE: join(tls, 'key.pem'),
+    })
+    expect(found.code).toBe(78)
+    expect(found.out + found.err).toContain(`SERVICE_TLS_CERT_FILE: given "${empty}", an empty file`)
+    expect(readdirSync(folder)).toEqual(['empty.pem'])
+  })
+
+  it('says if the HTTP library does not support the key', async () => {
+    const [certFile, keyFile] = [join(tls, 'ed448-cert.pem'), join(tls, 'ed448-key.pem')]
+    const env = {
+      SERVICE_HTTP_ENGINE: 'uws',
+      SERVICE_TLS_CERT_FILE: certFile,
+      SERVICE_TLS_KEY_FILE: keyFile,
+    }
+    const found = await run([command], env)
+    expect(found.code).toBe(78)
+    expect(found.out + found.err).toContain(`${keyFile}", which uWebSockets.js refuses`)
+    expect(readdirSync(folder)).toEqual([])
+  })
+})
+
 describe('strandfast doctor', () => {
   it('checks a machine on which no server has started, and creates no file', async () => {
     const found = await run(['doctor'], { SERVICE_PORT: '1', SERVICE_MIN_FREE_BYTES: '0' })
@@ -287,7 +318,7 @@ describe('strandfast doctor', () => {
 
   it('fails when the settings, the data directory or the server is wrong', async () => {
     expect(await run(['doctor'], { SERVICE_PORT: 'x' })).toMatchObject({
-      code: 1,
+      code: 78,
       out: expect.stringMatching(/^fail +settings +SERVICE_PORT/m),
     })
     const dataDir = join(folder, 'data')

@@ -249,8 +249,8 @@ describe('readConfig', () => {
   })
 
   it('requires certificate and key together', () => {
-    const certificate = file('cert.pem', 'x')
-    const key = file('key.pem', 'x')
+    const tls = join(import.meta.dirname, '../../support/http/tls')
+    const [certificate, key] = [join(tls, 'cert.pem'), join(tls, 'key.pem')]
     expect(faulty({ SERVICE_TLS_CERT_FILE: certificate })).toMatchObject([
       { name: 'SERVICE_TLS_KEY_FILE', given: 'nothing' },
     ])
