@@ -79,6 +79,19 @@ export async function requireWritable(client: Client): Promise<void> {
   throw new Error(`The PostgreSQL server is read-only: ${reason}`)
 }
 
+/**
+ * SQL_ASCII stores the bytes of any text; PostgreSQL converts to all other encodings, and refuses each text
+ * with a character that they lack.
+ * @throws Error if the database cannot store every text
+ */
+export async function requireUnicode(client: Client): Promise<void> {
+  const encoding = await settingOf(client, 'server_encoding')
+  if (encoding === 'UTF8' || encoding === 'SQL_ASCII') return
+  throw new Error(
+    `The encoding of the database is ${encoding}, which cannot store every text: create one with ENCODING 'UTF8'`,
+  )
+}
+
 /** The value of a server setting on this connection. */
 export async function settingOf(client: Client, name: string): Promise<string> {
   const { rows }: QueryResult<Record<string, unknown>> = await client.query(`SHOW ${name}`)

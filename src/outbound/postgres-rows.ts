@@ -46,13 +46,17 @@ const escapes: Record<string, string> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n'
  * SQLSTATE classes about the content of a row: data exceptions, constraints, program limits, WITH CHECK
  * OPTION, and errors that a trigger raises (PostgreSQL manual, Appendix A).
  */
-const rowFaults = /^(22|23|44|54|P0001)/
+const rowFaults = /^(22(?!00H)|23|44|54|P0001)/
 
 /**
- * SQLSTATE classes about the connection, the server or its disk, with which other rows would fail too. 42 is
- * not among them, because the statements of a trigger can depend on a row.
+ * SQLSTATE classes about the connection, the server, its load or its disk, with which the same row may be
+ * accepted later (docs/adr/0013-postgres-sink.md, A refused row); 2200H is an exhausted sequence. 42 and XX000 are not among them, because
+ * the statements of a trigger can depend on a row.
  */
-const serverFaults = /^(08|25|26|28|3B|3D|40|53[134]|55|57P|58|XX00[12])/
+const passingFaults = /^(08|2200H|25|26|28|2D|3B|3D|40|53|55|57|58|72|F0|HV|XX00[12])/
+
+/** A statement that was too slow or too large for the server, or that waited for a lock. */
+const tooMuch = /^(57014|53200)$/
 
 /**
  * The SQLSTATE with which PostgreSQL permanently refuses a row; undefined for failures that may be temporary.
@@ -65,7 +69,12 @@ export function refusalCode(error: unknown): string | undefined {
 /** The SQLSTATE of a failure that may have been caused by a row. */
 export function suspectCode(error: unknown): string | undefined {
   const code = sqlState(error)
-  return code !== undefined && !serverFaults.test(code) ? code : undefined
+  return code !== undefined && !passingFaults.test(code) ? code : undefined
+}
+
+/** Whether fewer rows in each statement may help against a failure. */
+export function needsFewerRows(error: unknown): boolean {
+  return tooMuch.test(sqlState(error) ?? '') || suspectCode(error) !== undefined
 }
 
 /**

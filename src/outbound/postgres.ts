@@ -5,7 +5,13 @@ import { assert } from '../base/assert.js'
 import { hostUrls } from '../base/host-urls.js'
 import { limits } from '../base/limits/limits.js'
 import { isNumber, isText, listOf, members } from '../base/shape.js'
-import { openFirst, makeClient, requireWritable, type SocketClient } from './postgres-client.js'
+import {
+  openFirst,
+  makeClient,
+  requireUnicode,
+  requireWritable,
+  type SocketClient,
+} from './postgres-client.js'
 import {
   columns,
   copyText,
@@ -43,8 +49,11 @@ export interface SinkBatch {
   erased: readonly string[]
   /** The position after this batch. */
   cursor: SinkCursor
-  /** The batch failed several times on a working connection, so that one of its rows may be the cause. */
-  suspect: boolean
+  /**
+   * How often the batch has failed on a working connection in a way that fewer rows in each statement may
+   * help against.
+   */
+  failures: number
 }
 
 /** The counts of a batch; rows in neither count existed before. */
@@ -105,6 +114,7 @@ async function connectOne({ url, store }: PostgresTarget, signal: AbortSignal): 
   try {
     await client.connect()
     await requireWritable(client)
+    await requireUnicode(client)
     await makeTables(client)
     return connection
   } catch (error) {
@@ -144,14 +154,15 @@ class PostgresConnection implements SinkConnection {
     )
   }
 
-  async deliver({ shard, rows, erased, cursor, suspect }: SinkBatch): Promise<Delivery> {
+  async deliver({ shard, rows, erased, cursor, failures }: SinkBatch): Promise<Delivery> {
     this.#busy = true
-    const refused: RefusedRow[] = []
+    const found: FoundRows = { refused: [], suspect: failures >= limits.sinkBatchTriesMax }
     await this.#client.query(`BEGIN; SET LOCAL statement_timeout = ${limits.sinkStatementMs}`)
     // Deferred constraints would be reported at COMMIT, when the row can no longer be found.
     await this.#client.query('SET CONSTRAINTS ALL IMMEDIATE')
-    const stored = rows.length === 0 ? 0 : await this.#storeRows(rows, { refused, suspect })
-    for (const one of refused) await this.#storeDeadLetter(one)
+    let stored = 0
+    for (const part of partsOf(rows, failures)) stored += await this.#storeRows(part, found)
+    for (const one of found.refused) await this.#storeDeadLetter(one)
     if (erased.length > 0) await this.#erase(erased)
     await this.#client.query(
       `INSERT INTO strandfast_cursors (store, shard, block_no, content_hash) VALUES ($1, $2, $3, $4)
@@ -161,7 +172,7 @@ class PostgresConnection implements SinkConnection {
     )
     await this.#client.query('COMMIT')
     this.#busy = false
-    return { stored, refused: refused.length }
+    return { stored, refused: found.refused.length }
   }
 
   close(): void {
@@ -174,10 +185,35 @@ class PostgresConnection implements SinkConnection {
   }
 
   /** Stores the rows except refused ones, which it finds by bisection. @returns the number of new rows */
-  async #storeRows(
-    rows: readonly SinkRow[],
-    found: { refused: RefusedRow[]; suspect: boolean },
-  ): Promise<number> {
+  async #storeRows(rows: readonly SinkRow[], found: FoundRows): Promise<number> {
+    const result = await this.#tryRows(rows)
+    if (typeof result === 'number') return result
+    const code = refusalCode(result)
+    const reason = code ?? (found.suspect ? suspectCode(result) : undefined)
+    if (reason === undefined) throw result
+    const [row] = rows
+    if (row === undefined || rows.length > 1) {
+      const middle = rows.length >> 1
+      const first = await this.#storeRows(rows.slice(0, middle), found)
+      return first + (await this.#storeRows(rows.slice(middle), found))
+    }
+    if (code === undefined) {
+      if (!(await this.#acceptsProbe())) throw result
+      // The fault may have passed before the probe was accepted, which may have waited for a lock.
+      const again = await this.#tryRows(rows)
+      if (typeof again === 'number') return again
+      if (suspectCode(again) !== reason) throw again
+    }
+    found.refused.push({ row, reason })
+    return 0
+  }
+
+  /**
+   * Stores the rows.
+   * @returns the number of new rows, or the failure if rows may have caused it, which is rolled back
+   * @throws any other failure
+   */
+  async #tryRows(rows: readonly SinkRow[]): Promise<number | Error> {
     await this.#client.query('SAVEPOINT strandfast_rows')
     try {
       await copyRows(this.#client, rows)
@@ -185,19 +221,9 @@ class PostgresConnection implements SinkConnection {
       await this.#client.query('RELEASE SAVEPOINT strandfast_rows')
       return rowCount ?? 0
     } catch (error) {
-      const code = refusalCode(error)
-      const reason = code ?? (found.suspect ? suspectCode(error) : undefined)
-      if (reason === undefined) throw error
+      if (!(error instanceof Error) || suspectCode(error) === undefined) throw error
       await this.#client.query(rollbackStatements)
-      const [row] = rows
-      if (row === undefined || rows.length === 1) {
-        if (code === undefined && !(await this.#acceptsProbe())) throw error
-        if (row !== undefined) found.refused.push({ row, reason })
-        return 0
-      }
-      const middle = rows.length >> 1
-      const first = await this.#storeRows(rows.slice(0, middle), found)
-      return first + (await this.#storeRows(rows.slice(middle), found))
+      return error
     }
   }
 
@@ -243,6 +269,21 @@ class PostgresConnection implements SinkConnection {
       [row.contentHash, row.agent, row.seq, row.timestampHlc, row.type, row.body ?? null, reason],
     )
   }
+}
+
+/** Rows that were found to be at fault, and whether failures of any class may be the fault of a row. */
+interface FoundRows {
+  refused: RefusedRow[]
+  suspect: boolean
+}
+
+/** Divides a batch into twice as many parts after each failure from `sinkBatchTriesMax` on. */
+function partsOf(rows: readonly SinkRow[], failures: number): (readonly SinkRow[])[] {
+  const parts = 2 ** Math.max(0, failures + 1 - limits.sinkBatchTriesMax)
+  const size = Math.max(1, Math.ceil(rows.length / parts))
+  return Array.from({ length: Math.ceil(rows.length / size) }, (_none, nth) =>
+    rows.slice(nth * size, (nth + 1) * size),
+  )
 }
 
 /** Copies the rows into the staging table. @throws Error if a row is refused, or the connection fails */

@@ -1,3 +1,4 @@
+import { DatabaseError } from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '../../src/base/limits/limits.js'
 import { createLogger } from '../../src/base/log.js'
@@ -38,17 +39,22 @@ class Database implements SinkConnection {
   readonly numbers = new Map<string, number>()
   cursor: SinkCursor | undefined
   /** The fates of the next batches: stored, failed, or stored with the answer lost. */
-  readonly fates: ('stored' | 'failed' | 'answer lost')[] = []
+  readonly fates: ('stored' | 'failed' | 'timed out' | 'answer lost')[] = []
   batches = 0
+  /** The failures that each batch was delivered with. */
+  readonly failures: number[] = []
 
   cursors(): Promise<Map<number, SinkCursor>> {
     return Promise.resolve(new Map(this.cursor === undefined ? [] : [[0, this.cursor]]))
   }
 
-  deliver({ rows, cursor }: SinkBatch): Promise<{ stored: number; refused: number }> {
+  deliver({ rows, cursor, failures }: SinkBatch): Promise<{ stored: number; refused: number }> {
     this.batches++
     const fate = this.fates.shift() ?? 'stored'
+    this.failures.push(failures)
     if (fate === 'failed') return Promise.reject(new Error('Not there'))
+    if (fate === 'timed out')
+      return Promise.reject(Object.assign(new DatabaseError('Too slow', 0, 'error'), { code: '57014' }))
     const before = this.numbers.size
     numbersOf(rows).forEach((n, index) => this.numbers.set(rows[index]?.contentHash ?? '', n))
     this.cursor = cursor
@@ -223,6 +229,17 @@ describe('the run of the sink', () => {
     const pauses = Array.from({ length: 10 }, (_none, failures) => Math.min(base * 2 ** failures, max))
     expect(slept).toEqual([...pauses, limits.sinkPollMs])
     expect(database.numbers.size).toBe(10)
+  })
+
+  it('counts the failures of a batch that fewer rows may help against, until it is stored', async () => {
+    ingest(0, 10)
+    const database = new Database()
+    database.fates.push('timed out', 'failed', 'timed out')
+    await runUntilAsleep(database, 4)
+    expect(database.failures).toEqual([0, 1, 1, 2])
+    ingest(10, 10)
+    await runUntilAsleep(database, 1)
+    expect(database.failures.at(-1)).toBe(0)
   })
 
   it('returns to the cursor of PostgreSQL if PostgreSQL lost rows, as after a failover', async () => {

@@ -2,7 +2,7 @@ import type { Clock } from '../../src/base/clock.js'
 import { limits } from '../../src/base/limits/limits.js'
 import type { Logger } from '../../src/base/log.js'
 import type { Delivery, SinkConnection } from '../../src/outbound/postgres.js'
-import { failureText, suspectCode } from '../../src/outbound/postgres-rows.js'
+import { failureText, needsFewerRows } from '../../src/outbound/postgres-rows.js'
 import type { SinkFigures } from '../../src/protocol/sink-messages.js'
 import type { SinkLog, LogBatch } from './log.js'
 
@@ -30,10 +30,10 @@ export class SinkRun {
   #connection: SinkConnection | undefined
   #failuresInRow = 0
   /**
-   * How often the next batch of each shard has failed although the connection worked, by the number of the
-   * shard.
+   * How often the next batch of each shard has failed in a way that fewer rows in each statement may help
+   * against, by the number of the shard.
    */
-  readonly #suspicions = new Map<number, number>()
+  readonly #batchFailures = new Map<number, number>()
   #rows = 0
   #deadLetters = 0
   #failures = 0
@@ -110,18 +110,15 @@ export class SinkRun {
     return any
   }
 
-  /**
-   * Delivers a batch. If it keeps failing although PostgreSQL works, one of its rows is treated as the cause.
-   */
+  /** Delivers a batch, with fewer rows in each statement if it keeps failing. */
   async #deliver(connection: SinkConnection, shard: number, batch: LogBatch): Promise<Delivery> {
-    const failures = this.#suspicions.get(shard) ?? 0
+    const failures = this.#batchFailures.get(shard) ?? 0
     try {
-      const suspect = failures >= limits.sinkBatchTriesMax
-      const delivery = await connection.deliver({ shard, ...batch, suspect })
-      this.#suspicions.delete(shard)
+      const delivery = await connection.deliver({ shard, ...batch, failures })
+      this.#batchFailures.delete(shard)
       return delivery
     } catch (error) {
-      if (suspectCode(error) !== undefined) this.#suspicions.set(shard, failures + 1)
+      if (needsFewerRows(error)) this.#batchFailures.set(shard, failures + 1)
       throw error
     }
   }

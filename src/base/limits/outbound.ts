@@ -54,7 +54,7 @@ export const outboundLimits = {
   sinkReplyMs: 75_000,
   /** How long the current batch may still take when the server stops, milliseconds. */
   sinkStopMs: 1_000,
-  /** Failures of one batch on a working connection, after which its rows are written one by one. */
+  /** Failures of one batch on a working connection, after which its rows are written in smaller parts. */
   sinkBatchTriesMax: 3,
   /** Bytes and rows of one result of PostgreSQL: more than any statement selects. */
   postgresAnswerBytesMax: 33_554_432,

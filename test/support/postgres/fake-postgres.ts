@@ -72,5 +72,6 @@ export async function startFakePostgres(
 
 function defaultAnswer(statement: string): Buffer {
   const [, setting] = /^SHOW (\w+)/.exec(statement) ?? []
-  return setting === undefined ? message('C', 'SET\0') : rowsOf(setting, 'off')
+  if (setting === undefined) return message('C', 'SET\0')
+  return rowsOf(setting, setting === 'server_encoding' ? 'UTF8' : 'off')
 }

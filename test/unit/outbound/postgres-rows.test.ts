@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import {
   copyText,
   failureText,
+  needsFewerRows,
   refusalCode,
   suspectCode,
   type SinkRow,
@@ -47,24 +48,38 @@ describe('rows in the text format of COPY', () => {
   })
 })
 
+/** Faults of the connection, the server, its load or its disk. */
+const passing = (
+  '08006 08P01 2200H 25006 25P03 25P04 26000 28P01 2D000 3B001 3D000 40001 40P01 53000 53100 53200 53300 53400 ' +
+  '55000 55006 55P03 57000 57014 57P01 57P02 57P03 57P05 58000 58030 58P01 72000 F0000 HV000 HV00N XX001 XX002'
+).split(' ')
+
 describe('the cause of a failed batch', () => {
   it.each(['22P05', '22003', '23514', '23505', '54000', '44000', 'P0001'])('is a row with %s', (code) => {
     expect(refusalCode(failure(code))).toBe(code)
   })
 
-  it.each(['57P01', '53100', '40P01', '55P03', '42501', '42P01', '25006', 'XX000', '08006'])(
-    'is not a row with %s: the same rows may be accepted later',
+  it.each([...passing, '42501', '42P01', 'XX000'])(
+    'is not certainly a row with %s: the same rows may be accepted later',
     (code) => expect(refusalCode(failure(code))).toBeUndefined(),
   )
 
-  it.each(['XX000', '42601', 'P0002', '57014', '0A000'])('may be a row with %s', (code) => {
+  it.each(['XX000', '42601', '42P01', 'P0002', '0A000', '21000', '38000'])('may be a row with %s', (code) => {
     expect(suspectCode(failure(code))).toBe(code)
+    expect(needsFewerRows(failure(code))).toBe(true)
   })
 
-  it.each(['57P01', '53100', '40P01', '55P03', '25006', '08006', '28P01', 'XX001'])(
-    'is never a row with %s',
-    (code) => expect(suspectCode(failure(code))).toBeUndefined(),
-  )
+  it.each(passing)('is never a row with %s', (code) => {
+    expect(suspectCode(failure(code))).toBeUndefined()
+  })
+
+  it.each(['57014', '53200'])('may be too many rows with %s', (code) => {
+    expect(needsFewerRows(failure(code))).toBe(true)
+  })
+
+  it.each(['57P01', '40P01', '55P03', '08006'])('is not the number of rows with %s', (code) => {
+    expect(needsFewerRows(failure(code))).toBe(false)
+  })
 
   it('is not a row when the connection fails', () => {
     const broken = new Error('Connection terminated unexpectedly')
