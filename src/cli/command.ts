@@ -14,6 +14,9 @@ export const exitCodes = {
 
 type Options = NonNullable<ParseArgsConfig['options']>
 
+/** There is no server to use: neither an address was given, nor does the server of the data directory run. */
+export class NoServerError extends Error {}
+
 interface CommandDefinition<T extends Options, Request extends object> {
   usage: string
   options: T
@@ -21,10 +24,12 @@ interface CommandDefinition<T extends Options, Request extends object> {
   action?: string
   /** Whether the command accepts arguments that are not options. */
   operands?: boolean
+  /** The exit code if there is no server to use; 1 if absent. */
+  noServerExitCode?: number
   /**
    * Reads the arguments.
    * @returns the request, or a text that says what is wrong.
-   * @throws Error with such a text
+   * @throws NoServerError; Error with such a text
    */
   read(
     values: ParsedArgs<{ args: string[]; options: T; allowPositionals: boolean }>['values'],
@@ -42,6 +47,7 @@ export function command<const T extends Options, Request extends object>(
     const { usage, run } = line
     const help = isHelp(args)
     const request = help ? '' : read(line, args)
+    if (request instanceof NoServerError) return fail(request.message, line.noServerExitCode)
     return typeof request === 'string' ? showUsage(usage, { help, fault: request }) : run(request)
   }
 }
@@ -49,7 +55,7 @@ export function command<const T extends Options, Request extends object>(
 function read<T extends Options, Request extends object>(
   { options, action, operands: allowPositionals = false, read: readRequest }: CommandDefinition<T, Request>,
   [...args]: string[],
-): Request | string {
+): Request | NoServerError | string {
   if (action !== undefined && args[0] !== action)
     return `Expected: ${action}${args[0] === undefined ? '' : `, not ${args[0]}`}`
   if (action !== undefined) args.shift()
@@ -57,6 +63,7 @@ function read<T extends Options, Request extends object>(
     const { values, positionals } = parseOnce({ args, options, allowPositionals })
     return readRequest(values, positionals)
   } catch (error) {
+    if (error instanceof NoServerError) return error
     return error instanceof Error ? error.message : String(error)
   }
 }

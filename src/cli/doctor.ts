@@ -1,4 +1,5 @@
 import { type Config, describeFaults } from '../settings/config.js'
+import { findServer } from '../data/address.js'
 import { distrustOf } from '../data/trust.js'
 import { examineDataDirectory, type Finding, fail, ok, warn } from './doctor-data.js'
 import { exitCodes, showUsage } from './command.js'
@@ -157,6 +158,10 @@ async function examineServer(config: Config): Promise<{ alive: boolean; findings
       alive: false,
       findings: [fail('server', `${url}/healthz returns ${health}: is it another program?`)],
     }
+  }
+  if (found === undefined) {
+    const { fault = '' } = findServer(config.dataDir)
+    return { alive: false, findings: [warn('server', `another server responds at ${url}: ${fault}`)] }
   }
   const ready = await statusOf(`${url}/readyz`)
   const finding =

@@ -56,12 +56,12 @@ export const importCommand = command({
   operands: true,
   read({ 'seed-file': seedFile, hold, ...values }, files): SendRequest | string {
     if (files.length === 0) return 'Expected at least one FILE'
-    const server = serverOf(values)
-    if (typeof server === 'string') return server
     const seed = seedFile === undefined ? undefined : readBounded(seedFile, limits.smallFileBytesMax)
     const seedHex = seed?.toString('utf8').trim()
     if (seedHex !== undefined && !/^[0-9a-f]{64}$/i.test(seedHex))
       return 'Expected --seed-file to hold a seed of 64 hex digits'
+    const server = serverOf(values)
+    if (typeof server === 'string') return server
     return { files, url: `${server.url}/v1/strand/import`, key: server.key, seed: seedHex, hold }
   },
   run: (request) => interruptible((signal) => sendAll(request, signal)),

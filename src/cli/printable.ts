@@ -25,14 +25,28 @@ export async function* printableBytes(chunks: AsyncIterable<Uint8Array>): AsyncG
   for await (const chunk of chunks) yield printableLines(decoder.decode(chunk, { stream: true }))
 }
 
-/**
- * The messages of an error and its cause, as one printable line: the message of fetch alone is "fetch
- * failed".
- */
+/** Causes that are read of one error: an error can be its own cause. */
+const CAUSES_MAX = 8
+
+/** An error and its causes, the error first. */
+export function causesOf(error: unknown): Error[] {
+  const found: Error[] = []
+  for (let one = error; one instanceof Error && found.length < CAUSES_MAX; one = one.cause) found.push(one)
+  return found
+}
+
+/** The messages of an error and its deepest cause, as one printable line. */
 export function describeError(error: unknown): string {
-  if (!(error instanceof Error)) return printable(String(error))
-  const cause = error.cause instanceof Error ? `: ${error.cause.message}` : ''
-  return printable(`${error.message}${cause}`)
+  const [first, ...causes] = causesOf(error)
+  if (first === undefined) return printable(String(error))
+  const cause = causes.at(-1)
+  return printable(cause === undefined ? messageOf(first) : `${messageOf(first)}: ${messageOf(cause)}`)
+}
+
+/** An AggregateError, with one error for each address of a host, has a code and no message. */
+function messageOf(error: Error): string {
+  if (error.message === 'fetch failed') return 'The server could not be reached'
+  return error.message || ('code' in error ? String(error.code) : error.name)
 }
 
 function escaped(character: string): string {

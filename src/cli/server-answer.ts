@@ -1,6 +1,6 @@
 import { ServiceError } from '../client/errors.js'
 import { isMembers, readBodyJson } from '../proof/strict-json.js'
-import { describeError, printable } from './printable.js'
+import { causesOf, describeError, printable } from './printable.js'
 
 /*
  * Describes a refused or failed request to the user of the command line: one sentence, and what to do next.
@@ -69,6 +69,7 @@ const unreachableCodes = new Set([
   'ENETUNREACH',
   'EAI_AGAIN',
   'ETIMEDOUT',
+  'UND_ERR_CONNECT_TIMEOUT',
 ])
 
 /**
@@ -80,9 +81,9 @@ export function describeRequestError(error: unknown, urls: string | readonly str
     const { status, code, message: detail } = error
     return describeRefusal({ status, code, detail })
   }
-  const cause = error instanceof Error ? error.cause : undefined
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
-  if (!unreachableCodes.has(code)) return describeError(error)
+  const codes = causesOf(error).map((cause) => ('code' in cause ? String(cause.code) : ''))
+  const code = codes.find((one) => unreachableCodes.has(one))
+  if (code === undefined) return describeError(error)
   const origins = [urls].flat().map((url) => new URL(url).origin)
   return printable(
     `No server responds at ${origins.join(', ')} (${code}): start one with strandfast serve, or give its address with --url`,

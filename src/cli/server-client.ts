@@ -1,17 +1,40 @@
 import { ServiceClient } from '../client/service-client.js'
 import { printable } from './printable.js'
-import { beginningOf } from './server-answer.js'
+import { beginningOf, describeRequestError } from './server-answer.js'
 import type { ServerTargets } from './server-url.js'
 
 /** Maximum length of one answer. A page holds at most 4 MiB of bodies. */
 const ANSWER_BYTES_MAX = 16_777_216
 
+/** Milliseconds without any response after which a warning says why: the client tries for half a minute. */
+const WARNING_MS = 2_000
+
 /**
  * A client for the server of a command. It reads no more of an answer than a server sends, so it cannot
- * follow a stream, and prints the client's warning about the rate limit.
+ * follow a stream. It prints why there is no response yet, and the client's warning about the rate limit.
  */
 export function clientOf({ urls, key }: ServerTargets): ServiceClient {
-  return new ServiceClient({ url: urls, apiKey: key, fetch: boundedFetch, onWarning: printWarning })
+  let timer: NodeJS.Timeout | undefined
+  let failure: unknown
+  const warn = () => {
+    const reason =
+      failure === undefined ? `No response yet from ${urls.join(', ')}` : describeRequestError(failure, urls)
+    printWarning(`${reason}; still trying`)
+  }
+  const reportingFetch: typeof fetch = async (...request) => {
+    timer ??= setTimeout(warn, WARNING_MS).unref()
+    try {
+      const response = await boundedFetch(...request)
+      clearTimeout(timer)
+      timer = undefined
+      failure = undefined
+      return response
+    } catch (error) {
+      failure = error
+      throw error
+    }
+  }
+  return new ServiceClient({ url: urls, apiKey: key, fetch: reportingFetch, onWarning: printWarning })
 }
 
 /** Prints a warning of the client or the server on standard error. */

@@ -1,7 +1,7 @@
 import { Addresses } from '../client/addresses.js'
 import { findServer } from '../data/address.js'
 import { type Config, describeFaults } from '../settings/config.js'
-import { renamedOption } from './command.js'
+import { NoServerError, renamedOption } from './command.js'
 import { settingsOf } from './read-settings.js'
 
 /** The options that select the server of a command. */
@@ -63,10 +63,11 @@ const wildcardHost = [
 ] as const
 
 /**
- * The server address and API key of a command: from --url and --api-key, otherwise from the data directory of a
- * server on this machine, otherwise from the settings. The root key of a data directory is sent only to the
- * server of that directory.
+ * The server address and API key of a command: from --url and --api-key, otherwise from the data directory of
+ * the server that runs on this machine. No other server is called, such as one at the default address. The
+ * root key of a data directory is sent only to the server of that directory.
  * @returns a text if something is wrong
+ * @throws NoServerError if the server of the data directory does not run
  */
 export function serverOf(values: ServerOptionValues): ServerTarget | string {
   const { url: givenUrl, 'data-dir': dataDir } = values
@@ -75,10 +76,14 @@ export function serverOf(values: ServerOptionValues): ServerTarget | string {
   if (url === undefined || key === undefined) {
     const reading = settingsOf(dataDir)
     if (!reading.ok) return describeSettings(reading.faults)
-    const running = findServer(reading.config.dataDir)
-    const ownUrl = runningServerUrl(reading.config) ?? serverUrl(reading.config)
+    const { url: notedUrl, rootKey, fault } = findServer(reading.config.dataDir)
+    const ownUrl = notedUrl === undefined ? undefined : loopbackUrl(notedUrl)
     url ??= ownUrl
-    key ??= reading.config.rootApiKey ?? (isSameServer(url, ownUrl) ? running.rootKey : undefined)
+    if (url === undefined)
+      throw new NoServerError(
+        `${fault}: start one with strandfast serve, or give the address of one with --url`,
+      )
+    key ??= reading.config.rootApiKey ?? (isSameServer(url, ownUrl) ? rootKey : undefined)
   }
   if (!/^https?:\/\//.test(url) || !URL.canParse(url)) return 'Expected --url to be an http or https URL'
   return { url: url.replace(/\/+$/, ''), key }
@@ -88,6 +93,7 @@ export function serverOf(values: ServerOptionValues): ServerTarget | string {
  * Like `serverOf`, for a command that accepts several addresses in --url, separated by commas. With several
  * addresses, the root key of a data directory is never sent.
  * @returns a text if something is wrong
+ * @throws NoServerError as `serverOf`
  */
 export function serversOf(values: ServerOptionValues): ServerTargets | string {
   const { url, 'data-dir': dataDir } = values
@@ -117,6 +123,6 @@ function describeSettings(faults: Parameters<typeof describeFaults>[0]): string 
   return `The settings are invalid: ${describeFaults(faults).trimEnd().replaceAll('\n', '; ')}`
 }
 
-function isSameServer(url: string, ownUrl: string): boolean {
-  return URL.canParse(url) && new URL(url).origin === new URL(ownUrl).origin
+function isSameServer(url: string, ownUrl: string | undefined): boolean {
+  return ownUrl !== undefined && URL.canParse(url) && new URL(url).origin === new URL(ownUrl).origin
 }

@@ -55,6 +55,7 @@ export const witnessCommand = command({
     'log-key': { type: 'string' },
     'max-age': { type: 'string' },
   },
+  noServerExitCode: exitCodes.tryAgain,
   read({ state, 'max-age': maxAge, 'log-key': logKeyGiven, ...values }): WitnessRequest | string {
     if (state === undefined) return 'Expected --state FILE'
     const logKey = logKeyGiven?.toLowerCase()

@@ -1,8 +1,8 @@
-import { rmSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { isFileSystemError, readIfExists, writeDurably } from '../base/durable-file.js'
 import { rootKeyFile } from './directory.js'
-import { addressFile, lockHolder } from './lock.js'
+import { addressFile, lockFile, lockHolder } from './lock.js'
 import { distrustOf } from './trust.js'
 
 /*
@@ -14,7 +14,10 @@ import { distrustOf } from './trust.js'
 
 /** What a command on the server's machine finds in the data directory. */
 export interface FoundServer {
+  /** Absent if there is a `fault`. */
   url?: string
+  /** Why there is no server to use, in one sentence without a full stop. */
+  fault?: string
   rootKey?: string
 }
 
@@ -37,22 +40,24 @@ export function dropAddress(dataDir: string): void {
  * if another user could have written them or no process has the lock, because the key is sent to the address.
  */
 export function findServer(dataDir: string): FoundServer {
-  if (distrustOf(dataDir) !== undefined || !isLocked(dataDir)) return {}
-  const url = readable(join(dataDir, addressFile))
-  const rootKey = readable(join(dataDir, rootKeyFile))
-  return {
-    ...(url !== undefined && /^https?:\/\/\S+$/.test(url) && URL.canParse(url) && { url }),
-    ...(rootKey !== undefined && /^[\x21-\x7e]{32,512}$/.test(rootKey) && { rootKey }),
+  try {
+    const fault = distrustOf(dataDir) ?? faultOfLock(dataDir)
+    if (fault !== undefined) return { fault }
+    const url = readIfExists(join(dataDir, addressFile))?.trim()
+    if (url === undefined || !/^https?:\/\/\S+$/.test(url) || !URL.canParse(url))
+      return { fault: `The server of the data directory ${dataDir} does not accept requests yet` }
+    const rootKey = readable(join(dataDir, rootKeyFile))
+    return { url, ...(rootKey !== undefined && /^[\x21-\x7e]{32,512}$/.test(rootKey) && { rootKey }) }
+  } catch (error) {
+    if (!isFileSystemError(error)) throw error
+    return { fault: `The data directory ${dataDir} cannot be read: ${error.message}` }
   }
 }
 
-function isLocked(dataDir: string): boolean {
-  try {
-    return lockHolder(dataDir) !== undefined
-  } catch (error) {
-    if (isFileSystemError(error)) return false
-    throw error
-  }
+function faultOfLock(dataDir: string): string | undefined {
+  if (!existsSync(dataDir)) return `There is no data directory ${dataDir}`
+  const isLocked = existsSync(join(dataDir, lockFile)) && lockHolder(dataDir) !== undefined
+  return isLocked ? undefined : `No server runs with the data directory ${dataDir}`
 }
 
 function readable(file: string): string | undefined {

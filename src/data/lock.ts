@@ -8,7 +8,8 @@ import { isDiskFull } from '../base/durable-file.js'
 /** `holder` is the process id in the lock file, which may belong to another container. */
 export type Locking = { ok: true; release(): void } | { ok: false; holder?: number }
 
-const FILE = 'lock'
+/** The file that a process locks to use a data directory. */
+export const lockFile = 'lock'
 
 /**
  * The file with the address of the server that holds the lock, such as `http://127.0.0.1:8787` (address.ts).
@@ -25,7 +26,7 @@ export const addressFile = 'address'
  * @throws Error of the file system, for example if it does not support locks
  */
 export function lockDirectory(path: string): Locking {
-  const file = join(path, FILE)
+  const file = join(path, lockFile)
   const fd = openSync(file, 'a+', 0o600)
   let locked = false
   try {
@@ -51,9 +52,9 @@ function writeHolder(fd: number): void {
 
 /** Returns the holder of a lock; undefined if it is free. To ask the kernel, takes the lock for a moment. */
 export function lockHolder(path: string): { holder?: number } | undefined {
-  const fd = openSync(join(path, FILE), 'r+')
+  const fd = openSync(join(path, lockFile), 'r+')
   try {
-    return extensions.tryLock(fd) ? undefined : readHolder(join(path, FILE))
+    return extensions.tryLock(fd) ? undefined : readHolder(join(path, lockFile))
   } finally {
     closeSync(fd)
   }

@@ -2,6 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
+import { createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -141,10 +143,51 @@ describe('a command that has the data directory', () => {
       response.writeHead(401).end()
     }).listen(Number(port), '127.0.0.1')
     await once(impostor, 'listening')
-    const [code] = await run(['export', '--data-dir', left, '--out', '-'], { SERVICE_PORT: port })
+    const env = { SERVICE_PORT: port, SERVICE_ROOT_API_KEY: 'k'.repeat(32), SERVICE_DATA_DIR: left }
+    const notRunning = `No server runs with the data directory ${left}: start one with strandfast serve, or give the address of one with --url\n`
+    for (const args of [
+      ['export', '--out', '-'],
+      ['query', 'notes'],
+      ['write', 'notes'],
+      ['tail'],
+      ['agents'],
+    ])
+      expect(await run(args, env)).toEqual([1, '', notRunning])
+    expect(await run(['witness', '--state', join(folder, 'note')], env)).toEqual([75, '', notRunning])
+    const [, examined] = await run(['doctor', '--min-free-bytes', '0'], env)
     impostor.close()
-    expect(code).toBe(1)
+    expect(examined).toMatch(/^fail +server +http:\S+\/healthz returns 401: is it another program\?$/m)
     expect(credentials).toEqual([undefined])
+  })
+
+  it('calls no other server if there is no data directory, or its server does not accept requests', async () => {
+    const other = createServer((_request, response) => response.end('{}')).listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    const address = other.address()
+    const env = { SERVICE_PORT: String(typeof address === 'object' ? address?.port : 0) }
+    let requests = 0
+    other.on('request', () => requests++)
+    const missing = join(folder, 'missing')
+    expect(await run(['agents', '--data-dir', missing], env)).toEqual([
+      1,
+      '',
+      expect.stringContaining(`There is no data directory ${missing}: `),
+    ])
+    const used = join(folder, 'used')
+    const opening = openDataDirectory({ dataDir: used, shards: 1 }, (count) => Buffer.alloc(count, 1))
+    if (!opening.ok) throw new Error(opening.detail)
+    expect(await run(['agents', '--data-dir', used], env)).toEqual([
+      1,
+      '',
+      expect.stringContaining(`The server of the data directory ${used} does not accept requests yet: `),
+    ])
+    expect(requests).toBe(0)
+    opening.directory.close()
+    const [, examined] = await run(['doctor', '--data-dir', used, '--min-free-bytes', '0'], env)
+    other.close()
+    expect(examined).toMatch(
+      /^warn +server +another server responds at .*: No server runs with the data directory/m,
+    )
   })
 
   it.each([[['export', '--out', '-']], [['doctor', '--min-free-bytes', '0']], [['serve', '--help']]])(
@@ -253,7 +296,64 @@ describe('a server that stops', () => {
     expect(result).toEqual([
       1,
       '',
-      expect.stringContaining(`No server responds at http://127.0.0.1:${port} (ECONNREFUSED)`),
+      expect.stringContaining(`No server runs with the data directory ${join(folder, 'stopped')}: `),
     ])
   })
+})
+
+describe('a server that does not respond', () => {
+  const tls = join(import.meta.dirname, '../support/http/tls')
+  const files = { cert: readFileSync(join(tls, 'cert.pem')), key: readFileSync(join(tls, 'key.pem')) }
+  const secure = createSecureServer(files)
+  const silent = createTcpServer()
+  const urls = { refusing: '', secure: '', silent: '', unknown: 'http://strandfast.invalid' }
+
+  beforeAll(async () => {
+    const ports = await Promise.all(
+      [secure, silent].map(async (one) => {
+        await once(one.listen(0, '127.0.0.1'), 'listening')
+        const address = one.address()
+        return typeof address === 'object' ? address?.port : 0
+      }),
+    )
+    urls.refusing = `http://127.0.0.1:${await freePort()}`
+    urls.secure = `https://127.0.0.1:${ports[0]}`
+    urls.silent = `http://127.0.0.1:${ports[1]}`
+  })
+  afterAll(() => {
+    secure.close()
+    silent.close()
+  })
+
+  const causes = [
+    ['refusing', /ECONNREFUSED/],
+    ['secure', /self-signed certificate/],
+    ['silent', /No response yet from/],
+    ['unknown', /ENOTFOUND|EAI_AGAIN/],
+  ] as const
+
+  it.each(causes)('is reported with the cause while a command tries again: %s', async (name, cause) => {
+    const child = start(['agents', '--url', urls[name], '--api-key', 'k'.repeat(32)])
+    const [line]: unknown[] = await once(child.stderr ?? child, 'data')
+    child.kill('SIGTERM')
+    await once(child, 'close')
+    expect(String(line)).toMatch(/^warning: .*; still trying\n$/)
+    expect(String(line)).toMatch(cause)
+  })
+
+  it.each(causes.filter(([name]) => name !== 'silent'))(
+    'is reported with the cause by a command that tries once: %s',
+    async (name, cause) => {
+      for (const args of [
+        ['export', '--out', '-'],
+        ['keys', 'rotate'],
+        ['witness', '--state', join(folder, 'note')],
+      ]) {
+        const [code, out, err] = await run([...args, '--url', urls[name], '--api-key', 'k'.repeat(32)])
+        expect([[1, 75].includes(code), out]).toEqual([true, ''])
+        expect(err).toMatch(cause)
+        expect(err).not.toContain('fetch failed')
+      }
+    },
+  )
 })

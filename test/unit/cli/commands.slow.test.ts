@@ -17,6 +17,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { noteAddress } from '../../../src/data/address.js'
 import { openDataDirectory } from '../../../src/data/directory.js'
 
 const built = fileURLToPath(new URL('../../../dist/program/strandfast.js', import.meta.url))
@@ -385,7 +386,12 @@ describe('strandfast doctor', () => {
       response.statusCode = request.url === '/healthz' ? 200 : 503
       response.end()
     })
-    const found = await run(['doctor'], { SERVICE_PORT: new URL(url).port, SERVICE_MIN_FREE_BYTES: '0' })
+    const dataDir = join(folder, 'data')
+    const opening = openDataDirectory({ dataDir, shards: 1 }, (count) => Buffer.alloc(count, 1))
+    if (!opening.ok) throw new Error(opening.detail)
+    noteAddress(dataDir, url)
+    const found = await run(['doctor'], { SERVICE_MIN_FREE_BYTES: '0' })
+    opening.directory.close()
     expect(found.code).toBe(1)
     expect(found.out).toMatch(/^fail +server .* alive and not ready: \/readyz returns 503/m)
   })
