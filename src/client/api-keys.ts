@@ -9,6 +9,7 @@ import type {
   ChangeOptions,
   NewApiKey,
 } from './types.js'
+import { jsonText } from './json-text.js'
 
 /** Selects the page of API keys to list. */
 export interface ApiKeyListOptions extends CallOptions {
@@ -47,8 +48,8 @@ export class ApiKeysClient {
    * Creates a key. If two admin keys exist already, a key that may decide about proposals has a
    * `proposal_id`, and works after that proposal is approved (docs/ZONES.md).
    */
-  create(key: NewApiKey, options: ChangeOptions = {}): Promise<ApiKeyMade> {
-    return this.#send(changeCall('/v1/admin/api-keys', JSON.stringify(key), options))
+  async create(key: NewApiKey, options: ChangeOptions = {}): Promise<ApiKeyMade> {
+    return this.#send(changeCall('/v1/admin/api-keys', jsonText(key), options))
   }
 
   /**

@@ -36,6 +36,7 @@ import { type Call, type CredentialSource, type Transport, pathSegment } from '.
 import { OauthClient } from './oauth.js'
 import { PasskeyClient } from './passkeys.js'
 import type { CallOptions } from './types.js'
+import { jsonText } from './json-text.js'
 
 export interface AuthSettings {
   transport: Transport
@@ -66,7 +67,7 @@ const noCredential = fixedSource(async () => undefined)
  * seconds.
  */
 export function refreshCall(prefix: string, refreshToken: string): Call {
-  const body = JSON.stringify({ refresh_token: refreshToken })
+  const body = jsonText({ refresh_token: refreshToken })
   return { method: 'POST', path: `${prefix}/refresh`, body, repeatable: true, credential: noCredential }
 }
 
@@ -138,13 +139,13 @@ export class AuthClient {
      * Replaces a user's app_metadata; new tokens carry it. `clearUserMetadata` also empties user_metadata,
      * because both share one size limit. Errors: 422 `metadata_too_large`.
      */
-    setAppMetadata: (
+    setAppMetadata: async (
       email: string,
       metadata: Metadata,
       { clearUserMetadata, ...options }: CallOptions & { clearUserMetadata?: boolean } = {},
     ): Promise<AppMetadataUpdated> => {
       const path = `/users/${pathSegment(email)}/app-metadata`
-      const body = JSON.stringify({ metadata, clear_user_metadata: clearUserMetadata })
+      const body = jsonText({ metadata, clear_user_metadata: clearUserMetadata })
       return this.#asAdmin({ method: 'PATCH', path, body, repeatable: true }, options)
     },
   }
@@ -158,7 +159,7 @@ export class AuthClient {
     })
     this.passkeys = new PasskeyClient({
       asUser: (method, path, { body, signal }) => {
-        const json = body === undefined ? {} : { body: JSON.stringify(body) }
+        const json = body === undefined ? {} : { body: jsonText(body) }
         return this.#asUser({ method, path, repeatable: method === 'GET', ...json }, { signal })
       },
       post: (path, body, options) => this.#post(path, body, options),
@@ -276,14 +277,14 @@ export class AuthClient {
   }
 
   /** Replaces the user's own user_metadata; new tokens carry it. Errors: 422 `metadata_too_large`. */
-  updateUserMetadata(metadata: Metadata, options: CallOptions = {}): Promise<UserMetadataUpdated> {
-    const body = JSON.stringify({ metadata })
+  async updateUserMetadata(metadata: Metadata, options: CallOptions = {}): Promise<UserMetadataUpdated> {
+    const body = jsonText({ metadata })
     return this.#asUser({ method: 'PATCH', path: '/me/user-metadata', body, repeatable: true }, options)
   }
 
   /** Changes the password. Errors: 401 `invalid_credentials`, 422 `weak_password`. */
-  changePassword(change: PasswordChange, options: CallOptions = {}): Promise<PasswordChanged> {
-    const body = JSON.stringify(this.#fromDevice(change))
+  async changePassword(change: PasswordChange, options: CallOptions = {}): Promise<PasswordChanged> {
+    const body = jsonText(this.#fromDevice(change))
     return this.#asUser({ method: 'POST', path: '/password/change', body }, options)
   }
 
@@ -327,15 +328,15 @@ export class AuthClient {
     return deviceToken === undefined ? body : { device_token: deviceToken, ...body }
   }
 
-  #sendLink<R>(path: string, email: string, options: CallOptions): Promise<R> {
+  async #sendLink<R>(path: string, email: string, options: CallOptions): Promise<R> {
     const credential = this.#settings.apiKey
-    return this.#send({ method: 'POST', path, body: JSON.stringify({ email }), credential }, options)
+    return this.#send({ method: 'POST', path, body: jsonText({ email }), credential }, options)
   }
 
   /** Not repeated: a token is valid once, and failed logins are counted. */
-  #post<R>(path: string, body: object, options: CallOptions): Promise<R> {
+  async #post<R>(path: string, body: object, options: CallOptions): Promise<R> {
     const credential = noCredential
-    return this.#send({ method: 'POST', path, body: JSON.stringify(body), credential }, options)
+    return this.#send({ method: 'POST', path, body: jsonText(body), credential }, options)
   }
 
   #read<R>(path: string, options: CallOptions): Promise<R> {

@@ -29,6 +29,7 @@ import type {
   Zone,
   ZoneChanged,
 } from './types.js'
+import { jsonText } from './json-text.js'
 
 /** A record before this client adds `data` and `timestamp`; `P` is the type of its body. */
 type BareRecord<P> = Omit<RecordView, 'payload' | 'data' | 'timestamp'> & { payload: P }
@@ -92,7 +93,7 @@ export class CollectionHandle<T = Record<string, unknown>> {
    */
   write(data: Partial<T>, options?: WriteOptions): Promise<WriteResponse>
   async write(data: Partial<T>, options: WriteOptions = {}): Promise<WriteResponse> {
-    const body = JSON.stringify({ data, type: options.type })
+    const body = jsonText({ data, type: options.type })
     const call = changeCall(`${this.#writePath}/records`, body, options)
     return dated(await this.#transport.json<Bare<WriteResponse>>(call))
   }
@@ -108,7 +109,7 @@ export class CollectionHandle<T = Record<string, unknown>> {
   ): Promise<WriteResponse[]>
   async writeBatch(records: readonly T[], options: BatchOptions = {}): Promise<BatchItem[]> {
     const items = records.map((data) => ({ data, type: options.type }))
-    const body = JSON.stringify({ records: items, atomic: options.atomic })
+    const body = jsonText({ records: items, atomic: options.atomic })
     const call = changeCall(`${this.#writePath}/records/batch`, body, options)
     const { results } = await this.#transport.json<{ results: (Bare<WriteResponse> | BatchFailure)[] }>(call)
     return results.map((item) => ('error' in item ? item : dated(item)))
@@ -138,7 +139,7 @@ export class CollectionHandle<T = Record<string, unknown>> {
     } = await this.#transport.json<BareQueryResult<T>>({
       method: 'POST',
       path: `${this.#readPath}/query`,
-      body: JSON.stringify(body),
+      body: jsonText(body),
       repeatable: true,
       signal: options.signal,
     })
@@ -232,17 +233,17 @@ export class CollectionHandle<T = Record<string, unknown>> {
    * Replaces all row policies of the agent; its zone decides whether immediately or by a proposal. The answer
    * has warnings about policies that are probably mistakes. Errors: `proposal_open` (409)
    */
-  setPolicies(
+  async setPolicies(
     policies: readonly RowPolicy[],
     options: ChangeOptions = {},
   ): Promise<PoliciesReplaced | PoliciesProposed> {
-    const body = JSON.stringify({ policies })
+    const body = jsonText({ policies })
     return this.#transport.json({ ...changeCall(`${this.#readPath}/policies`, body, options), method: 'PUT' })
   }
 
   /** Changes the agent's zone; the current zone decides whether immediately or by a proposal. */
-  setZone(zone: Zone, options: ChangeOptions = {}): Promise<ZoneChanged | ProposedMutation> {
-    const body = JSON.stringify({ zone })
+  async setZone(zone: Zone, options: ChangeOptions = {}): Promise<ZoneChanged | ProposedMutation> {
+    const body = jsonText({ zone })
     return this.#transport.json({ ...changeCall(`${this.#readPath}/zone`, body, options), method: 'PUT' })
   }
 
@@ -251,11 +252,11 @@ export class CollectionHandle<T = Record<string, unknown>> {
    * the old key may have leaked (docs/FORMAT.md, A key that leaked). Errors: 409 `key_in_use`
    * @param seedHex 64 hex characters, the seed of the new key pair; undefined lets the server choose
    */
-  rotateKey(
+  async rotateKey(
     seedHex?: string,
     { reason, ...options }: ChangeOptions & { reason?: 'compromise' | undefined } = {},
   ): Promise<KeyRotated | ProposedMutation> {
-    const body = JSON.stringify({ seed_hex: seedHex, reason })
+    const body = jsonText({ seed_hex: seedHex, reason })
     return this.#transport.json(changeCall(`${this.#readPath}/rotate-key`, body, options))
   }
 }
@@ -307,7 +308,9 @@ function withData<P>(record: BareRecord<P>): BareRecord<P> & Dated & { data: P }
   return dated({ ...record, data: record.payload })
 }
 
-/** Formats a moment as a query parameter. @throws RangeError for an invalid date */
+/** Formats a moment as a query parameter. @throws TypeError for an invalid date or number */
 export function momentText(moment: Moment): string {
+  if (typeof moment !== 'string' && !Number.isFinite(Number(moment)))
+    throw new TypeError(`Expected a valid moment, got ${String(moment)}`)
   return moment instanceof Date ? moment.toISOString() : String(moment)
 }

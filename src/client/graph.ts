@@ -12,6 +12,7 @@ import type {
   ProposedMutation,
   TraversalResult,
 } from './types.js'
+import { jsonText } from './json-text.js'
 
 /** Selects the edges to return. */
 export interface EdgeOptions extends CallOptions {
@@ -65,7 +66,7 @@ export class GraphClient {
    * either end.
    */
   async addEdge(edge: NewEdge, options: ChangeOptions = {}): Promise<EdgeAddedResponse> {
-    const call = changeCall(`${PATH}/edges`, JSON.stringify(edge), options)
+    const call = changeCall(`${PATH}/edges`, jsonText(edge), options)
     return dated(await this.#send<Bare<EdgeAddedResponse>>(call))
   }
 

@@ -347,6 +347,8 @@ function checkedCredential(credential: string): string {
 function queryText(query: Record<string, QueryValue> | undefined): string {
   const parameters = new URLSearchParams()
   for (const [name, value] of Object.entries(query ?? {})) {
+    if (typeof value === 'number' && !Number.isFinite(value))
+      throw new TypeError(`Expected a finite number as ${name}, got ${value}`)
     if (value !== undefined) parameters.set(name, String(value))
   }
   const text = parameters.toString()

@@ -3,6 +3,7 @@ import { newIdempotencyKey } from './webcrypto.js'
 import { type Bare, changeCall, dated } from './collection.js'
 import { ServiceError } from './errors.js'
 import type { CallOptions, ChangeOptions, IngestFault, IngestSummary, WriteResponse } from './types.js'
+import { jsonText } from './json-text.js'
 
 /** Options of ingestMany. */
 export interface IngestManyOptions extends CallOptions {
@@ -40,7 +41,11 @@ export async function ingestOne(
   agent: string,
   record: { data: object; options: ChangeOptions },
 ): Promise<WriteResponse> {
-  const call = changeCall(`/v1/ingest/${pathSegment(agent)}`, lineOf(record.data), record.options)
+  const call = changeCall(
+    `/v1/ingest/${pathSegment(agent)}`,
+    jsonText(record.data, 'the record'),
+    record.options,
+  )
   return dated(await transport.json<Bare<WriteResponse>>(call))
 }
 
@@ -182,19 +187,14 @@ function combineCounts(
 /** The source as NDJSON texts of whole lines, each about `charsMax` long. */
 async function* linesUpTo(source: RecordSource, charsMax: number): AsyncGenerator<string, void> {
   let text = ''
+  let count = 0
   for await (const record of source) {
-    text += `${lineOf(record)}\n`
+    text += `${jsonText(record, `record ${++count}`)}\n`
     if (text.length < charsMax) continue
     yield text
     text = ''
   }
   if (text !== '') yield text
-}
-
-function lineOf(record: object): string {
-  const line: string | undefined = JSON.stringify(record)
-  if (line === undefined) throw new TypeError('Expected a record that can be encoded as JSON')
-  return line
 }
 
 /** Browsers can send request streams over HTTP/2 only; server runtimes also over HTTP/1.1. */

@@ -11,6 +11,7 @@ import type {
   OrganismViewResponse,
   Zone,
 } from './types.js'
+import { jsonText } from './json-text.js'
 
 /** A new member of an organism. */
 export interface NewMember {
@@ -37,20 +38,20 @@ export class OrganismsClient {
    * Creates an organism and its agents; the server chooses an id if none is given. Errors: 409
    * `organism_exists`.
    */
-  create(organism: NewOrganism, options: ChangeOptions = {}): Promise<OrganismResponse> {
-    return this.#send(changeCall('/v1/organisms', JSON.stringify(organism), options))
+  async create(organism: NewOrganism, options: ChangeOptions = {}): Promise<OrganismResponse> {
+    return this.#send(changeCall('/v1/organisms', jsonText(organism), options))
   }
 
   /**
    * Creates another agent, with the address `<organism_id>::<name>`. Errors: 409 `agent_exists`,
    * `key_in_use`.
    */
-  createAgent(
+  async createAgent(
     organismId: string,
     { name, zone, seedHex }: NewMember,
     options: ChangeOptions = {},
   ): Promise<MemberResponse> {
-    const body = JSON.stringify({ name, zone, seed_hex: seedHex })
+    const body = jsonText({ name, zone, seed_hex: seedHex })
     return this.#send(changeCall(`${pathOf(organismId)}/agents`, body, options))
   }
 

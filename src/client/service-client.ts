@@ -39,6 +39,7 @@ import type {
 } from './types.js'
 import type { ExportSource } from './text-lines.js'
 import { type VerifyOptions, type VerifyResult, verifyExport } from './verify-export.js'
+import { jsonText } from './json-text.js'
 
 /**
  * Options of a client. While a user is signed in (`client.auth`), calls carry the token of the session;
@@ -248,13 +249,13 @@ export class ServiceClient {
    * @param zone a zone, or `{zone, signal, idempotencyKey}`
    * Errors: 409 `agent_exists`, 409 `key_in_use`
    */
-  createAgent(
+  async createAgent(
     name: string,
     seedHex: string | undefined,
     zone: Zone | CreateAgentOptions,
   ): Promise<AgentResponse> {
     const options = typeof zone === 'string' ? { zone } : zone
-    const body = JSON.stringify({ name, zone: options.zone, seed_hex: seedHex })
+    const body = jsonText({ name, zone: options.zone, seed_hex: seedHex })
     return this.#transport.json(changeCall('/v1/agents', body, options))
   }
 
