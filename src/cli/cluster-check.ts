@@ -1,6 +1,8 @@
 import { hostUrls } from '../base/host-urls.js'
 import { exitCodes, showUsage } from './command.js'
 import { printable } from './printable.js'
+import { describeFaults } from '../settings/config.js'
+import { postgresFileFaults } from '../settings/tls-files.js'
 import { onStopSignal } from './stop-signals.js'
 
 const USAGE = `Usage: strandfast cluster check URL
@@ -18,6 +20,11 @@ export async function clusterCheckCommand(args: string[]): Promise<number> {
   const urls = hostUrls(url ?? '')
   if (urls.length === 0 || others.length > 0)
     return showUsage(USAGE, { help: false, fault: 'Expected one URL: postgres://user@host1,host2/name' })
+  const faults = postgresFileFaults('URL', url)
+  if (faults.length > 0) {
+    process.stderr.write(describeFaults(faults))
+    return exitCodes.configuration
+  }
   const { checkDatabase } = await import('../cluster/fitness/check.js')
   const counts = { ok: 0, warn: 0, fail: 0 }
   let isStopped = false

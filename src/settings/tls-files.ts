@@ -55,21 +55,19 @@ export function postgresFileFaults(setting: string, url: string | undefined): Se
   if (first === undefined || !URL.canParse(first)) return []
   // The driver uses the last of repeated parameters.
   const parameters = new Map(new URL(first).searchParams)
-  const faultsOf = (name: string, fault: string | undefined, allowed: string): SettingFault[] =>
-    fault === undefined ? [] : [{ name: setting, given: `${name} ${fault}`, allowed: `${name} ${allowed}` }]
-  const [rootFile, certFile, keyFile] = ['sslrootcert', 'sslcert', 'sslkey'].map((name) =>
+  const faults: SettingFault[] = []
+  const addFault = (parameter: string, path: string, fault: string) => {
+    const given = `${parameter} ${JSON.stringify(path)}, ${fault}`
+    faults.push({ name: setting, given, allowed: `the path of a readable PEM file in ${parameter}` })
+  }
+  const [rootFile = '', certFile = '', keyFile = ''] = ['sslrootcert', 'sslcert', 'sslkey'].map((name) =>
     parameters.get(name),
   )
-  const root = rootFile === undefined || rootFile === '' ? undefined : readCertificates(rootFile)
-  const rootFault = root === undefined || root.ok ? undefined : `${JSON.stringify(rootFile)}, ${root.fault}`
-  const faults = faultsOf('sslrootcert', rootFault, 'the path of a readable PEM file of certificates')
-  if (certFile === undefined || keyFile === undefined) return faults
-  for (const { of, fault } of pairFaults({ certFile, keyFile })) {
-    const [name, path] = of === 'cert' ? ['sslcert', certFile] : ['sslkey', keyFile]
-    faults.push(
-      ...faultsOf(name, `${JSON.stringify(path)}, ${fault}`, 'the path of a readable PEM file of a pair'),
-    )
-  }
+  const root = rootFile === '' ? undefined : readCertificates(rootFile)
+  if (root?.ok === false) addFault('sslrootcert', rootFile, root.fault)
+  if (certFile === '' || keyFile === '') return faults
+  for (const { of, fault } of pairFaults({ certFile, keyFile }))
+    addFault(`ssl${of}`, of === 'cert' ? certFile : keyFile, fault)
   return faults
 }
 

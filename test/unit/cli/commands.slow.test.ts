@@ -306,6 +306,18 @@ describe.each(['check', 'doctor', 'serve'])('strandfast %s', (command) => {
   })
 })
 
+describe('strandfast cluster check', () => {
+  it('says if a TLS file of the URL is wrong', async () => {
+    const empty = join(folder, 'empty.pem')
+    writeFileSync(empty, '')
+    expect(await run(['cluster', 'check', `postgres://a@127.0.0.1:1/b?sslrootcert=${empty}`])).toEqual({
+      code: 78,
+      out: '',
+      err: `URL: given sslrootcert "${empty}", an empty file, allowed: the path of a readable PEM file in sslrootcert\n`,
+    })
+  })
+})
+
 describe('strandfast doctor', () => {
   it('checks a machine on which no server has started, and creates no file', async () => {
     const found = await run(['doctor'], { SERVICE_PORT: '1', SERVICE_MIN_FREE_BYTES: '0' })
