@@ -2,6 +2,7 @@ import { open, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { tryEachUrl, describeRequestError, isClosedPipe, refusalOf } from './server-answer.js'
+import { fetchReporting } from './server-client.js'
 import { command, fail, exitCodes } from './command.js'
 import { printableBytes } from './printable.js'
 import { type Progress, startProgress } from './progress.js'
@@ -124,11 +125,12 @@ async function requestExport(
   { urls, path, key }: SaveRequest,
   { signal, progress }: SaveContext,
 ): Promise<{ source: AsyncGenerator<Uint8Array>; tally: RecordCount }> {
+  const reportingFetch = fetchReporting(urls)
   const response = await tryEachUrl(urls, (url) => {
     const headers = new Headers(key === undefined ? {} : { authorization: `Bearer ${key}` })
     // On one machine, compression takes longer than it saves.
     if (isLoopback(new URL(url).hostname)) headers.set('accept-encoding', 'identity')
-    return fetch(url + path, { headers, signal, redirect: 'error' })
+    return reportingFetch(url + path, { headers, signal, redirect: 'error' })
   })
   if (!response.ok || response.body === null) throw new Error(await refusalOf(response))
   const tally: RecordCount = { records: 0 }

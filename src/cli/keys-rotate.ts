@@ -1,4 +1,5 @@
 import { boundedText, describeRequestError, refusalOf } from './server-answer.js'
+import { fetchReporting } from './server-client.js'
 import { command, fail, exitCodes } from './command.js'
 import { printable } from './printable.js'
 import { SERVER_USAGE, serverOf, serverOptions } from './server-url.js'
@@ -34,7 +35,7 @@ export const keysRotateCommand = command({
     const path = organism === undefined ? '/v1/auth' : `/v1/organisms/${encodeURIComponent(organism)}/auth`
     const refused = (detail: string) => fail(`The key was not rotated: ${detail}`)
     try {
-      const response = await fetch(`${url}${path}/keys/rotate`, {
+      const response = await fetchReporting([url])(`${url}${path}/keys/rotate`, {
         method: 'POST',
         headers: { authorization: `Bearer ${key}` },
         signal: AbortSignal.timeout(TIMEOUT_MS),

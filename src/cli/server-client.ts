@@ -1,3 +1,4 @@
+import { connect } from 'node:net'
 import { ServiceClient } from '../client/service-client.js'
 import { printable } from './printable.js'
 import { beginningOf, describeRequestError } from './server-answer.js'
@@ -7,24 +8,39 @@ import type { ServerTargets } from './server-url.js'
 const ANSWER_BYTES_MAX = 16_777_216
 
 /** Milliseconds without any response after which a warning says why: the client tries for half a minute. */
-const WARNING_MS = 2_000
+const WARNING_MS = 1_500
+
+/** Milliseconds in which a server that is only slow to respond accepts a connection. */
+const CONNECT_MS = 1_000
 
 /**
  * A client for the server of a command. It reads no more of an answer than a server sends, so it cannot
- * follow a stream. It prints why there is no response yet, and the client's warning about the rate limit.
+ * follow a stream. It prints why no server responds, and the client's warning about the rate limit.
  */
 export function clientOf({ urls, key }: ServerTargets): ServiceClient {
+  const reportingFetch = fetchReporting(urls, boundedFetch)
+  return new ServiceClient({ url: urls, apiKey: key, fetch: reportingFetch, onWarning: printWarning })
+}
+
+/**
+ * Makes a fetch that prints a warning if none of its requests gets a response for a while because of the
+ * connection. fetch itself tries to connect for ten seconds.
+ * @param urls the addresses of the server
+ */
+export function fetchReporting(urls: readonly string[], send: typeof fetch = fetch): typeof fetch {
   let timer: NodeJS.Timeout | undefined
   let failure: unknown
-  const warn = () => {
+  const warn = async () => {
+    const accepted = failure === undefined && (await Promise.all(urls.map(acceptsConnection))).includes(true)
+    if (accepted || timer === undefined) return
     const reason =
-      failure === undefined ? `No response yet from ${urls.join(', ')}` : describeRequestError(failure, urls)
+      failure === undefined ? `No connection yet to ${urls.join(', ')}` : describeRequestError(failure, urls)
     printWarning(`${reason}; still trying`)
   }
-  const reportingFetch: typeof fetch = async (...request) => {
+  return async (...request) => {
     timer ??= setTimeout(warn, WARNING_MS).unref()
     try {
-      const response = await boundedFetch(...request)
+      const response = await send(...request)
       clearTimeout(timer)
       timer = undefined
       failure = undefined
@@ -34,7 +50,24 @@ export function clientOf({ urls, key }: ServerTargets): ServiceClient {
       throw error
     }
   }
-  return new ServiceClient({ url: urls, apiKey: key, fetch: reportingFetch, onWarning: printWarning })
+}
+
+function acceptsConnection(url: string): Promise<boolean> {
+  const { hostname, port, protocol } = new URL(url)
+  const socket = connect({
+    host: hostname.replaceAll(/[[\]]/g, ''),
+    port: Number(port || (protocol === 'https:' ? 443 : 80)),
+    timeout: CONNECT_MS,
+  })
+  return new Promise((resolve) => {
+    const end = (accepted: boolean) => {
+      socket.destroy()
+      resolve(accepted)
+    }
+    socket.once('connect', () => end(true))
+    socket.once('timeout', () => end(false))
+    socket.once('error', () => end(false))
+  })
 }
 
 /** Prints a warning of the client or the server on standard error. */

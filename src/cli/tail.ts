@@ -70,7 +70,11 @@ export const tailCommand = command({
 /** Follows strands until the signal. @returns the error if the server refuses, otherwise undefined */
 function follow(request: TailRequest, signal: AbortSignal): Promise<unknown> {
   const { urls, key, since } = request
-  const client = new ServiceClient({ url: urls, apiKey: key, onWarning: printWarning })
+  const client = new ServiceClient({
+    url: urls,
+    apiKey: key,
+    onWarning: printWarning,
+  })
   return new Promise((resolve) => {
     signal.addEventListener('abort', () => resolve(undefined), { once: true })
     let isLost = false

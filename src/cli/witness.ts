@@ -13,6 +13,7 @@ import { checkpointOrigin } from '../strand/checkpoint.js'
 import { parseHeader } from '../strand/header.js'
 import { headsType } from '../strand/record-type.js'
 import { tryEachUrl, boundedText, refusalOf } from './server-answer.js'
+import { fetchReporting } from './server-client.js'
 import { command, fail, exitCodes } from './command.js'
 import { describeError, printableLines } from './printable.js'
 import { type ServerTargets, SERVERS_USAGE, serverOptions, serversOf } from './server-url.js'
@@ -233,7 +234,7 @@ async function open({ urls, key }: WitnessRequest, path: string): Promise<Respon
   try {
     response = await tryEachUrl(urls, (url) => {
       const signal = AbortSignal.timeout(RESPONSE_MS_MAX)
-      return fetch(url + path, { headers, signal, redirect: 'error' })
+      return fetchReporting(urls)(url + path, { headers, signal, redirect: 'error' })
     })
   } catch (cause) {
     throw new UnavailableError('The server cannot be reached', { cause })
