@@ -28,7 +28,7 @@ const filter = Type.String({
 const types = Type.String({
   description:
     'Record types, or prefixes with *, separated by commas or in repeated parameters; if absent, all except sys/* and edge/*. ' +
-    'sys/heads of the server log is never sent',
+    'sys/heads of the server log is never sent; records of server::audit only to keys with admin:* that are not limited to agents',
 })
 const last_event_id = Type.String({
   description:
