@@ -47,6 +47,11 @@ export class PasskeyCeremony {
     this.#party = party
   }
 
+  /** The origins of pages, for `/.well-known/webauthn` (WebAuthn Level 3, 5.11.1). */
+  get webOrigins(): readonly string[] {
+    return this.#party.origins.filter((origin) => origin.startsWith('https:'))
+  }
+
   /** The options of `navigator.credentials.create`. @param passkeys the existing passkeys of the user */
   creationOptions(
     challenge: string,
@@ -100,7 +105,7 @@ export class PasskeyCeremony {
           },
         },
         expectedChallenge: challenge,
-        expectedOrigin: this.#party.origin,
+        expectedOrigin: [...this.#party.origins],
         expectedRPID: this.#party.rpId,
         requireUserVerification: true,
         supportedAlgorithmIDs: algorithms,
@@ -141,7 +146,7 @@ export class PasskeyCeremony {
           response: { clientDataJSON, authenticatorData, signature },
         },
         expectedChallenge: challenge,
-        expectedOrigin: this.#party.origin,
+        expectedOrigin: [...this.#party.origins],
         expectedRPID: this.#party.rpId,
         requireUserVerification: true,
         credential: { id, publicKey: new Uint8Array(publicKey), counter: 0 },
@@ -154,19 +159,46 @@ export class PasskeyCeremony {
     })
   }
 
+  /** Why a registration did not verify. Faults of the page are reported before faults of the authenticator. */
+  registrationFault({ response }: RegistrationCredential, challenge: string): SignInReason {
+    const fault = this.#clientFault(response.clientDataJSON, { type: 'webauthn.create', challenge })
+    if (fault !== undefined) return fault
+    const data = authDataOf(response.attestationObject)
+    return (data === undefined ? undefined : this.#authenticatorFault(data)) ?? 'malformed'
+  }
+
   /** Why an assertion did not verify. Faults of the page are reported before faults of the passkey. */
-  assertionFault({ response }: AssertionCredential, { challenge, passkey }: ExpectedAssertion): SignInReason {
-    const client = clientDataOf(response.clientDataJSON)
-    if (client?.type !== 'webauthn.get') return 'malformed'
-    if (client.challenge !== challenge) return 'wrong_challenge'
-    if (client.origin !== this.#party.origin || client.crossOrigin === true) return 'wrong_origin'
-    const data = Buffer.from(response.authenticatorData, 'base64url')
-    const rpHash = createHash('sha256').update(this.#party.rpId).digest()
-    if (!data.subarray(0, RP_HASH_BYTES).equals(rpHash)) return 'wrong_rp'
-    if (((data[RP_HASH_BYTES] ?? 0) & USER_VERIFIED) === 0) return 'user_not_verified'
+  assertionFault(
+    { response }: AssertionCredential,
+    { challenge, named, passkey }: ExpectedAssertion,
+  ): SignInReason {
+    const { clientDataJSON, authenticatorData, userHandle = null } = response
+    const fault =
+      this.#clientFault(clientDataJSON, { type: 'webauthn.get', challenge }) ??
+      this.#authenticatorFault(Buffer.from(authenticatorData, 'base64url'))
+    if (fault !== undefined) return fault
+    if (userHandle === null && !named) return 'malformed'
     if (passkey === undefined) return 'unknown_passkey'
-    const handle = response.userHandle ?? userHandleOf(passkey.userId)
-    return handle === userHandleOf(passkey.userId) ? 'bad_signature' : 'other_user'
+    const owner = userHandleOf(passkey.userId)
+    return (userHandle ?? owner) === owner ? 'bad_signature' : 'other_user'
+  }
+
+  #clientFault(
+    clientDataJson: string,
+    { type, challenge }: { type: string; challenge: string },
+  ): SignInReason | undefined {
+    const client = clientDataOf(clientDataJson)
+    if (client?.type !== type) return 'malformed'
+    if (client.challenge !== challenge) return 'wrong_challenge'
+    const isKnown = client.origin !== undefined && this.#party.origins.includes(client.origin)
+    return isKnown && client.crossOrigin !== true ? undefined : 'wrong_origin'
+  }
+
+  #authenticatorFault(data: Uint8Array): SignInReason | undefined {
+    const rpHash = createHash('sha256').update(this.#party.rpId).digest()
+    if (!rpHash.equals(data.subarray(0, RP_HASH_BYTES))) return 'wrong_rp'
+    const flags = data[RP_HASH_BYTES] ?? 0
+    return (flags & USER_VERIFIED) === USER_VERIFIED ? undefined : 'user_not_verified'
   }
 }
 
@@ -181,7 +213,20 @@ function clientDataOf(clientDataJson: string): Partial<ReturnType<typeof decodeC
 
 /** Authenticator data begins with the SHA-256 of the relying party id, then flags (WebAuthn Level 3, 6.1). */
 const RP_HASH_BYTES = 32
-const USER_VERIFIED = 0x04
+/** The user was present and was verified. */
+const USER_VERIFIED = 0x05
+
+/** The authenticator data of a registration; undefined if it is malformed. */
+function authDataOf(attestationObject: string): Uint8Array | undefined {
+  try {
+    return decodeAttestationObject(new Uint8Array(Buffer.from(attestationObject, 'base64url'))).get(
+      'authData',
+    )
+  } catch {
+    // Not CBOR.
+    return undefined
+  }
+}
 
 /** The library throws an Error for any invalid input. */
 async function unlessThrown<T>(verify: () => Promise<T | undefined>): Promise<T | undefined> {

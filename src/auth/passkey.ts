@@ -13,8 +13,8 @@ export type RequestOptions = PublicKeyCredentialRequestOptionsJSON
 export interface RelyingParty {
   /** The domain of the passkeys. */
   readonly rpId: string
-  /** The origin of the pages that use passkeys. */
-  readonly origin: string
+  /** The origins of the pages and Android apps that use passkeys. */
+  readonly origins: readonly string[]
   /** Shown by browsers. */
   readonly name: string
 }

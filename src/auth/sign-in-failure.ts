@@ -1,5 +1,17 @@
-/** The ways to sign in, by their names in audit records. A refresh counts as one. */
-export const signInMethods = ['password', 'passkey', 'magic_link', 'oauth', 'refresh'] as const
+/**
+ * The ways to sign in, by their names in audit records, and the requests that change how a user can. A refresh
+ * counts as one.
+ */
+export const signInMethods = [
+  'password',
+  'passkey',
+  'magic_link',
+  'oauth',
+  'refresh',
+  'passkey_registration',
+  'password_reset',
+  'verify_email',
+] as const
 export type SignInMethod = (typeof signInMethods)[number]
 
 /** Why a sign-in failed, for audit records and the log. Callers do not see it (docs/SIGN-IN.md). */
@@ -20,6 +32,7 @@ export type SignInReason =
   | 'user_not_verified'
   | 'unknown_passkey'
   | 'other_user'
+  | 'already_registered'
   | 'bad_signature'
   | 'old_counter'
   | 'unknown_state'

@@ -17,6 +17,7 @@ export const errorCatalogue = {
   refresh_expired: { status: 401, title: 'The refresh token has expired' },
   oauth_failed: { status: 401, title: 'The sign-in with a provider failed' },
   refresh_reused: { status: 401, title: 'The refresh token was used before, so the session has ended' },
+  passkey_exists: { status: 409, title: 'The passkey is already registered' },
   passkey_failed: { status: 401, title: 'The passkey was not verified' },
   license_required: { status: 402, title: 'The auth add-on needs a valid license key' },
   forbidden: { status: 403, title: 'The credential does not allow this' },

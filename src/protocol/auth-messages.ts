@@ -106,9 +106,11 @@ export type Change =
   | { kind: 'loginFailed'; email: string; device?: DeviceClaim }
   /**
    * Another sign-in that failed before the shard could decide; with `email` or `passkeyId` if the caller sent
-   * one.
+   * one, with `userId` if a signed-in user did.
    */
-  | ({ kind: 'signInFailed'; email?: string; passkeyId?: string } & SignInFailure)
+  | ({ kind: 'signInFailed'; email?: string; passkeyId?: string; userId?: string } & SignInFailure)
+  /** The token of a password reset is unknown, was used before or has expired. */
+  | { kind: 'passwordResetFailed'; hash: string }
   | { kind: 'refresh'; sid: string; generation: number }
   | { kind: 'logout'; userId: string; sid: string; scope: LogoutScope }
   | { kind: 'sessionEnd'; userId: string; sid: string }

@@ -1,5 +1,5 @@
 import type { RelyingParty } from '../auth/passkey.js'
-import { isOrigin, matching, type Parse } from './parsers.js'
+import { isOrigin, list, matching, type Parse } from './parsers.js'
 import { type Environment, type SettingFault, type ValueOf, setting, valuesOf } from './setting.js'
 
 /**
@@ -14,13 +14,15 @@ const domain: Parse<string> = (text) => {
 }
 
 /** An origin on which browsers allow passkeys: https, or http on this machine. */
-const pageOrigin: Parse<string> = (text) => {
-  if (!isOrigin(text)) return undefined
+function isPageOrigin(text: string): boolean {
+  if (!isOrigin(text)) return false
   const { protocol, hostname } = new URL(text)
-  if (domain(hostname) === undefined) return undefined
   const isLocal = hostname === 'localhost' || hostname.endsWith('.localhost')
-  return protocol === 'https:' || isLocal ? text : undefined
+  return domain(hostname) !== undefined && (protocol === 'https:' || isLocal)
 }
+
+/** The origin of an Android app: the SHA-256 of its signing certificate, base64url. */
+const appOrigin = /^android:apk-key-hash:[A-Za-z0-9_-]{43}$/
 
 /** The settings of passkeys (docs/SIGN-IN.md). */
 export const passkeySettings = {
@@ -33,14 +35,17 @@ export const passkeySettings = {
     allowed: 'a domain such as example.com, without scheme and port',
     parse: domain,
   }),
-  webauthnOrigin: setting<string | undefined>({
+  webauthnOrigin: setting<readonly string[]>({
     name: 'SERVICE_WEBAUTHN_ORIGIN',
-    default: undefined,
-    description: 'The web origin of the pages that use passkeys. It must also be in SERVICE_CORS_ORIGINS.',
+    default: [],
+    description:
+      'The origins of the pages and apps that use passkeys. Those of pages must also be in SERVICE_CORS_ORIGINS. An iOS ' +
+      'app has the origin `https://` followed by SERVICE_WEBAUTHN_RP_ID.',
     allowed:
-      'an origin such as https://app.example.com, or http://localhost:3000 for development, within the domain of ' +
-      'SERVICE_WEBAUTHN_RP_ID',
-    parse: pageOrigin,
+      'origins separated by commas: of pages, such as https://app.example.com, or http://localhost:3000 for development, ' +
+      'at least one of them within the domain of SERVICE_WEBAUTHN_RP_ID, the others https; and of Android apps, ' +
+      'android:apk-key-hash: followed by 43 characters',
+    parse: list((text) => isPageOrigin(text) || appOrigin.test(text)),
   }),
   webauthnRpName: setting({
     name: 'SERVICE_WEBAUTHN_RP_NAME',
@@ -51,25 +56,35 @@ export const passkeySettings = {
   }),
 } as const
 
-/** Reads the relying party of passkeys, frozen; undefined unless both domain and origin are set. */
+/** Reads the relying party of passkeys, frozen; undefined unless both domain and origins are set. */
 export function readPasskeys(value: ValueOf): RelyingParty | undefined {
   const {
     webauthnRpId: rpId,
-    webauthnOrigin: origin,
+    webauthnOrigin: origins,
     webauthnRpName: name,
   } = valuesOf(passkeySettings, value)
-  return rpId === undefined || origin === undefined ? undefined : Object.freeze({ rpId, origin, name })
+  return rpId === undefined || origins.length === 0 ? undefined : Object.freeze({ rpId, origins, name })
 }
 
-/** The fault of an origin outside the domain of passkeys, where browsers would refuse all passkeys. */
+/**
+ * The fault of origins that cannot use passkeys of the domain. Pages outside of it can as related origins
+ * (WebAuthn Level 3, 5.11), which are https; but if no page is within the domain, one of the two is a mistake.
+ */
 export function passkeyFaults(env: Environment): SettingFault[] {
   const { webauthnRpId, webauthnOrigin } = passkeySettings
   const rpId = webauthnRpId.parse(env[webauthnRpId.name] ?? '')
-  const origin = webauthnOrigin.parse(env[webauthnOrigin.name] ?? '')
-  if (rpId === undefined || origin === undefined) return []
-  const { hostname } = new URL(origin)
-  if (hostname === rpId || hostname.endsWith(`.${rpId}`)) return []
-  return [{ name: webauthnOrigin.name, given: `${origin} with ${rpId}`, allowed: webauthnOrigin.allowed }]
+  const origins = webauthnOrigin.parse(env[webauthnOrigin.name] ?? '')
+  if (rpId === undefined || origins === undefined) return []
+  const pages = origins.filter(isPageOrigin)
+  const outside = pages.filter((origin) => !isWithin(new URL(origin).hostname, rpId))
+  const isPossible = outside.length < pages.length && outside.every((origin) => origin.startsWith('https:'))
+  if (outside.length === 0 || isPossible) return []
+  const given = `${outside.join(', ')} with ${rpId}`
+  return [{ name: webauthnOrigin.name, given, allowed: webauthnOrigin.allowed }]
+}
+
+function isWithin(hostname: string, rpId: string): boolean {
+  return hostname === rpId || hostname.endsWith(`.${rpId}`)
 }
 
 /** A warning if only one of the two settings is set. */

@@ -197,30 +197,41 @@ export const PasskeyDeleted = Type.Object({ deleted: Type.Literal(true), id: Pas
 export type PasskeyDeleted = Static<typeof PasskeyDeleted>
 documented('PasskeyDeleted', PasskeyDeleted, { deleted: { deleted: true, id: passkeyId } })
 
+/** Answer of GET /.well-known/webauthn. */
+export const RelatedOrigins = Type.Object({ origins: Type.Array(Type.String()) })
+export type RelatedOrigins = Static<typeof RelatedOrigins>
+documented('RelatedOrigins', RelatedOrigins, {
+  origins: { origins: ['https://app.example.org', 'https://example.co.uk'] },
+})
+
+/** Bytes of a credential: some programs send base64 or padding. */
+const Bytes = Type.String({ pattern: '^[A-Za-z0-9_+/-]+={0,2}$' })
+const CredentialId = Type.String({ pattern: '^[A-Za-z0-9_+/-]+={0,2}$', maxLength: 1_366 })
+
 /**
  * A new credential from a browser. It is checked separately from the body: an invalid one is a failed
  * attempt, which consumes the session, not a malformed request.
  */
 export const Registration = Type.Object({
-  id: PasskeyId,
-  rawId: PasskeyId,
+  id: CredentialId,
+  rawId: CredentialId,
   type: Type.Literal('public-key'),
   response: Type.Object({
-    clientDataJSON: Base64Url,
-    attestationObject: Base64Url,
+    clientDataJSON: Bytes,
+    attestationObject: Bytes,
     transports: Type.Optional(Type.Array(Type.String())),
   }),
 })
 
 /** An assertion from a browser. */
 export const Assertion = Type.Object({
-  id: PasskeyId,
-  rawId: PasskeyId,
+  id: CredentialId,
+  rawId: CredentialId,
   type: Type.Literal('public-key'),
   response: Type.Object({
-    clientDataJSON: Base64Url,
-    authenticatorData: Base64Url,
-    signature: Base64Url,
-    userHandle: Type.Optional(Type.Union([Base64Url, Type.Null()])),
+    clientDataJSON: Bytes,
+    authenticatorData: Bytes,
+    signature: Bytes,
+    userHandle: Type.Optional(Type.Union([Bytes, Type.Null()])),
   }),
 })

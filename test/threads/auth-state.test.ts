@@ -227,6 +227,35 @@ it('records failed sign-ins by method and reason, once a minute for each account
   ])
 })
 
+it('records links that cannot be used with their reason, in the record of the account if it is known', () => {
+  register()
+  const uses = (hash: string): Change[] => [
+    { kind: 'magicLinkVerify', hash },
+    { kind: 'emailVerify', hash },
+    { kind: 'passwordReset', hash, passwordHash: 'new' },
+    { kind: 'passwordResetFailed', hash },
+  ]
+  for (const use of uses('ab'.repeat(32))) expect(codeOf(change(use))).toBe('invalid_token')
+  const purposes = ['magicLink', 'verifyEmail', 'passwordReset'] as const
+  const links = purposes.map((purpose) => sendLink(purpose))
+  shard.nowMs += 900_000
+  for (const [at, hash] of links.entries()) {
+    const use = uses(hash)[at]
+    if (use !== undefined) expect(codeOf(change(use))).toBe('invalid_token')
+  }
+  const found = audit()
+    .filter(({ type }) => type === 'auth/login_failed')
+    .map(({ body }) => [body['user_id'] !== null, body['method'], body['reason'], body['count']])
+  expect(found).toEqual([
+    [false, 'magic_link', 'unknown_link', 1],
+    [false, 'password_reset', 'unknown_link', 2],
+    [false, 'verify_email', 'unknown_link', 1],
+    [true, 'magic_link', 'expired_link', 1],
+    [true, 'verify_email', 'expired_link', 1],
+    [true, 'password_reset', 'expired_link', 1],
+  ])
+})
+
 it('combines the failures without an account, by method', () => {
   register()
   for (const reason of ['unknown_link', 'unknown_link'] as const)

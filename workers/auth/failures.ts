@@ -1,7 +1,9 @@
-import { type SignInFailure, signInMethods } from '../../src/auth/sign-in-failure.js'
+import { type SignInFailure, type SignInMethod, signInMethods } from '../../src/auth/sign-in-failure.js'
 import type { UserRow } from '../../src/auth/user.js'
+import type { LinkPurpose } from '../../src/protocol/auth-messages.js'
 import type { NamespaceState } from './namespace-state.js'
 import { countAnonymous, placeholderUserId } from './anonymous-events.js'
+import { userByEmail } from './users.js'
 
 /** One audit record counts the failures of an account and method within this time (docs/OPERATIONS.md). */
 export const REPORT_INTERVAL_MS = 60_000
@@ -51,6 +53,22 @@ export function recordFailure(
   } as const
   if (counted) namespace.auditDecoy('auth/login_failed', who)
   else namespace.audit('auth/login_failed', who)
+}
+
+/** The methods by which the uses of links are recorded. */
+const linkMethods = {
+  magicLink: 'magic_link',
+  passwordReset: 'password_reset',
+  verifyEmail: 'verify_email',
+} as const satisfies Record<LinkPurpose, SignInMethod>
+
+/** Records the use of a link that cannot be used; with its account if it has expired and is still stored. */
+export function recordBadLink(namespace: NamespaceState, hash: string, purpose: LinkPurpose): void {
+  const row = namespace.find('link', hash)
+  const expired = row?.purpose === purpose ? row.email : undefined
+  const user = expired === undefined ? undefined : userByEmail(namespace, expired)
+  const reason = expired === undefined ? 'unknown_link' : 'expired_link'
+  recordFailure(namespace, { key: expired, user }, { method: linkMethods[purpose], reason })
 }
 
 /** Records those failures of an account that no audit record counts yet, after a successful sign-in. */

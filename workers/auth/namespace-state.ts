@@ -21,7 +21,7 @@ import { findOrganism } from '../store/tables/organisms.js'
 const ROWS_MAX = 10_000
 
 /** The maximum number of audit records that a command appends. */
-const AUDIT_RECORDS_MAX = 20
+const AUDIT_RECORDS_MAX = 30
 
 /** The content of an audit record. */
 interface AuditContent extends Pick<AuditEvent, 'userId' | 'sid' | 'count' | 'failure'> {

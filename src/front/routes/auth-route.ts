@@ -153,6 +153,10 @@ export interface PasskeyCeremonies {
     credential: AssertionCredential,
     expected: ExpectedAssertion,
   ): Promise<VerifiedAssertion | undefined>
+  /** Why a registration is invalid. */
+  registrationFault(credential: RegistrationCredential, challenge: string): SignInReason
+  /** The origins of pages that may use the passkeys. */
+  readonly webOrigins: readonly string[]
   /** Why an assertion is invalid. */
   assertionFault(credential: AssertionCredential, expected: ExpectedAssertion): SignInReason
 }

@@ -164,6 +164,118 @@ describe('registering a passkey', () => {
   refusesInvalidBodies({ server: () => server, route: registerRoute, body, key: () => ada.token })
 })
 
+describe('a registration that fails', () => {
+  /** The failures in the strand that an action causes. */
+  async function reasonsOf(action: () => Promise<unknown>): Promise<unknown[]> {
+    const { records } = await auditsOf(server, action)
+    return records.map(({ type, payload: { user_id, method, reason, outcome } }) => {
+      expect([type, method, outcome]).toEqual(['auth/login_failed', 'passkey_registration', 'failure'])
+      return [user_id, reason]
+    })
+  }
+
+  it.each<[reason: string, deviation: Deviation]>([
+    ['wrong_origin', { origin: 'https://evil.example.org' }],
+    ['wrong_origin', { crossOrigin: true }],
+    ['wrong_challenge', { challenge: 'AAAA' }],
+    ['wrong_rp', { rpId: 'evil.test' }],
+    ['user_not_verified', { userVerified: false }],
+    ['user_not_verified', { userPresent: false }],
+    ['malformed', { type: 'webauthn.get' }],
+  ])('leaves the reason %s in the strand of its user: %j', async (reason, deviation) => {
+    const { token, userId } = await newAccount()
+    const { session_token, creation_options } = await beginRegistration(server, token)
+    const registration = new SoftAuthenticator(testRelyingParty).register(creation_options, deviation)
+    const body = { session_token, registration }
+    const action = () => refused(server, registerRoute, { key: token, body, outcome: failed })
+    expect(await reasonsOf(action)).toEqual([[userId, reason]])
+  })
+
+  it('leaves a reason for a malformed credential, and for a session that cannot be used', async () => {
+    const failing = async (body: (account: Account) => Promise<object>) => {
+      const account = await newAccount()
+      const call = { key: account.token, body: await body(account), outcome: failed }
+      const [found, ...more] = await reasonsOf(() => refused(server, registerRoute, call))
+      expect(more).toEqual([])
+      return [account.userId, found]
+    }
+    const malformed = await failing(async ({ token }) => {
+      const { session_token } = await beginRegistration(server, token)
+      return { session_token, registration: { id: 'AAAA' } }
+    })
+    expect(malformed[1]).toEqual([malformed[0], 'malformed'])
+    for (const session_token of ['', 'A'.repeat(43)]) {
+      const unknown = await failing(async () => ({ session_token, registration: {} }))
+      expect(unknown[1]).toEqual([unknown[0], 'unknown_challenge'])
+    }
+    const others = await failing(async () => {
+      const { session_token } = await beginRegistration(server, ada.token)
+      return { session_token, registration: {} }
+    })
+    expect(others[1]).toEqual([others[0], 'other_user'])
+  })
+
+  it('has its own answer for a passkey that the user has already registered', async () => {
+    const { token, userId } = await newAccount()
+    const authenticator = await addPasskey(server, token)
+    const { session_token, creation_options } = await beginRegistration(server, token)
+    const body = { session_token, registration: authenticator.register(creation_options) }
+    const call = { key: token, body, outcome: '409 passkey_exists' }
+    expect(await reasonsOf(() => refused(server, registerRoute, call))).toEqual([
+      [userId, 'already_registered'],
+    ])
+  })
+
+  it('has the same answer and reason for the passkey of another user and for a decoy', async () => {
+    const owner = await newAccount()
+    await addPasskey(server, owner.token)
+    const { request_options } = await beginSignIn(server, owner.email)
+    for (const { id } of request_options.allowCredentials.slice(0, 2)) {
+      const { token, userId } = await newAccount()
+      const thief = new SoftAuthenticator(testRelyingParty, Buffer.from(id, 'base64url'))
+      const { session_token, creation_options } = await beginRegistration(server, token)
+      const body = { session_token, registration: thief.register(creation_options) }
+      const call = { key: token, body, outcome: failed }
+      expect(await reasonsOf(() => refused(server, registerRoute, call))).toEqual([[userId, 'other_user']])
+    }
+  })
+})
+
+describe('a credential in another spelling', () => {
+  const padded = (text: string) => text + '='.repeat((4 - (text.length % 4)) % 4)
+  const plain = (text: string) => padded(text).replaceAll('-', '+').replaceAll('_', '/')
+
+  /** A credential with all of its bytes in another spelling. */
+  function spelled<Sent>(sent: Sent, spell: (text: string) => string): Sent {
+    const bytes = ['id', 'rawId', 'clientDataJSON', 'attestationObject', 'authenticatorData', 'signature']
+    const text = JSON.stringify(sent, (name, value) =>
+      [...bytes, 'userHandle'].includes(name) && typeof value === 'string' ? spell(value) : value,
+    )
+    return JSON.parse(text)
+  }
+
+  it.each([
+    ['padded base64url', 1, padded],
+    ['base64', 2, plain],
+  ])('is accepted in both ceremonies: %s', async (_name, byte, spell) => {
+    // Its id has both characters in which the alphabets differ, and needs padding.
+    const id = Buffer.concat([Buffer.from('-_-_', 'base64url'), Buffer.alloc(20, byte)])
+    const { token, userId } = await newAccount()
+    const authenticator = new SoftAuthenticator(testRelyingParty, id)
+    const { session_token, creation_options } = await beginRegistration(server, token)
+    const registration = spelled(authenticator.register(creation_options), spell)
+    expect(registration.id).not.toBe(authenticator.id)
+    const answer = await finishRegistration(server, token, { session_token, registration })
+    expect(answer.status, answer.text).toBe(200)
+    const { body } = await checkedCall(server, 'GET /v1/auth/passkeys', { key: token })
+    expect(body.passkeys).toMatchObject([{ id: authenticator.id }])
+    const started = await beginSignIn(server)
+    const assertion = spelled(authenticator.assert(started.request_options), spell)
+    const signedIn = await finishSignIn(server, { session_token: started.session_token, assertion })
+    expect(signedIn.body).toMatchObject({ user_id: userId })
+  })
+})
+
 describe('signing in with a passkey', () => {
   it.each([
     ['by e-mail', true],
@@ -285,6 +397,18 @@ describe('signing in with a passkey', () => {
     expect(await reasonOf(undefined, elsewhere)).toBe('wrong_origin')
     expect(await reasonOf(lost, {})).toBe('unknown_passkey')
     expect(await reasonOf(undefined, { challenge: 'AAAA' })).toBe('wrong_challenge')
+    expect(await reasonOf(undefined, { userPresent: false })).toBe('user_not_verified')
+  })
+
+  it('is malformed without a user handle, unless it began with an e-mail', async () => {
+    const { token, email, userId } = await newAccount()
+    const authenticator = await addPasskey(server, token)
+    const { result, records } = await auditsOf(server, () =>
+      signInBy(server, authenticator, { userHandle: null }),
+    )
+    expect(`${result.status} ${result.body.code}`).toBe(failed)
+    expect(records).toMatchObject([{ payload: { user_id: userId, method: 'passkey', reason: 'malformed' } }])
+    expect((await signInBy(server, authenticator, { email, userHandle: null })).status).toBe(200)
   })
 
   it('records unknown e-mails only in a common record', async () => {
@@ -391,6 +515,26 @@ describe('the passkeys of a user', () => {
 })
 
 describe('servers with other settings', () => {
+  it('accept several origins of pages and apps, and name the pages to browsers', async () => {
+    const { token, email } = await newAccount()
+    const authenticator = await addPasskey(server, token)
+    await server.halt()
+    const android = `android:apk-key-hash:${'A'.repeat(43)}`
+    const origins = [testRelyingParty.origin, 'https://example.co.uk', android]
+    const env = { ...passkeyEnv, SERVICE_WEBAUTHN_ORIGIN: origins.join() }
+    server = await startAuthServer({ dataDir: server.dataDir, env })
+    for (const origin of origins)
+      expect(await outcomeOf(signInBy(server, authenticator, { email, origin })), origin).toBe('200')
+    for (const origin of ['https://example.org', android.replace(/A$/, 'B'), `${origins.join()}`])
+      expect(await outcomeOf(signInBy(server, authenticator, { email, origin })), origin).toBe(failed)
+    const { status, headers, body } = await checkedCall(server, 'GET /.well-known/webauthn', { key: null })
+    expect([status, headers.get('content-type'), body]).toEqual([
+      200,
+      'application/json',
+      { origins: origins.slice(0, 2) },
+    ])
+  })
+
   describe('that require a verified e-mail', () => {
     const decoys = async () =>
       (await beginSignIn(server, 'absent@example.org')).request_options.allowCredentials
@@ -445,6 +589,8 @@ describe('servers with other settings', () => {
     ]) {
       await refused(server, route, { key: token, body, outcome: '501 passkeys_not_configured' })
     }
+    const related = 'GET /.well-known/webauthn'
+    await refused(server, related, { outcome: '501 passkeys_not_configured' })
     expect((await checkedCall(server, 'GET /v1/auth/passkeys', { key: token })).body).toEqual({
       passkeys: [],
     })

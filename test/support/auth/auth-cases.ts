@@ -25,7 +25,9 @@ export async function refused(
   { outcome, ...call }: TestCall & { outcome: string },
 ): Promise<TestAnswer> {
   const send = () => checkedCall(server, route, { key: null, ...call })
-  const isSignIn = /^401 (?:passkey_failed|invalid_token|refresh_)/.test(outcome)
+  const isSignIn = /^(?:401 (?:passkey_failed|refresh_)|40[01] invalid_token|409 passkey_exists)/.test(
+    outcome,
+  )
   const answer = isSignIn ? await onlyAudited(server, send) : await expectUnchanged(server, 'default', send)
   expect(`${answer.status} ${answer.body.code}`, answer.text).toBe(outcome)
   return answer

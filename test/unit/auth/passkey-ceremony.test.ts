@@ -7,7 +7,7 @@ import { cborMap } from '../../support/auth/cbor.js'
 import { type Deviation, SoftAuthenticator } from '../../support/auth/authenticator.js'
 
 const place = { rpId: 'example.org', origin: 'https://example.org' }
-const ceremony = new PasskeyCeremony({ ...place, name: 'Test' })
+const ceremony = new PasskeyCeremony({ rpId: place.rpId, origins: [place.origin], name: 'Test' })
 const challenge = Buffer.alloc(32, 1).toString('base64url')
 const userId = 'usr_0123456789abcdef0123456789abcdef'
 const user = { userId, email: 'ada@example.org' }

@@ -17,7 +17,7 @@ function passkeysOf(env: Environment) {
 
 describe('the settings of passkeys', () => {
   it('define the relying party, with the given or the default name', () => {
-    const party = { rpId: 'example.com', origin: 'https://app.example.com', name: 'Strandfast' }
+    const party = { rpId: 'example.com', origins: ['https://app.example.com'], name: 'Strandfast' }
     expect(passkeysOf(given)).toEqual(party)
     expect(passkeysOf({ ...given, SERVICE_WEBAUTHN_RP_NAME: 'Müller & Söhne' })).toEqual({
       ...party,
@@ -36,7 +36,7 @@ describe('the settings of passkeys', () => {
     ['xn--bcher-kva.example', 'https://xn--bcher-kva.example'],
   ])('accept the domain %s with the origin %s', (rpId, origin) => {
     const env = { SERVICE_WEBAUTHN_RP_ID: rpId, SERVICE_WEBAUTHN_ORIGIN: origin }
-    expect(passkeysOf(env)).toMatchObject({ rpId: rpId.toLowerCase(), origin })
+    expect(passkeysOf(env)).toMatchObject({ rpId: rpId.toLowerCase(), origins: [origin] })
   })
 
   it.each([
@@ -70,6 +70,27 @@ describe('the settings of passkeys', () => {
     'http://localhost',
   ])('refuse the origin %s outside the domain', (origin) => {
     expect(faultyNames({ ...given, SERVICE_WEBAUTHN_ORIGIN: origin })).toEqual(['SERVICE_WEBAUTHN_ORIGIN'])
+  })
+
+  const android = `android:apk-key-hash:${'A-_4'.repeat(10)}abc`
+
+  it('accept several origins: of pages, of related pages on other domains, and of Android apps', () => {
+    const origins = ['https://app.example.com', 'https://example.co.uk', android]
+    const env = { ...given, SERVICE_WEBAUTHN_ORIGIN: origins.join(' , ') }
+    expect(passkeysOf(env)?.origins).toEqual(origins)
+    expect(passkeysOf({ ...given, SERVICE_WEBAUTHN_ORIGIN: android })?.origins).toEqual([android])
+  })
+
+  it.each([
+    ['related pages without a page within the domain', `https://example.co.uk,${android}`],
+    ['a related page of this machine', 'https://app.example.com,http://localhost:3000'],
+    ['an app without the hash of its certificate', 'https://app.example.com,android:apk-key-hash:'],
+    ['an app with a hash in hex', `https://app.example.com,android:apk-key-hash:${'a'.repeat(64)}`],
+    ['an app by its name', 'https://app.example.com,android:com.example.app'],
+    ['a page beside a name without a scheme', 'https://app.example.com,example.com'],
+    ['an empty item', 'https://app.example.com,,https://example.com'],
+  ])('refuse %s', (_what, origins) => {
+    expect(faultyNames({ ...given, SERVICE_WEBAUTHN_ORIGIN: origins })).toEqual(['SERVICE_WEBAUTHN_ORIGIN'])
   })
 
   it('define no relying party and cause a warning if one of the two is missing', () => {

@@ -27,10 +27,10 @@ export function unverified(namespace: NamespaceState, user: UserRow, method: Sig
 
 /** Records a failed sign-in; the front has answered the client. */
 export function signInFailed(namespace: NamespaceState, change: ChangeOf<'signInFailed'>): ChangeResult {
-  const { email, passkeyId, method, reason } = change
-  const owner = passkeyId === undefined ? undefined : passkeyById(namespace, passkeyId)?.userId
-  const passkeyUser = owner === undefined ? undefined : userById(namespace, owner)
-  const user = email === undefined ? passkeyUser : userByEmail(namespace, email)
+  const { email, passkeyId, userId, method, reason } = change
+  const owner = passkeyId === undefined ? userId : passkeyById(namespace, passkeyId)?.userId
+  const ownerUser = owner === undefined ? undefined : userById(namespace, owner)
+  const user = email === undefined ? ownerUser : userByEmail(namespace, email)
   recordFailure(namespace, { key: email ?? passkeyId, user }, { method, reason })
   return { kind: 'done' }
 }

@@ -1,6 +1,6 @@
 import { refuse } from '../../../src/base/errors.js'
 import type { ChangeOf, LinkPurpose } from '../../../src/protocol/auth-messages.js'
-import { recordFailure } from '../../auth/failures.js'
+import { recordBadLink } from '../../auth/failures.js'
 import { putLink, takeLink } from '../../auth/mailed-links.js'
 import { proveMailbox } from '../../auth/mailbox.js'
 import { signIn } from '../../auth/sessions.js'
@@ -57,11 +57,7 @@ export function magicLinkVerify(
 ): ChangeResult {
   const link = takeLink(namespace, hash, 'magicLink')
   if (link === undefined) {
-    const row = namespace.find('link', hash)
-    const expired = row?.purpose === 'magicLink' ? row.email : undefined
-    const user = expired === undefined ? undefined : userByEmail(namespace, expired)
-    const reason = expired === undefined ? 'unknown_link' : 'expired_link'
-    recordFailure(namespace, { key: expired, user }, { method: 'magic_link', reason })
+    recordBadLink(namespace, hash, 'magicLink')
     return () => badLink
   }
   const { email, mailed, line } = link

@@ -29,7 +29,7 @@ import {
   passkeySessionTake,
 } from './passkeys.js'
 import { oauthLogin, oauthReturn, oauthStart } from './oauth.js'
-import { passwordChange, passwordReset } from './password.js'
+import { passwordChange, passwordReset, passwordResetFailed } from './password.js'
 import { refresh } from './refresh.js'
 import { register } from './register.js'
 import { revoke } from './revoke.js'
@@ -78,6 +78,7 @@ const changes: { [Kind in ChangeOfExisting]: Decide<ChangeOf<Kind>> } = {
   magicLinkVerify,
   emailVerify,
   passwordReset,
+  passwordResetFailed,
   passwordChange,
   passkeyRegistration,
   passkeyAuthentication,

@@ -1,4 +1,6 @@
 import { counterGrows, passkeyAmr, decoyIds, decoyKey, isDecoy } from '../../../src/auth/passkey.js'
+import type { SignInReason } from '../../../src/auth/sign-in-failure.js'
+import type { UserRow } from '../../../src/auth/user.js'
 import { refuse, type Refusal } from '../../../src/base/errors.js'
 import { limits } from '../../../src/base/limits/limits.js'
 import type { AuthAnswer, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
@@ -20,6 +22,8 @@ import { noSuchUser, sessionOver } from './me.js'
 
 /** The same answer for every fault of a passkey or its ceremony. */
 const passkeyFailed = refuse('passkey_failed', 'The passkey could not be verified: start again')
+
+const alreadyRegistered = refuse('passkey_exists', 'You have already registered this passkey')
 
 /** The passkeys of a user, oldest first. */
 export function passkeyList(namespace: NamespaceState, { userId }: LookupOf<'passkeys'>): AuthAnswer {
@@ -107,17 +111,16 @@ export function passkeySessionTake(
 ): ChangeResult {
   const { hash, ceremony, userId, passkeyId } = change
   const session = takePasskeySession(namespace, hash)
-  const expired = session !== undefined && session.expiresAtMs <= namespace.nowMs
-  if (session === undefined || expired || session.ceremony !== ceremony) {
-    if (ceremony === 'authenticate') {
-      const key = session?.email
-      const user = key === undefined ? undefined : userByEmail(namespace, key)
-      const reason = expired ? 'expired_challenge' : 'unknown_challenge'
-      recordFailure(namespace, { key, user }, { method: 'passkey', reason })
-    }
+  const fail = (reason: SignInReason) => {
+    if (userId !== undefined) return registrationFailed(namespace, userById(namespace, userId), reason)
+    const key = session?.email
+    const user = key === undefined ? undefined : userByEmail(namespace, key)
+    recordFailure(namespace, { key, user }, { method: 'passkey', reason })
     return () => passkeyFailed
   }
-  if (ceremony === 'register' && session.userId !== userId) return () => passkeyFailed
+  if (session === undefined || session.ceremony !== ceremony) return fail('unknown_challenge')
+  if (session.expiresAtMs <= namespace.nowMs) return fail('expired_challenge')
+  if (ceremony === 'register' && session.userId !== userId) return fail('other_user')
   const { challenge, named, email } = session
   const found = passkeyId === undefined ? undefined : passkeyById(namespace, passkeyId)
   const matches = found !== undefined && (!named || found.userId === session.userId)
@@ -128,6 +131,16 @@ export function passkeySessionTake(
     ...(email !== undefined && { email }),
     ...(matches && { passkey: found }),
   }
+}
+
+/** Records a failed registration of a signed-in user. */
+function registrationFailed(
+  namespace: NamespaceState,
+  user: UserRow | undefined,
+  reason: SignInReason,
+): () => Refusal {
+  recordFailure(namespace, { user }, { method: 'passkey_registration', reason })
+  return () => (reason === 'already_registered' ? alreadyRegistered : passkeyFailed)
 }
 
 /** Stores a passkey whose registration was verified; an id belongs to one user of the namespace. */
@@ -142,8 +155,11 @@ export function passkeyRegister(
   const agoSecsMax = limits.reauthenticationSecs + limits.passkeySessionSecs
   const stale = staleRefusal(namespace, { userId, sid }, agoSecsMax)
   if (stale !== undefined) return stale
-  const taken = passkeyById(namespace, passkey.id) !== undefined
-  if (taken || isDecoy(decoyKey(namespace.state.masterSeed), namespace.id, passkey.id)) return passkeyFailed
+  const owner = passkeyById(namespace, passkey.id)?.userId
+  if (owner === userId) return registrationFailed(namespace, user, 'already_registered')
+  // The same answer, so that it does not reveal which ids are real.
+  if (owner !== undefined || isDecoy(decoyKey(namespace.state.masterSeed), namespace.id, passkey.id))
+    return registrationFailed(namespace, user, 'other_user')
   if (passkeysOf(namespace, userId).length >= limits.passkeysPerUserMax) return tooMany
   putPasskey(namespace, { ...passkey, userId, createdAtMs: namespace.nowMs })
   namespace.audit('auth/passkey_registered', { userId, email: user.email, sid })

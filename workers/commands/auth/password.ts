@@ -1,5 +1,6 @@
 import { refuse } from '../../../src/base/errors.js'
 import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
+import { recordBadLink } from '../../auth/failures.js'
 import { dropLinks, takeLink } from '../../auth/mailed-links.js'
 import { clearFailures, guesserOf } from '../../auth/lockouts.js'
 import { proveMailbox } from '../../auth/mailbox.js'
@@ -30,10 +31,7 @@ export function passwordReset(namespace: NamespaceState, change: ChangeOf<'passw
   const { hash, passwordHash, removePasskeys } = change
   const link = takeLink(namespace, hash, 'passwordReset')
   const user = link === undefined ? undefined : userByEmail(namespace, link.email)
-  if (link === undefined || user === undefined) {
-    const detail = 'The reset token is invalid, was used or has expired: request a new one'
-    return () => refuse('invalid_token', detail, { status: 400 })
-  }
+  if (link === undefined || user === undefined) return passwordResetFailed(namespace, { hash })
   const { userId, email } = user
   const removed = removePasskeys === true ? dropPasskeys(namespace, userId) : 0
   const proven = link.mailed ? proveMailbox(namespace, user) : user
@@ -46,4 +44,19 @@ export function passwordReset(namespace: NamespaceState, change: ChangeOf<'passw
   if (removed > 0) namespace.audit('auth/passkey_removed', { userId, email, count: removed })
   namespace.audit('auth/password_changed', { userId, email })
   return { kind: 'user', user: withoutPassword(owner) }
+}
+
+const badLink = refuse(
+  'invalid_token',
+  'The reset token is invalid, was used or has expired: request a new one',
+  { status: 400 },
+)
+
+/** Records the use of a reset token that cannot be used. */
+export function passwordResetFailed(
+  namespace: NamespaceState,
+  { hash }: Pick<ChangeOf<'passwordResetFailed'>, 'hash'>,
+): ChangeResult {
+  recordBadLink(namespace, hash, 'passwordReset')
+  return () => badLink
 }

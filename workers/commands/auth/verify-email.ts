@@ -1,5 +1,6 @@
 import { refuse } from '../../../src/base/errors.js'
 import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
+import { recordBadLink } from '../../auth/failures.js'
 import { takeLink } from '../../auth/mailed-links.js'
 import type { NamespaceState, ChangeResult } from '../../auth/namespace-state.js'
 import { putUser, userByEmail, withoutPassword } from '../../auth/users.js'
@@ -12,6 +13,7 @@ export function emailVerify(namespace: NamespaceState, { hash }: ChangeOf<'email
   const link = takeLink(namespace, hash, 'verifyEmail')
   const user = link === undefined ? undefined : userByEmail(namespace, link.email)
   if (link === undefined || user === undefined) {
+    recordBadLink(namespace, hash, 'verifyEmail')
     const detail = 'The verify token is invalid, was used or has expired: request a new one'
     return () => refuse('invalid_token', detail, { status: 400 })
   }

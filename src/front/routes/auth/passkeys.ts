@@ -1,4 +1,5 @@
 import { hashOneTimeToken, makeOneTimeToken } from '../../../auth/one-time-token.js'
+import type { AssertionCredential, RegistrationCredential } from '../../../auth/passkey.js'
 import type { SignInReason } from '../../../auth/sign-in-failure.js'
 import { refuse, type Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
@@ -16,6 +17,7 @@ import {
   PasskeyRegistered,
   PasskeyRequest,
   Registration,
+  RelatedOrigins,
 } from '../../../wire/passkeys.js'
 import { reader } from '../../../wire/validate.js'
 import { json } from '../answers.js'
@@ -66,7 +68,7 @@ const register: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/passkey/register',
   caller: 'user',
-  errors: ['passkey_failed', 'reauthentication_required', 'passkeys_not_configured'],
+  errors: ['passkey_failed', 'passkey_exists', 'reauthentication_required', 'passkeys_not_configured'],
   docs: {
     summary: 'Register a passkey of the caller',
     request: PasskeyRegisterBody,
@@ -83,10 +85,13 @@ const register: AuthRouteEntry = {
       userId,
     })
     if ('code' in ceremony) return ceremony
+    const fail = (reason: SignInReason) =>
+      signInFailed(request, context, { method: 'passkey_registration', reason, refusal: failed, userId })
     const credential = registration.value(body.value.registration)
-    if ('code' in credential) return failed
-    const passkey = await context.passkeys.verifyRegistration(credential.value, ceremony.challenge)
-    if (passkey === undefined) return failed
+    if ('code' in credential) return fail('malformed')
+    const sent = registrationOf(credential.value)
+    const passkey = await context.passkeys.verifyRegistration(sent, ceremony.challenge)
+    if (passkey === undefined) return fail(context.passkeys.registrationFault(sent, ceremony.challenge))
     const notify = context.settings.mailOn
     const answer = await context.change(request, { kind: 'passkeyRegister', userId, sid, passkey, notify })
     if ('code' in answer || answer.kind !== 'done') return unexpectedAnswer(answer)
@@ -133,22 +138,21 @@ const authenticate: AuthRouteEntry = {
     const body = assertionBody.bytes(request.body)
     if ('code' in body) return body
     const credential = assertion.value(body.value.assertion)
+    const sent = 'code' in credential ? undefined : assertionOf(credential.value)
     const ceremony = await useSession(request, context, {
       token: body.value.session_token,
       ceremony: 'authenticate',
-      ...('value' in credential && { passkeyId: credential.value.id }),
+      ...(sent !== undefined && { passkeyId: sent.id }),
     })
     if ('code' in ceremony) return ceremony
     const fail = (reason: SignInReason, credentialId: { passkeyId?: string }) => {
       const account = ceremony.email === undefined ? credentialId : { email: ceremony.email }
       return signInFailed(request, context, { method: 'passkey', reason, refusal: failed, ...account })
     }
-    if ('code' in credential) return fail('malformed', {})
-    const verified = await context.passkeys.verifyAssertion(credential.value, ceremony)
-    if (verified === undefined || ceremony.passkey === undefined) {
-      const reason = context.passkeys.assertionFault(credential.value, ceremony)
-      return fail(reason, { passkeyId: credential.value.id })
-    }
+    if (sent === undefined) return fail('malformed', {})
+    const verified = await context.passkeys.verifyAssertion(sent, ceremony)
+    if (verified === undefined || ceremony.passkey === undefined)
+      return fail(context.passkeys.assertionFault(sent, ceremony), { passkeyId: sent.id })
     const { id, publicKey } = ceremony.passkey
     const login = { kind: 'passkeyLogin', passkeyId: id, publicKey, assertion: verified } as const
     const answer = await context.change(request, login)
@@ -194,6 +198,45 @@ const remove: AuthRouteEntry = {
   },
 }
 
+/**
+ * GET /.well-known/webauthn: the pages on other domains that may use the passkeys of this one, where browsers
+ * look for them if the server is reached at the domain of the passkeys (WebAuthn Level 3, 5.11.1).
+ */
+const relatedOrigins: AuthRouteEntry = {
+  method: 'get',
+  path: '/.well-known/webauthn',
+  caller: 'anyone',
+  errors: ['passkeys_not_configured'],
+  docs: { summary: 'The origins of pages that may use the passkeys', answers: { 200: RelatedOrigins } },
+  async handle(_request, { passkeys }) {
+    return passkeys === undefined ? notConfigured : json(200, { origins: [...passkeys.webOrigins] })
+  },
+}
+
+/* The bytes of a credential in base64url without padding: not all programs send them so. */
+
+function registrationOf({ id, rawId, response, ...rest }: RegistrationCredential): RegistrationCredential {
+  const clientDataJSON = toBase64url(response.clientDataJSON)
+  const attestationObject = toBase64url(response.attestationObject)
+  const bytes = { ...response, clientDataJSON, attestationObject }
+  return { ...rest, id: toBase64url(id), rawId: toBase64url(rawId), response: bytes }
+}
+
+function assertionOf({ id, rawId, response, ...rest }: AssertionCredential): AssertionCredential {
+  const { clientDataJSON, authenticatorData, signature, userHandle = null } = response
+  const bytes = {
+    clientDataJSON: toBase64url(clientDataJSON),
+    authenticatorData: toBase64url(authenticatorData),
+    signature: toBase64url(signature),
+    userHandle: userHandle === null ? null : toBase64url(userHandle),
+  }
+  return { ...rest, id: toBase64url(id), rawId: toBase64url(rawId), response: bytes }
+}
+
+function toBase64url(text: string): string {
+  return text.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
+}
+
 /** A new ceremony: its token, and the session that the shard stores. */
 function newSession(context: AuthContext): { token: string; session: PasskeySessionDraft } {
   const { token, hash } = makeOneTimeToken(context.random)
@@ -212,9 +255,10 @@ async function useSession(
 ): Promise<Extract<AuthAnswer, { kind: 'passkeySession' }> | Refusal> {
   const hash = hashOneTimeToken(token)
   if (hash === undefined) {
-    if (purpose.ceremony === 'register') return failed
-    const failure = { method: 'passkey', reason: 'unknown_challenge', refusal: failed } as const
-    return signInFailed(request, context, failure)
+    const { userId } = purpose
+    const method = userId === undefined ? 'passkey' : 'passkey_registration'
+    const failure = { method, reason: 'unknown_challenge', refusal: failed } as const
+    return signInFailed(request, context, { ...failure, ...(userId !== undefined && { userId }) })
   }
   const answer = await context.change(request, { kind: 'passkeySessionTake', hash, ...purpose })
   return 'code' in answer || answer.kind !== 'passkeySession' ? unexpectedAnswer(answer) : answer
@@ -228,4 +272,12 @@ function readAccountEmail(bytes: Uint8Array): { email?: string } | Refusal {
   return body.value.email === undefined ? {} : readEmail(body.value.email)
 }
 
-export const passkeyRoutes = [registerChallenge, register, authenticateChallenge, authenticate, list, remove]
+export const passkeyRoutes = [
+  registerChallenge,
+  register,
+  authenticateChallenge,
+  authenticate,
+  list,
+  remove,
+  relatedOrigins,
+]

@@ -11,7 +11,7 @@ import {
 import { reader } from '../../../wire/validate.js'
 import { json } from '../answers.js'
 import type { AuthRouteEntry } from '../auth-route.js'
-import { claimsOf, unexpectedAnswer, weakness, sendLink } from './answers.js'
+import { claimsOf, signInFailed, unexpectedAnswer, weakness, sendLink } from './answers.js'
 import { guessPassword } from './login.js'
 
 const changeBody = reader(PasswordChangeBody)
@@ -92,11 +92,17 @@ const reset: AuthRouteEntry = {
     const weak = weakness(body.value.password, context.settings)
     if (weak !== undefined) return weak
     const hash = hashOneTimeToken(body.value.token)
-    if (hash === undefined) return badLink
+    if (hash === undefined) {
+      const failure = { method: 'password_reset', reason: 'unknown_link', refusal: badLink } as const
+      return signInFailed(request, context, failure)
+    }
     // Checked first, so that no password is hashed for a forged token.
     const link = await context.lookUp(request, { kind: 'link', hash, purpose: 'passwordReset' })
     if ('code' in link || link.kind !== 'link') return unexpectedAnswer(link)
-    if (!link.usable) return badLink
+    if (!link.usable) {
+      const recorded = await context.change(request, { kind: 'passwordResetFailed', hash })
+      return unexpectedAnswer(recorded)
+    }
     const passwordHash = await context.passwords.hash(body.value.password)
     if (typeof passwordHash !== 'string') return passwordHash
     const answer = await context.change(request, {

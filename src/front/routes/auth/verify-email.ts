@@ -4,7 +4,7 @@ import { EmailBody, EmailVerified, LinkSent, OneTimeTokenBody } from '../../../w
 import { reader } from '../../../wire/validate.js'
 import { json } from '../answers.js'
 import type { AuthRouteEntry } from '../auth-route.js'
-import { unexpectedAnswer, sendLink } from './answers.js'
+import { signInFailed, unexpectedAnswer, sendLink } from './answers.js'
 
 const sendBody = reader(EmailBody)
 const verifyBody = reader(OneTimeTokenBody)
@@ -42,7 +42,10 @@ const verify: AuthRouteEntry = {
     const body = verifyBody.bytes(request.body)
     if ('code' in body) return body
     const hash = hashOneTimeToken(body.value.token)
-    if (hash === undefined) return badToken
+    if (hash === undefined) {
+      const failure = { method: 'verify_email', reason: 'unknown_link', refusal: badToken } as const
+      return signInFailed(request, context, failure)
+    }
     const answer = await context.change(request, { kind: 'emailVerify', hash })
     if ('code' in answer || answer.kind !== 'user') return unexpectedAnswer(answer)
     return json(200, { verified: true, user_id: answer.user.userId, email: answer.user.email })
