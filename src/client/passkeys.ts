@@ -41,8 +41,8 @@ export class PasskeyClient {
 
   /**
    * Registers a passkey for the signed-in user. Errors: 401 `reauthentication_required` if the sign-in was
-   * more than ten minutes ago, so the user must sign in again; 413 `too_large` if the user has too many
-   * passkeys.
+   * more than ten minutes ago, so the user must sign in again; 409 `passkey_exists` if the user has already
+   * registered this passkey; 413 `too_large` if the user has too many passkeys.
    */
   async register(options: CallOptions = {}): Promise<PasskeyRegistered> {
     const credentials = platformCredentials()
