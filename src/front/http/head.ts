@@ -197,7 +197,7 @@ function readHead(request: HttpRequest, credentials: Pick<Credentials, 'knows'>)
     chunked,
     closesConnection,
     fault: refusalOf(fault, count),
-    invalid: invalid === undefined ? undefined : refuse('validation_failed', invalid),
+    invalid: invalid === undefined ? undefined : refuse('malformed_request', invalid),
   }
 }
 
