@@ -190,6 +190,28 @@ describe('an Idempotency-Key', () => {
     expect(replyOf(shard.ask(appendNumber('agent', 2, keyed('day')))).seq).toBe(2)
   })
 
+  it('confirms no guess of a body from the commit on that erases it, also over restarts', async () => {
+    const zone = 'free' as const
+    shard.ask({ kind: 'agentCreate', agent: 'agent', zone, options: {} })
+    const first = replyOf(shard.ask(appendNumber('agent', 1, keyed('key'))))
+    const erase: Command = {
+      kind: 'recordMutate',
+      agent: 'agent',
+      action: 'erase',
+      hash: first.content_hash,
+      principal: 'root',
+      options: {},
+    }
+    const other = appendNumber('agent', 2, keyed('key'))
+    const [before, , after] = shard.run(other, erase, other)
+    expect(codeOf(before)).toBe('idempotency_key_reused')
+    expect([replyOf(after), after]).toMatchObject([first, { replayed: true }])
+    await shard.reopen()
+    for (const n of [1, 2, 3])
+      expect(replyOf(shard.ask(appendNumber('agent', n, keyed('key'))))).toEqual(first)
+    expect(headOf('agent').seq).toBe(2)
+  })
+
   it('is removed from the store some time after its day', () => {
     shard.run(...Array.from({ length: 50 }, (_none, n) => appendNumber('agent', n, keyed(`old-${n}`))))
     shard.nowMs += limits.idempotencyHours * HOUR_MS + 1
