@@ -216,7 +216,7 @@ class Strand:
         self.hlc = ""
         self.seal_awaited = None
         self.tree = Tree()
-        self.records = self.signed = self.sealed = self.erased = self.withheld = 0
+        self.records = self.signed = self.sealed = self.erased = self.withheld = self.imported = 0
         self.unexplained = {}
 
     def take(self, line):
@@ -235,6 +235,9 @@ class Strand:
         self.next_seq += 1
         self.records += 1
         self.explain(header, line)
+        # On the audit strand, records of this type are about imports of other strands.
+        if header["type"] == "sys/imported" and self.manifest["agent"] != "server::audit":
+            self.imported = int(header["seq"])
         if self.kept is not None:
             self.kept.follow(self)
         if self.logged is not None:
@@ -328,8 +331,9 @@ class Strand:
         if trailer["checkpoint"] is not None:
             self.check_checkpoint(trailer["checkpoint"])
         is_whole = self.manifest["from_seq"] == 0 and trailer.get("record_count") == to_seq and self.withheld == 0
-        if is_whole and self.unexplained:
-            raise Fault(f"line {min(self.unexplained) + 2}: The body is missing, and no sys/erase record names it")
+        missing = [seq for seq in self.unexplained if seq >= self.imported]
+        if is_whole and missing:
+            raise Fault(f"line {min(missing) + 2}: The body is missing, and no sys/erase record names it")
 
     def check_checkpoint(self, text):
         note = parse_note(text)
@@ -634,6 +638,8 @@ def describe(strand, kept, logged):
     if logged is not None:
         print(f"It matches the log of {logged.before} records, which has {logged.settled} of its records")
     print(f"{strand.signed} signed, {strand.sealed} sealed by later ones, {strand.erased} erased, {strand.withheld} withheld")
+    if strand.imported:
+        print(f"IMPORTED: another server wrote the first {strand.imported} records of the strand")
     if strand.unexplained:
         print(f"UNEXPLAINED: {len(strand.unexplained)} erased records have no sys/erase in this file, the first is record {min(strand.unexplained)}")
 

@@ -17,6 +17,7 @@ import {
 import { genesisType, keyRotateType } from '../src/strand/record-type.js'
 import { consistencyPath, inclusionPath, treeRoot as rootOf, type LeafReader } from '../src/strand/merkle.js'
 import { recordLine } from '../src/strand/strand-export.js'
+import { withIndex } from './import/record-index.js'
 import { checkLines } from './import/check.js'
 import { stagePart } from './import/part.js'
 import { allows } from '../src/auth/row-policy.js'
@@ -102,7 +103,9 @@ export function consistency(task: ConsistencyTask): ConsistencyFound {
 
 /** Checks a part of an export for an import, and appends its records to the stage file. Reads no store. */
 export function importCheck({ stage, lines, ...task }: ImportStageTask): ImportStaged {
-  const checked = checkLines({ ...task, lines: Buffer.concat(lines) })
+  const checked = withIndex(stage, task.manifest.fromSeq, (find) =>
+    checkLines({ ...task, lines: Buffer.concat(lines) }, find),
+  )
   if ('fault' in checked) return checked
   const { records, ...found } = checked
   if (records !== undefined && !stagePart(stage, records)) return { full: true }

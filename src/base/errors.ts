@@ -45,7 +45,6 @@ export const errorCatalogue = {
   already_erased: { status: 409, title: 'The record is already erased' },
   import_conflict: { status: 409, title: 'The export does not continue the stored strand' },
   import_open: { status: 409, title: 'The agent is being imported and does not accept writes yet' },
-  seed_unknown: { status: 409, title: 'The seed of the proposed key is not on this server' },
   proposal_open: { status: 409, title: 'A proposal for the same change is already open' },
   proposal_closed: { status: 409, title: 'The proposal is no longer open' },
   already_voted: { status: 409, title: 'The principal has already cast this vote' },

@@ -24,6 +24,7 @@ const isResult = optional(
       erased: isNumber,
       withheld: isNumber,
       rotations: isNumber,
+      imported: isNumber,
     }),
     trusted: isFlag,
     subtrees: listOf(isSubtree),

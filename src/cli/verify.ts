@@ -121,6 +121,11 @@ function describe(result: VerifiedExport, fast: boolean): string {
     `signatures  ${checked}; ${result.sealed} records sealed by them, ${result.erased} erased${withheld}`,
     `checkpoint  ${result.checkpoint ? 'checked' : 'none'}`,
   ]
+  if (result.imported > 0) {
+    lines.push(
+      `IMPORTED: another server wrote the first ${result.imported} records of the strand; this server has verified and imported them`,
+    )
+  }
   if (result.unexplained !== undefined) {
     const { count, firstSeq } = result.unexplained
     lines.push(

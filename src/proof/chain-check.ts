@@ -1,5 +1,6 @@
 import { type RecordHeader, zeroHash } from '../strand/header.js'
-import { eraseType, genesisType, keyRotateType } from '../strand/record-type.js'
+import { auditAgent } from '../strand/organism-id.js'
+import { eraseType, genesisType, importedType, keyRotateType } from '../strand/record-type.js'
 import type { Manifest } from '../strand/strand-export.js'
 import { isCount, isHex } from './hex.js'
 import type { Check } from './job.js'
@@ -42,6 +43,8 @@ export interface ChainTally {
   erased: number
   withheld: number
   rotations: number
+  /** How many of the first records of the strand were imported, as far as the records say. */
+  imported: number
 }
 
 /** How a chain is checked. */
@@ -95,6 +98,7 @@ export function emptyTally(): ChainTally {
     erased: 0,
     withheld: 0,
     rotations: 0,
+    imported: 0,
   }
 }
 
@@ -146,6 +150,8 @@ export class ChainCheck {
     }
     if (record.withheld) this.tally.withheld += 1
     else if (record.content === undefined) this.tally.erased += 1
+    // On the audit strand, records of this type are about imports of other strands.
+    if (header.type === importedType && this.#manifest.agent !== auditAgent) this.tally.imported = header.seq
     this.erasure = erasureOf(header, record, hash)
     this.tally.records += 1
     this.#place.hlc = header.hlc

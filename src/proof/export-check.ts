@@ -46,6 +46,11 @@ export interface VerifiedExport {
    * valid.
    */
   withheld: number
+  /**
+   * How many of the first records of the strand were imported to the server that signed the last
+   * `sys/imported` record; 0 without such a record. Another server wrote these records.
+   */
+  imported: number
   /** Keys of the strand within the export: 1 without a rotation. */
   keys: number
   /** Whether the trailer has a checkpoint, which was then verified. */
@@ -233,9 +238,8 @@ export class ExportCheck {
     const end = this.#end()
     const reason = endFault(this.#manifest, end) ?? (yield* trailerFault(this.#manifest, trailer, end))
     if (reason !== undefined) return { ok: false, line, reason }
-    const { unexplained } = this.#erasures
-    if (unexplained !== undefined && this.#isWhole(trailer)) {
-      const { firstSeq: seq } = unexplained
+    const seq = this.#isWhole(trailer) ? this.#erasures.firstFrom(this.#tally.imported) : undefined
+    if (seq !== undefined) {
       return {
         ok: false,
         seq,
@@ -243,7 +247,7 @@ export class ExportCheck {
         reason: 'The body is missing, and no sys/erase record names it',
       }
     }
-    return this.#verified(trailer, unexplained)
+    return this.#verified(trailer, this.#erasures.unexplained)
   }
 
   /** Whether the export is complete, so that it must contain the erasure of any of its records. */
@@ -297,6 +301,7 @@ function add(sum: ChainTally, more: ChainTally): void {
   sum.erased += more.erased
   sum.withheld += more.withheld
   sum.rotations += more.rotations
+  sum.imported = Math.max(sum.imported, more.imported)
 }
 
 /** Erased records that no `sys/erase` record of an export names. */
@@ -323,6 +328,12 @@ export class ErasureCheck {
   get unexplained(): Unexplained | undefined {
     // A map preserves the order of insertion.
     for (const firstSeq of this.#open.keys()) return { count: this.#open.size, firstSeq }
+    return undefined
+  }
+
+  /** The first erased record from `fromSeq` on that no record so far names. */
+  firstFrom(fromSeq: number): number | undefined {
+    for (const seq of this.#open.keys()) if (seq >= fromSeq) return seq
     return undefined
   }
 }

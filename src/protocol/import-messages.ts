@@ -1,44 +1,20 @@
-import type { Policy } from '../auth/row-policy.js'
 import type { RecordAction } from '../strand/proposal.js'
 import type { Zone } from '../strand/zone.js'
 import type { WriteOptions } from './command-options.js'
-import type { Author, Mutation, Vote } from './proposal-messages.js'
+import type { Author } from './proposal-messages.js'
 
 /*
  * Messages of imports: a reader thread checks the records of an export, and the shard of the agent commits
  * them (docs/adr/0022-import.md).
  */
 
-interface Mutated {
-  /** The seq of the proposal that caused the mutation. */
-  mutatedBy?: number
-}
-
-/** The effect of a system record on the tables of the shard. */
+/** The effect of an imported system record on the tables of the shard. */
 export type Effect =
   | { kind: 'genesis'; zone: Zone; createdAtMs: number }
-  | ({ kind: 'record'; action: RecordAction; target: string; targetSeq: number } & Mutated)
-  | ({ kind: 'zone'; zone: Zone } & Mutated)
-  | ({ kind: 'policies'; policies: Policy[] } & Mutated)
-  | ({ kind: 'key'; publicKey: string } & Mutated)
-  | ({ kind: 'edge'; dst: string; edgeType: string; live: boolean; weight: number } & Mutated)
-  | {
-      kind: 'proposal'
-      mutation: Mutation
-      zone: Zone
-      proposer: string
-      line?: string
-      effectiveAtMs?: number
-      expiresAtMs: number
-    }
-  | ({ kind: 'vote'; proposal: string; proposalSeq: number; vote: Vote['vote'] } & Author)
-  | {
-      kind: 'applied'
-      proposal: string
-      proposalSeq: number
-      state: 'applied' | 'rejected' | 'cancelled' | 'expired'
-      reason?: string
-    }
+  | { kind: 'record'; action: RecordAction; target: string; targetSeq: number }
+  | { kind: 'zone'; zone: Zone }
+  | { kind: 'key'; publicKey: string }
+  | { kind: 'edge'; dst: string; edgeType: string; live: boolean; weight: number }
 
 export type EffectAt = { seq: number } & Effect
 
@@ -59,39 +35,32 @@ export interface CheckedRecords {
   commitments: [seq: number, commitment: string][]
 }
 
+/** How an import ends with the last record of its export. */
+export interface ImportEnd {
+  lastSeq: number
+  /** The key in force after it, with which the server signs `sys/imported`. */
+  publicKey: string
+  /** The seed of the key, if it is not derivable from the master seed or stored. Claimed before. */
+  seed?: Uint8Array
+}
+
 /**
  * Appends checked records to their strand, which is created if they begin with its genesis record. Existing
- * records are skipped. From the first new record on, the agent takes no writes. Answered by `imported`.
+ * records are skipped. The agent takes no writes until the part that ends the import, whose transaction also
+ * has the record of the import. Answered by `imported`.
  */
-interface StrandImport extends CheckedRecords {
+export interface StrandImport extends CheckedRecords, Author {
   kind: 'strandImport'
   agent: string
   strand: string
-  /** Whether the caller may append to a strand that takes writes (`admin:*`). */
-  admin: boolean
-  /** The agents to which the caller's key is limited; empty means no limit. */
-  agents: readonly string[]
+  /** Absent if more records of the strand will follow after this export. */
+  end?: ImportEnd
+  /** The first seq of the export: the targets of its records from there on are checked. */
+  fromSeq: number
   /** Whether the audit strand has recorded the import; otherwise nothing changes (`auditRequired`). */
   audited: boolean
   options: WriteOptions
 }
-
-/** Ends an import at the last record of its export: the agent takes writes again. Answered by `imported`. */
-interface StrandImportEnd {
-  kind: 'strandImportEnd'
-  agent: string
-  strand: string
-  lastSeq: number
-  /** The seed of the key in force, if it is not derivable from the master seed or stored. Claimed before. */
-  seed?: Uint8Array
-  /** True if more records will follow, so that the agent still takes no writes. */
-  hold: boolean
-  /** As in `StrandImport`. */
-  audited: boolean
-  options: WriteOptions
-}
-
-export type ImportCommand = StrandImport | StrandImportEnd
 
 /** The audit strand must record the import before it changes anything. */
 export interface AuditRequiredOutcome {

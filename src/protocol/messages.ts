@@ -28,7 +28,7 @@ import type {
 } from './auth-messages.js'
 import type { Signing, UserAccess, WriteOptions } from './command-options.js'
 import type { GraphCommand, GraphOutcome } from './graph-messages.js'
-import type { ImportCommand, ImportedOutcome, AuditRequiredOutcome } from './import-messages.js'
+import type { StrandImport, ImportedOutcome, AuditRequiredOutcome } from './import-messages.js'
 import type { OrganismCommand, OrganismAnswer } from './organism-messages.js'
 import type { Author, ProposalCommand, ProposalOutcome, ProposalRules } from './proposal-messages.js'
 import type {
@@ -188,7 +188,7 @@ export type Command = Sent &
     | RequestClaim
     | GraphCommand
     | OrganismCommand
-    | ImportCommand
+    | StrandImport
     | RecordAppend
     | BatchAppend
     | IngestOne

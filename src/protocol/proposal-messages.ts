@@ -69,7 +69,7 @@ export type VoteName = 'approve' | 'reject' | 'cancel'
 export interface Vote extends Author {
   vote: VoteName | 'withdrawn'
   atMs: number
-  /** The seq of its record; absent in imported rows and in rows of earlier versions. */
+  /** The seq of its record; absent in rows of earlier versions. */
   seq?: number
 }
 
@@ -100,13 +100,9 @@ export function canEnd(principal: string): boolean {
   return principal.startsWith('key_') || principal.startsWith('user:')
 }
 
-/**
- * Returns the proposer and the approvers of a proposal that can end. Principals of imported votes and
- * proposals are left out, since they may belong to another server.
- */
-export function authorsOf({ proposer, votes, importedAtMs }: ProposalRow): string[] {
-  const voters = approvalsOf(votes).flatMap(({ principal, seq }) => (seq === undefined ? [] : [principal]))
-  return [...(importedAtMs === undefined ? [proposer] : []), ...voters].filter(canEnd)
+/** Returns the proposer and the approvers of a proposal that can end. */
+export function authorsOf({ proposer, votes }: ProposalRow): string[] {
+  return [proposer, ...approvalsOf(votes).map(({ principal }) => principal)].filter(canEnd)
 }
 
 /** A proposal as it is stored. */
@@ -125,13 +121,11 @@ export interface ProposalRow {
   line?: string
   votes: Vote[]
   createdAtMs: number
-  /** When it was imported from another server, or from this one before a restore. */
+  /** When an earlier version imported it; such a proposal is never applied. */
   importedAtMs?: number
   /** When it is applied automatically; absent if it waits for approval. */
   effectiveAtMs?: number
   expiresAtMs: number
-  /** The seq of the imported record that applied it. */
-  effectSeq?: number
   endedAtMs?: number
   /** The seq of the record that ended it; may be absent, like that of a vote. */
   endSeq?: number

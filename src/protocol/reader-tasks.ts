@@ -70,11 +70,19 @@ export interface ConsistencyTask extends TreeTask {
 const isConsistency = fields({ path: listOf(isText), fromRoot: isText, toRoot: isText })
 export type ConsistencyFound = Checked<typeof isConsistency>
 
+/** The progress of the check of an import. */
+export interface ImportPosition extends ExportPosition {
+  /** Key rotations so far. */
+  rotations: number
+}
+
 /** Whole lines of an imported export, after the manifest and the lines that were already checked. */
 export interface ImportCheckTask {
   manifest: Manifest
   /** Absent at the first record. */
-  position?: ExportPosition
+  position?: ImportPosition
+  /** The agents to which the caller's key is limited; empty means no limit. */
+  agents: readonly string[]
   lines: Uint8Array
 }
 
@@ -95,15 +103,18 @@ export type ImportChecked =
   | {
       /** Absent if no record can be committed yet. */
       records?: CheckedRecords
-      position: ExportPosition
+      position: ImportPosition
       linesTaken: number
       bytesTaken: number
       /** Whether the lines included a valid trailer. */
       ended: boolean
     }
   | {
-      /** `line` counts from 0 within these lines; `seq` is that of the faulty or expected record. */
-      fault: { line: number; seq: number; reason: string }
+      /**
+       * `line` counts from 0 within these lines; `seq` is that of the faulty or expected record; `forbidden` if
+       * another key could import the record.
+       */
+      fault: { line: number; seq: number; reason: string; forbidden: boolean }
     }
 
 export interface ReaderTasks {
@@ -127,7 +138,8 @@ export const isPlace: Check<ChainPlace> = members<ChainPlace>({
 
 export const isSubtree: Check<Subtree> = members<Subtree>({ level: isNumber, rootHex: isText })
 
-const isPosition = members<ExportPosition>({
+const isPosition = members<ImportPosition>({
+  rotations: isNumber,
   place: isPlace,
   records: isNumber,
   subtrees: listOf(isSubtree),
@@ -149,7 +161,7 @@ export const readerAnswers: TaskAnswers<ReaderTasks> = {
       ended: isFlag,
       staged: isFlag,
     }),
-    fields({ fault: fields({ line: isNumber, seq: isNumber, reason: isText }) }),
+    fields({ fault: fields({ line: isNumber, seq: isNumber, reason: isText, forbidden: isFlag }) }),
     fields({ full: isFull }),
   ),
 }

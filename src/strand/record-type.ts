@@ -13,6 +13,9 @@ export const keyRotateType = 'sys/key_rotate'
 /** The type of the record of an erasure. */
 export const eraseType = 'sys/erase'
 
+/** The type of the record that ends an import (docs/FORMAT.md, Imported records). */
+export const importedType = 'sys/imported'
+
 /** The type of the records of the server log (docs/FORMAT.md, The server log). */
 export const headsType = 'sys/heads'
 

@@ -63,6 +63,10 @@ export const AgentStatus = Type.Object({
   timestamp_ms: UnixMs,
   bytes: Type.Integer({ minimum: 0, description: 'Bytes of all bodies as written, including erased ones' }),
   created_at_ms: UnixMs,
+  imported_records: Type.Integer({
+    minimum: 0,
+    description: 'How many of its first records were imported from another server; 0 during the import',
+  }),
 })
 export type AgentStatus = Static<typeof AgentStatus>
 const statusExample = {
@@ -76,6 +80,7 @@ const statusExample = {
   timestamp_ms: 1_759_958_856_356,
   bytes: 94,
   created_at_ms: 1_760_000_000_000,
+  imported_records: 0,
 }
 documented('AgentStatus', AgentStatus, { status: statusExample })
 

@@ -32,6 +32,7 @@ export interface ShownAgent {
   publicKey: string
   strand: string
   createdAtMs: number
+  importedRecords?: number
 }
 
 /** The head of a strand. */
@@ -102,7 +103,7 @@ export function agentStatus(agent: ShownAgent, head: ShownHead, strandBytes: num
   return (
     `{"agent_id":"${agent.name}","zone":"${agent.zone}","record_count":${head.seq},"chain_head":"${head.hash}",` +
     `"public_key":"${agent.publicKey}","strand":"${agent.strand}",${clock(head.hlc)},` +
-    `"bytes":${strandBytes},"created_at_ms":${agent.createdAtMs}}`
+    `"bytes":${strandBytes},"created_at_ms":${agent.createdAtMs},"imported_records":${agent.importedRecords ?? 0}}`
   )
 }
 

@@ -2,10 +2,15 @@ import { Type } from 'typebox'
 import { agentActions, edgeActions, recordActions } from '../strand/proposal.js'
 import { EdgeType } from './graph.js'
 import { RowPolicies } from './policies.js'
-import { AgentAddress, Hash, PublicKey, Seq, UnixMs, ZoneName } from './primitives.js'
+import { AgentAddress, Hash, PublicKey, ZoneName } from './primitives.js'
 import { reader } from './validate.js'
 
 /* Bodies of the records that the server writes (docs/FORMAT.md). Unknown members are ignored. */
+
+/** Seqs and times that fit the keys of the store, which have 48 bits. */
+const maximum = 2 ** 48 - 1
+const Seq = Type.Integer({ minimum: 0, maximum })
+const UnixMs = Type.Integer({ minimum: 0, maximum })
 
 const record = { target: Hash, target_seq: Seq }
 const mutated = { proposal_seq: Type.Optional(Seq) }
@@ -62,7 +67,9 @@ export const systemBodies = {
       proposal: Hash,
       proposal_seq: Seq,
       state: Type.Enum(['applied', 'rejected', 'cancelled', 'expired']),
+      effect_seq: Type.Optional(Seq),
       reason: Type.Optional(Type.String()),
     }),
   ),
+  imported: reader(Type.Object({ records: Seq, head: Hash, principal, line })),
 }

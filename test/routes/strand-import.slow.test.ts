@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { startAuthServer } from '../support/server/auth-server.js'
-import { eventually } from '../support/eventually.js'
 import { checkedCall, headOf, newAgent, scopedKey } from '../support/http/answers.js'
 import { startServer, type TestServer } from '../support/server/server.js'
 import {
   everythingOf,
   exportOf,
   fill,
+  importedRecords,
   importTo,
   linesOf,
   richStrand,
@@ -25,6 +25,7 @@ async function verified(server: TestServer, agent: string): Promise<number> {
 describe('an import of a strand with every kind of record', () => {
   let source: TestServer
   let target: TestServer
+  let third: TestServer
   /** Can decide on the target; older than all imported records. */
   let decider: string
 
@@ -33,24 +34,25 @@ describe('an import of a strand with every kind of record', () => {
     target = await startAuthServer({
       env: { ...sharedSeed, SERVICE_SHARDS: '3', SERVICE_AGENT_ID: 'keeper' },
     })
+    third = await startServer({ env: { SERVICE_SHARDS: '1' } })
     ;({ key: decider } = await scopedKey(target, ['proposals:decide', 'records:read']))
   })
   afterAll(async () => {
-    await source.stop()
-    await target.stop()
+    for (const server of [source, target, third]) await server.stop()
   })
 
   const withSeed = { headers: { 'strandfast-agent-seed': rotatedSeed } }
   const seqs = (text: string): number => linesOf(text).length - 2
 
-  it('restores the whole strand and its state, byte for byte', async () => {
+  it('restores the whole strand, and its state except for proposals and policies', async () => {
     for (const server of [source, target]) await newAgent(server, 'other')
     await richStrand(source, 'rich', 'other')
     const exported = await exportOf(source, 'rich')
+    const everything = await everythingOf(source, 'rich')
     const answer = await importTo(target, exported, withSeed)
     expect(answer.status, answer.text).toBe(200)
-    const head = await headOf(source, 'rich')
     const last = seqs(exported) - 1
+    const head = await headOf(target, 'rich')
     expect(answer.body).toEqual({
       agent_id: 'rich',
       strand: expect.stringMatching(/^[0-9a-f]{64}$/),
@@ -59,18 +61,43 @@ describe('an import of a strand with every kind of record', () => {
       first_seq: 0,
       last_seq: last,
       chain_head: head?.chain_head,
-      record_count: last,
+      record_count: last + 1,
       open: true,
     })
-    expect(await exportOf(target, 'rich')).toBe(exported)
+    expect(importedRecords(await exportOf(target, 'rich'))).toEqual(importedRecords(exported))
     const imported = await everythingOf(target, 'rich')
-    expect(imported).toEqual(await everythingOf(source, 'rich'))
     // Each record by its hash, with the state as of its clock, and more.
     expect(Object.keys(imported).length).toBeGreaterThanOrEqual(3 * last)
+    const asBefore = Object.keys(everything).filter((route) => /records|as.of|edges|traverse/.test(route))
+    expect(asBefore.length).toBeGreaterThan(2 * last)
+    for (const route of asBefore) expect([route, imported[route]]).toEqual([route, everything[route]])
     const inbound = '/v1/graph/edges/other?direction=in'
     expect((await checkedCall(target, `GET ${inbound}`)).body).toEqual(
       (await checkedCall(source, `GET ${inbound}`)).body,
     )
+  })
+
+  it('ends with a signed record, after which no policy and no proposal of the import has effect', async () => {
+    const imported = seqs(await exportOf(source, 'rich'))
+    const { body } = await checkedCall(target, 'GET /v1/agents/rich/status')
+    expect([body.imported_records, body.zone, body.record_count]).toEqual([imported, 'protected', imported])
+    const sys = { type: 'latest', limit: 1, types: ['sys/*'] }
+    const { records } = (await checkedCall(target, 'POST /v1/agents/rich/query', { body: sys })).body
+    expect(records).toMatchObject([
+      {
+        type: 'sys/imported',
+        seq: imported,
+        payload: { records: imported, head: records[0].parent_hash, principal: 'root' },
+      },
+    ])
+    expect((await checkedCall(target, 'GET /v1/agents/rich/policies')).body.policies).toEqual([])
+    expect((await checkedCall(target, 'GET /v1/proposals?agent=rich')).body.proposals).toEqual([])
+    const open = (await checkedCall(source, 'GET /v1/proposals?agent=rich&state=proposed')).body.proposals
+    expect(open).toHaveLength(1)
+    const vote = await checkedCall(target, `POST /v1/proposals/${open[0].proposal_id}/approve`, {
+      key: decider,
+    })
+    expect([vote.status, vote.body.code]).toEqual([404, 'proposal_not_found'])
   })
 
   it('lets the agent write, delete, rotate its key and be voted on, and its strand verifies', async () => {
@@ -78,92 +105,26 @@ describe('an import of a strand with every kind of record', () => {
     const [hash] = await fill(target, 'rich', { from: 100, count: 3, query: '?signing=group' })
     const proposed = await checkedCall(target, `DELETE /v1/agents/rich/records/${hash}`)
     expect(proposed.status).toBe(202)
-    const open = await checkedCall(target, 'GET /v1/proposals?agent=rich&state=proposed')
-    expect(open.body.proposals).toHaveLength(2)
-    for (const { proposal_id: id } of open.body.proposals) {
-      const approved = await checkedCall(target, `POST /v1/proposals/${id}/approve`, { key: decider })
-      expect([approved.status, approved.body.state]).toEqual([200, 'applied'])
-    }
+    const approved = await checkedCall(target, `POST /v1/proposals/${proposed.body.proposal_id}/approve`, {
+      key: decider,
+    })
+    expect([approved.status, approved.body.state]).toEqual([200, 'applied'])
     expect((await checkedCall(target, `GET /v1/agents/rich/records/${hash}`)).body.deleted).toBe(true)
-    expect(await verified(target, 'rich')).toBe(before + 3 + 1 + 2 * 3)
+    expect(await verified(target, 'rich')).toBe(before + 3 + 1 + 3)
+  })
+
+  it('is imported to a third server with the record of its first import, whose line names the importer', async () => {
+    const { key, key_id: id } = await scopedKey(third, ['agents:admin'])
+    expect((await importTo(third, await exportOf(target, 'rich'), { ...withSeed, key })).status).toBe(200)
+    const lines = linesOf(await exportOf(third, 'rich'))
+    const result = await verifyExport(lines)
+    expect(result).toMatchObject({ ok: true, imported: lines.length - 3 })
+    const sys = { type: 'latest', limit: 1, types: ['sys/imported'] }
+    const { records } = (await checkedCall(third, 'POST /v1/agents/rich/query', { body: sys })).body
+    expect(records[0].payload.principal).toBe(id)
   })
 
   it('the servers had nothing to log', () => {
-    expect([source.stderr(), target.stderr()]).toEqual(['', ''])
-  })
-})
-
-describe('proposals of an imported strand', () => {
-  const env = { ...sharedSeed, SERVICE_SHARDS: '1', SERVICE_GOVERNED_AUTO_APPROVE_SECS: '1' }
-  let from: TestServer
-  let to: TestServer
-  beforeAll(async () => {
-    from = await startServer({ env })
-    to = await startServer({ env })
-  })
-  afterAll(async () => {
-    await from.stop()
-    await to.stop()
-  })
-
-  const stateOf = async (server: TestServer, id: string): Promise<string | undefined> => {
-    const { body } = await checkedCall(server, `GET /v1/proposals?agent=${id.replace(/^p_\d+_/, '')}`)
-    return body.proposals.find((one: { proposal_id: string }) => one.proposal_id === id)?.state
-  }
-  const propose = async (server: TestServer, agent: string): Promise<string> => {
-    await newAgent(server, agent, 'governed')
-    const [hash] = await fill(server, agent, { from: 0, count: 3 })
-    return (await checkedCall(server, `DELETE /v1/agents/${agent}/records/${hash}`)).body.proposal_id
-  }
-  const applied = (server: TestServer, id: string) =>
-    eventually(async () => (await stateOf(server, id)) === 'applied')
-
-  it('wait while the import is on hold, so that the rest of the strand still fits', async () => {
-    const id = await propose(from, 'waiting')
-    const part = await exportOf(from, 'waiting', '&to_seq=4')
-    await applied(from, id)
-    const held = await importTo(to, part, { query: '?hold=true' })
-    expect([held.status, held.body.open]).toEqual([200, false])
-    const vote = await checkedCall(to, `POST /v1/proposals/${id}/approve`)
-    expect([vote.status, vote.body.code]).toEqual([409, 'import_open'])
-    // A later proposal of another agent was applied, so the check for due proposals has passed this one.
-    await applied(to, await propose(to, 'later'))
-    expect(await stateOf(to, id)).toBe('proposed')
-    const whole = await exportOf(from, 'waiting')
-    const done = await importTo(to, whole)
-    expect([done.status, done.body.open, done.body.imported]).toEqual([200, true, 2])
-    expect(await exportOf(to, 'waiting')).toBe(whole)
-    expect(await stateOf(to, id)).toBe('applied')
-  })
-
-  it('are applied when they are due, once the import has ended', async () => {
-    const id = await propose(from, 'overdue')
-    await importTo(to, await exportOf(from, 'overdue', '&to_seq=4'))
-    await applied(to, id)
-    expect(await verified(to, 'overdue')).toBe(7)
-  })
-
-  it('are rejected if they concern a key whose seed is not on the server', async () => {
-    const key = await newAgent(from, 'rekeyed', 'protected')
-    const { body } = await checkedCall(from, `POST /v1/agents/${key}/rotate-key`, { body: {} })
-    const { key: older } = await scopedKey(to, ['proposals:decide'])
-    await importTo(to, await exportOf(from, key))
-    const { body: ended } = await checkedCall(to, `POST /v1/proposals/${body.proposal_id}/approve`, {
-      key: older,
-    })
-    expect([ended.state, ended.reason]).toEqual(['rejected', 'seed_unknown'])
-  })
-
-  it('also wait in a strand that took writes, while its import continues', async () => {
-    const id = await propose(from, 'renewed')
-    await importTo(to, await exportOf(from, 'renewed', '&to_seq=3'))
-    const rest = await exportOf(from, 'renewed', '&from_seq=4&to_seq=4')
-    expect((await importTo(to, rest, { query: '?hold=true' })).body.open).toBe(false)
-    await applied(to, await propose(to, 'during-hold'))
-    expect(await stateOf(to, id)).toBe('proposed')
-    await applied(from, id)
-    expect((await importTo(to, await exportOf(from, 'renewed', '&from_seq=5'))).body.open).toBe(true)
-    expect(await stateOf(to, id)).toBe('applied')
-    expect(await exportOf(to, 'renewed')).toBe(await exportOf(from, 'renewed'))
+    expect([source, target, third].map((server) => server.stderr())).toEqual(['', '', ''])
   })
 })

@@ -57,8 +57,7 @@ export function makeAgent(
     policies: [],
     retiredKeys: [],
     importing: false,
-    fresh: false,
-    owedErasures: [],
+    importedRecords: 0,
   }
   const body = Buffer.from(genesisBody({ agent: name, createdAtMs, publicKey: keyPair.publicKey, zone }))
   const draft: Draft = { type: genesisType, body, signing: 'record' }

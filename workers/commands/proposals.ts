@@ -97,7 +97,7 @@ function approverRefusal(row: ProposalRow, command: CommandOf<'proposalDecide'>)
   if (lineage === lineageOf({ ...row, principal: row.proposer })) {
     return refuse('forbidden', 'A key of the same lineage as the proposer cannot approve the proposal')
   }
-  if (keyMadeAtMs > (row.importedAtMs ?? row.createdAtMs))
+  if (keyMadeAtMs > row.createdAtMs)
     return refuse('forbidden', 'A key that is younger than the proposal cannot approve it')
   if (row.mutation.action === 'make_api_key' || row.zone === 'immutable_core') {
     if (!admin) return refuse('forbidden', 'Approving this proposal requires a key with admin:*')
@@ -118,7 +118,7 @@ function standingRefusal(
   command: CommandOf<'proposalDecide'>,
 ): Refusal | undefined {
   const { vote, principal, standings = [], otherAdmins = false } = command
-  if (vote !== 'approve' || !needsStanding(row)) return undefined
+  if (vote !== 'approve' || !canEnd(row.proposer)) return undefined
   const standing = standings.find((one) => one.principal === row.proposer)
   if (standing === undefined)
     return refuse('unavailable', 'The server could not look up the proposer, try again')
@@ -132,13 +132,9 @@ function standingRefusal(
   )
 }
 
-function needsStanding({ proposer, importedAtMs }: ProposalRow): boolean {
-  return importedAtMs === undefined && canEnd(proposer)
-}
-
 /** The standing of the proposer; undefined if it is not needed or not known. */
 function standingOf(row: ProposalRow, standings: readonly Standing[]): Standing | undefined {
-  return needsStanding(row) ? standings.find(({ principal }) => principal === row.proposer) : undefined
+  return canEnd(row.proposer) ? standings.find(({ principal }) => principal === row.proposer) : undefined
 }
 
 function castVote(
@@ -197,7 +193,7 @@ export function proposalsSweep(
     const row = proposalAt(state, group, place)
     if (agent === undefined || agent.importing || row?.state !== 'proposed') continue
     const proposer = standingOf(row, standings)
-    const lacksStanding = row.effectiveAtMs !== undefined && proposer === undefined && needsStanding(row)
+    const lacksStanding = row.effectiveAtMs !== undefined && proposer === undefined && canEnd(row.proposer)
     if (lacksStanding) authors.add(row.proposer)
     // Later proposals of an agent wait too: they apply in the order in which they came due.
     if (lacksStanding || waiting.has(place.agentNo)) {
@@ -279,7 +275,7 @@ function endAuthors(
   { agent, row }: OpenProposal,
   { ended, group }: { ended: ReadonlySet<string>; group: CommitGroup },
 ): void {
-  if (row.importedAtMs === undefined && ended.has(row.proposer)) {
+  if (ended.has(row.proposer)) {
     endProposal(state, { agent, row }, { state: 'cancelled', reason: proposerEnded, group })
     return
   }

@@ -1,49 +1,42 @@
-import { memberAddress, memberOrganism, reaches } from '../../src/auth/namespace.js'
 import { assert } from '../../src/base/assert.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits/limits.js'
-import { authMember } from '../../src/strand/organism-id.js'
+import type { ImportEnd } from '../../src/protocol/import-messages.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
+import { authorOf } from '../../src/protocol/proposal-messages.js'
 import { compareHlc } from '../../src/strand/hlc.js'
+import { canonicalJson } from '../../src/strand/json.js'
 import { keyPairFromSeed, agentSeed } from '../../src/strand/keys.js'
-import { agentActions } from '../../src/strand/proposal.js'
+import { importedType } from '../../src/strand/record-type.js'
 import { seal } from '../../src/strand/seal.js'
 import type { CommitGroup } from '../shard/commit-group.js'
-import { ImportJudge } from '../import/judge.js'
 import { CheckedPart, rejectedAt } from '../import/part.js'
 import { effectFault, applyEffect } from '../import/apply.js'
-import { holdProposal, putProposal, openProposals } from '../mutations/pending.js'
+import { putProposal, openProposals } from '../mutations/pending.js'
 import { findAgent, type Decision, type ShardState, type Steps, type Turn } from '../shard/state.js'
 import { readAgentSeed, noKeyPair, seedContext } from '../store/tables/agents.js'
 import type { Agent } from '../store/tables/agent.js'
-import { openProposalCount } from '../store/tables/proposals.js'
 import { recordBySeq } from '../store/tables/records.js'
+
+type StrandImport = CommandOf<'strandImport'>
 
 /**
  * Imports a checked part of an export (docs/adr/0022-import.md). Records that exist are compared only by
- * their hashes. 409 agent_exists for another strand of that name, import_conflict if it does not continue the
- * strand; 403 for a strand that takes writes, unless the caller is an administrator; 422 import_rejected, 503
- * clock_skew.
+ * their hashes. The last part of an import also signs the record of the import, and the agent takes writes.
+ * 409 agent_exists for another strand of that name, import_conflict if it does not continue the strand, or if
+ * the strand takes writes; 422 import_rejected, 503 clock_skew.
  */
-export function strandImport(
-  state: ShardState,
-  command: CommandOf<'strandImport'>,
-  group: CommitGroup,
-): Decision {
+export function strandImport(state: ShardState, command: StrandImport, group: CommitGroup): Decision {
   return applyPart(state, { command, part: CheckedPart.of(command) }, group)
 }
 
 /** Whether a part is so large that it is read over several turns. */
-export function isLargePart({ chunk, firstSeq, lastSeq }: CommandOf<'strandImport'>): boolean {
+export function isLargePart({ chunk, firstSeq, lastSeq }: StrandImport): boolean {
   return lastSeq - firstSeq >= limits.importChunkLines || chunk.length > limits.ingestAtomicBytesMax
 }
 
 /** Imports a large part as `strandImport` does, but reads it over several turns. */
-export function* strandImportSteps(
-  state: ShardState,
-  command: CommandOf<'strandImport'>,
-  turn: Turn,
-): Steps<Decision> {
+export function* strandImportSteps(state: ShardState, command: StrandImport, turn: Turn): Steps<Decision> {
   const part = yield* CheckedPart.read(command, turn)
   return applyPart(state, { command, part }, turn.group)
 }
@@ -51,27 +44,35 @@ export function* strandImportSteps(
 /** Applies a whole part, or nothing. */
 function applyPart(
   state: ShardState,
-  { command, part }: { command: CommandOf<'strandImport'>; part: CheckedPart },
+  { command, part }: { command: StrandImport; part: CheckedPart },
   group: CommitGroup,
 ): Decision {
   const found = findAgent(state, group, command.agent)
-  if (found === undefined && isNamespaceAgent(command.agent)) return noNamespace
-  const refusal =
-    found === undefined
-      ? part.firstSeq === 0
-        ? undefined
-        : gapRefusal(0, part.firstSeq)
-      : connectionRefusal(state, { agent: found, part, strand: command.strand }, group)
+  const refusal = connectionRefusal(state, { found, part, strand: command.strand }, group)
   if (refusal !== undefined) return refusal
   part.dropUntil(found?.head.seq ?? -1)
-  if (part.empty) return importedOutcome(found, 0)
-  const judge = judgeOf(state, found, group)
-  const { admin, agents } = command
-  const partFault = edgeRefusal(part, agents) ?? partRefusal(state, { found, part, admin, judge }, group)
-  if (partFault !== undefined) return partFault
+  if (found?.importing === false) return part.empty ? importedOutcome(found, 0) : takesWrites(found)
+  const { end } = command
+  const seed = end === undefined ? undefined : signingSeed(state, command.agent, end)
+  const ends = end !== undefined && part.lastSeq === end.lastSeq && (found?.head.seq ?? -1) <= end.lastSeq
+  if (part.empty && !ends) return importedOutcome(found, 0)
+  const fault =
+    partRefusal(state, { found, part, fromSeq: command.fromSeq }, group) ??
+    (end !== undefined && seed === undefined ? seedUnknown(end) : undefined) ??
+    group.reserve(1)
+  if (fault !== undefined) return fault
   if (!command.audited) return notAudited
   const agent = found ?? newAgent(state, { command, part }, group)
-  if (!agent.importing) stopWrites(state, agent, group)
+  appendRecords(state, { agent, part }, group)
+  if (ends && seed !== undefined) endImport(state, { agent, seed, command }, group)
+  return importedOutcome(agent, part.records.length)
+}
+
+function appendRecords(
+  state: ShardState,
+  { agent, part }: { agent: Agent; part: CheckedPart },
+  group: CommitGroup,
+): void {
   for (const record of part.records) {
     const keyIndex = agent.retiredKeys.length
     const strandBytes = agent.strandBytes + (record.erased === true ? 0 : record.body.length)
@@ -81,55 +82,68 @@ function applyPart(
       Object.assign(record, { imported: true as const, ...own }, commitment && { commitment }),
     )
     const effect = part.effectOf(record.seq)
-    const unsure = judge?.unverified.has(record.seq) === true
-    if (effect !== undefined) applyEffect(state, { agent, record, effect, unsure }, group)
+    if (effect !== undefined) applyEffect(state, { agent, record, effect }, group)
   }
-  if (judge !== undefined) updateOwedErasures(agent, part, group)
   assert(agent.head.signature !== '', 'a part ends with a signed record')
-  return importedOutcome(agent, part.records.length)
 }
 
 /**
- * Ends an import, so that the agent takes writes, unless more parts will follow or the strand already has
- * more records. 422 import_rejected if the seed of its key is unknown.
+ * Opens the agent for writes, by a signed record that closes the imported part of the strand
+ * (docs/FORMAT.md, Imported records).
  */
-export function strandImportEnd(
+function endImport(
   state: ShardState,
-  command: CommandOf<'strandImportEnd'>,
+  { agent, seed, command }: { agent: Agent; seed: Uint8Array; command: StrandImport },
   group: CommitGroup,
-): Decision {
-  const agent = findAgent(state, group, command.agent)
-  if (agent === undefined || agent.strand !== command.strand) return otherStrand(command.agent)
-  if (!agent.importing || command.hold || agent.head.seq > command.lastSeq) return importedOutcome(agent, 0)
+): void {
   const { masterSeed, random } = state
-  const sealedSeed = state.store.agents.row(agent.name)?.sealedSeed
-  const derived = agentSeed(masterSeed, agent.name)
-  const seeds = [command.seed, readAgentSeed(masterSeed, agent.name, sealedSeed), derived]
-  const seed = seeds.find((one) => one !== undefined && keyPairFromSeed(one).publicKey === agent.publicKey)
-  if (seed === undefined) {
-    return refuse(
-      'import_rejected',
-      `The seed of the key ${agent.publicKey} is not on this server: the agent does not accept writes until an import sends the seed`,
-      { extra: { public_key: agent.publicKey } },
-    )
-  }
-  const [owed] = agent.owedErasures
-  if (owed !== undefined) {
-    return rejectedAt(owed, 'The record is erased, but the strand has no record of the erasure')
-  }
-  if (!command.audited) return notAudited
   agent.importing = false
-  agent.fresh = false
+  agent.importedRecords = agent.head.seq + 1
   agent.keyPair = keyPairFromSeed(seed)
-  const isDerived = sealedSeed === undefined && derived.equals(seed)
-  const sealed = seal(masterSeed, { ...seedContext(agent.name), secret: seed }, random).toString('hex')
-  group.changeAgent(agent.name, {
-    importing: false,
-    fresh: false,
-    ...(!isDerived && { sealedSeed: sealed }),
+  agent.policies = []
+  agent.policiesBy = undefined
+  const { importedRecords, policies, policiesBy } = agent
+  const body = { records: importedRecords, head: agent.head.hash, ...authorOf(command) }
+  const record = group.append(agent, {
+    type: importedType,
+    body: Buffer.from(canonicalJson(body)),
+    signing: 'record',
   })
-  for (const row of openProposals(state, group, agent)) putProposal(group, agent.no, row)
-  return importedOutcome(agent, 0)
+  assert(!('code' in record), 'an import moves the clock less than a write may')
+  const isDerived =
+    sealedSeedOf(state, agent.name) === undefined && agentSeed(masterSeed, agent.name).equals(seed)
+  const sealed = seal(masterSeed, { ...seedContext(agent.name), secret: seed }, random).toString('hex')
+  const row = { importing: false, importedRecords, policies, policiesBy }
+  group.changeAgent(agent.name, { ...row, ...(!isDerived && { sealedSeed: sealed }) })
+  // Earlier versions imported proposals as open ones.
+  for (const one of openProposals(state, group, agent)) {
+    putProposal(group, agent.no, { ...one, state: 'rejected', reason: 'imported', endedAtMs: state.clock() })
+  }
+}
+
+function sealedSeedOf({ store }: ShardState, agent: string): string | undefined {
+  return store.agents.row(agent)?.sealedSeed
+}
+
+/** The seed of the key in force at the end of an import; undefined if the server does not have it. */
+function signingSeed(
+  state: ShardState,
+  agent: string,
+  { publicKey, seed: sent }: ImportEnd,
+): Uint8Array | undefined {
+  const { masterSeed } = state
+  const stored = readAgentSeed(masterSeed, agent, sealedSeedOf(state, agent))
+  return [sent, stored, agentSeed(masterSeed, agent)].find(
+    (one) => one !== undefined && keyPairFromSeed(one).publicKey === publicKey,
+  )
+}
+
+function seedUnknown({ publicKey }: ImportEnd): Refusal {
+  return refuse(
+    'import_rejected',
+    `The seed of the key ${publicKey} is not on this server: send it with the export`,
+    { extra: { public_key: publicKey } },
+  )
 }
 
 function importedOutcome(agent: Agent | undefined, imported: number): Decision {
@@ -145,8 +159,14 @@ function importedOutcome(agent: Agent | undefined, imported: number): Decision {
  */
 const notAudited: Decision = () => ({ kind: 'auditRequired' })
 
-function otherStrand(name: string): Refusal {
-  return refuse('agent_exists', `Agent "${name}" already exists with another strand`)
+function takesWrites({ name, head }: Agent): Refusal {
+  return refuse(
+    'import_conflict',
+    `Agent "${name}" accepts writes here, so no more records can be imported`,
+    {
+      extra: { seq: head.seq + 1 },
+    },
+  )
 }
 
 function gapRefusal(nextSeq: number, firstSeq: number): Refusal {
@@ -160,10 +180,13 @@ function gapRefusal(nextSeq: number, firstSeq: number): Refusal {
  */
 function connectionRefusal(
   state: ShardState,
-  { agent, part, strand }: { agent: Agent; part: CheckedPart; strand: string },
+  { found: agent, part, strand }: { found: Agent | undefined; part: CheckedPart; strand: string },
   group: CommitGroup,
 ): Refusal | undefined {
-  if (agent.strand !== strand) return otherStrand(agent.name)
+  if (agent === undefined) return part.firstSeq === 0 ? undefined : gapRefusal(0, part.firstSeq)
+  if (agent.strand !== strand) {
+    return refuse('agent_exists', `Agent "${agent.name}" already exists with another strand`)
+  }
   if (part.firstSeq > agent.head.seq + 1) return gapRefusal(agent.head.seq + 1, part.firstSeq)
   const last = Math.min(part.lastSeq, agent.head.seq)
   if (last < part.firstSeq || part.at(last)?.hash === hashAt(state, group, { agent, seq: last })) {
@@ -199,84 +222,15 @@ function hashAt(
   return record.hash
 }
 
-/** A part to check before it is imported. */
-interface PartContext {
-  found: Agent | undefined
-  part: CheckedPart
-  admin: boolean
-  /** Absent for a strand that has never taken writes on this server. */
-  judge: ImportJudge | undefined
-}
-
-/** The judge of an import into a strand that has taken writes; undefined for other strands. */
-function judgeOf(state: ShardState, found: Agent | undefined, group: CommitGroup): ImportJudge | undefined {
-  if (found === undefined || found.fresh) return undefined
-  return new ImportJudge(state, { agent: found, zoneStays: isNamespaceAgent(found.name) }, group)
-}
-
-/** Whether an agent is that of an auth namespace, which only the creation of the namespace creates. */
-function isNamespaceAgent(name: string): boolean {
-  const organismId = memberOrganism(name)
-  return organismId !== undefined && name === memberAddress(organismId, authMember)
-}
-
-const noNamespace = refuse('namespace_not_found', 'The organism has no auth namespace: create it first')
-
-/**
- * The number of open proposals after a part; it is bounded, because a change of zone ends them all in one
- * commit.
- */
-function openAfter(state: ShardState, found: Agent | undefined, part: CheckedPart): number {
-  const before = found === undefined ? 0 : openProposalCount(state.store.environment, found.no)
-  return part.effects.reduce(
-    (count, { kind }) => count + (kind === 'proposal' ? 1 : kind === 'applied' ? -1 : 0),
-    before,
-  )
-}
-
-/** The seqs of erased records whose `sys/erase` record has not been imported, after a part. */
-function owedAfter({ owedErasures }: Agent, part: CheckedPart): Set<number> {
-  const owed = new Set(owedErasures)
-  for (const { seq, erased } of part.records) {
-    if (erased === true) owed.add(seq)
-    const effect = part.effectOf(seq)
-    if (effect?.kind === 'record' && effect.action === 'erase') owed.delete(effect.targetSeq)
-  }
-  return owed
-}
-
-function updateOwedErasures(agent: Agent, part: CheckedPart, group: CommitGroup): void {
-  const owed = owedAfter(agent, part)
-  if (owed.size + agent.owedErasures.length === 0) return
-  agent.owedErasures = [...owed]
-  group.changeAgent(agent.name, { owedErasures: agent.owedErasures })
-}
-
-/** 403 for a new edge to an agent that the caller's key does not reach, as on the route for edges. */
-function edgeRefusal(part: CheckedPart, agents: readonly string[]): Refusal | undefined {
-  for (const { seq } of agents.length === 0 ? [] : part.records) {
-    const effect = part.effectOf(seq)
-    if (effect?.kind !== 'edge' || !effect.live || reaches(agents, effect.dst)) continue
-    return refuse(
-      'forbidden',
-      `Record ${seq} adds an edge to agent "${effect.dst}", which this key does not reach`,
-    )
-  }
-  return undefined
-}
-
 /** The refusal if the new records of a part cannot be imported. */
 function partRefusal(
   state: ShardState,
-  { found, part, admin, judge }: PartContext,
+  { found, part, fromSeq }: { found: Agent | undefined; part: CheckedPart; fromSeq: number },
   group: CommitGroup,
 ): Refusal | undefined {
   const [first] = part.records
   const last = part.records.at(-1)
-  assert(first !== undefined && last !== undefined, 'there are new records')
-  if (found !== undefined && !found.importing && !admin) {
-    return refuse('forbidden', 'Importing into a strand that accepts writes requires a key with admin:*')
-  }
+  if (first === undefined || last === undefined) return undefined
   if (found !== undefined && part.key !== found.publicKey) {
     return rejectedAt(first.seq, 'The record names a key that is not in force')
   }
@@ -293,29 +247,9 @@ function partRefusal(
   if (keys > limits.keyRotationsMax) {
     return rejectedAt(last.seq, `The key was rotated more than ${limits.keyRotationsMax} times`)
   }
-  if (openAfter(state, found, part) > limits.proposalsOpenMax + agentActions.length) {
-    return rejectedAt(last.seq, `More than ${limits.proposalsOpenMax} proposals are open`)
-  }
-  const owed = found === undefined || judge === undefined ? 0 : owedAfter(found, part).size
-  if (owed > limits.importPendingErasuresMax) {
-    return rejectedAt(last.seq, 'Too many records are erased without a record of the erasure so far')
-  }
-  return judge === undefined
-    ? firstFault(part.effects, (effect) => effectFault(state, { agent: found, part, effect }, group))
-    : firstFault(part.records, (record) => {
-        const effect = part.effectOf(record.seq)
-        const fault = effect && effectFault(state, { agent: found, part, effect }, group)
-        return fault ?? judge.take(record, effect)
-      })
-}
-
-function firstFault<T extends { seq: number }>(
-  all: readonly T[],
-  faultOf: (one: T) => string | undefined,
-): Refusal | undefined {
-  for (const one of all) {
-    const fault = faultOf(one)
-    if (fault !== undefined) return rejectedAt(one.seq, fault)
+  for (const effect of part.effects) {
+    const fault = effectFault(state, { agent: found, effect, fromSeq }, group)
+    if (fault !== undefined) return rejectedAt(effect.seq, fault)
   }
   return undefined
 }
@@ -325,20 +259,17 @@ function firstFault<T extends { seq: number }>(
  */
 function newAgent(
   state: ShardState,
-  { command, part }: { command: CommandOf<'strandImport'>; part: CheckedPart },
+  { command, part }: { command: StrandImport; part: CheckedPart },
   group: CommitGroup,
 ): Agent {
   const genesis = part.effectOf(0)
   assert(genesis?.kind === 'genesis', 'a strand begins with its genesis record')
   const { zone, createdAtMs } = genesis
   const { agent: name, strand } = command
+  const row = { no: state.store.agents.allocateNo(), zone, createdAtMs, publicKey: part.key, strand }
   const agent: Agent = {
+    ...row,
     name,
-    no: state.store.agents.allocateNo(),
-    zone,
-    createdAtMs,
-    publicKey: part.key,
-    strand,
     keyIndex: 0,
     keyPair: noKeyPair(part.key),
     head: { seq: -1, hash: '', hlc: { ms: 0, counter: 0 }, signature: '' },
@@ -347,19 +278,9 @@ function newAgent(
     policies: [],
     retiredKeys: [],
     importing: true,
-    fresh: true,
-    owedErasures: [],
+    importedRecords: 0,
   }
-  const row = { no: agent.no, zone, createdAtMs, publicKey: part.key, strand, importing: true, fresh: true }
-  group.newAgents.set(name, row)
+  group.newAgents.set(name, { ...row, importing: true })
   state.store.agents.keep(agent)
   return agent
-}
-
-/** Stops the writes to a strand during an import, and the due times of its proposals. */
-function stopWrites(state: ShardState, agent: Agent, group: CommitGroup): void {
-  agent.importing = true
-  agent.keyPair = noKeyPair(agent.publicKey)
-  group.changeAgent(agent.name, { importing: true })
-  for (const row of openProposals(state, group, agent)) holdProposal(group, agent.no, row)
 }

@@ -1,12 +1,13 @@
 import { isUtf8 } from 'node:buffer'
+import { reaches } from '../../src/auth/namespace.js'
 import { assert } from '../../src/base/assert.js'
 import { asBuffer } from '../../src/base/bytes.js'
 import { limits } from '../../src/base/limits/limits.js'
 import { lineEnd } from '../../src/base/line-splitter.js'
 import type { CheckedRecords, EffectAt } from '../../src/protocol/import-messages.js'
-import type { ImportChecked, ImportCheckTask } from '../../src/protocol/reader-tasks.js'
+import type { ImportChecked, ImportCheckTask, ImportPosition } from '../../src/protocol/reader-tasks.js'
 import { ChainCheck, placeOf } from '../../src/proof/chain-check.js'
-import { endFault, trailerFault, type ExportPosition } from '../../src/proof/export-check.js'
+import { endFault, trailerFault } from '../../src/proof/export-check.js'
 import { isBlankLine, parseLine } from '../../src/proof/export-lines.js'
 import { runSync } from '../../src/proof/job.js'
 import { jobs } from '../../src/proof/node/jobs.js'
@@ -19,7 +20,8 @@ import { canonicalJson, readJson } from '../../src/strand/json.js'
 import { isReservedType } from '../../src/strand/record-type.js'
 import type { Manifest, RecordLine, Trailer } from '../../src/strand/strand-export.js'
 import { encodeBlock, type StoredRecord } from '../store/tables/record-codec.js'
-import { effectOf } from './system-record-effects.js'
+import { type FindEarlier, indexedRecord } from './record-index.js'
+import { effectOf, type Target } from './system-record-effects.js'
 
 /*
  * The checks of an import, part by part: everything that a verifier checks (docs/FORMAT.md, Checking an
@@ -29,18 +31,20 @@ import { effectOf } from './system-record-effects.js'
 /**
  * Checks lines of an export, starting at the position where the last part ended. Records are accepted up to
  * the last signed one; the lines after it must be sent again with the next part, which has their seal.
+ * @param find finds the records of earlier parts of the export
  */
-export function checkLines(task: ImportCheckTask): ImportChecked {
+export function checkLines(task: ImportCheckTask, find: FindEarlier = () => undefined): ImportChecked {
   const { lines, fault } = parsed(asBuffer(task.lines))
   const last = lines.findLastIndex(({ record }) => record?.sig !== undefined || record === undefined)
   const taken = lines.slice(0, last + 1)
-  const part = new PartCheck(task)
+  const part = new PartCheck(task, find)
   for (const [line, { record, trailer, blank }] of taken.entries()) {
     if (part.ended && blank === true) continue
     const reason = part.ended ? 'A line follows the trailer' : part.take(record, trailer)
-    if (reason !== undefined) return { fault: { line, reason, seq: part.seq } }
+    if (reason !== undefined) return { fault: { line, reason, seq: part.seq, forbidden: part.forbidden } }
   }
-  if (fault !== undefined) return { fault: { line: lines.length, reason: fault, seq: part.seq } }
+  if (fault !== undefined)
+    return { fault: { line: lines.length, reason: fault, seq: part.seq, forbidden: false } }
   return {
     position: part.position(),
     linesTaken: taken.length,
@@ -78,11 +82,15 @@ function parsed(bytes: Buffer): { lines: ParsedLine[]; fault?: string } {
 class PartCheck {
   /** Whether the trailer was read, which ends the export. */
   ended = false
+  /** Whether another key could import the faulty record. */
+  forbidden = false
   readonly #manifest: Manifest
+  readonly #agents: readonly string[]
+  readonly #find: FindEarlier
   readonly #chain: ChainCheck
   /** The tree over all records so far, including those of earlier parts. */
   readonly #tree = new TreeHasher()
-  readonly #before: number
+  readonly #before: Pick<ImportPosition, 'records' | 'rotations'>
   /** The seq of a faulty record that the chain has already accepted. */
   #refusedSeq: number | undefined
   readonly #records: StoredRecord[] = []
@@ -90,10 +98,12 @@ class PartCheck {
   readonly #commitments: [number, string][] = []
   #key = ''
 
-  constructor({ manifest, position }: ImportCheckTask) {
+  constructor({ manifest, position, agents }: ImportCheckTask, find: FindEarlier) {
     this.#manifest = manifest
+    this.#agents = agents
+    this.#find = find
     this.#chain = new ChainCheck(manifest, position?.place ?? placeOf(manifest), {})
-    this.#before = position?.records ?? 0
+    this.#before = position ?? { records: 0, rotations: 0 }
     for (const subtree of position?.subtrees ?? []) runSync(this.#tree.join(subtree), jobs)
   }
 
@@ -103,14 +113,19 @@ class PartCheck {
   }
 
   /** The position at which the next part begins. */
-  position(): ExportPosition {
+  position(): ImportPosition {
     const { place } = this.#chain
     assert(place.sealAwaited === undefined, 'a part ends with a signed record')
-    return { place: { ...place }, records: this.#taken, subtrees: this.#tree.subtrees() }
+    const counts = { records: this.#taken, rotations: this.#rotations }
+    return { place: { ...place }, ...counts, subtrees: this.#tree.subtrees() }
   }
 
   get #taken(): number {
-    return this.#before + this.#chain.tally.records
+    return this.#before.records + this.#chain.tally.records
+  }
+
+  get #rotations(): number {
+    return this.#before.rotations + this.#chain.tally.rotations
   }
 
   get count(): number {
@@ -150,6 +165,7 @@ class PartCheck {
   #add(header: RecordHeader, record: RecordLine): string | undefined {
     const { seq, type } = header
     if (record.withheld === true) return 'The body of the record is withheld'
+    if (isReservedType(type) && record.sig === undefined) return 'A system record has no signature'
     const stored = storedRecord(header, record)
     if (record.body === undefined) {
       if (isReservedType(type)) return 'A system record is erased'
@@ -157,12 +173,41 @@ class PartCheck {
     } else {
       const body = readBody(record.body)
       if ('fault' in body) return body.fault
-      const read = effectOf(this.#manifest.agent, type, body.value)
-      if ('fault' in read) return read.fault
-      if (read.effect !== undefined) this.#effects.push({ seq, ...read.effect })
+      const fault = this.#addEffect(header, body.value)
+      if (fault !== undefined) return fault
     }
     this.#records.push(stored)
     return undefined
+  }
+
+  /** Adds what a record does, if anything. @returns what is wrong with it, or undefined */
+  #addEffect({ seq, type, prev, hlc }: RecordHeader, body: unknown): string | undefined {
+    const { ms: atMs } = parseHlc(hlc) ?? zeroHlc
+    const read = effectOf({ agent: this.#manifest.agent, type, seq, prev, atMs, body })
+    if ('fault' in read) return read.fault
+    const { effect, targets = [] } = read
+    if (!targets.every((target) => this.#has(target)))
+      return 'The record names a record that is not on the strand'
+    if (this.#rotations > limits.keyRotationsMax) {
+      return `The key was rotated more than ${limits.keyRotationsMax} times`
+    }
+    if (effect === undefined) return undefined
+    if (effect.kind === 'edge' && effect.live && this.#agents.length > 0) {
+      this.forbidden = !reaches(this.#agents, effect.dst)
+      if (this.forbidden)
+        return `The record adds an edge to agent "${effect.dst}", which this key does not reach`
+    }
+    if (this.#effects.length >= limits.commitRecordsMax) return 'Too many system records have one seal'
+    this.#effects.push({ seq, ...effect })
+    return undefined
+  }
+
+  /** Whether the export has the target of a record. The shard finds targets that are before the export. */
+  #has({ seq, hash, kind }: Target): boolean {
+    if (seq < this.#manifest.fromSeq) return true
+    const own = this.#records[seq - (this.#records[0]?.seq ?? seq + 1)]
+    const found = own === undefined ? this.#find(seq) : indexedRecord(own)
+    return found?.kind === kind && (hash === undefined || found.hash === hash)
   }
 
   records(): CheckedRecords {

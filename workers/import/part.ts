@@ -6,6 +6,7 @@ import { blockCount, recordAt, type StoredRecord } from '../store/tables/record-
 import { appendFileSync } from 'node:fs'
 import { isDiskFull } from '../../src/base/durable-file.js'
 import { partHead } from '../../src/protocol/import-parts.js'
+import { appendIndex } from './record-index.js'
 
 /** Records that are decoded between two checks of the time. */
 const RECORDS_PER_CHECK = 128
@@ -38,9 +39,7 @@ export class CheckedPart {
 
   /** Decodes a part in one step. */
   static of(records: CheckedRecords): CheckedPart {
-    const count = blockCount(records.chunk)
-    const all = Array.from({ length: count }, (_none, position) => recordAt(records.chunk, position))
-    return new CheckedPart(all, records)
+    return new CheckedPart(recordsOf(records), records)
   }
 
   /** Decodes a part over several turns. */
@@ -87,19 +86,24 @@ export class CheckedPart {
   }
 }
 
+function recordsOf({ chunk }: CheckedRecords): StoredRecord[] {
+  return Array.from({ length: blockCount(chunk) }, (_none, position) => recordAt(chunk, position))
+}
+
 /** 422 for a record of an export. The front thread, which reads the lines, adds the line number. */
 export function rejectedAt(seq: number, reason: string): Refusal {
   return refuse('import_rejected', reason, { extra: { seq } })
 }
 
 /**
- * Appends a part to the stage file, without a sync: after a crash the export must be sent again.
+ * Appends a part to the stage file and its index, without a sync: after a crash the export must be sent again.
  * @returns false if the disk is full
  */
 export function stagePart(path: string, records: CheckedRecords): boolean {
   try {
     appendFileSync(path, partHead(records), { mode: 0o600 })
     appendFileSync(path, records.chunk)
+    appendIndex(path, recordsOf(records))
     return true
   } catch (error) {
     if (isDiskFull(error)) return false

@@ -1,133 +1,149 @@
-import { policyFaults } from '../../src/auth/row-policy.js'
 import { unreachable } from '../../src/base/assert.js'
+import { limits } from '../../src/base/limits/limits.js'
 import type { Effect } from '../../src/protocol/import-messages.js'
-import { authorOf, type Mutation } from '../../src/protocol/proposal-messages.js'
-import { eraseType, genesisType, keyRotateType } from '../../src/strand/record-type.js'
+import { eraseType, genesisType, importedType, keyRotateType } from '../../src/strand/record-type.js'
 import { isSystemType } from '../../src/strand/record-type.js'
 import { systemBodies } from '../../src/wire/system-records.js'
 
-/**
- * The effect of a record on the tables of the store, which user records do not have; or what is wrong with
- * the record.
- */
-export type ReadEffect = { effect?: Effect } | { fault: string }
-
-const badBody: ReadEffect = { fault: 'The body of the system record is invalid' }
-
-/** Reads the effect of a record, whose body is JSON and whose signature was verified. */
-export function effectOf(agent: string, type: string, body: unknown): ReadEffect {
-  // A record may have the type `constructor` or `__proto__`, which every object inherits.
-  const read = Object.hasOwn(readers, type) ? readers[type] : undefined
-  if (read !== undefined) return read(body, agent)
-  return isSystemType(type) ? { fault: `The system record has the unknown type ${type}` } : {}
+/** A system record: its header, and its body, which is JSON. */
+export interface SystemRecord {
+  agent: string
+  type: string
+  seq: number
+  prev: string
+  /** The time of its clock, Unix milliseconds. */
+  atMs: number
+  body: unknown
 }
 
-const readers: Readonly<Record<string, (body: unknown, agent: string) => ReadEffect>> = {
-  [genesisType]: (body) => {
+/** An earlier record of the strand that a record names. */
+export interface Target {
+  seq: number
+  /** Absent if the record names only the seq. */
+  hash?: string
+  /** Proposals are targets of votes and of what they led to; user records are targets of changes. */
+  kind: 'proposal' | 'record'
+}
+
+/**
+ * What a record of the strand does to the tables of the store (nothing, in most cases) and which records it
+ * names; or what is wrong with it.
+ */
+export type ReadRecordEffect = { effect?: Effect; targets?: readonly Target[] } | { fault: string }
+
+const badBody: ReadRecordEffect = { fault: 'The body of the system record is invalid' }
+
+/**
+ * Reads what an imported record does. Proposals, votes and policies do nothing: only their form is checked
+ * (docs/adr/0022-import.md).
+ */
+export function effectOf(record: SystemRecord): ReadRecordEffect {
+  // A record may have the type `constructor` or `__proto__`, which every object inherits.
+  const read = Object.hasOwn(readers, record.type) ? readers[record.type] : undefined
+  if (read === undefined) {
+    return isSystemType(record.type) ? { fault: `The system record has the unknown type ${record.type}` } : {}
+  }
+  const found = read(record)
+  if ('fault' in found) return found
+  const isLater = found.targets?.some(({ seq }) => seq >= record.seq) === true
+  return isLater ? { fault: 'The record names a record that is not before it' } : found
+}
+
+const readers: Readonly<Record<string, (record: SystemRecord) => ReadRecordEffect>> = {
+  [genesisType]: ({ body, atMs }) => {
     const read = systemBodies.genesis.value(body)
     if ('code' in read) return badBody
     const { zone, created_at_ms: createdAtMs } = read.value
+    if (createdAtMs > atMs + limits.clockAheadMsMax) {
+      return { fault: 'The agent was created after its first record' }
+    }
     return { effect: { kind: 'genesis', zone, createdAtMs } }
   },
-  [keyRotateType]: (body) => {
+  [keyRotateType]: ({ body }) => {
     const read = systemBodies.keyRotate.value(body)
     if ('code' in read) return badBody
-    return { effect: { kind: 'key', publicKey: read.value.public_key, ...mutatedBy(read.value) } }
+    const { public_key: publicKey } = read.value
+    return { effect: { kind: 'key', publicKey }, targets: proposalOf(read.value) }
   },
-  'sys/tombstone': (body) => recordEffect(body, 'delete'),
-  'sys/restore': (body) => recordEffect(body, 'restore'),
-  [eraseType]: (body) => recordEffect(body, 'erase'),
-  'sys/zone': (body) => {
+  'sys/tombstone': ({ body }) => recordEffect(body, 'delete'),
+  'sys/restore': ({ body }) => recordEffect(body, 'restore'),
+  [eraseType]: ({ body }) => recordEffect(body, 'erase'),
+  'sys/zone': ({ body }) => {
     const read = systemBodies.zone.value(body)
     if ('code' in read) return badBody
-    return { effect: { kind: 'zone', zone: read.value.zone, ...mutatedBy(read.value) } }
+    return { effect: { kind: 'zone', zone: read.value.zone }, targets: proposalOf(read.value) }
   },
-  'sys/policy': (body) => {
+  'sys/policy': ({ body }) => {
     const read = systemBodies.policy.value(body)
-    if ('code' in read || policyFaults(read.value.policies).length > 0) return badBody
-    return { effect: { kind: 'policies', policies: read.value.policies, ...mutatedBy(read.value) } }
+    return 'code' in read ? badBody : { targets: proposalOf(read.value) }
   },
-  'sys/proposal': proposalEffect,
-  'sys/vote': (body) => {
+  'sys/proposal': readProposal,
+  'sys/vote': ({ body }) => {
     const read = systemBodies.vote.value(body)
     if ('code' in read) return badBody
-    const { proposal, proposal_seq: proposalSeq, vote } = read.value
-    return { effect: { kind: 'vote', proposal, proposalSeq, vote, ...authorOf(read.value) } }
+    const { proposal: hash, proposal_seq: seq } = read.value
+    return { targets: [{ seq, hash, kind: 'proposal' }] }
   },
-  'sys/applied': (body) => {
+  'sys/applied': ({ body, seq: ownSeq }) => {
     const read = systemBodies.applied.value(body)
     if ('code' in read) return badBody
-    const { proposal, proposal_seq: proposalSeq, state, reason } = read.value
-    return {
-      effect: { kind: 'applied', proposal, proposalSeq, state, ...(reason !== undefined && { reason }) },
-    }
+    const { proposal: hash, proposal_seq: seq, effect_seq: effectSeq } = read.value
+    if (effectSeq !== undefined && (effectSeq <= seq || effectSeq >= ownSeq)) return badBody
+    return { targets: [{ seq, hash, kind: 'proposal' }] }
   },
-  'edge/add': (body, agent) => {
+  [importedType]: ({ body, seq, prev }) => {
+    const read = systemBodies.imported.value(body)
+    return 'code' in read || read.value.records !== seq || read.value.head !== prev ? badBody : {}
+  },
+  'edge/add': ({ body, agent }) => {
     const read = systemBodies.edgeAdd.value(body)
     if ('code' in read || read.value.src !== agent) return badBody
     const { dst, edge_type: edgeType, weight } = read.value
     return { effect: { kind: 'edge', dst, edgeType, live: true, weight } }
   },
-  'edge/remove': (body, agent) => {
+  'edge/remove': ({ body, agent }) => {
     const read = systemBodies.edgeRemove.value(body)
     if ('code' in read || read.value.src !== agent) return badBody
     const { dst, edge_type: edgeType } = read.value
-    return { effect: { kind: 'edge', dst, edgeType, live: false, weight: 0, ...mutatedBy(read.value) } }
+    return {
+      effect: { kind: 'edge', dst, edgeType, live: false, weight: 0 },
+      targets: proposalOf(read.value),
+    }
   },
 }
 
-function recordEffect(body: unknown, action: 'delete' | 'restore' | 'erase'): ReadEffect {
+function recordEffect(body: unknown, action: 'delete' | 'restore' | 'erase'): ReadRecordEffect {
   const read = systemBodies.record.value(body)
   if ('code' in read) return badBody
   const { target, target_seq: targetSeq } = read.value
-  return { effect: { kind: 'record', action, target, targetSeq, ...mutatedBy(read.value) } }
+  return {
+    effect: { kind: 'record', action, target, targetSeq },
+    targets: [{ seq: targetSeq, hash: target, kind: 'record' }, ...proposalOf(read.value)],
+  }
 }
 
-function mutatedBy({ proposal_seq: seq }: { proposal_seq?: number }): { mutatedBy?: number } {
-  return seq === undefined ? {} : { mutatedBy: seq }
+/** The proposal that led to a change. */
+function proposalOf({ proposal_seq: seq }: { proposal_seq?: number }): Target[] {
+  return seq === undefined ? [] : [{ seq, kind: 'proposal' }]
 }
 
-function proposalEffect(body: unknown): ReadEffect {
+function readProposal({ body, atMs }: SystemRecord): ReadRecordEffect {
   const read = systemBodies.proposal.value(body)
   if ('code' in read) return badBody
-  const { principal: proposer, line } = authorOf(read.value)
-  const { in_zone: zone, effective_at_ms: effectiveAtMs, expires_at_ms: expiresAtMs } = read.value
-  const effect: Effect = {
-    kind: 'proposal',
-    mutation: mutationOf(read.value),
-    zone,
-    proposer,
-    ...(line !== undefined && { line }),
-    expiresAtMs,
-    ...(effectiveAtMs !== null && { effectiveAtMs }),
-  }
-  return { effect }
-}
-
-type ProposalBody = Extract<
-  ReturnType<(typeof systemBodies)['proposal']['value']>,
-  { value: unknown }
->['value']
-
-function mutationOf(body: ProposalBody): Mutation {
-  switch (body.action) {
+  const { value } = read
+  const latestMs = Math.max(value.effective_at_ms ?? 0, value.expires_at_ms)
+  if (latestMs > atMs + limits.importProposalMsMax) return { fault: 'The proposal ends too late' }
+  switch (value.action) {
     case 'zone':
-      return { action: body.action, zone: body.zone }
     case 'policies':
-      return { action: body.action, policies: body.policies }
     case 'rotate_key':
-      return {
-        action: body.action,
-        publicKey: body.public_key,
-        ...(body.reason !== undefined && { reason: body.reason }),
-      }
     case 'remove_edge':
-      return { action: body.action, edgeType: body.edge_type, dst: body.dst }
+      return {}
     case 'delete':
     case 'restore':
     case 'erase':
-      return { action: body.action, target: body.target, targetSeq: body.target_seq }
+      return { targets: [{ seq: value.target_seq, hash: value.target, kind: 'record' }] }
     default:
-      return unreachable(body)
+      return unreachable(value)
   }
 }

@@ -47,13 +47,6 @@ export function obstacle(
   if ('target' in mutation) return recordObstacle(recordState(state, group, { agent, mutation }), mutation)
   if (mutation.action === 'make_api_key') return keyObstacle(state, group, mutation)
   if (mutation.action !== 'rotate_key') return undefined
-  // Strands do not contain seeds, so the seed of an imported proposal exists only on the server of origin.
-  if (mutation.sealedSeed === undefined) {
-    return refuse(
-      'seed_unknown',
-      'The seed of the proposed key is not on this server, because an import does not contain it',
-    )
-  }
   const isRetired = agent.retiredKeys.some(({ publicKey }) => publicKey === mutation.publicKey)
   if (isRetired || agent.publicKey === mutation.publicKey) {
     return refuse('key_in_use', 'The agent has or had this key already: rotate to a new one')

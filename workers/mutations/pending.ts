@@ -19,20 +19,6 @@ export function putProposal(group: CommitGroup, agentNo: number, row: ProposalRo
   group.proposals.set(placeName({ agentNo, seq: row.seq }), { agentNo, row })
 }
 
-/** Writes an open proposal of an agent that is being imported; it gets its due time when the import ends. */
-export function holdProposal(group: CommitGroup, agentNo: number, row: ProposalRow): void {
-  group.proposals.set(placeName({ agentNo, seq: row.seq }), { agentNo, row, held: true })
-}
-
-/** Writes the end of a proposal of an agent that is being imported. */
-export function endHeldProposal(
-  group: CommitGroup,
-  { agentNo, row, endedAtMs }: { agentNo: number; row: ProposalRow; endedAtMs: number },
-  { state, reason }: { state: ProposalRow['state']; reason?: string },
-): void {
-  putProposal(group, agentNo, { ...row, state, endedAtMs, ...(reason !== undefined && { reason }) })
-}
-
 /** A proposal, by agent number and seq. */
 export function proposalAt(
   state: ShardState,

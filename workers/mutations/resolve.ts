@@ -57,6 +57,8 @@ export function resolve(
   const { mutation, line } = row
   if (proposer?.valid === false)
     return endProposal(state, { agent, row }, { state: 'cancelled', reason: proposerEnded, group })
+  if (row.importedAtMs !== undefined)
+    return endProposal(state, { agent, row }, { state: 'rejected', reason: 'imported', group })
   const refusal =
     obstacle(state, group, { agent, mutation }) ?? policyRefusal(state, { agent, row }, proposer)
   if (refusal !== undefined)

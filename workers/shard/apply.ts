@@ -34,7 +34,7 @@ import {
   logOpen,
   logHeads,
 } from '../commands/server-log.js'
-import { isLargePart, strandImport, strandImportEnd, strandImportSteps } from '../commands/strand-import.js'
+import { isLargePart, strandImport, strandImportSteps } from '../commands/strand-import.js'
 import { logPage, streamPage, watch } from '../commands/stream.js'
 import { mailDue, mailSettle } from '../auth/outbox.js'
 import type { CommitGroup, Draft } from './commit-group.js'
@@ -197,7 +197,6 @@ const writers: { [Kind in ShortWrite['kind']]: WriteDecision<Extract<ShortWrite,
   edgeAdd,
   edgeRemove,
   strandImport,
-  strandImportEnd,
   keyClaim,
   requestClaim,
   organismCreate,

@@ -82,8 +82,7 @@ export type AgentChange = Pick<
   | 'sealedSeed'
   | 'retiredKeys'
   | 'importing'
-  | 'fresh'
-  | 'owedErasures'
+  | 'importedRecords'
 >
 
 /** An answer to store under its Idempotency-Key. */

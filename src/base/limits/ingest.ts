@@ -84,12 +84,8 @@ export const ingestLimits = {
    * the shard.
    */
   importClockAheadMsMax: 1_000,
-  /** Erased records of one agent whose `sys/erase` has not arrived yet. */
-  importPendingErasuresMax: 4_096,
   /** Records of an export in one commit: no server seals more in one commit group. */
   importRecordsMax: 12_800,
-  /**
-   * Votes of one proposal of an export, besides those of one part. The row of the proposal contains them all.
-   */
-  importVotesMax: 64,
+  /** How long after its record an imported proposal may say that it ends, milliseconds. */
+  importProposalMsMax: 366 * 86_400_000,
 } as const

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type { AgentStatusResponse } from '../../client/index.js'
 import { LineFacts } from '../parts/facts.js'
-import { bytesText, countText, msOf } from '../parts/format.js'
+import { bytesText, countText, msOf, recordsText } from '../parts/format.js'
 import { lazy } from '../parts/lazy.js'
 import { Read, useLoaded } from '../parts/load.js'
 import { Hash, Key, Time } from '../parts/texts.js'
@@ -81,11 +81,13 @@ export function AgentPage({ session, route }: { session: SignedIn; route: AgentR
 
 function AgentFacts({ status }: { status: AgentStatusResponse }) {
   const { zone, record_count: records, bytes, timestamp_hlc: hlc, strand, public_key: key } = status
+  const { imported_records: imported } = status
   return (
     <LineFacts
       facts={{
         Zone: <span title={zoneMeanings[zone]}>{zone}</span>,
         Records: `${countText(records)} and the genesis, ${bytesText(bytes)}`,
+        Imported: imported > 0 ? `The first ${recordsText(imported)}` : undefined,
         'Last write': <Time ms={msOf(hlc)} />,
         Strand: <Hash hex={strand} name="the strand" />,
         Key: <Key hex={key} name="the public key" />,

@@ -67,6 +67,7 @@ export function reasonText(reason: string): string {
 const reasons: Record<string, string> = {
   proposer_ended: 'the key or user that proposed it was deleted, or the key has expired',
   forbidden: 'the user that proposed it no longer has the permission',
+  imported: 'it was imported from another server',
   superseded: 'another proposal about the same record replaced it',
   zone_changed: 'the zone of the agent has changed',
   already_deleted: 'the record is already deleted',

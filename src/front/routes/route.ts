@@ -11,6 +11,7 @@ import type { Command, Outcome } from '../../protocol/messages.js'
 import type { Signing, UserAccess, WriteOnce } from '../../protocol/command-options.js'
 import type { OtlpTask } from '../../protocol/otlp-tasks.js'
 import type { Scope } from '../../wire/api-keys.js'
+import type { Author } from '../../protocol/proposal-messages.js'
 import type { MetricFamily } from '../../wire/metrics.js'
 import type { ServerInfo } from '../../wire/server.js'
 import type { RefusalForm } from './refusal-form.js'
@@ -304,11 +305,9 @@ export interface ImportRequest {
   gzip: boolean
   /** More of the strand will be imported: the agent takes no writes at the end. */
   hold: boolean
-  principal: string
+  author: Author
   /** The seed of the agent's key at the end of the export, 32 bytes. */
   seed?: Uint8Array
-  /** Whether the caller may import into a strand that takes writes. */
-  admin: boolean
   /** The agents that its key is limited to; empty means no limit. */
   agents: readonly string[]
   /** Why the caller may not import the agent of the manifest; undefined if it may. */

@@ -52,7 +52,7 @@ export function allRoutes(defaultAgent: string, withConsole = true): readonly Ro
     ...otlpRoutes,
     ...streamRoutes,
     exportRoute(defaultAgent),
-    importRoute,
+    importRoute(defaultAgent),
     asOfRoute(defaultAgent),
     ...proofRoutes(defaultAgent),
     ...serverLogRoutes,

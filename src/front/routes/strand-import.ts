@@ -4,11 +4,11 @@ import { authMember, isServerAgent } from '../../strand/organism-id.js'
 import { refuse, refuseCoding, type Refusal } from '../../base/errors.js'
 import { seedBytes } from '../../strand/keys.js'
 import { StrandImported } from '../../wire/strand.js'
-import { agentParameter, agentRefusal, faultyParameter, isUnlimitedAdmin } from './parameters.js'
+import { agentParameter, agentRefusal, authorOf, faultyParameter } from './parameters.js'
 import type { ImportRequest, ImportRoute, RouteRequest } from './route.js'
 
 /** POST /v1/strand/import: imports an export (docs/adr/0022-import.md). */
-export const importRoute: ImportRoute = {
+export const importRoute = (defaultAgent: string): ImportRoute => ({
   kind: 'import',
   method: 'post',
   path: '/v1/strand/import',
@@ -17,7 +17,6 @@ export const importRoute: ImportRoute = {
     'unsupported_media_type',
     'agent_exists',
     'organism_not_found',
-    'namespace_not_found',
     'key_in_use',
     'import_conflict',
     'import_rejected',
@@ -37,10 +36,10 @@ export const importRoute: ImportRoute = {
     },
     answers: { 200: StrandImported },
   },
-  toImport,
-}
+  toImport: (request) => toImport(request, defaultAgent),
+})
 
-function toImport(request: RouteRequest): ImportRequest | Refusal {
+function toImport(request: RouteRequest, defaultAgent: string): ImportRequest | Refusal {
   const { contentType, contentEncoding, agentSeed } = request.headers
   if (!isNdjson(contentType)) {
     return refuse('unsupported_media_type', 'Expected Content-Type application/x-ndjson')
@@ -53,35 +52,32 @@ function toImport(request: RouteRequest): ImportRequest | Refusal {
   if (agentSeed !== '' && !seedPattern.test(agentSeed)) {
     return refuse('validation_failed', `Expected Strandfast-Agent-Seed to have ${seedBytes * 2} hex digits`)
   }
-  const { id: principal, scopes, agents } = request.principal
-  const admin = scopes.has('admin:*')
-  const organisms = admin || scopes.has('admin:organisms')
+  const { scopes, agents } = request.principal
+  const organisms = scopes.has('admin:*') || scopes.has('admin:organisms')
   return {
     gzip: contentEncoding === 'gzip',
     hold: hold === 'true',
-    admin,
     agents,
-    principal,
+    author: authorOf(request),
     ...(agentSeed !== '' && { seed: Buffer.from(agentSeed, 'hex') }),
     agentRefusal(agent) {
       if (typeof agentParameter(agent) !== 'string') {
         return refuse('import_rejected', 'The agent name in the manifest is invalid on this server')
       }
-      if (isServerAgent(agent)) return refuse('forbidden', 'Strands of the server itself cannot be imported')
       const organismId = memberOrganism(agent)
       const ofNamespace = organismId !== undefined && agent === memberAddress(organismId, authMember)
-      if (ofNamespace && !isUnlimitedAdmin(request.principal)) {
-        return refuse(
-          'forbidden',
-          'Importing an auth namespace requires a key with admin:* that is not limited to agents',
-        )
-      }
+      if (ofNamespace || isServerAgent(agent) || agent === defaultAgent) return ofServer
       const refusal = agentRefusal(request, agent)
       if (refusal !== undefined || organisms || organismId === undefined) return refusal
       return refuse('forbidden', 'Importing an agent of an organism requires the scope admin:organisms')
     },
   }
 }
+
+const ofServer = refuse(
+  'forbidden',
+  'The strands of the server, of the default agent and of auth namespaces cannot be imported: restore a backup',
+)
 
 const seedPattern = new RegExp(`^[0-9a-f]{${seedBytes * 2}}$`, 'i')
 

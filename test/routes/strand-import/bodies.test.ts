@@ -1,7 +1,7 @@
 import { fc } from '../../support/fast-check.js'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { checkedCall, newAgent } from '../../support/http/answers.js'
-import { exportOf, importTo, linesOf, sharedSeed } from '../../support/shard/imports.js'
+import { exportOf, importedRecords, importTo, linesOf, sharedSeed } from '../../support/shard/imports.js'
 import { startServer, type TestServer } from '../../support/server/server.js'
 
 /* A body survives write, export and import byte for byte. */
@@ -33,8 +33,7 @@ async function roundTrip(agent: string, bodies: readonly string[]): Promise<stri
   const exported = await exportOf(source, agent)
   const imported = await importTo(target, exported)
   expect(imported.status, imported.text).toBe(200)
-  const records = (text: string) => linesOf(text).slice(1, -1)
-  expect(records(await exportOf(target, agent))).toEqual(records(exported))
+  expect(importedRecords(await exportOf(target, agent))).toEqual(importedRecords(exported))
   return bodiesOf(exported)
 }
 

@@ -29,7 +29,8 @@ const last = (stream: TestStream, n: number) => stream.until((events) => numbers
 async function halfOf(agent: string): Promise<void> {
   await newAgent(source, agent)
   await fill(source, agent, { from: 0, count: 10 })
-  expect((await importTo(target, await exportOf(source, agent))).status).toBe(200)
+  const held = await importTo(target, await exportOf(source, agent), { query: '?hold=true' })
+  expect(held.status).toBe(200)
   await fill(source, agent, { from: 10, count: 400, query: '?signing=group' })
   await fill(source, agent, { from: 410, count: 10 })
 }

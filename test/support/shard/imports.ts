@@ -35,6 +35,13 @@ export async function exportOf(server: ServerAddress, agent: string, query = '')
   return text
 }
 
+/** The records of an export, without those from the end of an import on. */
+export function importedRecords(text: string): string[] {
+  const records = linesOf(text).slice(1, -1)
+  const end = records.findLastIndex((line) => line.includes('\\ntype sys/imported\\n'))
+  return end < 0 ? records : records.slice(0, end)
+}
+
 /** The lines of an export. */
 export function linesOf(text: string): string[] {
   return text.slice(0, -1).split('\n')

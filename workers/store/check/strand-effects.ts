@@ -38,6 +38,8 @@ export class StrandEffects {
   #policies: unknown = []
   #mutations = 0
   #erased = 0
+  /** Erased records that were written here. Those of an import need no record of their erasure. */
+  #erasedHere = 0
   #erasures = 0
   #zones = 0
   #edgeChanges = 0
@@ -54,7 +56,9 @@ export class StrandEffects {
    * @returns what is wrong with them
    */
   take(record: StoredRecord): string | undefined {
+    const isImported = this.#isImported(record.seq)
     if (record.erased === true) this.#erased += 1
+    if (record.erased === true && !isImported) this.#erasedHere += 1
     switch (record.type) {
       case 'sys/genesis':
         return this.#genesis(membersOf(record))
@@ -66,17 +70,20 @@ export class StrandEffects {
       case 'sys/zone':
         return this.#zoneChange(record, membersOf(record))
       case 'sys/policy':
+        if (isImported) return undefined
         this.#policies = membersOf(record).policies
         return undefined
       case 'edge/add':
       case 'edge/remove':
         return this.#edge(record, membersOf(record))
       case 'sys/proposal':
+        if (isImported) return undefined
         this.#proposals += 1
         return findProposal(this.#environment, record)?.hash === record.hash
           ? undefined
           : 'The row of the proposal is missing or does not match the record'
       case 'sys/applied':
+        if (isImported) return undefined
         return this.#end(membersOf(record))
       default:
         return undefined
@@ -93,19 +100,25 @@ export class StrandEffects {
     }
     const mutationRows = { start: mutationKey(row.no, 0, 0), end: mutationKey(row.no + 1, 0, 0) }
     yield* differs('mutations', mutations.getKeysCount(mutationRows), this.#mutations)
-    yield* differs('erasures', this.#rows(erasures), this.#erasures)
-    yield* differs('erased records', this.#erased, this.#erasures)
+    yield* differs('erasures', this.#rows(erasures), this.#erased)
+    yield* differs('erased records', this.#erasedHere, this.#erasures)
     yield* differs('zone changes', this.#rows(zoneChanges), this.#zones)
-    yield* differs('proposals', this.#rows(proposals), this.#proposals)
+    yield* differs('proposals', this.#rows(proposals, row.importedRecords), this.#proposals)
     const open = openProposalCount(this.#environment, row.no)
     yield* differs('open proposals', open, this.#proposals - this.#applied)
     const { edges, history } = edgeRowCounts(this.#environment, row.no)
     yield* differs('edge changes', edges + history, this.#edgeChanges)
   }
 
-  #rows(table: CheckedTable): number {
+  #rows(table: CheckedTable, fromSeq = 0): number {
     const { no } = this.#agent.row
-    return table.getKeysCount({ start: runKey(no, 0), end: runKey(no + 1, 0) })
+    return table.getKeysCount({ start: runKey(no, fromSeq), end: runKey(no + 1, 0) })
+  }
+
+  /** Whether a record was imported: then proposals and policies have no rows. */
+  #isImported(seq: number): boolean {
+    const { importing, importedRecords = 0 } = this.#agent.row
+    return importing === true || seq < importedRecords
   }
 
   #genesis({ zone, created_at_ms: createdAtMs }: Members): string | undefined {
@@ -126,8 +139,8 @@ export class StrandEffects {
   }
 
   #erasure({ target, target_seq: targetSeq }: Members): string | undefined {
-    this.#erasures += 1
     if (typeof targetSeq !== 'number') return 'The record names no target'
+    if (!this.#isImported(targetSeq)) this.#erasures += 1
     const record = recordBySeq(this.#environment, this.#agent.row.no, targetSeq)
     if (record === undefined || record.hash !== target) return 'The target is another record'
     return record.erased === true ? undefined : 'The target is not erased'

@@ -25,7 +25,10 @@ function* pairFaults(environment: Environment): Generator<string> {
   if (dues !== open) yield `There are ${dues} due times of proposals and ${open} open proposals`
 }
 
-/** Open proposals of agents whose import has not ended. These proposals have no due time yet. */
+/**
+ * Open proposals of agents whose import has not ended, which an earlier version has imported: they have no
+ * due time.
+ */
 function heldProposals(environment: Environment): number {
   let held = 0
   for (const { value } of environment.agents.getRange({})) {

@@ -23,17 +23,15 @@ export interface Agent {
   /** Permissions of users (docs/adr/0012-row-policies.md); without a policy, users have none. */
   policies: readonly Policy[]
   /**
-   * The key lineage that wrote the policies; undefined if they were imported or are from an earlier version.
+   * The key lineage that wrote the policies; undefined if there are none, or if they are from an earlier version.
    */
   policiesBy?: string | undefined
   /** The keys before the current one, in order; `keyIndex` is their number. */
   retiredKeys: readonly RetiredKey[]
   /** Its import is not complete: it can be read, but accepts no writes and has no secret key. */
   importing: boolean
-  /** It was only imported and has never accepted writes here, so its zone does not restrict the import. */
-  fresh: boolean
-  /** Seqs of records that were imported without their bodies, and whose `sys/erase` was not imported yet. */
-  owedErasures: readonly number[]
+  /** The number of its first records that were imported, which is known once the import is complete. */
+  importedRecords: number
 }
 
 /** A public key that an agent had. */
@@ -65,9 +63,8 @@ export interface AgentRow {
   policies?: readonly Policy[]
   policiesBy?: string | undefined
   importing?: boolean
-  /** As in `Agent`; absent means false. */
-  fresh?: boolean
-  owedErasures?: readonly number[]
+  /** As in `Agent`; absent means 0. */
+  importedRecords?: number
 }
 
 /** Decodes the row of an agent. */

@@ -228,8 +228,7 @@ export class AgentTable {
       policiesBy: row.policiesBy,
       retiredKeys: row.retiredKeys ?? [],
       importing,
-      fresh: row.fresh === true,
-      owedErasures: row.owedErasures ?? [],
+      importedRecords: row.importedRecords ?? 0,
     }
   }
 

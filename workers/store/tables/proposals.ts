@@ -8,8 +8,6 @@ import { expiryKey, runKey, seqMax } from './tables.js'
 export interface PendingProposal {
   agentNo: number
   row: ProposalRow
-  /** It is open but has no due time, because the import of its agent is not complete. */
-  held?: true
 }
 
 /** The properties of an open proposal by which quotas are counted. */
@@ -87,7 +85,7 @@ export function openProposalCount(environment: Environment, agentNo: number): nu
 
 /** Writes proposals and their indexes, within the caller's transaction. */
 export function putProposals(environment: Environment, pending: Iterable<PendingProposal>): void {
-  for (const { agentNo, row, held } of pending) {
+  for (const { agentNo, row } of pending) {
     assert(row.state !== 'approved', 'an approved proposal is applied in the same transaction')
     const key = proposalKey(agentNo, row.seq)
     const target = targetKey(agentNo, proposalTarget(row))
@@ -95,8 +93,7 @@ export function putProposals(environment: Environment, pending: Iterable<Pending
     if (row.state === 'proposed') {
       environment.proposalsOpen.put(key, nothing)
       environment.proposalTargets.put(target, seqValue(row.seq))
-      if (held === true) environment.proposalDues.remove(due)
-      else environment.proposalDues.put(due, nothing)
+      environment.proposalDues.put(due, nothing)
     } else {
       environment.proposalsOpen.remove(key)
       environment.proposalDues.remove(due)

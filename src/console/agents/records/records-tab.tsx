@@ -71,7 +71,12 @@ export function RecordsTab({ session, status, seq, address, reload }: RecordsTab
       <Read of={page} what="records">
         {({ rows }) =>
           rows.length > 0 ? (
-            <RecordTable agent={agent} rows={rows} {...{ columns, linkTo, order, setOrder }} />
+            <RecordTable
+              agent={agent}
+              rows={rows}
+              imported={status.imported_records}
+              {...{ columns, linkTo, order, setOrder }}
+            />
           ) : isFiltered ? (
             <NoMatch
               filter={filter}

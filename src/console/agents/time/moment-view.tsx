@@ -52,8 +52,10 @@ export function MomentView(props: {
   moment: ReturnType<typeof useMoment>
   /** Whether the records are listed. */
   isListed: boolean
+  /** How many of the first records of the strand were imported. */
+  imported?: number
 }) {
-  const { name, agent, moment, isListed } = props
+  const { name, agent, moment, isListed, imported } = props
   const { loaded, shown, reload } = moment
   const isStale = shown !== loaded.value
   return (
@@ -69,7 +71,7 @@ export function MomentView(props: {
               <ProofScope check={shown.check} />
             </details>
           </Result>
-          {isListed && <Rows agent={agent} shown={shown} />}
+          {isListed && <Rows agent={agent} shown={shown} imported={imported} />}
         </>
       )}
     </section>
@@ -130,10 +132,15 @@ function ProofScope({ check: { verdict, isHistoryRead, kept } }: { check: Moment
   )
 }
 
-function Rows({ agent, shown: { seq, rows } }: { agent: string; shown: MomentRead }) {
+function Rows(props: { agent: string; shown: MomentRead; imported: number | undefined }) {
+  const {
+    agent,
+    shown: { seq, rows },
+    imported,
+  } = props
   return (
     <>
-      <RecordTable agent={agent} rows={rows} columns={[]} />
+      <RecordTable agent={agent} rows={rows} columns={[]} {...(imported !== undefined && { imported })} />
       <p class="muted">
         {seq >= LISTED_RECORDS &&
           `These are the last ${LISTED_RECORDS} records at that time. Move the handle back for earlier records. `}

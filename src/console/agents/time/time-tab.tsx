@@ -126,7 +126,10 @@ function Nothing({ ms }: { ms: number | undefined }) {
 
 function One({ service, status, position }: Omit<TimeProps, 'reload'> & { position: HandlePosition }) {
   const moment = useMoment(service, status, position)
-  return <MomentView name="The strand at that time" agent={status.agent_id} moment={moment} isListed />
+  const { agent_id: agent, imported_records: imported } = status
+  return (
+    <MomentView name="The strand at that time" agent={agent} moment={moment} isListed imported={imported} />
+  )
 }
 
 function Two(props: Omit<TimeProps, 'reload'> & { position: HandlePosition; other: HandlePosition }) {

@@ -11,7 +11,7 @@ export function Findings(props: {
   since: StoredCheck | undefined
 }) {
   const { found, isKeyTrusted, since } = props
-  const { unexplained, partial } = found
+  const { unexplained, partial, imported } = found
   return (
     <>
       <Counts found={found} />
@@ -38,6 +38,12 @@ export function Findings(props: {
         )}
         {partial && since === undefined && (
           <li>The records before record {found.firstSeq}: they are not in this file.</li>
+        )}
+        {imported > 0 && (
+          <li>
+            Who wrote the first {recordsText(imported)}: they were imported from another server. What they say
+            about decisions was decided there.
+          </li>
         )}
         {unexplained !== undefined && (
           <li>

@@ -129,7 +129,8 @@ function Contents({ service, status, seq, shown, changed }: DrawerProps & { show
   return (
     <>
       <p class="record-line">
-        <code>{row.type}</code> <Time ms={row.ms} /> <StateText row={row} />
+        <code>{row.type}</code> <Time ms={row.ms} />{' '}
+        <StateText row={row} isImported={row.seq < status.imported_records} />
       </p>
       {row.type.startsWith('otel/') && <TraceSection agent={status.agent_id} row={row} />}
       <Proof key={row.state} service={service} status={status} seq={seq} record={record} />

@@ -17,6 +17,8 @@ export function RecordTable(props: {
   agent: string
   rows: readonly RecordRow[]
   columns: readonly string[]
+  /** How many of the first records of the strand were imported. */
+  imported?: number
   /** The address of a record; by default that of the agent's screen. */
   linkTo?: (seq: number) => string
   order?: RecordOrder
@@ -24,6 +26,7 @@ export function RecordTable(props: {
   setOrder?: (order: RecordOrder) => void
 }) {
   const { agent, rows, columns, linkTo = (seq) => agentLink(agent, seq), order = 'desc', setOrder } = props
+  const { imported = 0 } = props
   const sort = { column: 'Seq', isDescending: order === 'desc' }
   return (
     <div class="scroll">
@@ -59,7 +62,13 @@ export function RecordTable(props: {
         </thead>
         <tbody role="rowgroup">
           {rows.map((row) => (
-            <Row key={row.seq} href={linkTo(row.seq)} row={row} columns={columns} />
+            <Row
+              key={row.seq}
+              href={linkTo(row.seq)}
+              row={row}
+              columns={columns}
+              isImported={row.seq < imported}
+            />
           ))}
         </tbody>
       </table>
@@ -72,7 +81,8 @@ function hasNumbers(rows: readonly RecordRow[], path: string): boolean {
   return rows.some(({ members }) => typeof fieldOf(members, path) === 'number')
 }
 
-function Row({ href, row, columns }: { href: string; row: RecordRow; columns: readonly string[] }) {
+function Row(props: { href: string; row: RecordRow; columns: readonly string[]; isImported: boolean }) {
+  const { href, row, columns, isImported } = props
   const { seq, type, ms, body, members, state } = row
   return (
     <tr role="row" class={`record ${state}`}>
@@ -94,7 +104,7 @@ function Row({ href, row, columns }: { href: string; row: RecordRow; columns: re
         {body === undefined ? <em class="muted">{missingText[state]}</em> : <code>{lineText(body)}</code>}
       </td>
       <td role="cell" class="state">
-        <StateText row={row} />
+        <StateText row={row} isImported={isImported} />
       </td>
     </tr>
   )
@@ -107,10 +117,19 @@ const missingText: Record<RecordRow['state'], string> = {
   withheld: 'Body withheld from this user',
 }
 
-/** The state of a record, and the record that seals it. */
-export function StateText({ row: { state, sealedBy } }: { row: Pick<RecordRow, 'state' | 'sealedBy'> }) {
+/** The state of a record, whether it was imported, and the record that seals it. */
+export function StateText(props: { row: Pick<RecordRow, 'state' | 'sealedBy'>; isImported: boolean }) {
+  const {
+    row: { state, sealedBy },
+    isImported,
+  } = props
   return (
     <>
+      {isImported && (
+        <span class="badge" title="Another server wrote this record, and it was imported here">
+          imported
+        </span>
+      )}
       {state !== 'active' && <span class={`badge ${state}`}>{state}</span>}
       {sealedBy !== undefined && (
         <span class="badge" title={`The signature of record ${sealedBy} covers this record`}>

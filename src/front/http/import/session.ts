@@ -1,14 +1,13 @@
 import { refusalOf, refuse, type Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
-import { readsBy, type Readers } from '../../../protocol/reader-tasks.js'
+import { readsBy, type ImportPosition, type Readers } from '../../../protocol/reader-tasks.js'
 import type { Shards } from '../../../dispatch/links/shards.js'
 import type { AuditEntry, ImportAudit } from '../../../protocol/audit-messages.js'
-import type { CheckedRecords, ImportedOutcome } from '../../../protocol/import-messages.js'
+import type { CheckedRecords, ImportEnd, ImportedOutcome } from '../../../protocol/import-messages.js'
 import type { Command, Outcome } from '../../../protocol/messages.js'
 import type { AgentHead } from '../../../protocol/server-log-messages.js'
 import { unexpected } from '../../routes/answers.js'
 import type { ImportRequest } from '../../routes/route.js'
-import type { ExportPosition } from '../../../proof/export-check.js'
 import { keyPairFromSeed } from '../../../strand/keys.js'
 import { isBlank } from '../../../strand/json-scanner.js'
 import type { Manifest } from '../../../strand/strand-export.js'
@@ -52,7 +51,7 @@ export class ImportSession {
   readonly #manifest: Manifest
   readonly #request: ImportRequest
   readonly #stage: ImportStage
-  #position: ExportPosition | undefined
+  #position: ImportPosition | undefined
   /** Lines that could not be checked yet, and how many bytes are needed before they are checked again. */
   readonly #waiting: SharedBytes
   readonly #memory: BodyMemory
@@ -96,18 +95,16 @@ export class ImportSession {
   }
 
   /**
-   * Ends the import when the body has ended; fails if the export is incomplete. Commits its records, then
-   * opens the agent for writes if the server can sign with its key.
+   * Ends the import when the body has ended; fails if the export is incomplete. Commits its records; the last
+   * ones open the agent for writes, if the server can sign with its key.
    * @param stop returns why no more may be committed
    */
   async end(stop: () => Refusal | undefined): Promise<Refusal | undefined> {
     const refusal = this.#waiting.length > 0 && !this.#ended ? await this.#check() : undefined
     if (refusal !== undefined) return refusal
     if (!this.#ended) return this.#rejected(0, 'The export is cut off: it has no trailer')
-    const stopRefusal = (await this.#commitAll(stop)) ?? stop()
-    if (stopRefusal !== undefined) return stopRefusal
-    const openRefusal = this.#latest?.open === true ? undefined : await this.#open()
-    return openRefusal ?? this.#logLatestHead()
+    const firstRefusal = (await this.#tryFirst()) ?? (await this.#claimKey())
+    return firstRefusal ?? (await this.#commitAll(stop)) ?? stop() ?? this.#logLatestHead()
   }
 
   async #commitAll(stop: () => Refusal | undefined): Promise<Refusal | undefined> {
@@ -119,8 +116,12 @@ export class ImportSession {
     return undefined
   }
 
-  /** Checks whether the first part could be imported, before the client sends all others. */
+  /**
+   * Checks whether the first part could be imported, before the client sends all others, and, with the key of
+   * the last record, before anything is written.
+   */
   async #tryFirst(): Promise<Refusal | undefined> {
+    if (!this.#staged) return undefined
     for await (const part of this.#stage.parts(this.#memory)) {
       const outcome = await this.#shards.request(this.#manifest.agent, {
         ...this.#commandOf(part),
@@ -171,17 +172,18 @@ export class ImportSession {
       manifest: this.#manifest,
       stage: this.#stage.path,
       lines: this.#waiting.parts,
+      agents: this.#request.agents,
       ...(this.#position !== undefined && { position: this.#position }),
     }
-    const checked = await readsBy(this.#readers, this.#request.principal)('importCheck', task).catch(
+    const checked = await readsBy(this.#readers, this.#request.author.principal)('importCheck', task).catch(
       refusalOf,
     )
     if ('code' in checked) return checked
     if ('full' in checked)
       return refuse('storage_full', 'The data disk has not enough free space for the export')
     if ('fault' in checked) {
-      const { line, seq, reason } = checked.fault
-      return this.#rejected(line, reason, seq)
+      const { line, seq, reason, forbidden } = checked.fault
+      return forbidden ? refuse('forbidden', `Record ${seq}: ${reason}`) : this.#rejected(line, reason, seq)
     }
     this.#position = checked.position
     this.#lines += checked.linesTaken
@@ -203,9 +205,35 @@ export class ImportSession {
   }
 
   #commandOf(records: CheckedRecords) {
-    const { agent, strand } = this.#manifest
-    const { admin, agents } = this.#request
-    return { kind: 'strandImport', agent, strand, ...records, admin, agents, options: {} } as const
+    const { agent, strand, fromSeq } = this.#manifest
+    const end = this.#end
+    const about = { agent, strand, fromSeq, ...this.#request.author, ...(end !== undefined && { end }) }
+    return { kind: 'strandImport', ...records, ...about, options: {} } as const
+  }
+
+  /** How the import ends, which is known after the trailer; undefined if more records will follow. */
+  get #end(): ImportEnd | undefined {
+    const { hold, seed } = this.#request
+    const key = this.#position?.place.key
+    if (hold || !this.#ended || key === undefined) return undefined
+    const isOwn = seed !== undefined && keyPairFromSeed(seed).publicKey === key
+    return { lastSeq: this.#manifest.toSeq, publicKey: key, ...(isOwn && { seed }) }
+  }
+
+  /**
+   * Claims the key of the seed that was sent. It can belong to another shard than the agent, so it is claimed
+   * first; a claim without its agent does no harm.
+   */
+  async #claimKey(): Promise<Refusal | undefined> {
+    const end = this.#end
+    if (end?.seed === undefined) return undefined
+    const { publicKey } = end
+    const claim = await this.#shards.request(publicKey, {
+      kind: 'keyClaim',
+      publicKey,
+      agent: this.#manifest.agent,
+    })
+    return claim.kind === 'done' ? undefined : unexpected(claim)
   }
 
   async #commit(records: CheckedRecords): Promise<Refusal | undefined> {
@@ -227,28 +255,6 @@ export class ImportSession {
     const seq = refusal.extra?.['seq']
     if (typeof seq !== 'number' || refusal.code !== 'import_rejected') return refusal
     return rejected({ line: seq - this.#manifest.fromSeq + HEADER_LINES, seq, reason: refusal.detail })
-  }
-
-  async #open(): Promise<Refusal | undefined> {
-    const { agent, strand, toSeq } = this.#manifest
-    const { hold, seed } = this.#request
-    const ownsKey = seed !== undefined && keyPairFromSeed(seed).publicKey === this.#position?.place.key
-    if (ownsKey && !hold) {
-      // Keys can belong to another shard than agents, so the key is claimed first; a claim without its agent
-      // does no harm.
-      const { publicKey } = keyPairFromSeed(seed)
-      const claim = await this.#shards.request(publicKey, { kind: 'keyClaim', publicKey, agent })
-      if (claim.kind !== 'done') return unexpected(claim)
-    }
-    const command = { kind: 'strandImportEnd', agent, strand, lastSeq: toSeq, hold, options: {} } as const
-    const outcome = await this.#sendRecorded((isRecorded) => ({
-      ...command,
-      audited: isRecorded,
-      ...(ownsKey && { seed }),
-    }))
-    if (outcome.kind !== 'imported') return unexpected(outcome)
-    this.#latest = outcome
-    return undefined
   }
 
   /**
@@ -282,7 +288,14 @@ export class ImportSession {
 
   #auditBody(state: ImportAudit['state']): ImportAudit {
     const { agent, strand, fromSeq, toSeq } = this.#manifest
-    return { state, agent, strand, principal: this.#request.principal, from_seq: fromSeq, to_seq: toSeq }
+    return {
+      state,
+      agent,
+      strand,
+      principal: this.#request.author.principal,
+      from_seq: fromSeq,
+      to_seq: toSeq,
+    }
   }
 
   /** 422 for a line; `line` counts from 0 after the checked lines. */

@@ -44,7 +44,7 @@ export class ImportStage {
   }
 
   async remove(): Promise<void> {
-    await rm(this.path, { force: true })
+    await Promise.all([rm(this.path, { force: true }), rm(`${this.path}.index`, { force: true })])
   }
 }
 

@@ -20,8 +20,7 @@ function agentOf(no: number): Agent {
     policies: [],
     retiredKeys: [],
     importing: false,
-    fresh: false,
-    owedErasures: [],
+    importedRecords: 0,
   }
 }
 
