@@ -168,7 +168,32 @@ async function examineServer(config: Config): Promise<{ alive: boolean; findings
     ready === 200
       ? ok('server', `${url} is alive and ready`)
       : fail('server', `${url} is alive and not ready: /readyz returns ${ready}`)
-  return { alive: true, findings: [finding] }
+  return { alive: true, findings: [finding, ...(await examineSetAside(url))] }
+}
+
+/** Checks whether the shards of the server have set rows aside (docs/MONITORING.md). */
+async function examineSetAside(url: string): Promise<Finding[]> {
+  const metrics = await metricsOf(url)
+  if (!metrics.ok) return [warn('set aside', `unknown: ${url}/metrics does not respond: ${metrics.cause}`)]
+  const counts = [...metrics.text.matchAll(/^strandfast_rows_set_aside\{shard="\d+"\} (\d+)$/gm)]
+  const count = counts.reduce((sum, [, digits]) => sum + Number(digits), 0)
+  if (count === 0) return []
+  return [warn('set aside', `${count} rows could not be handled; the log of the server has the reasons`)]
+}
+
+async function metricsOf(url: string): Promise<{ ok: true; text: string } | { ok: false; cause: string }> {
+  try {
+    const signal = AbortSignal.timeout(RESPONSE_MS_MAX)
+    const response = await fetch(`${url}/metrics`, { signal, redirect: 'manual' })
+    return { ok: true, text: await response.text() }
+  } catch (error) {
+    return { ok: false, cause: causeOf(error) }
+  }
+}
+
+function causeOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return error.cause instanceof Error ? error.cause.message : error.message
 }
 
 /** @returns the status, or a text that says why the request failed */
@@ -178,7 +203,6 @@ async function statusOf(url: string): Promise<number | string> {
     await response.body?.cancel()
     return response.status
   } catch (error) {
-    if (!(error instanceof Error)) return String(error)
-    return error.cause instanceof Error ? error.cause.message : error.message
+    return causeOf(error)
   }
 }

@@ -16,6 +16,8 @@ export interface ShardFigures {
   flushSecs: number
   /** Commits that were replayed from the log into LMDB when the shard was opened. */
   replayed: number
+  /** Rows that a sweep could not handle since the shard was opened. */
+  setAside: number
 }
 
 /** Bounds of commit times, from a RAM disk to a hung disk. */
@@ -35,6 +37,7 @@ export const noFigures = (): ShardFigures => ({
   flushes: 0,
   flushSecs: 0,
   replayed: 0,
+  setAside: 0,
 })
 
 /**

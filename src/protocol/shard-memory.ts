@@ -13,6 +13,7 @@ const numbers = [
   'flushes',
   'flushSecs',
   'replayed',
+  'setAside',
 ] as const
 
 /** The number of histogram bucketCount after them. */
@@ -105,7 +106,7 @@ export class ShardMemory {
 
   get figures(): ShardFigures {
     const [records, commits, commitSecs, appendSecs, agents, memtableBytes, memtableSinceMs] = this.#figures
-    const [flushes, flushSecs, replayed] = this.#figures.subarray(7)
+    const [flushes, flushSecs, replayed, setAside] = this.#figures.subarray(7)
     return {
       records: records ?? 0,
       commits: commits ?? 0,
@@ -118,6 +119,7 @@ export class ShardMemory {
       flushes: flushes ?? 0,
       flushSecs: flushSecs ?? 0,
       replayed: replayed ?? 0,
+      setAside: setAside ?? 0,
     }
   }
 

@@ -256,7 +256,7 @@ function takeNotice(
       log[notice.place === undefined ? 'info' : 'warn']({ shard, place: notice.place }, storeBuilt)
       return
     case 'failed':
-      log.error({ shard, failures: notice.failures }, 'reads of a shard failed')
+      log.error({ shard, failures: notice.failures }, 'a shard could not read or handle rows')
       return
     default:
       unreachable(notice)

@@ -33,10 +33,19 @@ export function putMail(namespace: NamespaceState, mail: AuthMail, served = true
   return withinQuota
 }
 
-/** Mails whose next try is due. */
+/** Mails whose next try is due, without those that cannot be read. */
 export function mailDue(state: ShardState, command: CommandOf<'mailDue'>): Outcome {
-  const due = mailsDue(state.store.environment, { nowMs: state.clock(), limit: command.limit })
-  const mails = due.map(({ key, sealed }) => ({ key, message: unsealed(state, sealed) }))
+  const { environment, setAside } = state.store
+  const mails: { key: string; message: OutboxMessage }[] = []
+  for (const { key, sealed } of mailsDue(environment, state.clock())) {
+    if (mails.length >= command.limit) break
+    if (setAside.has(`mails ${key}`)) continue
+    try {
+      mails.push({ key, message: unsealed(state, sealed) })
+    } catch (error) {
+      setAside.add(`mails ${key}`, error)
+    }
+  }
   return { kind: 'mailDue', mails }
 }
 

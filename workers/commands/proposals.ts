@@ -20,6 +20,7 @@ import { canonicalJson } from '../../src/strand/json.js'
 import { proposalId } from '../../src/strand/proposal.js'
 import type { ProposalView } from '../../src/wire/proposals.js'
 import type { CommitGroup } from '../shard/commit-group.js'
+import { orSetAside } from '../mutations/or-set-aside.js'
 import { putProposal, proposalAt } from '../mutations/pending.js'
 import {
   approvalsNeeded,
@@ -30,10 +31,11 @@ import {
   type OpenProposal,
 } from '../mutations/resolve.js'
 import { findAgent, importOpen, noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
-import { dueProposals, findProposal, proposalPlaces } from '../store/tables/proposals.js'
+import type { Agent } from '../store/tables/agent.js'
+import { findProposal, proposalPlaces } from '../store/tables/proposals.js'
 
-/** The maximum number of proposals that a sweep ends, so that other commands do not wait long. */
-const SWEEP_MAX = 64
+/** The maximum number of proposals that a page of ended authors changes, so that other commands do not wait long. */
+const CHANGES_MAX = 64
 
 /**
  * Records a vote, and applies or ends the proposal if the vote decides it, in one transaction. 404
@@ -133,7 +135,7 @@ function standingRefusal(
 }
 
 /** The standing of the proposer; undefined if it is not needed or not known. */
-function standingOf(row: ProposalRow, standings: readonly Standing[]): Standing | undefined {
+export function standingOf(row: ProposalRow, standings: readonly Standing[]): Standing | undefined {
   return canEnd(row.proposer) ? standings.find(({ principal }) => principal === row.proposer) : undefined
 }
 
@@ -175,42 +177,6 @@ function applyLastVote(
   return resolve(state, { agent, row }, { proposer: standingOf(row, standings), group })
 }
 
-/**
- * Applies the proposals that are due, ends the expired ones, and replaces the rows of those that ended long
- * ago (docs/adr/0014-proposals.md). Due times follow the wall clock, also if it is set back or forward.
- */
-export function proposalsSweep(
-  state: ShardState,
-  { standings = [] }: CommandOf<'proposalsSweep'>,
-  group: CommitGroup,
-): Decision {
-  const { environment, agents } = state.store
-  const authors = new Set<string>()
-  const waiting = new Set<number>()
-  const due = dueProposals(environment, { nowMs: state.clock(), limit: SWEEP_MAX + 1 })
-  for (const place of due.slice(0, SWEEP_MAX)) {
-    const agent = findAgent(state, group, agents.nameOf(place.agentNo))
-    const row = proposalAt(state, group, place)
-    if (agent === undefined || agent.importing || row?.state !== 'proposed') continue
-    const proposer = standingOf(row, standings)
-    const lacksStanding = row.effectiveAtMs !== undefined && proposer === undefined && canEnd(row.proposer)
-    if (lacksStanding) authors.add(row.proposer)
-    // Later proposals of an agent wait too: they apply in the order in which they came due.
-    if (lacksStanding || waiting.has(place.agentNo)) {
-      waiting.add(place.agentNo)
-      continue
-    }
-    // If the clock is behind the latest records, the proposals wait for the next sweep.
-    const skew = group.reserve(recordsToResolve(state, { agent, row }, group))
-    if (skew !== undefined) return () => ({ kind: 'swept', left: false })
-    if (row.effectiveAtMs === undefined) endProposal(state, { agent, row }, { state: 'expired', group })
-    else resolve(state, { agent, row }, { proposer, group })
-  }
-  group.pastProposals.push(...state.store.proposalAging.scan(environment, state.clock()))
-  const unknownAuthors = authors.size === 0 ? {} : { authors: [...authors] }
-  return () => ({ kind: 'swept', left: due.length > SWEEP_MAX, ...unknownAuthors })
-}
-
 /** The authors of a proposal, none if it does not exist; or a page of the authors of open proposals. */
 export function proposalAuthors(
   { store: { environment, agents } }: ShardState,
@@ -247,25 +213,28 @@ export function authorsEnd(
   { principals, after }: CommandOf<'authorsEnd'>,
   group: CommitGroup,
 ): Decision {
-  const { environment, agents } = state.store
+  const { environment } = state.store
   const ended = new Set(principals)
   let scanned = 0
   let changed = 0
   let last = after
   for (const place of proposalPlaces(environment, { open: true, ...(after !== undefined && { after }) })) {
-    if ((scanned++ >= AUTHORS_ROWS || changed >= SWEEP_MAX) && last !== undefined) {
+    if ((scanned++ >= AUTHORS_ROWS || changed >= CHANGES_MAX) && last !== undefined) {
       const next = last
       return () => ({ kind: 'authors', principals: [], next })
     }
     last = place
     const row = proposalAt(state, group, place)
     if (row?.state !== 'proposed' || !authorsOf(row).some((one) => ended.has(one))) continue
-    const agent = findAgent(state, group, agents.nameOf(place.agentNo))
-    if (agent === undefined || agent.importing) continue
-    const skew = group.reserve(Math.max(row.votes.length, recordsToResolve(state, { agent, row }, group)))
-    if (skew !== undefined) return skew
+    const handle = (agent: Agent): Refusal | undefined => {
+      if (agent.importing) return undefined
+      const skew = group.reserve(Math.max(row.votes.length, recordsToResolve(state, { agent, row }, group)))
+      if (skew === undefined) endAuthors(state, { agent, row }, { ended, group })
+      return skew
+    }
     changed++
-    endAuthors(state, { agent, row }, { ended, group })
+    const skew = orSetAside(state, { place, handle }, group)
+    if (skew !== undefined) return skew
   }
   return () => ({ kind: 'authors', principals: [] })
 }

@@ -44,7 +44,12 @@ export function obstacle(
   { agent, mutation }: Pick<MutationRequest, 'agent' | 'mutation'>,
 ): Refusal | undefined {
   if (mutation.action === 'remove_edge') return edgeObstacle(state, group, { agent, mutation })
-  if ('target' in mutation) return recordObstacle(recordState(state, group, { agent, mutation }), mutation)
+  if ('target' in mutation) {
+    const record = state.store.findRecord(agent, mutation.target)
+    if (record !== undefined && record.seq !== mutation.targetSeq)
+      return refuse('record_not_found', 'The seq and the hash are of two records')
+    return recordObstacle(recordState(state, group, { agent, mutation }), mutation)
+  }
   if (mutation.action === 'make_api_key') return keyObstacle(state, group, mutation)
   if (mutation.action !== 'rotate_key') return undefined
   const isRetired = agent.retiredKeys.some(({ publicKey }) => publicKey === mutation.publicKey)

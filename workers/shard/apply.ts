@@ -16,13 +16,8 @@ import { recordMutate } from '../commands/mutations.js'
 import { organismCreate, organismGet, organismList } from '../commands/organisms.js'
 import { policiesGet, policiesSet } from '../commands/policies.js'
 import { checkpointSign, strandLocate } from '../commands/proof.js'
-import {
-  authorsEnd,
-  proposalAuthors,
-  proposalDecide,
-  proposalList,
-  proposalsSweep,
-} from '../commands/proposals.js'
+import { authorsEnd, proposalAuthors, proposalDecide, proposalList } from '../commands/proposals.js'
+import { proposalsSweep } from '../commands/proposals-sweep.js'
 import { recordQuery } from '../commands/query.js'
 import { batchAppend, readRecord, recordAppend, recordFind, recordGet } from '../commands/records.js'
 import {

@@ -302,6 +302,7 @@ export class Shard {
       if (size >= limits.linkSplitBytesMin && isForCallerAlone(command)) large.set(id, callerOf(command))
       if (this.#turn.spent()) break
     }
+    this.#noteSetAside()
     this.#answer(outcomes, { notices: failures.length > 0 ? [{ kind: 'failed', failures }] : [], large })
   }
 
@@ -362,6 +363,14 @@ export class Shard {
     this.#state.heartbeat()
   }
 
+  /** Counts and logs the rows that were set aside. */
+  #noteSetAside(): void {
+    const { setAside } = this.#state.store
+    this.#figures.setAside = setAside.count
+    const failures = setAside.takeFailures()
+    if (failures.length > 0) this.note({ kind: 'failed', failures })
+  }
+
   /** Commits the group of this turn and queues the replies. */
   #commit(decisions: readonly Numbered<Decision>[]): void {
     const { group } = this.#turn
@@ -383,6 +392,7 @@ export class Shard {
       id,
       typeof decision === 'function' ? decision() : decision,
     ])
+    this.#noteSetAside()
     this.#pending.add({
       outcomes,
       events: eventsOf(group, this.#state.watched),

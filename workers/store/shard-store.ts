@@ -31,6 +31,7 @@ import { ProposalAging, putPastProposals } from './tables/past-proposals.js'
 import { putProposals } from './tables/proposals.js'
 import { blockTable, readBlock, recordAtLocation } from './tables/records.js'
 import { Scrubber } from './scrubber.js'
+import { SetAside } from './set-aside.js'
 import { addBlocks } from './tables/store-indexes.js'
 import { addPosition } from './tables/strand-runs.js'
 import { putZoneChanges } from './tables/zone-changes.js'
@@ -65,6 +66,7 @@ export class ShardStore {
   readonly auth: AuthTable
   readonly loggedHeads: LoggedHeads
   readonly proposalAging = new ProposalAging()
+  readonly setAside = new SetAside()
   readonly #hashes: HashIndex
   readonly #scrubber: Scrubber
   readonly #log: ShardLog
@@ -84,9 +86,9 @@ export class ShardStore {
     this.#log = new ShardLog(path, openLog)
     this.environment = this.#log.environment
     this.agents = new AgentTable(this.environment, masterSeed, openAgentsMax)
-    this.idempotency = new IdempotencyTable(this.environment)
+    this.idempotency = new IdempotencyTable(this.environment, this.setAside)
     this.apiKeys = new ApiKeyTable(this.environment)
-    this.auth = new AuthTable(this.environment)
+    this.auth = new AuthTable(this.environment, this.setAside)
     this.loggedHeads = new LoggedHeads(this.environment)
     this.#hashes = HashIndex.open(this.environment.hashes)
     this.#scrubber = new Scrubber(this.environment)

@@ -24,6 +24,8 @@ export const proposalLimits = {
   reachingLineagesMax: 16,
   /** Milliseconds between searches for proposals that have expired. */
   proposalSweepMs: 1_000,
+  /** Rows that a shard sets aside because their handling failed; further ones are tried in each sweep. */
+  setAsideRowsMax: 4_096,
   /** Milliseconds between searches for open proposals of deleted or expired keys and of deleted users. */
   proposalAuthorsMs: 10_000,
 } as const

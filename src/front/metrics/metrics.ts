@@ -195,6 +195,11 @@ export class HttpMetrics {
       'Commits that were replayed from the log to LMDB when the shard was opened',
       ({ replayed }) => replayed,
     )
+    perShard(
+      'strandfast_rows_set_aside',
+      'Rows (proposals, mails, expiries) that could not be handled since the shard was opened; the log says why',
+      ({ setAside }) => setAside,
+    )
     perShard('strandfast_agents', 'Agents', ({ agents }) => agents)
     perShard('strandfast_shard_queue_depth', 'Commands waiting for the shard', ({ depth }) => depth)
     perShard(

@@ -1,8 +1,10 @@
 import { limits } from '../../../src/base/limits/limits.js'
+import { fields, isNumber } from '../../../src/base/shape.js'
 import type { Revocation } from '../../../src/protocol/auth-messages.js'
 import type { AuthKind, AuthRows } from './auth-rows.js'
 import type { Environment } from '../environment.js'
-import { expiryKey } from './tables.js'
+import type { SetAside } from '../set-aside.js'
+import { expiryKey, jsonOf } from './tables.js'
 
 /** A row to write or, without a value, to remove. */
 export interface PendingAuthRow {
@@ -28,6 +30,8 @@ const SWEEP_ROWS_MIN = 64
 
 const noValue = Buffer.alloc(0)
 
+const isExpiring = fields({ expiresAtMs: isNumber })
+
 /**
  * Key of a row: namespace, NUL, `auth:<kind>:<id>` (docs/adr/0010-auth-state.md). Namespaces, kinds and ids
  * do not contain NUL.
@@ -52,9 +56,11 @@ export function pendingValue<Kind extends AuthKind>(
 /** Auth state of all namespaces of one shard (docs/adr/0010-auth-state.md). */
 export class AuthTable {
   readonly #environment: Environment
+  readonly #setAside: SetAside
 
-  constructor(environment: Environment) {
+  constructor(environment: Environment, setAside: SetAside) {
     this.#environment = environment
+    this.#setAside = setAside
   }
 
   /** The value of a row, which may have expired. @param key from `authKey` with this kind */
@@ -110,9 +116,11 @@ export class AuthTable {
     for (const expiry of expiries) {
       const key = expiry.subarray(6)
       const bytes = auth.get(key)
-      const row = bytes === undefined ? undefined : (JSON.parse(bytes.toString()) as StoredRow)
+      const row = bytes === undefined ? undefined : jsonOf(bytes)
       // A row that was written again has a later expiry, or none.
-      if (row?.expiresAtMs !== undefined && row.expiresAtMs <= nowMs) auth.remove(key)
+      if (isExpiring(row) && row.expiresAtMs <= nowMs) auth.remove(key)
+      else if (bytes !== undefined && row === undefined)
+        this.#setAside.add(`auth ${key.toString('hex')}`, 'It is not JSON, so it does not expire')
       authExpiries.remove(expiry)
     }
     const end = expiryKey(Math.max(0, nowMs - limits.revocationRetentionMs), noValue)

@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
 import { limits } from '../../../src/base/limits/limits.js'
+import { fields, isNumber } from '../../../src/base/shape.js'
 import type { IdempotentOutcome, PendingAnswer } from '../write-set.js'
 import type { SeqRange } from './erasures.js'
 import type { Environment } from '../environment.js'
-import { expiryKey } from './tables.js'
+import type { SetAside } from '../set-aside.js'
+import { expiryKey, jsonOf } from './tables.js'
 
 /** The stored answer to a request with an Idempotency-Key. */
 export interface IdempotentAnswer {
@@ -24,6 +26,8 @@ export interface IdempotentAnswer {
  * day.
  */
 const SWEEP_KEYS_MAX = 64
+
+const isExpiring = fields({ expiresAtMs: isNumber })
 
 const LIFETIME_MS = limits.idempotencyHours * 3_600_000
 
@@ -46,9 +50,11 @@ export function decodeAnswer(value: Buffer): IdempotentAnswer {
  */
 export class IdempotencyTable {
   readonly #environment: Environment
+  readonly #setAside: SetAside
 
-  constructor(environment: Environment) {
+  constructor(environment: Environment, setAside: SetAside) {
     this.#environment = environment
+    this.#setAside = setAside
   }
 
   /** The answer for a key; `undefined` if there is none or it has expired. */
@@ -86,8 +92,10 @@ export class IdempotencyTable {
       const row = key.subarray(6)
       const value = this.#environment.idempotency.get(row)
       // A key that was used again after its expiry has a later expiry.
-      const answer = value === undefined ? undefined : decodeAnswer(value)
-      if (answer !== undefined && answer.expiresAtMs <= nowMs) this.#environment.idempotency.remove(row)
+      const answer = value === undefined ? undefined : jsonOf(value)
+      if (isExpiring(answer) && answer.expiresAtMs <= nowMs) this.#environment.idempotency.remove(row)
+      else if (value !== undefined && answer === undefined)
+        this.#setAside.add(`idempotency ${row.toString('hex')}`, 'It is not JSON, so it does not expire')
       this.#environment.expiries.remove(key)
     }
   }

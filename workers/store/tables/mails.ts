@@ -7,15 +7,14 @@ export function mailKey(dueAtMs: number, id: string): string {
 }
 
 /** Mails that are due, oldest first: their keys and sealed texts. */
-export function mailsDue(
+export function* mailsDue(
   environment: Environment,
-  { nowMs, limit }: { nowMs: number; limit: number },
-): { key: string; sealed: Buffer }[] {
-  const range = { start: expiryKey(0, Buffer.alloc(0)), end: expiryKey(nowMs + 1, Buffer.alloc(0)), limit }
-  return [...environment.mails.getRange(range)].map(({ key, value }) => ({
-    key: key.toString('hex'),
-    sealed: Buffer.from(value),
-  }))
+  nowMs: number,
+): Generator<{ key: string; sealed: Buffer }> {
+  const range = { start: expiryKey(0, Buffer.alloc(0)), end: expiryKey(nowMs + 1, Buffer.alloc(0)) }
+  for (const { key, value } of environment.mails.getRange(range)) {
+    yield { key: key.toString('hex'), sealed: Buffer.from(value) }
+  }
 }
 
 /** A sealed mail by its key. */

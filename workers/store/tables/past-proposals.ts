@@ -2,11 +2,13 @@ import { mutationOfBody, type MutationBody } from '../../../src/protocol/proposa
 import type { ProposalCursor, ProposalRow, Vote } from '../../../src/protocol/proposal-messages.js'
 import { assert } from '../../../src/base/assert.js'
 import { asBuffer } from '../../../src/base/bytes.js'
+import { fields, isNumber, listOf, members } from '../../../src/base/shape.js'
 import { limits } from '../../../src/base/limits/limits.js'
 import type { Environment } from '../environment.js'
 import type { StoredRecord } from './record-codec.js'
 import { recordBySeq } from './records.js'
-import { agentNoKey, runKey } from './tables.js'
+import { isProposalRow } from './proposal-row.js'
+import { agentNoKey, jsonOf, runKey } from './tables.js'
 
 /*
  * Proposals that ended long ago. Their rows contain only references to their records, and the rest is read
@@ -49,7 +51,8 @@ export class ProposalAging {
     for (const { key, value } of environment.proposals.getRange(range)) {
       rows++
       last = { agentNo: key.readUInt32BE(0), seq: key.readUIntBE(4, 6) }
-      const past = recordRefsOf(JSON.parse(value.toString()) as ProposalRow | { past: RecordRefs }, nowMs)
+      const stored = storedProposal(value)
+      const past = stored && recordRefsOf(stored, nowMs)
       if (past !== undefined) found.push({ ...last, past })
     }
     this.#after = rows < limits.proposalAgingRows ? undefined : last
@@ -83,11 +86,34 @@ export function putPastProposals({ proposals }: Environment, past: readonly Past
   }
 }
 
-/** Decodes a stored proposal: from the row itself, or from the records that it references. */
-export function proposalOf(environment: Environment, place: ProposalCursor, value: Buffer): ProposalRow {
-  const stored = JSON.parse(value.toString()) as ProposalRow | { past: RecordRefs }
-  return 'past' in stored ? fromStrand(environment, place, stored.past) : stored
+/**
+ * Decodes a stored proposal: from the row itself, or from the records that it references.
+ * @returns undefined for a row that is not a proposal, which counts as missing
+ */
+export function proposalOf(
+  environment: Environment,
+  place: ProposalCursor,
+  value: Buffer,
+): ProposalRow | undefined {
+  const stored = storedProposal(value)
+  if (stored === undefined) return undefined
+  if ('past' in stored) return fromStrand(environment, place, stored.past)
+  return stored.seq === place.seq ? stored : undefined
 }
+
+function storedProposal(value: Buffer): ProposalRow | { past: RecordRefs } | undefined {
+  const stored = jsonOf(value)
+  return isPast(stored) || isProposalRow(stored) ? stored : undefined
+}
+
+const isPast = fields({
+  past: members<RecordRefs>({
+    createdAtMs: isNumber,
+    endedAtMs: isNumber,
+    endSeq: isNumber,
+    votes: listOf((value): value is [number, number] => Array.isArray(value) && value.every(isNumber)),
+  }),
+})
 
 /** Members of the bodies of `sys/proposal`, `sys/vote` and `sys/applied` (docs/FORMAT.md, Proposals). */
 interface Proposed extends Pick<Vote, 'principal' | 'line'> {

@@ -62,17 +62,23 @@ export function* proposalPlaces(
   }
 }
 
-/** Agent number and seq of the open proposals that are due, oldest first. */
+/**
+ * Agent number and seq of the open proposals that are due, oldest first.
+ * @param skips whether a proposal is left out
+ */
 export function dueProposals(
   environment: Environment,
-  { nowMs, limit }: { nowMs: number; limit: number },
+  { nowMs, limit, skips }: { nowMs: number; limit: number; skips: (place: ProposalCursor) => boolean },
 ): ProposalCursor[] {
   // The end key has no proposal, so it sorts before all keys of its millisecond.
-  const range = { start: expiryKey(0, Buffer.alloc(0)), end: expiryKey(nowMs + 1, Buffer.alloc(0)), limit }
-  return [...environment.proposalDues.getKeys(range)].map((key) => ({
-    agentNo: key.readUInt32BE(6),
-    seq: key.readUIntBE(10, 6),
-  }))
+  const range = { start: expiryKey(0, Buffer.alloc(0)), end: expiryKey(nowMs + 1, Buffer.alloc(0)) }
+  const due: ProposalCursor[] = []
+  for (const key of environment.proposalDues.getKeys(range)) {
+    if (due.length >= limit) break
+    const place = { agentNo: key.readUInt32BE(6), seq: key.readUIntBE(10, 6) }
+    if (!skips(place)) due.push(place)
+  }
+  return due
 }
 
 /** The number of open proposals of an agent. */

@@ -1,4 +1,5 @@
 import { assert } from '../../../src/base/assert.js'
+import { asBuffer } from '../../../src/base/bytes.js'
 
 /*
  * Keys and small values of the shard's tables. Numbers are big-endian, so that LMDB's byte order is the
@@ -52,13 +53,25 @@ export function agentNoKey(agentNo: number): Buffer {
 /** Key of an expiry: Unix milliseconds u48, then the key of the row that expires. */
 export function expiryKey(expiresAtMs: number, subject: Uint8Array): Buffer {
   const key = Buffer.allocUnsafe(6 + subject.length)
-  key.writeUIntBE(expiresAtMs, 0, 6)
+  // A time of a changed row that does not fit is later than all others.
+  const fits = Number.isSafeInteger(expiresAtMs) && expiresAtMs >= 0 && expiresAtMs <= seqMax
+  key.writeUIntBE(fits ? expiresAtMs : seqMax, 0, 6)
   key.set(subject, 6)
   return key
 }
 
-/** The greatest seq that fits a key. */
+/** The greatest seq or time that fits a key. */
 export const seqMax = 2 ** 48 - 1
+
+/** The value of a row; undefined if it is not JSON, as a changed row can be. */
+export function jsonOf(row: Uint8Array): unknown {
+  try {
+    return JSON.parse(asBuffer(row).toString())
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
+}
 
 /** Consecutive records of one agent in one block. */
 export interface StrandRun {

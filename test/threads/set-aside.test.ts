@@ -1,0 +1,182 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { CommandOf } from '../../src/protocol/messages.js'
+import { CommitGroup } from '../../workers/shard/commit-group.js'
+import { HlcClock } from '../../src/strand/hlc.js'
+import { pooledRandom } from '../../src/base/random.js'
+import type { CheckedTable } from '../../workers/store/tables/checked-table.js'
+import { expiryKey } from '../../workers/store/tables/tables.js'
+import { authKey } from '../../workers/store/tables/auth-table.js'
+import { appendNumber, replyOf, TestShard } from '../support/shard/shard.js'
+
+/* A row whose handling fails is set aside: the thread and the other rows go on. */
+
+let shard: TestShard
+
+beforeEach(() => {
+  shard = new TestShard()
+})
+afterEach(() => shard.remove())
+
+const sweep: CommandOf<'proposalsSweep'> = { kind: 'proposalsSweep', options: {} }
+const DAY_MS = 86_400_000
+
+/** An agent with an open proposal to delete a record, in a zone. @returns the key of the proposal's row */
+function proposing(agent: string, zone: 'governed' | 'protected' = 'governed'): Buffer {
+  replyOf(shard.ask({ kind: 'agentCreate', agent, zone, options: {} }))
+  const { content_hash: hash } = replyOf(shard.ask(appendNumber(agent, 1)))
+  const action = 'delete' as const
+  replyOf(shard.ask({ kind: 'recordMutate', agent, hash, action, principal: 'root', options: {} }))
+  const keys = [...shard.environment.proposals.getKeys({})].map((key) => Buffer.from(key))
+  return keys.at(-1) ?? Buffer.alloc(0)
+}
+
+function rewrite(table: CheckedTable, key: Buffer, value: string): void {
+  shard.environment.root.transactionSync(() => table.put(key, Buffer.from(value)))
+  shard.store.flush()
+}
+
+const rowAt = (key: Buffer): string => shard.environment.proposals.find(key)?.toString() ?? ''
+const stateOf = (key: Buffer): unknown => JSON.parse(rowAt(key)).state
+const setAside = (): number => shard.frames.at(-1)?.figures.setAside ?? -1
+
+describe('a sweep of proposals', () => {
+  it('sets aside a proposal whose row is invalid, logs it once and applies the others', async () => {
+    const bad = proposing('bad')
+    const good = proposing('good')
+    rewrite(
+      shard.environment.proposals,
+      bad,
+      rowAt(bad).replace('"targetSeq":1', `"targetSeq":${2 ** 53 - 1}`),
+    )
+    shard.nowMs += DAY_MS
+    expect(shard.ask(sweep)).toEqual({ kind: 'swept', left: false })
+    expect([stateOf(good), setAside()]).toEqual(['applied', 1])
+    expect(shard.notices.filter(({ kind }) => kind === 'failed')).toMatchObject([
+      { kind: 'failed', failures: [expect.stringContaining('proposals ')] },
+    ])
+    shard.ask(sweep)
+    expect([setAside(), shard.notices]).toEqual([1, []])
+    replyOf(shard.ask(appendNumber('bad', 2)))
+    await shard.reopen()
+    shard.ask(sweep)
+    expect(setAside()).toBe(1)
+    replyOf(shard.ask(appendNumber('good', 2)))
+  })
+
+  it('takes back what a proposal did before its handling threw', () => {
+    const key = proposing('halfway')
+    const other = proposing('other')
+    // A proposal to rotate the key, whose seed was removed from the row.
+    const mutation = JSON.stringify({ action: 'rotate_key', publicKey: 'a'.repeat(64) })
+    rewrite(
+      shard.environment.proposals,
+      key,
+      rowAt(key).replace(/"mutation":\{[^}]*\}/, `"mutation":${mutation}`),
+    )
+    const { seq } = replyOf(shard.ask({ kind: 'agentHead', agent: 'halfway' }))
+    shard.nowMs += DAY_MS
+    shard.ask(sweep)
+    expect([stateOf(key), stateOf(other), setAside()]).toEqual(['proposed', 'applied', 1])
+    expect(replyOf(shard.ask(appendNumber('halfway', 2))).seq).toBe(seq + 1)
+  })
+
+  it('handles all others when more rows than one sweep takes are invalid', () => {
+    const bad = Array.from({ length: 70 }, (_none, n) => proposing(`bad${n}`))
+    const good = proposing('good')
+    for (const key of bad) rewrite(shard.environment.proposals, key, 'no JSON')
+    shard.nowMs += DAY_MS
+    for (let left = true; left;) {
+      const swept = shard.ask(sweep)
+      left = swept.kind === 'swept' && swept.left
+    }
+    expect([stateOf(good), setAside()]).toEqual(['applied', 70])
+  })
+})
+
+const evil = [0, -1, 1.5, 2 ** 48 - 1, 2 ** 48, 2 ** 53 - 1, 9e15, 'x', '', null, true, [], {}, [1]]
+
+/** All versions of a JSON value in which one member has another value. */
+function* changed(value: unknown): Generator<unknown> {
+  if (typeof value !== 'object' || value === null) {
+    yield* evil
+    return
+  }
+  for (const [name, member] of Object.entries(value)) {
+    for (const other of changed(member)) {
+      yield Array.isArray(value) ? value.with(Number(name), other) : { ...value, [name]: other }
+    }
+    if (typeof member === 'object') for (const other of evil) yield { ...value, [name]: other }
+  }
+}
+
+describe('a directory with a changed row of a proposal', () => {
+  it.each(['governed', 'protected'] as const)('sweeps and takes writes, in zone %s', async (zone) => {
+    const key = proposing('changed', zone)
+    const row: unknown = JSON.parse(rowAt(key))
+    let versions = 0
+    for (const version of changed(row)) {
+      versions++
+      rewrite(shard.environment.proposals, key, JSON.stringify(version))
+      shard.nowMs += 8 * DAY_MS
+      expect(shard.ask(sweep).kind).toBe('swept')
+      expect(shard.ask({ kind: 'proposalAuthors' }).kind).toBe('authors')
+      shard.ask({ kind: 'authorsEnd', principals: ['root'], options: {} })
+      replyOf(shard.ask(appendNumber('another', versions)))
+      if (versions % 40 === 0) await shard.reopen()
+    }
+    expect(versions).toBeGreaterThan(150)
+  })
+})
+
+describe('a row that expires', () => {
+  it('is set aside if it is not JSON, and others are removed', () => {
+    const { auth, authExpiries } = shard.environment
+    for (const [id, value] of [
+      ['bad', '{'],
+      ['good', '{"value":1,"expiresAtMs":5}'],
+    ] as const) {
+      const key = Buffer.from(authKey('', 'unsent-mail', id))
+      rewrite(auth, key, value)
+      rewrite(authExpiries, expiryKey(5, key), '')
+    }
+    shard.store.environment.root.transactionSync(() =>
+      shard.store.auth.put(new Map([[authKey('', 'unsent-mail', 'new'), { value: '1' }]]), [], shard.nowMs),
+    )
+    const has = (id: string) => auth.find(Buffer.from(authKey('', 'unsent-mail', id))) !== undefined
+    expect([has('bad'), has('good'), has('new'), shard.store.setAside.count]).toEqual([true, false, true, 1])
+  })
+
+  it('has a time that fits its key, whatever the time of the row', () => {
+    for (const ms of [-1, 1.5, 2 ** 48, 2 ** 53 - 1, Number.NaN, Infinity]) {
+      expect(expiryKey(ms, Buffer.alloc(0)).readUIntBE(0, 6)).toBe(2 ** 48 - 1)
+    }
+    expect(expiryKey(7, Buffer.alloc(0)).readUIntBE(0, 6)).toBe(7)
+  })
+})
+
+describe('the outbox', () => {
+  it('returns the mails that it can read', () => {
+    for (let n = 0; n < 5; n++) rewrite(shard.environment.mails, expiryKey(n, Buffer.from('bad')), 'damaged')
+    expect(shard.ask({ kind: 'mailDue', limit: 2 })).toEqual({ kind: 'mailDue', mails: [] })
+    expect(setAside()).toBe(5)
+  })
+})
+
+it('a commit group gives back everything that was decided since a savepoint', () => {
+  replyOf(shard.ask({ kind: 'agentCreate', agent: 'saved', zone: 'free', options: {} }))
+  const agent = shard.store.agents.find('saved')
+  if (agent === undefined) throw new Error('Expected an agent')
+  const group = new CommitGroup(new HlcClock(() => shard.nowMs, agent.head.hlc), pooledRandom())
+  const draft = { type: 'record', body: Buffer.from('{}'), signing: 'record' } as const
+  group.append(agent, draft)
+  const before = { ...agent }
+  const takeBack = group.savepoint(agent)
+  group.append(agent, draft)
+  group.erase({ agentNo: agent.no, seq: 1 })
+  group.changeAgent('saved', { zone: 'protected' })
+  agent.policiesBy = 'root'
+  takeBack()
+  expect([{ ...agent }, group.size, group.empty]).toEqual([{ policiesBy: undefined, ...before }, 1, false])
+  expect([group.erases({ agentNo: agent.no, seq: 1 }), group.agentChanges.size]).toEqual([false, 0])
+  expect(group.recordAt(agent.no, 2)).toBeUndefined()
+})

@@ -1,0 +1,76 @@
+import type { CommandOf } from '../../src/protocol/messages.js'
+import { canEnd, type ProposalCursor, type Standing } from '../../src/protocol/proposal-messages.js'
+import { orSetAside, setAsideName } from '../mutations/or-set-aside.js'
+import { proposalAt } from '../mutations/pending.js'
+import { endProposal, recordsToResolve, resolve } from '../mutations/resolve.js'
+import type { CommitGroup } from '../shard/commit-group.js'
+import type { Decision, ShardState } from '../shard/state.js'
+import type { Agent } from '../store/tables/agent.js'
+import { dueProposals, findProposal } from '../store/tables/proposals.js'
+import { standingOf } from './proposals.js'
+
+/** The maximum number of proposals that a sweep ends, so that other commands do not wait long. */
+const SWEEP_MAX = 64
+
+/** What the proposals before this one in the sweep led to. */
+interface Sweep {
+  standings: readonly Standing[]
+  /** Proposers whose standing is needed. */
+  authors: Set<string>
+  /** Agents whose later proposals wait, so that they apply in the order in which they came due. */
+  waiting: Set<number>
+}
+
+/**
+ * Applies the proposals that are due, ends the expired ones, and replaces the rows of those that ended long
+ * ago (docs/adr/0014-proposals.md). Due times follow the wall clock, also if it is set back or forward. A
+ * proposal whose handling throws is set aside, and the others are handled.
+ */
+export function proposalsSweep(
+  state: ShardState,
+  { standings = [] }: CommandOf<'proposalsSweep'>,
+  group: CommitGroup,
+): Decision {
+  const { environment, proposalAging, setAside } = state.store
+  const sweep: Sweep = { standings, authors: new Set(), waiting: new Set() }
+  const due = dueProposals(environment, {
+    nowMs: state.clock(),
+    limit: SWEEP_MAX + 1,
+    skips: (place) => setAside.has(setAsideName(place)),
+  })
+  for (const place of due.slice(0, SWEEP_MAX)) {
+    const handle = (agent: Agent): boolean => handleDue(state, { place, agent, sweep }, group)
+    const isBehind = orSetAside(state, { place, handle }, group)
+    // If the clock is behind the latest records, the proposals wait for the next sweep.
+    if (isBehind === true) return () => ({ kind: 'swept', left: false })
+  }
+  group.pastProposals.push(...proposalAging.scan(environment, state.clock()))
+  const unknownAuthors = sweep.authors.size === 0 ? {} : { authors: [...sweep.authors] }
+  return () => ({ kind: 'swept', left: due.length > SWEEP_MAX, ...unknownAuthors })
+}
+
+/** Applies or ends a due proposal, unless it waits. @returns whether the clock is behind the latest records */
+function handleDue(
+  state: ShardState,
+  { place, agent, sweep }: { place: ProposalCursor; agent: Agent; sweep: Sweep },
+  group: CommitGroup,
+): boolean {
+  if (agent.importing) return false
+  if (findProposal(state.store.environment, place)?.state !== 'proposed') {
+    throw new Error('The due time has no valid row of an open proposal')
+  }
+  const row = proposalAt(state, group, place)
+  // An earlier command of the group has ended it.
+  if (row?.state !== 'proposed') return false
+  const proposer = standingOf(row, sweep.standings)
+  const lacksStanding = row.effectiveAtMs !== undefined && proposer === undefined && canEnd(row.proposer)
+  if (lacksStanding) sweep.authors.add(row.proposer)
+  if (lacksStanding || sweep.waiting.has(place.agentNo)) {
+    sweep.waiting.add(place.agentNo)
+    return false
+  }
+  if (group.reserve(recordsToResolve(state, { agent, row }, group)) !== undefined) return true
+  if (row.effectiveAtMs === undefined) endProposal(state, { agent, row }, { state: 'expired', group })
+  else resolve(state, { agent, row }, { proposer, group })
+  return false
+}
