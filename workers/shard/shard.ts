@@ -91,7 +91,10 @@ export class Shard {
   take(commands: CommandFrame): void {
     const { writes, reads, flushes, resumes } = partition(commands)
     if (flushes.length > 0) this.#flushNow(flushes)
-    if (resumes.length > 0) this.#resumeNow(resumes)
+    if (resumes.length > 0) {
+      this.resume()
+      this.#answer(resumes.map((id) => [id, { kind: 'done' }]))
+    }
     if (writes.length > 0) this.#lastWriteMs = this.#state.steadyClock()
     const ends: Numbered<Write>[] = []
     for (const [id, write] of writes) {
@@ -115,11 +118,6 @@ export class Shard {
     const flushed = { kind: 'flushed', segment: store.flushedSegment } as const
     if (flushes.some(([, { rest }]) => rest)) this.#pausedUntilMs = steadyClock() + limits.storePauseMs
     this.#answer(flushes.map(([id]) => [id, flushed]))
-  }
-
-  #resumeNow(ids: readonly number[]): void {
-    this.resume()
-    this.#answer(ids.map((id) => [id, { kind: 'done' }]))
   }
 
   /** Ends the pause that a flush requested. */
@@ -212,6 +210,7 @@ export class Shard {
     if (!crowded) this.#continueLong(decisions)
     if (decisions.length > 0 || !this.#turn.group.empty) this.#commit(decisions)
     this.#answerReads()
+    this.#noteSetAside()
   }
 
   get #hasLong(): boolean {
@@ -302,7 +301,6 @@ export class Shard {
       if (size >= limits.linkSplitBytesMin && isForCallerAlone(command)) large.set(id, callerOf(command))
       if (this.#turn.spent()) break
     }
-    this.#noteSetAside()
     this.#answer(outcomes, { notices: failures.length > 0 ? [{ kind: 'failed', failures }] : [], large })
   }
 
@@ -392,7 +390,6 @@ export class Shard {
       id,
       typeof decision === 'function' ? decision() : decision,
     ])
-    this.#noteSetAside()
     this.#pending.add({
       outcomes,
       events: eventsOf(group, this.#state.watched),
@@ -403,6 +400,4 @@ export class Shard {
   }
 }
 
-function callerOf({ caller = '' }: Command): string {
-  return caller
-}
+const callerOf = ({ caller = '' }: Command): string => caller
