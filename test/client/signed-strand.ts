@@ -42,11 +42,14 @@ export class SignedStrand {
   #keys: ReturnType<typeof keyPair>
   #strand = ZEROS
 
-  /** @param byte the seed of the first key is this byte, repeated */
-  constructor(agent = 'ledger', byte = 1, zone = 'free') {
+  /**
+   * @param byte the seed of the first key is this byte, repeated
+   * @param genesis other members of the genesis record
+   */
+  constructor(agent = 'ledger', byte = 1, zone = 'free', genesis: Record<string, unknown> = {}) {
     this.agent = agent
     this.#keys = keyPair(byte)
-    const body = { agent, created_at_ms: 1, public_key: this.#keys.publicHex, zone }
+    const body = { agent, created_at_ms: 1, public_key: this.#keys.publicHex, zone, ...genesis }
     this.append({ type: 'sys/genesis', body })
     this.#strand = this.head
   }
@@ -75,11 +78,12 @@ export class SignedStrand {
     return this
   }
 
-  rotate(byte: number): this {
+  /** @param members further members of the body */
+  rotate(byte: number, members: Record<string, unknown> = {}): this {
     const next = keyPair(byte)
     const proofText = `strand-key-rotate/v1\n${this.#strand}\n${next.publicHex}\n`
     const proof = bytesToHex(ed25519.sign(utf8ToBytes(proofText), next.secret))
-    this.append({ type: 'sys/key_rotate', body: { public_key: next.publicHex, proof } })
+    this.append({ type: 'sys/key_rotate', body: { public_key: next.publicHex, proof, ...members } })
     this.#keys = next
     return this
   }

@@ -6,6 +6,7 @@ import { pooledRandom } from '../../src/base/random.js'
 import type { CheckedTable } from '../../workers/store/tables/checked-table.js'
 import { expiryKey } from '../../workers/store/tables/tables.js'
 import { authKey } from '../../workers/store/tables/auth-table.js'
+import { changedValues } from '../support/changed-values.js'
 import { appendNumber, replyOf, TestShard } from '../support/shard/shard.js'
 
 /* A row whose handling fails is set aside: the thread and the other rows go on. */
@@ -93,28 +94,12 @@ describe('a sweep of proposals', () => {
   })
 })
 
-const evil = [0, -1, 1.5, 2 ** 48 - 1, 2 ** 48, 2 ** 53 - 1, 9e15, 'x', '', null, true, [], {}, [1]]
-
-/** All versions of a JSON value in which one member has another value. */
-function* changed(value: unknown): Generator<unknown> {
-  if (typeof value !== 'object' || value === null) {
-    yield* evil
-    return
-  }
-  for (const [name, member] of Object.entries(value)) {
-    for (const other of changed(member)) {
-      yield Array.isArray(value) ? value.with(Number(name), other) : { ...value, [name]: other }
-    }
-    if (typeof member === 'object') for (const other of evil) yield { ...value, [name]: other }
-  }
-}
-
 describe('a directory with a changed row of a proposal', () => {
   it.each(['governed', 'protected'] as const)('sweeps and takes writes, in zone %s', async (zone) => {
     const key = proposing('changed', zone)
     const row: unknown = JSON.parse(rowAt(key))
     let versions = 0
-    for (const version of changed(row)) {
+    for (const version of changedValues(row)) {
       versions++
       rewrite(shard.environment.proposals, key, JSON.stringify(version))
       shard.nowMs += 8 * DAY_MS
