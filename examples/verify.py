@@ -235,8 +235,8 @@ class Strand:
         self.next_seq += 1
         self.records += 1
         self.explain(header, line)
-        # On the audit strand, records of this type are about imports of other strands.
-        if header["type"] == "sys/imported" and self.manifest["agent"] != "server::audit":
+        # On the strands of the server, records of this type are about imports of other strands.
+        if header["type"] == "sys/imported" and not self.manifest["agent"].startswith("server::"):
             self.imported = int(header["seq"])
         if self.kept is not None:
             self.kept.follow(self)

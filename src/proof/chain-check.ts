@@ -1,6 +1,5 @@
 import { type RecordHeader, zeroHash } from '../strand/header.js'
-import { auditAgent } from '../strand/organism-id.js'
-import { eraseType, genesisType, importedType, keyRotateType } from '../strand/record-type.js'
+import { endsImport, eraseType, genesisType, keyRotateType } from '../strand/record-type.js'
 import type { Manifest } from '../strand/strand-export.js'
 import { isCount, isHex } from './hex.js'
 import type { Check } from './job.js'
@@ -150,8 +149,7 @@ export class ChainCheck {
     }
     if (record.withheld) this.tally.withheld += 1
     else if (record.content === undefined) this.tally.erased += 1
-    // On the audit strand, records of this type are about imports of other strands.
-    if (header.type === importedType && this.#manifest.agent !== auditAgent) this.tally.imported = header.seq
+    if (endsImport(header.type, this.#manifest.agent)) this.tally.imported = header.seq
     this.erasure = erasureOf(header, record, hash)
     this.tally.records += 1
     this.#place.hlc = header.hlc

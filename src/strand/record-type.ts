@@ -46,6 +46,14 @@ export function isReservedType(type: string): boolean {
   return type.startsWith('sys/') || type.startsWith('auth/') || type.startsWith('edge/')
 }
 
+/**
+ * Whether a record ends an import of its strand. On the strands of the server (`server::…`), records of this
+ * type are about imports of other strands.
+ */
+export function endsImport(type: string, agent: string): boolean {
+  return type === importedType && !agent.startsWith('server::')
+}
+
 /** Whether queries and streams exclude this type unless they name it. */
 export function isSystemType(type: string): boolean {
   return type.startsWith('sys/') || type.startsWith('edge/')

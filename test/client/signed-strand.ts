@@ -44,12 +44,13 @@ export class SignedStrand {
 
   /**
    * @param byte the seed of the first key is this byte, repeated
-   * @param genesis other members of the genesis record
+   * @param genesis the zone, or members of the genesis record
    */
-  constructor(agent = 'ledger', byte = 1, zone = 'free', genesis: Record<string, unknown> = {}) {
+  constructor(agent = 'ledger', byte = 1, genesis: string | Record<string, unknown> = 'free') {
     this.agent = agent
     this.#keys = keyPair(byte)
-    const body = { agent, created_at_ms: 1, public_key: this.#keys.publicHex, zone, ...genesis }
+    const members = typeof genesis === 'string' ? { zone: genesis } : genesis
+    const body = { agent, created_at_ms: 1, public_key: this.#keys.publicHex, ...members }
     this.append({ type: 'sys/genesis', body })
     this.#strand = this.head
   }

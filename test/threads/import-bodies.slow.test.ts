@@ -24,7 +24,7 @@ const hashAt = (strand: SignedStrand, seq: number) => Buffer.from(strand.hashes[
 
 /** A strand of zone governed: 1 a record, 2 a proposal to delete it, 3 a vote, 4 the end of the proposal. */
 function prefix(genesis: Record<string, unknown> = {}): SignedStrand {
-  const strand = new SignedStrand(`made-${strands++}`, 1, 'governed', genesis).append()
+  const strand = new SignedStrand(`made-${strands++}`, 1, { zone: 'governed', ...genesis }).append()
   const terms = { principal: 'root', in_zone: 'governed', effective_at_ms: 5_000, expires_at_ms: 9_000 }
   const target = { target: hashAt(strand, 1), target_seq: 1 }
   strand.append({ type: 'sys/proposal', body: { action: 'delete', ...target, ...terms } })
@@ -115,7 +115,7 @@ describe('an imported record', () => {
       expect(isAccepted(valid.append({ type, body: bodyOf(valid) }))).toBe(true)
       expectHarmless(valid.agent, 0)
       let versions = 0
-      // A strand has other hashes than the next one, so each version is made of the members of its own strand.
+      // A strand has other hashes than the next one, so each version is created for its strand.
       const count = [...changedValues(bodyOf(prefix()))].length
       for (; versions < count; versions++) {
         const strand = prefix()
@@ -129,7 +129,7 @@ describe('an imported record', () => {
     },
   )
 
-  it('of genesis or of a rotation has no such member either', async () => {
+  it('has no such member either if it is a genesis record or a rotation', async () => {
     for (const created of changedValues(1)) {
       const strand = prefix({ created_at_ms: created })
       if (isAccepted(strand)) expectHarmless(strand.agent, 1)

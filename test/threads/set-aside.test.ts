@@ -9,7 +9,7 @@ import { authKey } from '../../workers/store/tables/auth-table.js'
 import { changedValues } from '../support/changed-values.js'
 import { appendNumber, replyOf, TestShard } from '../support/shard/shard.js'
 
-/* A row whose handling fails is set aside: the thread and the other rows go on. */
+/* A row whose handling fails is set aside: the thread continues with the other rows. */
 
 let shard: TestShard
 

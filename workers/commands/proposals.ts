@@ -28,6 +28,7 @@ import {
   proposerEnded,
   recordsToResolve,
   resolve,
+  standingOf,
   type OpenProposal,
 } from '../mutations/resolve.js'
 import { findAgent, importOpen, noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
@@ -132,11 +133,6 @@ function standingRefusal(
     'A key of this lineage cannot approve the proposal: the lineage created the account of the proposer, last wrote its ' +
       'app_metadata, or wrote the policies of the agent',
   )
-}
-
-/** The standing of the proposer; undefined if it is not needed or not known. */
-export function standingOf(row: ProposalRow, standings: readonly Standing[]): Standing | undefined {
-  return canEnd(row.proposer) ? standings.find(({ principal }) => principal === row.proposer) : undefined
 }
 
 function castVote(

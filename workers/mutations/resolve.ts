@@ -1,6 +1,6 @@
 import { assert } from '../../src/base/assert.js'
 import type { Refusal } from '../../src/base/errors.js'
-import type { ProposalRow, Standing } from '../../src/protocol/proposal-messages.js'
+import { canEnd, type ProposalRow, type Standing } from '../../src/protocol/proposal-messages.js'
 import { canonicalJson } from '../../src/strand/json.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import { covers, grantOf, isRefused, notAllowed, policyActionOf } from '../shard/row-access.js'
@@ -69,6 +69,11 @@ export function resolve(
   const applied = endProposal(state, { agent, row }, { state: 'applied', effectSeq: effect.seq, group })
   if (mutation.action === 'zone') endOthers(state, agent, group)
   return applied
+}
+
+/** The standing of the proposer; undefined if it is not needed or not known. */
+export function standingOf(row: ProposalRow, standings: readonly Standing[]): Standing | undefined {
+  return canEnd(row.proposer) ? standings.find(({ principal }) => principal === row.proposer) : undefined
 }
 
 /** The reason for cancelling a proposal whose proposer was deleted or has expired. */

@@ -17,7 +17,7 @@ import { organismCreate, organismGet, organismList } from '../commands/organisms
 import { policiesGet, policiesSet } from '../commands/policies.js'
 import { checkpointSign, strandLocate } from '../commands/proof.js'
 import { authorsEnd, proposalAuthors, proposalDecide, proposalList } from '../commands/proposals.js'
-import { proposalsSweep } from '../commands/proposals-sweep.js'
+import { proposalsSweep } from '../mutations/sweep.js'
 import { recordQuery } from '../commands/query.js'
 import { batchAppend, readRecord, recordAppend, recordFind, recordGet } from '../commands/records.js'
 import {

@@ -1,13 +1,12 @@
 import type { CommandOf } from '../../src/protocol/messages.js'
 import { canEnd, type ProposalCursor, type Standing } from '../../src/protocol/proposal-messages.js'
-import { orSetAside, setAsideName } from '../mutations/or-set-aside.js'
-import { proposalAt } from '../mutations/pending.js'
-import { endProposal, recordsToResolve, resolve } from '../mutations/resolve.js'
+import { orSetAside, setAsideName } from './or-set-aside.js'
+import { proposalAt } from './pending.js'
+import { endProposal, recordsToResolve, resolve, standingOf } from './resolve.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { Decision, ShardState } from '../shard/state.js'
 import type { Agent } from '../store/tables/agent.js'
 import { dueProposals, findProposal } from '../store/tables/proposals.js'
-import { standingOf } from './proposals.js'
 
 /** The maximum number of proposals that a sweep ends, so that other commands do not wait long. */
 const SWEEP_MAX = 64
