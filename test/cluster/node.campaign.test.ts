@@ -107,7 +107,9 @@ describe.skipIf(noPostgres)('a node of a cluster', () => {
     const server = await cluster.start()
     await newAgent(server, 'other')
     // The import waits for the seed to which the key was rotated.
-    expect((await importTo(server, lines)).body.imported).toBe(lines.match(/^\{"h"/gm)?.length)
+    expect((await importTo(server, lines, { query: '?hold=true' })).body.imported).toBe(
+      lines.match(/^\{"h"/gm)?.length,
+    )
     await richStrand(server, 'rich', 'other')
     const linesAt = async (node: TestServer) => {
       const texts = await Promise.all(['imported', 'rich'].map((agent) => lineExport(node, agent)))

@@ -5,7 +5,7 @@ import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { checkedCall, newAgent } from '../support/http/answers.js'
 import { runSeed } from '../support/run-seed.js'
 import { changed, changes, expectNoFailure, fuzz } from '../support/faults/fuzzing.js'
-import { exportOf, fill, importTo, linesOf, sharedSeed } from '../support/shard/imports.js'
+import { exportOf, fill, importedRecords, importTo, linesOf, sharedSeed } from '../support/shard/imports.js'
 import { call, startServer, type TestServer } from '../support/server/server.js'
 
 /*
@@ -47,18 +47,13 @@ function namedIn(sent: Uint8Array): unknown {
   }
 }
 
-/** Records of an export, without manifest and trailer. */
-function recordsOf(text: string): string[] {
-  return linesOf(text).slice(1, -1)
-}
-
 /** Expects that the target has a prefix of the strand. */
 async function expectPrefix(agent: string, text: string): Promise<void> {
   const answer = await call(target, `GET /v1/strand/export?agent=${agent}`)
   if (answer.status === 404) return
   expect(answer.status, answer.text).toBe(200)
-  const records = recordsOf(answer.text)
-  expect(records).toEqual(recordsOf(text).slice(0, records.length))
+  const records = importedRecords(answer.text)
+  expect(records).toEqual(importedRecords(text).slice(0, records.length))
 }
 
 describe('an import', () => {
@@ -81,7 +76,7 @@ describe('an import', () => {
       if (named !== agent && again.status === 409) return
       expect(again.status, again.text).toBe(200)
       const { text: imported } = await call(target, `GET /v1/strand/export?agent=${agent}`)
-      expect(recordsOf(imported)).toEqual(recordsOf(text))
+      expect(importedRecords(imported)).toEqual(importedRecords(text))
       expect(await verifyExport(linesOf(imported))).toMatchObject({ ok: true })
     })
   })

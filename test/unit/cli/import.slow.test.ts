@@ -7,7 +7,7 @@ import { gzipSync } from 'node:zlib'
 import { freePort } from '../../support/server/free-port.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { SignedStrand } from '../../client/signed-strand.js'
-import { headOf } from '../../support/http/answers.js'
+import { checkedCall, headOf } from '../../support/http/answers.js'
 import { startServer, testRootKey, type TestServer } from '../../support/server/server.js'
 
 const entry = join(import.meta.dirname, '../../../dist/program/strandfast.js')
@@ -55,17 +55,14 @@ describe('strandfast import', () => {
     const path = file('plain.ndjson', own.exportText())
     const args = ['--url', server.url, '--seed-file', seedFile(11)]
     const first = await run([path, ...args])
-    expect(first).toEqual({
-      code: 0,
-      out: `Imported 3 records of plain, skipped 0; record count 2, chain head ${own.head}\n`,
-      err: '',
-    })
+    const { body } = await checkedCall(server, 'GET /v1/agents/plain/head')
+    const result = `record count 3, chain head ${body.chain_head}\n`
+    const out = `Imported 3 records of plain, skipped 0; ${result}`
+    expect(first).toEqual({ code: 0, out, err: '' })
     const edited = `\ufeff${own.exportText()}\n \r\n`
     for (const content of [gzipSync(own.exportText()), edited, gzipSync(edited)]) {
       const again = await run([file('again.ndjson', content), ...args])
-      expect(again.out).toBe(
-        `Imported 0 records of plain, skipped 3; record count 2, chain head ${own.head}\n`,
-      )
+      expect(again.out).toBe(`Imported 0 records of plain, skipped 3; ${result}`)
     }
   })
 
@@ -77,10 +74,10 @@ describe('strandfast import', () => {
     expect(code).toBe(0)
     const [one = '', two = ''] = out.split('\n')
     expect(one).toMatch(/^Imported 2 records of pieces, .*; the agent does not accept writes yet$/)
-    expect(two).toMatch(/^Imported 1 records of pieces, skipped 0; record count 2, chain head [0-9a-f]{64}$/)
+    expect(two).toMatch(/^Imported 1 records of pieces, skipped 0; record count 3, chain head [0-9a-f]{64}$/)
     const third = file('3.ndjson', own.append().exportText(3))
-    const held = await run([third, '--hold', '--url', server.url, '--seed-file', seedFile(12)])
-    expect(held.code).toBe(0)
+    const late = await run([third, '--url', server.url, '--seed-file', seedFile(12)])
+    expect([late.code, late.err]).toEqual([1, expect.stringContaining('(409 import_conflict)')])
   })
 
   it('exits 1 at the first file that is refused, and prints why', async () => {

@@ -18,7 +18,7 @@ const tasksOfThreads: [
 ] = ['hashPassword', 'importCheck', 'checkOne']
 
 const place = { seq: 3, head: 'ab', hlc: '1', key: 'cd', sealAwaited: undefined }
-const position = { place, records: 3, subtrees: [{ level: 0, rootHex: 'ef' }] }
+const position = { rotations: 0, place, records: 3, subtrees: [{ level: 0, rootHex: 'ef' }] }
 const staged = { position, linesTaken: 3, bytesTaken: 90, ended: false, staged: true }
 
 describe('the answers of threads', () => {
@@ -59,7 +59,7 @@ describe('the answers of threads', () => {
     [
       'a refused import',
       readerAnswers.importCheck,
-      [{ fault: { line: 1, seq: 2, reason: 'x' } }, { fault: 'x' }],
+      [{ fault: { line: 1, seq: 2, reason: 'x', forbidden: false } }, { fault: 'x' }],
     ],
     ['a full disk', readerAnswers.importCheck, [{ full: true }, { full: false }]],
     ['copies', storeAnswers.copyStores, [[{ agents: 1, records: 2 }], [{ agents: 1 }]]],
