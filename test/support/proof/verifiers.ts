@@ -29,6 +29,8 @@ export interface Verdict {
   reason?: string
   /** Erased records that no `sys/erase` record names. */
   unexplained?: number
+  /** The first records that were imported. */
+  imported?: number
 }
 
 const examples = join(import.meta.dirname, '../../../examples')
@@ -50,13 +52,16 @@ export async function byCommandLine(one: Case, fast = false): Promise<Verdict> {
   try {
     const verified = await verifySegments(Readable.from([one.file]), { trustedKey, strand, fast })
     if (!verified.ok) return verified
-    const unexplained = verified.unexplained?.count ?? 0
-    if (one.note === undefined) return { ok: true, unexplained }
+    if (one.note === undefined) return verdictOf(verified)
     const compared = await compareByLines(one, verified)
-    return compared.ok ? { ok: true, unexplained } : compared
+    return compared.ok ? verdictOf(verified) : compared
   } catch (error) {
     return { ok: false, reason: String(error) }
   }
+}
+
+function verdictOf({ unexplained, imported }: Pick<Verified, 'unexplained' | 'imported'>): Verdict {
+  return { ok: true, unexplained: unexplained?.count ?? 0, imported }
 }
 
 type Verified = Extract<Awaited<ReturnType<typeof verifySegments>>, { ok: true }>
@@ -73,7 +78,7 @@ async function compareByLines({ file, note = '', log, logKey }: Case, verified: 
 export async function byLines({ file, publicKey, strand }: Case): Promise<Verdict> {
   try {
     const found = await verifyExport(linesOf(file), { publicKey, strand })
-    return found.ok ? { ok: true, unexplained: found.unexplained?.count ?? 0 } : found
+    return found.ok ? verdictOf(found) : found
   } catch (error) {
     return { ok: false, reason: String(error) }
   }
@@ -82,7 +87,7 @@ export async function byLines({ file, publicKey, strand }: Case): Promise<Verdic
 /** The result of the client, which cannot compare with a log. */
 export async function byClient({ file, publicKey, strand, note }: Case): Promise<Verdict> {
   const found = await verifyInClient([file], { publicKey, strand, kept: note })
-  return found.ok ? { ok: true, unexplained: found.unexplained?.count ?? 0 } : found
+  return found.ok ? verdictOf(found) : found
 }
 
 /** The results of examples/verify.py for many cases. */

@@ -28,6 +28,6 @@ for line in sys.stdin:
         else:
             kept = None if note is None else verify.Kept(note)
             strand = verify.verify(lines(case["file"]), key, kept, strand_id)
-        print(json.dumps({"ok": True, "unexplained": len(strand.unexplained)}))
+        print(json.dumps({"ok": True, "unexplained": len(strand.unexplained), "imported": strand.imported}))
     except verify.Fault as fault:
         print(json.dumps({"ok": False, "reason": str(fault)}))
