@@ -289,6 +289,7 @@ export function partition(commands: CommandFrame): {
   const flushes: Numbered<StoreFlush>[] = []
   const resumes: number[] = []
   const byAgent = new Map<string, Numbered<Write>[]>()
+  const ends: Numbered<Write>[] = []
   for (const [id, command] of commands) {
     if (command.kind === 'storeFlush') {
       flushes.push([id, command])
@@ -302,12 +303,17 @@ export function partition(commands: CommandFrame): {
       reads.push([id, command])
       continue
     }
+    if (command.kind === 'uploadsEnd') {
+      ends.push([id, command])
+      continue
+    }
     const agent = agentOf(command)
     const others = byAgent.get(agent)
     if (others === undefined) byAgent.set(agent, [[id, command]])
     else others.push([id, command])
   }
-  return { writes: [...byAgent.values()].flat(), reads, flushes, resumes }
+  // Last, because another front may have sent its frame earlier although it was read later.
+  return { writes: [...[...byAgent.values()].flat(), ...ends], reads, flushes, resumes }
 }
 
 /** Whether the caller then reads LMDB in another thread, which requires a flush. */

@@ -96,14 +96,10 @@ export class Shard {
       this.#answer(resumes.map((id) => [id, { kind: 'done' }]))
     }
     if (writes.length > 0) this.#lastWriteMs = this.#state.steadyClock()
-    const ends: Numbered<Write>[] = []
     for (const [id, write] of writes) {
       if (isShortWrite(write)) this.#writes.push([id, write])
-      else if (write.kind === 'uploadsEnd') ends.push([id, write])
       else this.#longWrites.push(callerOf(write), [id, write])
     }
-    // Last, because another front may have sent its frame earlier although it was read later.
-    for (const one of ends) this.#longWrites.push(callerOf(one[1]), one)
     for (const one of reads) {
       if (one[1].kind === 'watch') this.#watches.push(one)
       else this.#reads.push(callerOf(one[1]), one)
