@@ -87,7 +87,6 @@ export const parts = {
       'faults/auth-limits.',
       'faults/idle-connections.',
       'faults/slow-streams.',
-      'routes/strand-import/zones.',
       'threads/auth-anonymous.',
       'threads/store-copy.',
       'unit/bench/running.',

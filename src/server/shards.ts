@@ -3,6 +3,7 @@ import { assert, unreachable } from '../base/assert.js'
 import { statusOf } from '../base/errors.js'
 import { limits } from '../base/limits/limits.js'
 import type { Logger } from '../base/log.js'
+import { fields, isNumber } from '../base/shape.js'
 import type { BeginParts, ClusterNode } from '../cluster/node/node.js'
 import type { ClusterReach } from '../cluster/node/services.js'
 import { untilServed } from '../cluster/node/until-served.js'
@@ -180,6 +181,7 @@ export async function openShards(server: ShardsListenerParts, node: NodeStart | 
 
 /**
  * Creates the default agent if there is none. Reads first, because on a full disk the write would be refused.
+ * @throws Error if the agent was imported: what an import says about sign-ins would count as the server's
  * @param isPatient whether to retry while the shard is unavailable, as when it moves within a cluster
  * @returns false if the disk has no space for it
  */
@@ -193,6 +195,11 @@ export async function makeDefaultAgent(
   for (;;) {
     const found = await shards.request(agentId, look)
     const isMissing = 'code' in found && found.code === 'agent_not_found'
+    if (found.kind === 'reply' && isImported(found.body)) {
+      throw new Error(
+        `The agent "${agentId}" was imported and cannot be the default agent: set SERVICE_AGENT_ID to another name`,
+      )
+    }
     const outcome = isMissing ? await shards.request(agentId, make) : found
     if (!('code' in outcome) || outcome.code === 'agent_exists') return true
     if (outcome.code === 'storage_full') return false
@@ -200,6 +207,12 @@ export async function makeDefaultAgent(
       throw new Error(`Could not create the default agent "${agentId}": ${JSON.stringify(outcome)}`)
     await pause(limits.clusterHeldRetryMs)
   }
+}
+
+/** Whether the status of an agent is that of an imported one. */
+function isImported(status: string): boolean {
+  const found: unknown = JSON.parse(status)
+  return fields({ imported_records: isNumber })(found) && found.imported_records > 0
 }
 
 /** Flushes the stores up to the ends of their logs (src/data/backup/space.ts). */

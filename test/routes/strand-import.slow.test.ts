@@ -128,3 +128,22 @@ describe('an import of a strand with every kind of record', () => {
     expect([source, target, third].map((server) => server.stderr())).toEqual(['', '', ''])
   })
 })
+
+it('an imported agent cannot become the default agent, whose strand has the sign-ins of the server', async () => {
+  const source = await startServer({ env: { SERVICE_SHARDS: '1' } })
+  const target = await startServer({ env: { SERVICE_SHARDS: '1', SERVICE_AGENT_ID: 'keeper' } })
+  const { dataDir } = target
+  try {
+    const seed = { headers: { 'strandfast-agent-seed': 'c1'.repeat(32) } }
+    const agent = { name: 'chosen', zone: 'free', seed_hex: 'c1'.repeat(32) }
+    await checkedCall(source, 'POST /v1/agents', { body: agent })
+    expect((await importTo(target, await exportOf(source, 'chosen'), seed)).status).toBe(200)
+  } finally {
+    await source.stop()
+    await target.halt()
+  }
+  const start = startServer({ dataDir, env: { SERVICE_SHARDS: '1', SERVICE_AGENT_ID: 'chosen' } })
+  await expect(start).rejects.toThrow('"chosen" was imported and cannot be the default agent')
+  const again = await startServer({ dataDir, env: { SERVICE_SHARDS: '1', SERVICE_AGENT_ID: 'keeper' } })
+  await again.stop()
+})
