@@ -51,6 +51,7 @@ describe('a check of a whole export', () => {
       erased: 2,
       unexplained: { count: 2, firstSeq: 3 },
       withheld: 0,
+      imported: 0,
       keys: 2,
       checkpoint: true,
       partial: false,

@@ -75,8 +75,9 @@ describe('a command that has the data directory', () => {
     const out = join(folder, 'default.ndjson')
     const saved = await run(['export', '--data-dir', dataDir, '--out', out])
     expect(saved).toEqual([0, '', `Saved 1 records to ${out}\n`])
-    const [code, imported] = await run(['import', out], { SERVICE_DATA_DIR: dataDir })
-    expect([code, imported]).toEqual([0, expect.stringMatching(/^Imported 0 records of default, skipped 1;/)])
+    // The key is accepted; only a backup can restore the default agent.
+    const [code, , refused] = await run(['import', out], { SERVICE_DATA_DIR: dataDir })
+    expect([code, refused]).toEqual([1, expect.stringContaining('(403 forbidden)')])
     const [, examined] = await run(['doctor', '--data-dir', dataDir, '--min-free-bytes', '0'])
     expect(examined).toMatch(/^ok +server +http:\/\/127\.0\.0\.1:\d+ is alive and ready$/m)
   })
