@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { checkedCall, headOf, newAgent } from '../../support/http/answers.js'
+import { importTo } from '../../support/shard/imports.js'
 import { eventually } from '../../support/eventually.js'
 import { ForgedStrand } from '../../support/proof/lying-prover.js'
 import { openUpload, untilRequestsInFlight } from '../../support/http/open-upload.js'
@@ -20,7 +21,11 @@ const open = (query = '?hold=true') =>
   openUpload(server, `/v1/strand/import${query}`, { key: testRootKey, contentType: 'application/x-ndjson' })
 
 /** Number of stage files of unfinished imports. */
-const stageFiles = () => readdirSync(join(server.dataDir, 'importing')).length
+const stageFiles = () => new Set(stageNames()).size
+
+/** The names of the two files of each import. */
+const stageNames = () =>
+  readdirSync(join(server.dataDir, 'importing')).map((name) => name.replace('.index', ''))
 
 /** An export of several parts, and the offset of its last line. */
 function exportOf(agent: string): { strand: ForgedStrand; file: Buffer; trailerAt: number } {
@@ -91,4 +96,20 @@ it('leaves nothing if the server is killed', async () => {
   server = await startServer({ dataDir: server.dataDir, env: { SERVICE_SHARDS: '2' } })
   expect(stageFiles()).toBe(0)
   expect((await checkedCall(server, 'GET /v1/agents/killed')).status).toBe(404)
+})
+
+it('leaves nothing if a record of a late part names a record of an early part wrongly', async () => {
+  const deletion = (strand: ForgedStrand, target: string | undefined, seq: number) =>
+    strand.write(`{"principal":"root","target":"${target}","target_seq":${seq}}`, { type: 'sys/tombstone' })
+  const { strand } = exportOf('naming')
+  deletion(strand, strand.records[5]?.hash, 5)
+  const bad = deletion(strand, strand.records[6]?.hash, 5).export()
+  const refused = await importTo(server, bad, { query: '?hold=true' })
+  expect([refused.status, refused.body.code, refused.body.seq]).toEqual([422, 'import_rejected', 3_002])
+  expect((await checkedCall(server, 'GET /v1/agents/naming/head')).status).toBe(404)
+  const { strand: other } = exportOf('naming')
+  const good = await importTo(server, deletion(other, other.records[5]?.hash, 5).export(), {
+    query: '?hold=true',
+  })
+  expect([good.status, good.body.imported]).toEqual([200, 3_002])
 })
