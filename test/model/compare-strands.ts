@@ -55,6 +55,7 @@ export async function agreeOnExport(session: Session, read: ReadOf<'export'>): P
       sealed: expected.filter(({ sealedBy }) => sealedBy !== undefined).length,
       erased: expected.filter(({ hash }) => erased.has(hash)).length,
       withheld: 0,
+      imported: 0,
       keys: anything,
       checkpoint: viewOf(chain).key === viewOf(chain.slice(0, lastSeq + 1)).key,
       partial: (from ?? 0) > 0,
