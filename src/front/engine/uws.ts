@@ -8,7 +8,7 @@ import { assert } from '../../base/assert.js'
 import { limits } from '../../base/limits/limits.js'
 import { readPem } from '../../base/pem.js'
 import { packageFile } from '../../base/version.js'
-import { keepHeaderBytes } from './header-bytes.js'
+import { mendLibrary } from './library-code.js'
 import type { ListenerOptions, HttpListener, TlsFiles } from './http-listener.js'
 
 /*
@@ -17,8 +17,8 @@ import type { ListenerOptions, HttpListener, TlsFiles } from './http-listener.js
  */
 process.env['UWS_HTTP_MAX_HEADERS_SIZE'] ??= String(limits.headerBlockBytesMax)
 const { App, SSLApp, us_listen_socket_close, us_socket_local_port } = await load()
-if (!keepHeaderBytes())
-  throw new Error('on this system the library drops bytes above 0x7F from values of headers')
+if (!mendLibrary())
+  throw new Error('on this system the code of the library cannot be mended, which would lose data')
 
 /**
  * Loads the package that this one depends on. If it has no binary for this Node version, loads the one that

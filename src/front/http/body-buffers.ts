@@ -23,14 +23,13 @@ interface Owned {
 }
 
 /**
- * The buffers of all bodies of a front: for what arrives although a connection is paused. uWebSockets.js reads
- * on from a paused connection as long as each read fills its own buffer of 512 KiB, and a client on the same
- * machine can send that fast. The memory is limited, and what exceeds it is written to a file, because an
- * upload must not end for being fast (docs/adr/0037-two-http-engines.md).
+ * The buffers of all bodies of a front: for what arrives although a connection is paused, which is what is left
+ * of one read (512 KiB with uWebSockets.js), and what arrived before the reader was known. The memory is
+ * limited, and what exceeds it is written to a file: neither may end an upload.
  */
 export class BodyBuffers {
   readonly #folder: string
-  /** Pieces are used again: first use of memory is so slow that a client sends more in the meantime. */
+  /** Pieces that are free: the first use of memory is slow. */
   readonly #spare: Buffer[] = []
   #pieces = 0
   #fileBytes = 0
