@@ -110,7 +110,8 @@ function expectHarmless(agent: string, n: number): void {
 describe('an imported record', () => {
   it.each(kinds)(
     '%s has no member that ends a thread or takes effect as a decision',
-    async (type, bodyOf) => {
+    async (kind, bodyOf) => {
+      const [type = ''] = kind.split(' ')
       const valid = prefix()
       expect(isAccepted(valid.append({ type, body: bodyOf(valid) }))).toBe(true)
       expectHarmless(valid.agent, 0)
