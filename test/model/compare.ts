@@ -132,6 +132,7 @@ function statusOf(world: World, agent: string): unknown {
     timestamp_ms: msOf(chain.at(-1)?.hlc),
     bytes: chain.reduce((sum, { bodyBytes }) => sum + bodyBytes, 0),
     created_at_ms: chain[0]?.body.created_at_ms,
+    imported_records: 0,
   }
 }
 
