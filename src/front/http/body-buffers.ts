@@ -71,6 +71,7 @@ export class BodyBuffers {
    * many, only what is buffered already is read.
    */
   count(owner: string, bytes: number): void {
+    if (bytes === 0) return
     const owned = this.#ownedBy(owner)
     owned.bytes += bytes
     const { receiving, waiting } = owned
@@ -98,7 +99,8 @@ export class BodyBuffers {
 
   /** A body wants no more for now, or has ended. */
   forget(owner: string, body: PausableBody): void {
-    const owned = this.#ownedBy(owner)
+    const owned = this.#owners.get(owner)
+    if (owned === undefined) return
     owned.receiving.delete(body)
     owned.waiting.delete(body)
     this.#forgetUnused(owner, owned)
