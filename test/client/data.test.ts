@@ -63,7 +63,18 @@ describe('a value that JSON cannot represent', () => {
   it('is refused if it refers to itself', () => {
     const circular: Record<string, unknown> = {}
     circular['self'] = { circular }
-    expect(() => jsonText(circular)).toThrow(TypeError)
+    expect(() => jsonText(circular)).toThrow(
+      'Expected a value of JSON at /self/circular of the body, got an object that contains itself',
+    )
+  })
+
+  // Each was followed from each other one, up to a depth of a thousand.
+  it('is refused immediately if many of its objects refer to their parent', () => {
+    const parent: Record<string, unknown> = {}
+    parent['children'] = [{ parent }, { parent }, { parent }]
+    expect(() => jsonText({ tree: parent })).toThrow(
+      '/tree/children/0/parent of the body, got an object that contains itself',
+    )
   })
 })
 
@@ -101,6 +112,35 @@ describe('a value of JSON', () => {
     expect(jsonText(value)).toBe(
       '{"date":"1970-01-01T00:00:00.000Z","reading":{"celsius":21},"url":"http://a/","bytes":{"type":"Buffer","data":[1]}}',
     )
+  })
+})
+
+describe('a value that programs represent in their own way', () => {
+  it('may be an object that names its class, or appears more than once', () => {
+    class Named {
+      readonly celsius = 21
+      get [Symbol.toStringTag](): string {
+        return 'Number'
+      }
+    }
+    const module = Object.defineProperty(Object.assign(Object.create(null), { a: 1 }), Symbol.toStringTag, {
+      value: 'Module',
+    })
+    const same = { b: 2 }
+    expect(jsonText([new Named(), module, same, same])).toBe('[{"celsius":21},{"a":1},{"b":2},{"b":2}]')
+  })
+
+  it('may be a BigInt for which the program defines toJSON', () => {
+    const text = function (this: bigint) {
+      return String(this)
+    }
+    // oxlint-disable-next-line no-extend-native -- as such programs do
+    Object.defineProperty(BigInt.prototype, 'toJSON', { value: text, configurable: true })
+    try {
+      expect(jsonText({ a: [1n] })).toBe('{"a":["1"]}')
+    } finally {
+      Reflect.deleteProperty(BigInt.prototype, 'toJSON')
+    }
   })
 })
 
