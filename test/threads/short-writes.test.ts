@@ -86,3 +86,22 @@ it.each([
       .filter((id) => id !== late),
   ).toEqual(slows.map((_slow, id) => id))
 })
+
+// It was answered while short writes before it still waited, and one of them could be of the ended credential.
+it.each([
+  ['there is no time for all of them in a turn', undefined],
+  ['a long write comes first', large(1)],
+])('ends uploads after the short writes before it, although %s', (_name, first) => {
+  const before = Array.from({ length: 5 * FIT }, (_none, n) => appendNumber('a', n))
+  const end: Command = { kind: 'uploadsEnd', caller: 'key', options: {} }
+  const after = Array.from({ length: 5 * FIT }, (_none, n) => appendNumber('a', n))
+  const commands = first === undefined ? before : [first, ...before]
+  shard.turn(numbered([...commands, end]))
+  const late = commands.length + 1
+  untilIdle(shard.turn(after.map((command, n) => [late + n, command])))
+  const order = answered().map(([id]) => id)
+  const ended = order.indexOf(commands.length)
+  expect(order.slice(0, ended).filter((id) => id < commands.length).length).toBe(commands.length)
+  // It does not wait for those that come later.
+  expect(ended).toBeLessThan(order.length - FIT)
+})

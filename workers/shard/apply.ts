@@ -58,6 +58,9 @@ export type Read = Exclude<Command, Write | StoreFlush | StoreResume>
  */
 export type ShortWrite = Exclude<Write, { kind: 'ingestChunk' | 'batchAppend' | 'uploadsEnd' }>
 
+/** A short write, or the end of uploads, which follows the short writes before it and then waits with the long ones. */
+export type QueuedWrite = ShortWrite | CommandOf<'uploadsEnd'>
+
 export function isWrite(command: Command): command is Write {
   return 'options' in command || command.kind === 'keyClaim'
 }

@@ -14,7 +14,7 @@ import {
   read,
   readsInOtherThread,
   type Read,
-  type ShortWrite,
+  type QueuedWrite,
   type Write,
   partition,
   type Numbered,
@@ -44,7 +44,7 @@ export class Shard {
   readonly #figures: ShardFigures = noFigures()
   readonly #times: CommitTimes
   readonly #pace = new DiskPace()
-  #writes: Numbered<ShortWrite>[] = []
+  #writes: Numbered<QueuedWrite>[] = []
   /**
    * Commands that start or stop watching; they precede other reads, so that no event is missed after a read.
    */
@@ -97,7 +97,7 @@ export class Shard {
     }
     if (writes.length > 0) this.#lastWriteMs = this.#state.steadyClock()
     for (const [id, write] of writes) {
-      if (isShortWrite(write)) this.#writes.push([id, write])
+      if (write.kind === 'uploadsEnd' || isShortWrite(write)) this.#writes.push([id, write])
       else this.#longWrites.push(callerOf(write), [id, write])
     }
     for (const one of reads) {
@@ -234,18 +234,19 @@ export class Shard {
   #decideWrites(decisions: Numbered<Decision>[]): void {
     this.#begin(limits.shardTurnMs)
     const { group, held } = this.#turn
-    const waiting: Numbered<ShortWrite>[] = []
+    const waiting: Numbered<QueuedWrite>[] = []
     let bytes = 0
     let full = false
     for (const one of this.#writes) {
       const [id, write] = one
-      if (full || held.has(agentOf(write))) {
-        waiting.push(one)
-        continue
+      const isEnd = write.kind === 'uploadsEnd'
+      if (isEnd && waiting.length === 0) this.#longWrites.push(callerOf(write), [id, write])
+      else if (isEnd || full || held.has(agentOf(write))) waiting.push(one)
+      else {
+        decisions.push([id, decide(this.#state, write, group)])
+        bytes += bodyBytesOf(write)
+        full = this.#turn.spent() || group.size >= limits.commitRecordsMax || bytes > limits.commitBytesMax
       }
-      decisions.push([id, decide(this.#state, write, group)])
-      bytes += bodyBytesOf(write)
-      full = this.#turn.spent() || group.size >= limits.commitRecordsMax || bytes > limits.commitBytesMax
     }
     this.#writes = waiting
   }
