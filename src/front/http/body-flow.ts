@@ -36,12 +36,16 @@ export class BodyFlow implements PausableBody {
   /** The reader wants nothing now. */
   #paused = false
   #connectionPaused = false
-  /** The library has delivered the whole body. */
+  /** The library has delivered the whole body, of which chunks may still be held to be joined. */
   #whole = false
+  /** The whole body was read or is buffered. */
+  #isComplete = false
   /** The reader has received the whole body. */
   #ended = false
   /** The reader is being called. */
   #delivering = false
+  /** The connection is closed: the response must not be used any more. */
+  #isClosed = false
 
   constructor(response: HttpResponse, buffers: BodyBuffers, request: BodyRequest) {
     this.#response = response
@@ -56,10 +60,10 @@ export class BodyFlow implements PausableBody {
       this.#whole ||= last
       // Data after a chunked body, such as trailers, must not end the connection before its answer was sent.
       if (last && chunks !== undefined && request.isOpen()) response.pause()
-      if (last) request.onWhole()
+      if (last) this.#onWhole()
       const bytes = new Uint8Array(part)
       if (chunks === undefined) arrived(bytes, last)
-      else if (!chunks.add(bytes, last)) response.close()
+      else if (!chunks.add(bytes, last) && !this.#isClosed) response.close()
     })
   }
 
@@ -70,6 +74,7 @@ export class BodyFlow implements PausableBody {
   /** Sets the reader, which receives what has arrived and everything that follows. */
   read(receive: ReceivePart): void {
     this.#receive = receive
+    this.#setOwner()
     this.resume()
   }
 
@@ -87,7 +92,6 @@ export class BodyFlow implements PausableBody {
     this.#paused = false
     this.#deliverBuffered()
     if (this.#paused || !this.#request.isOpen() || this.#whole || !this.#connectionPaused) return
-    this.#setOwner()
     this.#buffers.resume(this.#owner, this)
   }
 
@@ -110,6 +114,12 @@ export class BodyFlow implements PausableBody {
     this.#buffer.drop()
   }
 
+  /** The connection was closed. */
+  closed(): void {
+    this.#isClosed = true
+    this.drop()
+  }
+
   pauseConnection(): void {
     if (!this.#request.isOpen()) return
     this.#connectionPaused = true
@@ -122,8 +132,23 @@ export class BodyFlow implements PausableBody {
     this.#response.resume()
   }
 
+  /** The connection must not be resumed any more when its principal has fewer bytes (see `resume`). */
+  #onWhole(): void {
+    this.#buffers.forget(this.#owner, this)
+    this.#request.onWhole()
+  }
+
   #arrived(part: Uint8Array, last: boolean): void {
+    this.#isComplete ||= last
     const wasPaused = this.#connectionPaused
+    this.#take(part, last)
+    // With every 160 KiB, even of a paused connection, uWebSockets.js starts a timer that closes the
+    // connection unless more arrives within ten seconds. Pausing again stops that timer.
+    if (wasPaused && this.#connectionPaused) this.pauseConnection()
+  }
+
+  /** Passes a part on, or buffers it. */
+  #take(part: Uint8Array, last: boolean): void {
     const isBuffered = this.#paused || this.#buffer.bytes > 0 || part.length > limits.bodyPartBytes
     if (this.#receive === ignorePart || (this.#receive !== undefined && !isBuffered)) {
       this.#deliver(part, last)
@@ -136,9 +161,6 @@ export class BodyFlow implements PausableBody {
     }
     this.#buffers.count(this.#owner, part.length)
     if (!this.#paused) this.#deliverBuffered()
-    // With every 160 KiB, even of a paused connection, uWebSockets.js starts a timer that closes the
-    // connection unless more arrives within ten seconds. Pausing again stops that timer.
-    if (wasPaused && this.#connectionPaused) this.pauseConnection()
   }
 
   #deliverBuffered(): void {
@@ -146,9 +168,9 @@ export class BodyFlow implements PausableBody {
     this.#delivering = true
     while (this.#receive !== undefined && !this.#paused && !this.#ended) {
       const part = this.#buffer.take()
-      if (part === undefined && !this.#whole) break
+      if (part === undefined && !this.#isComplete) break
       if (part !== undefined) this.#buffers.count(this.#owner, -part.length)
-      this.#deliver(part ?? noBytes, this.#whole && this.#buffer.bytes === 0)
+      this.#deliver(part ?? noBytes, this.#isComplete && this.#buffer.bytes === 0)
     }
     this.#delivering = false
   }

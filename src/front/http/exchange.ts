@@ -344,7 +344,7 @@ export class Exchange {
 
   #disconnected(): void {
     this.#last?.gone()
-    this.#body?.drop()
+    this.#body?.closed()
     if (!this.#open) return
     this.#finish(0)
     for (const callback of this.#onGone) callback()

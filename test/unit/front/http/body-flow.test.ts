@@ -13,24 +13,39 @@ const MEBIBYTE = 1 << 20
 const newBuffers = () => new BodyBuffers(mkdtempSync(join(tmpdir(), 'strandfast-body-')))
 
 /** A body that an HTTP library delivers, and what its reader received. */
-function bodyOf(buffers: BodyBuffers, owner = 'key') {
+function bodyOf(buffers: BodyBuffers, { owner = 'key', isLast = false } = {}) {
   let onData: (part: ArrayBuffer, last: boolean) => void = () => {}
-  const state = { isPaused: false, received: [] as Buffer[], ended: 0, refusals: [] as Refusal[] }
+  const state = { isPaused: false, pauses: 0, received: [] as Buffer[], ended: 0, refusals: [] as Refusal[] }
   const response = {
     onData: (handler: typeof onData) => (onData = handler),
-    pause: () => (state.isPaused = true),
+    pause: () => {
+      state.isPaused = true
+      state.pauses++
+    },
     resume: () => (state.isPaused = false),
+    close: () => expect(state.refusals).toEqual([]),
   } as unknown as HttpResponse
   const flow = new BodyFlow(response, buffers, {
     isOpen: () => state.refusals.length === 0,
     owner: () => owner,
-    isLast: false,
+    isLast,
     onWhole: () => {},
-    refuse: (refusal) => state.refusals.push(refusal),
+    // The library closes a connection immediately if its client has taken the answer.
+    refuse: (refusal) => {
+      state.refusals.push(refusal)
+      flow.closed()
+    },
   })
   return Object.assign(state, {
     flow,
     arrive: (bytes: Uint8Array, last = false) => onData(new Uint8Array(bytes).buffer, last),
+    /** Reads everything. */
+    readAll() {
+      flow.read((part, last) => {
+        state.received.push(Buffer.from(part))
+        if (last) state.ended++
+      })
+    },
     /** Reads one part, and pauses again. */
     readOne() {
       flow.read((part, last) => {
@@ -118,7 +133,6 @@ describe('a body that arrives although it is paused', () => {
     const first = bodyOf(buffers)
     for (let count = 0; count < 10 && first.refusals.length === 0; count++) first.arrive(part)
     expect(first.refusals).toMatchObject([{ code: 'overloaded', retryAfterSecs: 1 }])
-    first.flow.drop()
     const second = bodyOf(buffers)
     for (let count = 0; count < 4; count++) second.arrive(part)
     expect(second.refusals).toEqual([])
@@ -129,7 +143,7 @@ describe('a body that arrives although it is paused', () => {
 
   it('lets the other bodies of its principal arrive when it has been read, and not those of others', () => {
     const buffers = newBuffers()
-    const [large, small, other] = [bodyOf(buffers), bodyOf(buffers), bodyOf(buffers, 'another')]
+    const [large, small, other] = [bodyOf(buffers), bodyOf(buffers), bodyOf(buffers, { owner: 'another' })]
     const paused = () => [large, small, other].map(({ isPaused }) => isPaused)
     for (const body of [large, small, other]) {
       body.readOne()
@@ -148,5 +162,101 @@ describe('a body that arrives although it is paused', () => {
     small.arrive(numbered(8), true)
     small.readOne()
     expect(Buffer.concat(small.received).length).toBe(24)
+  })
+
+  it('stays paused when its principal has fewer bytes, if it is whole', () => {
+    const buffers = newBuffers()
+    const [large, small] = [bodyOf(buffers), bodyOf(buffers)]
+    small.flow.pause()
+    small.readAll()
+    expect(small.isPaused).toBe(false)
+    small.arrive(numbered(8), true)
+    small.flow.pauseConnection()
+    large.flow.pause()
+    large.readOne()
+    large.arrive(numbered(limits.bufferedOwnerBytes + MEBIBYTE))
+    large.flow.drop()
+    // uWebSockets.js would close it ten seconds later, even if its answer takes longer.
+    expect(small.isPaused).toBe(true)
+  })
+
+  it('counts to its principal although its reader was known before it was paused', () => {
+    const buffers = newBuffers()
+    const [large, small] = [bodyOf(buffers), bodyOf(buffers)]
+    large.readOne()
+    large.arrive(numbered(limits.bufferedOwnerBytes + MEBIBYTE))
+    small.flow.pause()
+    small.readAll()
+    expect(small.isPaused).toBe(true)
+  })
+
+  it('pauses again with each part that its reader receives while it waits for other bodies', () => {
+    const buffers = newBuffers()
+    const [large, small] = [bodyOf(buffers), bodyOf(buffers)]
+    large.flow.pause()
+    large.readOne()
+    large.arrive(numbered(limits.bufferedOwnerBytes + MEBIBYTE))
+    small.flow.pause()
+    small.readAll()
+    expect(small.isPaused).toBe(true)
+    const before = small.pauses
+    small.arrive(numbered(8))
+    expect(small.pauses).toBe(before + 1)
+    expect(small.received.length).toBe(1)
+  })
+})
+
+describe('a chunked body', () => {
+  const turnEnd = () => new Promise((resolve) => setImmediate(resolve))
+
+  // Its end was delivered before the chunks that were joined until the end of the turn.
+  it('reaches a reader whole that is known only after the library has delivered its end', async () => {
+    const body = bodyOf(newBuffers(), { isLast: true })
+    body.flow.pause()
+    body.arrive(numbered(8))
+    body.arrive(new Uint8Array(0), true)
+    body.readAll()
+    expect(body.ended).toBe(0)
+    await turnEnd()
+    expect([Buffer.concat(body.received), body.ended]).toEqual([numbered(8), 1])
+  })
+
+  it('reaches a reader whole that wants more before the turn has ended', async () => {
+    const body = bodyOf(newBuffers(), { isLast: true })
+    const large = numbered(limits.chunksHeldBytes + 4)
+    body.readOne()
+    body.arrive(large)
+    body.arrive(numbered(8))
+    body.arrive(new Uint8Array(0), true)
+    body.readAll()
+    expect(body.ended).toBe(0)
+    await turnEnd()
+    expect([Buffer.concat(body.received), body.ended]).toEqual([Buffer.concat([large, numbered(8)]), 1])
+  })
+
+  it('ends once, after all chunks, for a reader that wants more while it receives a part', async () => {
+    const body = bodyOf(newBuffers(), { isLast: true })
+    const parts: number[] = []
+    body.flow.read((part, last) => {
+      parts.push(last ? -1 : part.length)
+      body.flow.pause()
+      body.flow.resume()
+    })
+    const sizes = [4, limits.chunksGatheredBytes + 4]
+    for (const size of sizes) body.arrive(numbered(size))
+    body.arrive(new Uint8Array(0), true)
+    await turnEnd()
+    expect(parts).toEqual([...sizes, -1])
+  })
+
+  it('is closed once if it is refused by the chunk with which there are too many', () => {
+    const buffers = newBuffers()
+    buffers.countFileBytes(limits.bufferedFileBytesMax)
+    while (buffers.takePiece() !== undefined);
+    const body = bodyOf(buffers, { isLast: true })
+    body.flow.pause()
+    for (let count = 0; count < limits.smallChunksPerTurnMax; count++) body.arrive(numbered(4))
+    body.arrive(numbered(limits.chunksHeldBytes + 4))
+    expect(body.refusals).toMatchObject([{ code: 'overloaded' }])
   })
 })
