@@ -105,6 +105,10 @@ export const requestLimits = {
   bufferedPieceBytes: 524_288,
   /** Such pieces of one front. */
   bufferedPiecesMax: 64,
+  /** Bytes of a piece of memory for what arrives first of such a body, if it is short. */
+  bufferedSmallPieceBytes: 4_096,
+  /** Such small pieces of one front. */
+  bufferedSmallPiecesMax: 4_096,
   /** Bytes of such bodies in files, for one front. */
   bufferedFileBytesMax: 1_073_741_824,
   /** Buffered bytes of one principal after which its connections stay paused until it has fewer. */

@@ -29,9 +29,9 @@ interface Owned {
  */
 export class BodyBuffers {
   readonly #folder: string
-  /** Pieces that are free: the first use of memory is slow. */
-  readonly #spare: Buffer[] = []
-  #pieces = 0
+  readonly #pieces = new Pieces(limits.bufferedPieceBytes, limits.bufferedPiecesMax)
+  /** Otherwise each of some hundred short bodies that wait for a moment would take a large piece, or a file. */
+  readonly #smallPieces = new Pieces(limits.bufferedSmallPieceBytes, limits.bufferedSmallPiecesMax)
   #fileBytes = 0
   readonly #owners = new Map<string, Owned>()
 
@@ -40,16 +40,14 @@ export class BodyBuffers {
     this.#folder = folder
   }
 
-  /** A piece of memory to write to; undefined if all are in use. */
-  takePiece(): Buffer | undefined {
-    const piece = this.#spare.pop()
-    if (piece !== undefined || this.#pieces >= limits.bufferedPiecesMax) return piece
-    this.#pieces++
-    return Buffer.allocUnsafeSlow(limits.bufferedPieceBytes)
+  /** A piece of memory to write to; undefined if all are in use. @param isSmall whether a small one is enough */
+  takePiece(isSmall: boolean): Buffer | undefined {
+    return (isSmall ? this.#smallPieces.take() : undefined) ?? this.#pieces.take()
   }
 
   returnPiece(piece: Buffer): void {
-    this.#spare.push(piece)
+    const pieces = piece.length === limits.bufferedPieceBytes ? this.#pieces : this.#smallPieces
+    pieces.giveBack(piece)
   }
 
   /** Counts bytes in files. @returns false, and counts nothing, if that would be too many */
@@ -120,6 +118,31 @@ export class BodyBuffers {
   }
 }
 
+/** A limited number of pieces of memory of one size. */
+class Pieces {
+  readonly #bytes: number
+  readonly #max: number
+  /** Pieces that are free: the first use of memory is slow. */
+  readonly #spare: Buffer[] = []
+  #count = 0
+
+  constructor(bytes: number, max: number) {
+    this.#bytes = bytes
+    this.#max = max
+  }
+
+  take(): Buffer | undefined {
+    const piece = this.#spare.pop()
+    if (piece !== undefined || this.#count >= this.#max) return piece
+    this.#count++
+    return Buffer.allocUnsafeSlow(this.#bytes)
+  }
+
+  giveBack(piece: Buffer): void {
+    this.#spare.push(piece)
+  }
+}
+
 /** A part of a body, in a piece of memory. */
 interface Part {
   piece: Buffer
@@ -146,7 +169,7 @@ export class BodyBuffer {
   add(bytes: Uint8Array): Refusal | undefined {
     let at = 0
     while (this.#file === undefined && at < bytes.length) {
-      const part = this.#partToFill()
+      const part = this.#partToFill(bytes.length)
       if (part === undefined) break
       const length = Math.min(bytes.length - at, part.piece.length - part.to)
       part.piece.set(bytes.subarray(at, at + length), part.to)
@@ -173,11 +196,12 @@ export class BodyBuffer {
     this.#bytes = 0
   }
 
-  /** The last part if its piece has free bytes, or a new one. */
-  #partToFill(): Part | undefined {
+  /** The last part if its piece has free bytes, or a new one. @param bytes that were added in one call */
+  #partToFill(bytes: number): Part | undefined {
     const last = this.#parts.at(-1)
     if (last !== undefined && last.to < last.piece.length) return last
-    const piece = this.#buffers.takePiece()
+    const isShort = last === undefined && bytes <= limits.bufferedSmallPieceBytes
+    const piece = this.#buffers.takePiece(isShort)
     if (piece === undefined) return undefined
     const part = { piece, from: 0, to: 0 }
     this.#parts.push(part)

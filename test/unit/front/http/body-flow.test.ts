@@ -59,11 +59,18 @@ function bodyOf(buffers: BodyBuffers, { owner = 'key', isLast = false } = {}) {
 
 /** Whether no memory and no file is in use. */
 function areUnused(buffers: BodyBuffers): boolean {
-  const pieces = Array.from({ length: limits.bufferedPiecesMax }, () => buffers.takePiece())
+  const { bufferedPiecesMax, bufferedSmallPiecesMax } = limits
+  const pieces = [
+    ...Array.from({ length: bufferedSmallPiecesMax }, () => buffers.takePiece(true)),
+    ...Array.from({ length: bufferedPiecesMax }, () => buffers.takePiece(false)),
+  ]
+  const isMemoryFree =
+    !pieces.includes(undefined) &&
+    pieces.at(bufferedSmallPiecesMax - 1)?.length === limits.bufferedSmallPieceBytes
   for (const piece of pieces) if (piece !== undefined) buffers.returnPiece(piece)
   const isFileFree = buffers.countFileBytes(limits.bufferedFileBytesMax)
   if (isFileFree) buffers.countFileBytes(-limits.bufferedFileBytesMax)
-  return isFileFree && !pieces.includes(undefined)
+  return isFileFree && isMemoryFree
 }
 
 /** Bytes that differ at each position. */
@@ -122,6 +129,21 @@ describe('a body that arrives although it is paused', () => {
       for (let at = 0; at < all.length; at += MEBIBYTE)
         expect(all.subarray(at, at + MEBIBYTE).equals(part)).toBe(true)
     }
+    expect(areUnused(buffers)).toBe(true)
+  })
+
+  // Each had a piece for a large body, and a file when these were in use.
+  it('takes a file only if it is long or there are thousands', () => {
+    const buffers = newBuffers()
+    const bodies = Array.from({ length: limits.bufferedSmallPiecesMax }, () => bodyOf(buffers))
+    buffers.countFileBytes(limits.bufferedFileBytesMax)
+    for (const body of bodies) {
+      body.flow.pause()
+      body.arrive(numbered(limits.bufferedSmallPieceBytes), true)
+    }
+    for (const body of bodies) body.readAll()
+    expect(bodies.filter(({ ended, refusals }) => ended !== 1 || refusals.length > 0)).toEqual([])
+    buffers.countFileBytes(-limits.bufferedFileBytesMax)
     expect(areUnused(buffers)).toBe(true)
   })
 
@@ -252,7 +274,7 @@ describe('a chunked body', () => {
   it('is closed once if it is refused by the chunk with which there are too many', () => {
     const buffers = newBuffers()
     buffers.countFileBytes(limits.bufferedFileBytesMax)
-    while (buffers.takePiece() !== undefined);
+    while (buffers.takePiece(true) !== undefined);
     const body = bodyOf(buffers, { isLast: true })
     body.flow.pause()
     for (let count = 0; count < limits.smallChunksPerTurnMax; count++) body.arrive(numbered(4))
