@@ -275,6 +275,25 @@ describe('the list of proposals', () => {
     expect((await list('?agent=list-b&state=applied')).body).toEqual({ proposals: [], next_cursor: null })
   })
 
+  it('shows proposals of the named agent alone, whatever agent the cursor names', async () => {
+    const agent = 'list-last'
+    for (const name of ['list-one', 'list-two', 'list-three', agent]) {
+      await propose(await newAgent(server, name, 'protected'))
+    }
+    const { key } = await scopedKey(server, ['proposals:decide'], [agent])
+    for (const shard of [0, 1]) {
+      for (let agentNo = 0; agentNo < 8; agentNo++) {
+        const cursor = encodeCursor('proposals', [shard, agentNo, 1])
+        const { status, body } = await list(`?agent=${agent}&cursor=${cursor}`, key)
+        const agents: string[] = (body.proposals ?? []).map((one: { agent: string }) => one.agent)
+        expect([status === 200 || status === 400, agents.filter((name) => name !== agent)]).toEqual([
+          true,
+          [],
+        ])
+      }
+    }
+  })
+
   it('refuses invalid parameters', async () => {
     for (const query of [
       '?state=gone',

@@ -54,7 +54,9 @@ export function* proposalPlaces(
   environment: Environment,
   { after, open, agentNo }: { after?: ProposalCursor; open: boolean; agentNo?: number },
 ): Generator<ProposalCursor> {
-  const start = after === undefined ? proposalKey(agentNo ?? 0, 0) : proposalKey(after.agentNo, after.seq + 1)
+  // A caller chooses its cursor, so it must not lead out of the agent.
+  const first = agentNo ?? after?.agentNo ?? 0
+  const start = proposalKey(first, after === undefined ? 0 : after.seq + 1)
   const end = agentNo === undefined ? undefined : proposalKey(agentNo + 1, 0)
   const table = open ? environment.proposalsOpen : environment.proposals
   for (const key of table.getKeys({ start, ...(end !== undefined && { end }) })) {
@@ -104,7 +106,7 @@ export function putProposals(environment: Environment, pending: Iterable<Pending
       environment.proposalsOpen.remove(key)
       environment.proposalDues.remove(due)
       // Another proposal about the target may have been opened in the same group.
-      if (environment.proposalTargets.get(target)?.readUIntBE(0, 6) === row.seq) {
+      if (environment.proposalTargets.get(target)?.equals(seqValue(row.seq)) === true) {
         environment.proposalTargets.remove(target)
       }
     }
