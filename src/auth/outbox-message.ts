@@ -1,4 +1,4 @@
-import { anyOf, type Checked, fields, isNumber, isText, oneOf } from '../base/shape.js'
+import { anyOf, type Checked, fields, isNumber, isText, oneOf, textUpTo } from '../base/shape.js'
 
 const isLinkMail = fields({
   kind: oneOf('magicLink', 'verifyEmail', 'passwordReset'),
@@ -30,7 +30,7 @@ export type AuthMail = LinkMail | Checked<typeof isNoticeMail>
 /** A mail in the durable outbox (docs/adr/0010-auth-state.md). */
 export const isOutboxMessage = fields({
   /** 1 to 64 letters, digits, _ and -. It is the same for all attempts and becomes the Message-ID. */
-  id: isText,
+  id: textUpTo(64),
   /** Failed attempts. */
   attempts: isNumber,
   mail: anyOf(isLinkMail, isNoticeMail),

@@ -243,7 +243,29 @@ const cases: [string, (environment: Environment) => void, RegExp][] = [
   [
     'a row that is not JSON',
     ({ idempotency }) => changeFirst(idempotency, Buffer.from('{')),
-    /A row of idempotency is not JSON/,
+    /The row idempotency [0-9a-f]{64} is invalid/,
+  ],
+  [
+    'an agent with an invalid member',
+    (environment) => {
+      const text = String(environment.agents.get(Buffer.from('notes')))
+      environment.agents.put(
+        Buffer.from('notes'),
+        Buffer.from(text.replace('"zone":"free"', '"zone":"none"')),
+      )
+    },
+    /agent notes: The row agents notes is invalid/,
+  ],
+  [
+    'an account with an invalid member',
+    ({ auth }) => {
+      const rows = Array.from(auth.getRange({}), ({ key, value }) => ({ key: Buffer.from(key), value }))
+      for (const { key, value } of rows) {
+        const changed = value.toString().replace('"mailboxProven":false', '"mailboxProven":0')
+        auth.put(key, Buffer.from(changed))
+      }
+    },
+    /tables: The row auth [0-9a-f]+ is invalid/,
   ],
 ]
 

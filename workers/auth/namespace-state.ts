@@ -14,6 +14,7 @@ import type { CommitGroup } from '../shard/commit-group.js'
 import { findAgent, importOpen, noSuchAgent, noSuchOrganism, type ShardState } from '../shard/state.js'
 import type { Agent } from '../store/tables/agent.js'
 import type { AuthKind, AuthRows } from '../store/tables/auth-rows.js'
+import { keyBytesMax } from '../store/tables/checked-table.js'
 import { authKey, pendingValue } from '../store/tables/auth-table.js'
 import { findOrganism } from '../store/tables/organisms.js'
 
@@ -118,14 +119,14 @@ export class NamespaceState {
   /** Writes a row. @param expiresAtMs the time from which it may be swept; absent if it stays */
   put<Kind extends AuthKind>([kind, id]: [Kind, string], row: AuthRows[Kind], expiresAtMs?: number): void {
     const value = JSON.stringify(row)
-    this.#write.group.authRows.set(this.#key(kind, id), {
+    this.#write.group.authRows.set(this.#keyToWrite(kind, id), {
       value,
       ...(expiresAtMs !== undefined && { expiresAtMs }),
     })
   }
 
   remove(kind: AuthKind, id: string): void {
-    this.#write.group.authRows.set(this.#key(kind, id), {})
+    this.#write.group.authRows.set(this.#keyToWrite(kind, id), {})
   }
 
   /** Revokes the tokens of a user with an id until `untilMs`. */
@@ -190,6 +191,13 @@ export class NamespaceState {
     const { tokenEra } = this.state.auth
     const inEra = tokenEra > 0 && singleUse.has(kind)
     return authKey(this.id, kind, inEra ? `${tokenEra}:${id}` : id)
+  }
+
+  /** The id can be a text of a changed row; the store would refuse it only after the commit. */
+  #keyToWrite(kind: AuthKind, id: string): string {
+    const key = this.#key(kind, id)
+    assert(Buffer.byteLength(key) <= keyBytesMax, 'the key of a row of auth state fits')
+    return key
   }
 
   /** The pseudonym of a mailbox in audit records, which differs between namespaces. */

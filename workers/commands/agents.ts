@@ -108,15 +108,20 @@ export function agentList(state: ShardState, command: CommandOf<'agentList'>): O
   if (command.statuses !== true) return { kind: 'names', names, total, ...ended }
   const statuses: string[] = []
   let readBytes = 0
+  const shown: string[] = []
+  let last: string | undefined
   for (const name of names) {
     if (readBytes >= limits.pageWorkBytesMax) break
-    const found = state.store.agents.summary(name)
+    last = name
+    const found = state.store.setAside.unlessInvalid(() => state.store.agents.summary(name))
+    if (found === undefined) continue
     readBytes += found.readBytes
+    shown.push(name)
     statuses.push(renderStatus(found.agent, found.head, found.strandBytes))
   }
-  const shown = names.slice(0, statuses.length)
-  const last = shown.at(-1)
-  const cut = shown.length === names.length || last === undefined ? ended : { cut: last }
+  // A full page without an invalid agent is shorter, but not the last one.
+  const isWhole = last === names.at(-1) && (!isFull || shown.length === names.length)
+  const cut = isWhole || last === undefined ? ended : { cut: last }
   return { kind: 'names', names: shown, total, statuses, ...cut }
 }
 

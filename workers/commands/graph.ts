@@ -8,7 +8,7 @@ import type { CommitGroup } from '../shard/commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
 import { requestMutation } from '../mutations/request.js'
 import { noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
-import { edgesOf, type EdgeRange } from '../store/tables/edges.js'
+import { assertReplaceable, edgesOf, type EdgeRange } from '../store/tables/edges.js'
 import { targetAgent } from './records.js'
 
 /**
@@ -20,6 +20,7 @@ export function edgeAdd(state: ShardState, command: CommandOf<'edgeAdd'>, group:
   const agent = targetAgent(state, { ...command, emerge: false }, group)
   if ('code' in agent) return agent
   const { dst, edgeType, weight } = command
+  assertReplaceable(state.store.environment, { agentNo: agent.no, edgeType, dst })
   const edge = { src: agent.name, dst, edge_type: edgeType, weight }
   const body = Buffer.from(canonicalJson(edge))
   const record = group.append(agent, { type: 'edge/add', body, signing: 'record' })

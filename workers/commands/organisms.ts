@@ -44,7 +44,7 @@ export function organismGet(state: ShardState, command: CommandOf<'organismGet'>
 
 /** The organisms of this shard. */
 export function organismList(state: ShardState, command: CommandOf<'organismList'>): Outcome {
-  return { kind: 'organisms', ...listOrganisms(state.store.environment, command) }
+  return { kind: 'organisms', ...listOrganisms(state.store, command) }
 }
 
 /**

@@ -5,7 +5,7 @@ import { shardOf } from '../../src/strand/placement.js'
 import type { LoggedTableName } from '../store/log/table-ids.js'
 import { agentRowOf, type AgentRow } from '../store/tables/agent.js'
 import { namespaceOfKey } from '../store/tables/auth-table.js'
-import { decodeAnswer, type IdempotentAnswer } from '../store/tables/idempotency.js'
+import { decodeAnswer } from '../store/tables/idempotency.js'
 import { isLastReported } from '../store/tables/meta.js'
 import { expiryKey } from '../store/tables/tables.js'
 import type { AgentMap } from './agent-map.js'
@@ -74,7 +74,7 @@ export const rowMovers: Record<MovedTable, (row: ShardRow, move: Move) => NewRow
 
 /** The row of an agent with its new number. */
 function withNumber({ shard: old, key, value }: ShardRow, { agents }: Move): NewRow[] {
-  const row = agentRowOf(value)
+  const row = agentRowOf(key.toString(), value)
   const { shard, no } = agents.find({ shard: old, no: row.no })
   const moved: AgentRow = { ...row, no }
   return [{ shard, key, value: Buffer.from(JSON.stringify(moved)) }]
@@ -85,8 +85,7 @@ function withNumber({ shard: old, key, value }: ShardRow, { agents }: Move): New
  * placement are written to all shards.
  */
 function withExpiry({ key, value }: ShardRow, { shards }: Move): NewRow[] {
-  const { place, expiresAtMs }: Partial<IdempotentAnswer> & Pick<IdempotentAnswer, 'expiresAtMs'> =
-    decodeAnswer(value)
+  const { place, expiresAtMs } = decodeAnswer(key, value)
   const to = place === undefined ? Array.from({ length: shards }, (_none, shard) => shard) : [place % shards]
   const expiry = { table: 'expiries', key: expiryKey(expiresAtMs, key), value: Buffer.alloc(0) } as const
   return to.flatMap((shard) => [

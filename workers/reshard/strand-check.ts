@@ -39,7 +39,7 @@ function checkAgents(environment: Environment, agents: number): void {
   for (const { key, value } of environment.names.getRange({})) {
     if (key.readUInt32BE(0) !== no) throw new Error(`Agent number ${no} is missing`)
     const row = environment.agents.get(value)
-    if (row === undefined || agentRowOf(row).no !== no)
+    if (row === undefined || agentRowOf(value.toString(), row).no !== no)
       throw new Error(`The row of agent number ${no} is missing or has another number`)
     no++
   }

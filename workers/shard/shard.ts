@@ -20,7 +20,8 @@ import {
   type Numbered,
 } from './apply.js'
 import { CommitGroup } from './commit-group.js'
-import type { Decision, ShardState, LongWrite, Turn } from './state.js'
+import type { ShardState, Turn } from './state.js'
+import { orFailure, type LongWrite, TurnDecisions } from './turn-decisions.js'
 import { DiskPace } from '../store/log/disk-pace.js'
 import { CallerTurns } from '../../src/base/caller-turns.js'
 import { CommitTimes } from './commit-times.js'
@@ -197,14 +198,16 @@ export class Shard {
    * @throws Error if a commit or an assertion failed: the shard must stop
    */
   turn(): void {
-    this.#turn.group = new CommitGroup(this.#hlc, this.#state.random)
-    const decisions: Numbered<Decision>[] = this.#refuseIfDiskFull()
+    const newGroup = (): CommitGroup => new CommitGroup(this.#hlc, this.#state.random)
+    this.#turn.group = newGroup()
+    const decisions = new TurnDecisions(this.#state, this.#turn, newGroup)
+    this.#refuseIfDiskFull(decisions)
     if (!this.#longIsDue) this.#decideWrites(decisions)
-    this.#shortPending ||= decisions.length > 0
+    this.#shortPending ||= decisions.count > 0
     const crowded = !this.#longIsDue && this.#turn.spent()
     this.#longIsDue = crowded && this.#hasLong
     if (!crowded) this.#continueLong(decisions)
-    if (decisions.length > 0 || !this.#turn.group.empty) this.#commit(decisions)
+    if (decisions.count > 0 || !this.#turn.group.empty) this.#commit(decisions)
     this.#answerReads()
     this.#noteSetAside()
   }
@@ -220,20 +223,20 @@ export class Shard {
   /**
    * Refuses all waiting writes if the disk may be too full for them. A long write that has started continues.
    */
-  #refuseIfDiskFull(): Numbered<Decision>[] {
-    if (this.#writes.length + this.#longWrites.length === 0) return []
+  #refuseIfDiskFull(decisions: TurnDecisions): void {
+    if (this.#writes.length + this.#longWrites.length === 0) return
     const waiting: Numbered<Write>[] = this.#writes.slice(0, limits.commitRecordsMax)
     const long = this.#longWrites.peek()
     if (long !== undefined) waiting.push(long)
-    if (this.#state.store.hasSpace(spaceFor(waiting.map(([, write]) => write)))) return []
-    const refused: Numbered<Write>[] = [...this.#writes, ...this.#longWrites.takeAll()]
+    if (this.#state.store.hasSpace(spaceFor(waiting.map(([, write]) => write)))) return
+    for (const [id] of this.#writes) decisions.refuse(id, diskFull)
+    for (const [id] of this.#longWrites.takeAll()) decisions.refuse(id, diskFull)
     this.#writes = []
-    return refused.map(([id]) => [id, diskFull])
   }
 
-  #decideWrites(decisions: Numbered<Decision>[]): void {
+  #decideWrites(decisions: TurnDecisions): void {
     this.#begin(limits.shardTurnMs)
-    const { group, held } = this.#turn
+    const { held } = this.#turn
     const waiting: Numbered<QueuedWrite>[] = []
     let bytes = 0
     let full = false
@@ -243,36 +246,43 @@ export class Shard {
       if (isEnd && waiting.length === 0) this.#longWrites.push(callerOf(write), [id, write])
       else if (isEnd || full || held.has(agentOf(write))) waiting.push(one)
       else {
-        decisions.push([id, decide(this.#state, write, group)])
+        const decided = decisions.decide(one, () => decide(this.#state, write, this.#turn.group))
         bytes += bodyBytesOf(write)
-        full = this.#turn.spent() || group.size >= limits.commitRecordsMax || bytes > limits.commitBytesMax
+        // After a failure, which decided all others again, the turn ends.
+        full = !decided || this.#turn.spent() || this.#isGroupFull(bytes)
       }
     }
     this.#writes = waiting
   }
 
+  #isGroupFull(bytes: number): boolean {
+    return this.#turn.group.size >= limits.commitRecordsMax || bytes > limits.commitBytesMax
+  }
+
   /** Continues long writes: for a whole turn, or for a quarter of it if short writes wait for the commit. */
-  #continueLong(decisions: Numbered<Decision>[]): void {
-    this.#begin(decisions.length > 0 ? limits.shardTurnMs / 4 : limits.shardTurnMs)
+  #continueLong(decisions: TurnDecisions): void {
+    this.#begin(decisions.count > 0 ? limits.shardTurnMs / 4 : limits.shardTurnMs)
     let bytes = 0
-    while (this.#turn.group.size < limits.commitRecordsMax && bytes <= limits.commitBytesMax) {
-      const first = this.#currentLong ?? this.#nextLong()
+    while (!this.#isGroupFull(bytes)) {
+      const began = this.#currentLong
+      const first = began ?? this.#nextLong()
       if (first === undefined) return
-      const { done, value } = first.steps.next()
-      if (done !== true) return
+      const step = decisions.attempt(first.one, () => first.steps.next())
+      if (step !== undefined && step.done !== true) return
       this.#currentLong = undefined
-      decisions.push([first.id, value])
+      if (step === undefined) return
+      // What an earlier turn began cannot be decided again, so nothing follows it that could fail.
+      decisions.add(first.one, step.value, began === undefined)
       bytes += first.bytes
-      if (this.#turn.spent()) return
+      if (began !== undefined || this.#turn.spent()) return
     }
   }
 
   #nextLong(): LongWrite | undefined {
     const next = this.#longWrites.take()
     if (next === undefined) return undefined
-    const [id, write] = next
-    const steps = longSteps(this.#state, write, this.#turn)
-    this.#currentLong = { id, steps, bytes: bodyBytesOf(write) }
+    const steps = longSteps(this.#state, next[1], this.#turn)
+    this.#currentLong = { one: next, steps, bytes: bodyBytesOf(next[1]) }
     return this.#currentLong
   }
 
@@ -280,9 +290,12 @@ export class Shard {
     if (this.#watches.length + this.#reads.length === 0) return
     this.#begin(limits.shardTurnMs)
     const failures: string[] = []
+    // A read has changed nothing, so the shard continues after one that throws, as for a damaged record.
+    const outcomeOf = (command: Read): Outcome =>
+      orFailure(this.#state, { kind: command.kind, failures }, () => read(this.#state, command))
     const outcomes = this.#watches.map(([id, command]): OutcomeFrame['outcomes'][number] => [
       id,
-      this.#read(command, failures),
+      outcomeOf(command),
     ])
     this.#watches = []
     const large = new Map<number, string>()
@@ -291,7 +304,7 @@ export class Shard {
       if (next === undefined) break
       const [id, command] = next
       if (readsInOtherThread(command)) this.#state.store.flush()
-      const outcome = this.#read(command, failures)
+      const outcome = outcomeOf(command)
       outcomes.push([id, outcome])
       const size = sizeOf(outcome)
       bytes += size
@@ -299,24 +312,6 @@ export class Shard {
       if (this.#turn.spent()) break
     }
     this.#answer(outcomes, { notices: failures.length > 0 ? [{ kind: 'failed', failures }] : [], large })
-  }
-
-  /**
-   * Answers a read that throws, as for a damaged record, with 500. The read has changed nothing, so the shard
-   * continues.
-   */
-  #read(command: Read, failures: string[]): Outcome {
-    try {
-      return read(this.#state, command)
-    } catch (error) {
-      failures.push(
-        `${command.kind}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
-      )
-      return refuse(
-        'internal_error',
-        'The shard could not complete this read; the reason is in the log output of the server',
-      )
-    }
   }
 
   /**
@@ -367,9 +362,9 @@ export class Shard {
   }
 
   /** Commits the group of this turn and queues the replies. */
-  #commit(decisions: readonly Numbered<Decision>[]): void {
+  #commit(decisions: TurnDecisions): void {
     const { group } = this.#turn
-    this.#decided = decisions.length
+    this.#decided = decisions.count
     group.seal()
     if (!group.empty) {
       const nowMs = this.#state.clock()
@@ -383,15 +378,19 @@ export class Shard {
       this.#figures.records += group.size
       this.#figures.agents = this.#state.store.agents.count
     }
-    const outcomes: OutcomeFrame['outcomes'] = decisions.map(([id, decision]) => [
+    const { failures } = decisions
+    const outcomes = Array.from(decisions.all, ([id, decision]): OutcomeFrame['outcomes'][number] => [
       id,
-      typeof decision === 'function' ? decision() : decision,
+      typeof decision === 'function'
+        ? orFailure(this.#state, { kind: 'answer', failures }, decision)
+        : decision,
     ])
+    const failed: Notice[] = failures.length > 0 ? [{ kind: 'failed', failures }] : []
     this.#pending.add({
       outcomes,
       events: eventsOf(group, this.#state.watched),
       figures: this.#figures,
-      notices: noticesOf(group, this.#state.store),
+      notices: [...noticesOf(group, this.#state.store), ...failed],
       appended: !group.empty,
     })
   }

@@ -73,12 +73,5 @@ export interface Turn {
  */
 export type Steps<Result> = Generator<undefined, Result, undefined>
 
-/** A long write that has started; `bytes` is the length of its body. */
-export interface LongWrite {
-  id: number
-  steps: Steps<Decision>
-  bytes: number
-}
-
 /** Decides a prepared write in one commit group. */
 export type PreparedWrite = (group: CommitGroup) => Decision

@@ -1,4 +1,5 @@
 import { limits } from '../../src/base/limits/limits.js'
+import { InvalidRow } from './tables/row-shape.js'
 
 /**
  * Rows that a sweep of this thread could not handle: a proposal, a mail, an expiry. Each is logged once,
@@ -15,6 +16,17 @@ export class SetAside {
 
   has(row: string): boolean {
     return this.#rows.has(row)
+  }
+
+  /** What `read` returns; undefined if it meets an invalid row, which is set aside: a list shows the others. */
+  unlessInvalid<Row>(read: () => Row): Row | undefined {
+    try {
+      return read()
+    } catch (error) {
+      if (!(error instanceof InvalidRow)) throw error
+      this.add(error.row, error)
+      return undefined
+    }
   }
 
   /** Sets a row aside. @param row its table and key */

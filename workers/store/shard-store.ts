@@ -87,7 +87,7 @@ export class ShardStore {
     this.environment = this.#log.environment
     this.agents = new AgentTable(this.environment, masterSeed, openAgentsMax)
     this.idempotency = new IdempotencyTable(this.environment, this.setAside)
-    this.apiKeys = new ApiKeyTable(this.environment)
+    this.apiKeys = new ApiKeyTable(this.environment, this.setAside)
     this.auth = new AuthTable(this.environment, this.setAside)
     this.loggedHeads = new LoggedHeads(this.environment)
     this.#hashes = HashIndex.open(this.environment.hashes)
@@ -156,7 +156,10 @@ export class ShardStore {
       inclusiveEnd: true,
       limit: 1,
     }
-    for (const { value } of this.environment.mutations.getRange(range)) return value[0] === 1
+    for (const { value } of this.environment.mutations.getRange(range)) {
+      assert(value.length === 1 && (value[0] === 0 || value[0] === 1), 'a mutation deletes or restores')
+      return value[0] === 1
+    }
     return false
   }
 

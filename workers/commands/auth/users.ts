@@ -27,14 +27,8 @@ export function userList(
   for (const email of emails.slice(0, limit)) {
     if (bytes >= limits.pageBytesMax) break
     shown++
-    const user = userByEmail(namespace, email)
-    if (user === undefined) continue
-    const row = {
-      ...withoutPassword(user),
-      lockedUntilMs: lockedUntilMs(namespace, user.email),
-      emailHmac: namespace.emailHmac(user.email),
-      passkeys: countPasskeys(namespace, user.userId),
-    }
+    const row = namespace.state.store.setAside.unlessInvalid(() => listedUser(namespace, email))
+    if (row === undefined) continue
     users.push(row)
     bytes += JSON.stringify(row).length
   }
@@ -45,6 +39,18 @@ export function userList(
     total: userId === undefined ? namespace.count('email', prefix) : emails.length,
     ...(last !== undefined && { after: last }),
   }
+}
+
+function listedUser(namespace: NamespaceState, email: string): ListedUser | undefined {
+  const user = userByEmail(namespace, email)
+  return (
+    user && {
+      ...withoutPassword(user),
+      lockedUntilMs: lockedUntilMs(namespace, user.email),
+      emailHmac: namespace.emailHmac(user.email),
+      passkeys: countPasskeys(namespace, user.userId),
+    }
+  )
 }
 
 function emailsOf(user: UserRow | undefined): string[] {

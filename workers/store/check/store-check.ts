@@ -79,7 +79,7 @@ function* storeFaults(run: CheckRun, walk: Walk): Generator<string> {
 
 function agentRow({ agents }: Environment, name: string): AgentRow | undefined {
   const value = agents.get(Buffer.from(name))
-  return value === undefined ? undefined : agentRowOf(value)
+  return value === undefined ? undefined : agentRowOf(name, value)
 }
 
 /**

@@ -1,17 +1,53 @@
+import { fields, isNumber } from '../../../src/base/shape.js'
 import { agentRowOf } from '../tables/agent.js'
+import { apiKeyRowOf } from '../tables/api-keys.js'
+import { authRowOf, kindOfKey, revocationOf } from '../tables/auth-table.js'
 import type { CheckedTable } from '../tables/checked-table.js'
 import type { Environment } from '../environment.js'
+import { decodeAnswer } from '../tables/idempotency.js'
+import { organismRowOf } from '../tables/organisms.js'
+import { storedProposal } from '../tables/past-proposals.js'
 import { openProposalCount } from '../tables/proposals.js'
+import { InvalidRow } from '../tables/row-shape.js'
+import { jsonOf } from '../tables/tables.js'
+
+const isImporting = fields({ no: isNumber, importing: (value): value is true => value === true })
 
 /**
- * Faults that the check of a single strand cannot find: counts that must agree, and rows that must be JSON.
+ * Faults that the check of a single strand cannot find: counts that must agree, and rows that must be valid.
  */
 export function* tableFaults(environment: Environment): Generator<string> {
+  yield* rowFaults(environment)
   yield* pairFaults(environment)
-  const { agents, apiKeys, organisms, auth, authEnded, idempotency, proposals } = environment
-  const json = { agents, apiKeys, organisms, auth, authEnded, idempotency, proposals }
-  for (const [name, table] of Object.entries(json)) yield* jsonFaults(name, table)
   yield* accountFaults(environment)
+}
+
+/** The rows that the program refuses to read. */
+function* rowFaults(environment: Environment): Generator<string> {
+  const { agents, apiKeys, organisms, auth, authEnded, idempotency, proposals } = environment
+  yield* invalidRows(agents, (key, value) => agentRowOf(key.toString(), value))
+  yield* invalidRows(apiKeys, (key, value) => apiKeyRowOf(key.toString(), value))
+  yield* invalidRows(organisms, (key, value) => organismRowOf(key.toString(), value))
+  yield* invalidRows(auth, (key, value) => {
+    const kind = kindOfKey(key)
+    if (kind !== undefined) authRowOf(kind, key, value)
+  })
+  yield* invalidRows(authEnded, revocationOf)
+  yield* invalidRows(idempotency, decodeAnswer)
+  yield* invalidRows(proposals, (key, value) => {
+    if (storedProposal(value) === undefined) throw new InvalidRow(`proposals ${key.toString('hex')}`)
+  })
+}
+
+function* invalidRows(table: CheckedTable, read: (key: Buffer, value: Buffer) => unknown): Generator<string> {
+  for (const { key, value } of table.getRange({})) {
+    try {
+      read(key, value)
+    } catch (error) {
+      if (!(error instanceof InvalidRow)) throw error
+      yield error.message
+    }
+  }
 }
 
 /** Pairs of tables that must have the same number of rows. */
@@ -32,8 +68,8 @@ function* pairFaults(environment: Environment): Generator<string> {
 function heldProposals(environment: Environment): number {
   let held = 0
   for (const { value } of environment.agents.getRange({})) {
-    const row = agentRowOf(value)
-    if (row.importing === true) held += openProposalCount(environment, row.no)
+    const row = jsonOf(value)
+    if (isImporting(row)) held += openProposalCount(environment, row.no)
   }
   return held
 }
@@ -44,20 +80,6 @@ function* differs(
 ): Generator<string> {
   const counts = [one.getKeysCount({}), other.getKeysCount({})]
   if (counts[0] !== counts[1]) yield `There are ${counts[0]} ${oneName} and ${counts[1]} ${otherName}`
-}
-
-function* jsonFaults(name: string, table: CheckedTable): Generator<string> {
-  for (const { value } of table.getRange({})) {
-    if (!isJson(value.toString())) yield `A row of ${name} is not JSON`
-  }
-}
-
-function isJson(text: string): boolean {
-  try {
-    return JSON.parse(text) !== undefined
-  } catch {
-    return false
-  }
 }
 
 /** Checks that each e-mail has its account and each account its e-mail. */

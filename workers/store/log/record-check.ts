@@ -45,7 +45,7 @@ export class RecordCheck {
     if (this.#agents.size >= limits.openAgentsMax) this.#agents.clear()
     for (const { table, key, value } of changes) {
       if (value === undefined) continue
-      if (table === tableIds.agents) this.#learn(agentRowOf(withoutChecksum(value)))
+      if (table === tableIds.agents) this.#learn(agentRowOf(key.toString(), withoutChecksum(value)))
       if (table === tableIds.erasures) this.#erased(key.toString('latin1'), hexOf(value))
     }
   }
@@ -90,9 +90,10 @@ export class RecordCheck {
   }
 
   #find(agentNo: number): Identity | undefined {
-    const name = this.#rowOf(tableIds.names, agentNoKey(agentNo))
-    const row = name === undefined ? undefined : this.#rowOf(tableIds.agents, withoutChecksum(name))
-    if (row !== undefined) this.#learn(agentRowOf(withoutChecksum(row)))
+    const found = this.#rowOf(tableIds.names, agentNoKey(agentNo))
+    const name = found && withoutChecksum(found)
+    const row = name && this.#rowOf(tableIds.agents, name)
+    if (row !== undefined) this.#learn(agentRowOf(String(name), withoutChecksum(row)))
     return this.#agents.get(agentNo)
   }
 

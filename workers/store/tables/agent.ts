@@ -1,8 +1,9 @@
 import type { Policy } from '../../../src/auth/row-policy.js'
-import { asBuffer } from '../../../src/base/bytes.js'
+import { isFlag, isText, listOf, members, oneOf, optional } from '../../../src/base/shape.js'
 import type { Hlc } from '../../../src/strand/hlc.js'
 import type { KeyPair } from '../../../src/strand/keys.js'
-import type { Zone } from '../../../src/strand/zone.js'
+import { zones, type Zone } from '../../../src/strand/zone.js'
+import { checkedRow, isHash, isKeyNumber, isPolicies } from './row-shape.js'
 
 /** An agent in memory: its row, its key pair and the end of its strand. */
 export interface Agent {
@@ -67,7 +68,21 @@ export interface AgentRow {
   importedRecords?: number
 }
 
-/** Decodes the row of an agent. */
-export function agentRowOf(bytes: Uint8Array): AgentRow {
-  return JSON.parse(asBuffer(bytes).toString()) as AgentRow
+const isAgentRow = members<AgentRow>({
+  no: isKeyNumber,
+  zone: oneOf(...zones),
+  createdAtMs: isKeyNumber,
+  publicKey: isHash,
+  strand: isHash,
+  sealedSeed: optional(isText),
+  retiredKeys: optional(listOf(members<RetiredKey>({ publicKey: isHash, lastSeq: isKeyNumber }))),
+  policies: optional(isPolicies),
+  policiesBy: optional(isText),
+  importing: optional(isFlag),
+  importedRecords: optional(isKeyNumber),
+})
+
+/** Decodes the row of an agent. @throws InvalidRow */
+export function agentRowOf(name: string, bytes: Uint8Array): AgentRow {
+  return checkedRow(`agents ${name}`, bytes, isAgentRow)
 }

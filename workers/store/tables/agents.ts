@@ -2,11 +2,13 @@ import { assert } from '../../../src/base/assert.js'
 import { limits } from '../../../src/base/limits/limits.js'
 import { auditAgent, isServerAgent, logAgent } from '../../../src/strand/organism-id.js'
 import { agentSeed, keyPairFromSeed, type KeyPair } from '../../../src/strand/keys.js'
+import { keyRotateType } from '../../../src/strand/record-type.js'
 import { unseal, type SealContext } from '../../../src/strand/seal.js'
 import { agentRowOf, type Agent, type AgentRow } from './agent.js'
 import type { Environment } from '../environment.js'
 import { OpenAgents } from './open-agents.js'
-import { strandEnd } from './records.js'
+import { recordBySeq, strandEnd } from './records.js'
+import { InvalidRow } from './row-shape.js'
 import { agentNoKey, mutationKey, seqMax } from './tables.js'
 
 /** The purpose and owner with which the seed of an agent is sealed, if the creator of the agent chose it. */
@@ -59,13 +61,31 @@ export class AgentTable {
     this.#open = new OpenAgents(openMax)
     this.#environment = environment
     this.#masterSeed = masterSeed
-    this.#nextNo = 0
-    for (const key of environment.names.getKeys({ reverse: true, limit: 1 })) {
-      this.#nextNo = key.readUInt32BE(0) + 1
-    }
-    // Agents are never removed, and numbered without gaps.
+    this.#nextNo = this.#storedCount
     this.#count = this.#nextNo
-    this.#hidden = new Set([logAgent, auditAgent].filter((name) => this.row(name) !== undefined))
+    const isStored = (name: string) => environment.agents.find(Buffer.from(name)) !== undefined
+    this.#hidden = new Set([logAgent, auditAgent].filter(isStored))
+  }
+
+  /** Agents are never removed, and numbered without gaps. */
+  get #storedCount(): number {
+    for (const key of this.#environment.names.getKeys({ reverse: true, limit: 1 })) {
+      return key.readUInt32BE(0) + 1
+    }
+    return 0
+  }
+
+  /** Takes back what a commit group that was dropped has changed of agents in memory, and its new agents. */
+  readAgain(names: Iterable<string>): void {
+    for (const name of names) {
+      const open = this.#open.use(name)
+      if (open === undefined) continue
+      const row = this.row(name)
+      if (row === undefined) this.#open.remove(open)
+      else Object.assign(open, this.#load(name, row))
+    }
+    this.#nextNo = this.#storedCount
+    this.#count = this.#nextNo
   }
 
   /** The number of agents, without those of the server. */
@@ -94,13 +114,17 @@ export class AgentTable {
     const open = this.#open.byNo(row.no)
     if (open !== undefined)
       return { agent: open, head: open.head, strandBytes: open.strandBytes, readBytes: 0 }
-    return { agent: { ...row, name }, ...this.#endOf(row.no) }
+    return { agent: { ...row, name }, ...this.#endOf(name, row) }
   }
 
-  /** The row of the agent; `undefined` if there is none. */
+  /** The row of the agent; `undefined` if there is none. @throws InvalidRow */
   row(name: string): AgentRow | undefined {
     const value = this.#environment.agents.find(Buffer.from(name))
-    return value === undefined ? undefined : agentRowOf(value)
+    if (value === undefined) return undefined
+    const row = agentRowOf(name, value)
+    // With the number of another agent, this one would continue the strand of that one.
+    if (this.nameOf(row.no) !== name) throw new InvalidRow(`agents ${name}`)
+    return row
   }
 
   /** Allocates the next agent number. */
@@ -139,14 +163,25 @@ export class AgentTable {
     this.#environment.agents.put(Buffer.from(name), Buffer.from(JSON.stringify({ ...row, ...change })))
   }
 
-  /** The name and strand of an agent by its number. The agent is not loaded. */
+  /** The name and strand of an agent by its number, also if its row is invalid. The agent is not loaded. */
   identityOf(no: number): { name: string; strand: string } {
     const open = this.#open.byNo(no)
     if (open !== undefined) return open
     const name = this.nameOf(no)
-    const row = this.row(name)
-    assert(row !== undefined, 'an agent has its row')
-    return { name, strand: row.strand }
+    return { name, strand: this.#strandOf(name, no) }
+  }
+
+  #strandOf(name: string, no: number): string {
+    try {
+      const row = this.row(name)
+      assert(row !== undefined, 'an agent has its row')
+      return row.strand
+    } catch (error) {
+      if (!(error instanceof InvalidRow)) throw error
+      const genesis = recordBySeq(this.#environment, no, 0)
+      assert(genesis !== undefined, 'an agent has its genesis record')
+      return genesis.hash
+    }
   }
 
   /** The name of an agent by its number. */
@@ -208,7 +243,7 @@ export class AgentTable {
   }
 
   #load(name: string, row: AgentRow): Agent {
-    const { head, strandBytes } = this.#endOf(row.no)
+    const { head, strandBytes } = this.#endOf(name, row)
     const importing = row.importing === true
     const keyPair = importing ? noKeyPair(row.publicKey) : this.#keyPair(name, row)
     return {
@@ -232,11 +267,17 @@ export class AgentTable {
     }
   }
 
-  #endOf(no: number): Pick<AgentSummary, 'head' | 'strandBytes' | 'readBytes'> {
+  #endOf(
+    name: string,
+    { no, retiredKeys = [] }: AgentRow,
+  ): Pick<AgentSummary, 'head' | 'strandBytes' | 'readBytes'> {
     const end = strandEnd(this.#environment, no)
     assert(end !== undefined, 'an agent has its genesis record')
     const { record, strandBytes, readBytes } = end
     assert(record.signature !== undefined, 'the last record of a strand is signed')
+    // A key rotation is signed by the previous key.
+    const keys = [retiredKeys.length, ...(record.type === keyRotateType ? [retiredKeys.length - 1] : [])]
+    if (!keys.includes(record.keyIndex)) throw new InvalidRow(`agents ${name}`)
     const { seq, hash, hlc } = record
     const signature = Buffer.from(record.signature).toString('hex')
     return { head: { seq, hash, hlc, signature }, strandBytes, readBytes }

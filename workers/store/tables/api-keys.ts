@@ -1,27 +1,32 @@
 import { assert } from '../../../src/base/assert.js'
 import { limits } from '../../../src/base/limits/limits.js'
 import type { ApiKeyRow } from '../../../src/protocol/api-key-messages.js'
+import { isText, listOf, members, optional } from '../../../src/base/shape.js'
 import type { Environment } from '../environment.js'
+import type { SetAside } from '../set-aside.js'
+import { checkedRow, InvalidRow, isKeyNumber } from './row-shape.js'
 
 /** The scoped API keys, in the order of their ids. Only the first shard has any. */
 export class ApiKeyTable {
   readonly #environment: Environment
+  readonly #setAside: SetAside
   /** Unrestricted keys by id; undefined until the first use. */
   #admins: Map<string, ApiKeyRow> | undefined
 
-  constructor(environment: Environment) {
+  constructor(environment: Environment, setAside: SetAside) {
     this.#environment = environment
+    this.#setAside = setAside
   }
 
   get count(): number {
     return this.#environment.apiKeys.getKeysCount()
   }
 
-  /** Keys with `admin:*` that are not limited to agents; some may have expired. */
+  /** Keys with `admin:*` that are not limited to agents; some may have expired. @throws InvalidRow */
   get admins(): ReadonlyMap<string, ApiKeyRow> {
     this.#admins ??= new Map(
       [...this.#environment.apiKeys.getRange({})]
-        .map(({ value }) => rowOf(value))
+        .map(({ key, value }) => apiKeyRowOf(key.toString(), value))
         .filter(isAdmin)
         .map((row) => [row.keyId, row]),
     )
@@ -30,18 +35,20 @@ export class ApiKeyTable {
 
   find(keyId: string): ApiKeyRow | undefined {
     const value = this.#environment.apiKeys.find(Buffer.from(keyId))
-    return value === undefined ? undefined : rowOf(value)
+    return value === undefined ? undefined : apiKeyRowOf(keyId, value)
   }
 
-  /** Keys after an id: at most `limit`, and about `pageBytesMax` bytes. */
+  /** Valid keys after an id: at most `limit`, and about `pageBytesMax` bytes. */
   page({ after, limit }: { after: string; limit: number }): { rows: ApiKeyRow[]; more: boolean } {
     const rows: ApiKeyRow[] = []
     let bytes = 0
     const start = Buffer.from(after === '' ? '' : `${after}\0`)
-    for (const { value } of this.#environment.apiKeys.getRange({ start })) {
+    for (const { key, value } of this.#environment.apiKeys.getRange({ start })) {
       if (rows.length >= limit || bytes >= limits.pageBytesMax) return { rows, more: true }
+      const row = this.#setAside.unlessInvalid(() => apiKeyRowOf(key.toString(), value))
+      if (row === undefined) continue
       bytes += value.length
-      rows.push(rowOf(value))
+      rows.push(row)
     }
     return { rows, more: false }
   }
@@ -74,12 +81,28 @@ const scopeSet = 2
 
 type StoredRow = Omit<ApiKeyRow, 'madeBy' | 'line'> & Partial<ApiKeyRow> & { scopeSet?: number }
 
+const isStoredRow = members<StoredRow>({
+  keyId: isText,
+  name: isText,
+  scopes: listOf(isText),
+  agents: listOf(isText),
+  digest: isText,
+  createdAtMs: isKeyNumber,
+  madeBy: optional(isText),
+  line: optional(isText),
+  expiresAtMs: optional(isKeyNumber),
+  lastUsedAtMs: optional(isKeyNumber),
+  scopeSet: optional(isKeyNumber),
+})
+
 /**
  * Decodes a row. Without `madeBy` it is from a version in which only the root key created keys. Scopes of
  * version 1 are expanded, so that the key keeps its permissions.
+ * @throws InvalidRow
  */
-function rowOf(value: Buffer): ApiKeyRow {
-  const { scopeSet: set, ...row } = JSON.parse(value.toString()) as StoredRow
+export function apiKeyRowOf(keyId: string, value: Uint8Array): ApiKeyRow {
+  const { scopeSet: set, ...row } = checkedRow(`apiKeys ${keyId}`, value, isStoredRow)
+  if (row.keyId !== keyId) throw new InvalidRow(`apiKeys ${keyId}`)
   const scopes = set === undefined ? row.scopes.flatMap((scope) => expanded[scope] ?? [scope]) : row.scopes
   return { ...row, scopes, madeBy: row.madeBy ?? 'root', line: row.line ?? row.keyId }
 }

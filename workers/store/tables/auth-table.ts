@@ -1,10 +1,13 @@
 import { limits } from '../../../src/base/limits/limits.js'
-import { fields, isNumber } from '../../../src/base/shape.js'
+import { members, oneOf, type Check } from '../../../src/base/shape.js'
 import type { Revocation } from '../../../src/protocol/auth-messages.js'
 import type { AuthKind, AuthRows } from './auth-rows.js'
 import type { Environment } from '../environment.js'
 import type { SetAside } from '../set-aside.js'
-import { expiryKey, jsonOf } from './tables.js'
+import { authRowChecks, idIn, isAuthKind } from './auth-row-checks.js'
+import { isExpired } from './expired.js'
+import { checkedRow, InvalidRow } from './row-shape.js'
+import { expiryKey } from './tables.js'
 
 /** A row to write or, without a value, to remove. */
 export interface PendingAuthRow {
@@ -17,11 +20,6 @@ export interface PendingAuthRow {
 /** A revocation, which is stored until its tokens have expired. */
 export type PendingRevocation = Revocation & { namespace: string }
 
-interface StoredRow<Kind extends AuthKind = AuthKind> {
-  value: AuthRows[Kind]
-  expiresAtMs?: number
-}
-
 /**
  * A commit removes up to this many expired rows, and two more for each row that it writes, so that it can
  * remove more than it adds.
@@ -29,8 +27,6 @@ interface StoredRow<Kind extends AuthKind = AuthKind> {
 const SWEEP_ROWS_MIN = 64
 
 const noValue = Buffer.alloc(0)
-
-const isExpiring = fields({ expiresAtMs: isNumber })
 
 /**
  * Key of a row: namespace, NUL, `auth:<kind>:<id>` (docs/adr/0010-auth-state.md). Namespaces, kinds and ids
@@ -45,12 +41,46 @@ export function namespaceOfKey(key: Buffer): string {
   return key.subarray(0, key.indexOf(0)).toString()
 }
 
+/** The kind in the key of a row; undefined for a kind that this version does not know. */
+export function kindOfKey(key: Buffer): AuthKind | undefined {
+  const [, kind] = key
+    .subarray(key.indexOf(0) + 1)
+    .toString()
+    .split(':', 2)
+  return kind !== undefined && isAuthKind(kind) ? kind : undefined
+}
+
 /** The value of a pending row. */
 export function pendingValue<Kind extends AuthKind>(
   _kind: Kind,
   { value }: PendingAuthRow,
 ): AuthRows[Kind] | undefined {
   return value === undefined ? undefined : (JSON.parse(value) as AuthRows[Kind])
+}
+
+/** The value of a stored row. @throws InvalidRow */
+export function authRowOf<Kind extends AuthKind>(kind: Kind, key: Buffer, bytes: Uint8Array): AuthRows[Kind] {
+  const row = `auth ${key.toString('hex')}`
+  const isRow: Check<{ value: AuthRows[Kind] }> = members<{ value: AuthRows[Kind] }>({
+    value: authRowChecks[kind],
+  })
+  const { value } = checkedRow(row, bytes, isRow)
+  const id = idIn(value)
+  if (id !== undefined && !key.toString().endsWith(`\0auth:${kind}:${id}`)) throw new InvalidRow(row)
+  return value
+}
+
+/** The revocation in a key, which has all of it: a changed value must not make a revoked token valid. */
+export function revocationOf(key: Buffer): PendingRevocation {
+  const [, namespace = '', what, id = ''] = /^([^\0]*)\0([^:]*):(.*)$/s.exec(key.toString('utf8', 6)) ?? []
+  if (!isRevokedKind(what)) throw new InvalidRow(`authEnded ${key.toString('hex')}`)
+  return { namespace, what, id, untilMs: key.readUIntBE(0, 6) }
+}
+
+const isRevokedKind = oneOf('sid', 'jti', 'sub')
+
+function revocationKey({ namespace, what, id, untilMs }: PendingRevocation): Buffer {
+  return expiryKey(untilMs, Buffer.from(`${namespace}\0${what}:${id}`))
 }
 
 /** Auth state of all namespaces of one shard (docs/adr/0010-auth-state.md). */
@@ -63,10 +93,11 @@ export class AuthTable {
     this.#setAside = setAside
   }
 
-  /** The value of a row, which may have expired. @param key from `authKey` with this kind */
-  find<Kind extends AuthKind>(_kind: Kind, key: string): AuthRows[Kind] | undefined {
-    const bytes = this.#environment.auth.find(Buffer.from(key))
-    return bytes === undefined ? undefined : (JSON.parse(bytes.toString()) as StoredRow<Kind>).value
+  /** The value of a row, which may have expired. @param key from `authKey` with this kind @throws InvalidRow */
+  find<Kind extends AuthKind>(kind: Kind, key: string): AuthRows[Kind] | undefined {
+    const name = Buffer.from(key)
+    const bytes = this.#environment.auth.find(name)
+    return bytes === undefined ? undefined : authRowOf(kind, name, bytes)
   }
 
   /** Keys that begin with `prefix`, after `after`, in order. */
@@ -83,9 +114,8 @@ export class AuthTable {
   /** All revocations whose tokens have not expired. */
   revocations(nowMs: number): PendingRevocation[] {
     const rows: PendingRevocation[] = []
-    for (const { key, value } of this.#environment.authEnded.getRange({})) {
-      const untilMs = key.readUIntBE(0, 6)
-      if (untilMs > nowMs) rows.push(JSON.parse(value.toString()) as PendingRevocation)
+    for (const key of this.#environment.authEnded.getKeys({})) {
+      if (key.readUIntBE(0, 6) > nowMs) rows.push(revocationOf(key))
     }
     return rows
   }
@@ -103,8 +133,7 @@ export class AuthTable {
       if (expiresAtMs !== undefined) this.#environment.authExpiries.put(expiryKey(expiresAtMs, key), noValue)
     }
     for (const one of ended) {
-      const key = expiryKey(one.untilMs, Buffer.from(`${one.namespace}\0${one.what}:${one.id}`))
-      this.#environment.authEnded.put(key, Buffer.from(JSON.stringify(one)))
+      this.#environment.authEnded.put(revocationKey(one), Buffer.from(JSON.stringify(one)))
     }
     if (rows.size > 0 || ended.length > 0) this.#sweep(nowMs, SWEEP_ROWS_MIN + 2 * (rows.size + ended.length))
   }
@@ -112,19 +141,15 @@ export class AuthTable {
   #sweep(nowMs: number, limit: number): void {
     const { auth, authExpiries, authEnded } = this.#environment
     const range = { start: expiryKey(0, noValue), end: expiryKey(nowMs, noValue), limit }
-    const expiries = [...authExpiries.getKeys(range)]
+    const expiries = [...authExpiries.raw.getKeys(range)]
     for (const expiry of expiries) {
       const key = expiry.subarray(6)
-      const bytes = auth.get(key)
-      const row = bytes === undefined ? undefined : jsonOf(bytes)
       // A row that was written again has a later expiry, or none.
-      if (isExpiring(row) && row.expiresAtMs <= nowMs) auth.remove(key)
-      else if (bytes !== undefined && row === undefined)
-        this.#setAside.add(`auth ${key.toString('hex')}`, 'It is not JSON, so it does not expire')
+      if (isExpired(auth, key, { nowMs, setAside: this.#setAside })) auth.remove(key)
       authExpiries.remove(expiry)
     }
     const end = expiryKey(Math.max(0, nowMs - limits.revocationRetentionMs), noValue)
-    const expired = [...authEnded.getKeys({ ...range, end })]
+    const expired = [...authEnded.raw.getKeys({ ...range, end })]
     for (const key of expired) authEnded.remove(key)
   }
 }

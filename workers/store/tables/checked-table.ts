@@ -17,7 +17,7 @@ export interface Table {
 }
 
 /** The longest key that LMDB accepts with pages of 4,096 bytes; for a longer one, LMDB throws. */
-const KEY_BYTES_MAX = 1_978
+export const keyBytesMax = 1_978
 
 /**
  * A table whose rows end in a crc32 over key and value, so that a damaged row is never served
@@ -41,7 +41,7 @@ export class CheckedTable {
    * @throws Error if the row is damaged
    */
   get(key: Buffer): Buffer | undefined {
-    if (key.length > KEY_BYTES_MAX) return undefined
+    if (key.length > keyBytesMax) return undefined
     const row = this.#table.get(key)
     return row === undefined ? undefined : checkedValue(key, row)
   }
@@ -52,7 +52,7 @@ export class CheckedTable {
    */
   find(key: Buffer): Buffer | undefined {
     const value = this.get(key)
-    if (value === undefined && key.length <= KEY_BYTES_MAX) this.assertNone(key)
+    if (value === undefined && key.length <= keyBytesMax) this.assertNone(key)
     return value
   }
 

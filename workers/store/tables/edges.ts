@@ -1,3 +1,4 @@
+import { assert } from '../../../src/base/assert.js'
 import type { EdgeCursor } from '../../../src/protocol/graph-messages.js'
 import { compareHlc, type Hlc } from '../../../src/strand/hlc.js'
 import type { Environment } from '../environment.js'
@@ -56,6 +57,12 @@ export function edgeNameKey({ agentNo, edgeType, dst }: EdgeName): string {
 export function findEdge({ edges }: Environment, name: EdgeName): EdgeState | undefined {
   const value = edges.find(outKey(name))
   return value === undefined ? undefined : decodeState(value)
+}
+
+/** Reads an edge that will be replaced, so that not the commit fails. @throws Error if its row is damaged */
+export function assertReplaceable({ edges }: Environment, name: EdgeName): void {
+  const value = edges.get(outKey(name))
+  if (value !== undefined) decodeState(value)
 }
 
 /**
@@ -179,6 +186,7 @@ function encodeState({ agentNo, seq, hlc, live, weight }: EdgeState): Buffer {
 }
 
 function decodeState(value: Buffer): EdgeState {
+  assert(value.length === STATE_BYTES, 'the row of an edge is whole')
   return {
     agentNo: value.readUInt32BE(0),
     seq: value.readUIntBE(4, 6),

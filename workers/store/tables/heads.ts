@@ -42,7 +42,7 @@ export async function headsRoot(paths: readonly string[], onHeads: (count: numbe
 
 function* agentsOf(environment: Environment): Generator<ShardAgent> {
   for (const { key, value } of environment.agents.getRange({})) {
-    yield { name: key, row: agentRowOf(value), environment }
+    yield { name: key, row: agentRowOf(key.toString(), value), environment }
   }
 }
 

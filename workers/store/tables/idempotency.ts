@@ -1,11 +1,14 @@
 import { createHash } from 'node:crypto'
 import { limits } from '../../../src/base/limits/limits.js'
-import { fields, isNumber } from '../../../src/base/shape.js'
+import { anyOf, fields, isNumber, isText, listOf, members, oneOf, optional } from '../../../src/base/shape.js'
+import type { AgentIngested } from '../../../src/protocol/messages.js'
 import type { IdempotentOutcome, PendingAnswer } from '../write-set.js'
 import type { SeqRange } from './erasures.js'
 import type { Environment } from '../environment.js'
 import type { SetAside } from '../set-aside.js'
-import { expiryKey, jsonOf } from './tables.js'
+import { isExpired } from './expired.js'
+import { checkedRow, isCounts, isKeyNumber } from './row-shape.js'
+import { expiryKey } from './tables.js'
 
 /** The stored answer to a request with an Idempotency-Key. */
 export interface IdempotentAnswer {
@@ -27,8 +30,6 @@ export interface IdempotentAnswer {
  */
 const SWEEP_KEYS_MAX = 64
 
-const isExpiring = fields({ expiresAtMs: isNumber })
-
 const LIFETIME_MS = limits.idempotencyHours * 3_600_000
 
 /**
@@ -39,9 +40,53 @@ export function idempotencyRow(caller: string, agent: string, key: string): Buff
   return createHash('sha256').update(`${caller}\n${agent}\n${key}`).digest()
 }
 
-/** Decodes a stored answer. */
-export function decodeAnswer(value: Buffer): IdempotentAnswer {
-  return JSON.parse(value.toString()) as IdempotentAnswer
+type StoredAnswer = Omit<IdempotentAnswer, 'place'> & Partial<IdempotentAnswer>
+
+const isOutcome = anyOf(
+  fields({ kind: oneOf('reply'), status: isStatus, body: isText }),
+  fields({ kind: oneOf('claimed'), drawn: isText }),
+  fields({ kind: oneOf('sealed'), box: isText }),
+  fields({
+    kind: oneOf('ingested'),
+    accepted: isKeyNumber,
+    rejected: isKeyNumber,
+    kept: optional(isKeyNumber),
+    duplicates: optional(isKeyNumber),
+    rejectedByCode: optional(isCounts),
+    faults: listOf(
+      fields({ line: isKeyNumber, agent: isText, refusal: fields({ code: isText, detail: isText }) }),
+    ),
+    agents: listOf(
+      members<AgentIngested>({
+        agent: isText,
+        accepted: isKeyNumber,
+        rejected: isKeyNumber,
+        firstSeq: isNumber,
+        lastSeq: isNumber,
+        chainHead: isText,
+      }),
+    ),
+  }),
+)
+
+function isStatus(value: unknown): value is number {
+  return isKeyNumber(value) && value >= 200 && value <= 599
+}
+
+const isStoredAnswer = members<StoredAnswer>({
+  digest: isText,
+  content: optional(isText),
+  outcome: (value): value is IdempotentOutcome => isOutcome(value),
+  expiresAtMs: isKeyNumber,
+  seqs: optional(
+    (value): value is SeqRange => Array.isArray(value) && value.length === 2 && value.every(isKeyNumber),
+  ),
+  place: optional(isKeyNumber),
+})
+
+/** Decodes a stored answer; the first ones have no placement. @throws InvalidRow */
+export function decodeAnswer(key: Buffer, value: Buffer): StoredAnswer {
+  return checkedRow(`idempotency ${key.toString('hex')}`, value, isStoredAnswer)
 }
 
 /**
@@ -58,10 +103,10 @@ export class IdempotencyTable {
   }
 
   /** The answer for a key; `undefined` if there is none or it has expired. */
-  find(row: Buffer, nowMs: number): IdempotentAnswer | undefined {
+  find(row: Buffer, nowMs: number): StoredAnswer | undefined {
     const value = this.#environment.idempotency.get(row)
     if (value === undefined) return undefined
-    const answer = decodeAnswer(value)
+    const answer = decodeAnswer(row, value)
     return answer.expiresAtMs > nowMs ? answer : undefined
   }
 
@@ -87,15 +132,12 @@ export class IdempotencyTable {
 
   #sweep(nowMs: number, limit: number): void {
     const range = { start: expiryKey(0, Buffer.alloc(0)), end: expiryKey(nowMs, Buffer.alloc(0)) }
-    const expired = [...this.#environment.expiries.getKeys({ ...range, limit })]
+    const expired = [...this.#environment.expiries.raw.getKeys({ ...range, limit })]
     for (const key of expired) {
       const row = key.subarray(6)
-      const value = this.#environment.idempotency.get(row)
       // A key that was used again after its expiry has a later expiry.
-      const answer = value === undefined ? undefined : jsonOf(value)
-      if (isExpiring(answer) && answer.expiresAtMs <= nowMs) this.#environment.idempotency.remove(row)
-      else if (value !== undefined && answer === undefined)
-        this.#setAside.add(`idempotency ${row.toString('hex')}`, 'It is not JSON, so it does not expire')
+      if (isExpired(this.#environment.idempotency, row, { nowMs, setAside: this.#setAside }))
+        this.#environment.idempotency.remove(row)
       this.#environment.expiries.remove(key)
     }
   }

@@ -46,6 +46,13 @@ export class OpenAgents {
     this.#newer.add(agent)
   }
 
+  remove({ name, no }: Agent): void {
+    for (const { byName, byNo } of [this.#newer, this.#older]) {
+      byName.delete(name)
+      byNo.delete(no)
+    }
+  }
+
   /** Evicts the agents that were not used since the last call. */
   evictIdle(): void {
     this.#older = this.#newer

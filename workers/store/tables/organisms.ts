@@ -1,21 +1,41 @@
-import type { OrganismRow } from '../../../src/protocol/organism-messages.js'
+import { isText, listOf, members, oneOf } from '../../../src/base/shape.js'
+import type { OrganismMember, OrganismRow } from '../../../src/protocol/organism-messages.js'
+import { zones } from '../../../src/strand/zone.js'
 import type { Environment } from '../environment.js'
+import type { SetAside } from '../set-aside.js'
+import { checkedRow, InvalidRow, isKeyNumber } from './row-shape.js'
 
-/** The row of an organism; `undefined` if there is none. */
-export function findOrganism({ organisms }: Environment, organismId: string): OrganismRow | undefined {
-  const value = organisms.find(Buffer.from(organismId))
-  return value === undefined ? undefined : (JSON.parse(value.toString()) as OrganismRow)
+const isOrganismRow = members<OrganismRow>({
+  organismId: isText,
+  name: isText,
+  members: listOf(members<OrganismMember>({ name: isText, zone: oneOf(...zones) })),
+  createdAtMs: isKeyNumber,
+})
+
+/** Decodes the row of an organism. @throws InvalidRow */
+export function organismRowOf(organismId: string, bytes: Uint8Array): OrganismRow {
+  const row = checkedRow(`organisms ${organismId}`, bytes, isOrganismRow)
+  if (row.organismId !== organismId) throw new InvalidRow(`organisms ${organismId}`)
+  return row
 }
 
-/** A page of rows with ids after `after`, in order, and the total number of rows. */
+/** The row of an organism; `undefined` if there is none. @throws InvalidRow */
+export function findOrganism({ organisms }: Environment, organismId: string): OrganismRow | undefined {
+  const value = organisms.find(Buffer.from(organismId))
+  return value === undefined ? undefined : organismRowOf(organismId, value)
+}
+
+/** A page of valid rows with ids after `after`, in order, and the total number of rows. */
 export function listOrganisms(
-  { organisms }: Environment,
+  { environment: { organisms }, setAside }: { environment: Environment; setAside: SetAside },
   { after, limit }: { after: string; limit: number },
 ): { rows: OrganismRow[]; total: number } {
   const start = Buffer.from(after === '' ? '' : `${after}\0`)
   const rows: OrganismRow[] = []
-  for (const { value } of organisms.getRange({ start, limit })) {
-    rows.push(JSON.parse(value.toString()) as OrganismRow)
+  for (const { key, value } of organisms.getRange({ start })) {
+    if (rows.length >= limit) break
+    const row = setAside.unlessInvalid(() => organismRowOf(key.toString(), value))
+    if (row !== undefined) rows.push(row)
   }
   return { rows, total: organisms.getKeysCount({}) }
 }

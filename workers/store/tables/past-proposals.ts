@@ -101,7 +101,8 @@ export function proposalOf(
   return stored.seq === place.seq ? stored : undefined
 }
 
-function storedProposal(value: Buffer): ProposalRow | { past: RecordRefs } | undefined {
+/** A stored proposal; undefined if the row is invalid. */
+export function storedProposal(value: Buffer): ProposalRow | { past: RecordRefs } | undefined {
   const stored = jsonOf(value)
   return isPast(stored) || isProposalRow(stored) ? stored : undefined
 }

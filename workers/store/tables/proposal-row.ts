@@ -10,24 +10,11 @@ import {
 } from '../../../src/base/shape.js'
 import type { Mutation, ProposalRow, Vote } from '../../../src/protocol/proposal-messages.js'
 import { zones } from '../../../src/strand/zone.js'
-import { seqMax } from './tables.js'
-
-/** A number that fits the keys of the store: a seq or a time. */
-const isKeyNumber: Check<number> = (value): value is number =>
-  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= seqMax
-
-const isHash: Check<string> = (value): value is string => isText(value) && /^[0-9a-f]{64}$/.test(value)
-
-const isPolicies: Check<Extract<Mutation, { action: 'policies' }>['policies']> = (
-  value,
-): value is Extract<Mutation, { action: 'policies' }>['policies'] =>
-  listOf(fields({ actions: listOf(isText), conditions: listOf(fields({ field: isText, op: isText })) }))(
-    value,
-  )
+import { isHash, isKeyNumber, isKeyText, isPolicies } from './row-shape.js'
 
 const isMutation: Check<Mutation> = anyOf(
   fields({ action: oneOf('delete', 'restore', 'erase'), target: isHash, targetSeq: isKeyNumber }),
-  fields({ action: oneOf('remove_edge'), dst: isText, edgeType: isText }),
+  fields({ action: oneOf('remove_edge'), dst: isKeyText, edgeType: isKeyText }),
   fields({ action: oneOf('zone'), zone: oneOf(...zones) }),
   fields({ action: oneOf('policies'), policies: isPolicies }),
   members<Extract<Mutation, { action: 'rotate_key' }>>({
@@ -38,7 +25,7 @@ const isMutation: Check<Mutation> = anyOf(
   }),
   members<Extract<Mutation, { action: 'make_api_key' }>>({
     action: oneOf('make_api_key'),
-    keyId: isText,
+    keyId: isKeyText,
     name: isText,
     scopes: listOf(isText),
     agents: listOf(isText),
