@@ -9,6 +9,7 @@ export const edgeValues: readonly unknown[] = [
   9e15,
   'x',
   '',
+  'x'.repeat(4_096),
   null,
   true,
   [],

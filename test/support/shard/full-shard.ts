@@ -12,7 +12,8 @@ export function fillShard(shard: TestShard): { deleted: string; erased: string }
   make('notes', 'free')
   make('feed', 'free')
   make('watched', 'governed')
-  make('default', 'governed')
+  // An auth shard has it already.
+  shard.ask({ kind: 'agentCreate', agent: 'default', zone: 'governed', options: {} })
   const [deleted = '', restored = '', erased = ''] = [1, 2, 3].map((n) => write('notes', n))
   const mutate = (action: 'delete' | 'restore' | 'erase', hash: string, agent = 'notes') =>
     shard.ask({ kind: 'recordMutate', agent, action, hash, principal, options: {} })
