@@ -12,8 +12,8 @@ import { appendNumber, codeOf, keyed, replyOf } from '../support/shard/shard.js'
 
 /*
  * A data directory whose rows were changed: each member of each row gets the values at its edges. No command
- * ends the thread, the commands of others are carried out, and an invalid row is named by the check that a
- * restore makes.
+ * ends the thread, the commands of others are carried out, and no strand is left with half a write. That a
+ * restore names an invalid row is tested in store-check.test.ts.
  */
 
 let shard: AuthShard
