@@ -197,7 +197,7 @@ export class HttpMetrics {
     )
     perShard(
       'strandfast_rows_set_aside',
-      'Rows (proposals, mails, expiries) that could not be handled since the shard was opened; the log says why',
+      'Rows (proposals, mails, expiries, invalid rows) that could not be handled since the shard was opened; the log says why',
       ({ setAside }) => setAside,
     )
     perShard('strandfast_agents', 'Agents', ({ agents }) => agents)
