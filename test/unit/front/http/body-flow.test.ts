@@ -114,12 +114,15 @@ describe('a body that arrives although it is paused', () => {
   it('takes a limited amount of memory, and beyond that files, which have no name and end with it', () => {
     const folder = mkdtempSync(join(tmpdir(), 'strandfast-body-'))
     const buffers = new BodyBuffers(folder)
-    const before = process.memoryUsage().arrayBuffers
     const bodies = [bodyOf(buffers), bodyOf(buffers)]
     const part = numbered(MEBIBYTE)
     for (let count = 0; count < 80; count++) for (const body of bodies) body.arrive(part)
-    const pieces = limits.bufferedPiecesMax * limits.bufferedPieceBytes
-    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(pieces + 8 * MEBIBYTE)
+    // All pieces of memory are in use, and the rest is in files.
+    expect(buffers.takePiece(false)).toBeUndefined()
+    const inFiles = 2 * 80 * MEBIBYTE - limits.bufferedPiecesMax * limits.bufferedPieceBytes
+    expect(buffers.countFileBytes(limits.bufferedFileBytesMax - inFiles + 1)).toBe(false)
+    expect(buffers.countFileBytes(limits.bufferedFileBytesMax - inFiles)).toBe(true)
+    buffers.countFileBytes(inFiles - limits.bufferedFileBytesMax)
     expect(readdirSync(folder)).toEqual([])
     for (const body of bodies) {
       body.arrive(new Uint8Array(0), true)
