@@ -1,3 +1,5 @@
+import { createPrivateKey } from 'node:crypto'
+import { readPem } from '../../base/pem.js'
 import type { Config } from '../../settings/config.js'
 import type { ListenerOptions, Engine, HttpListener, TlsFiles } from './http-listener.js'
 
@@ -46,13 +48,29 @@ export async function loadEngine(choice: Config['httpEngine']): Promise<EngineLo
  * support, in one line; undefined if it accepts them.
  */
 export function tlsRefusal({ engine, open }: LoadedEngine, tls: TlsFiles): string | undefined {
+  const path = JSON.stringify(tls.keyFile)
+  const unusable = unusableKey(tls.keyFile)
+  if (unusable !== undefined) return `${path}, ${unusable}, with which every handshake fails`
   try {
     open({ tls, problem: () => '' }).close()
     return undefined
   } catch (error) {
     const name = engine === 'uws' ? 'uWebSockets.js' : 'node:http'
-    return `${JSON.stringify(tls.keyFile)}, which ${name} refuses together with ${tls.certFile}: ${shortReason(error)}`
+    return `${path}, which ${name} refuses together with ${tls.certFile}: ${shortReason(error)}`
   }
+}
+
+/** The curves of TLS 1.3 for certificates (RFC 8446, 4.2.3), as OpenSSL names them. */
+const curves = ['prime256v1', 'secp384r1', 'secp521r1']
+const RSA_BITS_MIN = 1024
+
+/** A key that the libraries load, but no client accepts. */
+function unusableKey(keyFile: string): string | undefined {
+  const { asymmetricKeyDetails: { namedCurve, modulusLength } = {} } = createPrivateKey(readPem(keyFile).text)
+  if (namedCurve !== undefined && !curves.includes(namedCurve)) return `a key on ${namedCurve}`
+  if (modulusLength !== undefined && modulusLength < RSA_BITS_MIN)
+    return `an RSA key of ${modulusLength} bits`
+  return undefined
 }
 
 async function nodeEngine(slowerBecause: string | undefined): Promise<LoadedEngine> {

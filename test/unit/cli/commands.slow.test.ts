@@ -304,6 +304,19 @@ describe.each(['check', 'doctor', 'serve'])('strandfast %s', (command) => {
     expect(found.out + found.err).toContain(`${keyFile}", which uWebSockets.js refuses`)
     expect(readdirSync(folder)).toEqual([])
   })
+
+  // Regression: both libraries load this key, and the server listened and failed every handshake.
+  it.each(['node', 'uws'])('says if no client supports the key, for %s', async (engine) => {
+    const [certFile, keyFile] = [join(tls, 'p224-cert.pem'), join(tls, 'p224-key.pem')]
+    const env = {
+      SERVICE_HTTP_ENGINE: engine,
+      SERVICE_TLS_CERT_FILE: certFile,
+      SERVICE_TLS_KEY_FILE: keyFile,
+    }
+    const found = await run([command], env)
+    expect(found.code).toBe(78)
+    expect(found.out + found.err).toContain(`${keyFile}", a key on secp224r1`)
+  })
 })
 
 describe('strandfast cluster check', () => {
