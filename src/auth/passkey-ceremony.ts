@@ -195,6 +195,7 @@ export class PasskeyCeremony {
   }
 
   #authenticatorFault(data: Uint8Array): SignInReason | undefined {
+    if (data.length <= RP_HASH_BYTES) return 'malformed'
     const rpHash = createHash('sha256').update(this.#party.rpId).digest()
     if (!rpHash.equals(data.subarray(0, RP_HASH_BYTES))) return 'wrong_rp'
     const flags = data[RP_HASH_BYTES] ?? 0

@@ -411,6 +411,19 @@ describe('signing in with a passkey', () => {
     expect((await signInBy(server, authenticator, { email, userHandle: null })).status).toBe(200)
   })
 
+  it('is malformed with authenticator data that is too short for its flags', async () => {
+    const { token, email, userId } = await newAccount()
+    const authenticator = await addPasskey(server, token)
+    const { session_token, request_options } = await beginSignIn(server, email)
+    const { response, ...assertion } = authenticator.assert(request_options)
+    const authenticatorData = Buffer.from(response.authenticatorData, 'base64url').subarray(0, 32)
+    const short = { ...response, authenticatorData: authenticatorData.toString('base64url') }
+    const { records } = await auditsOf(server, () =>
+      finishSignIn(server, { session_token, assertion: { ...assertion, response: short } }),
+    )
+    expect(records).toMatchObject([{ payload: { user_id: userId, method: 'passkey', reason: 'malformed' } }])
+  })
+
   it('records unknown e-mails only in a common record', async () => {
     const lost = new SoftAuthenticator(testRelyingParty)
     const { types } = await auditsOf(server, () => signInBy(server, lost, { email: 'no-one@example.org' }))
