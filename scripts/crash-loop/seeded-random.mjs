@@ -33,3 +33,22 @@ export function between(random, low, high) {
 export function pick(random, items) {
   return items[Math.floor(random() * items.length)]
 }
+
+/**
+ * Returns a function that picks items at random, each once before any of them again, so that a few picks
+ * already have all items.
+ * @template T
+ * @param {() => number} random
+ * @param {readonly T[]} items
+ * @returns {() => T}
+ */
+export function balancedPick(random, items) {
+  /** @type {T[]} */
+  let left = []
+  return () => {
+    if (left.length === 0) left = [...items]
+    const item = pick(random, left)
+    left.splice(left.indexOf(item), 1)
+    return item
+  }
+}

@@ -3,7 +3,9 @@
  * shard on the state that the disk may have, and checks it. Runs in one process and thread, so that thousands
  * of losses take seconds.
  *
- *   node log-losses.mjs FOLDER ROUNDS SEED      FOLDER: the compiled program, such as dist
+ *   node log-losses.mjs FOLDER ROUNDS SEED [KIND]
+ *     FOLDER  the compiled program, such as dist
+ *     KIND    the only kind of load (by default all kinds, equally often)
  *
  * Prints `{faults, cuts, acknowledged, replayed, erased}` as JSON.
  */
@@ -22,9 +24,9 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { inspect } from 'node:util'
-import { between, pick, seededRandom } from '../../../../scripts/crash-loop/seeded-random.mjs'
+import { balancedPick, between, pick, seededRandom } from '../../../../scripts/crash-loop/seeded-random.mjs'
 
-const [folder = 'dist', rounds = '100', seed = '1'] = process.argv.slice(2)
+const [folder = 'dist', rounds = '100', seed = '1', onlyKind] = process.argv.slice(2)
 const load = (path) => import(pathToFileURL(resolve(folder, path)).href)
 const { Shard } = await load('workers/shard/shard.js')
 const { ShardStore } = await load('workers/store/shard-store.js')
@@ -43,19 +45,34 @@ process.on('exit', () => fs.rmSync(home, { recursive: true, force: true }))
 const found = { faults: [], cuts: 0, acknowledged: 0, replayed: 0, erased: 0 }
 let directories = 0
 
+/**
+ * The kinds of load. With `even`, all groups are one record of equal length, so that new segments end where
+ * earlier ones began. With `erasing`, some commands are erasures, each of which also flushes LMDB.
+ */
+const kinds = onlyKind === undefined ? ['even', 'erasing', 'other'] : [onlyKind]
+/** What differs between data directories. A few of them already have all values. */
+const draws = {
+  /**
+   * `long` is the share of records that are long, so that the log continues in another file. Long records
+   * leave few steps for erasures, so the erasing load is picked with each share.
+   */
+  load: balancedPick(
+    random,
+    kinds.flatMap((kind) => [0, 0.05, 0.5].map((long) => ({ kind, long }))),
+  ),
+  signing: balancedPick(random, ['record', 'group']),
+  /** How often LMDB is flushed. */
+  flushes: balancedPick(random, [0, 0.5]),
+}
+
 /** The requests and acknowledged answers of the clients of one data directory, and the kind of their load. */
 class Clients {
-  signing = pick(random, ['record', 'group'])
-  /**
-   * The share of records that are long, so that the log continues in another file, and how often LMDB is
-   * flushed.
-   */
-  long = pick(random, [0, 0.05, 0.5])
-  flushes = pick(random, [0, 0.5])
-  /** The share of commands that are erasures, each of which also flushes LMDB. */
-  erasures = pick(random, [0, 0.1])
-  /** Whether all groups are one record of equal length, so that new segments end where earlier ones began. */
-  even = random() < 0.3
+  load = draws.load()
+  even = this.load.kind === 'even'
+  long = this.load.long
+  erasures = this.load.kind === 'erasing' ? 0.1 : 0
+  signing = draws.signing()
+  flushes = draws.flushes()
 
   /** hash → record that a client knows, from the answer to an append or from a read. */
   records = new Map()
@@ -322,14 +339,15 @@ function fault(text) {
 /** Runs the rounds of one data directory, from its creation. */
 function live(lossesMax) {
   const clients = new Clients()
+  // Often early, while torn segments of the previous loss are still after the end of the log.
+  const stepsMax = balancedPick(random, [6, 40, STEPS_MAX, 5 * STEPS_MAX])
   let path = join(home, String(directories++))
   for (let losses = 0; losses <= lossesMax && found.faults.length === 0; losses++) {
     const machine = new Machine(path, clients)
     try {
       machine.check()
       for (const agent of AGENTS) machine.execute({ kind: 'agentCreate', agent, zone: 'free', options: {} })
-      // Often early, while torn segments of the previous loss are still after the end of the log.
-      cutBefore(between(random, 0, pick(random, [6, 40, STEPS_MAX, 5 * STEPS_MAX])))
+      cutBefore(between(random, 0, stepsMax()))
       machine.run()
     } catch (error) {
       if (!(error instanceof PowerCut)) throw error
