@@ -7,6 +7,7 @@ import type { CheckedTable } from '../../workers/store/tables/checked-table.js'
 import { expiryKey } from '../../workers/store/tables/tables.js'
 import { authKey } from '../../workers/store/tables/auth-table.js'
 import { changedValues } from '../support/changed-values.js'
+import { AuthShard } from '../support/shard/auth-shard.js'
 import { appendNumber, replyOf, TestShard } from '../support/shard/shard.js'
 
 /* A row whose handling fails is set aside: the thread continues with the other rows. */
@@ -137,6 +138,39 @@ describe('a row that expires', () => {
       expect(expiryKey(ms, Buffer.alloc(0)).readUIntBE(0, 6)).toBe(2 ** 48 - 1)
     }
     expect(expiryKey(7, Buffer.alloc(0)).readUIntBE(0, 6)).toBe(7)
+  })
+})
+
+describe('a session and a passkey whose rows are invalid', () => {
+  it('are not listed, and the session ends with the others of its user', async () => {
+    const email = 'ada@example.com'
+    await shard.remove()
+    const auth = new AuthShard()
+    shard = auth
+    const opened = [
+      auth.register(email),
+      auth.change({ kind: 'loginSucceeded', email, passwordHash: `hash of ${email}` }),
+    ].map((answer) => {
+      if (answer.kind !== 'signedIn') throw new Error(`Expected a session, got ${answer.kind}`)
+      return answer.session
+    })
+    const [bad, good] = opened.map(({ sid }) => sid)
+    const userId = opened[0]?.userId ?? ''
+    rewrite(shard.environment.auth, Buffer.from(authKey('', 'session', bad ?? '')), 'damaged')
+    rewrite(
+      shard.environment.auth,
+      Buffer.from(authKey('', 'user-passkey', `${userId}:key`)),
+      '{"value":true}',
+    )
+    rewrite(shard.environment.auth, Buffer.from(authKey('', 'passkey', 'key')), 'damaged')
+    expect(auth.lookUp({ kind: 'passkeys', userId })).toEqual({ kind: 'passkeys', passkeys: [] })
+    expect(auth.lookUp({ kind: 'sessions', userId })).toMatchObject({ sessions: [{ sid: good }] })
+    expect(auth.change({ kind: 'userLogout', email })).toEqual({ kind: 'loggedOut', userId, sessions: 2 })
+    expect(setAside()).toBe(2)
+    const ended = auth.ask({ kind: 'revocationsList' })
+    const revoked = ended.kind === 'revocations' ? ended.rows.map(({ id }) => id) : []
+    expect(revoked.toSorted()).toEqual([bad, good].toSorted())
+    expect(auth.change({ kind: 'userLogout', email })).toMatchObject({ sessions: 0 })
   })
 })
 

@@ -97,6 +97,11 @@ export class NamespaceState {
     return pendingValue(kind, pending)
   }
 
+  /** A row by its id; undefined, too, if it is invalid, which sets it aside. */
+  findValid<Kind extends AuthKind>(kind: Kind, id: string): AuthRows[Kind] | undefined {
+    return this.state.store.setAside.unlessInvalid(() => this.find(kind, id))
+  }
+
   /** The ids of a kind that begin with `prefix`, in order. */
   ids(kind: AuthKind, prefix: string, page: { after?: string; limit?: number } = {}): string[] {
     const before = authKey(this.id, kind, '')

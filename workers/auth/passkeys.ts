@@ -12,7 +12,7 @@ export function passkeyById(namespace: NamespaceState, id: string): PasskeyRow |
 export function passkeysOf(namespace: NamespaceState, userId: string): PasskeyRow[] {
   return namespace
     .ids('user-passkey', `${userId}:`)
-    .map((id) => passkeyById(namespace, id.slice(userId.length + 1)))
+    .map((id) => namespace.findValid('passkey', id.slice(userId.length + 1)))
     .filter((passkey) => passkey !== undefined)
     .toSorted((one, other) => one.createdAtMs - other.createdAtMs)
 }

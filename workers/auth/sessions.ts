@@ -36,16 +36,19 @@ export function sessionById(namespace: NamespaceState, sid: string): SessionRow 
 
 /** The sessions of a user of which any token is valid, also if only an access token is. */
 export function sessionsOf(namespace: NamespaceState, userId: string): SessionRow[] {
-  return namespace
-    .ids('user-session', `${userId}:`)
-    .map((id) => sessionById(namespace, id.slice(userId.length + 1)))
+  return sidsOf(namespace, userId)
+    .map((sid) => namespace.findValid('session', sid))
     .filter((session) => session !== undefined)
     .filter((session) => sessionEndsAtMs(session) > namespace.nowMs)
 }
 
+function sidsOf(namespace: NamespaceState, userId: string): string[] {
+  return namespace.ids('user-session', `${userId}:`).map((id) => id.slice(userId.length + 1))
+}
+
 /** Ends a session and revokes its tokens. */
 export function endSession(namespace: NamespaceState, userId: string, sid: string): void {
-  const session = sessionById(namespace, sid)
+  const session = namespace.findValid('session', sid)
   namespace.remove('session', sid)
   namespace.remove('user-session', `${userId}:${sid}`)
   // Tokens that were issued before the setting of their lifetime was lowered are valid for longer.
@@ -55,9 +58,18 @@ export function endSession(namespace: NamespaceState, userId: string, sid: strin
 
 /** Ends all sessions of a user except `exceptSid`. @returns their number */
 export function endSessions(namespace: NamespaceState, userId: string, exceptSid?: string): number {
-  const ending = sessionsOf(namespace, userId).filter(({ sid }) => sid !== exceptSid)
-  for (const { sid } of ending) endSession(namespace, userId, sid)
+  const ending = sidsOf(namespace, userId).filter((sid) => sid !== exceptSid && mayBeOpen(namespace, sid))
+  for (const sid of ending) endSession(namespace, userId, sid)
   return ending.length
+}
+
+/** Whether a token of a session may be valid, as one of a session whose row is invalid. */
+function mayBeOpen(namespace: NamespaceState, sid: string): boolean {
+  const endsAtMs = namespace.state.store.setAside.unlessInvalid(() => {
+    const session = sessionById(namespace, sid)
+    return session === undefined ? 0 : sessionEndsAtMs(session)
+  })
+  return (endsAtMs ?? Infinity) > namespace.nowMs
 }
 
 /** When every token that was issued until now under the current settings has expired. */
