@@ -1,5 +1,3 @@
-import { limits } from '../base/limits/limits.js'
-import { setTimeout as pause } from 'node:timers/promises'
 import { sentBy } from '../protocol/messages.js'
 import type { Shards } from './links/shards.js'
 
@@ -29,13 +27,5 @@ export async function endAuthors(
  */
 export async function endUploads(shards: Shards, principal: string): Promise<void> {
   const command = sentBy(principal, { kind: 'uploadsEnd', options: {} } as const)
-  await Promise.all(
-    shards.links.map(async (_link, shard) => {
-      let outcome = await shards.requestShard(shard, command)
-      while ('code' in outcome && outcome.code === 'overloaded') {
-        await pause(limits.uploadsEndRetryMs)
-        outcome = await shards.requestShard(shard, command)
-      }
-    }),
-  )
+  await shards.requestAll(command)
 }

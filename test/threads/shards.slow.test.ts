@@ -136,10 +136,12 @@ describe('the shards', () => {
     expect(names.sort()).toEqual([...agents].sort())
   })
 
-  it('refuse commands beyond the bound of a queue with overloaded, and carry out the others', async () => {
+  it('refuse commands beyond the bound of a queue with overloaded, and carry out the others and the end of uploads', async () => {
     const command: Command = { kind: 'agentHead', agent: 'missing' }
     const requests = Array.from({ length: limits.shardQueueMax + 3 }, () => shards.requestShard(0, command))
+    const end = shards.requestShard(0, { kind: 'uploadsEnd', caller: 'key', options: {} })
     const outcomes = await Promise.all(requests)
+    expect(codeOf(await end)).toBe('done')
     const refused = outcomes.filter((outcome) => codeOf(outcome) === 'overloaded')
     expect(refused).toHaveLength(3)
     for (const outcome of refused) {

@@ -97,8 +97,6 @@ export const requestLimits = {
   bodyBytesInMemoryMax: 268_435_456,
   /** Bytes of such bodies of one principal, or of one address without a credential. */
   bodyBytesPerPrincipalMax: 67_108_864,
-  /** Milliseconds after which a full shard is asked again whether the uploads of an ended credential have ended. */
-  uploadsEndRetryMs: 20,
   /** Bytes of a part of a body that its reader receives in one call. */
   bodyPartBytes: 65_536,
   /** Bytes of a piece of memory for what arrives of paused bodies: what uWebSockets.js reads in one call. */

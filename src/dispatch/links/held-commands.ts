@@ -18,6 +18,15 @@ const full = refuse('overloaded', 'Too many requests wait for the shard of this 
 })
 
 /**
+ * The refusal of a command if the queue of its shard is full. The end of uploads always has a place: a request
+ * sends one at most, after its first command was answered.
+ */
+export function refusalIfFull({ kind }: Command, { count, bytes }: Record<'count' | 'bytes', number>) {
+  const isFull = count >= limits.shardQueueMax || bytes > limits.shardQueueBytesMax
+  return isFull && kind !== 'uploadsEnd' ? full : undefined
+}
+
+/**
  * Queues commands for a shard that moves between nodes. A command that finds no owner in time is refused and
  * has had no effect (docs/adr/0048-owners-of-shards.md).
  */
@@ -28,8 +37,8 @@ export class HeldCommands<Callback extends (refusal: Refusal, proven: boolean) =
 
   /** @returns a refusal when the queue is full */
   add(held: HeldCommand<Callback>): Refusal | undefined {
-    const isFull = this.#held.length >= limits.shardQueueMax || this.#bytes > limits.shardQueueBytesMax
-    if (isFull) return full
+    const refusal = refusalIfFull(held.command, { count: this.#held.length, bytes: this.#bytes })
+    if (refusal !== undefined) return refusal
     this.#held.push({ ...held, untilMs: steadyClock() + limits.shardMoveMs })
     this.#bytes += held.bytes
     this.#timer ??= setInterval(() => this.#refuseLate(), limits.shardMoveCheckMs)

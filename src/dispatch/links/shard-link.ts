@@ -6,7 +6,7 @@ import { decodeOutcomes, encodeCommands, type CommandFrame, type FrontFrame } fr
 import type { LeaseMemory } from '../../protocol/lease-memory.js'
 import type { Command, Outcome, StreamEvent } from '../../protocol/messages.js'
 import type { Notice } from '../../protocol/notices.js'
-import { HeldCommands } from './held-commands.js'
+import { HeldCommands, refusalIfFull } from './held-commands.js'
 import type { ShardConnection } from './shard-connection.js'
 
 /**
@@ -160,14 +160,10 @@ export class ShardLink {
       const waits = this.#isUnreadable ? undefined : this.#held
       return waits === undefined ? lost(false) : waits.add({ command, receive, bytes: bytesOf(command) })
     }
-    const bytesWait = (this.#thread?.memory.bytes ?? 0) + this.#frameBytes
-    if (this.depth >= limits.shardQueueMax || bytesWait > limits.shardQueueBytesMax) {
-      return refuse('overloaded', 'Too many requests wait for the shard of this agent, try again', {
-        retryAfterSecs: 1,
-      })
-    }
-    this.#add(command, receive)
-    return undefined
+    const bytes = (this.#thread?.memory.bytes ?? 0) + this.#frameBytes
+    const refusal = refusalIfFull(command, { count: this.depth, bytes })
+    if (refusal === undefined) this.#add(command, receive)
+    return refusal
   }
 
   /** Sends all commands of this tick in one message, because each message has a fixed cost. */

@@ -58,6 +58,17 @@ const ask = () => {
 }
 
 describe('a front of a shard that moves', () => {
+  it('queues the end of uploads although its queue is full', async () => {
+    for (let nth = 0; nth < limits.shardQueueMax; nth++) link.send(read, () => {})
+    ask()
+    expect(outcomes).toEqual(['immediately overloaded'])
+    expect(link.send({ kind: 'uploadsEnd', caller: 'key', options: {} }, () => {})).toBeUndefined()
+    const thread = new Thread(1)
+    await join(thread)
+    await nextTick()
+    expect(thread.sent).toHaveLength(limits.shardQueueMax + 1)
+  })
+
   it('queues commands while the shard has no owner and sends them to the next one in order', async () => {
     const [first, second] = [new Thread(1), new Thread(2, 7)]
     expect(await join(first)).toBe(true)
