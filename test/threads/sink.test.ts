@@ -66,10 +66,14 @@ class Database implements SinkConnection {
 }
 
 /** Runs a sink until it has slept `naps` times. @returns the sink and the durations of its sleeps */
-async function runUntilAsleep(database: Database, naps: number): Promise<{ run: SinkRun; slept: number[] }> {
+async function runUntilAsleep(
+  database: SinkConnection,
+  naps: number,
+  logs = [log],
+): Promise<{ run: SinkRun; slept: number[] }> {
   const slept: number[] = []
   const run: SinkRun = new SinkRun({
-    logs: [log],
+    logs,
     connect: () => Promise.resolve(database),
     clock: () => shard.nowMs,
     chance: () => 1,
@@ -229,6 +233,23 @@ describe('the run of the sink', () => {
     const pauses = Array.from({ length: 10 }, (_none, failures) => Math.min(base * 2 ** failures, max))
     expect(slept).toEqual([...pauses, limits.sinkPollMs])
     expect(database.numbers.size).toBe(10)
+  })
+
+  it('delivers the batches of the other shards while that of one fails', async () => {
+    ingest(0, 10)
+    const stored: number[] = []
+    const failing: SinkConnection = {
+      open: true,
+      cursors: () => Promise.resolve(new Map()),
+      deliver({ shard: no, rows }) {
+        if (no === 0) return Promise.reject(new Error('Not there'))
+        stored.push(...numbersOf(rows))
+        return Promise.resolve({ stored: rows.length, refused: 0 })
+      },
+      close() {},
+    }
+    await runUntilAsleep(failing, 2, [log, new SinkLog(1, () => shard.environment)])
+    expect(stored).toEqual(Array.from({ length: 10 }, (_none, n) => n))
   })
 
   it('counts the failures of a batch that fewer rows may help against, until it is stored', async () => {

@@ -34,6 +34,8 @@ export class SinkRun {
    * against, by the number of the shard.
    */
   readonly #batchFailures = new Map<number, number>()
+  /** The index of the log that is delivered first: the one after the log whose delivery failed last. */
+  #first = 0
   #rows = 0
   #deadLetters = 0
   #failures = 0
@@ -88,19 +90,22 @@ export class SinkRun {
   }
 
   /**
-   * Delivers one batch of each shard, so that no shard waits for another's backlog.
+   * Delivers one batch of each shard, so that no shard waits for another's backlog or failing batch.
    * @returns whether there was any batch
    */
   async #deliverAll(): Promise<boolean> {
     const connection = await this.#connected()
     let any = false
-    for (const log of this.#parts.logs) {
+    const { logs } = this.#parts
+    for (const log of [...logs.slice(this.#first), ...logs.slice(0, this.#first)]) {
       if (this.#stopping.signal.aborted) break
+      this.#first = (logs.indexOf(log) + 1) % logs.length
       const batch = log.nextBatch()
       if (batch === undefined) continue
       any = true
       const { stored, refused } = await this.#deliver(connection, log.shard, batch)
       log.confirm(batch)
+      this.#failuresInRow = 0
       this.#rows += stored
       this.#deadLetters += refused
       if (refused > 0) {
