@@ -165,7 +165,7 @@ describe('the lines of a request', () => {
         const found = decode('protobuf', changed, signal)
         if ('code' in found) expect(['validation_failed', 'too_large']).toContain(found.code)
         else {
-          // A change can make several records of one. Each refused record has a line of its own.
+          // A change can make several records of one. Each refused record is on another line.
           const numbers = found.refused.map(({ line }) => line)
           expect(numbers).toEqual([...new Set(numbers)])
           expect(Math.max(0, ...numbers)).toBeLessThan(textOf([found]).split('\n').length)
