@@ -107,9 +107,9 @@ export function importCheck({ stage, lines, ...task }: ImportStageTask): ImportS
     checkLines({ ...task, lines: Buffer.concat(lines) }, find),
   )
   if ('fault' in checked) return checked
-  const { records, ...found } = checked
-  if (records !== undefined && !stagePart(stage, records)) return { full: true }
-  return { ...found, staged: records !== undefined }
+  const { parts, ...found } = checked
+  if (!parts.every((part) => stagePart(stage, part))) return { full: true }
+  return { ...found, staged: parts.length > 0 }
 }
 
 function leafReader({ shard, agentNo }: TreeTask): LeafReader {

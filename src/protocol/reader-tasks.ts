@@ -94,15 +94,15 @@ export interface ImportStageTask extends Omit<ImportCheckTask, 'lines'> {
 
 /** The staged lines, the first fault, or that the disk is full. */
 export type ImportStaged =
-  | (Omit<Extract<ImportChecked, { ended: boolean }>, 'records'> & { staged: boolean })
+  | (Omit<Extract<ImportChecked, { ended: boolean }>, 'parts'> & { staged: boolean })
   | Extract<ImportChecked, { fault: unknown }>
   | { full: true }
 
 /** The result of a check: the progress of valid lines, or the first fault. */
 export type ImportChecked =
   | {
-      /** Absent if no record can be committed yet. */
-      records?: CheckedRecords
+      /** Empty if no record can be committed yet. */
+      parts: readonly CheckedRecords[]
       position: ImportPosition
       linesTaken: number
       bytesTaken: number

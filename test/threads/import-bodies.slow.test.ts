@@ -84,11 +84,12 @@ function isAccepted(strand: SignedStrand, byte = 1): boolean {
   const manifest = parseManifest(JSON.stringify(first))
   if (manifest === undefined) throw new Error('Expected a manifest')
   const checked = checkLines({ manifest, lines: Buffer.from(textOf(lines)), agents: [] })
-  if ('fault' in checked || checked.records === undefined) return false
+  const [part] = 'fault' in checked ? [] : checked.parts
+  if ('fault' in checked || part === undefined) return false
   const { agent, strand: hash, toSeq } = manifest
   const end = { lastSeq: toSeq, publicKey: checked.position.place.key, seed: Buffer.alloc(32, byte) }
   const about = { agent, strand: hash, fromSeq: 0, end, principal: 'root', audited: true, options: {} }
-  expect(codeOf(shard.ask({ kind: 'strandImport', ...checked.records, ...about }))).toBe('imported')
+  expect(codeOf(shard.ask({ kind: 'strandImport', ...part, ...about }))).toBe('imported')
   return true
 }
 

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { CheckedRecords } from '../../src/protocol/import-messages.js'
 import type { CommandOf } from '../../src/protocol/messages.js'
 import { parseManifest } from '../../src/proof/export-lines.js'
 import { checkLines } from '../../workers/import/check.js'
@@ -24,20 +25,26 @@ function importCommand(
   const manifest = parseManifest(JSON.stringify(first))
   if (manifest === undefined) throw new Error('Expected a manifest')
   const checked = checkLines({ manifest, lines: Buffer.from(textOf(lines)), agents: [] })
-  if ('fault' in checked || checked.records === undefined) throw new Error(JSON.stringify(checked))
+  if ('fault' in checked) throw new Error(JSON.stringify(checked))
   const { agent, strand: hash, toSeq } = manifest
   const end = { lastSeq: toSeq, publicKey: checked.position.place.key, seed: Buffer.alloc(32, byte) }
   return {
     kind: 'strandImport',
     agent,
     strand: hash,
-    ...checked.records,
+    ...onlyPart(checked.parts),
     principal: 'root',
     fromSeq,
     ...(!hold && { end }),
     audited: true,
     options: {},
   }
+}
+
+function onlyPart(parts: readonly CheckedRecords[]): CheckedRecords {
+  const [part, ...more] = parts
+  if (part === undefined || more.length > 0) throw new Error(`Expected one part, got ${parts.length}`)
+  return part
 }
 
 function importAll(strand: SignedStrand, options: Parameters<typeof importCommand>[1] = {}): void {
@@ -86,9 +93,9 @@ describe('imported records', () => {
       const manifest = parseManifest(JSON.stringify(lines[0]))
       if (manifest === undefined) throw new Error('Expected a manifest')
       const checked = checkLines({ manifest, lines: Buffer.from(textOf(upTo.slice(1))), agents: [] })
-      if ('fault' in checked || checked.records === undefined) throw new Error(JSON.stringify(checked))
+      if ('fault' in checked) throw new Error(JSON.stringify(checked))
       const { agent, strand: hash } = manifest
-      const records = checked.records
+      const records = onlyPart(checked.parts)
       expect(
         shard.ask({
           kind: 'strandImport',

@@ -32,12 +32,13 @@ export function strandImport(state: ShardState, command: StrandImport, group: Co
 
 /** Whether a part is so large that it is read over several turns. */
 export function isLargePart({ chunk, firstSeq, lastSeq }: StrandImport): boolean {
-  return lastSeq - firstSeq >= limits.importChunkLines || chunk.length > limits.ingestAtomicBytesMax
+  return lastSeq - firstSeq >= limits.importChunkLines || chunk.length > limits.commitBytesMax
 }
 
-/** Imports a large part as `strandImport` does, but reads it over several turns. */
+/** Imports a large part as `strandImport` does, but reads it over several turns and commits it in another one. */
 export function* strandImportSteps(state: ShardState, command: StrandImport, turn: Turn): Steps<Decision> {
   const part = yield* CheckedPart.read(command, turn)
+  yield
   return applyPart(state, { command, part }, turn.group)
 }
 

@@ -50,7 +50,7 @@ export function checkLines(task: ImportCheckTask, find: FindEarlier = () => unde
     linesTaken: taken.length,
     bytesTaken: taken.at(-1)?.end ?? 0,
     ended: part.ended,
-    ...(part.count > 0 && { records: part.records() }),
+    parts: part.parts(),
   }
 }
 
@@ -94,9 +94,13 @@ class PartCheck {
   /** The seq of a faulty record that the chain has already accepted. */
   #refusedSeq: number | undefined
   readonly #records: StoredRecord[] = []
+  /** Where parts begin in these records, and the keys in force there. */
+  readonly #starts: { at: number; key: string }[] = []
+  /** The records since the last signed one. */
+  #sealed = { records: 0, bodyBytes: 0 }
+  #erasures = 0
   readonly #effects: EffectAt[] = []
   readonly #commitments: [number, string][] = []
-  #key = ''
 
   constructor({ manifest, position, agents }: ImportCheckTask, find: FindEarlier) {
     this.#manifest = manifest
@@ -146,12 +150,13 @@ class PartCheck {
     const fault = this.#chain.take(read, runSync(this.#chain.examine(read), jobs))
     if (fault !== undefined) return fault
     this.#addToTree()
-    if (this.count === 0) this.#key = key
+    if (this.count === 0 || this.#erasures === limits.importErasuresMax) {
+      this.#starts.push({ at: this.count, key })
+      this.#erasures = 0
+    }
     const header = parseHeader(record.h)
     assert(header !== undefined, 'a record that was checked has a header')
-    const excess =
-      this.count >= limits.importRecordsMax ? 'Too many records have no signature yet' : undefined
-    const reason = excess ?? this.#add(header, record)
+    const reason = this.#add(header, record) ?? this.#sealFault(record)
     if (reason !== undefined) this.#refusedSeq = header.seq
     return reason
   }
@@ -160,6 +165,17 @@ class PartCheck {
     const { head } = this.#chain.place
     if (head !== undefined && this.#manifest.fromSeq === 0)
       runSync(this.#tree.join({ level: 0, rootHex: head }), jobs)
+  }
+
+  /** Bounds the records that one signature seals, which the shard commits in one step. */
+  #sealFault({ sig, body = '' }: RecordLine): string | undefined {
+    this.#sealed.records += 1
+    this.#sealed.bodyBytes += Buffer.byteLength(body)
+    const { records, bodyBytes } = this.#sealed
+    if (records > limits.importRecordsMax) return 'Too many records have one seal'
+    if (records > 1 && bodyBytes > limits.importBodyBytesMax) return 'Too many bytes have one seal'
+    if (sig !== undefined) this.#sealed = { records: 0, bodyBytes: 0 }
+    return undefined
   }
 
   #add(header: RecordHeader, record: RecordLine): string | undefined {
@@ -197,7 +213,7 @@ class PartCheck {
       if (this.forbidden)
         return `The record adds an edge to agent "${effect.dst}", which this key does not reach`
     }
-    if (this.#effects.length >= limits.commitRecordsMax) return 'Too many system records have one seal'
+    if (effect.kind === 'record' && effect.action === 'erase') this.#erasures += 1
     this.#effects.push({ seq, ...effect })
     return undefined
   }
@@ -210,19 +226,24 @@ class PartCheck {
     return found?.kind === kind && (hash === undefined || found.hash === hash)
   }
 
-  records(): CheckedRecords {
-    const first = this.#records[0]
-    const last = this.#records.at(-1)
-    assert(first !== undefined && last !== undefined, 'a part has records')
-    return {
-      chunk: encodeBlock(this.#records),
-      firstSeq: first.seq,
-      lastSeq: last.seq,
-      lastHash: last.hash,
-      key: this.#key,
-      effects: this.#effects,
-      commitments: this.#commitments,
-    }
+  /** The records in parts with a bounded number of erasures, each of which rewrites a block. */
+  parts(): CheckedRecords[] {
+    return this.#starts.map(({ at, key }, index) => {
+      const records = this.#records.slice(at, this.#starts[index + 1]?.at)
+      const first = records[0]
+      const last = records.at(-1)
+      assert(first !== undefined && last !== undefined, 'a part has records')
+      const isIn = (seq: number) => seq >= first.seq && seq <= last.seq
+      return {
+        chunk: encodeBlock(records),
+        firstSeq: first.seq,
+        lastSeq: last.seq,
+        lastHash: last.hash,
+        key,
+        effects: this.#effects.filter(({ seq }) => isIn(seq)),
+        commitments: this.#commitments.filter(([seq]) => isIn(seq)),
+      }
+    })
   }
 }
 

@@ -84,8 +84,6 @@ function isGroupSigned({ signing, type }: Draft): boolean {
   return signing === 'group' && !isReservedType(type)
 }
 
-const noSignature = Buffer.alloc(0)
-
 /** @returns a function that gives a map its present entries again */
 function restoreOf<Key, Value>(
   map: Map<Key, Value>,
@@ -286,9 +284,14 @@ export class CommitGroup implements WriteSet {
 
   /** Appends an imported record unchanged; later clock readings come after the record's. */
   appendImported(record: ImportedRecord): void {
-    const { agent, seq, hash, hlc, signature = noSignature } = record
+    const { agent, seq, hash, hlc, signature } = record
     agent.strandBytes = record.strandBytes
-    agent.head = { seq, hash, hlc, signature: Buffer.from(signature).toString('hex') }
+    agent.head = {
+      seq,
+      hash,
+      hlc,
+      signature: signature === undefined ? '' : asBuffer(signature).toString('hex'),
+    }
     this.touched.set(agent.name, agent)
     this.imported.push(record)
     this.#index(record)

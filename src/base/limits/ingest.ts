@@ -86,6 +86,10 @@ export const ingestLimits = {
   importClockAheadMsMax: 1_000,
   /** Records of an export in one commit: no server seals more in one commit group. */
   importRecordsMax: 12_800,
+  /** Bytes of the bodies of these records, if there is more than one. */
+  importBodyBytesMax: 12_582_912,
+  /** Erasures of an export in one commit: each may rewrite a block with a body of any size. */
+  importErasuresMax: 8,
   /** How long after its record an imported proposal may say that it ends, milliseconds. */
   importProposalMsMax: 366 * 86_400_000,
 } as const

@@ -91,6 +91,7 @@ const relations = [
 export type RelatedLimits = Readonly<
   Record<
     | (typeof relations)[number][0 | 1]
+    | 'importBodyBytesMax'
     | 'importRecordsMax'
     | 'keyRotationsMax'
     | 'otlpMemoryQueueMax'
@@ -120,6 +121,10 @@ export function assertRelated(limits: RelatedLimits): void {
   assert(
     commitRecordsMax + ingestAtomicLinesMax <= importRecordsMax,
     'importRecordsMax covers one seal: a full commit group with an atomic ingest at its end',
+  )
+  assert(
+    2 * limits.commitBytesMax + 2 * recordBytesMax + limits.ingestAtomicBytesMax <= limits.importBodyBytesMax,
+    'importBodyBytesMax covers one seal: full short and long writes with an atomic ingest at their end',
   )
   assert(
     importSealedBytesMax + 3 * importLineBytesMax <= limits.bodyBytesPerPrincipalMax,

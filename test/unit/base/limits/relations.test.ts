@@ -12,6 +12,7 @@ describe('the limits', () => {
     ['streamRecentBytes', { streamRecentBytes: limits.streamBufferBytes - 1 }],
     ['sinkReplyMs', { sinkReplyMs: limits.sinkStatementMs - 1 }],
     ['importRecordsMax', { importRecordsMax: limits.commitRecordsMax + limits.ingestAtomicLinesMax - 1 }],
+    ['importBodyBytesMax', { importBodyBytesMax: limits.ingestAtomicBytesMax }],
     ['importLineBytesMax', { importLineBytesMax: 2 * limits.recordBytesMax }],
     ['keyRotationsMax', { keyRotationsMax: 256 }],
   ])('throw an error that names %s when it contradicts another limit', (named, changed) => {
