@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto'
+import { type Checked, rowOf, isHash, isKeyNumber, isText, oneOf } from '../base/shape.js'
 import { deriveSeed } from '../strand/keys.js'
 import type { RedirectMode } from './redirect.js'
 
@@ -57,15 +58,17 @@ export interface OauthProvider {
   identify(back: OauthReturn): Promise<ProviderIdentity | OauthFault>
 }
 
-/** An unfinished sign-in, stored under the SHA-256 of its state. */
-export interface OauthStateRow {
-  provider: OauthProviderName
+export const isOauthStateRow = rowOf({
+  provider: oneOf(...oauthProviderNames),
   /** SHA-256 of the cookie of the browser that started it, 64 hex digits. */
-  browserHash: string
-  redirectUri: string
-  mode: RedirectMode
-  expiresAtMs: number
-}
+  browserHash: isHash,
+  redirectUri: isText,
+  mode: oneOf<RedirectMode>('query', 'fragment'),
+  expiresAtMs: isKeyNumber,
+})
+
+/** An unfinished sign-in, stored under the SHA-256 of its state. */
+export type OauthStateRow = Checked<typeof isOauthStateRow>
 
 /** The key of nonces and verifiers, 32 bytes, derived from the master seed. */
 export function oauthKey(masterSeed: Uint8Array): Buffer {

@@ -3,6 +3,7 @@ import type {
   PublicKeyCredentialRequestOptionsJSON,
 } from '@simplewebauthn/server'
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import { type Checked, rowOf, isFlag, isKeyNumber, isText, listOf, optional } from '../base/shape.js'
 import { deriveSeed } from '../strand/keys.js'
 
 /** Options of `navigator.credentials.create` and `.get`, as JSON (WebAuthn Level 3, 5.4 and 5.5). */
@@ -22,26 +23,27 @@ export interface RelyingParty {
 /** The purpose of a ceremony. */
 export type Ceremony = 'register' | 'authenticate'
 
-/** A verified passkey that is not stored yet. */
-export interface NewPasskey {
+export const isPasskeyRow = rowOf({
   /** The credential id, base64url. */
-  id: string
+  id: isText,
   /** The COSE public key, base64url. */
-  publicKey: string
+  publicKey: isText,
   /** The signature counter; 0 if the authenticator has none. */
-  counter: number
+  counter: isKeyNumber,
   /** Whether the key may be on several devices; it never changes (WebAuthn Level 3, 6.1.3). */
-  backupEligible: boolean
+  backupEligible: isFlag,
   /** How browsers reach the authenticator, for `excludeCredentials`. */
-  transports: string[]
-}
+  transports: listOf(isText),
+  userId: isText,
+  createdAtMs: isKeyNumber,
+  lastUsedAtMs: optional(isKeyNumber),
+})
 
 /** A stored passkey. */
-export interface PasskeyRow extends NewPasskey {
-  userId: string
-  createdAtMs: number
-  lastUsedAtMs?: number
-}
+export type PasskeyRow = Checked<typeof isPasskeyRow>
+
+/** A verified passkey that is not stored yet. */
+export type NewPasskey = Omit<PasskeyRow, 'userId' | 'createdAtMs' | 'lastUsedAtMs'>
 
 /** A new credential, from `toJSON()` in the browser; binary values are base64url (WebAuthn Level 3, 5.1). */
 export interface RegistrationCredential {

@@ -1,29 +1,32 @@
 import { limits } from '../base/limits/limits.js'
 import type { RandomBytes } from '../base/random.js'
+import { type Checked, rowOf, isKeyNumber, isText, listOf, optional } from '../base/shape.js'
 
-/** A sign-in of a user, to which its refresh tokens and the `sid` of its JWTs refer. */
-export interface SessionRow {
+export const isSessionRow = rowOf({
   /** 32 hex digits. */
-  sid: string
-  userId: string
+  sid: isText,
+  userId: isText,
   /** How the user signed in (RFC 8176), for example `["pwd"]`. */
-  amr: string[]
-  createdAtMs: number
-  lastUsedAtMs: number
+  amr: listOf(isText),
+  createdAtMs: isKeyNumber,
+  lastUsedAtMs: isKeyNumber,
   /** When the current refresh token expires. */
-  expiresAtMs: number
+  expiresAtMs: isKeyNumber,
   /** The current refresh token; the first is 0. */
-  generation: number
+  generation: isKeyNumber,
   /** When the current refresh token was created by an exchange of the previous one. */
-  rotatedAtMs: number
+  rotatedAtMs: isKeyNumber,
   /**
    * When the refresh tokens before the previous one were exchanged, the latest first, while they can be
    * repeated. Absent in sessions of earlier versions.
    */
-  earlierExchangesMs?: number[]
+  earlierExchangesMs: optional(listOf(isKeyNumber)),
   /** When every access token of the session has expired. Absent in sessions of earlier versions. */
-  tokensEndAtMs?: number
-}
+  tokensEndAtMs: optional(isKeyNumber),
+})
+
+/** A sign-in of a user, to which its refresh tokens and the `sid` of its JWTs refer. */
+export type SessionRow = Checked<typeof isSessionRow>
 
 /** The settings of the lifetimes of tokens. */
 export interface TokenLifetimes {

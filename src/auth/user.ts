@@ -1,3 +1,13 @@
+import {
+  type Checked,
+  rowOf,
+  isFlag,
+  isKeyNumber,
+  isObject,
+  isText,
+  listOf,
+  optional,
+} from '../base/shape.js'
 import type { RandomBytes } from '../base/random.js'
 import { type Refusal, refuse } from '../base/errors.js'
 import { canonicalJson } from '../strand/json.js'
@@ -5,31 +15,33 @@ import { canonicalJson } from '../strand/json.js'
 /** A JSON object with any members that an application sets. */
 export type Metadata = Record<string, unknown>
 
-/** A stored user (docs/adr/0010-auth-state.md). */
-export interface UserRow {
+export const isUserRow = rowOf({
   /** `usr_` and 32 hex digits. */
-  userId: string
+  userId: isText,
   /** The result of `normalizeEmail`. */
-  email: string
-  verified: boolean
+  email: isText,
+  verified: isFlag,
   /**
    * Whether the user has signed in through the mailbox (a mailed magic link or reset), or with a provider
    * that vouched for it. A confirmed address, or a token from an answer instead of a mail, proves nothing.
    */
-  mailboxProven: boolean
+  mailboxProven: isFlag,
   /** The argon2id string; absent if the user has no password. */
-  passwordHash?: string
+  passwordHash: optional(isText),
   /** Unix milliseconds: older device tokens are invalid. If absent, all are valid. */
-  devicesSinceMs?: number
-  appMetadata: Metadata
-  userMetadata: Metadata
-  createdAtMs: number
-  lastLoginAtMs?: number
+  devicesSinceMs: optional(isKeyNumber),
+  appMetadata: isObject,
+  userMetadata: isObject,
+  createdAtMs: isKeyNumber,
+  lastLoginAtMs: optional(isKeyNumber),
   /** Key lineages that created the account, or received a token in an answer that can sign in to it. */
-  reachedBy?: string[]
+  reachedBy: optional(listOf(isText)),
   /** The lineage of the key that last wrote `appMetadata`. */
-  metadataBy?: string
-}
+  metadataBy: optional(isText),
+})
+
+/** A stored user (docs/adr/0010-auth-state.md). */
+export type UserRow = Checked<typeof isUserRow>
 
 const ID_BYTES = 16
 

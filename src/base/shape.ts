@@ -8,6 +8,24 @@ export const isNumber: Check<number> = (value) => typeof value === 'number'
 export const isFlag: Check<boolean> = (value) => typeof value === 'boolean'
 export const isBytes: Check<Uint8Array> = (value) => value instanceof Uint8Array
 
+export const isTrue: Check<true> = (value): value is true => value === true
+export const isObject: Check<Record<string, unknown>> = (value): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** The largest number that the keys of the store can hold. */
+export const keyNumberMax = 2 ** 48 - 1
+
+/** A number that fits the keys of the store: a seq or a time. */
+export const isKeyNumber: Check<number> = (value): value is number =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= keyNumberMax
+
+/** 32 bytes in hex: a hash or a public key. */
+export const isHash: Check<string> = (value): value is string => isText(value) && /^[0-9a-f]{64}$/.test(value)
+
+/** Numbers by name. */
+export const isCounts: Check<Record<string, number>> = (value): value is Record<string, number> =>
+  isObject(value) && Object.values(value).every(isKeyNumber)
+
 /** A text of at most `charsMax` characters. */
 export function textUpTo(charsMax: number): Check<string> {
   return (value): value is string => isText(value) && value.length <= charsMax
@@ -54,6 +72,26 @@ export function fields<Checks extends Readonly<Record<string, Check<unknown>>>>(
 ): Check<Fields<Checks>> {
   const holds = eachOf(checks)
   return (value): value is Fields<Checks> => holds(value)
+}
+
+/** The type of a row: JSON has no `undefined`, so that an optional member is either absent or set. */
+type Row<Checks> = Flat<
+  {
+    [Name in keyof Checks as undefined extends Checked<Checks[Name]> ? never : Name]: Checked<Checks[Name]>
+  } & {
+    [Name in keyof Checks as undefined extends Checked<Checks[Name]> ? Name : never]?: Exclude<
+      Checked<Checks[Name]>,
+      undefined
+    >
+  }
+>
+
+/** A stored row, which was read from JSON; as `fields`. */
+export function rowOf<Checks extends Readonly<Record<string, Check<unknown>>>>(
+  checks: Checks,
+): Check<Row<Checks>> {
+  const holds = eachOf(checks)
+  return (value): value is Row<Checks> => holds(value)
 }
 
 /** An object of a declared type whose members pass the checks. Further members are allowed. */

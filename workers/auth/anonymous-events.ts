@@ -1,5 +1,5 @@
 import { type SignInFailure, signInMethods } from '../../src/auth/sign-in-failure.js'
-import type { CountedType, PendingCountsRow } from '../store/tables/auth-rows.js'
+import type { CountedType, AuthRows } from '../store/tables/auth-rows.js'
 import type { NamespaceState } from './namespace-state.js'
 
 /*
@@ -51,10 +51,10 @@ export function countAnonymous(namespace: NamespaceState, { type, counted, failu
 }
 
 function withFailure(
-  failures: NonNullable<PendingCountsRow['failures']> = {},
+  failures: NonNullable<AuthRows['untold']['failures']> = {},
   failure: SignInFailure | undefined,
   counted: boolean,
-): NonNullable<PendingCountsRow['failures']> {
+): NonNullable<AuthRows['untold']['failures']> {
   if (failure === undefined) return failures
   const { method, reason } = failure
   const before = failures[method] ?? { count: 0, reason }

@@ -1,12 +1,12 @@
 import { type DeviceClaim, isDeviceOf } from '../../src/auth/device-token.js'
 import { afterFailure, lockoutExpiryMs, lockedForMs, noFailures } from '../../src/auth/lockout.js'
 import type { UserRow } from '../../src/auth/user.js'
-import type { LockoutRow } from '../store/tables/auth-rows.js'
+import type { AuthRows } from '../store/tables/auth-rows.js'
 import type { NamespaceState } from './namespace-state.js'
 import { REPORT_INTERVAL_MS } from './failures.js'
 import { countAnonymous, placeholderUserId } from './anonymous-events.js'
 
-const noRow: LockoutRow = { ...noFailures, reportedAtMs: 0, unreported: 0 }
+const noRow: AuthRows['lockout'] = { ...noFailures, reportedAtMs: 0, unreported: 0 }
 
 /** A client that guesses the password of an e-mail: an unknown client, or a device of the account. */
 export interface Guesser {
@@ -53,7 +53,7 @@ export function countFailure(namespace: NamespaceState, guesser: Guesser): void 
   const { state, locked } = afterFailure(before, namespace.state.auth.lockout, nowMs)
   const unreported = before.unreported + 1
   const due = locked || nowMs - before.reportedAtMs >= REPORT_INTERVAL_MS
-  const row: LockoutRow = due
+  const row: AuthRows['lockout'] = due
     ? { ...state, reportedAtMs: nowMs, unreported: 0 }
     : { ...state, reportedAtMs: before.reportedAtMs, unreported }
   record(namespace, guesser, { due, locked, count: unreported })

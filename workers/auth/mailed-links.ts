@@ -1,6 +1,6 @@
 import { limits } from '../../src/base/limits/limits.js'
 import type { LinkDraft, LinkPurpose } from '../../src/protocol/auth-messages.js'
-import type { LinkRow } from '../store/tables/auth-rows.js'
+import type { AuthRows } from '../store/tables/auth-rows.js'
 import { consumeMailQuota, putMail } from './outbox.js'
 import type { NamespaceState } from './namespace-state.js'
 
@@ -44,19 +44,33 @@ function storeLink(namespace: NamespaceState, email: string, draft: LinkDraft): 
   evictOldest(namespace, email, purpose)
   const mailed = mailToken !== undefined
   const { line } = namespace
-  const row: LinkRow = { purpose, email, mailed, expiresAtMs, ...(!mailed && line !== undefined && { line }) }
+  const row: AuthRows['link'] = {
+    purpose,
+    email,
+    mailed,
+    expiresAtMs,
+    ...(!mailed && line !== undefined && { line }),
+  }
   namespace.put(['link', hash], row, expiresAtMs)
   namespace.put(['email-link', `${email}:${hash}`], true, expiresAtMs)
 }
 
 /** The link with a hash; undefined if it has another purpose or has expired. */
-export function findLink(namespace: NamespaceState, hash: string, purpose: LinkPurpose): LinkRow | undefined {
+export function findLink(
+  namespace: NamespaceState,
+  hash: string,
+  purpose: LinkPurpose,
+): AuthRows['link'] | undefined {
   const row = namespace.find('link', hash)
   return row?.purpose === purpose && row.expiresAtMs > namespace.nowMs ? row : undefined
 }
 
 /** Removes and returns a link, which works only once. */
-export function takeLink(namespace: NamespaceState, hash: string, purpose: LinkPurpose): LinkRow | undefined {
+export function takeLink(
+  namespace: NamespaceState,
+  hash: string,
+  purpose: LinkPurpose,
+): AuthRows['link'] | undefined {
   const row = findLink(namespace, hash, purpose)
   if (row !== undefined) dropLink(namespace, row.email, hash)
   return row

@@ -5,7 +5,7 @@ import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { seal, type SealContext, unseal } from '../../src/strand/seal.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { Decision, ShardState } from '../shard/state.js'
-import type { MailQuotaRow } from '../store/tables/auth-rows.js'
+import type { AuthRows } from '../store/tables/auth-rows.js'
 import { findMail, mailKey, mailsDue } from '../store/tables/mails.js'
 import type { NamespaceState } from './namespace-state.js'
 
@@ -95,7 +95,7 @@ export function consumeMailQuota(namespace: NamespaceState, { kind, to, served }
   const row = namespace.find('mail-room', to) ?? {}
   const before = row[kind] ?? 0
   const fullAtMs = takeToken(before, namespace.nowMs)
-  const quotas: MailQuotaRow = { ...row, [kind]: served ? (fullAtMs ?? before) : before }
+  const quotas: AuthRows['mail-room'] = { ...row, [kind]: served ? (fullAtMs ?? before) : before }
   // The row expires as if the mail had been counted, so that it looks the same for a mail that cannot be
   // sent.
   namespace.put(['mail-room', to], quotas, Math.max(fullAtMs ?? before, ...Object.values(quotas)))

@@ -1,6 +1,6 @@
 import type { PasskeyRow } from '../../src/auth/passkey.js'
 import type { PasskeySessionDraft } from '../../src/protocol/auth-messages.js'
-import type { PasskeySessionRow } from '../store/tables/auth-rows.js'
+import type { AuthRows } from '../store/tables/auth-rows.js'
 import type { NamespaceState } from './namespace-state.js'
 
 /** A passkey by its credential id (base64url). */
@@ -48,14 +48,17 @@ export function dropPasskeys(namespace: NamespaceState, userId: string): number 
 export function putPasskeySession(
   namespace: NamespaceState,
   { hash, challenge, expiresAtMs }: PasskeySessionDraft,
-  about: Pick<PasskeySessionRow, 'ceremony' | 'named' | 'email' | 'userId'>,
+  about: Pick<AuthRows['passkey-session'], 'ceremony' | 'named' | 'email' | 'userId'>,
 ): void {
-  const row: PasskeySessionRow = { ...about, challenge, expiresAtMs }
+  const row: AuthRows['passkey-session'] = { ...about, challenge, expiresAtMs }
   namespace.put(['passkey-session', hash], row, expiresAtMs)
 }
 
 /** Removes and returns a ceremony: the first attempt to finish it ends it, successful or not. */
-export function takePasskeySession(namespace: NamespaceState, hash: string): PasskeySessionRow | undefined {
+export function takePasskeySession(
+  namespace: NamespaceState,
+  hash: string,
+): AuthRows['passkey-session'] | undefined {
   const row = namespace.find('passkey-session', hash)
   if (row === undefined) return undefined
   namespace.remove('passkey-session', hash)

@@ -1,9 +1,18 @@
 import type { Policy } from '../../../src/auth/row-policy.js'
-import { isFlag, isText, listOf, members, oneOf, optional } from '../../../src/base/shape.js'
+import {
+  isFlag,
+  isText,
+  listOf,
+  members,
+  oneOf,
+  optional,
+  isHash,
+  isKeyNumber,
+} from '../../../src/base/shape.js'
 import type { Hlc } from '../../../src/strand/hlc.js'
 import type { KeyPair } from '../../../src/strand/keys.js'
 import { zones, type Zone } from '../../../src/strand/zone.js'
-import { checkedRow, isHash, isKeyNumber, isPolicies } from './row-shape.js'
+import { checkedRow, isPolicies } from './row-shape.js'
 
 /** An agent in memory: its row, its key pair and the end of its strand. */
 export interface Agent {

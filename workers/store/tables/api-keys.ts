@@ -1,10 +1,10 @@
 import { assert } from '../../../src/base/assert.js'
 import { limits } from '../../../src/base/limits/limits.js'
 import type { ApiKeyRow } from '../../../src/protocol/api-key-messages.js'
-import { isText, listOf, members, optional } from '../../../src/base/shape.js'
+import { isText, listOf, members, optional, isKeyNumber } from '../../../src/base/shape.js'
 import type { Environment } from '../environment.js'
 import type { SetAside } from '../set-aside.js'
-import { checkedRow, InvalidRow, isKeyNumber } from './row-shape.js'
+import { checkedRow, InvalidRow } from './row-shape.js'
 
 /** The scoped API keys, in the order of their ids. Only the first shard has any. */
 export class ApiKeyTable {

@@ -1,33 +1,50 @@
 import type { AuditType } from '../../../src/auth/audit.js'
-import type { LockoutState } from '../../../src/auth/lockout.js'
-import type { OauthStateRow } from '../../../src/auth/oauth.js'
+import { isOauthStateRow } from '../../../src/auth/oauth.js'
 import type { AuthMail } from '../../../src/auth/outbox-message.js'
-import type { Ceremony, PasskeyRow } from '../../../src/auth/passkey.js'
-import type { SessionRow } from '../../../src/auth/session.js'
-import type { SignInMethod, SignInReason } from '../../../src/auth/sign-in-failure.js'
-import type { UserRow } from '../../../src/auth/user.js'
-import type { KeyEpochs, LinkPurpose } from '../../../src/protocol/auth-messages.js'
+import { type Ceremony, isPasskeyRow } from '../../../src/auth/passkey.js'
+import { isSessionRow } from '../../../src/auth/session.js'
+import { signInMethods, type SignInMethod, type SignInReason } from '../../../src/auth/sign-in-failure.js'
+import { isUserRow } from '../../../src/auth/user.js'
+import {
+  type Check,
+  type Checked,
+  rowOf,
+  isCounts,
+  isFlag,
+  isKeyNumber,
+  isObject,
+  isText,
+  isTrue,
+  listOf,
+  oneOf,
+  optional,
+} from '../../../src/base/shape.js'
+import type { LinkPurpose } from '../../../src/protocol/auth-messages.js'
+
+/*
+ * The rows of auth state. Members that earlier versions did not write are optional.
+ */
 
 /** A single-use link. Its key is the SHA-256 of its token. */
-export interface LinkRow {
-  purpose: LinkPurpose
-  email: string
+const isLinkRow = rowOf({
+  purpose: oneOf<LinkPurpose>('magicLink', 'verifyEmail', 'passwordReset'),
+  email: isText,
   /** Whether the token was sent by mail, so that it proves control of the mailbox. */
-  mailed: boolean
-  expiresAtMs: number
+  mailed: isFlag,
+  expiresAtMs: isKeyNumber,
   /** The lineage of the key that received the token in an answer. */
-  line?: string
-}
+  line: optional(isText),
+})
 
 /** The lockout of one e-mail or one device, with the failures that are not in an audit record yet. */
-export interface LockoutRow extends LockoutState {
+const isLockoutRow = rowOf({
+  failures: isKeyNumber,
+  lockedUntilMs: isKeyNumber,
+  lastFailureAtMs: isKeyNumber,
   /** When `auth/login_failed` was last written, Unix milliseconds. */
-  reportedAtMs: number
-  unreported: number
-}
-
-/** When the quota of a mailbox is completely refilled, by kind of mail, Unix milliseconds. */
-export type MailQuotaRow = Partial<Record<AuthMail['kind'], number>>
+  reportedAtMs: isKeyNumber,
+  unreported: isKeyNumber,
+})
 
 /** The types of audit record that are only counted for unknown e-mails. */
 export type CountedType = Extract<
@@ -35,64 +52,95 @@ export type CountedType = Extract<
   'auth/magic_link_sent' | 'auth/login_failed' | 'auth/locked' | 'auth/register'
 >
 
-/**
- * Failed sign-ins of an e-mail or passkey, by method, with the failures that are not in an audit record yet.
- */
-export type FailuresRow = Partial<
-  Record<SignInMethod, { reportedAtMs: number; unreported: number; reason: SignInReason }>
->
+const isReason = (value: unknown): value is SignInReason => isText(value)
+
+function byMethod<Found>(check: Check<Found>): Check<Partial<Record<SignInMethod, Found>>> {
+  const known: ReadonlySet<string> = new Set(signInMethods)
+  return (value): value is Partial<Record<SignInMethod, Found>> =>
+    isObject(value) && Object.entries(value).every(([name, one]) => known.has(name) && check(one))
+}
+
+/** Numbers by some of the names. */
+function countsBy<Name extends string>(): Check<Partial<Record<Name, number>>> {
+  return (value): value is Partial<Record<Name, number>> => isCounts(value)
+}
 
 /** The counts of one namespace that are not in an audit record yet. */
-export interface PendingCountsRow {
+const isPendingCounts = rowOf({
   /** When their audit record is due, Unix milliseconds. */
-  dueAtMs: number
-  counts: Partial<Record<CountedType, number>>
+  dueAtMs: isKeyNumber,
+  counts: countsBy<CountedType>(),
   /** `auth/login_failed` by method; with the reason if it was the same for all. */
-  failures?: Partial<Record<SignInMethod, { count: number; reason?: SignInReason }>>
+  failures: optional(byMethod(rowOf({ count: isKeyNumber, reason: optional(isReason) }))),
   /** The address of the clients if it was the same for all. */
-  ip?: string
-  userAgent?: string
-}
+  ip: optional(isText),
+  userAgent: optional(isText),
+})
 
 /** A started passkey ceremony. Its key is the SHA-256 of its session token. */
-export interface PasskeySessionRow {
-  ceremony: Ceremony
-  challenge: string
+const isPasskeySession = rowOf({
+  ceremony: oneOf<Ceremony>('register', 'authenticate'),
+  challenge: isText,
   /** Whether it is for one user only; always true for a registration. */
-  named: boolean
+  named: isFlag,
   /** The e-mail with which an authentication began. */
-  email?: string
+  email: optional(isText),
   /** The user; absent for an e-mail without an account, whose ceremony cannot succeed. */
-  userId?: string
-  expiresAtMs: number
-}
+  userId: optional(isText),
+  expiresAtMs: isKeyNumber,
+})
 
-/** The rows of an auth namespace, by their kind. */
-export interface AuthRows {
-  user: UserRow
+const checks = {
+  user: isUserRow,
   /** Id of the user. */
-  email: string
-  session: SessionRow
-  'user-session': true
-  link: LinkRow
-  'email-link': true
-  lockout: LockoutRow
-  'device-lockout': LockoutRow
-  'sign-in-failures': FailuresRow
-  'mail-room': MailQuotaRow
-  untold: PendingCountsRow
+  email: isText,
+  session: isSessionRow,
+  'user-session': isTrue,
+  link: isLinkRow,
+  'email-link': isTrue,
+  lockout: isLockoutRow,
+  'device-lockout': isLockoutRow,
+  /** Failed sign-ins of an e-mail or passkey, with the failures that are not in an audit record yet. */
+  'sign-in-failures': byMethod(
+    rowOf({ reportedAtMs: isKeyNumber, unreported: isKeyNumber, reason: isReason }),
+  ),
+  /** When the quota of a mailbox is completely refilled, by kind of mail, Unix milliseconds. */
+  'mail-room': countsBy<AuthMail['kind']>(),
+  untold: isPendingCounts,
   /** Random bytes, base64. */
-  decoy: string
-  'unsent-mail': string
-  'oauth-state': OauthStateRow
+  decoy: isText,
+  'unsent-mail': isText,
+  'oauth-state': isOauthStateRow,
   /** Id of the user. */
-  identity: string
-  'user-identity': true
-  passkey: PasskeyRow
-  'user-passkey': true
-  'passkey-session': PasskeySessionRow
-  keys: KeyEpochs
+  identity: isText,
+  'user-identity': isTrue,
+  passkey: isPasskeyRow,
+  'user-passkey': isTrue,
+  'passkey-session': isPasskeySession,
+  keys: rowOf({
+    kind: oneOf('keyEpochs'),
+    epoch: isKeyNumber,
+    retired: listOf(rowOf({ epoch: isKeyNumber, untilMs: isKeyNumber })),
+  }),
 }
 
 /** The kind of a row. */
-export type AuthKind = keyof AuthRows
+export type AuthKind = keyof typeof checks
+
+/** The rows of an auth namespace, by their kind. */
+export type AuthRows = { [Kind in AuthKind]: Checked<(typeof checks)[Kind]> }
+
+/** The check of each kind of row. */
+export const authRowChecks: { [Kind in AuthKind]: Check<AuthRows[Kind]> } = checks
+
+export function isAuthKind(text: string): text is AuthKind {
+  return Object.hasOwn(authRowChecks, text)
+}
+
+/** The id in a row that has one, which must be that of its key. */
+export function idIn(row: AuthRows[AuthKind]): string | undefined {
+  if (typeof row !== 'object') return undefined
+  if ('sid' in row) return row.sid
+  if ('publicKey' in row) return row.id
+  return 'passwordHash' in row || 'mailboxProven' in row ? row.userId : undefined
+}

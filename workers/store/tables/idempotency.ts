@@ -1,13 +1,24 @@
 import { createHash } from 'node:crypto'
 import { limits } from '../../../src/base/limits/limits.js'
-import { anyOf, fields, isNumber, isText, listOf, members, oneOf, optional } from '../../../src/base/shape.js'
+import {
+  anyOf,
+  fields,
+  isNumber,
+  isText,
+  listOf,
+  members,
+  oneOf,
+  optional,
+  isCounts,
+  isKeyNumber,
+} from '../../../src/base/shape.js'
 import type { AgentIngested } from '../../../src/protocol/messages.js'
 import type { IdempotentOutcome, PendingAnswer } from '../write-set.js'
 import type { SeqRange } from './erasures.js'
 import type { Environment } from '../environment.js'
 import type { SetAside } from '../set-aside.js'
 import { isExpired } from './expired.js'
-import { checkedRow, isCounts, isKeyNumber } from './row-shape.js'
+import { checkedRow } from './row-shape.js'
 import { expiryKey } from './tables.js'
 
 /** The stored answer to a request with an Idempotency-Key. */

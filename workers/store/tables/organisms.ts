@@ -1,9 +1,9 @@
-import { isText, listOf, members, oneOf } from '../../../src/base/shape.js'
+import { isText, listOf, members, oneOf, isKeyNumber } from '../../../src/base/shape.js'
 import type { OrganismMember, OrganismRow } from '../../../src/protocol/organism-messages.js'
 import { zones } from '../../../src/strand/zone.js'
 import type { Environment } from '../environment.js'
 import type { SetAside } from '../set-aside.js'
-import { checkedRow, InvalidRow, isKeyNumber } from './row-shape.js'
+import { checkedRow, InvalidRow } from './row-shape.js'
 
 const isOrganismRow = members<OrganismRow>({
   organismId: isText,

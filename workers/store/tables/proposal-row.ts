@@ -7,10 +7,12 @@ import {
   members,
   oneOf,
   optional,
+  isHash,
+  isKeyNumber,
 } from '../../../src/base/shape.js'
 import type { Mutation, ProposalRow, Vote } from '../../../src/protocol/proposal-messages.js'
 import { zones } from '../../../src/strand/zone.js'
-import { isHash, isKeyNumber, isKeyText, isPolicies } from './row-shape.js'
+import { isKeyText, isPolicies } from './row-shape.js'
 
 const isMutation: Check<Mutation> = anyOf(
   fields({ action: oneOf('delete', 'restore', 'erase'), target: isHash, targetSeq: isKeyNumber }),

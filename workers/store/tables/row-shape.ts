@@ -1,6 +1,6 @@
 import { fields, isText, listOf, oneOf, optional, textUpTo, type Check } from '../../../src/base/shape.js'
 import { policyActions, type Policy } from '../../../src/auth/row-policy.js'
-import { jsonOf, seqMax } from './tables.js'
+import { jsonOf } from './tables.js'
 
 /*
  * Rows are written by this program, but a data directory can be changed or come from elsewhere. So a row is
@@ -25,22 +25,8 @@ export function checkedRow<Row>(row: string, bytes: Uint8Array, check: Check<Row
   return value
 }
 
-/** A number that fits the keys of the store: a seq or a time. */
-export const isKeyNumber: Check<number> = (value): value is number =>
-  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= seqMax
-
 /** A text that fits a key of the store, in UTF-8 and with others beside it. */
 export const isKeyText = textUpTo(512)
-
-/** 32 bytes in hex: a hash or a public key. */
-export const isHash: Check<string> = (value): value is string => isText(value) && /^[0-9a-f]{64}$/.test(value)
-
-/** Numbers by name. */
-export const isCounts: Check<Record<string, number>> = (value): value is Record<string, number> =>
-  isObject(value) && Object.values(value).every(isKeyNumber)
-
-export const isObject: Check<Record<string, unknown>> = (value): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const isPolicy = fields({
   actions: listOf(oneOf(...policyActions)),
