@@ -31,6 +31,9 @@ export function textUpTo(charsMax: number): Check<string> {
   return (value): value is string => isText(value) && value.length <= charsMax
 }
 
+/** A text that fits a key of the store, in UTF-8 and with others beside it. */
+export const isKeyText = textUpTo(512)
+
 /** One of the given texts. */
 export function oneOf<Text extends string>(...texts: readonly Text[]): Check<Text> {
   const known: ReadonlySet<unknown> = new Set(texts)

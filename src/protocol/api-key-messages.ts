@@ -1,4 +1,14 @@
-import { isText, members, oneOf, type Check } from '../base/shape.js'
+import {
+  isKeyNumber,
+  isText,
+  listOf,
+  members,
+  oneOf,
+  optional,
+  rowOf,
+  type Check,
+  type Checked,
+} from '../base/shape.js'
 import type { WriteOptions } from './command-options.js'
 import type { ProposedAs } from './proposal-messages.js'
 
@@ -41,23 +51,30 @@ export interface ApiKeysUsed {
   options: WriteOptions
 }
 
-/** A scoped key as it is stored, by its SHA-256 without the key. */
-export interface ApiKeyRow {
-  keyId: string
-  name: string
-  scopes: string[]
-  agents: string[]
-  digest: string
-  createdAtMs: number
-  /** The id of the principal that created the key; `root` for keys of versions that did not store it. */
-  madeBy: string
+export const isStoredApiKey = rowOf({
+  keyId: isText,
+  name: isText,
+  scopes: listOf(isText),
+  agents: listOf(isText),
+  digest: isText,
+  createdAtMs: isKeyNumber,
+  /** The id of the principal that created the key; versions in which only root created keys did not store it. */
+  madeBy: optional(isText),
   /** The first key of its lineage, by default the key itself (docs/adr/0033-lines-of-keys.md). */
-  line: string
+  line: optional(isText),
   /** When the key expires; never when absent. */
-  expiresAtMs?: number
+  expiresAtMs: optional(isKeyNumber),
   /** The last stored use; absent for an unused key. */
-  lastUsedAtMs?: number
-}
+  lastUsedAtMs: optional(isKeyNumber),
+  /** The version of the scopes. */
+  scopeSet: optional(isKeyNumber),
+})
+
+type StoredApiKey = Checked<typeof isStoredApiKey>
+
+/** A scoped key as it is stored, by its SHA-256 without the key. */
+export type ApiKeyRow = Omit<StoredApiKey, 'madeBy' | 'line' | 'scopeSet'> &
+  Required<Pick<StoredApiKey, 'madeBy' | 'line'>>
 
 export interface ApiKeysOutcome {
   kind: 'apiKeys'

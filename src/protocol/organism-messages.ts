@@ -1,4 +1,5 @@
-import type { Zone } from '../strand/zone.js'
+import { type Checked, isKeyNumber, isText, listOf, oneOf, rowOf } from '../base/shape.js'
+import { zones } from '../strand/zone.js'
 import type { WriteOptions } from './command-options.js'
 
 /*
@@ -6,21 +7,19 @@ import type { WriteOptions } from './command-options.js'
  * transaction checks the row and creates the auth namespace (docs/adr/0017-organisms.md).
  */
 
-/** An agent that is created with its organism. */
-export interface OrganismMember {
-  /** Without the id of the organism. */
-  name: string
-  zone: Zone
-}
+export const isOrganismRow = rowOf({
+  organismId: isText,
+  name: isText,
+  /** The initial members, without the id of the organism; later ones are found by their addresses. */
+  members: listOf(rowOf({ name: isText, zone: oneOf(...zones) })),
+  createdAtMs: isKeyNumber,
+})
 
 /** An organism as it is stored. */
-export interface OrganismRow {
-  organismId: string
-  name: string
-  /** The initial members; later ones are found by their addresses. */
-  members: OrganismMember[]
-  createdAtMs: number
-}
+export type OrganismRow = Checked<typeof isOrganismRow>
+
+/** An agent that is created with its organism. */
+export type OrganismMember = OrganismRow['members'][number]
 
 /** Creates the row of an organism. Its members are created afterwards, each in its own shard. */
 interface OrganismCreate {

@@ -1,6 +1,21 @@
-import type { Policy, PolicyClaims } from '../auth/row-policy.js'
-import type { EdgeAction, KeyAction, ProposalState, RecordAction } from '../strand/proposal.js'
-import type { Zone } from '../strand/zone.js'
+import type { Policy, PolicyAction, PolicyClaims } from '../auth/row-policy.js'
+import {
+  anyOf,
+  type Check,
+  type Checked,
+  fields,
+  isHash,
+  isKeyNumber,
+  isKeyText,
+  isText,
+  isTrue,
+  listOf,
+  oneOf,
+  optional,
+  rowOf,
+} from '../base/shape.js'
+import { type ProposalState, recordActions } from '../strand/proposal.js'
+import { type Zone, zones } from '../strand/zone.js'
 import type { WriteOptions } from './command-options.js'
 
 /*
@@ -8,38 +23,48 @@ import type { WriteOptions } from './command-options.js'
  * (docs/adr/0014-proposals.md). A proposal is in the shard of its agent.
  */
 
-export interface RecordMutation {
-  action: RecordAction
-  target: string
-  targetSeq: number
-}
+const isRecordMutation = rowOf({ action: oneOf(...recordActions), target: isHash, targetSeq: isKeyNumber })
+export type RecordMutation = Checked<typeof isRecordMutation>
 
-export type AgentMutation =
-  | { action: 'zone'; zone: Zone }
-  | { action: 'policies'; policies: readonly Policy[] }
+const isPolicy = rowOf({
+  actions: listOf(oneOf<PolicyAction>('read', 'write', 'delete', 'erase')),
+  conditions: listOf(fields({ field: isText, op: isText })),
+  types: optional(listOf(isText)),
+})
+
+export const isPolicies: Check<readonly Policy[]> = (value): value is Policy[] => listOf(isPolicy)(value)
+
+const isAgentMutation = anyOf(
+  rowOf({ action: oneOf('zone'), zone: oneOf(...zones) }),
+  rowOf({ action: oneOf('policies'), policies: isPolicies }),
   /**
    * The new key. `sealedSeed` is its seed sealed for the agent, hex; it is deleted when the proposal ends.
    */
-  | { action: 'rotate_key'; publicKey: string; sealedSeed?: string; reason?: 'compromise' }
+  rowOf({
+    action: oneOf('rotate_key'),
+    publicKey: isHash,
+    sealedSeed: optional(isText),
+    reason: optional(oneOf('compromise')),
+  }),
+)
+export type AgentMutation = Checked<typeof isAgentMutation>
 
-export interface EdgeMutation {
-  action: EdgeAction
-  dst: string
-  edgeType: string
-}
+const isEdgeMutation = rowOf({ action: oneOf('remove_edge'), dst: isKeyText, edgeType: isKeyText })
+export type EdgeMutation = Checked<typeof isEdgeMutation>
 
+const isKeyMutation = rowOf({
+  action: oneOf('make_api_key'),
+  keyId: isKeyText,
+  name: isText,
+  scopes: listOf(isText),
+  agents: listOf(isText),
+  madeBy: isText,
+  line: isText,
+  digest: optional(isText),
+  expiresAtMs: optional(isKeyNumber),
+})
 /** Creates a scoped key that may vote. `digest`, its SHA-256, is deleted when the proposal ends. */
-export interface KeyMutation {
-  action: KeyAction
-  keyId: string
-  name: string
-  scopes: string[]
-  agents: string[]
-  madeBy: string
-  line: string
-  digest?: string
-  expiresAtMs?: number
-}
+export type KeyMutation = Checked<typeof isKeyMutation>
 
 /** A mutation that the zone of an agent may restrict. */
 export type Mutation = RecordMutation | EdgeMutation | AgentMutation | KeyMutation
@@ -65,13 +90,17 @@ export function lineageOf({ principal, line }: Author): string {
 /** A vote that a caller can cast. */
 export type VoteName = 'approve' | 'reject' | 'cancel'
 
-/** A vote on a proposal. `withdrawn` ends the approval of a key that was deleted or has expired. */
-export interface Vote extends Author {
-  vote: VoteName | 'withdrawn'
-  atMs: number
+const isVote = rowOf({
+  principal: isText,
+  line: optional(isText),
+  vote: oneOf<VoteName | 'withdrawn'>('approve', 'reject', 'cancel', 'withdrawn'),
+  atMs: isKeyNumber,
   /** The seq of its record; absent in rows of earlier versions. */
-  seq?: number
-}
+  seq: optional(isKeyNumber),
+})
+
+/** A vote on a proposal. `withdrawn` ends the approval of a key that was deleted or has expired. */
+export type Vote = Checked<typeof isVote>
 
 /** Returns the approvals that were not withdrawn. */
 export function approvalsOf(votes: readonly Vote[]): Vote[] {
@@ -105,35 +134,37 @@ export function authorsOf({ proposer, votes }: ProposalRow): string[] {
   return [proposer, ...approvalsOf(votes).map(({ principal }) => principal)].filter(canEnd)
 }
 
-/** A proposal as it is stored. */
-export interface ProposalRow {
-  agent: string
+export const isProposalRow = rowOf({
+  agent: isText,
   /** The seq of its `sys/proposal` record; with the agent, it forms the id. */
-  seq: number
+  seq: isKeyNumber,
   /** Hash of that record. */
-  hash: string
-  mutation: Mutation
+  hash: isHash,
+  mutation: anyOf(isRecordMutation, isEdgeMutation, isAgentMutation, isKeyMutation),
   /** The zone of the agent when the proposal was created, whose rule applies. */
-  zone: Zone
-  state: ProposalState
-  proposer: string
+  zone: oneOf(...zones),
+  state: oneOf<ProposalState>('proposed', 'approved', 'applied', 'rejected', 'cancelled', 'expired'),
+  proposer: isText,
   /** The first key of the proposer's lineage; absent for that key itself. */
-  line?: string
-  votes: Vote[]
-  createdAtMs: number
+  line: optional(isText),
+  votes: listOf(isVote),
+  createdAtMs: isKeyNumber,
   /** When an earlier version imported it; such a proposal is never applied. */
-  importedAtMs?: number
+  importedAtMs: optional(isKeyNumber),
   /** When it is applied automatically; absent if it waits for approval. */
-  effectiveAtMs?: number
-  expiresAtMs: number
-  endedAtMs?: number
+  effectiveAtMs: optional(isKeyNumber),
+  expiresAtMs: isKeyNumber,
+  endedAtMs: optional(isKeyNumber),
   /** The seq of the record that ended it; may be absent, like that of a vote. */
-  endSeq?: number
+  endSeq: optional(isKeyNumber),
   /** The proposal was read from the records of the strand; the row only points to them. */
-  ofStrand?: true
+  ofStrand: optional(isTrue),
   /** Why it was rejected without a vote: the code of the obstacle. */
-  reason?: string
-}
+  reason: optional(isText),
+})
+
+/** A proposal as it is stored. */
+export type ProposalRow = Checked<typeof isProposalRow>
 
 interface AgentZoneSet extends Author {
   kind: 'agentZoneSet'

@@ -9,10 +9,11 @@ import {
   isHash,
   isKeyNumber,
 } from '../../../src/base/shape.js'
+import { isPolicies } from '../../../src/protocol/proposal-messages.js'
 import type { Hlc } from '../../../src/strand/hlc.js'
 import type { KeyPair } from '../../../src/strand/keys.js'
 import { zones, type Zone } from '../../../src/strand/zone.js'
-import { checkedRow, isPolicies } from './row-shape.js'
+import { checkedRow } from './row-shape.js'
 
 /** An agent in memory: its row, its key pair and the end of its strand. */
 export interface Agent {

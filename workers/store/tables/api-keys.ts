@@ -1,7 +1,6 @@
 import { assert } from '../../../src/base/assert.js'
 import { limits } from '../../../src/base/limits/limits.js'
-import type { ApiKeyRow } from '../../../src/protocol/api-key-messages.js'
-import { isText, listOf, members, optional, isKeyNumber } from '../../../src/base/shape.js'
+import { type ApiKeyRow, isStoredApiKey } from '../../../src/protocol/api-key-messages.js'
 import type { Environment } from '../environment.js'
 import type { SetAside } from '../set-aside.js'
 import { checkedRow, InvalidRow } from './row-shape.js'
@@ -79,29 +78,13 @@ export function isAdmin({ scopes, agents }: Pick<ApiKeyRow, 'scopes' | 'agents'>
  */
 const scopeSet = 2
 
-type StoredRow = Omit<ApiKeyRow, 'madeBy' | 'line'> & Partial<ApiKeyRow> & { scopeSet?: number }
-
-const isStoredRow = members<StoredRow>({
-  keyId: isText,
-  name: isText,
-  scopes: listOf(isText),
-  agents: listOf(isText),
-  digest: isText,
-  createdAtMs: isKeyNumber,
-  madeBy: optional(isText),
-  line: optional(isText),
-  expiresAtMs: optional(isKeyNumber),
-  lastUsedAtMs: optional(isKeyNumber),
-  scopeSet: optional(isKeyNumber),
-})
-
 /**
  * Decodes a row. Without `madeBy` it is from a version in which only the root key created keys. Scopes of
  * version 1 are expanded, so that the key keeps its permissions.
  * @throws InvalidRow
  */
 export function apiKeyRowOf(keyId: string, value: Uint8Array): ApiKeyRow {
-  const { scopeSet: set, ...row } = checkedRow(`apiKeys ${keyId}`, value, isStoredRow)
+  const { scopeSet: set, ...row } = checkedRow(`apiKeys ${keyId}`, value, isStoredApiKey)
   if (row.keyId !== keyId) throw new InvalidRow(`apiKeys ${keyId}`)
   const scopes = set === undefined ? row.scopes.flatMap((scope) => expanded[scope] ?? [scope]) : row.scopes
   return { ...row, scopes, madeBy: row.madeBy ?? 'root', line: row.line ?? row.keyId }

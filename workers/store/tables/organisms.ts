@@ -1,16 +1,7 @@
-import { isText, listOf, members, oneOf, isKeyNumber } from '../../../src/base/shape.js'
-import type { OrganismMember, OrganismRow } from '../../../src/protocol/organism-messages.js'
-import { zones } from '../../../src/strand/zone.js'
+import { isOrganismRow, type OrganismRow } from '../../../src/protocol/organism-messages.js'
 import type { Environment } from '../environment.js'
 import type { SetAside } from '../set-aside.js'
 import { checkedRow, InvalidRow } from './row-shape.js'
-
-const isOrganismRow = members<OrganismRow>({
-  organismId: isText,
-  name: isText,
-  members: listOf(members<OrganismMember>({ name: isText, zone: oneOf(...zones) })),
-  createdAtMs: isKeyNumber,
-})
 
 /** Decodes the row of an organism. @throws InvalidRow */
 export function organismRowOf(organismId: string, bytes: Uint8Array): OrganismRow {

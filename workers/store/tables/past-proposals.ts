@@ -1,13 +1,17 @@
 import { mutationOfBody, type MutationBody } from '../../../src/protocol/proposal-body.js'
-import type { ProposalCursor, ProposalRow, Vote } from '../../../src/protocol/proposal-messages.js'
+import {
+  isProposalRow,
+  type ProposalCursor,
+  type ProposalRow,
+  type Vote,
+} from '../../../src/protocol/proposal-messages.js'
 import { assert } from '../../../src/base/assert.js'
 import { asBuffer } from '../../../src/base/bytes.js'
-import { fields, isNumber, listOf, members } from '../../../src/base/shape.js'
+import { type Checked, isNumber, listOf, rowOf } from '../../../src/base/shape.js'
 import { limits } from '../../../src/base/limits/limits.js'
 import type { Environment } from '../environment.js'
 import type { StoredRecord } from './record-codec.js'
 import { recordBySeq } from './records.js'
-import { isProposalRow } from './proposal-row.js'
 import { agentNoKey, jsonOf, runKey } from './tables.js'
 
 /*
@@ -15,15 +19,20 @@ import { agentNoKey, jsonOf, runKey } from './tables.js'
  * from the records (docs/adr/0014-proposals.md).
  */
 
-/** References to the records of a proposal, with the times that are not in them. */
-interface RecordRefs {
-  createdAtMs: number
-  endedAtMs: number
+const isSeqAndTime = (value: unknown): value is [seq: number, atMs: number] =>
+  Array.isArray(value) && value.every(isNumber)
+
+const isRecordRefs = rowOf({
+  createdAtMs: isNumber,
+  endedAtMs: isNumber,
   /** Seq of the record that ended it. */
-  endSeq: number
+  endSeq: isNumber,
   /** The seq of the record of each vote, and the time of the vote. */
-  votes: [seq: number, atMs: number][]
-}
+  votes: listOf(isSeqAndTime),
+})
+
+/** References to the records of a proposal, with the times that are not in them. */
+type RecordRefs = Checked<typeof isRecordRefs>
 
 /** A proposal whose row is replaced. */
 export interface PastProposal extends ProposalCursor {
@@ -107,14 +116,7 @@ export function storedProposal(value: Buffer): ProposalRow | { past: RecordRefs 
   return isPast(stored) || isProposalRow(stored) ? stored : undefined
 }
 
-const isPast = fields({
-  past: members<RecordRefs>({
-    createdAtMs: isNumber,
-    endedAtMs: isNumber,
-    endSeq: isNumber,
-    votes: listOf((value): value is [number, number] => Array.isArray(value) && value.every(isNumber)),
-  }),
-})
+const isPast = rowOf({ past: isRecordRefs })
 
 /** Members of the bodies of `sys/proposal`, `sys/vote` and `sys/applied` (docs/FORMAT.md, Proposals). */
 interface Proposed extends Pick<Vote, 'principal' | 'line'> {

@@ -1,5 +1,4 @@
-import { fields, isText, listOf, oneOf, optional, textUpTo, type Check } from '../../../src/base/shape.js'
-import { policyActions, type Policy } from '../../../src/auth/row-policy.js'
+import type { Check } from '../../../src/base/shape.js'
 import { jsonOf } from './tables.js'
 
 /*
@@ -24,14 +23,3 @@ export function checkedRow<Row>(row: string, bytes: Uint8Array, check: Check<Row
   if (!check(value)) throw new InvalidRow(row)
   return value
 }
-
-/** A text that fits a key of the store, in UTF-8 and with others beside it. */
-export const isKeyText = textUpTo(512)
-
-const isPolicy = fields({
-  actions: listOf(oneOf(...policyActions)),
-  conditions: listOf(fields({ field: isText, op: isText })),
-  types: optional(listOf(isText)),
-})
-
-export const isPolicies: Check<Policy[]> = (value): value is Policy[] => listOf(isPolicy)(value)
