@@ -213,6 +213,7 @@ class PartCheck {
       if (this.forbidden)
         return `The record adds an edge to agent "${effect.dst}", which this key does not reach`
     }
+    if (this.#effects.length >= limits.commitRecordsMax) return 'Too many system records have one seal'
     if (effect.kind === 'record' && effect.action === 'erase') this.#erasures += 1
     this.#effects.push({ seq, ...effect })
     return undefined
