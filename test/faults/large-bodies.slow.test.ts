@@ -121,6 +121,36 @@ describe.each(['auto', 'node'])('fast uploads, with the engine %s', (engine) => 
     expect(grown).toBeLessThan(GROWTH_MAX)
   })
 
+  // What did not fit into the 64 MiB of one key was refused.
+  it.each([
+    ['arrays of 16 MiB', { path: '/v1/ingest/array-', bytes: 16 * MEBIBYTE, element: {} }],
+    ['batches of 8 MiB', { path: '/v1/collections/batch-', bytes: 8 * MEBIBYTE, element: { data: {} } }],
+  ])(
+    'are complete: forty %s together, of one key',
+    async (_title, { path, bytes, element }) => {
+      const isBatch = 'data' in element
+      const value = { text: 'x'.repeat(20_000) }
+      const text = JSON.stringify(isBatch ? { data: value } : value)
+      const [begin, end] = isBatch ? ['{"records":[', ']}'] : ['[', ']']
+      const count = Math.floor((bytes - begin.length - end.length) / (text.length + 1))
+      const body = `${begin}${Array<string>(count).fill(text).join(',')}${end}`.padEnd(bytes)
+      const headers = { Authorization: `Bearer ${server.rootKey}`, 'Content-Type': 'application/json' }
+      const grown = await growth(server, async () => {
+        const requests = Array.from({ length: 40 }, async (_none, n) => {
+          const url = `${server.url}${path}${n}${isBatch ? '/records/batch' : ''}`
+          const answer = await fetch(url, { method: 'POST', headers, body })
+          return [answer.status, await answer.text()]
+        })
+        const written = isBatch
+          ? [201, expect.stringContaining('"results"')]
+          : [200, expect.stringContaining(`"accepted":${count},"rejected":0`)]
+        expect(await Promise.all(requests)).toEqual(requests.map(() => written))
+      })
+      expect(grown).toBeLessThan(GROWTH_MAX)
+    },
+    300_000,
+  )
+
   it('are complete if they are compressed, or of unknown length', async () => {
     const coded = ['-H', 'Content-Encoding: gzip', '-T', `${body}.gz`]
     const chunked = ['-H', 'Transfer-Encoding: chunked', '-T', body]

@@ -53,16 +53,6 @@ export const ingestLimits = {
   otlpPartReadBytesMax: 1_048_576,
   /** Invalid records in one such task. */
   otlpPartRefusedMax: 1_000,
-  /** Bytes of an OTLP request that are read before the request waits for its turn to use memory. */
-  otlpSmallBytesMax: 262_144,
-  /** OTLP requests of one principal that wait for memory. */
-  otlpMemoryQueueMax: 32,
-  /** Bytes that no such request takes, so that those that wait can be received as far as they must. */
-  otlpMemorySpareBytes: 16_777_216,
-  /** How long an OTLP request waits for memory, milliseconds. */
-  otlpMemoryWaitMs: 10_000,
-  /** How often such a request looks whether memory that another front counts is free, milliseconds. */
-  otlpMemoryPollMs: 50,
   /** Threads that decode OTLP requests. */
   otlpThreadsMax: 2,
   /** OTLP requests that wait for such a thread. */

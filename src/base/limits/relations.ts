@@ -94,9 +94,9 @@ export type RelatedLimits = Readonly<
     | 'importBodyBytesMax'
     | 'importRecordsMax'
     | 'keyRotationsMax'
-    | 'otlpMemoryQueueMax'
-    | 'otlpMemorySpareBytes'
-    | 'otlpSmallBytesMax',
+    | 'bodyMemoryQueueMax'
+    | 'bodyMemorySpareBytes'
+    | 'smallBodyBytesMax',
     number
   >
 >
@@ -146,15 +146,15 @@ export function assertRelated(limits: RelatedLimits): void {
     'otlpPartBytesMax covers any line that is read',
   )
   assert(
-    2 * limits.otlpMemoryQueueMax * limits.otlpSmallBytesMax <= limits.otlpMemorySpareBytes,
-    'otlpMemorySpareBytes covers what those that wait have read, and as much that is on its way to them',
+    2 * limits.bodyMemoryQueueMax * limits.smallBodyBytesMax <= limits.bodyMemorySpareBytes,
+    'bodyMemorySpareBytes covers what those that wait have read, and as much that is on its way to them',
   )
   assert(
     limits.ingestArrayBytesMax +
       limits.ingestAtomicBytesMax +
       limits.otlpPartBytesMax +
       4 * limits.ingestChunkBytes +
-      limits.otlpMemorySpareBytes <=
+      limits.bodyMemorySpareBytes <=
       limits.bodyBytesPerPrincipalMax,
     'bodyBytesPerPrincipalMax covers one OTLP request of any size, beside those that wait for memory',
   )

@@ -97,6 +97,16 @@ export const requestLimits = {
   bodyBytesInMemoryMax: 268_435_456,
   /** Bytes of such bodies of one principal, or of one address without a credential. */
   bodyBytesPerPrincipalMax: 67_108_864,
+  /** Bytes of a body that is read as a whole before it waits for its turn to use memory. */
+  smallBodyBytesMax: 131_072,
+  /** Such bodies of one principal that wait. */
+  bodyMemoryQueueMax: 64,
+  /** Bytes that no such body takes, so that those that wait can be received as far as they must. */
+  bodyMemorySpareBytes: 16_777_216,
+  /** How long they wait while no body of their principal gets memory, milliseconds. */
+  bodyMemoryWaitMs: 30_000,
+  /** How often they look whether memory that another front counts is free, milliseconds. */
+  bodyMemoryPollMs: 50,
   /** Bytes of a part of a body that its reader receives in one call. */
   bodyPartBytes: 65_536,
   /** Bytes of a piece of memory for what arrives of paused bodies: what uWebSockets.js reads in one call. */

@@ -1,5 +1,6 @@
 import { withoutByteOrderMark } from '../../base/bytes.js'
 import { GatheredBytes } from '../../base/gathered-bytes.js'
+import { limits } from '../../base/limits/limits.js'
 import { refuse, refuseCoding, type Refusal } from '../../base/errors.js'
 import type { Principal } from '../routes/route.js'
 import { refuseAndSkipBody } from './body-stream.js'
@@ -72,22 +73,25 @@ function collectBody(
 ): void {
   // Most bodies arrive in one part.
   let gathered: GatheredBytes | undefined
+  let isReserved = false
+  let isReceived = false
   const end = () => {
     gathered = undefined
     upload.finish()
   }
   const refuseBody = (refusal: Refusal) => {
+    if (isReceived) return
     end()
     refuseAndSkipBody(exchange, refusal)
   }
   const upload = uploads.hold({ principal, owner: exchange.owner }, refuseBody)
   exchange.onDisconnect(end)
-  const { contentLength = 0 } = head
-  if (contentLength > bytesMax) {
+  const bodyBytes = head.contentLength ?? bytesMax
+  if (bodyBytes > bytesMax) {
     refuseBody(tooLarge(bytesMax))
     return
   }
-  exchange.onData((part, last) => {
+  const take = (part: Uint8Array, last: boolean) => {
     if (!exchange.open) return
     if ((gathered?.length ?? 0) + part.length > bytesMax) {
       refuseBody(tooLarge(bytesMax))
@@ -101,17 +105,32 @@ function collectBody(
       return
     }
     // A complete body is also counted while it waits.
-    gathered ??= new GatheredBytes({ memory: upload, bytesMax: contentLength || bytesMax })
+    gathered ??= new GatheredBytes({ memory: upload, bytesMax: bodyBytes })
+    if (!isReserved && gathered.length + part.length > limits.smallBodyBytesMax) {
+      isReserved = true
+      const waiting = Buffer.from(part)
+      exchange.pause()
+      void upload.reserve(bodyBytes).then((refusal) => {
+        if (refusal === undefined) take(waiting, last)
+        else refuseBody(refusal)
+        exchange.resume()
+      })
+      return
+    }
     gathered.add(part)
     if (!last || !exchange.open) return
     const complete = () => {
       const body = gathered?.take()
-      end()
+      isReceived = true
+      // What is reserved stays counted until the answer, while the body is parsed and written.
+      if (isReserved) exchange.onDone = end
+      else end()
       if (body !== undefined && exchange.open) receive(body)
     }
     if (!isWhole && turn.takesBodies) complete()
     else turn.deferBody(exchange.owner, complete)
-  })
+  }
+  exchange.onData(take)
 }
 
 /** 413 for a body over its limit. */

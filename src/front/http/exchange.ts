@@ -50,6 +50,8 @@ export class Exchange {
   readonly #beganMs = performance.now()
   /** Answers HEAD: like GET, without the body (RFC 9110, 9.3.2). */
   readonly headOnly: boolean
+  /** By the head of the request. */
+  readonly contentLength: number | undefined
   /** The connection accepts no further request after this one (src/front/http/head.ts). */
   readonly #isLast: boolean
   /** The client keeps the connection open. */
@@ -72,6 +74,7 @@ export class Exchange {
       headOnly: boolean
       isLast: boolean
       isKept: boolean
+      contentLength?: number | undefined
       unsent: BoundedBytes
       buffers: BodyBuffers
     },
@@ -82,6 +85,7 @@ export class Exchange {
     this.allowedOrigin = about.allowedOrigin
     this.#watch = watch
     this.headOnly = about.headOnly
+    this.contentLength = about.contentLength
     this.#isLast = about.isLast
     this.#isKept = about.isKept && !about.isLast
     this.#unsent = about.unsent

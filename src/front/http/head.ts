@@ -82,6 +82,7 @@ export function openRequest(
       // nothing may follow it.
       isLast: head.chunked || malformed,
       isKept: !head.closesConnection,
+      contentLength: head.contentLength,
       unsent: opening.unsent,
       buffers: opening.buffers,
     },

@@ -12,11 +12,19 @@ interface Need {
   heldBytes(): number
   /** Whether the request was cancelled, so that nothing is reserved any more. */
   isCancelled(): boolean
+  /** Called when the bytes are counted, before anything else can happen to the request. */
+  onTaken(): void
 }
 
 interface Waiting extends Need {
-  untilMs: number
   resolve(refusal: Refusal | undefined): void
+}
+
+/** The requests of one owner that wait, in order of arrival. */
+interface Queue {
+  waiting: Waiting[]
+  /** They are refused then, unless one of them gets memory before. */
+  untilMs: number
 }
 
 const tooMany = refuse('overloaded', 'Too many requests of this caller are waiting for memory, try again', {
@@ -26,11 +34,12 @@ const tooLong = refuse('overloaded', 'The request has waited too long for memory
   retryAfterSecs: 1,
 })
 
-/** Requests that wait for the memory that they need, in order of arrival for each owner. */
+/** Requests that wait for the memory that they need. Owners take turns. */
 export class MemoryTurns {
   readonly #bytes: BoundedBytes
   readonly #clock: Clock
-  readonly #waiting = new Map<string, Waiting[]>()
+  /** By owner; the one that had its turn is the last. */
+  readonly #queues = new Map<string, Queue>()
   #poll: NodeJS.Timeout | undefined
 
   /** @param bytes counts the memory, also of requests that do not wait */
@@ -42,42 +51,60 @@ export class MemoryTurns {
   /** Counts bytes as soon as there is capacity. @returns undefined when they are counted */
   reserve(need: Need): Promise<Refusal | undefined> {
     const { owner } = need
-    const queue = this.#waiting.get(owner) ?? []
-    if (queue.length === 0 && this.#take(need)) return Promise.resolve(undefined)
+    const queue = this.#queues.get(owner) ?? { waiting: [], untilMs: this.#waitEndMs() }
+    const { waiting } = queue
+    if (waiting.length === 0 && this.#take(need)) return Promise.resolve(undefined)
     // If those that wait held more, the others could end and the first one would still not have its turn.
-    const heldBytes = queue.reduce((sum, waiting) => sum + waiting.heldBytes(), need.heldBytes())
-    const isFull = queue.length >= limits.otlpMemoryQueueMax || heldBytes > limits.otlpMemorySpareBytes
+    const heldBytes = waiting.reduce((sum, other) => sum + other.heldBytes(), need.heldBytes())
+    const isFull = waiting.length >= limits.bodyMemoryQueueMax || heldBytes > limits.bodyMemorySpareBytes
     if (isFull) return Promise.resolve(tooMany)
-    this.#waiting.set(owner, queue)
-    this.#poll ??= setInterval(() => this.#look(), limits.otlpMemoryPollMs)
-    return new Promise((resolve) =>
-      queue.push({ ...need, untilMs: this.#clock() + limits.otlpMemoryWaitMs, resolve }),
-    )
+    this.#queues.set(owner, queue)
+    this.#poll ??= setInterval(() => this.next(), limits.bodyMemoryPollMs)
+    return new Promise((resolve) => waiting.push({ ...need, resolve }))
   }
 
-  /** Memory of an owner was released. */
-  next(owner: string): void {
-    const queue = this.#waiting.get(owner) ?? []
-    for (let [first] = queue; first !== undefined; [first] = queue) {
-      if (first.isCancelled() || this.#clock() >= first.untilMs) first.resolve(tooLong)
-      else if (this.#take(first)) first.resolve(undefined)
-      else return
-      queue.shift()
+  /** Memory was released. Also called at intervals, because other fronts release memory, too. */
+  next(): void {
+    for (let isTaken = true; isTaken;) {
+      isTaken = false
+      // Copied, because those that have had their turn are moved to the end.
+      const owners = [...this.#queues.keys()]
+      for (const owner of owners) if (this.#takeTurn(owner)) isTaken = true
     }
-    this.#waiting.delete(owner)
-    if (this.#waiting.size > 0) return
+    if (this.#queues.size > 0) return
     clearInterval(this.#poll)
     this.#poll = undefined
   }
 
-  #take({ owner, bytes }: Need): boolean {
-    const isTaken = this.#bytes.take(owner, bytes + limits.otlpMemorySpareBytes)
-    if (isTaken) this.#bytes.release(owner, limits.otlpMemorySpareBytes)
+  /** @returns whether the first request of the owner got its memory */
+  #takeTurn(owner: string): boolean {
+    const queue = this.#queues.get(owner)
+    if (queue === undefined) return false
+    const refused = queue.waiting.filter((need) => need.isCancelled())
+    queue.waiting = queue.waiting.filter((need) => !need.isCancelled())
+    const [first] = queue.waiting
+    const isTaken = first !== undefined && this.#take(first)
+    if (isTaken) {
+      queue.waiting.shift()?.resolve(undefined)
+      queue.untilMs = this.#waitEndMs()
+      // Its next turn is after those of the other owners.
+      this.#queues.delete(owner)
+      this.#queues.set(owner, queue)
+    } else if (this.#clock() >= queue.untilMs) refused.push(...queue.waiting.splice(0))
+    for (const need of refused) need.resolve(tooLong)
+    if (queue.waiting.length === 0) this.#queues.delete(owner)
     return isTaken
   }
 
-  /** Other owners and other fronts release memory, too. */
-  #look(): void {
-    for (const owner of this.#waiting.keys()) this.next(owner)
+  #waitEndMs(): number {
+    return this.#clock() + limits.bodyMemoryWaitMs
+  }
+
+  #take({ owner, bytes, onTaken }: Need): boolean {
+    const isTaken = this.#bytes.take(owner, bytes + limits.bodyMemorySpareBytes)
+    if (!isTaken) return false
+    this.#bytes.release(owner, limits.bodyMemorySpareBytes)
+    onTaken()
+    return true
   }
 }

@@ -32,7 +32,12 @@ export class Upload implements BodyMemory {
   readonly #owner: string
   #end: End | undefined
   #onRelease: () => void
-  #bytes = 0
+  /** Bytes in memory. */
+  #used = 0
+  /** Bytes that it may use without asking for more. */
+  #reserved = 0
+  /** The larger of both, as its owner's limit counts it. */
+  #counted = 0
 
   /**
    * @param about `owner`: whose quota of body bytes it uses; `onRelease`: called once, when it is released
@@ -50,33 +55,55 @@ export class Upload implements BodyMemory {
 
   add(bytes: number): boolean {
     if (this.#end === undefined) return false
-    if (bytes === 0) return true
-    if (!this.#bound.take(this.#owner, bytes)) {
+    const missing = this.#used + bytes - this.#counted
+    if (missing > 0 && !this.#bound.take(this.#owner, missing)) {
       this.end(tooManyBytes)
       return false
     }
-    this.#bytes += bytes
+    this.#counted += Math.max(missing, 0)
+    this.#used += bytes
     return true
   }
 
   release(bytes: number): void {
-    const released = Math.min(bytes, this.#bytes)
-    this.#bytes -= released
-    if (released === 0) return
-    this.#bound.release(this.#owner, released)
-    this.#turns.next(this.#owner)
+    this.#used -= Math.min(bytes, this.#used)
+    this.#count()
   }
 
   /**
-   * Counts bytes as `add` does, but waits for its turn while the bodies of the owner take too much memory.
+   * Reserves bytes for what will be added, and waits for its turn while the bodies of the owner take too much
+   * memory.
    * @param isCancelled whether the request was cancelled in the meantime
    * @returns 503 if too many requests of the owner wait, or this one has waited too long
    */
-  async reserve(bytes: number, isCancelled: () => boolean): Promise<Refusal | undefined> {
-    const need = { owner: this.#owner, bytes, heldBytes: () => this.#bytes, isCancelled }
-    const refusal = await this.#turns.reserve(need)
-    if (refusal === undefined) this.#bytes += bytes
-    return refusal
+  async reserve(bytes: number, isCancelled = () => false): Promise<Refusal | undefined> {
+    const missing = this.#used + bytes - this.#counted
+    if (missing <= 0) return undefined
+    return this.#turns.reserve({
+      owner: this.#owner,
+      bytes: missing,
+      heldBytes: () => this.#counted,
+      isCancelled: () => this.#end === undefined || isCancelled(),
+      onTaken: () => {
+        this.#counted += missing
+        this.#reserved = this.#counted
+      },
+    })
+  }
+
+  /** Reserves only so many bytes from now on. */
+  keep(bytes: number): void {
+    this.#reserved = bytes
+    this.#count()
+  }
+
+  /** Releases what is counted, but neither used nor reserved. */
+  #count(): void {
+    const excess = this.#counted - Math.max(this.#used, this.#reserved)
+    if (excess <= 0) return
+    this.#counted -= excess
+    this.#bound.release(this.#owner, excess)
+    this.#turns.next()
   }
 
   /** Ends it, unless it has ended. Its bytes stay counted until its owner finishes it. */
@@ -91,7 +118,8 @@ export class Upload implements BodyMemory {
    */
   finish(): void {
     this.#end = undefined
-    this.release(this.#bytes)
+    this.#used = 0
+    this.keep(0)
     this.#onRelease()
     this.#onRelease = doNothing
   }

@@ -4,6 +4,7 @@ import { limits } from '../../../base/limits/limits.js'
 import type { BodyPart, BodyQueue } from '../body-queue.js'
 import { tooLarge } from '../body.js'
 import type { FrontSlices } from '../front-turn.js'
+import type { Upload } from '../../limits/uploads.js'
 import { type BodyMemory, GatheredBytes } from '../../../base/gathered-bytes.js'
 import type { LineChunk } from '../../../base/line-splitter.js'
 import { ArrayLines } from './array-lines.js'
@@ -22,20 +23,75 @@ export interface BodySource extends Pick<BodyQueue, 'interruption'> {
 /** A body that could not be read, or whose client has disconnected. */
 export type BrokenBody = NonNullable<BodySource['interruption']>
 
+/**
+ * Reserves memory for a body, and waits for it in the meantime.
+ * @returns why the body is not read
+ */
+export async function reserveFor(
+  body: BodySource,
+  { memory, bytes }: { memory: Upload; bytes: number },
+): Promise<BrokenBody | undefined> {
+  const refusal = await memory.reserve(bytes, () => body.interruption !== undefined)
+  return body.interruption ?? (refusal === undefined ? undefined : { refusal })
+}
+
+/**
+ * A body that is read as a whole. Unless it is small, memory for all of it is reserved before the rest of it
+ * arrives: several that fill the memory in parts could all not end.
+ */
+export class ReservedBody implements BodySource {
+  readonly #body: BodySource
+  readonly #need: { memory: Upload; bytes: number }
+  #length = 0
+
+  /** @param need `bytes`: what all of it, and what is made of it, can take */
+  constructor(body: BodySource, need: { memory: Upload; bytes: number }) {
+    this.#body = body
+    this.#need = need
+  }
+
+  get interruption(): BodySource['interruption'] {
+    return this.#body.interruption
+  }
+
+  async next(): Promise<BodyPart> {
+    const part = await this.#body.next()
+    if (!('bytes' in part)) return part
+    const wasSmall = this.#length <= limits.smallBodyBytesMax
+    this.#length += part.bytes.length
+    if (!wasSmall || this.#length <= limits.smallBodyBytesMax) return part
+    return (await reserveFor(this.#body, this.#need)) ?? part
+  }
+}
+
+/** How a body is read as a whole. */
+interface BodyReading {
+  memory: BodyMemory
+  /** The most bytes of the body, by its head. */
+  bodyBytesMax: number
+  /** Beyond this, it is refused with 413. */
+  bytesMax: number
+}
+
+/** Takes no more memory than was reserved for the body. */
+function gatheredBytes({ memory, bodyBytesMax, bytesMax }: BodyReading): GatheredBytes {
+  return new GatheredBytes({ memory, bytesMax: Math.min(bodyBytesMax, bytesMax) })
+}
+
 /** Bytes of an array that are converted to lines in one slice of the front thread. */
 const SLICE_BYTES = 65_536
 
 /**
  * Reads a whole array, because nothing may be written before it is known to be one.
- * @param how `isOne`: the body is one value, treated as an array of one; `bytesMax`: of the array
+ * @param how `isOne`: the body is one value, treated as an array of one
  * @returns its elements as lines; or why it is malformed, in which case the rest of the body may be unread
  */
 export async function readArray(
   body: BodySource,
-  how: { slices: FrontSlices; memory: BodyMemory; isOne: boolean; bytesMax: number },
+  how: BodyReading & { slices: FrontSlices; isOne: boolean },
 ): Promise<{ lines: Buffer } | { malformed: Refusal } | BrokenBody> {
-  const { slices, memory, isOne, bytesMax } = how
-  const lines = new GatheredBytes({ memory, bytesMax })
+  const { slices, isOne, bytesMax } = how
+  const lines = gatheredBytes(how)
   const array = new ArrayLines(isOne ? 1 : Infinity)
   if (isOne) array.push(bracketOpen)
   for (;;) {
@@ -76,9 +132,10 @@ function tooLongArray(bytesMax: number): Refusal {
  */
 export async function readWhole(
   body: BodySource,
-  { memory, bytesMax }: { memory: BodyMemory; bytesMax: number },
+  reading: BodyReading,
 ): Promise<{ bytes: Buffer } | BrokenBody> {
-  const gathered = new GatheredBytes({ memory, bytesMax })
+  const { bytesMax } = reading
+  const gathered = gatheredBytes(reading)
   for (;;) {
     const part = await body.next()
     if ('ended' in part) return { bytes: gathered.bytes }
@@ -108,9 +165,9 @@ export class RecordedBody implements BodySource {
   /** The body is too long to be stored. */
   #isOver = false
 
-  constructor(body: BodySource, memory: BodyMemory) {
+  constructor(body: BodySource, reading: Omit<BodyReading, 'bytesMax'>) {
     this.#body = body
-    this.#copy = new GatheredBytes({ memory, bytesMax: limits.ingestAtomicBytesMax })
+    this.#copy = gatheredBytes({ ...reading, bytesMax: limits.ingestAtomicBytesMax })
   }
 
   get interruption(): BodySource['interruption'] {

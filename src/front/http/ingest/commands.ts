@@ -1,4 +1,3 @@
-import type { BodyMemory } from '../../../base/gathered-bytes.js'
 import { limits } from '../../../base/limits/limits.js'
 import type { LineChunk } from '../../../base/line-splitter.js'
 import { refuse, type Refusal } from '../../../base/errors.js'
@@ -8,6 +7,7 @@ import type { WriteOnce, WriteOptions } from '../../../protocol/command-options.
 import { agentRefusal, withAccess } from '../../routes/parameters.js'
 import type { IngestRequest, Principal } from '../../routes/route.js'
 import type { IngestManySummary, IngestSummary } from '../../../wire/ingest.js'
+import type { Upload } from '../../limits/uploads.js'
 import type { Exchange } from '../exchange.js'
 import type { FrontSlices } from '../front-turn.js'
 import { addressLines, agentOf } from './lines.js'
@@ -21,7 +21,9 @@ export interface IngestStream {
   shards: Shards
   slices: FrontSlices
   /** Counts the bytes of its body that are in memory. */
-  memory: BodyMemory
+  memory: Upload
+  /** The most bytes of the body, by its head. */
+  bodyBytesMax: number
   lineBytesMax: number
   /** Refused lines after which the upload is ended; 0 for no limit. */
   badLinesMax: number

@@ -1,6 +1,6 @@
 import { asBuffer } from '../../../base/bytes.js'
 import { refuse, refusalOf, type Refusal } from '../../../base/errors.js'
-import { type BodyMemory, GatheredBytes } from '../../../base/gathered-bytes.js'
+import { GatheredBytes } from '../../../base/gathered-bytes.js'
 import { limits } from '../../../base/limits/limits.js'
 import type { OtlpDecoder, OtlpFault, OtlpPart, OtlpPosition } from '../../../protocol/otlp-tasks.js'
 import type { Upload } from '../../limits/uploads.js'
@@ -8,7 +8,7 @@ import { agentRefusal } from '../../routes/parameters.js'
 import type { Answer, IngestRequest } from '../../routes/route.js'
 import { tooLarge } from '../body.js'
 import type { BodyQueue } from '../body-queue.js'
-import { bodyOf, RecordedBody, type BodySource, type BrokenBody } from './array-body.js'
+import { bodyOf, RecordedBody, reserveFor, type BodySource, type BrokenBody } from './array-body.js'
 import type { IngestStream } from './commands.js'
 import { LineIngest } from './stream.js'
 import { answerBroken, refuseWhole } from './whole.js'
@@ -32,15 +32,15 @@ export class OtlpIngest {
   readonly #parts: OtlpParts
   /** 1 when the request was cancelled. */
   readonly #gone = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
-  /** Bytes that are counted for this request. */
-  #held = 0
+  /** Bytes of the body, as they are counted. */
+  #bodyBytes = 0
   /** The most bytes of the lines of a part, and of all that is in memory beside the body. */
   #linesBytesMax = 0
   #besidesBody = 0
 
   constructor(stream: IngestStream, parts: OtlpParts) {
     // However many records are invalid, the others are written: their number is bounded.
-    this.#stream = { ...stream, memory: reservedMemory, badLinesMax: 0 }
+    this.#stream = { ...stream, badLinesMax: 0 }
     this.#parts = parts
   }
 
@@ -56,7 +56,7 @@ export class OtlpIngest {
     const isKept = this.#stream.request.onError === 'keep' && first.code === 'validation_failed'
     if (!isKept || !('body' in first)) return first
     const { code, detail } = first
-    const recorded = new RecordedBody(bodyOf(asBuffer(first.body), body), reservedMemory)
+    const recorded = new RecordedBody(bodyOf(asBuffer(first.body), body), this.#stream)
     return refuseWhole(this.#stream, recorded, refuse(code, detail))
   }
 
@@ -65,11 +65,10 @@ export class OtlpIngest {
    * a small one waits when it was read.
    */
   async #read(body: BodyQueue): Promise<{ bytes: Buffer } | BrokenBody> {
-    const { otlp } = this.#parts
+    const { otlp, memory } = this.#parts
     // JSON is parsed as a whole, and takes many times its bytes.
     const bytesMax = otlp.encoding === 'json' ? limits.ingestAtomicBytesMax : limits.ingestArrayBytesMax
     let isReserved = false
-    const memory: BodyMemory = { add: (bytes) => isReserved || this.#hold(bytes), release: () => {} }
     const gathered = new GatheredBytes({ memory, bytesMax })
     for (;;) {
       const part = await body.next()
@@ -77,15 +76,18 @@ export class OtlpIngest {
       const length = gathered.length + ('bytes' in part ? part.bytes.length : 0)
       if (length > bytesMax) return { refusal: tooLarge(bytesMax) }
       const isWhole = 'ended' in part
-      if (!isReserved && (isWhole || length > limits.otlpSmallBytesMax)) {
-        this.#sizeFor(isWhole ? length : bytesMax)
-        const broken = await this.#reserve(body, this.#besidesBody + (isWhole ? 0 : bytesMax))
+      if (!isReserved && (isWhole || length > limits.smallBodyBytesMax)) {
+        const expectedBytes = isWhole ? length : Math.min(this.#stream.bodyBytesMax, bytesMax)
+        this.#sizeFor(expectedBytes)
+        const bytes = this.#besidesBody + (isWhole ? 0 : expectedBytes)
+        const broken = await reserveFor(body, { memory, bytes })
         if (broken !== undefined) return broken
         isReserved = true
       }
       if (!isWhole) gathered.addOwn(part.bytes)
       else {
-        this.#shrink(gathered.capacity + this.#besidesBody)
+        this.#bodyBytes = gathered.capacity
+        memory.keep(this.#bodyBytes + this.#besidesBody)
         return { bytes: gathered.bytes }
       }
     }
@@ -98,24 +100,6 @@ export class OtlpIngest {
     const chunks = limits.ingestChunksInFlightMax * limits.ingestChunkBytes
     const kept = request.onError === 'keep' ? limits.ingestAtomicBytesMax : 0
     this.#besidesBody = this.#linesBytesMax + chunks + kept
-  }
-
-  #hold(bytes: number): boolean {
-    const isHeld = this.#parts.memory.add(bytes)
-    if (isHeld) this.#held += bytes
-    return isHeld
-  }
-
-  async #reserve(body: BodyQueue, bytes: number): Promise<BrokenBody | undefined> {
-    const refusal = await this.#parts.memory.reserve(bytes, () => body.interruption !== undefined)
-    if (refusal !== undefined) return body.interruption ?? { refusal }
-    this.#held += bytes
-    return body.interruption
-  }
-
-  #shrink(bytes: number): void {
-    this.#parts.memory.release(this.#held - bytes)
-    this.#held = bytes
   }
 
   /** Writes the lines of all parts. */
@@ -146,7 +130,10 @@ export class OtlpIngest {
     for (let part = first; ;) {
       const { next, body } = part
       // The last part needs no body any more.
-      if (body === undefined) this.#shrink(this.#besidesBody)
+      if (body === undefined) {
+        this.#parts.memory.keep(this.#besidesBody)
+        this.#parts.memory.release(this.#bodyBytes)
+      }
       const refused = part.refused.map(({ line, agent, bytes, code, detail }) => {
         return { firstLine: line, agent, bytes: asBuffer(bytes), refusal: refuse(code, detail) }
       })
@@ -177,6 +164,3 @@ export class OtlpIngest {
 }
 
 type LinesOfPart = Exclude<Awaited<ReturnType<BodySource['next']>>, { ended: true }>
-
-/** Memory that was reserved before. */
-const reservedMemory: BodyMemory = { add: () => true, release: () => {} }

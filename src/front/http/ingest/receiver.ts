@@ -4,7 +4,7 @@ import { utf16Given } from '../../../strand/json.js'
 import type { OtlpDecoder } from '../../../protocol/otlp-tasks.js'
 import type { Shards } from '../../../dispatch/links/shards.js'
 import type { Answer, IngestRequest, Principal } from '../../routes/route.js'
-import { bodyOf, readArray, RecordedBody, type BodySource } from './array-body.js'
+import { bodyOf, readArray, RecordedBody, ReservedBody, type BodySource } from './array-body.js'
 import { tooLarge } from '../body.js'
 import { type BodyQueue, receiveBody } from '../body-queue.js'
 import type { Exchange } from '../exchange.js'
@@ -51,7 +51,8 @@ export class IngestReceiver {
     const isBinary = otlp?.encoding === 'protobuf' || (event !== undefined && event.data !== 'json')
     receiveBody(exchange, { principal, uploads, gzip, isBinary, onError }, (body, memory) => {
       const { decoder, ...parts } = this.#parts
-      const stream = { ...parts, exchange, request, principal, memory, lineBytesMax }
+      const bodyBytesMax = gzip ? Infinity : (exchange.contentLength ?? Infinity)
+      const stream = { ...parts, exchange, request, principal, memory, bodyBytesMax, lineBytesMax }
       if (otlp === undefined) return ingest(stream, body)
       return new OtlpIngest(stream, { otlp, decoder, memory }).run(body)
     })
@@ -65,7 +66,7 @@ const expectedEvents = 'Expected a JSON array for a batch of CloudEvents, and an
  * lines.
  */
 async function ingest(stream: IngestStream, queue: BodyQueue): Promise<Answer | Refusal | undefined> {
-  const { request, slices, memory, lineBytesMax } = stream
+  const { request, memory, lineBytesMax } = stream
   if (request.format === 'ndjson') return ingestLines(stream, queue)
   if (request.split !== undefined) return ingestSplit(stream, queue, request.split)
   // The data of a CloudEvent can have any format.
@@ -80,11 +81,11 @@ async function ingest(stream: IngestStream, queue: BodyQueue): Promise<Answer | 
   if (isOne && request.agent !== undefined && request.shape !== 'array') {
     return new WholeIngest(stream).run(json)
   }
-  const body = request.onError === 'keep' ? new RecordedBody(json, memory) : json
+  const bytesMax = request.onError === 'reject_all' ? limits.ingestAtomicBytesMax : limits.ingestArrayBytesMax
+  const body = gatheredBody(stream, json, bytesMax)
   const refusal = json.isUtf16 ? utf16Given : shapeRefusal(request, shape)
   if (refusal !== undefined) return refuseWhole(stream, body, refusal)
-  const bytesMax = request.onError === 'reject_all' ? limits.ingestAtomicBytesMax : limits.ingestArrayBytesMax
-  const read = await readArray(body, { slices, memory, isOne, bytesMax })
+  const read = await readArray(body, { ...stream, isOne, bytesMax })
   if ('malformed' in read) return refuseWhole(stream, body, read.malformed)
   if (!('lines' in read)) return answerBroken(read)
   if (body instanceof RecordedBody) body.drop()
@@ -97,16 +98,34 @@ async function ingestSplit(
   queue: BodyQueue,
   split: NonNullable<IngestRequest['split']>,
 ): Promise<Answer | Refusal | undefined> {
-  const { request, slices, memory } = stream
-  const body = request.onError === 'keep' ? new RecordedBody(queue, memory) : queue
+  const { request } = stream
+  const body = gatheredBody(stream, queue, limits.ingestArrayBytesMax)
   const splitting = { ...split, largeAsText: request.integers === 'text' }
-  const lines = new SplitBody(body, { splitting, slices, memory })
+  const lines = new SplitBody(body, { ...stream, splitting })
   const fault = await lines.read()
   if (fault !== undefined) {
     return 'malformed' in fault ? refuseWhole(stream, body, fault.malformed) : answerBroken(fault)
   }
   if (body instanceof RecordedBody) body.drop()
   return ingestLines({ ...stream, request: { ...request, format: 'ndjson' } }, lines)
+}
+
+/**
+ * A body that is read as a whole and then written, with a copy if it is stored when it is refused. What is made
+ * of it takes at most as much as itself: all of it again (on_error=reject_all), or a chunk and an unfinished line.
+ */
+function gatheredBody(
+  { request, memory, bodyBytesMax, lineBytesMax }: IngestStream,
+  source: BodySource,
+  bytesMax: number,
+): BodySource {
+  const bodyBytes = Math.min(bodyBytesMax, bytesMax)
+  const isKept = request.onError === 'keep'
+  const copyBytes = isKept ? Math.min(bodyBytes, limits.ingestAtomicBytesMax) : 0
+  const lineBytes = request.onError === 'reject_all' ? bodyBytes : limits.ingestChunkBytes + 2 * lineBytesMax
+  const bytes = bodyBytes + copyBytes + Math.min(bodyBytes, lineBytes)
+  const body = new ReservedBody(source, { memory, bytes })
+  return isKept ? new RecordedBody(body, { memory, bodyBytesMax }) : body
 }
 
 /** An error if the route does not accept JSON of this shape. */

@@ -19,6 +19,7 @@ interface SplitParts {
   splitting: Splitting
   slices: FrontSlices
   memory: BodyMemory
+  bodyBytesMax: number
 }
 
 /** Bytes that are processed in one slice of the front thread. */
@@ -49,8 +50,8 @@ export class SplitBody implements BodySource {
    * @returns undefined if its lines can be read; otherwise the error
    */
   async read(): Promise<{ malformed: Refusal } | BrokenBody | undefined> {
-    const { splitting, slices, memory } = this.#parts
-    const whole = await readWhole(this.#body, { memory, bytesMax: limits.ingestArrayBytesMax })
+    const { splitting, slices } = this.#parts
+    const whole = await readWhole(this.#body, { ...this.#parts, bytesMax: limits.ingestArrayBytesMax })
     if (!('bytes' in whole)) return whole
     const found = await slices.runSteps(splitObject(whole.bytes, splitting))
     if ('code' in found) return found.code === 'too_large' ? { refusal: found } : { malformed: found }

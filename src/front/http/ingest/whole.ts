@@ -7,7 +7,7 @@ import { answerOf, unexpected } from '../../routes/answers.js'
 import { withAccess } from '../../routes/parameters.js'
 import type { Answer } from '../../routes/route.js'
 import { tooLarge } from '../body.js'
-import { readWhole, RecordedBody, type BodySource, type BrokenBody } from './array-body.js'
+import { readWhole, RecordedBody, ReservedBody, type BodySource, type BrokenBody } from './array-body.js'
 import {
   commandsOf,
   keepingCommand,
@@ -36,8 +36,10 @@ export class WholeIngest {
 
   /** Reads and ingests the body. @returns the answer; undefined if the client has disconnected */
   async run(body: BodySource): Promise<Answer | Refusal | undefined> {
-    const { memory, request } = this.#stream
-    const whole = await readWhole(body, { memory, bytesMax: this.#bytesMax })
+    const { memory, request, bodyBytesMax } = this.#stream
+    const reading = { memory, bodyBytesMax, bytesMax: this.#bytesMax }
+    const bytes = Math.min(bodyBytesMax, this.#bytesMax)
+    const whole = await readWhole(new ReservedBody(body, { memory, bytes }), reading)
     if (!('bytes' in whole)) return answerBroken(whole)
     return request.format === 'json' ? this.#ingestOne(whole.bytes) : this.#ingestAllOrNone(whole.bytes, body)
   }

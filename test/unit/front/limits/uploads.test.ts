@@ -12,7 +12,7 @@ import type { Principal } from '../../../../src/front/routes/route.js'
 const MEBIBYTE = 1 << 20
 const perPrincipal = limits.bodyBytesPerPrincipalMax / MEBIBYTE
 const total = limits.bodyBytesInMemoryMax / MEBIBYTE
-const spare = limits.otlpMemorySpareBytes / MEBIBYTE
+const spare = limits.bodyMemorySpareBytes / MEBIBYTE
 
 /** Open uploads, each with the refusals that ended it. */
 function uploads() {
@@ -142,8 +142,8 @@ describe('memory that is reserved', () => {
     const { hold } = uploads()
     const { upload } = hold(owner)
     upload.add(perPrincipal * MEBIBYTE)
-    const waiting = Array.from({ length: limits.otlpMemoryQueueMax }, (_none, n) => {
-      return hold(owner).upload.reserve(MEBIBYTE, () => n === 0)
+    const waiting = Array.from({ length: limits.bodyMemoryQueueMax }, (_none, n) => {
+      return hold(owner).upload.reserve(MEBIBYTE / 2, () => n === 0)
     })
     expect(await hold(owner).upload.reserve(1, isCancelled)).toMatchObject({
       code: 'overloaded',
@@ -152,8 +152,8 @@ describe('memory that is reserved', () => {
     expect(await waiting[0]).toMatchObject({ code: 'overloaded' })
     upload.finish()
     expect(await Promise.all(waiting.slice(1))).toEqual(waiting.slice(1).map(() => undefined))
-    expect(await hold(owner).upload.reserve(MEBIBYTE, isCancelled)).toBeUndefined()
-    expect(fill(hold, owner)).toBe((perPrincipal - limits.otlpMemoryQueueMax) / 8)
+    expect(await hold(owner).upload.reserve(MEBIBYTE / 2, isCancelled)).toBeUndefined()
+    expect(fill(hold, owner)).toBe((perPrincipal - limits.bodyMemoryQueueMax / 2) / 8)
   })
 
   // uWebSockets.js delivered 3 MiB of each of ten requests; the two that ran ended, and no other could begin.
@@ -172,15 +172,54 @@ describe('memory that is reserved', () => {
     expect(await Promise.all(reserved)).toEqual([undefined, undefined])
   })
 
-  it('is refused after the longest wait', async () => {
+  it('is refused only after the longest wait in which no body of the owner gets memory', async () => {
     const bytes = localBodyBytes()
     let nowMs = 0
     const turns = new MemoryTurns(bytes, () => nowMs)
-    bytes.take(owner, perPrincipal * MEBIBYTE)
-    const waiting = turns.reserve({ owner, bytes: 1, heldBytes: () => 0, isCancelled })
-    nowMs = limits.otlpMemoryWaitMs
-    turns.next(owner)
-    expect(await waiting).toMatchObject({ code: 'overloaded' })
+    const filled = (perPrincipal - spare) * MEBIBYTE
+    bytes.take(owner, filled)
+    const reserve = () =>
+      turns.reserve({ owner, bytes: 1, heldBytes: () => 0, isCancelled, onTaken: () => {} })
+    const waiting = [reserve(), reserve(), reserve()]
+    for (const released of [1, 1, 0]) {
+      nowMs += limits.bodyMemoryWaitMs - 1
+      bytes.release(owner, released)
+      turns.next()
+    }
+    nowMs++
+    turns.next()
+    expect(await Promise.all(waiting)).toMatchObject([undefined, undefined, { code: 'overloaded' }])
+  })
+
+  // An owner whose bodies ended took their memory again, as long as it had others that waited.
+  it('is given to owners by turns when the memory of all is used', async () => {
+    const bytes = localBodyBytes()
+    const turns = new MemoryTurns(bytes)
+    for (let n = 0; n < total / perPrincipal; n++) bytes.take(`p${n}`, perPrincipal * MEBIBYTE)
+    const order: string[] = []
+    const reserved = ['p0', 'p0', 'p0', 'p1', 'p2'].map((of) => {
+      const onTaken = () => order.push(of)
+      return turns.reserve({ owner: of, bytes: MEBIBYTE, heldBytes: () => 0, isCancelled, onTaken })
+    })
+    for (const of of ['p0', 'p1', 'p2']) bytes.release(of, (spare + 2) * MEBIBYTE)
+    turns.next()
+    bytes.release('p0', 2 * MEBIBYTE)
+    turns.next()
+    await Promise.all(reserved)
+    expect(order).toEqual(['p0', 'p1', 'p2', 'p0', 'p0'])
+  })
+
+  it('covers what is added afterwards, and is released when less is kept', async () => {
+    const { hold } = uploads()
+    const { upload } = hold(owner)
+    upload.add(MEBIBYTE)
+    expect(await upload.reserve(7 * MEBIBYTE, isCancelled)).toBeUndefined()
+    expect(fill(hold, owner)).toBe(perPrincipal / 8 - 1)
+    expect(upload.add(7 * MEBIBYTE)).toBe(true)
+    upload.release(8 * MEBIBYTE)
+    expect(hold(owner).upload.add(1)).toBe(false)
+    upload.keep(0)
+    expect(fill(hold, owner)).toBe(1)
   })
 })
 

@@ -23,7 +23,10 @@ async function split(
     return { bytes: part }
   }
   const splitting = { path, steps: fieldSteps(path) ?? [], keepsRest, largeAsText: false }
-  const body = new SplitBody({ next, interruption: undefined }, { splitting, slices, memory })
+  const body = new SplitBody(
+    { next, interruption: undefined },
+    { splitting, slices, memory, bodyBytesMax: Infinity },
+  )
   const fault = await body.read()
   if (fault !== undefined) {
     if ('malformed' in fault) return [fault.malformed.detail]
