@@ -50,7 +50,7 @@ export interface FrontParts {
   uploads: OpenUploads
   buffers: BodyBuffers
   slices: FrontSlices
-  /** Where imports are staged until their export has ended, and what exceeds the memory for paused bodies. */
+  /** Where imports are staged until their export has ended. */
   stageFolder: string
   counts: RequestCounts
   bounds: Bounds
@@ -99,7 +99,7 @@ export function makeFrontParts({
     made.revokeTickets?.(principalId)
   })
   const tickets = made.tickets(apiKeys)
-  const buffers = new BodyBuffers(stageFolder)
+  const buffers = new BodyBuffers()
   const slices = new FrontSlices()
   const counts = new RequestCounts()
   const given = { shards, readers, decoder, stageFolder, bounds }

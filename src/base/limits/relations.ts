@@ -95,6 +95,8 @@ export type RelatedLimits = Readonly<
     | 'importRecordsMax'
     | 'keyRotationsMax'
     | 'bodyMemoryQueueMax'
+    | 'readBytes'
+    | 'bufferedOwnerBytes'
     | 'bodyMemorySpareBytes'
     | 'smallBodyBytesMax',
     number
@@ -157,6 +159,10 @@ export function assertRelated(limits: RelatedLimits): void {
       limits.bodyMemorySpareBytes <=
       limits.bodyBytesPerPrincipalMax,
     'bodyBytesPerPrincipalMax covers one OTLP request of any size, beside those that wait for memory',
+  )
+  assert(
+    limits.bodyMemoryQueueMax * limits.readBytes < limits.bufferedOwnerBytes,
+    'bodies that wait for memory do not keep those of their principal paused that have it',
   )
   assert(limits.keyRotationsMax <= ROTATIONS_OF_A_BYTE, 'keyRotationsMax fits into a byte')
 }

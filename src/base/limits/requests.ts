@@ -109,18 +109,12 @@ export const requestLimits = {
   bodyMemoryPollMs: 50,
   /** Bytes of a part of a body that its reader receives in one call. */
   bodyPartBytes: 65_536,
-  /** Bytes of a piece of memory for what arrives of paused bodies: what uWebSockets.js reads in one call. */
-  bufferedPieceBytes: 524_288,
-  /** Such pieces of one front. */
-  bufferedPiecesMax: 64,
-  /** Bytes of a piece of memory for what arrives first of such a body, if it is short. */
-  bufferedSmallPieceBytes: 4_096,
-  /** Such small pieces of one front. */
-  bufferedSmallPiecesMax: 4_096,
-  /** Bytes of such bodies in files, for one front. */
-  bufferedFileBytesMax: 1_073_741_824,
+  /** Bytes that paused bodies of one front buffer; more are answered 503. */
+  bufferedBytesMax: 268_435_456,
   /** Buffered bytes of one principal after which its connections stay paused until it has fewer. */
-  bufferedOwnerBytes: 16_777_216,
+  bufferedOwnerBytes: 50_331_648,
+  /** Bytes that uWebSockets.js reads in one call, and may deliver of a connection that is paused. */
+  readBytes: 524_288,
   /** Bytes in one step of decompression. */
   gunzipPieceBytes: 65_536,
   /** Memory to decompress one body, bytes: a piece, and the window and the tables of zlib. */

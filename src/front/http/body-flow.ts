@@ -1,7 +1,7 @@
-import type { Refusal } from '../../base/errors.js'
+import { refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
 import type { HttpResponse } from '../engine/http-listener.js'
-import { BodyBuffer, type BodyBuffers, type PausableBody } from './body-buffers.js'
+import type { BodyBuffers, PausableBody } from './body-buffers.js'
 import { ChunkJoiner } from './chunk-joiner.js'
 
 /** Receives a part of a body, valid only during the call; the last one can be empty. */
@@ -29,7 +29,9 @@ export class BodyFlow implements PausableBody {
   readonly #response: HttpResponse
   readonly #request: BodyRequest
   readonly #buffers: BodyBuffers
-  readonly #buffer: BodyBuffer
+  /** What has arrived and not been read. */
+  readonly #parts: Uint8Array[] = []
+  #bufferedBytes = 0
   /** Whose buffered bytes are counted. */
   #owner = ''
   #receive: ReceivePart | undefined
@@ -50,7 +52,6 @@ export class BodyFlow implements PausableBody {
   constructor(response: HttpResponse, buffers: BodyBuffers, request: BodyRequest) {
     this.#response = response
     this.#buffers = buffers
-    this.#buffer = new BodyBuffer(buffers)
     this.#request = request
     const arrived = (part: Uint8Array, last: boolean) => this.#arrived(part, last)
     const chunks = request.isLast
@@ -110,8 +111,8 @@ export class BodyFlow implements PausableBody {
     this.#receive = ignorePart
     this.#paused = false
     this.#buffers.forget(this.#owner, this)
-    this.#buffers.count(this.#owner, -this.#buffer.bytes)
-    this.#buffer.drop()
+    this.#parts.length = 0
+    this.#count(-this.#bufferedBytes)
   }
 
   /** The connection was closed. */
@@ -149,17 +150,18 @@ export class BodyFlow implements PausableBody {
 
   /** Passes a part on, or buffers it. */
   #take(part: Uint8Array, last: boolean): void {
-    const isBuffered = this.#paused || this.#buffer.bytes > 0 || part.length > limits.bodyPartBytes
+    const isBuffered = this.#paused || this.#bufferedBytes > 0 || part.length > limits.bodyPartBytes
     if (this.#receive === ignorePart || (this.#receive !== undefined && !isBuffered)) {
       this.#deliver(part, last)
       return
     }
-    const refusal = this.#buffer.add(part)
-    if (refusal !== undefined) {
-      this.#request.refuse(refusal)
+    if (!this.#buffers.hasSpace(part.length)) {
+      this.#request.refuse(tooManyBytes)
       return
     }
-    this.#buffers.count(this.#owner, part.length)
+    // A copy: the library reuses its buffer.
+    if (part.length > 0) this.#parts.push(part.slice())
+    this.#count(part.length)
     if (!this.#paused) this.#deliverBuffered()
   }
 
@@ -167,12 +169,27 @@ export class BodyFlow implements PausableBody {
     if (this.#delivering) return
     this.#delivering = true
     while (this.#receive !== undefined && !this.#paused && !this.#ended) {
-      const part = this.#buffer.take()
+      const part = this.#nextPart()
       if (part === undefined && !this.#isComplete) break
-      if (part !== undefined) this.#buffers.count(this.#owner, -part.length)
-      this.#deliver(part ?? noBytes, this.#isComplete && this.#buffer.bytes === 0)
+      this.#deliver(part ?? noBytes, this.#isComplete && this.#bufferedBytes === 0)
     }
     this.#delivering = false
+  }
+
+  /** Removes the next bytes from the buffer; undefined if it is empty. */
+  #nextPart(): Uint8Array | undefined {
+    const [first] = this.#parts
+    if (first === undefined) return undefined
+    const part = first.subarray(0, limits.bodyPartBytes)
+    if (part.length === first.length) this.#parts.shift()
+    else this.#parts[0] = first.subarray(part.length)
+    this.#count(-part.length)
+    return part
+  }
+
+  #count(bytes: number): void {
+    this.#bufferedBytes += bytes
+    this.#buffers.count(this.#owner, bytes)
   }
 
   #deliver(part: Uint8Array, last: boolean): void {
@@ -185,11 +202,14 @@ export class BodyFlow implements PausableBody {
     const owner = this.#request.owner()
     if (owner === this.#owner) return
     this.#buffers.forget(this.#owner, this)
-    this.#buffers.count(this.#owner, -this.#buffer.bytes)
+    this.#buffers.count(this.#owner, -this.#bufferedBytes)
     this.#owner = owner
-    this.#buffers.count(owner, this.#buffer.bytes)
+    this.#buffers.count(owner, this.#bufferedBytes)
   }
 }
 
 const ignorePart: ReceivePart = () => {}
 const noBytes = new Uint8Array(0)
+const tooManyBytes = refuse('overloaded', 'Too many bytes of request bodies are buffered, try again', {
+  retryAfterSecs: 1,
+})

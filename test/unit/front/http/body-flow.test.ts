@@ -1,6 +1,3 @@
-import { mkdtempSync, readdirSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { fc } from '../../../support/fast-check.js'
 import type { Refusal } from '../../../../src/base/errors.js'
@@ -10,7 +7,6 @@ import { BodyBuffers } from '../../../../src/front/http/body-buffers.js'
 import { BodyFlow } from '../../../../src/front/http/body-flow.js'
 
 const MEBIBYTE = 1 << 20
-const newBuffers = () => new BodyBuffers(mkdtempSync(join(tmpdir(), 'strandfast-body-')))
 
 /** A body that an HTTP library delivers, and what its reader received. */
 function bodyOf(buffers: BodyBuffers, { owner = 'key', isLast = false } = {}) {
@@ -57,21 +53,8 @@ function bodyOf(buffers: BodyBuffers, { owner = 'key', isLast = false } = {}) {
   })
 }
 
-/** Whether no memory and no file is in use. */
-function areUnused(buffers: BodyBuffers): boolean {
-  const { bufferedPiecesMax, bufferedSmallPiecesMax } = limits
-  const pieces = [
-    ...Array.from({ length: bufferedSmallPiecesMax }, () => buffers.takePiece(true)),
-    ...Array.from({ length: bufferedPiecesMax }, () => buffers.takePiece(false)),
-  ]
-  const isMemoryFree =
-    !pieces.includes(undefined) &&
-    pieces.at(bufferedSmallPiecesMax - 1)?.length === limits.bufferedSmallPieceBytes
-  for (const piece of pieces) if (piece !== undefined) buffers.returnPiece(piece)
-  const isFileFree = buffers.countFileBytes(limits.bufferedFileBytesMax)
-  if (isFileFree) buffers.countFileBytes(-limits.bufferedFileBytesMax)
-  return isFileFree && isMemoryFree
-}
+/** Whether no bytes are counted. */
+const areUnused = (buffers: BodyBuffers) => buffers.hasSpace(limits.bufferedBytesMax)
 
 /** Bytes that differ at each position. */
 function numbered(length: number, from = 0): Buffer {
@@ -83,7 +66,7 @@ function numbered(length: number, from = 0): Buffer {
 // uWebSockets.js delivered up to 129 MB after the pause, and the upload ended with 503.
 describe('a body that arrives although it is paused', () => {
   it('reaches its reader whole and in order, in small parts, however much arrives in one read', () => {
-    const buffers = newBuffers()
+    const buffers = new BodyBuffers()
     const sizes = fc.array(fc.nat({ max: 3 * MEBIBYTE }), { minLength: 1, maxLength: 30 })
     fc.assert(
       fc.property(sizes, fc.array(fc.nat({ max: 40 }), { maxLength: 30 }), (lengths, reads) => {
@@ -111,63 +94,31 @@ describe('a body that arrives although it is paused', () => {
     expect(areUnused(buffers)).toBe(true)
   })
 
-  it('takes a limited amount of memory, and beyond that files, which have no name and end with it', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'strandfast-body-'))
-    const buffers = new BodyBuffers(folder)
-    const bodies = [bodyOf(buffers), bodyOf(buffers)]
-    const part = numbered(MEBIBYTE)
-    for (let count = 0; count < 80; count++) for (const body of bodies) body.arrive(part)
-    // All pieces of memory are in use, and the rest is in files.
-    expect(buffers.takePiece(false)).toBeUndefined()
-    const inFiles = 2 * 80 * MEBIBYTE - limits.bufferedPiecesMax * limits.bufferedPieceBytes
-    expect(buffers.countFileBytes(limits.bufferedFileBytesMax - inFiles + 1)).toBe(false)
-    expect(buffers.countFileBytes(limits.bufferedFileBytesMax - inFiles)).toBe(true)
-    buffers.countFileBytes(inFiles - limits.bufferedFileBytesMax)
-    expect(readdirSync(folder)).toEqual([])
-    for (const body of bodies) {
-      body.arrive(new Uint8Array(0), true)
-      while (body.ended === 0) body.readOne()
-      const all = Buffer.concat(body.received)
-      expect(all.length).toBe(80 * MEBIBYTE)
-      for (let at = 0; at < all.length; at += MEBIBYTE)
-        expect(all.subarray(at, at + MEBIBYTE).equals(part)).toBe(true)
-    }
+  it('is refused when all bodies buffer too many bytes, and its bytes are free again', () => {
+    const buffers = new BodyBuffers()
+    buffers.count('another', limits.bufferedBytesMax - MEBIBYTE)
+    const body = bodyOf(buffers)
+    body.arrive(numbered(MEBIBYTE))
+    expect(body.refusals).toEqual([])
+    body.arrive(numbered(1))
+    expect(body.refusals).toMatchObject([{ code: 'overloaded', retryAfterSecs: 1 }])
+    buffers.count('another', MEBIBYTE - limits.bufferedBytesMax)
     expect(areUnused(buffers)).toBe(true)
   })
 
-  // Each had a piece for a large body, and a file when these were in use.
-  it('takes a file only if it is long or there are thousands', () => {
-    const buffers = newBuffers()
-    const bodies = Array.from({ length: limits.bufferedSmallPiecesMax }, () => bodyOf(buffers))
-    buffers.countFileBytes(limits.bufferedFileBytesMax)
-    for (const body of bodies) {
-      body.flow.pause()
-      body.arrive(numbered(limits.bufferedSmallPieceBytes), true)
-    }
+  // Each took 512 KiB of 32 MiB, and beyond that a file.
+  it('takes no more memory than has arrived', () => {
+    const buffers = new BodyBuffers()
+    const bodies = Array.from({ length: 4_096 }, () => bodyOf(buffers))
+    for (const body of bodies) body.arrive(numbered(8_192), true)
+    expect(buffers.hasSpace(limits.bufferedBytesMax - 4_096 * 8_192)).toBe(true)
     for (const body of bodies) body.readAll()
     expect(bodies.filter(({ ended, refusals }) => ended !== 1 || refusals.length > 0)).toEqual([])
-    buffers.countFileBytes(-limits.bufferedFileBytesMax)
-    expect(areUnused(buffers)).toBe(true)
-  })
-
-  it('is refused when the files of all bodies are full, and its place is free again', () => {
-    const buffers = newBuffers()
-    const filled = buffers.countFileBytes(limits.bufferedFileBytesMax - MEBIBYTE)
-    expect(filled).toBe(true)
-    const part = numbered(8 * MEBIBYTE)
-    const first = bodyOf(buffers)
-    for (let count = 0; count < 10 && first.refusals.length === 0; count++) first.arrive(part)
-    expect(first.refusals).toMatchObject([{ code: 'overloaded', retryAfterSecs: 1 }])
-    const second = bodyOf(buffers)
-    for (let count = 0; count < 4; count++) second.arrive(part)
-    expect(second.refusals).toEqual([])
-    second.flow.drop()
-    buffers.countFileBytes(MEBIBYTE - limits.bufferedFileBytesMax)
     expect(areUnused(buffers)).toBe(true)
   })
 
   it('lets the other bodies of its principal arrive when it has been read, and not those of others', () => {
-    const buffers = newBuffers()
+    const buffers = new BodyBuffers()
     const [large, small, other] = [bodyOf(buffers), bodyOf(buffers), bodyOf(buffers, { owner: 'another' })]
     const paused = () => [large, small, other].map(({ isPaused }) => isPaused)
     for (const body of [large, small, other]) {
@@ -190,7 +141,7 @@ describe('a body that arrives although it is paused', () => {
   })
 
   it('stays paused when its principal has fewer bytes, if it is whole', () => {
-    const buffers = newBuffers()
+    const buffers = new BodyBuffers()
     const [large, small] = [bodyOf(buffers), bodyOf(buffers)]
     small.flow.pause()
     small.readAll()
@@ -206,7 +157,7 @@ describe('a body that arrives although it is paused', () => {
   })
 
   it('counts to its principal although its reader was known before it was paused', () => {
-    const buffers = newBuffers()
+    const buffers = new BodyBuffers()
     const [large, small] = [bodyOf(buffers), bodyOf(buffers)]
     large.readOne()
     large.arrive(numbered(limits.bufferedOwnerBytes + MEBIBYTE))
@@ -216,7 +167,7 @@ describe('a body that arrives although it is paused', () => {
   })
 
   it('pauses again with each part that its reader receives while it waits for other bodies', () => {
-    const buffers = newBuffers()
+    const buffers = new BodyBuffers()
     const [large, small] = [bodyOf(buffers), bodyOf(buffers)]
     large.flow.pause()
     large.readOne()
@@ -236,7 +187,7 @@ describe('a chunked body', () => {
 
   // Its end was delivered before the chunks that were joined until the end of the turn.
   it('reaches a reader whole that is known only after the library has delivered its end', async () => {
-    const body = bodyOf(newBuffers(), { isLast: true })
+    const body = bodyOf(new BodyBuffers(), { isLast: true })
     body.flow.pause()
     body.arrive(numbered(8))
     body.arrive(new Uint8Array(0), true)
@@ -247,7 +198,7 @@ describe('a chunked body', () => {
   })
 
   it('reaches a reader whole that wants more before the turn has ended', async () => {
-    const body = bodyOf(newBuffers(), { isLast: true })
+    const body = bodyOf(new BodyBuffers(), { isLast: true })
     const large = numbered(limits.chunksHeldBytes + 4)
     body.readOne()
     body.arrive(large)
@@ -260,7 +211,7 @@ describe('a chunked body', () => {
   })
 
   it('ends once, after all chunks, for a reader that wants more while it receives a part', async () => {
-    const body = bodyOf(newBuffers(), { isLast: true })
+    const body = bodyOf(new BodyBuffers(), { isLast: true })
     const parts: number[] = []
     body.flow.read((part, last) => {
       parts.push(last ? -1 : part.length)
@@ -275,9 +226,8 @@ describe('a chunked body', () => {
   })
 
   it('is closed once if it is refused by the chunk with which there are too many', () => {
-    const buffers = newBuffers()
-    buffers.countFileBytes(limits.bufferedFileBytesMax)
-    while (buffers.takePiece(true) !== undefined);
+    const buffers = new BodyBuffers()
+    buffers.count('another', limits.bufferedBytesMax)
     const body = bodyOf(buffers, { isLast: true })
     body.flow.pause()
     for (let count = 0; count < limits.smallChunksPerTurnMax; count++) body.arrive(numbered(4))

@@ -1,4 +1,3 @@
-import { tmpdir } from 'node:os'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { HttpResponse } from '../../../../src/front/engine/http-listener.js'
 import { localBodyBytes, localUnreadBytes } from '../../../../src/front/limits/bounds.js'
@@ -70,7 +69,7 @@ async function sending(principal: Principal, ...agents: string[]): Promise<SlowC
     isLast: false,
     isKept: false,
     unsent,
-    buffers: new BodyBuffers(tmpdir()),
+    buffers: new BodyBuffers(),
   }
   const exchange = new Exchange(connection.response, about, { done() {} })
   const owned = { principal, owner: principal.id, agents: new Set(agents) }

@@ -1,4 +1,3 @@
-import { tmpdir } from 'node:os'
 import { describe, expect, it } from 'vitest'
 import { limits } from '../../../../src/base/limits/limits.js'
 import { BodyBuffers } from '../../../../src/front/http/body-buffers.js'
@@ -42,7 +41,7 @@ class Reader {
       isLast: false,
       isKept: true,
       unsent,
-      buffers: new BodyBuffers(tmpdir()),
+      buffers: new BodyBuffers(),
     }
     this.exchange = new Exchange(response, about, { done: (status) => this.done.push(status) })
     this.exchange.ownerOf = () => principalId

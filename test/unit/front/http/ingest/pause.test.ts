@@ -1,4 +1,3 @@
-import { tmpdir } from 'node:os'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import type { Shards } from '../../../../../src/dispatch/links/shards.js'
@@ -48,7 +47,7 @@ function slowIngest(request: Partial<IngestRequest>) {
       isLast: false,
       isKept: true,
       unsent: localUnreadBytes(),
-      buffers: new BodyBuffers(tmpdir()),
+      buffers: new BodyBuffers(),
     },
     { done: () => {} },
   )
