@@ -54,9 +54,10 @@ export class MemoryTurns {
     const queue = this.#queues.get(owner) ?? { waiting: [], untilMs: this.#waitEndMs() }
     const { waiting } = queue
     if (waiting.length === 0 && this.#take(need)) return Promise.resolve(undefined)
+    const others = waiting.filter((other) => !other.isCancelled())
     // If those that wait held more, the others could end and the first one would still not have its turn.
-    const heldBytes = waiting.reduce((sum, other) => sum + other.heldBytes(), need.heldBytes())
-    const isFull = waiting.length >= limits.bodyMemoryQueueMax || heldBytes > limits.bodyMemorySpareBytes
+    const heldBytes = others.reduce((sum, other) => sum + other.heldBytes(), need.heldBytes())
+    const isFull = others.length >= limits.bodyMemoryQueueMax || heldBytes > limits.bodyMemorySpareBytes
     if (isFull) return Promise.resolve(tooMany)
     this.#queues.set(owner, queue)
     this.#poll ??= setInterval(() => this.next(), limits.bodyMemoryPollMs)
