@@ -142,16 +142,16 @@ describe('memory that is reserved', () => {
     const { hold } = uploads()
     const { upload } = hold(owner)
     upload.add(perPrincipal * MEBIBYTE)
-    let isGone = false
+    let isEnded = false
     const waiting = Array.from({ length: limits.bodyMemoryQueueMax }, (_none, n) => {
-      return hold(owner).upload.reserve(MEBIBYTE / 2, () => n === 0 && isGone)
+      return hold(owner).upload.reserve(MEBIBYTE / 2, () => n === 0 && isEnded)
     })
     expect(await hold(owner).upload.reserve(1, isCancelled)).toMatchObject({
       code: 'overloaded',
       retryAfterSecs: 1,
     })
     // A cancelled upload does not take the place of another one, also before the next look at the queue.
-    isGone = true
+    isEnded = true
     const next = hold(owner).upload.reserve(MEBIBYTE / 2, isCancelled)
     upload.finish()
     expect(await waiting[0]).toMatchObject({ code: 'overloaded' })
