@@ -1,8 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { CommandOf } from '../../src/protocol/messages.js'
-import { CommitGroup } from '../../workers/shard/commit-group.js'
-import { HlcClock } from '../../src/strand/hlc.js'
-import { pooledRandom } from '../../src/base/random.js'
 import type { CheckedTable } from '../../workers/store/tables/checked-table.js'
 import { expiryKey } from '../../workers/store/tables/tables.js'
 import { authKey } from '../../workers/store/tables/auth-table.js'
@@ -180,23 +177,4 @@ describe('the outbox', () => {
     expect(shard.ask({ kind: 'mailDue', limit: 2 })).toEqual({ kind: 'mailDue', mails: [] })
     expect(setAside()).toBe(5)
   })
-})
-
-it('a commit group gives back everything that was decided since a savepoint', () => {
-  replyOf(shard.ask({ kind: 'agentCreate', agent: 'saved', zone: 'free', options: {} }))
-  const agent = shard.store.agents.find('saved')
-  if (agent === undefined) throw new Error('Expected an agent')
-  const group = new CommitGroup(new HlcClock(() => shard.nowMs, agent.head.hlc), pooledRandom())
-  const draft = { type: 'record', body: Buffer.from('{}'), signing: 'record' } as const
-  group.append(agent, draft)
-  const before = { ...agent }
-  const takeBack = group.savepoint(agent)
-  group.append(agent, draft)
-  group.erase({ agentNo: agent.no, seq: 1 })
-  group.changeAgent('saved', { zone: 'protected' })
-  agent.policiesBy = 'root'
-  takeBack()
-  expect([{ ...agent }, group.size, group.empty]).toEqual([{ policiesBy: undefined, ...before }, 1, false])
-  expect([group.erases({ agentNo: agent.no, seq: 1 }), group.agentChanges.size]).toEqual([false, 0])
-  expect(group.recordAt(agent.no, 2)).toBeUndefined()
 })

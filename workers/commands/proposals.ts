@@ -20,7 +20,7 @@ import { canonicalJson } from '../../src/strand/json.js'
 import { proposalId } from '../../src/strand/proposal.js'
 import type { ProposalView } from '../../src/wire/proposals.js'
 import type { CommitGroup } from '../shard/commit-group.js'
-import { orSetAside } from '../mutations/or-set-aside.js'
+import { orSetAside, setAsideName } from '../mutations/or-set-aside.js'
 import { putProposal, proposalAt } from '../mutations/pending.js'
 import {
   approvalsNeeded,
@@ -209,7 +209,7 @@ export function authorsEnd(
   { principals, after }: CommandOf<'authorsEnd'>,
   group: CommitGroup,
 ): Decision {
-  const { environment } = state.store
+  const { environment, setAside } = state.store
   const ended = new Set(principals)
   let scanned = 0
   let changed = 0
@@ -220,6 +220,7 @@ export function authorsEnd(
       return () => ({ kind: 'authors', principals: [], next })
     }
     last = place
+    if (setAside.has(setAsideName(place))) continue
     const row = proposalAt(state, group, place)
     if (row?.state !== 'proposed' || !authorsOf(row).some((one) => ended.has(one))) continue
     const handle = (agent: Agent): Refusal | undefined => {

@@ -1,6 +1,7 @@
 import type { ProposalCursor } from '../../src/protocol/proposal-messages.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import { findAgent, type ShardState } from '../shard/state.js'
+import { RowSetAside } from '../store/set-aside.js'
 import type { Agent } from '../store/tables/agent.js'
 
 /** The name under which a proposal is set aside. */
@@ -9,25 +10,24 @@ export function setAsideName({ agentNo, seq }: ProposalCursor): string {
 }
 
 /**
- * Handles a proposal. If that throws, takes back what it did and sets the proposal aside, so that the others
- * are handled: the store is not changed before the commit.
- * @returns what `handle` returned; undefined if it threw
+ * Handles a proposal. If that throws, sets the proposal aside, and the turn is decided again without it.
+ * @throws RowSetAside; or what `handle` threw, if no more rows can be set aside
  */
 export function orSetAside<Result>(
   state: ShardState,
   { place, handle }: { place: ProposalCursor; handle: (agent: Agent) => Result },
   group: CommitGroup,
-): Result | undefined {
+): Result {
   const { agents, setAside } = state.store
-  let takeBack: (() => void) | undefined
+  const name = setAsideName(place)
   try {
     const agent = findAgent(state, group, agents.nameOf(place.agentNo))
     if (agent === undefined) throw new Error('The agent of the proposal is missing')
-    takeBack = group.savepoint(agent)
+    // So that it is read again, also if it was changed in memory alone.
+    group.touched.set(agent.name, agent)
     return handle(agent)
   } catch (error) {
-    takeBack?.()
-    setAside.add(setAsideName(place), error)
-    return undefined
+    setAside.add(name, error)
+    throw setAside.has(name) ? new RowSetAside() : error
   }
 }

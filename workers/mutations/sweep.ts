@@ -41,7 +41,7 @@ export function proposalsSweep(
     const handle = (agent: Agent): boolean => handleDue(state, { place, agent, sweep }, group)
     const isBehind = orSetAside(state, { place, handle }, group)
     // If the clock is behind the latest records, the proposals wait for the next sweep.
-    if (isBehind === true) return () => ({ kind: 'swept', left: false })
+    if (isBehind) return () => ({ kind: 'swept', left: false })
   }
   group.pastProposals.push(...proposalAging.scan(environment, state.clock()))
   const unknownAuthors = sweep.authors.size === 0 ? {} : { authors: [...sweep.authors] }

@@ -84,18 +84,6 @@ function isGroupSigned({ signing, type }: Draft): boolean {
   return signing === 'group' && !isReservedType(type)
 }
 
-/** @returns a function that gives a map its present entries again */
-function restoreOf<Key, Value>(
-  map: Map<Key, Value>,
-  copy: (value: Value) => Value = (value) => value,
-): () => void {
-  const before = [...map].map(([key, value]): [Key, Value] => [key, copy(value)])
-  return () => {
-    map.clear()
-    for (const [key, value] of before) map.set(key, value)
-  }
-}
-
 /**
  * The writes of one transaction. Records are chained and signed as they are decided; records with group
  * signing are signed when the group is sealed. Nothing is visible outside the group before the commit.
@@ -317,39 +305,6 @@ export class CommitGroup implements WriteSet {
 
   erases({ agentNo, seq }: PendingErasure): boolean {
     return this.#erased.has(`${agentNo}/${seq}`)
-  }
-
-  /**
-   * Remembers the group and one agent.
-   * @returns a function that takes back what was decided since then, which must concern this agent alone
-   */
-  savepoint(agent: Agent): () => void {
-    const before: Agent = { policiesBy: undefined, ...agent }
-    const isTouched = this.touched.has(agent.name)
-    const lists: unknown[][] = [
-      this.records,
-      this.erasures,
-      this.zoneChanges,
-      this.mutations,
-      this.changedRecords,
-    ]
-    const lengths = lists.map((list) => list.length)
-    const restores = [
-      restoreOf(this.agentChanges),
-      restoreOf(this.proposals),
-      restoreOf(this.apiKeys),
-      restoreOf(this.edges, (changes) => [...changes]),
-      restoreOf(this.#byAgent, (records) => [...records]),
-      restoreOf(this.#lastUnsigned),
-    ]
-    const erased = this.erasures.length
-    return () => {
-      for (const { agentNo, seq } of this.erasures.slice(erased)) this.#erased.delete(`${agentNo}/${seq}`)
-      for (const [index, list] of lists.entries()) list.length = lengths[index] ?? 0
-      for (const restore of restores) restore()
-      Object.assign(agent, before)
-      if (!isTouched) this.touched.delete(agent.name)
-    }
   }
 
   /** Makes later readings come after this one and drops the unused reserved readings. */

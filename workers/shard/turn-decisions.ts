@@ -1,5 +1,6 @@
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import type { Outcome } from '../../src/protocol/messages.js'
+import { RowSetAside } from '../store/set-aside.js'
 import { InvalidRow } from '../store/tables/row-shape.js'
 import { agentOf, longSteps, type Numbered, type Write } from './apply.js'
 import type { CommitGroup } from './commit-group.js'
@@ -65,6 +66,7 @@ export class TurnDecisions {
       return step()
     } catch (error) {
       this.#decideAgainWithout(one)
+      if (error instanceof RowSetAside) return this.attempt(one, step)
       this.#decisions.set(one[0], failure(this.#state, { kind: one[1].kind, failures: this.failures }, error))
       return undefined
     }

@@ -1,6 +1,9 @@
 import { limits } from '../../src/base/limits/limits.js'
 import { InvalidRow } from './tables/row-shape.js'
 
+/** A write has set a row aside: it is decided again, without that row. */
+export class RowSetAside extends Error {}
+
 /**
  * Rows that a sweep of this thread could not handle: a proposal, a mail, an expiry. Each is logged once,
  * counted in the metrics, and skipped until the shard is opened again, so that the other rows are handled.
