@@ -81,8 +81,9 @@ async function closeRegister(register: SegmentRegister, port: MessagePort): Prom
 }
 
 /** The shard whose request is executed, and its connection. */
-interface RequestContext extends Pick<LogChannel, 'shard' | 'known'> {
+interface RequestContext extends Pick<LogChannel, 'shard'> {
   register: SegmentRegister
+  known?: string | undefined
 }
 
 async function execute(context: RequestContext, request: LogRequest): Promise<LogAnswer> {

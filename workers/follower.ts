@@ -132,8 +132,8 @@ async function catchUp(followed: FollowedShard): Promise<void> {
   followed.opened = await FollowedStore.open(store)
   const { result: found } = followed.opened
   if (found.kind === 'caughtUp') return
-  const place = found.kind === 'setAside' ? found.place : undefined
-  report({ kind: 'built', shard: store.client.shard, place })
+  const place = found.kind === 'setAside' && { place: found.place }
+  report({ kind: 'built', shard: store.client.shard, ...place })
 }
 
 /** @param alive cache of this round: which writers are alive */

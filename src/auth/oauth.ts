@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { type Checked, rowOf, isHash, isKeyNumber, isText, oneOf } from '../base/shape.js'
+import { type Checked, isHash, isKeyNumber, isText, oneOf, fields } from '../base/shape.js'
 import { deriveSeed } from '../strand/keys.js'
 import type { RedirectMode } from './redirect.js'
 
@@ -58,7 +58,7 @@ export interface OauthProvider {
   identify(back: OauthReturn): Promise<ProviderIdentity | OauthFault>
 }
 
-export const isOauthStateRow = rowOf({
+export const isOauthStateRow = fields({
   provider: oneOf(...oauthProviderNames),
   /** SHA-256 of the cookie of the browser that started it, 64 hex digits. */
   browserHash: isHash,

@@ -3,7 +3,7 @@ import type {
   PublicKeyCredentialRequestOptionsJSON,
 } from '@simplewebauthn/server'
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { type Checked, rowOf, isFlag, isKeyNumber, isText, listOf, optional } from '../base/shape.js'
+import { type Checked, isFlag, isKeyNumber, isText, listOf, optional, fields } from '../base/shape.js'
 import { deriveSeed } from '../strand/keys.js'
 
 /** Options of `navigator.credentials.create` and `.get`, as JSON (WebAuthn Level 3, 5.4 and 5.5). */
@@ -23,7 +23,7 @@ export interface RelyingParty {
 /** The purpose of a ceremony. */
 export type Ceremony = 'register' | 'authenticate'
 
-export const isPasskeyRow = rowOf({
+export const isPasskeyRow = fields({
   /** The credential id, base64url. */
   id: isText,
   /** The COSE public key, base64url. */

@@ -1,8 +1,8 @@
 import { limits } from '../base/limits/limits.js'
 import type { RandomBytes } from '../base/random.js'
-import { type Checked, rowOf, isKeyNumber, isText, listOf, optional } from '../base/shape.js'
+import { type Checked, isKeyNumber, isText, listOf, optional, fields } from '../base/shape.js'
 
-export const isSessionRow = rowOf({
+export const isSessionRow = fields({
   /** 32 hex digits. */
   sid: isText,
   userId: isText,

@@ -1,12 +1,12 @@
 import {
   type Checked,
-  rowOf,
   isFlag,
   isKeyNumber,
   isObject,
   isText,
   listOf,
   optional,
+  fields,
 } from '../base/shape.js'
 import type { RandomBytes } from '../base/random.js'
 import { type Refusal, refuse } from '../base/errors.js'
@@ -15,7 +15,7 @@ import { canonicalJson } from '../strand/json.js'
 /** A JSON object with any members that an application sets. */
 export type Metadata = Record<string, unknown>
 
-export const isUserRow = rowOf({
+export const isUserRow = fields({
   /** `usr_` and 32 hex digits. */
   userId: isText,
   /** The result of `normalizeEmail`. */

@@ -60,11 +60,15 @@ export function anyOf<Found extends readonly unknown[]>(
 /** The type that a check guards. */
 export type Checked<C> = C extends Check<infer Found> ? Found : never
 
+/** JSON has no `undefined`: an optional member is either absent or set. */
 type Fields<Checks> = Flat<
   {
     [Name in keyof Checks as undefined extends Checked<Checks[Name]> ? never : Name]: Checked<Checks[Name]>
   } & {
-    [Name in keyof Checks as undefined extends Checked<Checks[Name]> ? Name : never]?: Checked<Checks[Name]>
+    [Name in keyof Checks as undefined extends Checked<Checks[Name]> ? Name : never]?: Exclude<
+      Checked<Checks[Name]>,
+      undefined
+    >
   }
 >
 type Flat<T> = { [Name in keyof T]: T[Name] }
@@ -75,26 +79,6 @@ export function fields<Checks extends Readonly<Record<string, Check<unknown>>>>(
 ): Check<Fields<Checks>> {
   const holds = eachOf(checks)
   return (value): value is Fields<Checks> => holds(value)
-}
-
-/** The type of a row: JSON has no `undefined`, so that an optional member is either absent or set. */
-type Row<Checks> = Flat<
-  {
-    [Name in keyof Checks as undefined extends Checked<Checks[Name]> ? never : Name]: Checked<Checks[Name]>
-  } & {
-    [Name in keyof Checks as undefined extends Checked<Checks[Name]> ? Name : never]?: Exclude<
-      Checked<Checks[Name]>,
-      undefined
-    >
-  }
->
-
-/** A stored row, which was read from JSON; as `fields`. */
-export function rowOf<Checks extends Readonly<Record<string, Check<unknown>>>>(
-  checks: Checks,
-): Check<Row<Checks>> {
-  const holds = eachOf(checks)
-  return (value): value is Row<Checks> => holds(value)
 }
 
 /** An object of a declared type whose members pass the checks. Further members are allowed. */

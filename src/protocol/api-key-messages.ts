@@ -5,9 +5,9 @@ import {
   members,
   oneOf,
   optional,
-  rowOf,
   type Check,
   type Checked,
+  fields,
 } from '../base/shape.js'
 import type { WriteOptions } from './command-options.js'
 import type { ProposedAs } from './proposal-messages.js'
@@ -51,7 +51,7 @@ export interface ApiKeysUsed {
   options: WriteOptions
 }
 
-export const isStoredApiKey = rowOf({
+export const isStoredApiKey = fields({
   keyId: isText,
   name: isText,
   scopes: listOf(isText),

@@ -1,4 +1,4 @@
-import { type Checked, isKeyNumber, isText, listOf, oneOf, rowOf } from '../base/shape.js'
+import { type Checked, isKeyNumber, isText, listOf, oneOf, fields } from '../base/shape.js'
 import { zones } from '../strand/zone.js'
 import type { WriteOptions } from './command-options.js'
 
@@ -7,11 +7,11 @@ import type { WriteOptions } from './command-options.js'
  * transaction checks the row and creates the auth namespace (docs/adr/0017-organisms.md).
  */
 
-export const isOrganismRow = rowOf({
+export const isOrganismRow = fields({
   organismId: isText,
   name: isText,
   /** The initial members, without the id of the organism; later ones are found by their addresses. */
-  members: listOf(rowOf({ name: isText, zone: oneOf(...zones) })),
+  members: listOf(fields({ name: isText, zone: oneOf(...zones) })),
   createdAtMs: isKeyNumber,
 })
 

@@ -12,7 +12,6 @@ import {
   listOf,
   oneOf,
   optional,
-  rowOf,
 } from '../base/shape.js'
 import { type ProposalState, recordActions } from '../strand/proposal.js'
 import { type Zone, zones } from '../strand/zone.js'
@@ -23,10 +22,10 @@ import type { WriteOptions } from './command-options.js'
  * (docs/adr/0014-proposals.md). A proposal is in the shard of its agent.
  */
 
-const isRecordMutation = rowOf({ action: oneOf(...recordActions), target: isHash, targetSeq: isKeyNumber })
+const isRecordMutation = fields({ action: oneOf(...recordActions), target: isHash, targetSeq: isKeyNumber })
 export type RecordMutation = Checked<typeof isRecordMutation>
 
-const isPolicy = rowOf({
+const isPolicy = fields({
   actions: listOf(oneOf<PolicyAction>('read', 'write', 'delete', 'erase')),
   conditions: listOf(fields({ field: isText, op: isText })),
   types: optional(listOf(isText)),
@@ -35,12 +34,12 @@ const isPolicy = rowOf({
 export const isPolicies: Check<readonly Policy[]> = (value): value is Policy[] => listOf(isPolicy)(value)
 
 const isAgentMutation = anyOf(
-  rowOf({ action: oneOf('zone'), zone: oneOf(...zones) }),
-  rowOf({ action: oneOf('policies'), policies: isPolicies }),
+  fields({ action: oneOf('zone'), zone: oneOf(...zones) }),
+  fields({ action: oneOf('policies'), policies: isPolicies }),
   /**
    * The new key. `sealedSeed` is its seed sealed for the agent, hex; it is deleted when the proposal ends.
    */
-  rowOf({
+  fields({
     action: oneOf('rotate_key'),
     publicKey: isHash,
     sealedSeed: optional(isText),
@@ -49,10 +48,10 @@ const isAgentMutation = anyOf(
 )
 export type AgentMutation = Checked<typeof isAgentMutation>
 
-const isEdgeMutation = rowOf({ action: oneOf('remove_edge'), dst: isKeyText, edgeType: isKeyText })
+const isEdgeMutation = fields({ action: oneOf('remove_edge'), dst: isKeyText, edgeType: isKeyText })
 export type EdgeMutation = Checked<typeof isEdgeMutation>
 
-const isKeyMutation = rowOf({
+const isKeyMutation = fields({
   action: oneOf('make_api_key'),
   keyId: isKeyText,
   name: isText,
@@ -90,7 +89,7 @@ export function lineageOf({ principal, line }: Author): string {
 /** A vote that a caller can cast. */
 export type VoteName = 'approve' | 'reject' | 'cancel'
 
-const isVote = rowOf({
+const isVote = fields({
   principal: isText,
   line: optional(isText),
   vote: oneOf<VoteName | 'withdrawn'>('approve', 'reject', 'cancel', 'withdrawn'),
@@ -134,7 +133,7 @@ export function authorsOf({ proposer, votes }: ProposalRow): string[] {
   return [proposer, ...approvalsOf(votes).map(({ principal }) => principal)].filter(canEnd)
 }
 
-export const isProposalRow = rowOf({
+export const isProposalRow = fields({
   agent: isText,
   /** The seq of its `sys/proposal` record; with the agent, it forms the id. */
   seq: isKeyNumber,

@@ -35,7 +35,7 @@ export function lockoutOf(
   namespace: NamespaceState,
   guesser: Guesser,
 ): { lockedForMs: number; failures: number } {
-  const row = namespace.find(...rowOf(guesser)) ?? noRow
+  const row = namespace.find(...fields(guesser)) ?? noRow
   return { lockedForMs: lockedForMs(row, namespace.nowMs), failures: row.failures }
 }
 
@@ -48,7 +48,7 @@ export function lockedUntilMs(namespace: NamespaceState, email: string): number 
 /** Counts and records a failure; the failure that reaches the limit locks the e-mail. */
 export function countFailure(namespace: NamespaceState, guesser: Guesser): void {
   const { nowMs } = namespace
-  const rowKey = rowOf(guesser)
+  const rowKey = fields(guesser)
   const before = namespace.find(...rowKey) ?? noRow
   const { state, locked } = afterFailure(before, namespace.state.auth.lockout, nowMs)
   const unreported = before.unreported + 1
@@ -100,7 +100,7 @@ function reasonOf(user: UserRow | undefined): 'unknown_account' | 'no_password' 
  * device clears only its own failures, not those of unknown clients.
  */
 export function clearFailures(namespace: NamespaceState, guesser: Guesser): void {
-  const rowKey = rowOf(guesser)
+  const rowKey = fields(guesser)
   const row = namespace.find(...rowKey)
   if (row === undefined) return
   if (row.unreported > 0) {
@@ -144,7 +144,7 @@ export function dropLockouts(
 }
 
 /** The key of the row that counts the failures of a guesser. */
-function rowOf({ email, user, deviceId }: Guesser): ['lockout' | 'device-lockout', string] {
+function fields({ email, user, deviceId }: Guesser): ['lockout' | 'device-lockout', string] {
   if (user === undefined || deviceId === undefined) return ['lockout', email]
   return ['device-lockout', `${user.userId}:${deviceId}`]
 }

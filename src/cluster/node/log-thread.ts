@@ -59,7 +59,12 @@ export class ClusterLogThread {
   channelOf(shard: number): LogChannel {
     const { port1, port2 } = new MessageChannel()
     const known = this.#knownPath?.(shard)
-    const shared = { shard, answers: new SharedArrayBuffer(4), ends: this.#aborted.buffer, known }
+    const shared = {
+      shard,
+      answers: new SharedArrayBuffer(4),
+      ends: this.#aborted.buffer,
+      ...(known !== undefined && { known }),
+    }
     this.#worker.postMessage({ ...shared, port: port2 }, [port2])
     return { ...shared, port: port1 }
   }

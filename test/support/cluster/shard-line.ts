@@ -7,7 +7,8 @@ import type { ClusterLogSettings, LogChannel } from '../../../src/protocol/clust
  */
 export function shardLine(thread: Worker, shard: number, known?: string): LogChannel {
   const { port1, port2 } = new MessageChannel()
-  const shared = { shard, answers: new SharedArrayBuffer(4), ends: new SharedArrayBuffer(4), known }
+  const memory = { answers: new SharedArrayBuffer(4), ends: new SharedArrayBuffer(4) }
+  const shared = { shard, ...memory, ...(known !== undefined && { known }) }
   const theirs: LogChannel = { ...shared, port: port2 }
   thread.postMessage(theirs, [port2])
   return { ...shared, port: port1 }

@@ -8,7 +8,6 @@ import { isUserRow } from '../../../src/auth/user.js'
 import {
   type Check,
   type Checked,
-  rowOf,
   isCounts,
   isFlag,
   isKeyNumber,
@@ -18,6 +17,7 @@ import {
   listOf,
   oneOf,
   optional,
+  fields,
 } from '../../../src/base/shape.js'
 import type { LinkPurpose } from '../../../src/protocol/auth-messages.js'
 
@@ -26,7 +26,7 @@ import type { LinkPurpose } from '../../../src/protocol/auth-messages.js'
  */
 
 /** A single-use link. Its key is the SHA-256 of its token. */
-const isLinkRow = rowOf({
+const isLinkRow = fields({
   purpose: oneOf<LinkPurpose>('magicLink', 'verifyEmail', 'passwordReset'),
   email: isText,
   /** Whether the token was sent by mail, so that it proves control of the mailbox. */
@@ -37,7 +37,7 @@ const isLinkRow = rowOf({
 })
 
 /** The lockout of one e-mail or one device, with the failures that are not in an audit record yet. */
-const isLockoutRow = rowOf({
+const isLockoutRow = fields({
   failures: isKeyNumber,
   lockedUntilMs: isKeyNumber,
   lastFailureAtMs: isKeyNumber,
@@ -66,19 +66,19 @@ function countsBy<Name extends string>(): Check<Partial<Record<Name, number>>> {
 }
 
 /** The counts of one namespace that are not in an audit record yet. */
-const isPendingCounts = rowOf({
+const isPendingCounts = fields({
   /** When their audit record is due, Unix milliseconds. */
   dueAtMs: isKeyNumber,
   counts: countsBy<CountedType>(),
   /** `auth/login_failed` by method; with the reason if it was the same for all. */
-  failures: optional(byMethod(rowOf({ count: isKeyNumber, reason: optional(isReason) }))),
+  failures: optional(byMethod(fields({ count: isKeyNumber, reason: optional(isReason) }))),
   /** The address of the clients if it was the same for all. */
   ip: optional(isText),
   userAgent: optional(isText),
 })
 
 /** A started passkey ceremony. Its key is the SHA-256 of its session token. */
-const isPasskeySession = rowOf({
+const isPasskeySession = fields({
   ceremony: oneOf<Ceremony>('register', 'authenticate'),
   challenge: isText,
   /** Whether it is for one user only; always true for a registration. */
@@ -102,7 +102,7 @@ const checks = {
   'device-lockout': isLockoutRow,
   /** Failed sign-ins of an e-mail or passkey, with the failures that are not in an audit record yet. */
   'sign-in-failures': byMethod(
-    rowOf({ reportedAtMs: isKeyNumber, unreported: isKeyNumber, reason: isReason }),
+    fields({ reportedAtMs: isKeyNumber, unreported: isKeyNumber, reason: isReason }),
   ),
   /** When the quota of a mailbox is completely refilled, by kind of mail, Unix milliseconds. */
   'mail-room': countsBy<AuthMail['kind']>(),
@@ -117,10 +117,10 @@ const checks = {
   passkey: isPasskeyRow,
   'user-passkey': isTrue,
   'passkey-session': isPasskeySession,
-  keys: rowOf({
+  keys: fields({
     kind: oneOf('keyEpochs'),
     epoch: isKeyNumber,
-    retired: listOf(rowOf({ epoch: isKeyNumber, untilMs: isKeyNumber })),
+    retired: listOf(fields({ epoch: isKeyNumber, untilMs: isKeyNumber })),
   }),
 }
 

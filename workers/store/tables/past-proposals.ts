@@ -7,7 +7,7 @@ import {
 } from '../../../src/protocol/proposal-messages.js'
 import { assert } from '../../../src/base/assert.js'
 import { asBuffer } from '../../../src/base/bytes.js'
-import { type Checked, isNumber, listOf, rowOf } from '../../../src/base/shape.js'
+import { type Checked, isNumber, listOf, fields } from '../../../src/base/shape.js'
 import { limits } from '../../../src/base/limits/limits.js'
 import type { Environment } from '../environment.js'
 import type { StoredRecord } from './record-codec.js'
@@ -22,7 +22,7 @@ import { agentNoKey, jsonOf, runKey } from './tables.js'
 const isSeqAndTime = (value: unknown): value is [seq: number, atMs: number] =>
   Array.isArray(value) && value.every(isNumber)
 
-const isRecordRefs = rowOf({
+const isRecordRefs = fields({
   createdAtMs: isNumber,
   endedAtMs: isNumber,
   /** Seq of the record that ended it. */
@@ -116,7 +116,7 @@ export function storedProposal(value: Buffer): ProposalRow | { past: RecordRefs 
   return isPast(stored) || isProposalRow(stored) ? stored : undefined
 }
 
-const isPast = rowOf({ past: isRecordRefs })
+const isPast = fields({ past: isRecordRefs })
 
 /** Members of the bodies of `sys/proposal`, `sys/vote` and `sys/applied` (docs/FORMAT.md, Proposals). */
 interface Proposed extends Pick<Vote, 'principal' | 'line'> {

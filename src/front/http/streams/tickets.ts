@@ -122,7 +122,7 @@ export class Tickets implements StreamTickets {
     const { principal, expiresAtMs, use, open } = found
     const { id, user } = principal
     const holder = user === undefined ? id : { namespace: user.namespace, claims: user.claims }
-    return { holder, expiresAtMs, use, isOpen: open > 0 }
+    return { holder, expiresAtMs, isOpen: open > 0, ...(use !== undefined && { use }) }
   }
 
   /**
