@@ -24,7 +24,7 @@ export const proposalLimits = {
   reachingLineagesMax: 16,
   /** Milliseconds between searches for proposals that have expired. */
   proposalSweepMs: 1_000,
-  /** Rows that a shard sets aside because their handling failed; further ones are tried in each sweep. */
+  /** Rows that a shard sets aside because their handling failed; a sweep that meets a further one fails. */
   setAsideRowsMax: 4_096,
   /** Milliseconds between searches for open proposals of deleted or expired keys and of deleted users. */
   proposalAuthorsMs: 10_000,
