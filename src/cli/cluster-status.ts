@@ -6,11 +6,12 @@ import { readClusterFacts } from '../cluster/database/create.js'
 import { findLosses } from '../cluster/database/loss.js'
 import { NodeTable } from '../cluster/database/nodes.js'
 import { HEARTBEATS_PER_LEASE } from '../cluster/members/lease.js'
-import type { Member, RowFault } from '../cluster/members/membership.js'
+import type { Member, RowFault } from '../cluster/members/member.js'
 import {
   describeFaults,
   differences,
   leaseMsOf,
+  nodeProblems,
   type NodeReport,
   decodeReport,
 } from '../cluster/members/node-report.js'
@@ -93,7 +94,7 @@ async function show(session: Session, request: StatusRequest): Promise<number> {
     ...(await localLosses(session, request)),
     ...databaseProblems(server, standing),
     ...describeFaults(faults),
-    ...nodeProblems(nodes),
+    ...problemsOf(nodes),
     ...shardProblems(facts.shards, nodes),
     ...logProblems(facts.shards, standing.shards, writers),
   ]
@@ -135,7 +136,7 @@ function databaseProblems({ faults, replicated }: ServerFacts, { standbys }: Clu
   ]
 }
 
-function nodeProblems(nodes: readonly ObservedNode[]): string[] {
+function problemsOf(nodes: readonly ObservedNode[]): string[] {
   const alive = nodes.filter(({ state }) => state === 'alive')
   const serving = alive.filter(({ report }) => report.servesSinceMs !== undefined)
   const problems = nodes
@@ -144,9 +145,7 @@ function nodeProblems(nodes: readonly ObservedNode[]): string[] {
       ({ row: { node, address } }) =>
         `The node ${node} on ${address} sends no heartbeats: it has died, or cannot reach the database`,
     )
-  for (const { row, report } of alive)
-    if (report.refuses !== undefined)
-      problems.push(`The node ${row.node} refuses to serve: ${report.refuses}`)
+  problems.push(...nodeProblems(alive.map(({ row }) => row)))
   if (alive.length === 0) problems.push('No node is alive')
   else if (serving.length === 0)
     problems.push('No node serves: a live node takes over when the lease has expired')

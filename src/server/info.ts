@@ -1,7 +1,7 @@
 import { systemClock } from '../base/clock.js'
 import { version } from '../base/version.js'
-import type { Member, RowFault } from '../cluster/members/membership.js'
-import { describeFaults, differences, decodeReport } from '../cluster/members/node-report.js'
+import type { Member, RowFault } from '../cluster/members/member.js'
+import { describeFaults, differences, decodeReport, nodeProblems } from '../cluster/members/node-report.js'
 import type { LicenseAudit } from '../protocol/audit-messages.js'
 import type { Config } from '../settings/config.js'
 import { openModes } from '../settings/open-modes.js'
@@ -78,6 +78,7 @@ function clusterNow(cluster: Cluster | undefined): ServerInfo['cluster'] {
         lag_secs: lagSecs ?? null,
       }
     }),
+    problems: nodeProblems(members),
     differences: differences(members),
     faults: describeFaults(cluster.faults),
   }

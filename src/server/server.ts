@@ -40,6 +40,7 @@ export async function makeServer(config: Config, directory: DataDirectory, log: 
   const { shards } = threads
   const listener = poolListener(log)
   const readOnly = () => state.readOnly
+  shards.isReadOnly = readOnly
   const isOwn = (shard: number) => threads.has(shard)
   const lease = cluster?.lease
   const parts = makeParts(config, { directory, threads, lease, listener, readOnly, log })
@@ -62,7 +63,6 @@ export async function makeServer(config: Config, directory: DataDirectory, log: 
   const hasConsole = pages.console !== undefined
   // The services that requests use: those of this node, or those of all nodes of a cluster.
   const reach = cluster && clusterReach({ cluster, parts, log })
-  if (reach !== undefined) standing.othersReadOnly = () => reach.peers.readOnly
   const servedParts = { ...parts, ...reach?.parts }
   const servedAuth = authServices && (reach?.auth(authServices) ?? authServices)
   const fronts = makeFronts(config, {

@@ -108,7 +108,8 @@ function unready({ parts, standing, cluster }: ServiceParts): Refusal | undefine
   const idle = pools.find(({ figures }) => !figures.serving)
   if (idle !== undefined)
     return refuse('unavailable', `No thread of the pool "${idle.figures.name}" can be started`)
-  return standing.readOnly
+  // A node of a cluster that owns no shard writes to the disks of others.
+  return standing.readOnly && cluster?.figures.owned !== 0
     ? refuse('unavailable', 'The data disk is nearly full: the server is read-only')
     : undefined
 }

@@ -7,7 +7,6 @@ import { freeBytesOf } from '../data/directory.js'
 
 const stopping = refuse('unavailable', 'The server is stopping')
 const refusing = refuse('unavailable', 'This node of the cluster refuses to serve: its /readyz says why')
-const storageFull = refuse('storage_full', 'The data disk is nearly full: free some space; reads still work')
 
 /** The indexes of the flags in the memory of a `Standing`. */
 const words = { stopping: 0, readOnly: 1, refuses: 2 } as const
@@ -56,13 +55,6 @@ export class ServerStatus {
   get #refused(): Refusal | undefined {
     return Atomics.load(this.#words, words.refuses) === 1 ? (this.#refusal ?? refusing) : undefined
   }
-
-  /** Whether the disk of another node, for which this one accepts requests, is nearly full. */
-  othersReadOnly = (): boolean => false
-
-  /** Why no write is accepted now; undefined if writes are accepted. */
-  readonly writeRefusal = (): Refusal | undefined =>
-    this.readOnly || this.othersReadOnly() ? storageFull : undefined
 }
 
 /** Watches the free space of the disk. */

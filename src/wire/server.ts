@@ -81,6 +81,9 @@ export const ServerInfo = Type.Object({
           }),
           { description: 'Live nodes, by name' },
         ),
+        problems: Type.Array(Type.String(), {
+          description: 'What live nodes report to be wrong, each described by a sentence',
+        }),
         differences: Type.Array(Type.String(), {
           description: 'Settings that differ between nodes but must be equal, each described by a sentence',
         }),
@@ -156,6 +159,7 @@ documented('ServerInfo', ServerInfo, {
           lag_secs: 0.2,
         },
       ],
+      problems: [],
       differences: [],
       faults: [],
     },

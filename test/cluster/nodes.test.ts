@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { limits } from '../../src/base/limits/limits.js'
-import { type Member, type MemberAbout, Membership } from '../../src/cluster/members/membership.js'
+import type { Member, MemberAbout } from '../../src/cluster/members/member.js'
+import { Membership } from '../../src/cluster/members/membership.js'
 import { describeFaults } from '../../src/cluster/members/node-report.js'
 import { NodeTable } from '../../src/cluster/database/nodes.js'
 import { Session } from '../../src/cluster/database/session.js'

@@ -70,6 +70,13 @@ export const outboundLimits = {
   clusterClientCheckMs: 5_000,
   /** Connections with which a starting node detects a pooler that shares sessions. */
   clusterPoolerProbes: 4,
+  /**
+   * Differences between the clock of a node and the database's, milliseconds: from the first, the node warns;
+   * beyond the second, it owns no shards. The second is far below `clockAheadMsMax`, so that records of one
+   * node never delay those of the next.
+   */
+  clusterClockWarnMs: 1_000,
+  clusterClockMs: 10_000,
   /** Live nodes of a cluster, and rows of live and dead nodes in one read. */
   clusterNodesMax: 112,
   clusterNodeRowsMax: 256,

@@ -6,6 +6,8 @@ const relations = [
   ['linkReadAckBytes', 'linkPiecesBytes', 'reads are acknowledged before all pieces are unread'],
   ['pageBytesMax', 'linkAnswerBytesPerPrincipalMax', 'a principal can be sent a whole page over a link'],
   ['linkAnswerBytesPerPrincipalMax', 'linkAnswerBytesMax', 'one principal has its share of a link'],
+  ['clusterClockWarnMs', 'clusterClockMs', 'a clock is named before its node owns no shards'],
+  ['clusterClockMs', 'clockAheadMsMax', 'two clocks that a cluster accepts follow each other’s records'],
   ['clusterNodesMax', 'clusterNodeRowsMax', 'one read returns all live nodes'],
   ['clusterNodesMax', 'linksMax', 'each node accepts a link from each other node'],
   ['recordBytesDefault', 'recordBytesMax', 'the default of a setting is within its range'],

@@ -1,7 +1,8 @@
 import { type Clock, systemClock } from '../../base/clock.js'
 import { limits } from '../../base/limits/limits.js'
 import { type Checked, fields, isBytes, isFlag, isNumber, listOf, textUpTo } from '../../base/shape.js'
-import type { HeartbeatOutcome, Member, MemberAbout, MemberRows } from '../members/membership.js'
+import type { Member, MemberAbout, MemberRows } from '../members/member.js'
+import type { HeartbeatOutcome } from '../members/membership.js'
 import { failureOf } from './database-errors.js'
 import { hasMac, rowMac, type RowSecret, type RowValue } from './row-mac.js'
 import { type Parameter, parameterOf, type Session, type Written } from './session.js'
@@ -19,6 +20,7 @@ export class NodeTable {
   readonly #statements: ClusterStatements['nodes']
   readonly #secret: RowSecret
   readonly #clock: Clock
+  #databaseMs: number | undefined
 
   constructor(
     session: Session,
@@ -29,6 +31,11 @@ export class NodeTable {
     this.#statements = nodes
     this.#secret = secret
     this.#clock = clock
+  }
+
+  /** The database's time of day at the last write of a row, Unix milliseconds. */
+  get databaseMs(): number | undefined {
+    return this.#databaseMs
   }
 
   /** Closes the connection immediately. */
@@ -100,8 +107,11 @@ export class NodeTable {
     return rows === 1 && !warned
   }
 
-  #replace(before: readonly Parameter[], row: Member): Promise<Written> {
-    return this.#session.write(this.#statements.replace, [...this.#columnsOf(row), ...before.slice(1)])
+  async #replace(before: readonly Parameter[], row: Member): Promise<Written> {
+    const parameters = [...this.#columnsOf(row), ...before.slice(1)]
+    const written = await this.#session.write(this.#statements.replace, parameters)
+    this.#databaseMs = isTime(written.first) ? written.first.now : undefined
+    return written
   }
 
   /** In the order of the table's columns. */
@@ -161,6 +171,7 @@ function columnsAsStored(found: StoredNodeRow): Parameter[] {
   return [...texts.map(parameterOf), Buffer.from(mac)]
 }
 
+const isTime = fields({ now: isNumber })
 const isName = textUpTo(limits.clusterNameCharsMax)
 const isAbout = textUpTo(limits.clusterReportCharsMax)
 

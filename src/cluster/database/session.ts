@@ -14,6 +14,8 @@ import { failureOf, describeDatabaseError } from './database-errors.js'
 /** The result of a statement that writes. */
 export interface Written {
   rows: number
+  /** The first row of RETURNING. */
+  first?: QueryResultRow | undefined
   /**
    * The server sent a notice with the result. Usually it has stopped waiting for its standby, so the commit
    * exists but may still be lost.
@@ -97,8 +99,8 @@ export class Session {
 
   async write(statement: string, parameters: readonly Parameter[]): Promise<Written> {
     const before = this.#notices
-    const { rowCount } = await this.#client.query(this.#prepared(statement, parameters))
-    return { rows: rowCount ?? 0, warned: this.#notices > before }
+    const { rowCount, rows }: QueryResult = await this.#client.query(this.#prepared(statement, parameters))
+    return { rows: rowCount ?? 0, first: rows[0], warned: this.#notices > before }
   }
 
   /** Runs several statements in one transaction. */

@@ -84,7 +84,10 @@ export interface ClusterStatements {
     all: string
     /** Inserts a row, $1 to $10 in the order of its columns, if the name is free. */
     add: string
-    /** $1 to $10: replaces the row of this name if its other columns still equal $11 to $19. */
+    /**
+     * $1 to $10: replaces the row of this name if its other columns still equal $11 to $19. Returns the
+     * database's time of day.
+     */
     replace: string
   }
 }
@@ -193,7 +196,8 @@ function nodeStatements(table: string): ClusterStatements['nodes'] {
       WHERE node = $1 AND ${nodeReads
         .slice(1)
         .map((read, at) => `${read} = $${at + nodeColumns.length + 1}`)
-        .join(' AND ')}`,
+        .join(' AND ')}
+      RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now`,
   }
 }
 

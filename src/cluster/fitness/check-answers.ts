@@ -1,7 +1,7 @@
 import { DatabaseError } from 'pg'
 import { limits } from '../../base/limits/limits.js'
 import { type CheckBench, type DatabaseCheck, pass, segmentAfter, fail } from './check-bench.js'
-import type { Member } from '../members/membership.js'
+import type { Member } from '../members/member.js'
 import { NodeTable } from '../database/nodes.js'
 import type { StoredSegment } from '../database/register.js'
 import type { Written } from '../database/session.js'

@@ -108,10 +108,6 @@ export class PeerLink {
     return this.#front !== undefined && this.#lease.holds()
   }
 
-  get readOnly(): boolean {
-    return this.#readOnly
-  }
-
   /** Whether the other node serves a shard over this link. */
   serves(shard: number): boolean {
     const thread = this.#threads.get(shard)
@@ -212,7 +208,11 @@ export class PeerLink {
       send: (message) => this.#sendUrgent(message),
       forget: () => this.#active.delete(thread),
     }
+    const isReadOnly = () => this.#readOnly
     const thread: PeerThread = {
+      get isReadOnly() {
+        return isReadOnly()
+      },
       shard,
       term,
       front: this.#front,

@@ -82,12 +82,6 @@ export class Peers {
     return undefined
   }
 
-  /** Whether the disk of another node is nearly full. */
-  get readOnly(): boolean {
-    for (const { link } of this.#peers.values()) if (link?.readOnly === true) return true
-    return false
-  }
-
   /** Closes all links. Call it after this front has stopped answering. */
   close(): void {
     this.#isOver = true

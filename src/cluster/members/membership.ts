@@ -1,40 +1,10 @@
 import { assert } from '../../base/assert.js'
-import type { Clock } from '../../base/clock.js'
+import { type Clock, systemClock } from '../../base/clock.js'
 import type { LeaseMemory } from '../../protocol/lease-memory.js'
+import { clockAheadMs } from './clocks.js'
+import type { Member, MemberAbout, RowFault, MemberRows } from './member.js'
+import { KnownRows } from './known-rows.js'
 import { HEARTBEATS_PER_LEASE, type Sighting, MissedHeartbeats } from './lease.js'
-
-/** A node, as its row in the table of nodes describes it. */
-export interface Member {
-  node: string
-  /** Grows each time the node joins: Unix milliseconds, unless the clock was set back. */
-  incarnation: number
-  /** The previous incarnation, which had ended when the node joined; 0 if it joined without a row. */
-  ended: number
-  heartbeat: number
-  alive: boolean
-  /** Where clients reach it. */
-  address: string
-  /** The newest format of segments that it reads. */
-  formatMax: number
-  settingsDigest: string
-  /** The report of the node, JSON. */
-  owns: string
-}
-
-/** What a node states about itself when it joins. */
-export type MemberAbout = Pick<Member, 'node' | 'address' | 'formatMax' | 'settingsDigest'>
-
-/** A rejected row: the name in it, and the reason, a predicate whose subject is the row. */
-export interface RowFault {
-  node: string
-  reason: string
-}
-
-/** The rows of the table of nodes: verified ones by name, and faults of the rest. */
-export interface MemberRows {
-  members: Member[]
-  faults: RowFault[]
-}
 
 /** The outcome of a heartbeat: `counted`; `unsafe` (written, may be lost); `missed` (the row had changed). */
 export type HeartbeatOutcome = 'counted' | 'unsafe' | 'missed'
@@ -44,6 +14,8 @@ export interface MemberTable {
   all(): Promise<MemberRows>
   /** @returns its row; undefined if a node of that name is alive, or another node joined first */
   join(about: MemberAbout): Promise<Member | undefined>
+  /** The database's time of day at the last heartbeat, Unix milliseconds, if it was written. */
+  readonly databaseMs?: number | undefined
   /** Replaces the row that this node has written last. */
   heartbeat(last: Member, next: Member): Promise<HeartbeatOutcome>
   /** @returns whether the heartbeat in that row was the last one of the node, permanently */
@@ -97,6 +69,7 @@ export class Membership {
   readonly #known = new KnownRows()
   #faults: readonly RowFault[] = []
   #owns = '{}'
+  #clockAheadMs: number | undefined
   #confirmedAtMs = -Infinity
   #members: readonly Member[] = []
   #isOver = false
@@ -110,6 +83,14 @@ export class Membership {
 
   get incarnation(): number {
     return this.#own?.incarnation ?? 0
+  }
+
+  /**
+   * How far the clock of this machine was ahead of the database's at the last heartbeat that was written,
+   * milliseconds.
+   */
+  get clockAheadMs(): number | undefined {
+    return this.#clockAheadMs
   }
 
   /** Rows rejected at the last read. */
@@ -279,12 +260,15 @@ export class Membership {
   /** @param last the expected row of this node */
   async #sendHeartbeat(table: MemberTable, last: Member): Promise<HeartbeatOutcome> {
     const { nowMs, lease, leaseMs } = this.#parts
-    const sentAtMs = nowMs()
+    const [sentAtMs, wallMs] = [nowMs(), systemClock()]
     const next: Member = { ...last, heartbeat: last.heartbeat + 1, owns: this.#owns }
     this.#own = last
     const outcome = await this.#within(table, table.heartbeat(last, next))
     if (outcome !== 'missed') this.#own = next
     const answeredAtMs = nowMs()
+    const { databaseMs } = table
+    if (databaseMs !== undefined)
+      this.#clockAheadMs = clockAheadMs({ sentAtMs: wallMs, answeredAtMs: systemClock(), databaseMs })
     // The database was down or this process suspended: heartbeats that others missed then prove nothing.
     const late = (HEARTBEATS_MISSED * leaseMs) / HEARTBEATS_PER_LEASE
     if (outcome === 'unsafe' || answeredAtMs - this.#confirmedAtMs > late) this.#missed.forget()
@@ -363,37 +347,4 @@ export class Membership {
   }
 }
 
-/**
- * Rows that are known permanently. A row that was read may be lost with the database server, until a later
- * heartbeat of this node counts on the same connection. A row older than a known one was put back.
- */
-class KnownRows {
-  readonly #known = new Map<string, Member>()
-  #read: readonly Member[] = []
-
-  /** Remembers the rows that were read, and rejects those older than known ones. */
-  accept({ members, faults }: MemberRows): MemberRows {
-    const isOld = (row: Member) => isOlder(row, this.#known.get(row.node))
-    this.#read = members.filter((row) => !isOld(row))
-    const old = members.filter(isOld).map(({ node }) => ({ node, reason: OLDER }))
-    return { members: [...this.#read], faults: [...faults, ...old] }
-  }
-
-  /** A heartbeat has counted, which makes the rows read before it permanent. */
-  confirm(own: Member): void {
-    for (const row of [...this.#read, own]) this.#known.set(row.node, row)
-  }
-
-  /** Discards the rows that were read, because the connection has ended. */
-  forgetRead(): void {
-    this.#read = []
-  }
-}
-
 const FORKED = 'has not changed for longer than a lease, but the node confirms over its link that it has one'
-const OLDER = 'is an older version that was put back'
-
-function isOlder(row: Member, known: Member | undefined): boolean {
-  if (row.incarnation !== known?.incarnation) return row.incarnation < (known?.incarnation ?? 0)
-  return row.alive && (!known.alive || row.heartbeat < known.heartbeat)
-}

@@ -1,6 +1,7 @@
 import { limits } from '../../base/limits/limits.js'
 import { isFlag, isNumber, isText, listOf, members, optional } from '../../base/shape.js'
-import type { Member, RowFault } from './membership.js'
+import { clockWarning } from './clocks.js'
+import type { Member, RowFault } from './member.js'
 
 /** The report of a node, published with each heartbeat: hints for people and for placement. */
 export interface NodeReport {
@@ -20,6 +21,10 @@ export interface NodeReport {
   lagSecs?: number | undefined
   /** Whether it is up to date and linked to the others, so that it may own a share of the shards. */
   isReady?: boolean | undefined
+  /** Whether its data disk is nearly full: it refuses writes, and others take its shards. */
+  isFull?: boolean | undefined
+  /** How far its clock is ahead of the database's, milliseconds. */
+  clockAheadMs?: number | undefined
   /** Why it refuses to serve: a log has lost segments that it knows to be durable. */
   refuses?: string | undefined
 }
@@ -59,10 +64,25 @@ export function differences(nodes: readonly Pick<Member, 'node' | 'settingsDiges
     .sort((one, other) => (one.node < other.node ? -1 : 1))
   const names = new Set(each.flatMap(({ settings }) => [...settings.keys()]))
   return [...names].sort().flatMap((name) => {
-    const values = each.map(({ node, settings }) => ({ node, value: settings.get(name) ?? 'not reported' }))
+    const values = each.map(({ node, settings }) => ({ node, value: settings.get(name) ?? 'not set' }))
     const differ = values.some(({ value }) => value !== values[0]?.value)
     if (!differ) return []
     return [`Nodes differ in ${name}: ${values.map(({ node, value }) => `${node} ${value}`).join(', ')}`]
+  })
+}
+
+/** What is wrong with live nodes, by their reports: a sentence for each, without a full stop. */
+export function nodeProblems(nodes: readonly Pick<Member, 'node' | 'owns'>[]): string[] {
+  return nodes.flatMap((row) => {
+    const { refuses, isFull, clockAheadMs } = decodeReport(row)
+    const clock = clockWarning(clockAheadMs)
+    return [
+      ...(refuses === undefined ? [] : [`The node ${row.node} refuses to serve: ${refuses}`]),
+      ...(isFull === true
+        ? [`The data disk of the node ${row.node} is nearly full: other nodes take its shards`]
+        : []),
+      ...(clock === undefined ? [] : [`The clock of the node ${row.node} ${clock}`]),
+    ]
   })
 }
 
@@ -90,6 +110,8 @@ const isReport = members<NodeReport>({
   owned: optional(listOf(isNumber)),
   held: optional(listOf(isNumber)),
   isReady: optional(isFlag),
+  isFull: optional(isFlag),
+  clockAheadMs: optional(isNumber),
   refuses: optional(isText),
 })
 

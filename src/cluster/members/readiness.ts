@@ -4,6 +4,8 @@ export interface ReadinessView {
   nowMs: number
   /** Whether this node owns shards already. */
   ownsAny: boolean
+  /** Whether its data disk is nearly full. */
+  isFull: boolean
   /** How far its stores are behind the logs, milliseconds. */
   lagMs: number
   /**
@@ -33,16 +35,17 @@ export class Readiness {
     this.#afterMs = LEASES * leaseMs
   }
 
-  look({ nowMs, ownsAny, lagMs, others }: ReadinessView): boolean {
+  look({ nowMs, ownsAny, isFull, lagMs, others }: ReadinessView): boolean {
     const important = others.filter(({ matters }) => matters)
     const required = important.length > 0 || ownsAny ? important : others
     // The follower reports its lag several times a second.
     const isHealthy =
-      required.every(({ isLinked }) => isLinked) && (ownsAny || lagMs * LEASES < this.#afterMs)
+      !isFull && required.every(({ isLinked }) => isLinked) && (ownsAny || lagMs * LEASES < this.#afterMs)
     this.#healthySinceMs = isHealthy ? (this.#healthySinceMs ?? nowMs) : undefined
     this.#unhealthySinceMs = isHealthy ? undefined : (this.#unhealthySinceMs ?? nowMs)
     const ownsAlone = ownsAny && important.length === 0
-    if (ownsAlone || durationMs(this.#healthySinceMs, nowMs) >= this.#afterMs) this.#isReady = true
+    if (isFull) this.#isReady = false
+    else if (ownsAlone || durationMs(this.#healthySinceMs, nowMs) >= this.#afterMs) this.#isReady = true
     else if (durationMs(this.#unhealthySinceMs, nowMs) >= this.#afterMs) this.#isReady = false
     return this.#isReady
   }

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { DataDirectory } from '../../data/directory.js'
 import { markOf } from '../../data/derived-keys.js'
@@ -26,25 +27,65 @@ function addressOf({ cluster, host, port, tls }: Config): string {
   return port === 0 ? named : `${tls === undefined ? 'http' : 'https'}://${named}:${port}`
 }
 
-/** Settings on which answers depend, whichever node gives them. They contain no secrets. */
-function sharedSettingsOf(config: Config, { masterSeed, rootKeyDigest }: DataDirectory): SharedSettings {
-  const { auth, cluster, mail, passkeys, ingestPostgresUrl } = config
-  return {
-    SERVICE_AUTH_ENABLED: `${auth.enabled}`,
-    SERVICE_AUTH_JWT_EXPIRY_SECS: `${auth.jwtExpirySecs}`,
-    SERVICE_AGENT_ID: config.agentId,
-    SERVICE_SIGNING: config.signing,
-    SERVICE_CLUSTER_COPIES: `${cluster?.copies}`,
-    SERVICE_RECORD_MAX_BYTES: `${config.recordBytesMax}`,
-    SERVICE_GOVERNED_AUTO_APPROVE_SECS: `${config.governedAutoApproveSecs}`,
-    SERVICE_LOG_INTERVAL_SECS: `${config.logIntervalSecs}`,
-    SERVICE_INGEST_POSTGRES_URL: setOrNot(ingestPostgresUrl),
-    SERVICE_MAIL_SMTP_URL: setOrNot(mail),
-    SERVICE_WEBAUTHN_RP_ID: setOrNot(passkeys),
-    SERVICE_ROOT_API_KEY: `a key marked ${markOf(rootKeyDigest, masterSeed)}`,
-  }
-}
+/** Settings that may differ, because they belong to a machine or to the start of a process. */
+const ownSettings = new Set([
+  'SERVICE_CLUSTER_ADVERTISE',
+  'SERVICE_CLUSTER_LINK_ADDRESS',
+  'SERVICE_CLUSTER_LISTEN',
+  'SERVICE_CLUSTER_NODE',
+  'SERVICE_CLUSTER_URL',
+  'SERVICE_CONNECTIONS_MAX',
+  'SERVICE_CONSOLE',
+  'SERVICE_DATA_DIR',
+  'SERVICE_FRONTS',
+  'SERVICE_HOST',
+  'SERVICE_HTTP_ENGINE',
+  'SERVICE_LOG_DIR',
+  'SERVICE_LOG_LEVEL',
+  'SERVICE_MASTER_SEED',
+  'SERVICE_MASTER_SEED_FILE',
+  'SERVICE_MIN_FREE_BYTES',
+  'SERVICE_PORT',
+  'SERVICE_RECORD_CACHE_BYTES',
+  'SERVICE_SHARDS',
+  'SERVICE_SHARD_SILENCE_SECS',
+  'SERVICE_SHUTDOWN_TIMEOUT_SECS',
+  'SERVICE_TLS_CERT_FILE',
+  'SERVICE_TLS_KEY_FILE',
+  'SERVICE_TRUSTED_PROXIES',
+])
 
-function setOrNot(value: unknown): string {
-  return value === undefined ? 'not set' : 'set'
+/** Characters of a value; the row of a node has space for all settings of this length. */
+const VALUE_CHARS_MAX = 128
+
+/**
+ * All other settings that do not have their defaults: answers depend on them, whichever node gives them.
+ * Secrets and long values are shown as marks, which only a holder of the master seed can compute.
+ */
+export function sharedSettingsOf(
+  config: Config,
+  { masterSeed, rootKeyDigest }: Pick<DataDirectory, 'masterSeed' | 'rootKeyDigest'>,
+): SharedSettings {
+  const marked = (text: string) => `marked ${markOf(hash('sha256', text, 'buffer'), masterSeed)}`
+  const { auth, ingestPostgresUrl, mail, oauth } = config
+  const secrets = {
+    SERVICE_INGEST_POSTGRES_URL: ingestPostgresUrl,
+    SERVICE_LICENSE_KEY: auth.licenseKey,
+    SERVICE_MAIL_SMTP_URL: mail?.smtpUrl,
+    SERVICE_OAUTH_GITHUB_CLIENT_SECRET: oauth?.github?.clientSecret,
+    SERVICE_OAUTH_GOOGLE_CLIENT_SECRET: oauth?.google?.clientSecret,
+  }
+  const shared = config.shown
+    .filter(({ name, isSet, isSecret }) => isSet && !isSecret && !ownSettings.has(name))
+    .filter(({ given, byDefault }) => given !== byDefault)
+    .map(({ name, given = 'set' }) => [name, given.length > VALUE_CHARS_MAX ? marked(given) : given])
+  return {
+    SERVICE_ROOT_API_KEY: `marked ${markOf(rootKeyDigest, masterSeed)}`,
+    ...Object.fromEntries(shared),
+    ...Object.fromEntries(
+      Object.entries(secrets).flatMap(([name, value]) =>
+        value === undefined ? [] : [[name, marked(value)]],
+      ),
+    ),
+  }
 }

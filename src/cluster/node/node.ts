@@ -8,8 +8,9 @@ import type { DataDirectory } from '../../data/directory.js'
 import { endedIncarnation, noteIncarnation } from '../../data/last-start.js'
 import { linkKeyOf, rowSecretOf } from '../../data/derived-keys.js'
 import { HEARTBEATS_PER_LEASE, LEASE_MARGIN } from '../members/lease.js'
-import { type Member, Membership, type RowFault } from '../members/membership.js'
-import { type SharedSettings, differences, leaseMsOf, encodeSettings } from '../members/node-report.js'
+import type { Member, RowFault } from '../members/member.js'
+import { Membership } from '../members/membership.js'
+import { type SharedSettings, encodeSettings, leaseMsOf } from '../members/node-report.js'
 import { ClusterLogThread } from './log-thread.js'
 import { unknownOwner } from '../members/placement.js'
 import type { ClusterAccess } from '../../dispatch/threads/shard-port.js'
@@ -25,6 +26,7 @@ import { LeaseMemory } from '../../protocol/lease-memory.js'
 import type { ClusterConfig } from '../../settings/cluster.js'
 import { type StartedNode, ClusterRow, logFaults } from './row.js'
 import { OutageLog } from './outage-log.js'
+import { OwnChecks } from './own-checks.js'
 import { ClusterShards, type ClusterShardsParts } from './shards.js'
 import type { Fronts } from '../../server/fronts/fronts.js'
 import type { PeerAddress, PeerNotices } from '../../server/calls/front-messages.js'
@@ -72,7 +74,7 @@ export class ClusterNode implements ClusterAccess {
   #thread: ClusterLogThread | undefined
   #timer: NodeJS.Timeout | undefined
   readonly #trouble: OutageLog
-  #differences = ''
+  readonly #checks: OwnChecks
   #isReplicated: boolean | undefined
   #begun: StartedNode | undefined
   readonly #row: ClusterRow
@@ -105,6 +107,13 @@ export class ClusterNode implements ClusterAccess {
       faultsChanged: (faults) => logFaults(faults, log),
       expelled: lost,
     })
+    this.#checks = new OwnChecks({
+      settings,
+      membership: this.#membership,
+      log,
+      leave: () => this.stepDown(limits.clusterMoveMs).then(() => this.leave()),
+      lost,
+    })
   }
 
   /**
@@ -121,6 +130,7 @@ export class ClusterNode implements ClusterAccess {
       const incarnation = await this.#membership.join(endedIncarnation(directory.path, node))
       noteIncarnation(directory.path, { node, incarnation })
       await this.#membership.step()
+      await this.#checks.atJoin()
     } catch (error) {
       throw new Error(`The node ${node} cannot join its cluster: ${describeDatabaseError(error)}`, {
         cause: error,
@@ -131,6 +141,7 @@ export class ClusterNode implements ClusterAccess {
       () => {
         // A node that refuses to serve has no lease, although the database can be reached.
         if (!this.refuses) this.#trouble.step()
+        this.#checks.look()
         this.#updateReport()
         this.#notifyPeers()
       },
@@ -360,7 +371,8 @@ export class ClusterNode implements ClusterAccess {
 
   /** Updates the report that the next heartbeat sends. */
   #updateReport(): void {
-    this.#membership.owns = this.#row.text(this.#linkAddress, this.members, this.#begun)
+    const own = { link: this.#linkAddress, clockAheadMs: this.#membership.clockAheadMs }
+    this.#membership.owns = this.#row.text(own, this.members, this.#begun)
     this.#begun?.shards.step()
   }
 
@@ -383,9 +395,6 @@ export class ClusterNode implements ClusterAccess {
     log.info({ nodes: members.map((one) => one.node) }, 'nodes of the cluster')
     this.#notifyPeers()
     this.#begun?.shards.step()
-    const found = differences(members)
-    if (found.length > 0 && found.join() !== this.#differences)
-      log.warn({ differences: found }, 'nodes of the cluster have different settings')
-    this.#differences = found.join()
+    this.#checks.compareSettings(members)
   }
 }

@@ -2,10 +2,10 @@ import { systemClock, machineClock } from '../../base/clock.js'
 import type { Logger } from '../../base/log.js'
 import { version } from '../../base/version.js'
 import { HEARTBEATS_PER_LEASE } from '../members/lease.js'
-import type { Member, RowFault } from '../members/membership.js'
+import type { Member, RowFault } from '../members/member.js'
 import type { Candidate } from '../members/placement.js'
 import { Readiness } from '../members/readiness.js'
-import { describeFaults, decodeReport, encodeReport } from '../members/node-report.js'
+import { describeFaults, decodeReport, encodeReport, type NodeReport } from '../members/node-report.js'
 import type { ClusterShards } from './shards.js'
 import type { PeerAddress } from '../../server/calls/front-messages.js'
 import type { Peers } from '../links/peers.js'
@@ -39,28 +39,34 @@ export class ClusterRow {
     this.#readiness = new Readiness(leaseMs)
   }
 
-  /** The current report. @param link where this node accepts links */
-  text(link: string, members: readonly Member[], begun: StartedNode | undefined): string {
-    if (begun?.refusedFor !== undefined) return encodeReport({ version, link, refuses: begun.refusedFor })
-    if (begun === undefined) return encodeReport({ version, link })
+  /** The current report. @param own where this node accepts links, and how far its clock is off */
+  text(
+    own: Pick<NodeReport, 'link' | 'clockAheadMs'>,
+    members: readonly Member[],
+    begun: StartedNode | undefined,
+  ): string {
+    if (begun?.refusedFor !== undefined) return encodeReport({ version, ...own, refuses: begun.refusedFor })
+    if (begun === undefined) return encodeReport({ version, ...own })
     const { owned, held, count, lagSecs } = begun.shards
     this.#servesSinceMs = owned.length === 0 ? undefined : (this.#servesSinceMs ?? systemClock())
     return encodeReport({
       version,
-      link,
+      ...own,
       owned,
       held,
       servesSinceMs: this.#servesSinceMs,
       lagSecs: owned.length === count ? undefined : lagSecs,
       isReady: this.#isReady(members, begun) && !begun.shards.isStopping,
+      isFull: begun.standing.readOnly,
     })
   }
 
-  #isReady(members: readonly Member[], { shards, peers }: StartedNode): boolean {
+  #isReady(members: readonly Member[], { shards, peers, standing }: StartedNode): boolean {
     const linked = peers.open
     return this.#readiness.look({
       nowMs: machineClock(),
       ownsAny: shards.owned.length > 0,
+      isFull: standing.readOnly,
       lagMs: shards.lagSecs * 1_000,
       others: this.#others(members).map((member) => {
         const { isReady, owned = [] } = decodeReport(member)

@@ -45,6 +45,11 @@ export function warningsOf(
       text: `${text}.`,
       href: undefined,
     })),
+    ...(server?.cluster?.problems ?? []).map((text) => ({
+      name: 'A node of the cluster lacks something',
+      text: `${text}.`,
+      href: undefined,
+    })),
     ...(server?.cluster?.differences ?? []).map((text) => ({
       name: 'Settings differ',
       text,

@@ -10,6 +10,8 @@ export interface ShardConnection {
   readonly memory: ShardMemory
   /** Answers may be delivered only while this lease holds; undefined outside a cluster. */
   readonly lease: LeaseMemory | undefined
+  /** Whether the data disk of another node, to which this connection goes, is nearly full. */
+  readonly isReadOnly?: boolean
   post(frame: ArrayBuffer): void
   /** Ends the connection: the front receives no more frames. */
   close?(): void

@@ -114,6 +114,11 @@ export class ShardLink {
     return this.#thread?.lease
   }
 
+  /** As the connection says; undefined in this process. */
+  get isReadOnly(): boolean | undefined {
+    return this.#thread?.isReadOnly
+  }
+
   /** Pending commands of all fronts. */
   get depth(): number {
     return (this.#thread?.memory.depth ?? 0) + this.#frame.length
@@ -235,9 +240,8 @@ export class ShardLink {
       const refusal = this.send(command, receive)
       if (refusal !== undefined) receive(refusal, true)
     }
-    if (!this.serving) return false
-    this.#listener.restarted()
-    return true
+    if (this.serving) this.#listener.restarted()
+    return this.serving
   }
 
   /** Sends a command of the catch-up, before the thread serves. */
@@ -365,9 +369,7 @@ export class ShardLink {
     this.#frameBytes = 0
     const pending = [...this.#pending.values()]
     this.#pending.clear()
-    for (const { receive, writes } of pending) {
-      this.#callSafely(() => receive(lost(writes), true))
-    }
+    for (const { receive, writes } of pending) this.#callSafely(() => receive(lost(writes), true))
   }
 }
 

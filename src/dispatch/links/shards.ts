@@ -14,6 +14,7 @@ import {
   ShardLink,
 } from './shard-link.js'
 import { ShardWaits } from './shard-waits.js'
+import { isWhileFull } from './while-full.js'
 
 /** @param isLate the shard may have published changes that the outcome does not include */
 type OutcomeCallback = (outcome: Outcome, proven?: boolean, isLate?: boolean) => void
@@ -51,6 +52,15 @@ const moving = refuse('unavailable', 'A shard is moving to another node of the c
   retryAfterSecs: 1,
 })
 
+const storageFull = refuse(
+  'storage_full',
+  'The data disk of the server is nearly full: free some space; reads still work',
+)
+const nodeFull = refuse(
+  'storage_full',
+  'The data disk of the node that owns this shard is nearly full: free some space there; reads still work',
+)
+
 /** All shards as one front calls them. Sends each command to the shard that owns its agent. */
 export class Shards {
   /** The links of the front, by shard. */
@@ -59,6 +69,8 @@ export class Shards {
   readonly #records: RecordCache
   readonly #waits = new ShardWaits((shard) => this.leaseRefusal(shard) === undefined)
   #listener: FrontListener | undefined
+  /** Whether the data disk of this process is nearly full. */
+  isReadOnly = (): boolean => false
 
   constructor(count: number, options: FrontOptions) {
     this.#options = options
@@ -93,7 +105,8 @@ export class Shards {
     // `watch` reveals nothing, and watching must end when the streams of an agent have ended.
     const needsLease = link.serving && command.kind !== 'watch'
     const leaseRefusal = needsLease ? link.lease?.refusal() : undefined
-    const refusal = leaseRefusal ?? link.send(command, this.#withProof(link, command, receive))
+    const fullRefusal = isWhileFull(command) || !this.#isFull(link) ? undefined : nodeFull
+    const refusal = leaseRefusal ?? fullRefusal ?? link.send(command, this.#withProof(link, command, receive))
     if (refusal !== undefined) receive(refusal)
   }
 
@@ -130,6 +143,20 @@ export class Shards {
       if (refusal !== undefined) return refusal
     }
     return undefined
+  }
+
+  /**
+   * Why no shard takes writes now. In a cluster a full disk costs only the writes to the shards that its node
+   * owns, which are refused when they are sent.
+   */
+  writeRefusal(): Refusal | undefined {
+    const isFull = this.#options.isOfNode ? this.links.every((link) => this.#isFull(link)) : this.isReadOnly()
+    return isFull ? storageFull : undefined
+  }
+
+  /** Whether the node that serves a shard refuses writes. */
+  #isFull(link: ShardLink): boolean {
+    return link.serving && (link.isReadOnly ?? this.isReadOnly())
   }
 
   /** Like `leaseRefusal`, but ignores shards that are away for less than `momentMs`, by default a move. */

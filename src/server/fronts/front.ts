@@ -85,6 +85,7 @@ async function makeFront(given: FrontWorkerData, { calls, log }: FrontOwn) {
           services: remoteAuthServices(calls, gate, given.auth),
         })
   const readOnly = () => standing.readOnly
+  shards.isReadOnly = readOnly
   const keys = new ApiKeySync({ shards, keys: parts.apiKeys, readOnly, nowMs: systemClock })
   shards.follow(frontListener({ ...parts, log, keys, auth }))
   const pages = await readPages(config, createLogger('silent', 'front'))
@@ -100,7 +101,6 @@ async function makeFront(given: FrontWorkerData, { calls, log }: FrontOwn) {
     log,
   })
   const peers = new Peers({ links: shards.links, log })
-  standing.othersReadOnly = () => peers.readOnly
   return { given, log, calls, shards, parts, gate, keys, routes, handling, peers, http: noHttp() }
 }
 

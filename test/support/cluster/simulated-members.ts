@@ -1,5 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { type Member, Membership, type MemberTable } from '../../../src/cluster/members/membership.js'
+import type { Member } from '../../../src/cluster/members/member.js'
+import { Membership, type MemberTable } from '../../../src/cluster/members/membership.js'
 import { LeaseMemory } from '../../../src/protocol/lease-memory.js'
 
 export const LEASE_MS = 1_000

@@ -105,14 +105,12 @@ const ofDatabase: readonly Fault[] = [
 
 const cancellers = ['pg_terminate_backend', 'pg_cancel_backend'] as const
 
-/**
- * Sets the time of day of a node wrong, by less than the shard's clock may run ahead: only records show it.
- */
+/** Sets the time of day of a node wrong, by less than a cluster accepts: only records show it. */
 const wrongClock: Fault = {
   name: 'a clock of the owner that jumps before a take-over',
   async act(nodes, chance) {
     const owner = await nodes.owner()
-    owner.setClock(anyOf([30_000, -25_000], chance))
+    owner.setClock(anyOf([8_000, -8_000], chance))
     await leases(chance)
     await owner.halt(anyOf(['SIGKILL', 'SIGTERM'], chance))
     owner.setClock(0)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Writers } from '../../../../src/cluster/database/nodes.js'
-import type { Member } from '../../../../src/cluster/members/membership.js'
+import type { Member } from '../../../../src/cluster/members/member.js'
 
 const row = (some: Partial<Member>): Member => ({
   node: 'a',

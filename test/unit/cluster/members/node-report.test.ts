@@ -34,9 +34,9 @@ describe('the report of a node', () => {
       'Nodes differ in SERVICE_CLUSTER_LEASE_SECS: a 10, b 5',
     ])
     expect(differences([member('a', one), member('b', one)])).toEqual([])
-    // A setting that an earlier version does not report differs, too.
+    // Only settings that do not have their defaults are reported.
     expect(differences([member('a', one), member('b', encodeSettings(10, { B: 'x' }))])).toEqual([
-      'Nodes differ in A: a 1, b not reported',
+      'Nodes differ in A: a 1, b not set',
     ])
     expect(differences([])).toEqual([])
   })

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { Readiness, type ReadinessView } from '../../../../src/cluster/members/readiness.js'
 
 const LEASE_MS = 1_000
-const alone: ReadinessView = { nowMs: 0, ownsAny: false, lagMs: 0, others: [] }
+const alone: ReadinessView = { nowMs: 0, ownsAny: false, isFull: false, lagMs: 0, others: [] }
 const owner = (isLinked: boolean) => ({ matters: true, isLinked })
 const other = (isLinked: boolean) => ({ matters: false, isLinked })
 
@@ -27,6 +27,15 @@ it('makes a node ready after three leases with a link to the owner and near the 
   const healthy = { ...alone, others: [owner(true)] }
   expect(observe(node, healthy, 2)).toBe(false)
   expect(observe(node, { ...healthy, lagMs: 5 * LEASE_MS }, 1)).toBe(false)
+  expect(observe(node, healthy, 2)).toBe(false)
+  expect(observe(node, healthy, 2)).toBe(true)
+})
+
+it('makes a node with a full disk unready immediately, and ready again after three leases with space', () => {
+  const node = { readiness: new Readiness(LEASE_MS), clock: { ms: 0 } }
+  const healthy = { ...alone, ownsAny: true, others: [owner(true)] }
+  expect(observe(node, healthy, 4)).toBe(true)
+  expect(node.readiness.look({ ...healthy, nowMs: node.clock.ms, isFull: true })).toBe(false)
   expect(observe(node, healthy, 2)).toBe(false)
   expect(observe(node, healthy, 2)).toBe(true)
 })
