@@ -74,7 +74,7 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
     expect([row?.hash, row?.blocks]).toEqual([second.hash, bytes])
   })
 
-  it('reads no further than the row that reaches the requested bytes', async () => {
+  it('reads no further than the segment that reaches the requested bytes', async () => {
     const base = await begin()
     const log = register()
     const hundred = Buffer.alloc(100)
@@ -93,8 +93,7 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
       (await log.read(base.shard, from, { rows, bytes })).map((row) => `${row.segment}.${row.part}`)
     expect(await read(9, 199)).toEqual(['1.0'])
     expect(await read(9, 200)).toEqual(['1.0'])
-    expect(await read(9, 201)).toEqual(['1.0', '2.0'])
-    expect(await read(9, 301)).toEqual(['1.0', '2.0', '2.1'])
+    expect(await read(9, 201)).toEqual(['1.0', '2.0', '2.1'])
     expect(await read(2, 301)).toEqual(['1.0', '2.0'])
   })
 

@@ -133,7 +133,7 @@ export class SegmentRegister {
   /**
    * Reads the rows of a shard's log after a position, in order.
    * @param after segment and part of the last row already read
-   * @param limit rows at most; the read also ends with the row that reaches `bytes`
+   * @param limit rows at most; the read also ends with the segment that reaches `bytes`
    * @throws Error if the database cannot be reached, or a row is malformed
    */
   async read(

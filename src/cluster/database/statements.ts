@@ -41,7 +41,7 @@ export interface ClusterStatements {
   standbys: string
   /**
    * $1 shard, $2 segment, $3 part, $4 rows, $5 bytes: the rows after a position, in order. The result ends
-   * with the row that reaches these bytes.
+   * with the segment that reaches these bytes.
    */
   read: string
   /** The last segment of each shard, in one snapshot. */
@@ -149,12 +149,17 @@ export function statementsOf(prefix: string): ClusterStatements {
     bytes: tables.map((name) => `SELECT pg_total_relation_size('${name}') AS bytes`).join(' UNION ALL '),
     standbys: `SELECT application_name AS name, sync_state AS state FROM pg_stat_replication ORDER BY 1`,
     read: `SELECT segment, part, hash, header, blocks, state
-      FROM (SELECT segment, part, hash, header, blocks, state, sum(bytes) OVER (ORDER BY segment, part) - bytes AS before
+      FROM (SELECT segment, part, hash, header, blocks, state,
+        sum(bytes) OVER (ORDER BY segment) - sum(bytes) OVER (PARTITION BY segment) AS before
         FROM (SELECT segment, part, hash, header, blocks, state, length(blocks) + coalesce(length(state), 0) AS bytes
           FROM ${segments} WHERE shard = $1 AND (segment, part) > ($2, $3)
           ORDER BY segment, part LIMIT $4) AS found) AS counted
       WHERE before < $5::bigint ORDER BY segment, part`,
-    heads: `SELECT shard, max(segment) AS segment FROM ${segments} GROUP BY shard ORDER BY shard`,
+    // A few reads of the index for each shard; GROUP BY would read all of it.
+    heads: `WITH RECURSIVE shards (shard) AS (SELECT min(shard) FROM ${segments} UNION ALL
+        SELECT (SELECT min(shard) FROM ${segments} WHERE shard > shards.shard) FROM shards WHERE shard IS NOT NULL)
+      SELECT shard, (SELECT max(segment) FROM ${segments} WHERE shard = shards.shard) AS segment
+      FROM shards WHERE shard IS NOT NULL ORDER BY shard`,
     cluster: {
       get: `SELECT format, cluster_id, shards, layout, seed_fingerprint, created_at_ms, token_era, ready, revision, mac
         FROM ${cluster}`,

@@ -11,13 +11,6 @@ import {
   type LogChannel,
 } from '../../../src/protocol/cluster-log-messages.js'
 
-/** Identifies a row of the log. */
-export interface RowPosition {
-  segment: number
-  /** The number of the row within its segment. */
-  part: number
-}
-
 /** The interval of heartbeats while the thread waits for an answer, milliseconds. */
 const WAIT_MS = 500
 
@@ -29,10 +22,19 @@ const missing = (segment: number) => new MissingSegment(`Segment ${segment} is n
 /** Greater than every part number. */
 const PART_MAX = 2 ** 31 - 1
 
-/** Whether a read reached a limit, so that there may be more rows. */
-function mayHaveMore(rows: readonly SegmentRow[]): boolean {
-  const bytes = rows.reduce((sum, { blocks, state }) => sum + blocks.length + (state?.length ?? 0), 0)
-  return rows.length === limits.clusterReadRows || bytes >= limits.clusterReadBytes
+function bytesOf(rows: readonly SegmentRow[]): number {
+  return rows.reduce((sum, { blocks, state }) => sum + blocks.length + (state?.length ?? 0), 0)
+}
+
+/** Groups rows by segment. */
+function segmentsOf(rows: readonly SegmentRow[]): SegmentRow[][] {
+  const segments: SegmentRow[][] = []
+  for (const row of rows) {
+    const last = segments.at(-1)
+    if (last?.[0]?.segment === row.segment) last.push(row)
+    else segments.push([row])
+  }
+  return segments
 }
 
 /** A shard's channel to the thread of the cluster's log. It can wait for answers in shared memory. */
@@ -150,14 +152,14 @@ export class LogClient {
     return this.request(request, 'confirmed').isThere
   }
 
-  /** The next rows after a row. */
-  rows({ segment, part }: RowPosition, rows: number = limits.clusterReadRows): SegmentRow[] {
-    return this.request({ kind: 'read', after: { segment, part }, rows }, 'rows').rows
+  /** The next rows after a segment. */
+  #rows(segment: number, rows: number): SegmentRow[] {
+    return this.request({ kind: 'read', after: { segment, part: PART_MAX }, rows }, 'rows').rows
   }
 
   /** The first row of a segment, if the log has it. */
   find(segment: number): SegmentRow | undefined {
-    const [row] = this.rows({ segment: segment - 1, part: PART_MAX }, 1)
+    const [row] = this.#rows(segment - 1, 1)
     return row?.segment === segment ? row : undefined
   }
 
@@ -170,35 +172,30 @@ export class LogClient {
 
   /** All rows of a segment. @throws MissingSegment if the log does not have it */
   rowsOf(segment: number): SegmentRow[] {
-    const [rows] = this.#grouped({ segment: segment - 1, part: PART_MAX })
+    const [rows] = this.segments(segment - 1)
     if (rows?.[0]?.segment !== segment) throw missing(segment)
     return rows
   }
 
   /**
    * The rows of each segment after `after`, one segment at a time. Ends at the first read that does not fill
-   * a page, so that it also ends while another node writes.
+   * a page, so that it also ends while another node writes. The rows of a segment come from one read, because
+   * an erasure changes all of them.
    */
   *segments(after: number): Generator<SegmentRow[]> {
-    yield* this.#grouped({ segment: after, part: PART_MAX })
-  }
-
-  /** Groups rows by segment; the rows of one segment may come from several reads. */
-  *#grouped(after: RowPosition): Generator<SegmentRow[]> {
-    let group: SegmentRow[] = []
+    let rows: number = limits.clusterReadRows
     for (let [last, isFull] = [after, true]; isFull;) {
-      const found = this.rows(last)
-      isFull = mayHaveMore(found)
-      for (const row of found) {
-        if (group.length > 0 && group[0]?.segment !== row.segment) {
-          yield group
-          group = []
-        }
-        group.push(row)
-        last = row
-      }
+      const found = this.#rows(last, rows)
+      const segments = segmentsOf(found)
+      // The last segment may have more rows.
+      const isCut = found.length === rows
+      if (isCut) segments.pop()
+      // A single segment has more rows than one read.
+      if (isCut && segments.length === 0) rows *= 2
+      isFull = isCut || bytesOf(found) >= limits.clusterReadBytes
+      last = segments.at(-1)?.[0]?.segment ?? last
+      yield* segments
     }
-    if (group.length > 0) yield group
   }
 
   close(): void {

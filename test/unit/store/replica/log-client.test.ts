@@ -33,8 +33,8 @@ describe('the channel of a shard to the thread of the log', () => {
   afterEach(() => client.close())
 
   it('returns the answer to the current request, not to one that timed out', () => {
-    expect(() => client.rows({ segment: 0, part: 0 })).toThrow('does not respond')
-    expect(() => client.rows({ segment: 1, part: 0 })).toThrow('does not respond')
+    expect(() => client.find(0)).toThrow('does not respond')
+    expect(() => client.find(1)).toThrow('does not respond')
     for (const answer of [late, late, isAlive(true), isAlive(false)]) channel.port2.postMessage(answer)
     expect(client.isAlive(node)).toBe(true)
     expect(client.isAlive(node)).toBe(false)
@@ -42,8 +42,9 @@ describe('the channel of a shard to the thread of the log', () => {
 
   it('ends at the first read that does not fill a page, even while segments are appended', () => {
     const full = Array.from({ length: limits.clusterReadRows }, (_none, index) => rowAt(index + 1))
-    const parts = [rowAt(full.length, 1), rowAt(full.length + 1)]
-    for (const rows of [full, parts, [rowAt(full.length + 2)]])
+    // The last segment of a full page is read again, because it may have more rows.
+    const last = [rowAt(full.length), rowAt(full.length, 1), rowAt(full.length + 1)]
+    for (const rows of [full, last, [rowAt(full.length + 2)]])
       channel.port2.postMessage({ kind: 'rows', rows })
     const found = [...client.segments(0)].map((rows) => rows.map(({ segment, part }) => `${segment}.${part}`))
     expect(found).toEqual([
@@ -51,6 +52,12 @@ describe('the channel of a shard to the thread of the log', () => {
       [`${full.length}.0`, `${full.length}.1`],
       [`${full.length + 1}.0`],
     ])
+  })
+
+  it('reads more rows at once if a single segment fills a page', () => {
+    const parts = Array.from({ length: limits.clusterReadRows + 1 }, (_none, part) => rowAt(1, part))
+    for (const rows of [parts.slice(1), parts]) channel.port2.postMessage({ kind: 'rows', rows })
+    expect([...client.segments(0)].map((rows) => rows.length)).toEqual([parts.length])
   })
 
   it('continues after a page that is full by bytes but not by rows', () => {
