@@ -18,19 +18,18 @@ import { readClusterFacts } from '../cluster/database/create.js'
 import type { Session } from '../cluster/database/session.js'
 import { clusterTables } from '../cluster/database/statements.js'
 import { describeDatabaseError, isForeign } from '../cluster/database/database-errors.js'
-import { MissingErasure } from '../../workers/store/log/record-check.js'
 import type { LogFormat } from '../../workers/store/replica/cluster-reader.js'
-import { pullStore } from '../../workers/store/replica/node-store.js'
+import { detachStore, pullStore } from '../../workers/store/replica/node-store.js'
 import { path } from '../settings/parsers.js'
 import { parseOnce, exitCodes } from './command.js'
 import { clusterSettingsOf, usageError, connectToDatabase, logLine } from './cluster-settings.js'
 import { startProgress } from './progress.js'
 
 /**
- * Attempts to read all stores. One fails if the cluster makes a checkpoint, or erases a body, while a store
- * is read.
+ * How often the logs are read up to a common moment. Each time reads only what was written since the last,
+ * so that the second or third succeeds unless records are erased as soon as they are written.
  */
-const ATTEMPTS_MAX = 3
+const ROUNDS_MAX = 100
 
 /**
  * Copies a cluster, as of one moment, into a standalone data directory; nodes may run (docs/CLUSTER.md).
@@ -145,6 +144,7 @@ export async function pull(request: PullOptions, work: StoreWork): Promise<Pulle
   const nowMs = systemClock()
   await pullStores(request, work)
   const paths = shardNumbers(facts.shards).map((shard) => shardFolder(target, shard))
+  for (const path of paths) await detachStore(path)
   const { checks, headsRoot, faults } = await checkStores(paths, 0, work)
   if (faults.length > 0) throw new Error(faults.join('; '))
   const from = { created_at_ms: nowMs, version, heads_root: headsRoot }
@@ -161,39 +161,33 @@ export async function pull(request: PullOptions, work: StoreWork): Promise<Pulle
   return { records: sum('records'), agents: sum('agents'), headsRoot }
 }
 
-/** Copies all stores, as of one moment. */
+/**
+ * Copies all stores, as of one moment. No transaction is open in the meantime, which would stop the vacuum of
+ * the database for hours. So a body may be erased, or a checkpoint written, after the moment and before the
+ * reading: then that store is read beyond the moment, and all stores up to a later one.
+ */
 async function pullStores(
-  { target, session, thread, facts, masterSeed, format: logFormat }: PullOptions,
+  { target, session, thread, facts, masterSeed, format }: PullOptions,
   work: StoreWork,
 ) {
   const secret = { cluster: facts.id, masterSeed, random: pooledRandom() }
-  for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
+  const read = new Map<number, number>()
+  for (let round = 1; round <= ROUNDS_MAX; round++) {
     const heads = await headsOf(session)
     let done = 0
     work.show({ doing: 'read', unit: 'stores', state: () => ({ done, total: facts.shards }) })
     for (const shard of shardNumbers(facts.shards)) {
       const upTo = heads.get(shard)
       if (upTo === undefined) throw new Error(`the log of shard ${shard} is missing`)
-      const isComplete = await pullStore({
-        path: shardFolder(target, shard),
-        upTo,
-        channel: thread.channelOf(shard),
-        secret,
-        format: logFormat,
-      }).catch((error: unknown) => {
-        // A body was erased after the heads were read, and the record of its erasure lies after the last
-        // segment to read.
-        if (error instanceof MissingErasure && attempt < ATTEMPTS_MAX) return false
-        throw error
-      })
-      if (!isComplete) break
+      if (read.get(shard) !== upTo) {
+        const options = { path: shardFolder(target, shard), channel: thread.channelOf(shard), secret }
+        read.set(shard, await pullStore({ ...options, format, upTo }))
+      }
       done += 1
     }
-    if (done === facts.shards) return
-    for (const shard of shardNumbers(facts.shards))
-      rmSync(shardFolder(target, shard), { recursive: true, force: true })
+    if (shardNumbers(facts.shards).every((shard) => read.get(shard) === heads.get(shard))) return
   }
-  throw new Error('the cluster made new checkpoints while it was read: try again later')
+  throw new Error('records were erased as soon as they were written while they were read: try again later')
 }
 
 function shardNumbers(count: number): number[] {

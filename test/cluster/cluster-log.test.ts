@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { lostLogMessage } from '../../src/protocol/fenced.js'
+import { limits } from '../../src/base/limits/limits.js'
 import { pooledRandom } from '../../src/base/random.js'
 import { NodeTable } from '../../src/cluster/database/nodes.js'
 import { SegmentRegister } from '../../src/cluster/database/register.js'
@@ -12,9 +13,15 @@ import type { Command, Outcome } from '../../src/protocol/messages.js'
 import { Session } from '../../src/cluster/database/session.js'
 import { statementsOf } from '../../src/cluster/database/statements.js'
 import { ClusterLog } from '../../workers/store/replica/cluster-log.js'
-import { encodeClusterSegment, firstSegment, noWriter } from '../../workers/store/replica/cluster-segment.js'
+import {
+  decodeClusterSegment,
+  encodeClusterSegment,
+  firstSegment,
+  noWriter,
+} from '../../workers/store/replica/cluster-segment.js'
 import { FollowedStore } from '../../workers/store/replica/followed-store.js'
 import { LogClient } from '../../workers/store/replica/log-client.js'
+import { detachStore, pullStore } from '../../workers/store/replica/node-store.js'
 import { encodeChanges } from '../../workers/store/log/row-change.js'
 import type { OpenLog } from '../../workers/store/log/shard-log.js'
 import { importedBlocksFrom } from '../../workers/store/tables/tables.js'
@@ -232,6 +239,53 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
     } finally {
       rmSync(path, { recursive: true, force: true })
     }
+  })
+
+  it('is read beyond a segment if a body up to it was erased since, and the copy has the erasure', async () => {
+    await begin()
+    const one = node('a')
+    replyOf(one.ask({ kind: 'agentCreate', agent: 'agent', zone: 'free', options: {} }))
+    const written = one.ask(append('a secret'))
+    const upTo = (await kinds()).length - 1
+    for (let n = 0; n < 3; n++) one.ask(append(`later ${n}`))
+    const directory = mkdtempSync(join(tmpdir(), 'strandfast-pulled-'))
+    const pulled = (name: string, until = upTo) =>
+      pullStore({ path: join(directory, name), channel: lineOf(), secret, upTo: until })
+    try {
+      expect(await pulled('before')).toBe(upTo)
+      replyOf(one.ask(erasing(replyOf(written).content_hash)))
+      // Nothing of the erased segment is read again.
+      expect(await pulled('before')).toBe(upTo)
+      const end = (await kinds()).length - 1
+      expect(await pulled('after')).toBe(end)
+      expect(await pulled('before', end)).toBe(end)
+      await detachStore(join(directory, 'before'))
+      expect(readFileSync(join(directory, 'before/data.mdb')).includes('a secret')).toBe(false)
+      await postgres.query('DELETE FROM test_segments WHERE segment > $1', [upTo])
+      await expect(pulled('lost')).rejects.toThrow('lacks the body of a record that was never erased')
+    } finally {
+      rmSync(directory, { recursive: true, force: true })
+    }
+  })
+
+  it('is read in whole segments, so that an erasure changes none while it is read', async () => {
+    await begin()
+    const one = node('a')
+    replyOf(one.ask({ kind: 'agentCreate', agent: 'agent', zone: 'free', options: {} }))
+    // Incompressible, and more than fits into one read.
+    const large = Array.from({ length: 240 }, () => append(randomBytes(24_000).toString('base64')))
+    const written = one.run(...large).at(-1)
+    const client = new LogClient(lineOf())
+    const reading = client.segments(-1)
+    reading.next()
+    replyOf(one.ask(erasing(replyOf(written).content_hash)))
+    const parts: number[] = []
+    for (const rows of reading) {
+      parts.push(rows.length)
+      expect(() => decodeClusterSegment(rows, { ...secret, what: 'blocks' })).not.toThrow()
+    }
+    client.close()
+    expect(Math.max(...parts)).toBeGreaterThan(limits.clusterReadBytes / limits.clusterPartBytes)
   })
 
   it('detects a missing segment when a record in it is to be erased', async () => {

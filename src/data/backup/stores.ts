@@ -52,7 +52,7 @@ export function nameWithin(path: string, ignored: readonly string[] = []): strin
 /** Removes all files of a backup or a restore from a directory; the file that identifies it comes last. */
 export function discardFilled(path: string): void {
   for (const name of readdirSync(path)) {
-    if (/^shard-\d+$/.test(name)) rmSync(join(path, name), { recursive: true, force: true })
+    if (/^shard-\d+(\.building)?$/.test(name)) rmSync(join(path, name), { recursive: true, force: true })
   }
   const whole = [formatFile, manifestFile, restoredFile, ...secretFiles, restoringFile]
   for (const name of [...whole.map((one) => one + unfinishedSuffix), ...whole]) {

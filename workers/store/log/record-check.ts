@@ -19,9 +19,6 @@ interface Identity {
   publicKeys: readonly string[]
 }
 
-/** A body is missing, and no segment that was read erases it. */
-export class MissingErasure extends Error {}
-
 /**
  * Computes the hashes of records again, when they are read from a cluster's log or were moved to another
  * shard. Strand and key of a header come from the rows of the agent, which must be read with the record or
@@ -79,10 +76,10 @@ export class RecordCheck {
     return this.#erasedLater.size > 0
   }
 
-  /** Call it at the end of the log. @throws MissingErasure if a body is missing that was never erased */
+  /** Call it at the end of the log. @throws Error if a body is missing that was never erased */
   finish(): void {
     if (this.awaitsErasure)
-      throw new MissingErasure('The cluster’s log lacks the body of a record that was never erased')
+      throw new Error('The cluster’s log lacks the body of a record that was never erased')
   }
 
   #learn({ no, strand, publicKey, retiredKeys = [] }: AgentRow): void {

@@ -96,16 +96,18 @@ export class ClusterReader {
   }
 
   /**
-   * The segments with changes after the current one, up to the end of the log or to segment `upTo`.
-   * @throws MissingErasure at the end, if a body is missing that none of the segments erased
+   * The segments with changes after the current one, up to the end of the log or to segment `upTo`. An
+   * erasure removes a body from an earlier segment while the log is read. So if a body is missing at `upTo`,
+   * the later segments are read as well, until one has its erasure.
+   * @throws Error at the end of the log, if a body is missing that none of the segments erased
    */
   *read(upTo = Infinity): Generator<LogSegment> {
-    const { segment } = this.position
-    if (segment >= 0 && this.writer === undefined) this.#begin()
-    for (const rows of segment < upTo ? this.#client.segments(segment) : []) {
+    if (this.position.segment >= 0 && this.writer === undefined) this.#begin()
+    const isEnough = () => this.position.segment >= upTo && !this.#check.awaitsErasure
+    for (const rows of isEnough() ? [] : this.#client.segments(this.position.segment)) {
       const changes = this.#take(rows, 'whole')
       if (changes.length > 0) yield { changes }
-      if (this.position.segment >= upTo) break
+      if (isEnough()) break
     }
     this.#check.finish()
   }
@@ -164,7 +166,7 @@ export class FollowedLog implements SegmentLog<LogPosition> {
   readonly #from: CheckpointRows | undefined
   readonly #upTo: number
 
-  /** @param from the checkpoint for an empty store; @param upTo the last segment to read */
+  /** @param from the checkpoint for an empty store; @param upTo the last segment to read, as in `read` */
   constructor(reader: ClusterReader, from?: CheckpointRows, upTo = Infinity) {
     this.#reader = reader
     this.#from = from

@@ -1,5 +1,6 @@
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { assert } from '../../../src/base/assert.js'
 import { syncDirectory } from '../../../src/base/durable-file.js'
 import type { LogChannel } from '../../../src/protocol/cluster-log-messages.js'
 import type { CheckpointHead, CheckpointRows } from './cluster-checkpoint.js'
@@ -15,6 +16,8 @@ import { LogClient } from './log-client.js'
 import { isOfCluster, positionAt, setPositionAt } from '../log/position.js'
 import type { RowChange } from '../log/row-change.js'
 import { recover } from '../log/shard-log.js'
+import { openEnvironment } from '../environment.js'
+import { Scrubber } from '../scrubber.js'
 
 /** The last checkpoint of a shard. */
 export interface LastCheckpoint {
@@ -33,7 +36,7 @@ export interface NodeStore {
   format?: LogFormat | undefined
 }
 
-/** A store to build from a shard's log, up to a segment. */
+/** A standalone store to bring up to a segment of a shard's log. */
 export interface PullOptions {
   path: string
   channel: LogChannel
@@ -50,13 +53,17 @@ const BUILDING = '.building'
 /** The suffix of a store of another history. */
 const ASIDE = '.other'
 
+/** Also the last checkpoint, and the last segment that was read. */
+type CaughtUp = CatchUpResult & { last: LastCheckpoint; segment: number }
+
 /**
  * Applies its shard's log to a store. A missing store is built from the log. A store of another history is
  * set aside first: records that it has beyond the log were never acknowledged, as far as this node knows.
+ * @param upTo the last segment to read, as in `ClusterReader.read`
  * @throws Error if the database cannot be read or the disk is full; or, with nothing changed, if the log
  * lacks segments that this node knows to be durable (`hasLostLog`)
  */
-export async function catchUpStore(store: NodeStore): Promise<CatchUpResult & { last: LastCheckpoint }> {
+export async function catchUpStore(store: NodeStore, upTo = Infinity): Promise<CaughtUp> {
   store.client.durableEnd()
   const { path } = store
   let place: string | undefined
@@ -64,65 +71,78 @@ export async function catchUpStore(store: NodeStore): Promise<CatchUpResult & { 
     const last = lastCheckpoint(store)
     try {
       const verdict = await examine(store, last.head)
-      if (verdict === 'fits') {
-        await recover(path, (from, rowOf) => new FollowedLog(readerOf(store, { from, rowOf })))
-        return { kind: 'caughtUp', last }
-      }
+      if (verdict === 'fits') return { kind: 'caughtUp', last, segment: await applyLog(store, { upTo }) }
       if (verdict === 'other') place = setAside(path)
-      await buildStore(store, last.head)
-      return place === undefined ? { kind: 'built', last } : { kind: 'setAside', place, last }
+      const segment = await buildStore(store, last.head, upTo)
+      return place === undefined
+        ? { kind: 'built', last, segment }
+        : { kind: 'setAside', place, last, segment }
     } catch (error) {
       if (!hasCheckpointAfter(store, last.head?.segment)) throw error
     }
   }
 }
 
-/** Builds a store from its shard's log, atomically. @param upTo the last segment to apply */
-async function buildStore(
+/** Applies the log to a store. @returns the last segment that was read */
+async function applyLog(
   store: NodeStore,
-  head: CheckpointHead | undefined,
-  upTo = Infinity,
-): Promise<void> {
+  { checkpoint, upTo }: { checkpoint?: CheckpointRows | undefined; upTo: number },
+): Promise<number> {
+  let reader: ClusterReader | undefined
+  await recover(store.path, (from, rowOf) => {
+    reader = readerOf(store, { from, rowOf })
+    return new FollowedLog(reader, checkpoint, upTo)
+  })
+  assert(reader !== undefined, 'a log is opened with its store')
+  return reader.position.segment
+}
+
+/** Builds a store from its shard's log, atomically. @returns the last segment that was read */
+async function buildStore(store: NodeStore, head: CheckpointHead | undefined, upTo: number): Promise<number> {
   const { path } = store
   const building = path + BUILDING
   rmSync(building, { recursive: true, force: true })
   const checkpoint = head === undefined ? undefined : checkpointOf(store, head)
-  await recover(
-    building,
-    (from, rowOf) => new FollowedLog(readerOf(store, { from, rowOf }), checkpoint, upTo),
-  )
+  const segment = await applyLog({ ...store, path: building }, { checkpoint, upTo })
   syncDirectory(building)
   rmSync(path, { recursive: true, force: true })
   renameSync(building, path)
   // The placeholder of a store that was never created.
   rmSync(`${path}.tmp`, { recursive: true, force: true })
   syncDirectory(dirname(path))
+  return segment
 }
 
 /**
- * Builds a standalone store from a shard's log, up to a segment.
- * @returns false if the log has a checkpoint after that segment, so that the earlier state cannot be built
- * any more
+ * Brings a store up to a segment of its shard's log, or further, if a later checkpoint has replaced that
+ * segment or a later segment erases a body that is missing already.
+ * @returns the last segment that was read
  */
-export async function pullStore({ channel, upTo, ...options }: PullOptions): Promise<boolean> {
+export async function pullStore({ channel, upTo, ...options }: PullOptions): Promise<number> {
   const client = new LogClient(channel)
-  const store = { ...options, client }
   try {
-    const { head } = lastCheckpoint(store)
-    if (head !== undefined && head.segment > upTo) return false
-    try {
-      await buildStore(store, head, upTo)
-    } catch (error) {
-      if (!hasCheckpointAfter(store, head?.segment)) throw error
-      return false
-    }
-    // A standalone store has no position in the cluster's log.
-    await setPositionAt(store.path, undefined)
-    rmSync(join(store.path, 'lock.mdb'), { force: true })
-    return true
+    const found = await catchUpStore({ ...options, client }, upTo)
+    // Only after a failover of the database, which lost segments that were read.
+    if (found.kind === 'setAside') rmSync(found.place, { recursive: true })
+    return found.segment
   } finally {
     client.close()
   }
+}
+
+/**
+ * Makes a pulled store a standalone one, which has no position in the cluster's log, and nothing left of the
+ * bodies that were erased while it was pulled.
+ */
+export async function detachStore(path: string): Promise<void> {
+  const environment = openEnvironment(path, 'write')
+  try {
+    for (const scrubber = new Scrubber(environment); scrubber.ready;) scrubber.step()
+  } finally {
+    await environment.root.close()
+  }
+  await setPositionAt(path, undefined)
+  rmSync(join(path, 'lock.mdb'), { force: true })
 }
 
 /** Reads the head of a shard's last checkpoint. */
