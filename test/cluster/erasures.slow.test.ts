@@ -15,7 +15,7 @@ const RECORDS = 60
 /** How often each copy is made. */
 const COPIES = 3
 
-/** Clients that write records, and erase old and new ones in turn, until they are stopped. */
+/** Clients that write records, and erase old and new ones alternately, until they are stopped. */
 class Erasures {
   readonly #server: TestServer
   readonly #clients: Promise<void>[]

@@ -54,7 +54,7 @@ describe('the channel of a shard to the thread of the log', () => {
     ])
   })
 
-  it('reads more rows at once if a single segment fills a page', () => {
+  it('reads more rows if a single segment fills a page', () => {
     const parts = Array.from({ length: limits.clusterReadRows + 1 }, (_none, part) => rowAt(1, part))
     for (const rows of [parts.slice(1), parts]) channel.port2.postMessage({ kind: 'rows', rows })
     expect([...client.segments(0)].map((rows) => rows.length)).toEqual([parts.length])
