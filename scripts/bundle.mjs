@@ -3,6 +3,7 @@
  * threads share or that are loaded when needed (docs/adr/0026-bundled-program.md). Node takes about half a
  * millisecond per loaded file in each thread.
  */
+import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -41,6 +42,10 @@ const imported = [
   'pg-copy-streams',
 ]
 
+/** Stands for the digest until the output is known. */
+const digestPlace = 'digest-of-the-build'
+const DIGEST_DIGITS = 12
+
 /** Matches the entry name of a thread that a module starts. */
 const workerNamed = /workerEntry\('([a-z-]+)'\)/g
 
@@ -54,7 +59,7 @@ const bundle = await rolldown({
     (id.startsWith('node:') && !required.includes(id)) ||
     imported.some((name) => id === name || id.startsWith(`${name}/`)),
   plugins: [requiring()],
-  transform: { define: keptCalls },
+  transform: { define: { ...keptCalls, BUILD_DIGEST: JSON.stringify(digestPlace) } },
   onLog(_level, log) {
     throw new Error(log.message)
   },
@@ -65,10 +70,12 @@ const { output } = await bundle.generate({
   comments: false,
   chunkFileNames: 'src/parts/[name]-[hash].js',
 })
-const files = new Map(output.map(({ fileName, code }) => [fileName, code]))
+const modules = modulesOf()
+const digest = digestOfModules()
+const files = new Map(output.map(({ fileName, code }) => [fileName, code.replaceAll(digestPlace, digest)]))
 files.set('LICENSES.txt', licenses())
 putFiles(program, files)
-writeFileSync(join(compiled, 'program-modules.json'), JSON.stringify(modulesOf()))
+writeFileSync(join(compiled, 'program-modules.json'), JSON.stringify(modules))
 
 /**
  * @returns {Record<string, {file: string, code: string}>} modules of this repository: their file and
@@ -79,6 +86,18 @@ function modulesOf() {
     Object.entries(modules).map(([id, { code }]) => [relative(compiled, id), { file: fileName, code }]),
   )
   return Object.fromEntries(parts.filter(([path]) => /^(?:src|workers)/.test(path)))
+}
+
+/**
+ * The digest by which nodes of a cluster recognize their own build: of the compiled modules that the program
+ * has, and of the versions of its packages. The files of the bundle differ with the folder of the build.
+ */
+function digestOfModules() {
+  const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const digest = createHash('sha256').update(JSON.stringify(dependencies))
+  for (const path of Object.keys(modules).sort())
+    digest.update(JSON.stringify([path.replaceAll('\\', '/'), readFileSync(join(compiled, path), 'utf8')]))
+  return digest.digest('hex').slice(0, DIGEST_DIGITS)
 }
 
 /** Replaces each package of `required` by a module that requires it. */

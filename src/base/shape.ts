@@ -103,7 +103,15 @@ function eachOf(checks: object): (value: unknown) => boolean {
 /**
  * A message of a union, by its `kind`. Its sender was compiled with this code, so the other members are not
  * checked.
+ * @param kinds the `kind` of each member
  */
-export function hasKind<Message extends { kind: string }>(value: unknown): value is Message {
-  return typeof value === 'object' && value !== null && 'kind' in value && isText(value.kind)
+export function hasKind<Message extends { kind: string }>(
+  kinds: Readonly<Record<Message['kind'], true>>,
+): Check<Message> {
+  return (value): value is Message =>
+    typeof value === 'object' &&
+    value !== null &&
+    'kind' in value &&
+    isText(value.kind) &&
+    Object.hasOwn(kinds, value.kind)
 }

@@ -1,7 +1,16 @@
 import { existsSync, readFileSync } from 'node:fs'
 
+/** The digest of the program (scripts/bundle.mjs); not defined in modules that are not bundled. */
+declare const BUILD_DIGEST: string
+
 /** The version in package.json. */
 export const version = readVersion()
+
+/**
+ * The version and the digest of this build, such as 0.4.0+3f2a9c1b7d21. Two builds of the same sources have
+ * the same one; any other build has another one (docs/adr/0047-links.md).
+ */
+export const build = `${version}+${typeof BUILD_DIGEST === 'undefined' ? 'source' : BUILD_DIGEST}`
 
 /** The package.json of this program: the nearest one above the compiled file. */
 export function packageFile(): URL {

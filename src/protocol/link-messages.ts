@@ -2,7 +2,7 @@ import { hasKind, type Check } from '../base/shape.js'
 
 /*
  * Messages between two nodes over a link, beside frames of shards (docs/adr/0047-links.md). Each front of a
- * node is also a front of the shards that the other node owns. The first message names the version of the
+ * node is also a front of the shards that the other node owns. The first message names the build of the
  * program, which both nodes share, so later messages are not checked. A term distinguishes the threads of a
  * shard.
  */
@@ -26,7 +26,7 @@ interface NoticeProgress extends ThreadName {
 
 /** A message of a front to the owner of shards. */
 export type ToOwner =
-  /** The first message: the sender and the expected receiver. */
+  /** The first message: the build of the program, the sender and the expected receiver. */
   | { kind: 'hello'; version: string; from: NodeId; to: NodeId }
   /** `atMs` is by the sender's clock. */
   | { kind: 'ping'; atMs: number }
@@ -43,8 +43,17 @@ export type ToOwner =
   /** A call, or the reply to one. */
   | { kind: 'call'; message: unknown }
 
-/** Not checked further, because the sender has the same version. */
-export const isToOwner: Check<ToOwner> = hasKind
+/** Not checked further, because the sender has the same build. */
+export const isToOwner: Check<ToOwner> = hasKind<ToOwner>({
+  hello: true,
+  ping: true,
+  serves: true,
+  acknowledged: true,
+  released: true,
+  leaves: true,
+  ends: true,
+  call: true,
+})
 
 /** A message of the owner of shards to a front. */
 export type ToFront =
@@ -67,4 +76,15 @@ export type ToFront =
   | { kind: 'offered'; shard: number }
   | { kind: 'call'; message: unknown }
 
-export const isToFront: Check<ToFront> = hasKind
+export const isToFront: Check<ToFront> = hasKind<ToFront>({
+  welcome: true,
+  refused: true,
+  pong: true,
+  joined: true,
+  leaving: true,
+  left: true,
+  allAcknowledged: true,
+  stops: true,
+  offered: true,
+  call: true,
+})

@@ -63,7 +63,9 @@ export const ServerInfo = Type.Object({
           Type.Object({
             node: Type.String(),
             address: Type.String({ description: 'The address for clients, as the node reports it' }),
-            version: Type.String({ description: 'Empty if the node has not reported it yet' }),
+            version: Type.String({
+              description: 'Version and digest of its build; empty if the node has not reported them yet',
+            }),
             serves_since_ms: Type.Union([UnixMs, Type.Null()], {
               description: 'Since when the node owns a shard; null for a standby',
             }),
@@ -143,7 +145,7 @@ documented('ServerInfo', ServerInfo, {
         {
           node: 'a',
           address: 'https://a.example',
-          version: '0.4.0',
+          version: '0.4.0+3f2a9c1b7d21',
           serves_since_ms: 1_760_000_000_000,
           owned_shards: [0, 3],
           held_shards: [0, 1, 3],
@@ -152,7 +154,7 @@ documented('ServerInfo', ServerInfo, {
         {
           node: 'b',
           address: 'https://b.example',
-          version: '0.4.0',
+          version: '0.4.0+3f2a9c1b7d21',
           serves_since_ms: 1_760_000_000_500,
           owned_shards: [1, 2],
           held_shards: [0, 1, 2, 3],

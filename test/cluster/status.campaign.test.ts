@@ -88,7 +88,7 @@ describe.skipIf(noPostgres)('strandfast cluster status', () => {
       /PROBLEM {4}Nodes differ in SERVICE_ROOT_API_KEY: first marked [0-9a-f]{8}, second marked/,
     )
     expect(stdout.match(/Nodes differ in/g)).toHaveLength(4)
-    await eventually(() => second.stderr().includes('nodes of the cluster have different settings'))
+    await eventually(() => second.stderr().includes('nodes of the cluster have different settings or builds'))
     expect(second.stderr()).toContain('Nodes differ in SERVICE_AUTH_ENABLED: first not set, second true')
     expect(stdout).not.toContain('another-root-key')
     await second.halt()

@@ -28,6 +28,10 @@ it('contains a file for each thread', () => {
   expect(threads.filter((name) => !existsSync(join(program, 'workers', `${name}.js`)))).toEqual([])
 })
 
+it('contains the digest of its build, by which nodes recognize each other', () => {
+  expect(named(/`\$\{version\}\+([0-9a-f]{12})`/g)).toHaveLength(1)
+})
+
 it('contains the module that locates the thread files two folders deep', () => {
   const finding = files.filter(({ text }) => text.includes('../../workers/')).map(({ path }) => path)
   // From another depth, threads would start from the compiled sources instead of the installed program.

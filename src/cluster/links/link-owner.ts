@@ -2,7 +2,7 @@ import { RefusedError } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
 import type { Logger } from '../../base/log.js'
 import { machineClock } from '../../base/clock.js'
-import { version } from '../../base/version.js'
+import { build } from '../../base/version.js'
 import { Calls, type Handlers } from '../../dispatch/calls.js'
 import type { ShardThreads } from '../../dispatch/threads/shard-threads.js'
 import { LEASE_MARGIN } from '../members/lease.js'
@@ -224,8 +224,7 @@ class OwnerLink {
     if (this.#isJoining) return
     this.#isJoining = true
     if (hello.kind !== 'hello') return refuse('Expected "hello" as the first message')
-    if (hello.version !== version)
-      return refuse(`This node runs version ${version}, the peer ${hello.version}`)
+    if (hello.version !== build) return refuse(`This node runs version ${build}, the peer ${hello.version}`)
     const { from, to } = hello
     // Addresses come from the database and may be wrong.
     if (to.node !== own.node || to.incarnation !== own.incarnation)

@@ -2,7 +2,7 @@ import { assert } from '../../base/assert.js'
 import { refuse, type Refusal, RefusedError } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
 import { machineClock } from '../../base/clock.js'
-import { version } from '../../base/version.js'
+import { build } from '../../base/version.js'
 import { Calls } from '../../dispatch/calls.js'
 import { RemoteGate } from '../../dispatch/duties/remote-gate.js'
 import type { ShardConnection } from '../../dispatch/links/shard-connection.js'
@@ -94,7 +94,7 @@ export class PeerLink {
     })
     this.gate = new RemoteGate((login) => this.call('login', login))
     const [from, to] = [nodeIdOf(parts.own), nodeIdOf(parts.peer)]
-    this.#sendUrgent({ kind: 'hello', version, from, to })
+    this.#sendUrgent({ kind: 'hello', version: build, from, to })
     this.#pings = setInterval(() => this.#ping(), limits.linkPingMs)
   }
 

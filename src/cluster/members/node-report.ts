@@ -5,6 +5,7 @@ import type { Member, RowFault } from './member.js'
 
 /** The report of a node, published with each heartbeat: hints for people and for placement. */
 export interface NodeReport {
+  /** The version and digest of its build; empty if it has not reported them yet. */
   version: string
   /** Where it accepts links: host and port. */
   link?: string | undefined
@@ -57,11 +58,23 @@ export function leaseMsOf(member: Pick<Member, 'settingsDigest'>): number {
   return Number.isFinite(secs) ? secs * 1_000 : 0
 }
 
-/** Settings in which nodes differ: a sentence for each, without a full stop. */
-export function differences(nodes: readonly Pick<Member, 'node' | 'settingsDigest'>[]): string[] {
-  const each = nodes
-    .map(({ node, settingsDigest }) => ({ node, settings: settingsOf({ settingsDigest }) }))
-    .sort((one, other) => (one.node < other.node ? -1 : 1))
+/** Builds and settings in which nodes differ: a sentence for each, without a full stop. */
+export function differences(nodes: readonly Pick<Member, 'node' | 'settingsDigest' | 'owns'>[]): string[] {
+  const sorted = nodes.toSorted((one, other) => (one.node < other.node ? -1 : 1))
+  return [...buildDifferences(sorted), ...settingDifferences(sorted)]
+}
+
+function buildDifferences(nodes: readonly Pick<Member, 'node' | 'owns'>[]): string[] {
+  const builds = nodes
+    .map((member) => ({ node: member.node, version: decodeReport(member).version }))
+    .filter(({ version }) => version !== '')
+  if (new Set(builds.map(({ version }) => version)).size <= 1) return []
+  const named = builds.map(({ node, version }) => `${node} ${version}`).join(', ')
+  return [`Nodes run different builds, between which there are no links: ${named}`]
+}
+
+function settingDifferences(nodes: readonly Pick<Member, 'node' | 'settingsDigest'>[]): string[] {
+  const each = nodes.map(({ node, settingsDigest }) => ({ node, settings: settingsOf({ settingsDigest }) }))
   const names = new Set(each.flatMap(({ settings }) => [...settings.keys()]))
   return [...names].sort().flatMap((name) => {
     const values = each.map(({ node, settings }) => ({ node, value: settings.get(name) ?? 'not set' }))

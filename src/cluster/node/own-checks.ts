@@ -58,11 +58,11 @@ export class OwnChecks {
       .finally(() => lost(fault))
   }
 
-  /** Logs each new set of settings in which nodes differ. */
+  /** Logs each new set of settings or builds in which nodes differ. */
   compareSettings(members: readonly Member[]): void {
     const found = differences(members)
     if (found.length > 0 && found.join() !== this.#differences)
-      this.#parts.log.warn({ differences: found }, 'nodes of the cluster have different settings')
+      this.#parts.log.warn({ differences: found }, 'nodes of the cluster have different settings or builds')
     this.#differences = found.join()
   }
 

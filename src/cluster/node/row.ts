@@ -1,6 +1,6 @@
 import { systemClock, machineClock } from '../../base/clock.js'
 import type { Logger } from '../../base/log.js'
-import { version } from '../../base/version.js'
+import { build } from '../../base/version.js'
 import { HEARTBEATS_PER_LEASE } from '../members/lease.js'
 import type { Member, RowFault } from '../members/member.js'
 import type { Candidate } from '../members/placement.js'
@@ -39,18 +39,18 @@ export class ClusterRow {
     this.#readiness = new Readiness(leaseMs)
   }
 
-  /** The current report. @param own where this node accepts links, and how far its clock is off */
+  /** The current report. @param about where this node accepts links, and how far its clock is off */
   text(
-    own: Pick<NodeReport, 'link' | 'clockAheadMs'>,
+    about: Pick<NodeReport, 'link' | 'clockAheadMs'>,
     members: readonly Member[],
     begun: StartedNode | undefined,
   ): string {
-    if (begun?.refusedFor !== undefined) return encodeReport({ version, ...own, refuses: begun.refusedFor })
-    if (begun === undefined) return encodeReport({ version, ...own })
+    const own = { version: build, ...about }
+    if (begun?.refusedFor !== undefined) return encodeReport({ ...own, refuses: begun.refusedFor })
+    if (begun === undefined) return encodeReport(own)
     const { owned, held, count, lagSecs } = begun.shards
     this.#servesSinceMs = owned.length === 0 ? undefined : (this.#servesSinceMs ?? systemClock())
     return encodeReport({
-      version,
       ...own,
       owned,
       held,

@@ -51,7 +51,7 @@ export function warningsOf(
       href: undefined,
     })),
     ...(server?.cluster?.differences ?? []).map((text) => ({
-      name: 'Settings differ',
+      name: 'Nodes differ',
       text,
       href: undefined,
     })),

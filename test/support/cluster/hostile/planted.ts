@@ -82,7 +82,7 @@ export async function plant(url: string): Promise<Planted> {
     ['addresses of nodes', [advertised]],
     ['addresses of links', [linkAddress]],
     ['settings of nodes', ['SERVICE_CLUSTER_LEASE_SECS', 'SERVICE_RECORD_MAX_BYTES']],
-    ['versions', [`"${version}"`]],
+    ['versions', [`"${version}`]],
     ['a fingerprint of the master seed', [fingerprintOf(Buffer.from(testSeed, 'hex'))]],
     // Values that no column may contain.
     ['bodies of erased records', ['visible body that is erased']],

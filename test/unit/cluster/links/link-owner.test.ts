@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { RefusedError } from '../../../../src/base/errors.js'
+import { build, version } from '../../../../src/base/version.js'
 import { limits } from '../../../../src/base/limits/limits.js'
 import { LinkOwner, type LinkOwnerParts } from '../../../../src/cluster/links/link-owner.js'
 import { PeerLink } from '../../../../src/cluster/links/peer-link.js'
-import { listenForLinks } from '../../../../src/cluster/links/sockets.js'
+import { Link } from '../../../../src/cluster/links/link.js'
+import { connectLink, listenForLinks } from '../../../../src/cluster/links/sockets.js'
 import { mainCalls, type MainCallParts } from '../../../../src/server/calls/main-calls.js'
 import { startTcpProxy } from '../../../support/cluster/tcp-proxy.js'
 import { eventually } from '../../../support/eventually.js'
@@ -59,7 +61,7 @@ async function startOwner() {
     server.close()
     await proxy.stop()
   }
-  return { peer, proxy, counts, ended, close }
+  return { peer, proxy, counts, ended, close, key, port: server.port }
 }
 
 it('refuses further large replies to a caller that fills a link, and sends those to others and to nodes', async () => {
@@ -92,6 +94,25 @@ it('refuses further large replies to a caller that fills a link, and sends those
     expect(settled.indexOf('other: read')).toBeLessThan(settled.lastIndexOf('greedy: read') - pages / 2)
     expect(await read('greedy')).toBe('read')
     expect(ended).toEqual([])
+  } finally {
+    await close()
+  }
+})
+
+it('refuses another build, also one with the same version', async () => {
+  const { key, port, close } = await startOwner()
+  try {
+    const sockets = await connectLink({ host: '127.0.0.1', port, key })
+    const answer = await new Promise((resolve) => {
+      const link = new Link(sockets, { message: resolve, closed: resolve })
+      const [from, to] = [
+        { node: 'third', incarnation: 1 },
+        { node: 'owner', incarnation: 1 },
+      ]
+      link.sendUrgent({ kind: 'hello', version, from, to })
+    })
+    const reason = `This node runs version ${build}, the peer ${version}`
+    expect(answer).toEqual({ kind: 'value', value: { kind: 'refused', reason } })
   } finally {
     await close()
   }

@@ -40,3 +40,22 @@ it('lets a front answer for as long as the owner permits, and not while the owne
     server.close()
   }
 })
+
+it('ends a link over which a message arrives that it does not know', async () => {
+  const key = randomBytes(32)
+  const listening = { host: '127.0.0.1', port: 0, key, failed() {} }
+  const server = await listenForLinks(listening, (socket) => {
+    const owner = new Link(socket, { message() {}, closed() {} })
+    owner.send({ kind: 'allTaken', shard: 0, term: 1, noticeNo: 1 })
+  })
+  const address = { node: 'owner', incarnation: 1, host: '127.0.0.1', port: server.port }
+  const own = { node: 'other', incarnation: 1, key }
+  try {
+    const reason = await new Promise<string>((ended) => {
+      void PeerLink.connect(address, { own, links: [] }, { up() {}, stops() {}, ended })
+    })
+    expect(reason).toBe('the peer sent an unknown message')
+  } finally {
+    server.close()
+  }
+})

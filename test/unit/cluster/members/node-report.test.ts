@@ -7,7 +7,7 @@ import {
   encodeSettings,
 } from '../../../../src/cluster/members/node-report.js'
 
-const member = (node: string, settingsDigest: string) => ({ node, settingsDigest })
+const member = (node: string, settingsDigest: string) => ({ node, settingsDigest, owns: '' })
 
 describe('the report of a node', () => {
   it('is decoded as it was encoded', () => {
@@ -39,5 +39,17 @@ describe('the report of a node', () => {
       'Nodes differ in A: a 1, b not set',
     ])
     expect(differences([])).toEqual([])
+  })
+
+  it('differs by build, also if the versions are the same, once each node has reported its build', () => {
+    const running = (node: string, version: string) => ({
+      ...member(node, encodeSettings(10, {})),
+      owns: encodeReport({ version }),
+    })
+    expect(differences([running('b', '1.0.0+two'), running('a', '1.0.0+one')])).toEqual([
+      'Nodes run different builds, between which there are no links: a 1.0.0+one, b 1.0.0+two',
+    ])
+    expect(differences([running('a', '1.0.0+one'), running('b', '1.0.0+one')])).toEqual([])
+    expect(differences([running('a', '1.0.0+one'), running('b', '')])).toEqual([])
   })
 })
