@@ -83,7 +83,7 @@ interface StatusRequest {
 
 async function show(session: Session, request: StatusRequest): Promise<number> {
   const { facts } = request
-  const server = await examineServer(session)
+  const server = examineServer(session)
   const standing = await readClusterStatus(session)
   const writers = standing.shards.map((shard) =>
     writerOf(shard, { cluster: facts.id, masterSeed: request.masterSeed }),

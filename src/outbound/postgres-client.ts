@@ -39,6 +39,13 @@ export function makeClient(config: ClientConfig): SocketClient {
   return { client, socket }
 }
 
+/** SQL that changes settings of a session, except those that the server does not have. */
+export function setAll(settings: Readonly<Record<string, string | number>>): string {
+  const values = Object.entries(settings).map(([name, value]) => `('${name}', '${value}')`)
+  return `SELECT set_config(name, value, false) FROM (VALUES ${values.join(', ')}) AS wanted (name, value)
+    WHERE name IN (SELECT name FROM pg_settings)`
+}
+
 const pemNames = ['ca', 'cert', 'key'] as const
 
 function isPemFiles(ssl: unknown): ssl is Partial<Record<(typeof pemNames)[number], string>> {
@@ -73,10 +80,14 @@ export async function openFirst<Opened>(
 
 /** @throws Error with the reason if the server is read-only */
 export async function requireWritable(client: Client): Promise<void> {
-  if ((await settingOf(client, 'transaction_read_only')) !== 'on') return
-  const isSet = (await settingOf(client, 'default_transaction_read_only')) === 'on'
-  const reason = isSet ? 'default_transaction_read_only is on' : 'it is a standby'
-  throw new Error(`The PostgreSQL server is read-only: ${reason}`)
+  if ((await settingOf(client, 'transaction_read_only')) === 'on')
+    throw readOnlyError(await settingOf(client, 'default_transaction_read_only'))
+}
+
+/** @param byDefault the value of `default_transaction_read_only` */
+export function readOnlyError(byDefault: string | undefined): Error {
+  const reason = byDefault === 'on' ? 'default_transaction_read_only is on' : 'it is a standby'
+  return new Error(`The PostgreSQL server is read-only: ${reason}`)
 }
 
 /**
@@ -93,7 +104,7 @@ export async function requireUnicode(client: Client): Promise<void> {
 }
 
 /** The value of a server setting on this connection. */
-export async function settingOf(client: Client, name: string): Promise<string> {
+async function settingOf(client: Client, name: string): Promise<string> {
   const { rows }: QueryResult<Record<string, unknown>> = await client.query(`SHOW ${name}`)
   const value = rows[0]?.[name]
   if (typeof value !== 'string') throw new Error(`The server did not return the setting ${name}`)

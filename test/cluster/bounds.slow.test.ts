@@ -42,12 +42,12 @@ describe.skipIf(noPostgres)('nodes with a slow or hostile database or network', 
     expect(ran).toMatchObject({ status: 78, stderr: expect.stringContaining('connect nodes directly') })
   })
 
-  it('start with a database whose answers take 100 ms', async () => {
+  it('start with a database whose answers take 400 ms', async () => {
     const port = Number(new URL(cluster.postgres.url).port)
     const proxy = await startTcpProxy(port)
-    proxy.delay(50)
+    proxy.delay(200)
     try {
-      // All connections together had the time that one of them may take.
+      // A session took twelve round trips, and has three seconds.
       await examineSessions([cluster.postgres.url.replace(`:${port}/`, `:${proxy.port}/`)])
     } finally {
       await proxy.stop()

@@ -1,7 +1,7 @@
 import { DatabaseError } from 'pg'
 import { limits } from '../../base/limits/limits.js'
 import { fields, isText, listOf } from '../../base/shape.js'
-import { Session } from './session.js'
+import { lateCommitModes, Session } from './session.js'
 import { UnfitServer } from './database-errors.js'
 
 /** Properties of a database server that matter to a cluster. */
@@ -19,14 +19,8 @@ export const VERSION_MIN = 150_000
 /** Settings that must be on: without them, a crash loses acknowledged writes. */
 export const durabilitySettings = ['fsync', 'full_page_writes'] as const
 
-const names = ['server_version', 'server_version_num', ...durabilitySettings, 'synchronous_standby_names']
-
 /** Checks whether a server keeps what it acknowledges. */
-export async function examineServer(session: Session): Promise<ServerFacts> {
-  const list = names.map((name) => `'${name}'`).join(', ')
-  const rows: unknown = await session.rows(`SELECT name, setting FROM pg_settings WHERE name IN (${list})`)
-  if (!areSettings(rows)) throw new Error('Malformed settings row')
-  const settings = new Map(rows.map(({ name, setting }) => [name, setting]))
+export function examineServer({ settings }: Session): ServerFacts {
   const version = settings.get('server_version') ?? 'unknown'
   const faults: string[] = []
   if (Number(settings.get('server_version_num') ?? VERSION_MIN) < VERSION_MIN)
@@ -34,6 +28,11 @@ export async function examineServer(session: Session): Promise<ServerFacts> {
   for (const name of durabilitySettings)
     if (settings.get(name) === 'off')
       faults.push(`it runs with ${name} = off, and would lose acknowledged writes: switch it on`)
+  const commitMode = settings.get('synchronous_commit') ?? ''
+  if (commitMode !== '' && !lateCommitModes.includes(commitMode))
+    faults.push(
+      `it keeps synchronous_commit = ${commitMode}, and would lose acknowledged writes: allow the role to set it`,
+    )
   return { version, faults, replicated: (settings.get('synchronous_standby_names') ?? '') !== '' }
 }
 
@@ -49,9 +48,8 @@ export async function openDurable(
   const session = await Session.open(urls)
   const timer = setTimeout(() => session.drop(), limits.clusterConnectMs)
   try {
-    const server = await examineServer(session)
-    const [fault] = server.faults
-    if (fault !== undefined) throw new UnfitServer(fault)
+    const server = examineServer(session)
+    if (server.faults.length > 0) throw new UnfitServer(server.faults.join('; '))
     return { session, server }
   } catch (error) {
     session.drop()
@@ -111,8 +109,10 @@ export async function examineSessions(urls: readonly string[]): Promise<void> {
   }
   let timer: NodeJS.Timeout | undefined
   try {
-    for (let nth = 0; nth < limits.clusterPoolerProbes; nth++) sessions.push(await Session.open(urls))
-    // Connections have separate time limits, because opening one takes many round trips.
+    const opening = Array.from({ length: limits.clusterPoolerProbes }, () => Session.open(urls))
+    const opened = await Promise.allSettled(opening)
+    for (const one of opened) if (one.status === 'fulfilled') sessions.push(one.value)
+    for (const one of opened) if (one.status === 'rejected') throw one.reason
     timer = setTimeout(drop, limits.clusterConnectMs)
     if ((await keepsSessions(sessions)) === false) throw new UnfitServer(lostSessions)
   } finally {
@@ -122,4 +122,3 @@ export async function examineSessions(urls: readonly string[]): Promise<void> {
 }
 
 const areValues = listOf(fields({ value: isText }))
-const areSettings = listOf(fields({ name: isText, setting: isText }))

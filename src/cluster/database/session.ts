@@ -3,12 +3,12 @@ import { type Client, DatabaseError, type QueryResult, type QueryResultRow } fro
 import {
   openFirst,
   makeClient,
-  requireWritable,
-  settingOf,
+  readOnlyError,
+  setAll,
   type SocketClient,
 } from '../../outbound/postgres-client.js'
 import { limits } from '../../base/limits/limits.js'
-import type { Check } from '../../base/shape.js'
+import { type Check, fields, isText, listOf } from '../../base/shape.js'
 import { failureOf, describeDatabaseError } from './database-errors.js'
 
 /** The result of a statement that writes. */
@@ -34,13 +34,37 @@ export function parameterOf(value: string | number | boolean): Parameter {
   return typeof value === 'boolean' ? String(value) : value
 }
 
-/** Values of synchronous_commit with which the server confirms a commit before a standby has it. */
-const earlyCommitModes = ['off', 'local', 'remote_write']
+/** Values of synchronous_commit with which the server confirms a commit after a standby has it. */
+export const lateCommitModes = ['on', 'remote_apply']
+
+/**
+ * Settings of a session, whatever the defaults of the role or database are: commits could be confirmed too
+ * early, or without a warning, and statements could end before their time.
+ */
+const sessionSettings = {
+  client_min_messages: 'warning',
+  statement_timeout: 0,
+  lock_timeout: 0,
+  transaction_timeout: 0,
+  idle_session_timeout: 0,
+  // A node stopped or cut off in the middle of a transaction would block the number of its segment for all
+  // others.
+  idle_in_transaction_session_timeout: limits.clusterIdleMs,
+  default_transaction_isolation: 'read committed',
+}
+
+const raiseCommitMode = `SELECT set_config('synchronous_commit', 'on', false)
+  WHERE current_setting('synchronous_commit') NOT IN (${lateCommitModes.map((mode) => `'${mode}'`).join(', ')})`
+
+const readSettings = `SELECT name || '=' || setting AS found FROM pg_settings WHERE name IN (
+  'server_version', 'server_version_num', 'server_encoding', 'fsync', 'full_page_writes', 'synchronous_commit',
+  'synchronous_standby_names', 'transaction_read_only', 'default_transaction_read_only')`
 
 /** A connection to the server that accepts writes. */
 export class Session {
   readonly #client: Client
   readonly #socket: Socket
+  #settings: ReadonlyMap<string, string> = new Map()
   #notices = 0
   /** Names of the statements prepared on this connection. */
   readonly #names = new Map<string, string>()
@@ -97,6 +121,11 @@ export class Session {
     return this.#open
   }
 
+  /** Settings of the server that matter to a cluster, as they were when the session was opened. */
+  get settings(): ReadonlyMap<string, string> {
+    return this.#settings
+  }
+
   async write(statement: string, parameters: readonly Parameter[]): Promise<Written> {
     const before = this.#notices
     const { rowCount, rows }: QueryResult = await this.#client.query(this.#prepared(statement, parameters))
@@ -147,22 +176,30 @@ export class Session {
 
   async #begin(): Promise<void> {
     await this.#client.connect()
-    await requireWritable(this.#client)
-    // The defaults of the role or database may differ: commits could be confirmed too early, or without a
-    // warning.
-    await this.#client.query('SET client_min_messages = warning')
-    await this.#client.query('SET statement_timeout = 0')
-    // A node stopped or cut off in the middle of a transaction would block the number of its segment for all
-    // others.
-    await this.#client.query(`SET idle_in_transaction_session_timeout = ${limits.clusterIdleMs}`)
-    await this.#client.query("SET default_transaction_isolation = 'read committed'")
-    if (earlyCommitModes.includes(await settingOf(this.#client, 'synchronous_commit')))
-      await this.#client.query('SET synchronous_commit = on')
     try {
-      await this.#client.query(`SET client_connection_check_interval = ${limits.clusterClientCheckMs}`)
+      const clientCheck = { client_connection_check_interval: limits.clusterClientCheckMs }
+      await this.#configure({ ...sessionSettings, ...clientCheck })
     } catch (error) {
-      // Some engines, and PostgreSQL on some systems, do not support it.
+      // PostgreSQL on some systems does not support it.
       if (!(error instanceof DatabaseError)) throw error
+      await this.#configure(sessionSettings)
     }
+    if (this.#settings.get('transaction_read_only') === 'on')
+      throw readOnlyError(this.#settings.get('default_transaction_read_only'))
+  }
+
+  /** In one round trip, because each one counts if the database is far away. */
+  async #configure(wanted: Parameters<typeof setAll>[0]): Promise<void> {
+    const results: unknown = await this.#client.query(
+      [setAll(wanted), raiseCommitMode, readSettings].join(';\n'),
+    )
+    const found: unknown = areResults(results) ? results.at(-1)?.rows : undefined
+    if (!areSettings(found)) throw new Error('The server did not return its settings')
+    this.#settings = new Map(
+      found.map(({ found: text }) => [text.slice(0, text.indexOf('=')), text.slice(text.indexOf('=') + 1)]),
+    )
   }
 }
+
+const areSettings = listOf(fields({ found: isText }))
+const areResults = listOf(fields({ rows: (value): value is unknown => value !== undefined }))

@@ -72,6 +72,13 @@ export async function startFakePostgres(
 
 function defaultAnswer(statement: string): Buffer {
   const [, setting] = /^SHOW (\w+)/.exec(statement) ?? []
-  if (setting === undefined) return message('C', 'SET\0')
-  return rowsOf(setting, setting === 'server_encoding' ? 'UTF8' : 'off')
+  if (setting !== undefined) return rowsOf(setting, setting === 'server_encoding' ? 'UTF8' : 'off')
+  return Buffer.concat(statement.split(';\n').map(answerOf))
+}
+
+/** The answer to one of the statements of a message. */
+function answerOf(statement: string): Buffer {
+  if (statement.startsWith('SELECT set_config')) return rowsOf('set_config', '')
+  if (!statement.startsWith('SELECT name ||')) return message('C', 'SET\0')
+  return rowsOf('found', 'server_encoding=UTF8', 'transaction_read_only=off')
 }
