@@ -1,6 +1,7 @@
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Client, type ClientConfig, type QueryResult } from 'pg'
+import { steadyClock } from '../base/clock.js'
 import { limits } from '../base/limits/limits.js'
 import { withoutMark } from '../base/pem.js'
 
@@ -8,22 +9,36 @@ import { withoutMark } from '../base/pem.js'
 export interface SocketClient {
   client: Client
   socket: Socket
+  /**
+   * Checks a connection that has received nothing for some seconds, before a write depends on it: firewalls
+   * and NAT forget idle connections, and then drop packets without an error. Closes it if it does not answer.
+   * @throws Error if it does not answer
+   */
+  verifyIdle(): Promise<void>
 }
 
 /**
  * Creates a client, which is not connected yet. Malformed or too large messages of the server close the
- * connection: the driver throws in an event of the stream, which would otherwise end the process.
+ * connection: the driver throws in an event of the stream, which would otherwise end the process. Keep-alive
+ * detects a dead connection only while no request waits for an answer; for that, TCP_USER_TIMEOUT would be
+ * necessary, which Node cannot set.
  */
 export function makeClient(config: ClientConfig): SocketClient {
   const socket = new Socket()
-  const client = new Client({ ...config, keepAlive: true, stream: () => socket })
+  const client = new Client({
+    ...config,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: limits.postgresKeepAliveMs,
+    stream: () => socket,
+  })
   const { connection } = client
   // The driver has read the files that the URL names (src/settings/tls-files.ts).
   const { ssl }: { ssl: unknown } = client
   if (isPemFiles(ssl))
     for (const name of pemNames) if (ssl[name] !== undefined) ssl[name] = withoutMark(ssl[name])
-  let [bytes, rows] = [0, 0]
+  let [bytes, rows, receivedAtMs] = [0, 0, steadyClock()]
   const countBytes = (chunk: Uint8Array) => {
+    receivedAtMs = steadyClock()
     bytes += chunk.length
     if (bytes > limits.postgresAnswerBytesMax)
       throw new Error(`it answered with more than ${limits.postgresAnswerBytesMax} bytes`)
@@ -36,14 +51,32 @@ export function makeClient(config: ClientConfig): SocketClient {
   })
   destroyOnThrow(socket, countBytes)
   connection.once('sslconnect', () => destroyOnThrow(connection.stream, countBytes))
-  return { client, socket }
+  const verifyIdle = async () => {
+    if (steadyClock() - receivedAtMs < limits.postgresIdleMs) return
+    const timer = setTimeout(() => socket.destroy(new Error(FORGOTTEN)), limits.postgresLookMs)
+    try {
+      await client.query('SELECT 1')
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+  return { client, socket, verifyIdle }
 }
+
+const FORGOTTEN = 'the idle connection no longer answers; a firewall may have forgotten it'
 
 /** SQL that changes settings of a session, except those that the server does not have. */
 export function setAll(settings: Readonly<Record<string, string | number>>): string {
   const values = Object.entries(settings).map(([name, value]) => `('${name}', '${value}')`)
   return `SELECT set_config(name, value, false) FROM (VALUES ${values.join(', ')}) AS wanted (name, value)
     WHERE name IN (SELECT name FROM pg_settings)`
+}
+
+/** Settings with which the server closes a connection whose client has disappeared. */
+export const serverKeepAlive = {
+  tcp_keepalives_idle: limits.postgresKeepAliveMs / 1_000,
+  tcp_keepalives_interval: limits.postgresKeepAliveMs / 1_000,
+  tcp_user_timeout: 2 * limits.postgresKeepAliveMs,
 }
 
 const pemNames = ['ca', 'cert', 'key'] as const

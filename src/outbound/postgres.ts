@@ -10,6 +10,8 @@ import {
   makeClient,
   requireUnicode,
   requireWritable,
+  serverKeepAlive,
+  setAll,
   type SocketClient,
 } from './postgres-client.js'
 import {
@@ -101,20 +103,22 @@ export function connectPostgres(
 
 async function connectOne({ url, store }: PostgresTarget, signal: AbortSignal): Promise<SinkConnection> {
   signal.throwIfAborted()
-  const { client, socket } = makeClient({
+  const made = makeClient({
     connectionString: url,
     fallback_application_name: 'strandfast',
     connectionTimeoutMillis: limits.sinkConnectMs,
     query_timeout: limits.sinkReplyMs,
   })
+  const { client, socket } = made
   const abort = () => socket.destroy()
   signal.addEventListener('abort', abort)
   socket.once('close', () => signal.removeEventListener('abort', abort))
-  const connection = new PostgresConnection({ client, socket }, store)
+  const connection = new PostgresConnection(made, store)
   try {
     await client.connect()
     await requireWritable(client)
     await requireUnicode(client)
+    await client.query(setAll(serverKeepAlive))
     await makeTables(client)
     return connection
   } catch (error) {
@@ -126,13 +130,15 @@ async function connectOne({ url, store }: PostgresTarget, signal: AbortSignal): 
 class PostgresConnection implements SinkConnection {
   readonly #client: Client
   readonly #socket: Socket
+  readonly #verifyIdle: SocketClient['verifyIdle']
   readonly #store: string
   #open = true
   #busy = false
 
-  constructor({ client, socket }: SocketClient, store: string) {
+  constructor({ client, socket, verifyIdle }: SocketClient, store: string) {
     this.#client = client
     this.#socket = socket
+    this.#verifyIdle = verifyIdle
     this.#store = store
     // Emitted when an idle connection fails; on a busy one, the query fails as well.
     client.on('error', () => (this.#open = false))
@@ -156,6 +162,7 @@ class PostgresConnection implements SinkConnection {
 
   async deliver({ shard, rows, erased, cursor, failures }: SinkBatch): Promise<Delivery> {
     this.#busy = true
+    await this.#verifyIdle()
     const found: FoundRows = { refused: [], suspect: failures >= limits.sinkBatchTriesMax }
     await this.#client.query(`BEGIN; SET LOCAL statement_timeout = ${limits.sinkStatementMs}`)
     // Deferred constraints would be reported at COMMIT, when the row can no longer be found.

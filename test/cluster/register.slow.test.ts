@@ -264,6 +264,52 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
     expect(await log.append(first, second)).toEqual({ kind: 'durable' })
   })
 
+  it('appends on another connection if packets of the first one are lost', async () => {
+    const base = await begin()
+    const log = register(throughProxy())
+    const first = segment(base.shard, 1, 'first')
+    expect(await log.append(base, first)).toEqual({ kind: 'durable' })
+    proxy.forget(0)
+    const second = segment(base.shard, 2, 'second')
+    expect(await log.append(first, second)).toEqual({ kind: 'durable' })
+    expect(await log.append(second, segment(base.shard, 3, 'third'))).toEqual({ kind: 'durable' })
+    expect(await rowsOf(base.shard)).toHaveLength(4)
+  })
+
+  it('waits for a slow standby with both connections, and writes the segment once', async () => {
+    const base = await begin()
+    const log = register()
+    const first = segment(base.shard, 1, 'first')
+    await log.append(base, first)
+    standby.pause()
+    const appended = log.append(first, segment(base.shard, 2, 'second'))
+    const waiting = (event: string) =>
+      primary.query(
+        "SELECT 1 FROM pg_stat_activity WHERE wait_event = $1 AND query LIKE 'INSERT INTO test_segments%'",
+        [event],
+      )
+    await eventually(async () => (await waiting('transactionid')).length === 1)
+    expect(await waiting('SyncRep')).toHaveLength(1)
+    standby.resume()
+    expect(await appended).toEqual({ kind: 'durable' })
+    expect(await rowsOf(base.shard)).toHaveLength(3)
+    expect(await log.append(segment(base.shard, 2, 'second'), segment(base.shard, 3, 'third'))).toEqual({
+      kind: 'durable',
+    })
+  })
+
+  it('confirms an append although each commit takes longer than a second try can wait', async () => {
+    const base = await begin()
+    await standby.query(`ALTER SYSTEM SET recovery_min_apply_delay = '6s'`)
+    standby.reload()
+    await primary.query('CREATE ROLE patient LOGIN SUPERUSER')
+    await primary.query('ALTER ROLE patient SET synchronous_commit = remote_apply')
+    const log = register(primary.url.replace('strandfast@', 'patient@'))
+    expect(await log.append(base, segment(base.shard, 1, 'first'))).toEqual({ kind: 'durable' })
+    await standby.query('ALTER SYSTEM RESET recovery_min_apply_delay')
+    standby.reload()
+  })
+
   it('writes to the server that accepts writes, wherever it is in the list', async () => {
     const base = await begin()
     const [primaryHost, standbyHost] = [primary.url, standby.url].map((url) => new URL(url).host)
@@ -292,8 +338,8 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
           [kind],
         )
       ).length
-    // One connection waits for the standby, the others wait for that one.
-    await eventually(async () => (await waitingFor('Lock')) === 3)
+    // One connection waits for the standby, the others wait for that one, and so do second attempts.
+    await eventually(async () => (await waitingFor('Lock')) >= 3)
     clock.nowMs = 60_000
     for (const log of logs) log.drop()
     expect(new Set((await Promise.all(running)).map(({ kind }) => kind))).toEqual(new Set(['unknown']))

@@ -59,6 +59,15 @@ export const outboundLimits = {
   /** Bytes and rows of one result of PostgreSQL: more than any statement selects. */
   postgresAnswerBytesMax: 33_554_432,
   postgresAnswerRowsMax: 16_384,
+  /**
+   * Milliseconds after which an idle connection to PostgreSQL sends keep-alive packets. A firewall or NAT
+   * forgets idle connections after 30 seconds or more.
+   */
+  postgresKeepAliveMs: 10_000,
+  /** How long a connection may be idle before it is checked for an answer, milliseconds. */
+  postgresIdleMs: 5_000,
+  /** How long this answer may take, milliseconds. */
+  postgresLookMs: 1_000,
   /** Characters of an error message of PostgreSQL that are logged. */
   postgresErrorCharsMax: 500,
   /** How long a server of the cluster database may take to accept a connection, milliseconds. */
@@ -85,6 +94,10 @@ export const outboundLimits = {
   clusterReportCharsMax: 16_384,
   /** How long an append may take before its outcome counts as unknown, milliseconds. */
   clusterAppendMs: 10_000,
+  /**
+   * How long an append waits for its answer before it is sent on a second connection as well, milliseconds.
+   */
+  clusterSecondTryMs: 2_000,
   /** How long a connection may be idle in a transaction before the database ends it, milliseconds. */
   clusterIdleMs: 2_000,
   /** How long a read of segments may take, milliseconds; shorter than `clusterStallMs`. */

@@ -85,6 +85,7 @@ const relations = [
   ['mailRetryBaseMs', 'mailRetryMaxMs', 'the first pause is not the longest'],
   ['mailReplyMs', 'mailSendMs', 'the wait for one reply is shorter than for the mail'],
   ['mailStopMs', 'mailSendMs', 'a stopping server waits no longer than a running one'],
+  ['postgresLookMs', 'clusterSecondTryMs', 'a second connection is not opened while an idle one is checked'],
   ['sinkRetryBaseMs', 'sinkRetryMaxMs', 'the first pause is not the longest'],
   ['sinkStatementMs', 'sinkReplyMs', 'PostgreSQL ends a statement before the sink closes the connection'],
 ] as const
@@ -94,6 +95,8 @@ export type RelatedLimits = Readonly<
   Record<
     | (typeof relations)[number][0 | 1]
     | 'importBodyBytesMax'
+    | 'clusterAppendMs'
+    | 'clusterConnectMs'
     | 'importRecordsMax'
     | 'keyRotationsMax'
     | 'bodyMemoryQueueMax'
@@ -133,6 +136,10 @@ export function assertRelated(limits: RelatedLimits): void {
   assert(
     importSealedBytesMax + 3 * importLineBytesMax <= limits.bodyBytesPerPrincipalMax,
     'bodyBytesPerPrincipalMax covers one import: lines that wait for their seal, and one line while it is copied',
+  )
+  assert(
+    limits.clusterSecondTryMs + 2 * limits.clusterConnectMs < limits.clusterAppendMs,
+    'clusterAppendMs covers a second connection, after a server that does not answer',
   )
   // The line of an export escapes quotes and backslashes of a body again.
   assert(2 * recordBytesMax < importLineBytesMax, 'importLineBytesMax covers a record of any size')

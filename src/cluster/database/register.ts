@@ -1,6 +1,7 @@
 import { limits } from '../../base/limits/limits.js'
 import { isNumber, isText, listOf, members } from '../../base/shape.js'
 import { failureOf, describeDatabaseError } from './database-errors.js'
+import { LATE, LogConnection } from './log-connection.js'
 import { hashOf } from './status.js'
 import { isBuffer, type Parameter, Session } from './session.js'
 import type { ClusterStatements } from './statements.js'
@@ -57,8 +58,6 @@ export type AppendOutcome =
 
 const RETRY = 'again'
 
-const LATE = 'the database did not answer in time; it may be waiting for its standby'
-
 /** A row to be rewritten is missing, although rows of segments are never removed. */
 class MissingRow extends Error {}
 
@@ -81,28 +80,69 @@ interface RegisterParts {
  */
 export class SegmentRegister {
   readonly #parts: RegisterParts
-  #session: Session | undefined
+  #connection: LogConnection
+  /** The connection of the second attempt of an append. */
+  #second: LogConnection | undefined
 
   constructor(parts: RegisterParts) {
     this.#parts = parts
+    this.#connection = this.#connect()
+  }
+
+  #connect(): LogConnection {
+    const { urls, connected } = this.#parts
+    const open = async () => {
+      const session = await Session.open(urls)
+      connected?.()
+      return session
+    }
+    return new LogConnection(open)
   }
 
   /**
-   * Appends a segment after another and determines the outcome, retrying as often as necessary. Each attempt
-   * sends the same bytes, so a repeated append finds the earlier one.
+   * Appends a segment after another and determines the outcome. If the database does not answer for a while,
+   * the append is sent on a second connection too: the first one may be dead, which nothing reports, or the
+   * database waits for a slow standby. In that case the second attempt waits for the row of the first one, so
+   * both remain, and the first outcome counts.
    */
   async append(before: SegmentPosition, segment: StoredSegment): Promise<AppendOutcome> {
+    const untilMs = this.#parts.nowMs() + limits.clusterAppendMs
+    const attempt = (connection: LogConnection): Attempt => ({
+      connection,
+      outcome: this.#attempt(connection, untilMs, [before, segment]),
+    })
+    const first = attempt(this.#connection)
+    const early = await answerWithin(limits.clusterSecondTryMs, first.outcome)
+    if (early !== undefined) return early
+    this.#second = this.#connect()
+    const second = attempt(this.#second)
+    const { connection, outcome } = await firstDecided([first, second])
+    const loser = connection === first.connection ? second : first
+    loser.connection.abandon()
+    this.#connection = connection
+    this.#second = undefined
+    return outcome
+  }
+
+  /**
+   * Tries on one connection as often as necessary. Each try sends the same bytes, so a repeated append finds
+   * the earlier one.
+   */
+  async #attempt(
+    connection: LogConnection,
+    untilMs: number,
+    [before, segment]: [SegmentPosition, StoredSegment],
+  ): Promise<AppendOutcome> {
     const { nowMs, chance } = this.#parts
-    const untilMs = nowMs() + limits.clusterAppendMs
     let reason: string = LATE
-    for (let leftMs = limits.clusterAppendMs; leftMs > 0; leftMs = untilMs - nowMs()) {
+    for (let leftMs = untilMs - nowMs(); leftMs > 0 && !connection.isAbandoned; leftMs = untilMs - nowMs()) {
       try {
-        const found = await this.#within(leftMs, (session) => this.#tryAppend(session, before, segment))
+        const found = await connection.use(leftMs, (session) => this.#tryAppend(session, before, segment))
         if (found !== RETRY) return found
       } catch (error) {
         reason = describeDatabaseError(error)
         const failure = failureOf(error)
-        if (failure === 'unknown') this.#drop()
+        if (failure === 'unknown') connection.drop()
         // An earlier attempt may have succeeded nevertheless.
         if (failure === 'refused') return { kind: 'unknown', reason }
       }
@@ -110,13 +150,12 @@ export class SegmentRegister {
       await new Promise((resolve) => setTimeout(resolve, least + chance() * (most - least)))
     }
     // A statement that is still running has lost its connection; its outcome is unknown.
-    this.#drop()
+    connection.drop()
     return { kind: 'unknown', reason }
   }
 
   /** Begins the log of a shard with segment 0. @throws Error if the log has one, or the outcome is unknown */
   async begin({ shard, number, hash, header, parts }: StoredSegment): Promise<void> {
-    const session = await this.#open()
     const [first] = parts
     const row: Parameter[] = [
       shard,
@@ -126,7 +165,7 @@ export class SegmentRegister {
       first?.blocks ?? Buffer.alloc(0),
       first?.state ?? null,
     ]
-    const { warned } = await session.write(this.#parts.statements.begin, row)
+    const { warned } = await this.use((session) => session.write(this.#parts.statements.begin, row))
     if (warned) throw new Error('The database stopped waiting for its standby')
   }
 
@@ -150,13 +189,13 @@ export class SegmentRegister {
   }
 
   async close(): Promise<void> {
-    await this.#session?.close()
-    this.#session = undefined
+    await this.#connection.close()
   }
 
-  /** Closes the connection immediately; the outcome of a running call is unknown. */
+  /** Closes its connections immediately; the outcome of a running call is unknown. */
   drop(): void {
-    this.#drop()
+    this.#connection.drop()
+    this.#second?.drop()
   }
 
   async #tryAppend(
@@ -215,46 +254,40 @@ export class SegmentRegister {
   }
 
   /**
-   * Runs other statements on the connection, within a time limit: a network can drop packets indefinitely.
+   * Runs other statements on the connection, within a time limit.
    * @throws Error if the database cannot be reached, or does not answer in time
    */
   use<T>(work: (session: Session) => Promise<T>): Promise<T> {
-    return this.#within(limits.clusterReadMs, work)
+    return this.#connection.use(limits.clusterReadMs, work)
   }
+}
 
-  /** Runs statements on the connection, which is closed if they take longer than `ms`. */
-  async #within<T>(ms: number, work: (session: Session) => Promise<T>): Promise<T> {
-    const session = await this.#open()
-    let isLate = false
-    const timer = setTimeout(() => {
-      isLate = true
-      session.drop()
-    }, ms)
-    try {
-      return await work(session)
-    } catch (error) {
-      throw isLate ? new Error(LATE, { cause: error }) : error
-    } finally {
-      clearTimeout(timer)
-    }
-  }
+/** An append on one connection. */
+interface Attempt {
+  connection: LogConnection
+  outcome: Promise<AppendOutcome>
+}
 
-  /**
-   * The connection, reopened if it has broken.
-   * @throws Error if no server that accepts writes can be reached
-   */
-  async #open(): Promise<Session> {
-    if (this.#session?.open !== true) {
-      this.#session = await Session.open(this.#parts.urls)
-      this.#parts.connected?.()
-    }
-    return this.#session
+/** @returns undefined if there is no answer yet */
+async function answerWithin<T>(ms: number, answer: Promise<T>): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<undefined>((resolve) => (timer = setTimeout(() => resolve(undefined), ms)))
+  try {
+    return await Promise.race([answer, late])
+  } finally {
+    clearTimeout(timer)
   }
+}
 
-  #drop(): void {
-    this.#session?.drop()
-    this.#session = undefined
-  }
+/** The first attempt whose outcome is known, or the last one if none is. */
+async function firstDecided(
+  attempts: readonly [Attempt, Attempt],
+): Promise<{ connection: LogConnection; outcome: AppendOutcome }> {
+  const endOf = async ({ connection, outcome }: Attempt) => ({ connection, outcome: await outcome })
+  const earlier = await Promise.race(attempts.map(endOf))
+  if (earlier.outcome.kind !== 'unknown') return earlier
+  const [first, second] = attempts
+  return endOf(earlier.connection === first.connection ? second : first)
 }
 
 /** 64-bit numbers arrive as text. */

@@ -4,6 +4,7 @@ import {
   openFirst,
   makeClient,
   readOnlyError,
+  serverKeepAlive,
   setAll,
   type SocketClient,
 } from '../../outbound/postgres-client.js'
@@ -51,6 +52,7 @@ const sessionSettings = {
   // others.
   idle_in_transaction_session_timeout: limits.clusterIdleMs,
   default_transaction_isolation: 'read committed',
+  ...serverKeepAlive,
 }
 
 const raiseCommitMode = `SELECT set_config('synchronous_commit', 'on', false)
@@ -64,15 +66,17 @@ const readSettings = `SELECT name || '=' || setting AS found FROM pg_settings WH
 export class Session {
   readonly #client: Client
   readonly #socket: Socket
+  readonly #verifyIdle: SocketClient['verifyIdle']
   #settings: ReadonlyMap<string, string> = new Map()
   #notices = 0
   /** Names of the statements prepared on this connection. */
   readonly #names = new Map<string, string>()
   #open = true
 
-  private constructor({ client, socket }: SocketClient) {
+  private constructor({ client, socket, verifyIdle }: SocketClient) {
     this.#client = client
     this.#socket = socket
+    this.#verifyIdle = verifyIdle
     client.on('notice', () => (this.#notices += 1))
     // Emitted when an idle connection breaks; on a busy one the statement fails as well.
     client.on('error', () => (this.#open = false))
@@ -126,6 +130,11 @@ export class Session {
     return this.#settings
   }
 
+  /** Checks that the connection still answers if it was idle. @throws Error; then it is closed */
+  verifyIdle(): Promise<void> {
+    return this.#verifyIdle()
+  }
+
   async write(statement: string, parameters: readonly Parameter[]): Promise<Written> {
     const before = this.#notices
     const { rowCount, rows }: QueryResult = await this.#client.query(this.#prepared(statement, parameters))
@@ -168,10 +177,15 @@ export class Session {
     this.#socket.destroy()
   }
 
-  /** Closes the connection gracefully. */
+  /** Closes the connection gracefully, if the server answers. */
   async close(): Promise<void> {
     this.#open = false
-    await this.#client.end()
+    const timer = setTimeout(() => this.drop(), limits.postgresLookMs)
+    try {
+      await this.#client.end()
+    } finally {
+      clearTimeout(timer)
+    }
   }
 
   async #begin(): Promise<void> {

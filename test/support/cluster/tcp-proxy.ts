@@ -28,6 +28,12 @@ export interface TcpProxy {
   limit(bytesPerSec: number): void
   /** Passes everything again without delay, beginning with what was held. */
   heal(): void
+  /**
+   * Drops everything on the present connections in both directions, without closing them, like a firewall
+   * that has forgotten them; new connections pass.
+   * @param idleMs only connections that have passed nothing for so long
+   */
+  forget(idleMs: number): void
   /** Breaks all connections; held bytes are lost. */
   break(): void
   stop(): Promise<void>
@@ -68,10 +74,13 @@ export async function startTcpProxy(
   }
   const pipes = new Set<Pipe>()
   const sockets = new Set<Socket>()
+  const connections = new Set<{ usedAtMs: number; isForgotten: boolean }>()
   // As on a network, the end of one direction is passed on only after the other side has read everything.
   const server = createServer({ allowHalfOpen: true }, (client) => {
     const port = typeof target === 'number' ? target : target()
     const upstream = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+    const connection = { usedAtMs: performance.now(), isForgotten: false }
+    connections.add(connection)
     const change = filter()
     const requests = new Pipe(state, 'requests', (bytes) =>
       bytes === null ? upstream.end() : upstream.write(bytes),
@@ -85,11 +94,17 @@ export async function startTcpProxy(
       pipes.add(pipe)
       sockets.add(socket)
       socket.on('error', () => {})
-      socket.on('data', (bytes) => pipe.take(bytes))
-      socket.once('end', () => pipe.take(null))
+      const take = (bytes: Buffer | null) => {
+        if (connection.isForgotten) return
+        connection.usedAtMs = performance.now()
+        pipe.take(bytes)
+      }
+      socket.on('data', take)
+      socket.once('end', () => take(null))
       socket.once('close', () => {
-        pipe.take(null)
+        take(null)
         sockets.delete(socket)
+        connections.delete(connection)
         if (!client.destroyed || !upstream.destroyed) return
         pipes.delete(requests)
         pipes.delete(answers)
@@ -130,6 +145,9 @@ export async function startTcpProxy(
       state.delayMs = 0
       state.limiters.clear()
       pump()
+    },
+    forget(idleMs) {
+      for (const one of connections) if (performance.now() - one.usedAtMs >= idleMs) one.isForgotten = true
     },
     break: breakAll,
     async stop() {

@@ -1,8 +1,11 @@
-import { describe, expect, it } from 'vitest'
+import { Socket } from 'node:net'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { Session } from '../../../../src/cluster/database/session.js'
 import { message, ready, startFakePostgres } from '../../../support/postgres/fake-postgres.js'
 
 describe('a session with the database of a cluster', () => {
+  afterEach(() => vi.restoreAllMocks())
+
   /** The statements of a new session. */
   async function statementsOf(answer: Parameters<typeof startFakePostgres>[0]): Promise<string[]> {
     const statements: string[] = []
@@ -28,5 +31,11 @@ describe('a session with the database of a cluster', () => {
     const name = 'client_connection_check_interval'
     const statements = await statementsOf((text) => (text.includes(name) ? refused : undefined))
     expect(statements.map((text) => text.includes(name))).toEqual([true, false])
+  })
+
+  it('keeps its connection alive from ten seconds on', async () => {
+    const keepAlive = vi.spyOn(Socket.prototype, 'setKeepAlive')
+    await statementsOf(() => undefined)
+    expect(keepAlive).toHaveBeenCalledWith(true, 10_000)
   })
 })
