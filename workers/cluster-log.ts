@@ -13,6 +13,7 @@ import {
   type SegmentPosition,
 } from '../src/cluster/database/register.js'
 import { statementsOf } from '../src/cluster/database/statements.js'
+import { requireTables } from '../src/cluster/database/tables.js'
 import { describeDatabaseError } from '../src/cluster/database/database-errors.js'
 import {
   endLog,
@@ -60,6 +61,7 @@ function serve({ shard, port, answers, known }: LogChannel): void {
     nowMs: steadyClock,
     chance: Math.random,
     connected,
+    examine: (session) => requireTables(session, tables),
   })
   const answerCount = new Int32Array(answers)
   const answer = (found: LogAnswer) => {

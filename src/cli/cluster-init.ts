@@ -3,7 +3,7 @@ import { systemClock } from '../base/clock.js'
 import { pooledRandom } from '../base/random.js'
 import { rowKeyOf, fingerprintOf } from '../data/derived-keys.js'
 import { createCluster } from '../cluster/database/create.js'
-import { describeDatabaseError } from '../cluster/database/database-errors.js'
+import { describeDatabaseError, UnfitServer } from '../cluster/database/database-errors.js'
 import { firstSegment } from '../../workers/store/replica/cluster-segment.js'
 import { clusterSettingsOf, clusterUsage, connectToDatabase, logLine } from './cluster-settings.js'
 import { command, exitCodes } from './command.js'
@@ -48,7 +48,7 @@ async function initCluster({ shards }: { shards: number }): Promise<number> {
   } catch (error) {
     session.drop()
     logLine(`The cluster was not created: ${describeDatabaseError(error)}`)
-    return exitCodes.foundWrong
+    return error instanceof UnfitServer ? exitCodes.configuration : exitCodes.foundWrong
   }
   process.stdout.write(
     `Created the cluster ${id} with ${shards} shards; a server with the same settings joins it as a node\n`,

@@ -17,7 +17,7 @@ import {
 import { SegmentRegister } from '../cluster/database/register.js'
 import type { Session } from '../cluster/database/session.js'
 import { type ClusterStatements, clusterTables, statementsOf } from '../cluster/database/statements.js'
-import { describeDatabaseError, isForeign } from '../cluster/database/database-errors.js'
+import { describeDatabaseError, isForeign, UnfitServer } from '../cluster/database/database-errors.js'
 import { type ClusterSecret, firstSegment } from '../../workers/store/replica/cluster-segment.js'
 import type { LogPosition } from '../../workers/store/log/file-log.js'
 import { adopt, PushedStore } from '../../workers/store/replica/pushed-store.js'
@@ -79,7 +79,7 @@ async function pushDirectory(directory: IdleDirectory, settings: SubcommandSetti
     return exitCodes.fine
   } catch (error) {
     session.drop()
-    if (isForeign(error)) {
+    if (isForeign(error) || error instanceof UnfitServer) {
       logLine(`The database cannot be used: ${error.message}`)
       return exitCodes.configuration
     }

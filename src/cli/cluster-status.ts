@@ -18,6 +18,7 @@ import {
 import { examineServer, type ServerFacts } from '../cluster/database/server-check.js'
 import { Session } from '../cluster/database/session.js'
 import { clusterTables, statementsOf } from '../cluster/database/statements.js'
+import { examineTables, type TableFaults } from '../cluster/database/tables.js'
 import { readClusterStatus, type ShardLogStatus, type ClusterStatus } from '../cluster/database/status.js'
 import { describeDatabaseError, UnverifiedRow } from '../cluster/database/database-errors.js'
 import { decodeHeader } from '../../workers/store/replica/cluster-segment.js'
@@ -44,8 +45,10 @@ async function showStatus(): Promise<number> {
   const settings = clusterSettingsOf()
   if (!settings.ok) return settings.exitCode
   let session: Session | undefined
+  let tables: TableFaults | undefined
   try {
     session = await Session.open(settings.cluster.urls)
+    tables = await examineTables(session, clusterTables)
     const key = rowKeyOf(settings.masterSeed)
     const facts = await readClusterFacts(session, key)
     if (facts === undefined) {
@@ -54,14 +57,17 @@ async function showStatus(): Promise<number> {
     }
     return await show(session, {
       facts,
+      tables,
       key,
       leaseSecs: settings.cluster.leaseSecs,
       masterSeed: settings.masterSeed,
       dataDir: settings.config.dataDir,
     })
   } catch (error) {
-    if (error instanceof UnverifiedRow) {
-      process.stdout.write(`PROBLEM    The database of the cluster: ${error.message}\n`)
+    // Wrong tables are the likely cause of any other error.
+    const wrong = error instanceof UnverifiedRow ? [error.message] : (tables?.wrong ?? [])
+    if (wrong.length > 0) {
+      for (const fault of wrong) process.stdout.write(`PROBLEM    The database of the cluster: ${fault}\n`)
       return exitCodes.foundWrong
     }
     logLine(`The database of the cluster cannot be used: ${describeDatabaseError(error)}`)
@@ -73,6 +79,8 @@ async function showStatus(): Promise<number> {
 
 interface StatusRequest {
   facts: ClusterFacts
+  /** How its tables differ from what was created. */
+  tables: TableFaults
   /** The key of the MACs of the cluster's rows. */
   key: Buffer
   leaseSecs: number
@@ -82,7 +90,7 @@ interface StatusRequest {
 }
 
 async function show(session: Session, request: StatusRequest): Promise<number> {
-  const { facts } = request
+  const { facts, tables } = request
   const server = examineServer(session)
   const standing = await readClusterStatus(session)
   const writers = standing.shards.map((shard) =>
@@ -92,7 +100,10 @@ async function show(session: Session, request: StatusRequest): Promise<number> {
   const problems = [
     ...(facts.ready ? [] : ['The cluster is incomplete: a push was interrupted, or is running']),
     ...(await localLosses(session, request)),
-    ...databaseProblems(server, standing),
+    ...databaseProblems(
+      { ...server, faults: [...server.faults, ...tables.missing, ...tables.wrong] },
+      standing,
+    ),
     ...describeFaults(faults),
     ...problemsOf(nodes),
     ...shardProblems(facts.shards, nodes),

@@ -3,6 +3,7 @@ import { clusterFormat, addFacts, makeReady, readFacts, type ClusterFacts } from
 import type { StoredSegment } from './register.js'
 import type { Parameter, Session } from './session.js'
 import { type ClusterStatements, clusterTables, statementsOf } from './statements.js'
+import { requireTables } from './tables.js'
 
 const statements = statementsOf(clusterTables)
 
@@ -50,6 +51,8 @@ export async function fillTables(
 ): Promise<void> {
   if ((await readFacts(session, into, key)) !== undefined) throw new Error('it holds a cluster already')
   await makeTables(session, into)
+  // Some may have existed, and the database may change what is created.
+  await requireTables(session, into.prefix)
   // Leftovers of an interrupted attempt.
   for (const statement of into.empty) await session.write(statement, [])
   for (const segment of first) await begin(session, into, segment)

@@ -22,6 +22,9 @@ export function isUnfit(error: unknown): boolean {
 
 /** The tables were created by another version of this program. */
 export class OtherVersion extends Error {
+  /** Whether the tables may also be damaged ones of this version. */
+  readonly isUnknown: boolean
+
   /** @param found the format in the database, if it differs from the one that this version reads */
   constructor(found?: number, own?: number) {
     const [isEarlier, isUnknown] = [(found ?? 0) < (own ?? 0), found === own]
@@ -31,6 +34,7 @@ export class OtherVersion extends Error {
         ? `its tables were created by another version of Strandfast: use that version, or, if it is older, ${upgrade}`
         : `it holds a cluster of format ${found}, and this program reads format ${own}: ${isEarlier ? upgrade : 'use a newer version'}`,
     )
+    this.isUnknown = isUnknown
   }
 }
 

@@ -1,16 +1,28 @@
 import type { Session } from './session.js'
 
+/** How a log reaches its database. */
+export interface LogConnectionParts {
+  /** Connects to the server that accepts writes. @throws Error if there is none */
+  open(): Promise<Session>
+  /**
+   * Called with each session before its first append.
+   * @throws UnfitServer if the database must not be written to
+   */
+  examine?(session: Session): Promise<void>
+}
+
 export const LATE = 'the database did not answer in time; it may be waiting for its standby'
 
 /** The connection of a log, which is replaced if it has broken. One call at a time. */
 export class LogConnection {
-  readonly #connect: () => Promise<Session>
+  readonly #parts: LogConnectionParts
   #session: Session | undefined
+  /** The session that has been examined. */
+  #examined: Session | undefined
   #isAbandoned = false
 
-  /** @param connect connects to the server that accepts writes */
-  constructor(connect: () => Promise<Session>) {
-    this.#connect = connect
+  constructor(parts: LogConnectionParts) {
+    this.#parts = parts
   }
 
   /** Whether it will never be used again. */
@@ -39,11 +51,20 @@ export class LogConnection {
     }
   }
 
+  /** Runs an append. @throws UnfitServer as well */
+  append<T>(ms: number, work: (session: Session) => Promise<T>): Promise<T> {
+    return this.use(ms, async (session) => {
+      if (this.#examined !== session) await this.#parts.examine?.(session)
+      this.#examined = session
+      return work(session)
+    })
+  }
+
   /** @throws Error if no server that accepts writes can be reached */
   async #ready(): Promise<Session> {
     const before = this.#session
     if (before?.open === true && (await isAlive(before))) return before
-    const session = await this.#connect()
+    const session = await this.#parts.open()
     if (this.#isAbandoned) {
       session.drop()
       throw new Error(LATE)

@@ -4,7 +4,8 @@ import { findLosses } from './loss.js'
 import { examineSessions, openDurable, type ServerFacts } from './server-check.js'
 import type { Session } from './session.js'
 import { clusterTables, statementsOf } from './statements.js'
-import { describeDatabaseError, isUnfit, UnfitServer } from './database-errors.js'
+import { examineTables } from './tables.js'
+import { describeDatabaseError, isUnfit, OtherVersion, UnfitServer } from './database-errors.js'
 
 /** Settings for opening a cluster. */
 export interface DatabaseSettings {
@@ -52,7 +53,7 @@ export async function openCluster(
   const { session, warnings } = reached
   try {
     await examineSessions(settings.urls)
-    const facts = await readFacts(session, statements, settings.rowKey)
+    const facts = await factsOf(session, settings.rowKey)
     const fault = faultOf(facts) ?? (await lackOfRights(session))
     if (facts === undefined || fault !== undefined)
       return { ok: false, because: 'unfit', detail: `The database of SERVICE_CLUSTER_URL ${fault}` }
@@ -66,6 +67,21 @@ export async function openCluster(
   } finally {
     session.drop()
   }
+}
+
+/** The cluster, if its tables are as they were created. @throws UnfitServer if they are not */
+async function factsOf(session: Session, key: Uint8Array): Promise<ClusterFacts | undefined> {
+  const { missing, wrong } = await examineTables(session, clusterTables)
+  let facts: ClusterFacts | undefined
+  try {
+    facts = await readFacts(session, statements, key)
+  } catch (error) {
+    if (wrong.length === 0 || (error instanceof OtherVersion && !error.isUnknown)) throw error
+  }
+  // Without a cluster, tables may be missing.
+  const faults = facts === undefined ? wrong : [...missing, ...wrong]
+  if (faults.length > 0) throw new UnfitServer(faults.join('; '))
+  return facts
 }
 
 function faultOf(facts: ClusterFacts | undefined): string | undefined {

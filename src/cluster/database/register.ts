@@ -1,7 +1,7 @@
 import { limits } from '../../base/limits/limits.js'
 import { isNumber, isText, listOf, members } from '../../base/shape.js'
-import { failureOf, describeDatabaseError } from './database-errors.js'
-import { LATE, LogConnection } from './log-connection.js'
+import { failureOf, describeDatabaseError, UnfitServer } from './database-errors.js'
+import { LATE, LogConnection, type LogConnectionParts } from './log-connection.js'
 import { hashOf } from './status.js'
 import { isBuffer, type Parameter, Session } from './session.js'
 import type { ClusterStatements } from './statements.js'
@@ -62,7 +62,7 @@ const RETRY = 'again'
 class MissingRow extends Error {}
 
 /** Dependencies of a register. */
-interface RegisterParts {
+interface RegisterParts extends Pick<LogConnectionParts, 'examine'> {
   /** Addresses of the servers, one of which accepts writes. */
   urls: readonly string[]
   statements: ClusterStatements
@@ -90,13 +90,13 @@ export class SegmentRegister {
   }
 
   #connect(): LogConnection {
-    const { urls, connected } = this.#parts
+    const { urls, connected, examine } = this.#parts
     const open = async () => {
       const session = await Session.open(urls)
       connected?.()
       return session
     }
-    return new LogConnection(open)
+    return new LogConnection({ open, ...(examine && { examine }) })
   }
 
   /**
@@ -137,14 +137,14 @@ export class SegmentRegister {
     let reason: string = LATE
     for (let leftMs = untilMs - nowMs(); leftMs > 0 && !connection.isAbandoned; leftMs = untilMs - nowMs()) {
       try {
-        const found = await connection.use(leftMs, (session) => this.#tryAppend(session, before, segment))
+        const found = await connection.append(leftMs, (session) => this.#tryAppend(session, before, segment))
         if (found !== RETRY) return found
       } catch (error) {
         reason = describeDatabaseError(error)
         const failure = failureOf(error)
         if (failure === 'unknown') connection.drop()
         // An earlier attempt may have succeeded nevertheless.
-        if (failure === 'refused') return { kind: 'unknown', reason }
+        if (failure === 'refused' || error instanceof UnfitServer) return { kind: 'unknown', reason }
       }
       const { clusterRetryMinMs: least, clusterRetryMaxMs: most } = limits
       await new Promise((resolve) => setTimeout(resolve, least + chance() * (most - least)))

@@ -2,6 +2,7 @@ import { DatabaseError } from 'pg'
 import { limits } from '../../base/limits/limits.js'
 import { fields, isText, listOf } from '../../base/shape.js'
 import { lateCommitModes, Session } from './session.js'
+import { requireTables } from './tables.js'
 import { UnfitServer } from './database-errors.js'
 
 /** Properties of a database server that matter to a cluster. */
@@ -39,17 +40,20 @@ export function examineServer({ settings }: Session): ServerFacts {
 /**
  * Connects to the server that accepts writes, if it keeps what it acknowledges. A promoted standby may have
  * other settings.
+ * @param tables prefix of tables that must be as they were created
  * @throws UnfitServer if the server could lose acknowledged writes or is too old; Error if no server can be
  * reached
  */
 export async function openDurable(
   urls: readonly string[],
+  tables?: string,
 ): Promise<{ session: Session; server: ServerFacts }> {
   const session = await Session.open(urls)
   const timer = setTimeout(() => session.drop(), limits.clusterConnectMs)
   try {
     const server = examineServer(session)
     if (server.faults.length > 0) throw new UnfitServer(server.faults.join('; '))
+    if (tables !== undefined) await requireTables(session, tables)
     return { session, server }
   } catch (error) {
     session.drop()

@@ -1,5 +1,6 @@
 import { limits } from '../../base/limits/limits.js'
 import { MAC_BYTES } from './row-mac.js'
+import { createTables, nodeTable, tableNames } from './tables.js'
 
 /*
  * The tables of a cluster and its statements, in the SQL that PostgreSQL shares with engines that speak its
@@ -8,6 +9,8 @@ import { MAC_BYTES } from './row-mac.js'
 
 /** The statements of a cluster, for tables with one prefix. */
 export interface ClusterStatements {
+  /** Prefix of the table names. */
+  prefix: string
   tables: readonly string[]
   /** One statement for each table. */
   create: readonly string[]
@@ -95,19 +98,6 @@ export interface ClusterStatements {
 /** Prefix of the tables of a cluster. */
 export const clusterTables = 'strandfast'
 
-/** Columns of the table of nodes, the key first, and their types. */
-const nodeTable = {
-  node: 'text',
-  incarnation: 'bigint',
-  ended: 'bigint',
-  beat: 'bigint',
-  alive: 'boolean',
-  address: 'text',
-  format_max: 'integer',
-  settings_digest: 'text',
-  owns: 'text',
-  mac: 'bytea',
-}
 const [nodeColumns, nodeTypes] = [Object.keys(nodeTable), Object.values(nodeTable)]
 /** The columns as they are read: a longer text is cut, so that its MAC does not verify. */
 const nodeReads = Object.entries(nodeTable).map(([name, type]) => {
@@ -123,10 +113,11 @@ export function statementsOf(prefix: string): ClusterStatements {
   const nodes = `${prefix}_nodes`
   const cluster = `${prefix}_cluster`
   const checkpoints = `${prefix}_checkpoints`
-  const tables = [cluster, nodes, segments, checkpoints]
+  const tables = tableNames(prefix)
   return {
+    prefix,
     tables,
-    create: createAll({ segments, nodes, cluster, checkpoints }),
+    create: createTables(prefix),
     drop: tables.map((name) => `DROP TABLE ${name}`),
     empty: [segments, checkpoints].map((name) => `DELETE FROM ${name}`),
     begin: `INSERT INTO ${segments} (shard, segment, part, hash, header, blocks, state)
@@ -224,25 +215,4 @@ function neededRights({ segments, nodes, cluster, checkpoints }: TableNames): st
   return Object.entries(needed)
     .flatMap(([table, rights]) => rights.map((right) => `('${table}', '${right}')`))
     .join(', ')
-}
-
-function createAll({ segments, nodes, cluster, checkpoints }: TableNames): string[] {
-  return [
-    `CREATE TABLE ${cluster} (
-      one integer PRIMARY KEY CHECK (one = 1), format integer NOT NULL, cluster_id text NOT NULL,
-      shards integer NOT NULL, layout integer NOT NULL, seed_fingerprint text NOT NULL,
-      created_at_ms bigint NOT NULL, token_era bigint NOT NULL, ready boolean NOT NULL,
-      revision bigint NOT NULL, mac bytea NOT NULL)`,
-    `CREATE TABLE ${segments} (
-      shard integer NOT NULL, segment bigint NOT NULL, part integer NOT NULL,
-      hash bytea NOT NULL, header text NOT NULL, blocks bytea NOT NULL, state bytea,
-      PRIMARY KEY (shard, segment, part))`,
-    `CREATE TABLE ${checkpoints} (
-      shard integer NOT NULL, segment bigint NOT NULL, part integer NOT NULL,
-      state bytea NOT NULL, PRIMARY KEY (shard, segment, part))`,
-    `CREATE TABLE ${nodes} (
-      ${Object.entries(nodeTable)
-        .map(([name, type]) => `${name} ${type} NOT NULL`)
-        .join(', ')}, PRIMARY KEY (node))`,
-  ]
 }

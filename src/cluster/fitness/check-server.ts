@@ -4,6 +4,8 @@ import { isText, listOf, members } from '../../base/shape.js'
 import { type DatabaseCheck, pass, type CheckResult, fail } from './check-bench.js'
 import { durabilitySettings, keepsSessions, lostSessions, VERSION_MIN } from '../database/server-check.js'
 import { Session } from '../database/session.js'
+import { clusterTables } from '../database/statements.js'
+import { examineTables } from '../database/tables.js'
 
 /* Checks of the servers, and whether they keep what they acknowledge. */
 
@@ -54,6 +56,25 @@ export const versionCheck: DatabaseCheck = {
       return fail(`${detail}: expected PostgreSQL 15 or newer`)
     if (version?.startsWith('PostgreSQL') === true && !/yugabyte|-YB-/i.test(version)) return pass(detail)
     return { level: 'warn', detail: `${detail}: Strandfast is tested with PostgreSQL` }
+  },
+}
+
+/**
+ * New tables are as they were created, and so are those of the cluster that the database holds, if it holds
+ * one.
+ */
+export const tablesCheck: DatabaseCheck = {
+  subject: 'schema',
+  async run(bench) {
+    const session = await bench.session()
+    const created = await examineTables(session, bench.prefix)
+    const { missing, wrong } = await examineTables(session, clusterTables)
+    const hasCluster = missing.length < bench.statements.tables.length
+    const faults = [...created.missing, ...created.wrong, ...(hasCluster ? missing : []), ...wrong]
+    if (faults.length > 0) return fail(faults.join('; '))
+    return pass(
+      `Tables have the columns, keys and constraints with which they were created${hasCluster ? ', those of the cluster too' : ''}`,
+    )
   },
 }
 

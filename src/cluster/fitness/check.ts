@@ -8,7 +8,14 @@ import {
 } from './check-answers.js'
 import { CheckBench, type DatabaseCheck, pass, type CheckResult, fail } from './check-bench.js'
 import { bytesCheck, chainCheck, cutCheck, racingCheck } from './check-log.js'
-import { serversCheck, sessionsCheck, settingsCheck, standbysCheck, versionCheck } from './check-server.js'
+import {
+  serversCheck,
+  sessionsCheck,
+  settingsCheck,
+  standbysCheck,
+  tablesCheck,
+  versionCheck,
+} from './check-server.js'
 
 /** The result of one check, with its topic. */
 export interface DatabaseFinding extends CheckResult {
@@ -17,6 +24,7 @@ export interface DatabaseFinding extends CheckResult {
 
 const serverChecks = [versionCheck, settingsCheck, standbysCheck, sessionsCheck]
 const tableChecks = [
+  tablesCheck,
   codesCheck,
   warningsCheck,
   chainCheck,

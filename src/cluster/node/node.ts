@@ -325,7 +325,7 @@ export class ClusterNode implements ClusterAccess {
 
   /** The server that accepts writes may be another one than before. */
   async #connect(urls: readonly string[]): Promise<NodeTable> {
-    const { session, server } = await openDurable(urls)
+    const { session, server } = await openDurable(urls, clusterTables)
     if (this.#isReplicated === true && !server.replicated)
       this.#parts.log.warn(
         'the cluster’s database no longer waits for a standby at commit: writes acknowledged from now on are lost with its disk',

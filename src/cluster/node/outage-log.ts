@@ -1,5 +1,5 @@
 import type { Logger } from '../../base/log.js'
-import { describeDatabaseError } from '../database/database-errors.js'
+import { describeDatabaseError, failureOf, UnfitServer } from '../database/database-errors.js'
 import type { LeaseMemory } from '../../protocol/lease-memory.js'
 
 /** Successful heartbeats after which a failure counts as a new outage. */
@@ -26,8 +26,12 @@ export class OutageLog {
     const reason = describeDatabaseError(error)
     const isLogged = this.#quietHeartbeats > 0 && reason === this.#lastLogged
     this.#quietHeartbeats = QUIET_HEARTBEATS
-    if (isLogged || !this.#lease.holds()) return
+    const isRefused = failureOf(error) === 'refused' || error instanceof UnfitServer
+    if (isLogged || (!isRefused && !this.#lease.holds())) return
     this.#lastLogged = reason
+    // Repeating it does not help, and other nodes take over: the reason must be found without a lease too.
+    if (isRefused)
+      return this.#log.error({ reason }, 'the database of the cluster refuses the heartbeats of this node')
     this.#log.warn({ reason }, 'a heartbeat did not reach the database of the cluster: retrying')
   }
 

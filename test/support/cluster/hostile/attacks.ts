@@ -4,6 +4,7 @@ import { foreignAddress } from './arenas.js'
 import { forgeries, forgeryKinds } from './forged-blocks.js'
 import { forgedOwed, owed } from './history.js'
 import { moments } from './hostile-cluster.js'
+import { schemaChanges } from './schema-changes.js'
 import { type Column, isRow, literal, type Row, type Table, rowsOf, tablesOf } from './tables.js'
 
 /*
@@ -25,6 +26,7 @@ export const kinds = [
   'edit addresses',
   'edit as it is written',
   'forge',
+  'change the schema',
 ] as const
 export type Kind = (typeof kinds)[number]
 
@@ -149,6 +151,11 @@ const drawers: Record<Kind, (drawing: Drawing) => Promise<string[]>> = {
   forge: async ({ database, random, turn }) => {
     const sql = await forgeries(database, roundRobin(forgeryKinds, turn), random)
     return sql === undefined ? [] : [sql]
+  },
+
+  'change the schema': async ({ random, tables, turn }) => {
+    const table = pick(random, tables)
+    return table === undefined ? [] : roundRobin(Object.values(schemaChanges), turn).sql(table)
   },
 }
 

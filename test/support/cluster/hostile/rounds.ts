@@ -66,6 +66,7 @@ async function isAccepted(change: Promise<void>): Promise<boolean> {
  */
 function arenasOf(kind: Kind): readonly ArenaName[] {
   if (kind === 'edit as it is written') return ['following', 'running']
+  if (kind === 'change the schema') return ['restart', 'running', 'take-over', 'pull']
   if (kind === 'edit addresses') return ['following', 'take-over']
   return arenaNames
 }

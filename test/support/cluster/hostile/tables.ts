@@ -21,17 +21,17 @@ export interface Column {
 /** Values as text; bytes as `\x…`. */
 export type Row = Readonly<Record<string, string | null>>
 
-const columnsOfAll = `
+const columnsOfAll = (schema: string) => `
   SELECT c.relname AS table, a.attname AS name, format_type(a.atttypid, NULL) AS type,
     coalesce(array_position(i.indkey::int2[], a.attnum), -1) AS key
   FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
     LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
-  WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace AND c.relname LIKE 'strandfast\\_%'
+  WHERE c.relkind = 'r' AND c.relnamespace = '${schema}'::regnamespace AND c.relname LIKE 'strandfast\\_%'
   ORDER BY c.relname, a.attnum`
 
 /** All tables of a cluster. */
-export async function tablesOf(database: Client): Promise<Table[]> {
-  const { rows } = await database.query<Column & { table: string; key: number }>(columnsOfAll)
+export async function tablesOf(database: Client, schema = 'public'): Promise<Table[]> {
+  const { rows } = await database.query<Column & { table: string; key: number }>(columnsOfAll(schema))
   const names = [...new Set(rows.map(({ table }) => table))]
   return names.map((name) => {
     const own = rows.filter(({ table }) => table === name)
@@ -65,13 +65,13 @@ export function isRow({ columns, key }: Table, row: Row): string {
   return named.map((column) => `${column.name} = ${literal(row[column.name], column)}`).join(' AND ')
 }
 
-/** Copies the tables as they are now into a separate schema. */
+/** Copies the tables as they are now into a separate schema, with their keys and constraints. */
 export async function keep(database: Client, moment: string): Promise<void> {
   await database.query(`CREATE SCHEMA ${moment}`)
   const tables = await tablesOf(database)
   await inOne(
     database,
-    tables.map(({ name }) => `CREATE TABLE ${moment}.${name} AS TABLE public.${name}`),
+    tables.flatMap(({ name }) => copied(name, 'public', moment)),
   )
 }
 
@@ -87,19 +87,21 @@ export async function keepOther(database: Client, moment: string, other: Client)
   }
 }
 
-/** Restores the tables of a moment, without triggers. */
+/** Restores the tables of a moment and their schema. */
 export async function restore(database: Client, moment: string): Promise<void> {
-  await database.query(`DO $$ DECLARE change regprocedure; BEGIN
-    FOR change IN SELECT oid FROM pg_proc WHERE proname LIKE 'hostile\\_change%'
-    LOOP EXECUTE 'DROP FUNCTION ' || change || ' CASCADE'; END LOOP; END $$`)
-  const tables = await tablesOf(database)
-  await inOne(
-    database,
-    tables.flatMap(({ name }) => [
-      `DELETE FROM public.${name}`,
-      `INSERT INTO public.${name} SELECT * FROM ${moment}.${name}`,
-    ]),
-  )
+  const tables = await tablesOf(database, moment)
+  await inOne(database, [
+    'DROP SCHEMA public CASCADE',
+    'CREATE SCHEMA public',
+    ...tables.flatMap(({ name }) => copied(name, moment, 'public')),
+  ])
+}
+
+function copied(name: string, from: string, to: string): string[] {
+  return [
+    `CREATE TABLE ${to}.${name} (LIKE ${from}.${name} INCLUDING ALL)`,
+    `INSERT INTO ${to}.${name} TABLE ${from}.${name}`,
+  ]
 }
 
 /** Executes all statements in one transaction. */
