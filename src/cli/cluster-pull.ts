@@ -42,7 +42,7 @@ export async function clusterPullCommand(args: string[]): Promise<number> {
   const settings = clusterSettingsOf()
   if (!settings.ok) return settings.exitCode
   const { config, masterSeed } = settings
-  const session = await connectToDatabase(config)
+  const session = await connectToDatabase(config, 'read')
   if (typeof session === 'number') return session
   const pool = new StorePool(false)
   let thread: ClusterLogThread | undefined

@@ -57,12 +57,18 @@ export async function onIdleDirectory(
 
 /**
  * Connects to the database.
+ * @param purpose to `read`, an unfit database suffices
  * @returns the session, or an exit code if the database cannot be used; the reason is printed
  */
-export async function connectToDatabase({ cluster, environment }: Config): Promise<Session | number> {
+export async function connectToDatabase(
+  { cluster, environment }: Config,
+  purpose: 'read' | 'write' = 'write',
+): Promise<Session | number> {
   if (cluster === undefined) return exitCodes.configuration
-  const { connectDatabase: reachDatabase } = await import('../cluster/database/open.js')
-  const reached = await reachDatabase({ ...cluster, environment })
+  const { connectDatabase, connectToRead } = await import('../cluster/database/open.js')
+  const reached = await (purpose === 'read'
+    ? connectToRead(cluster.urls)
+    : connectDatabase({ ...cluster, environment }))
   if (!reached.ok) {
     logLine(reached.detail)
     return reached.because === 'away' ? exitCodes.tryAgain : exitCodes.configuration

@@ -1,8 +1,8 @@
 import { fields, isText, listOf } from '../../base/shape.js'
 import { readFacts, type ClusterFacts } from './facts.js'
 import { findLosses } from './loss.js'
-import { examineSessions, openDurable, type ServerFacts } from './server-check.js'
-import type { Session } from './session.js'
+import { examineServer, examineSessions, openDurable, type ServerFacts } from './server-check.js'
+import { Session } from './session.js'
 import { clusterTables, statementsOf } from './statements.js'
 import { examineTables } from './tables.js'
 import { describeDatabaseError, isUnfit, OtherVersion, UnfitServer } from './database-errors.js'
@@ -39,6 +39,25 @@ export async function connectDatabase(settings: DatabaseSettings): Promise<Datab
     if (lack === undefined) return { ok: true, session, server, warnings: warningsOf(server) }
     session.drop()
     throw new UnfitServer(lack)
+  } catch (error) {
+    return useless(error)
+  }
+}
+
+/**
+ * Connects to the database of a cluster to read from it, whatever is wrong with it: its data may have to be
+ * moved to another one.
+ */
+export async function connectToRead(urls: readonly string[]): Promise<DatabaseConnection> {
+  try {
+    const session = await Session.open(urls)
+    const server = examineServer(session)
+    return {
+      ok: true,
+      session,
+      server,
+      warnings: server.faults.map((fault) => `the cluster’s database: ${fault}`),
+    }
   } catch (error) {
     return useless(error)
   }

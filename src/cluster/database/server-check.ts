@@ -19,6 +19,8 @@ export interface ServerFacts {
 export const VERSION_MIN = 150_000
 /** Settings that must be on: without them, a crash loses acknowledged writes. */
 export const durabilitySettings = ['fsync', 'full_page_writes'] as const
+/** The only encoding that stores every text, and converts none. */
+export const ENCODING = 'UTF8'
 
 /** Checks whether a server keeps what it acknowledges. */
 export function examineServer({ settings }: Session): ServerFacts {
@@ -26,6 +28,8 @@ export function examineServer({ settings }: Session): ServerFacts {
   const faults: string[] = []
   if (Number(settings.get('server_version_num') ?? VERSION_MIN) < VERSION_MIN)
     faults.push(`it is PostgreSQL ${version}: expected 15 or newer`)
+  const encoding = settings.get('server_encoding')
+  if (encoding !== ENCODING) faults.push(encodingFault(encoding))
   for (const name of durabilitySettings)
     if (settings.get(name) === 'off')
       faults.push(`it runs with ${name} = off, and would lose acknowledged writes: switch it on`)
@@ -35,6 +39,11 @@ export function examineServer({ settings }: Session): ServerFacts {
       `it keeps synchronous_commit = ${commitMode}, and would lose acknowledged writes: allow the role to set it`,
     )
   return { version, faults, replicated: (settings.get('synchronous_standby_names') ?? '') !== '' }
+}
+
+/** The fault of a database with another encoding. */
+export function encodingFault(encoding: string | undefined): string {
+  return `the encoding of the database is ${encoding ?? 'unknown'}, which cannot store every text: create a database with ENCODING '${ENCODING}', and move a cluster there with cluster pull and cluster push`
 }
 
 /**

@@ -2,7 +2,14 @@ import { DatabaseError } from 'pg'
 import { limits } from '../../base/limits/limits.js'
 import { isText, listOf, members } from '../../base/shape.js'
 import { type DatabaseCheck, pass, type CheckResult, fail } from './check-bench.js'
-import { durabilitySettings, keepsSessions, lostSessions, VERSION_MIN } from '../database/server-check.js'
+import {
+  durabilitySettings,
+  ENCODING,
+  encodingFault,
+  keepsSessions,
+  lostSessions,
+  VERSION_MIN,
+} from '../database/server-check.js'
 import { Session } from '../database/session.js'
 import { clusterTables } from '../database/statements.js'
 import { examineTables } from '../database/tables.js'
@@ -56,6 +63,16 @@ export const versionCheck: DatabaseCheck = {
       return fail(`${detail}: expected PostgreSQL 15 or newer`)
     if (version?.startsWith('PostgreSQL') === true && !/yugabyte|-YB-/i.test(version)) return pass(detail)
     return { level: 'warn', detail: `${detail}: Strandfast is tested with PostgreSQL` }
+  },
+}
+
+/** The encoding stores every text, and converts none. */
+export const encodingCheck: DatabaseCheck = {
+  subject: 'encoding',
+  async run(bench) {
+    const { settings } = await bench.session()
+    const encoding = settings.get('server_encoding')
+    return encoding === ENCODING ? pass(ENCODING) : fail(encodingFault(encoding))
   },
 }
 

@@ -9,6 +9,7 @@ import {
 import { CheckBench, type DatabaseCheck, pass, type CheckResult, fail } from './check-bench.js'
 import { bytesCheck, chainCheck, cutCheck, racingCheck } from './check-log.js'
 import {
+  encodingCheck,
   serversCheck,
   sessionsCheck,
   settingsCheck,
@@ -22,7 +23,7 @@ export interface DatabaseFinding extends CheckResult {
   subject: string
 }
 
-const serverChecks = [versionCheck, settingsCheck, standbysCheck, sessionsCheck]
+const serverChecks = [versionCheck, encodingCheck, settingsCheck, standbysCheck, sessionsCheck]
 const tableChecks = [
   tablesCheck,
   codesCheck,
