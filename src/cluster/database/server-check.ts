@@ -1,7 +1,7 @@
 import { DatabaseError } from 'pg'
 import { limits } from '../../base/limits/limits.js'
 import { fields, isText, listOf } from '../../base/shape.js'
-import { lateCommitModes, Session } from './session.js'
+import { lateCommitModes, Session, withinConnectTime } from './session.js'
 import { requireTables } from './tables.js'
 import { UnfitServer } from './database-errors.js'
 
@@ -58,18 +58,13 @@ export async function openDurable(
   tables?: string,
 ): Promise<{ session: Session; server: ServerFacts }> {
   const session = await Session.open(urls)
-  const timer = setTimeout(() => session.drop(), limits.clusterConnectMs)
-  try {
+  const work = async () => {
     const server = examineServer(session)
     if (server.faults.length > 0) throw new UnfitServer(server.faults.join('; '))
     if (tables !== undefined) await requireTables(session, tables)
     return { session, server }
-  } catch (error) {
-    session.drop()
-    throw error
-  } finally {
-    clearTimeout(timer)
   }
+  return withinConnectTime(() => session.drop(), work)
 }
 
 /** The fault of connections that do not keep their sessions. */
@@ -120,16 +115,14 @@ export async function examineSessions(urls: readonly string[]): Promise<void> {
   const drop = () => {
     for (const session of sessions) session.drop()
   }
-  let timer: NodeJS.Timeout | undefined
   try {
     const opening = Array.from({ length: limits.clusterPoolerProbes }, () => Session.open(urls))
     const opened = await Promise.allSettled(opening)
     for (const one of opened) if (one.status === 'fulfilled') sessions.push(one.value)
     for (const one of opened) if (one.status === 'rejected') throw one.reason
-    timer = setTimeout(drop, limits.clusterConnectMs)
-    if ((await keepsSessions(sessions)) === false) throw new UnfitServer(lostSessions)
+    const kept = await withinConnectTime(drop, () => keepsSessions(sessions))
+    if (kept === false) throw new UnfitServer(lostSessions)
   } finally {
-    clearTimeout(timer)
     drop()
   }
 }

@@ -93,21 +93,11 @@ export class Session {
 
   static async #openOne(url: string): Promise<Session> {
     const session = Session.#to(url)
-    // A stopped (SIGSTOP) server may accept a connection and never answer.
-    let isTimedOut = false
-    const timer = setTimeout(() => {
-      isTimedOut = true
-      session.drop()
-    }, limits.clusterConnectMs)
-    try {
-      await session.#begin()
-      return session
-    } catch (error) {
-      session.drop()
-      throw isTimedOut ? new Error('it did not answer in time', { cause: error }) : error
-    } finally {
-      clearTimeout(timer)
-    }
+    await withinConnectTime(
+      () => session.drop(),
+      () => session.#begin(),
+    )
+    return session
   }
 
   static #to(url: string): Session {
@@ -212,6 +202,27 @@ export class Session {
     this.#settings = new Map(
       found.map(({ found: text }) => [text.slice(0, text.indexOf('=')), text.slice(text.indexOf('=') + 1)]),
     )
+  }
+}
+
+/**
+ * Runs what makes connections usable, within a time limit: a stopped (SIGSTOP) server may accept a connection
+ * and never answer.
+ * @param drop closes them, also if the work fails
+ */
+export async function withinConnectTime<T>(drop: () => void, work: () => Promise<T>): Promise<T> {
+  let isLate = false
+  const timer = setTimeout(() => {
+    isLate = true
+    drop()
+  }, limits.clusterConnectMs)
+  try {
+    return await work()
+  } catch (error) {
+    drop()
+    throw isLate ? new Error('it did not answer in time', { cause: error }) : error
+  } finally {
+    clearTimeout(timer)
   }
 }
 
