@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { clusterTables, statementsOf } from '../../src/cluster/database/statements.js'
+import { inOne, literal, rowsOf, tablesOf } from '../support/cluster/hostile/tables.js'
 import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster-of-one.js'
 import { noPostgres } from '../support/postgres/postgres.js'
 
@@ -41,4 +43,33 @@ describe.skipIf(noPostgres)('a database of another encoding than UTF8', () => {
       expect(rows).toEqual([])
     },
   )
+
+  it('is left by a pull and a push, if it holds a cluster', async () => {
+    const urlOf = (name: string) => ({
+      SERVICE_CLUSTER_URL: cluster.postgres.url.replace(/postgres$/, name),
+    })
+    expect(await cluster.run(['cluster', 'init', '--shards', '1'])).toMatchObject({ status: 0 })
+    await cluster.postgres.query("CREATE DATABASE former ENCODING 'LATIN1' TEMPLATE template0")
+    await cluster.postgres.query("CREATE DATABASE latter ENCODING 'UTF8' TEMPLATE template0")
+    const source = await cluster.postgres.connect()
+    const former = await cluster.postgres.connect('former')
+    await inOne(former, statementsOf(clusterTables).create)
+    for (const table of await tablesOf(source))
+      for (const row of await rowsOf(source, table)) {
+        const values = table.columns.map((column) => literal(row[column.name], column))
+        await former.query(`INSERT INTO ${table.name} VALUES (${values.join(', ')})`)
+      }
+    await source.end()
+    await former.end()
+    const directory = cluster.newPath('pulled')
+    expect(await cluster.run(['cluster', 'pull', directory], urlOf('former'))).toMatchObject({
+      status: 0,
+      stderr: expect.stringContaining(
+        'warning: the cluster’s database: the encoding of the database is LATIN1',
+      ),
+    })
+    expect(await cluster.run(['cluster', 'push', '--data-dir', directory], urlOf('latter'))).toMatchObject({
+      status: 0,
+    })
+  })
 })
