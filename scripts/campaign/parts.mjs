@@ -38,10 +38,10 @@ export const parts = {
   cluster: {
     title:
       'Nodes, links and databases of a cluster are killed, stopped, cut off and promoted under load; rows of its tables are changed',
-    files: ['cluster/rounds.', 'cluster/changed-tables.', 'cluster/register-chaos.'],
+    files: ['cluster/rounds.', 'cluster/mistakes.', 'cluster/changed-tables.', 'cluster/register-chaos.'],
     once: ['cluster/'],
     rounds: 50,
-    until: { rounds: 1_100, changedDatabases: 1_100 },
+    until: { rounds: 1_100, mistakes: 200, changedDatabases: 1_100 },
   },
   attacks: {
     title: 'Hostile requests, compared with a control, and times of answers to unknown e-mails',

@@ -79,6 +79,8 @@ export const outboundLimits = {
   clusterClientCheckMs: 5_000,
   /** Connections with which a starting node detects a pooler that shares sessions. */
   clusterPoolerProbes: 4,
+  /** How long a heartbeat may take at least before it is sent on another connection, milliseconds. */
+  clusterHeartbeatMsMin: 1_000,
   /**
    * Differences between the clock of a node and the database's, milliseconds: from the first, the node warns;
    * beyond the second, it owns no shards. The second is far below `clockAheadMsMax`, so that records of one

@@ -1,4 +1,5 @@
 import { assert } from '../../base/assert.js'
+import { limits } from '../../base/limits/limits.js'
 import { type Clock, systemClock } from '../../base/clock.js'
 import type { LeaseMemory } from '../../protocol/lease-memory.js'
 import { clockAheadMs } from './clocks.js'
@@ -325,9 +326,14 @@ export class Membership {
     this.#table = undefined
   }
 
-  /** Closes the connection if the work takes longer than a lease: its result would not count any more. */
+  /**
+   * Closes the connection if the work takes longer than half a lease, so that another one can be tried within
+   * the lease; after a lease, its result would not count any more.
+   */
   async #within<T>(table: MemberTable, work: Promise<T>): Promise<T> {
-    const timer = setTimeout(() => table.drop(), this.#parts.leaseMs)
+    const { leaseMs } = this.#parts
+    const mostMs = Math.min(leaseMs, Math.max(leaseMs / 2, limits.clusterHeartbeatMsMin))
+    const timer = setTimeout(() => table.drop(), mostMs)
     try {
       return await work
     } finally {

@@ -25,6 +25,9 @@ export interface LoadAnswer {
 /** Time limit of a request before another node is tried, milliseconds; nodes are stopped for longer. */
 const TIMEOUT_MS = 1_500
 
+/** Whether another node, or the same one later, may answer: it is not ready, or its disk is full. */
+const isAway = ({ status }: LoadAnswer) => status === 503 || status === 507
+
 /** Pause when no node serves, milliseconds. */
 const REST_MS = 20
 
@@ -103,7 +106,7 @@ export class ClusterClient {
       for (const url of this.#inOrder()) {
         const answer = await requestNode(url, request, timeoutMs)
         this.#pending.set(request, `${url}: ${answer?.status} ${answer?.text}`)
-        if (answer === undefined || answer.status === 503) continue
+        if (answer === undefined || isAway(answer)) continue
         this.#last = url
         this.#pending.delete(request)
         return answer
@@ -134,8 +137,9 @@ export class ClusterClient {
       for (const url of this.#inOrder()) {
         const answer = await requestNode(url, request)
         const { code, accepted } = answer?.body ?? {}
-        if (answer?.status === 503 && code === 'unavailable' && accepted === undefined) continue
-        if (answer === undefined || answer.status === 503) return undefined
+        const isUnbegun = accepted === undefined && (code === 'unavailable' || code === 'storage_full')
+        if (answer !== undefined && isAway(answer) && isUnbegun) continue
+        if (answer === undefined || isAway(answer)) return undefined
         this.#last = url
         return answer
       }

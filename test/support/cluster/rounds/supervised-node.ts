@@ -66,6 +66,8 @@ export class SupervisedNode {
   readonly dataDir: string
   /** The program from its next start on. */
   program: string | undefined
+  /** Settings from its next start on, beside those of the cluster. */
+  mistakes: Record<string, string> = {}
   /** Output of its processes that ended unexpectedly. */
   readonly ends: string[] = []
   readonly #options: NodeOptions
@@ -184,11 +186,11 @@ export class SupervisedNode {
       TEST_CLOCK_SHIFT: this.#clock,
       ...linkOptions.env,
     }
-    const settings = { ...settingsOf(ways), ...authSettings, ...own }
     const nodeOptions = [...clockOptions, ...linkOptions.nodeOptions]
     while (this.#isWanted) {
       try {
         const { program } = this
+        const settings = { ...settingsOf(ways), ...authSettings, ...own, ...this.mistakes }
         const start = { dataDir, nodeOptions, env: settings, ...(program !== undefined && { program }) }
         const server = await startServer(start)
         const { process } = server

@@ -111,8 +111,8 @@ export class ThreeNodes {
   }
 
   /** Runs a command with the settings of the cluster. */
-  run(args: readonly string[]): Promise<Ran> {
-    return run(args, this.#settings)
+  run(args: readonly string[], env: Record<string, string> = {}): Promise<Ran> {
+    return run(args, { ...this.#settings, ...env })
   }
 
   /**
