@@ -21,12 +21,10 @@ const othersOwnAll: OfOne = async (all, node) => {
 const withSettings =
   (settings: (chance: Chance) => Record<string, string>, until: OfOne): OfOne =>
   async (all, node, chance) => {
-    node.mistakes = settings(chance)
-    await node.halt('SIGTERM')
+    await node.setMistakes(settings(chance))
     await until(all, node, chance)
     await moment(chance)
-    node.mistakes = {}
-    await node.halt('SIGTERM')
+    await node.setMistakes({})
   }
 
 /** More than any disk has. */
@@ -110,12 +108,18 @@ export const mistakes: readonly Fault[] = [
     act: async ({ rig }, chance) => void (await rig.primary.query(sleepLocked(0.2 + 2 * chance()))),
   },
   {
-    name: 'a table that is rewritten, and limits of the role',
+    name: 'tables that are rewritten',
+    async act({ rig }) {
+      for (const table of ['segments', 'nodes']) await rig.primary.query(`VACUUM FULL strandfast_${table}`)
+    },
+  },
+  {
+    name: 'limits of the role, and a table that is locked',
     async act({ rig, nodes }, chance) {
       await rig.primary.query("ALTER ROLE strandfast SET statement_timeout = '20ms'")
       await rig.primary.query("ALTER ROLE strandfast SET lock_timeout = '5ms'")
       await anyOf(nodes, chance).halt(anyOf(['SIGKILL', 'SIGTERM'], chance))
-      for (const table of ['segments', 'nodes']) await rig.primary.query(`VACUUM FULL strandfast_${table}`)
+      await rig.primary.query(`SET statement_timeout = 0; SET lock_timeout = 0; ${sleepLocked(1)}`)
       await leases(chance)
       await rig.primary.query('ALTER ROLE strandfast RESET ALL')
     },

@@ -67,7 +67,9 @@ export class SupervisedNode {
   /** The program from its next start on. */
   program: string | undefined
   /** Settings from its next start on, beside those of the cluster. */
-  mistakes: Record<string, string> = {}
+  #mistakes: Record<string, string> = {}
+  /** Those of its process, or of its start. */
+  #made: Record<string, string> = {}
   /** Output of its processes that ended unexpectedly. */
   readonly ends: string[] = []
   readonly #options: NodeOptions
@@ -160,6 +162,15 @@ export class SupervisedNode {
     return this.#server?.halt(signal)
   }
 
+  /** Changes its settings. Resolves when no process with the former ones is left. */
+  async setMistakes(mistakes: Record<string, string>): Promise<void> {
+    this.#mistakes = mistakes
+    await eventually(async () => {
+      if (this.#made !== mistakes) await this.halt('SIGTERM')
+      return this.#made === mistakes
+    })
+  }
+
   /** Kills the node permanently. */
   async kill(): Promise<void> {
     this.#isWanted = false
@@ -190,7 +201,8 @@ export class SupervisedNode {
     while (this.#isWanted) {
       try {
         const { program } = this
-        const settings = { ...settingsOf(ways), ...authSettings, ...own, ...this.mistakes }
+        this.#made = this.#mistakes
+        const settings = { ...settingsOf(ways), ...authSettings, ...own, ...this.#mistakes }
         const start = { dataDir, nodeOptions, env: settings, ...(program !== undefined && { program }) }
         const server = await startServer(start)
         const { process } = server
