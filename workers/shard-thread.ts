@@ -49,6 +49,8 @@ const frames = new FrontFrames(new ShardMemory(shared), watched)
 frames.add(0, sender(port))
 let isOpen = true
 let isStepScheduled = false
+/** The next look. It is later while there is nothing to flush, so that many idle shards cost little. */
+let nextLook: { timer: NodeJS.Timeout; late: boolean }
 const masterSeed = Buffer.from(settings.masterSeed)
 const nodeLog = await nodeLogOf(data)
 const store = new ShardStore(settings.path, masterSeed, { openLog: nodeLog?.openLog })
@@ -128,6 +130,10 @@ function work(): void {
   if (shard.unsyncedCount > 0) store.syncSoon(onSynced)
   else if (closing !== 'not') void close()
   else stepSoon()
+  if (nextLook.late && !isFlushed()) {
+    clearTimeout(nextLook.timer)
+    lookLater()
+  }
 }
 
 /** Continues after a sync. An error means that it is unknown which groups are durable. */
@@ -172,15 +178,27 @@ function takeOne(message: unknown, commands: CommandFrame): void {
 // A timer runs between two frames, when no agent is in use.
 setInterval(() => store.agents.evictIdle(), limits.agentIdleMs).unref()
 
-// Flush rows to LMDB even if no more commands arrive.
-setInterval(() => {
+function isFlushed(): boolean {
+  return shard.unsyncedCount === 0 && store.memtableBytes === 0
+}
+
+function lookLater(): void {
+  const late = isFlushed()
+  nextLook = { late, timer: setTimeout(look, late ? limits.shardIdleMs : limits.flushCheckMs).unref() }
+}
+
+/** Flushes rows to LMDB even if no more commands arrive. */
+function look(): void {
   if (!isOpen) return
   if (shard.unsyncedCount === 0) shard.flush()
   if (nodeLog?.checkpoints.ready === true) nodeLog.checkpoints.step()
   // The shard may have paused for its maximum time, or become idle.
   if (shard.busy) work()
   else stepSoon()
-}, limits.flushCheckMs).unref()
+  lookLater()
+}
+
+lookLater()
 
 const ready: ShardReady = { kind: 'ready', term: nodeLog?.term ?? 0 }
 port.postMessage(ready)

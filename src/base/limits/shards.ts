@@ -133,7 +133,7 @@ export const shardLimits = {
   shardIdleMs: 1_000,
   /** Bytes of rows from a log after which they are written to the store. */
   replayBytes: 16_777_216,
-  /** Milliseconds between checks of an idle shard whether a flush is due. */
+  /** Milliseconds between checks whether a flush is due, while anything is not flushed. */
   flushCheckMs: 50,
   /** Agents that one shard caches with chain head and key pair, at about 900 bytes each. */
   openAgentsMax: 131_072,
