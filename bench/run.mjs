@@ -16,6 +16,7 @@ import { agentsMillion } from './scenarios/agents-million.mjs'
 import { auth } from './scenarios/auth.mjs'
 import { clusterEngine } from './scenarios/cluster-engine.mjs'
 import { clusterQuotas } from './scenarios/cluster-quotas.mjs'
+import { clusterThree } from './scenarios/cluster-three.mjs'
 import { cluster, clusterInserts } from './scenarios/cluster.mjs'
 import { consoleTail } from './scenarios/console-tail.mjs'
 import { crashStart } from './scenarios/crash-start.mjs'
@@ -60,6 +61,7 @@ const long = {
   cluster,
   'cluster-engine': clusterEngine,
   'cluster-quotas': clusterQuotas,
+  'cluster-three': clusterThree,
   'cluster-inserts': clusterInserts,
   'console-tail': consoleTail,
   'agents-million': agentsMillion,
@@ -67,7 +69,7 @@ const long = {
   flatness,
 }
 /** Further scenarios that a name includes; each can also be named alone. */
-const parts = { cluster: ['cluster-engine', 'cluster-quotas'] }
+const parts = { cluster: ['cluster-engine', 'cluster-quotas', 'cluster-three'] }
 const resultsFile = fileURLToPath(new URL('results.jsonl', import.meta.url))
 
 process.exitCode = await run(process.argv.slice(2))
