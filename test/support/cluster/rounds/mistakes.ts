@@ -45,7 +45,7 @@ const saysSo: OfOne = async (_all, node) => {
 const sleepLocked = (secs: number) =>
   `DO $$ BEGIN LOCK TABLE strandfast_segments IN ACCESS EXCLUSIVE MODE; PERFORM pg_sleep(${secs}); END $$`
 
-/** Mistakes and ordinary bad luck of operators. Nobody loses or sees anything wrong by them. */
+/** Mistakes and ordinary bad luck of operators. No answer is lost or wrong because of them. */
 export const mistakes: readonly Fault[] = [
   ofAny(
     'a full disk',
