@@ -180,7 +180,7 @@ describe('the log that the sink reads', () => {
     })
     await other.pause()
     expect([other.countNew(), other.nextBatch(), other.ageMs(shard.nowMs)]).toEqual([false, undefined, 0])
-    expect(() => other.seek(undefined)).toThrow('has paused')
+    expect([other.needsCursor, other.seek(undefined)]).toEqual([false, true])
     expect(opened).toBe(0)
     other.resume()
     expect(numbersOf(other.nextBatch()?.rows ?? [])).toEqual([0, 1, 2, 3, 4])
@@ -250,6 +250,23 @@ describe('the run of the sink', () => {
     }
     await runUntilAsleep(failing, 2, [log, new SinkLog(1, () => shard.environment)])
     expect(stored).toEqual(Array.from({ length: 10 }, (_none, n) => n))
+  })
+
+  it('delivers other shards while one is paused, and that one from the cursor that another node has moved', async () => {
+    ingest(0, 10)
+    const moved = new SinkLog(0, () => ({
+      ...shard.environment,
+      root: Object.create(shard.environment.root, { close: { value: () => {} } }),
+    }))
+    await moved.pause()
+    const database = new Database()
+    const { run } = await runUntilAsleep(database, 1, [moved, log])
+    expect(run.figures()).toMatchObject({ rows: 10, failures: 0, lagRecords: 0 })
+    ingest(10, 5)
+    moved.resume()
+    const again = await runUntilAsleep(database, 1, [moved])
+    expect(database.numbers.size).toBe(15)
+    expect(again.run.figures().rows).toBe(5)
   })
 
   it('counts the failures of a batch that fewer rows may help against, until it is stored', async () => {

@@ -31,6 +31,8 @@ export class SinkLog {
   readonly #open: () => Environment
   #environment: Environment | undefined
   #paused = false
+  /** Whether the cursor has to be read before the next delivery: another node may have moved it. */
+  #isUnplaced = true
   readonly #names = boundedCache<number, string>(limits.openAgentsMax)
   /** The block that is delivered next. */
   #next = 0
@@ -47,18 +49,30 @@ export class SinkLog {
     this.#open = open
   }
 
-  /** Ingest records that are counted but not delivered. */
+  /** Ingest records that are counted but not delivered; 0 while another node delivers them. */
   get lagRecords(): number {
-    return this.#lag
+    return this.#paused ? 0 : this.#lag
+  }
+
+  /** Whether `seek` has to be called before `nextBatch`: after `resume` and `forgetCursor`. */
+  get needsCursor(): boolean {
+    return this.#isUnplaced && !this.#paused
+  }
+
+  /** PostgreSQL may have lost the cursor, as after a failover. */
+  forgetCursor(): void {
+    this.#isUnplaced = true
   }
 
   /**
-   * Moves to the cursor up to which PostgreSQL has everything.
+   * Moves to the cursor up to which PostgreSQL has everything, unless paused in the meantime.
    * @returns false if this log does not contain the cursor, as after a restore: delivery starts at the
    * beginning, and existing rows stay unchanged
    */
   seek(cursor: SinkCursor | undefined): boolean {
+    if (this.#paused) return true
     const environment = this.#current()
+    this.#isUnplaced = false
     const known =
       cursor === undefined ||
       (cursor.blockNo <= lastBlockNo(environment) &&
@@ -161,6 +175,7 @@ export class SinkLog {
   async pause(): Promise<void> {
     const environment = this.#environment
     this.#paused = true
+    this.#isUnplaced = true
     this.#environment = undefined
     await environment?.root.close()
   }

@@ -100,6 +100,7 @@ export class SinkRun {
     for (const log of [...logs.slice(this.#first), ...logs.slice(0, this.#first)]) {
       if (this.#stopping.signal.aborted) break
       this.#first = (logs.indexOf(log) + 1) % logs.length
+      if (log.needsCursor) await this.#place(connection, log)
       const batch = log.nextBatch()
       if (batch === undefined) continue
       any = true
@@ -129,8 +130,8 @@ export class SinkRun {
   }
 
   /**
-   * Returns the connection, or a new one if it broke. A new connection reads the cursors again, because
-   * PostgreSQL may have lost confirmed rows, as after a failover.
+   * Returns the connection, or a new one if it broke. With a new connection, each log reads its cursor again,
+   * because PostgreSQL may have lost confirmed rows, as after a failover.
    */
   async #connected(): Promise<SinkConnection> {
     if (this.#connection?.open === true) return this.#connection
@@ -138,17 +139,19 @@ export class SinkRun {
     this.#connection = undefined
     const connection = await this.#parts.connect(this.#aborting.signal)
     this.#connection = connection
-    const cursors = await connection.cursors()
-    for (const log of this.#parts.logs) {
-      if (!log.seek(cursors.get(log.shard))) {
-        this.#parts.log.warn(
-          { shard: log.shard },
-          "PostgreSQL's cursor is not in this log: delivering from the start",
-        )
-      }
-    }
+    for (const log of this.#parts.logs) log.forgetCursor()
     this.#parts.log.info('connected to PostgreSQL')
     return connection
+  }
+
+  /** Moves a log to its cursor. Logs that other nodes deliver are paused, and placed when they resume. */
+  async #place(connection: SinkConnection, log: SinkLog): Promise<void> {
+    const cursors = await connection.cursors()
+    if (log.seek(cursors.get(log.shard))) return
+    this.#parts.log.warn(
+      { shard: log.shard },
+      "PostgreSQL's cursor is not in this log: delivering from the start",
+    )
   }
 
   /**
