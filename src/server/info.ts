@@ -1,6 +1,6 @@
 import { systemClock } from '../base/clock.js'
 import { version } from '../base/version.js'
-import type { Member, RowFault } from '../cluster/members/member.js'
+import type { Membership } from '../cluster/members/membership.js'
 import { describeFaults, differences, decodeReport, nodeProblems } from '../cluster/members/node-report.js'
 import type { LicenseAudit } from '../protocol/audit-messages.js'
 import type { Config } from '../settings/config.js'
@@ -9,12 +9,10 @@ import type { ServerInfo } from '../wire/server.js'
 import type { Parts } from './parts.js'
 import type { ServerState } from './state.js'
 
-/** This node and the live nodes of its cluster, as it knows them. */
+/** This node and the nodes of its cluster, as it knows them. */
 export interface Cluster {
   name: string
-  members: readonly Member[]
-  /** Rejected rows of nodes in the database. */
-  faults: readonly RowFault[]
+  nodes: Pick<Membership, 'members' | 'stopped' | 'faults' | 'cutOffMs'>
 }
 
 /** Sources of the server information. */
@@ -55,16 +53,18 @@ export function serverInfo(config: Config, sources: InfoSources): () => ServerIn
     open_modes: openModes(config),
     license: licenseNow(sources.license, systemClock()),
     last_backup_copy_at_ms: sources.copiedAtMs() ?? null,
-    cluster: clusterNow(sources.cluster),
+    cluster: sources.cluster === undefined ? null : clusterNow(sources.cluster),
     settings,
   })
 }
 
-function clusterNow(cluster: Cluster | undefined): ServerInfo['cluster'] {
-  if (cluster === undefined) return null
-  const members = cluster.members.toSorted((one, other) => (one.node < other.node ? -1 : 1))
+/** The cluster as this node knows it, and what is wrong with it. */
+export function clusterNow({ name, nodes }: Cluster): NonNullable<ServerInfo['cluster']> {
+  const { members: alive, stopped, faults, cutOffMs } = nodes
+  const members = alive.toSorted((one, other) => (one.node < other.node ? -1 : 1))
+  const since = cutOffMs === undefined ? [] : [cutOff(name, cutOffMs)]
   return {
-    node: cluster.name,
+    node: name,
     members: members.map((member) => {
       const { version, servesSinceMs, owned = [], held = [], lagSecs } = decodeReport(member)
       const { node, address } = member
@@ -78,10 +78,16 @@ function clusterNow(cluster: Cluster | undefined): ServerInfo['cluster'] {
         lag_secs: lagSecs ?? null,
       }
     }),
-    problems: nodeProblems(members),
+    stopped: stopped.map(({ node, address }) => ({ node, address })),
+    problems: [...since, ...nodeProblems(members)],
     differences: differences(members),
-    faults: describeFaults(cluster.faults),
+    faults: describeFaults(faults),
   }
+}
+
+function cutOff(node: string, forMs: number): string {
+  const secs = Math.floor(forMs / 1_000)
+  return `The database confirms no heartbeats of the node ${node}: what it shows of the nodes is ${secs} s old`
 }
 
 function featuresOf(config: Config, hasConsole: boolean): ServerInfo['features'] {

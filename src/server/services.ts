@@ -11,7 +11,7 @@ import type { ClusterFigures } from '../protocol/cluster-log-messages.js'
 import type { LicenseAudit } from '../protocol/audit-messages.js'
 import type { RouteContext } from '../front/routes/route.js'
 import type { Config } from '../settings/config.js'
-import { type Cluster, serverInfo } from './info.js'
+import { type Cluster, clusterNow, serverInfo } from './info.js'
 import type { FrontParts, Parts } from './parts.js'
 import type { ServerStatus } from './state.js'
 
@@ -56,7 +56,7 @@ export function mainServices(config: Config, around: ServiceParts): Services {
     freeBytes: () => freeBytesOf(config),
     backupCopiedAtMs: copiedAtMs,
     ...(sink !== undefined && { sink: () => sink.figures }),
-    ...(cluster !== undefined && { cluster: () => cluster.figures }),
+    ...(cluster !== undefined && { cluster: () => ({ ...cluster.figures, problems: problemsOf(cluster) }) }),
     ...(serverLog !== undefined && { serverLog: () => serverLog.figures }),
   })
   const info = serverInfo(config, { parts, state: standing, license, hasConsole, cluster, copiedAtMs })
@@ -81,6 +81,11 @@ export function mainServices(config: Config, around: ServiceParts): Services {
   }
 }
 
+function problemsOf(cluster: Cluster): number {
+  const { problems, differences, faults } = clusterNow(cluster)
+  return problems.length + differences.length + faults.length
+}
+
 /** The counters of one front, for metrics. */
 export function figuresOf(front: number, { counts, streams, shards }: FrontParts): FrontFigures {
   return { front, ...counts.figures, streams: streams.count, cache: shards.cacheFigures(), silentMs: 0 }
@@ -93,8 +98,8 @@ const withoutDatabase =
   'The database of the cluster confirms nothing: it is down, read-only, waiting for its standby, or denies the role access'
 
 /** Adds the rejected rows of nodes, which may be the cause. */
-function withFaults(detail: string, { faults }: Pick<Cluster, 'faults'>): Refusal {
-  return refuse('unavailable', [detail, ...describeFaults(faults)].join('. '))
+function withFaults(detail: string, { nodes }: Pick<Cluster, 'nodes'>): Refusal {
+  return refuse('unavailable', [detail, ...describeFaults(nodes.faults)].join('. '))
 }
 
 function unready({ parts, standing, cluster }: ServiceParts): Refusal | undefined {

@@ -83,8 +83,11 @@ export const ServerInfo = Type.Object({
           }),
           { description: 'Live nodes, by name' },
         ),
+        stopped: Type.Array(Type.Object({ node: Type.String(), address: Type.String() }), {
+          description: 'Nodes that do not run, or were replaced, until their rows are removed',
+        }),
         problems: Type.Array(Type.String(), {
-          description: 'What live nodes report to be wrong, each described by a sentence',
+          description: 'What this node and other live nodes lack, each described by a sentence',
         }),
         differences: Type.Array(Type.String(), {
           description: 'Settings that differ between nodes but must be equal, each described by a sentence',
@@ -161,6 +164,7 @@ documented('ServerInfo', ServerInfo, {
           lag_secs: 0.2,
         },
       ],
+      stopped: [],
       problems: [],
       differences: [],
       faults: [],

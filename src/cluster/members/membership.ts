@@ -73,6 +73,7 @@ export class Membership {
   #clockAheadMs: number | undefined
   #confirmedAtMs = -Infinity
   #members: readonly Member[] = []
+  #stopped: readonly Member[] = []
   #isOver = false
   #wake = () => {}
   #running: Promise<void> = Promise.resolve()
@@ -102,6 +103,17 @@ export class Membership {
   /** Nodes that were alive at the last read. */
   get members(): readonly Member[] {
     return this.#members
+  }
+
+  /** Nodes that were stopped or expelled, and whose rows remain. */
+  get stopped(): readonly Member[] {
+    return this.#stopped
+  }
+
+  /** Time since the database has last confirmed a heartbeat of this node, milliseconds, if it is over a lease. */
+  get cutOffMs(): number | undefined {
+    const sinceMs = this.#parts.nowMs() - this.#confirmedAtMs
+    return sinceMs > this.#parts.leaseMs ? sinceMs : undefined
   }
 
   /** The report of this node, sent with the next heartbeat. */
@@ -198,6 +210,7 @@ export class Membership {
         expelled.add(node)
     }
     this.#reportFaults(faults)
+    this.#stopped = rows.filter(({ alive }) => !alive)
     this.#setMembers([own, ...others.filter(({ node }) => !expelled.has(node))])
   }
 

@@ -8,7 +8,7 @@ import type { DataDirectory } from '../../data/directory.js'
 import { endedIncarnation, noteIncarnation } from '../../data/last-start.js'
 import { linkKeyOf, rowSecretOf } from '../../data/derived-keys.js'
 import { HEARTBEATS_PER_LEASE, LEASE_MARGIN } from '../members/lease.js'
-import type { Member, RowFault } from '../members/member.js'
+import type { Member } from '../members/member.js'
 import { Membership } from '../members/membership.js'
 import { type SharedSettings, encodeSettings, leaseMsOf } from '../members/node-report.js'
 import { ClusterLogThread } from './log-thread.js'
@@ -265,9 +265,9 @@ export class ClusterNode implements ClusterAccess {
     return 2 * this.#parts.settings.leaseSecs * 1_000
   }
 
-  /** Rejected rows of the table of nodes. */
-  get faults(): readonly RowFault[] {
-    return this.#membership.faults
+  /** The nodes as this one has last read them. */
+  get nodes(): Membership {
+    return this.#membership
   }
 
   get name(): string {

@@ -160,6 +160,11 @@ function ClusterMembers({ cluster }: { cluster: Cluster }) {
             <strong>{member.node}</strong> at {member.address} <MemberState member={member} />
           </li>
         ))}
+        {cluster.stopped.map(({ node, address }) => (
+          <li key={node}>
+            <strong>{node}</strong> at {address} does not run
+          </li>
+        ))}
       </ul>
     </section>
   )

@@ -31,7 +31,8 @@ export function warningsOf(
           },
         ]
       : []),
-    ...(server?.read_only === true
+    // In a cluster, other nodes take the shards of a node whose disk is full.
+    ...(server?.read_only === true && server.cluster === null
       ? [
           {
             name: 'The server is read-only',

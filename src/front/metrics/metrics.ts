@@ -11,6 +11,9 @@ import type { MetricFamily } from '../../wire/metrics.js'
 import { CountedHistogram } from './counted-histogram.js'
 import { requestBoundsSecs, routesOf, type FrontFigures } from './request-counts.js'
 
+/** Figures of a node, and the number of problems that GET /v1/server lists. */
+type ClusterMetrics = ClusterFigures & { problems: number }
+
 /** The sources of the metrics. */
 export interface MetricsSources {
   fronts(): Promise<FrontFigures[]>
@@ -23,7 +26,7 @@ export interface MetricsSources {
   /** Absent if the server log is disabled. */
   serverLog?(): ServerLogFigures
   /** Absent for a server that is not in a cluster. */
-  cluster?(): ClusterFigures
+  cluster?(): ClusterMetrics
   /** Absent without a PostgreSQL sink. */
   sink?(): SinkFigures
 }
@@ -259,8 +262,8 @@ export class HttpMetrics {
     show('failures_total', 'Failed delivery attempts since the start', ({ failures }) => failures)
   }
 
-  #showCluster(cluster: () => ClusterFigures): void {
-    const show = (name: string, help: string, value: (figures: ClusterFigures) => number) =>
+  #showCluster(cluster: () => ClusterMetrics): void {
+    const show = (name: string, help: string, value: (figures: ClusterMetrics) => number) =>
       this.#figure(`strandfast_cluster_${name}`, help, () => value(cluster()))
     show(
       'lease',
@@ -270,6 +273,11 @@ export class HttpMetrics {
     show('serving', '1 while this node owns a shard', ({ owned }) => (owned > 0 ? 1 : 0))
     show('owned_shards', 'Shards that this node owns', ({ owned }) => owned)
     show('members', 'Nodes of the cluster that are alive', ({ members }) => members)
+    show(
+      'problems',
+      'Problems, differences and faults of the cluster that GET /v1/server lists',
+      ({ problems }) => problems,
+    )
     show(
       'lag_seconds',
       'Time since the copies of this node last had every entry of the logs',
