@@ -70,8 +70,10 @@ describe.skipIf(noBrowser || noPostgres)('what a node shows of its cluster', () 
     await eventually(async () => (await problemsAt(first)) === 0)
   })
 
-  it('says how old that is while the node is cut off from the database', async () => {
+  it('says how old that is while the node is cut off from the database and no agent can be read', async () => {
     await eventually(async () => (await clusterOf(first)).problems.length === 0)
+    const { page } = await openSignedIn(first.url, { allowed: '503' })
+    const notice = page.getByText('The database confirms no heartbeats of the node first')
     database.hold()
     await eventually(async () => (await problemsAt(first)) === 1)
     const { problems } = await clusterOf(first)
@@ -80,7 +82,9 @@ describe.skipIf(noBrowser || noPostgres)('what a node shows of its cluster', () 
         /^The database confirms no heartbeats of the node first: what it shows of the nodes is \d+ s old$/,
       ),
     ])
+    await notice.waitFor()
     database.heal()
     await eventually(async () => (await problemsAt(first)) === 0)
+    await notice.waitFor({ state: 'hidden' })
   })
 })

@@ -15,6 +15,8 @@ import { type Warning, warningsOf } from './warnings.js'
 
 /** The interval between readings of the overview. */
 const OVERVIEW_INTERVAL_MS = 30_000
+/** The interval between readings of the server, whose nodes may die. */
+const SERVER_INTERVAL_MS = 5_000
 
 /** The overview: warnings, figures and the newest records. */
 export function HomePage({ session }: { session: SignedIn }) {
@@ -37,42 +39,49 @@ export function HomePage({ session }: { session: SignedIn }) {
             : 'Reading agents and records needs the scope records:read, and proposals proposals:decide.'}
         </Empty>
       ) : (
-        <Read of={read} what="the overview">
-          {(overview) => <OverviewSections session={session} overview={overview} />}
-        </Read>
+        <>
+          {canReadServer(who) && <ServerSection service={service} overview={read.loaded.value} />}
+          <Read of={read} what="the overview">
+            {(overview) => <OverviewSections session={session} overview={overview} />}
+          </Read>
+        </>
       )}
     </div>
   )
 }
 
 function OverviewSections({ session, overview }: { session: SignedIn; overview: Overview }) {
-  const { service, who } = session
   const { accessible } = overview
   return (
     <>
-      {canReadServer(who) ? (
-        <ServerSection service={service} overview={overview} />
-      ) : (
-        <Tiles tiles={ownTiles(overview)} />
-      )}
+      {!canReadServer(session.who) && <Tiles tiles={ownTiles(overview)} />}
       {accessible !== undefined && <FirstRecordLink session={session} isNew={isNew(overview)} />}
       {accessible !== undefined && <NewestRecords session={session} accessible={accessible} />}
     </>
   )
 }
 
-/** The section for administrators: warnings, figures of the server, and the nodes of the cluster. */
-function ServerSection({ service, overview }: { service: ServiceClient; overview: Overview }) {
+/**
+ * The section for administrators: warnings, figures of the server, and the nodes of the cluster. A server whose
+ * agents cannot be read, and so has no overview, still says what is wrong with it.
+ */
+function ServerSection({ service, overview }: { service: ServiceClient; overview: Overview | undefined }) {
+  const read = useLoaded('server', (signal) => service.server({ signal }))
+  useInterval(SERVER_INTERVAL_MS, read.reload)
+  const server = read.loaded.value
   const watch = useMetrics(service)
   const nowMs = useNow()
   const readings = watch.readings.value
   const problem = watch.problem.value
-  const cluster = overview.server?.cluster ?? null
+  const cluster = server?.cluster ?? null
   return (
     <>
-      <Warnings warnings={warningsOf(overview, { readings, nowMs })} />
+      <Warnings warnings={warningsOf(server, { readings, nowMs })} />
+      {read.loaded.kind === 'failed' && <Failure message={read.loaded.message} retry={read.reload} />}
       {problem !== undefined && <Failure message={`Could not read the metrics: ${problem}`} />}
-      <Tiles tiles={[...ownTiles(overview), ...serverTiles(readings, nowMs)]} />
+      <Tiles
+        tiles={[...(overview === undefined ? [] : ownTiles(overview)), ...serverTiles(readings, nowMs)]}
+      />
       {cluster !== null && <ClusterMembers cluster={cluster} />}
     </>
   )

@@ -1,8 +1,8 @@
-import type { NucleotideRecord, ServerInfoResponse, ServiceClient } from '../../client/index.js'
+import type { NucleotideRecord, ServiceClient } from '../../client/index.js'
 import { type AccessibleAgents, readAccessibleAgents } from '../parts/accessible-agents.js'
 import { msOf } from '../parts/format.js'
 import { allTypes, type LiveRow } from '../parts/records/tail.js'
-import { hasScope, canReadServer, type WhoAmI } from '../parts/session.js'
+import { hasScope, type WhoAmI } from '../parts/session.js'
 
 /** The most agents whose records are counted. */
 export const AGENTS_COUNTED = 1_000
@@ -24,7 +24,6 @@ interface Counted {
 export interface Overview {
   accessible: AccessibleAgents | undefined
   proposals: Counted | undefined
-  server: ServerInfoResponse | undefined
 }
 
 /** Reads the parts of the overview that the key can read. */
@@ -33,16 +32,13 @@ export async function readOverview(
   who: WhoAmI,
   signal: AbortSignal,
 ): Promise<Overview> {
-  const [accessible, server] = await Promise.all([
-    hasScope(who, 'records:read')
-      ? readAccessibleAgents(service, who, { most: AGENTS_COUNTED, signal })
-      : undefined,
-    canReadServer(who) ? service.server({ signal }) : undefined,
-  ])
+  const accessible = hasScope(who, 'records:read')
+    ? await readAccessibleAgents(service, who, { most: AGENTS_COUNTED, signal })
+    : undefined
   const proposals = hasScope(who, 'proposals:decide')
     ? await countProposals(service, agentsToQuery(who, accessible), signal)
     : undefined
-  return { accessible, proposals, server }
+  return { accessible, proposals }
 }
 
 /** A key that is limited to agents has to query proposals agent by agent. */

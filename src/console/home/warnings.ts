@@ -1,6 +1,6 @@
+import type { ServerInfoResponse } from '../../client/index.js'
 import type { MetricsReading } from '../parts/metrics.js'
 import { counted, countText, durationText, timeText } from '../parts/format.js'
-import type { Overview } from './read-overview.js'
 
 /** A warning for administrators. */
 export interface Warning {
@@ -17,7 +17,7 @@ const LICENSE_MS_LEFT = 14 * DAY_MS
 
 /** The warnings about the server, the most severe first. */
 export function warningsOf(
-  { server }: Overview,
+  server: ServerInfoResponse | undefined,
   { readings, nowMs }: { readings: readonly MetricsReading[]; nowMs: number },
 ): Warning[] {
   const now = readings.at(-1)
@@ -75,7 +75,7 @@ function lagWarning(now: MetricsReading | undefined): Warning[] {
   return [{ name: 'PostgreSQL is behind', text, href: '#/health' }]
 }
 
-function licenseWarning(license: NonNullable<Overview['server']>['license'], nowMs: number): Warning[] {
+function licenseWarning(license: ServerInfoResponse['license'], nowMs: number): Warning[] {
   if (license === null) return []
   const { state, expires_at_ms: expiresAtMs } = license
   const href = undefined
