@@ -1,7 +1,7 @@
-import { existsSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { assert } from '../../../src/base/assert.js'
-import { syncDirectory } from '../../../src/base/durable-file.js'
+import { readIfExists, syncDirectory, writeDurably } from '../../../src/base/durable-file.js'
 import type { LogChannel } from '../../../src/protocol/cluster-log-messages.js'
 import type { CheckpointHead, CheckpointRows } from './cluster-checkpoint.js'
 import {
@@ -52,6 +52,8 @@ export type CatchUpResult = { kind: 'caughtUp' } | { kind: 'built' } | { kind: '
 const BUILDING = '.building'
 /** The suffix of a store of another history. */
 const ASIDE = '.other'
+/** The file in a store's folder that identifies its data file. */
+const IDENTITY = 'data.identity'
 
 /** Also the last checkpoint, and the last segment that was read. */
 type CaughtUp = CatchUpResult & { last: LastCheckpoint; segment: number }
@@ -104,6 +106,7 @@ async function buildStore(store: NodeStore, head: CheckpointHead | undefined, up
   rmSync(building, { recursive: true, force: true })
   const checkpoint = head === undefined ? undefined : checkpointOf(store, head)
   const segment = await applyLog({ ...store, path: building }, { checkpoint, upTo })
+  writeDurably(join(building, IDENTITY), identityOf(building))
   syncDirectory(building)
   rmSync(path, { recursive: true, force: true })
   renameSync(building, path)
@@ -142,7 +145,7 @@ export async function detachStore(path: string): Promise<void> {
     await environment.root.close()
   }
   await setPositionAt(path, undefined)
-  rmSync(join(path, 'lock.mdb'), { force: true })
+  for (const name of ['lock.mdb', IDENTITY]) rmSync(join(path, name), { force: true })
 }
 
 /** Reads the head of a shard's last checkpoint. */
@@ -167,15 +170,25 @@ export function hasCheckpointAfter(store: Omit<NodeStore, 'path'>, segment = -1)
   return head !== undefined && head.segment > segment
 }
 
+/** Identifies the data file of a store: a copy has another inode, or was created at another time. */
+function identityOf(path: string): string {
+  const { ino, birthtimeNs } = statSync(join(path, 'data.mdb'), { bigint: true })
+  return `${ino} ${birthtimeNs}\n`
+}
+
 /**
- * Whether the log can be applied to a store. A store that is older than the last checkpoint counts as
- * missing.
+ * Whether the log can be applied to a store. A store that is older than the last checkpoint, or was copied,
+ * counts as missing: a copy of a file that changes has pages of several moments.
  */
 async function examine(
   { path, client }: NodeStore,
   head: CheckpointHead | undefined,
 ): Promise<'fits' | 'missing' | 'other'> {
   if (!existsSync(join(path, 'data.mdb'))) return 'missing'
+  const [identity, recorded] = [identityOf(path), readIfExists(join(path, IDENTITY))]
+  // A pushed store has no identity yet.
+  if (recorded === undefined) writeDurably(join(path, IDENTITY), identity)
+  else if (recorded !== identity) return 'missing'
   const position = await positionAt(path)
   if (position === undefined || !isOfCluster(position)) return 'other'
   const row = position.offset < 0 ? undefined : client.find(position.offset)
