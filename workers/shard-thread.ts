@@ -10,7 +10,15 @@ import { steadyClock, systemClock } from '../src/base/clock.js'
 import { limits } from '../src/base/limits/limits.js'
 import { pooledRandom } from '../src/base/random.js'
 import { Heartbeat } from '../src/protocol/heartbeat.js'
-import { decodeCommands, encodeOutcomes, type CommandFrame, type LateFrame } from '../src/protocol/frame.js'
+import {
+  countOf,
+  decodeCommands,
+  encodeOutcomes,
+  frontOf,
+  type CommandFrame,
+  type InvalidFrame,
+  type LateFrame,
+} from '../src/protocol/frame.js'
 import {
   closeShard,
   endShard,
@@ -42,8 +50,8 @@ if (data === endShard) process.exit()
 assert(isShardWorkerData(data), 'a shard receives its settings')
 const { settings, heartbeat: memory, shared } = data
 const heartbeat = new Heartbeat(memory)
-/** The first port is that of the main thread. */
-const ports = [port]
+/** The ports with the numbers of their fronts; the first is that of the main thread. */
+const ports = new Map([[port, 0]])
 const watched = new Watched()
 const frames = new FrontFrames(new ShardMemory(shared), watched)
 frames.add(0, sender(port))
@@ -79,7 +87,7 @@ const shard = new Shard(
 let closing: 'not' | 'closes' | 'transfers' = 'not'
 
 port.on('message', (message: unknown) => {
-  take(message)
+  take(message, port)
   work()
 })
 
@@ -94,10 +102,10 @@ function sender(to: MessagePort): SendFrame {
 
 /** Accepts commands from an additional front. */
 function join(front: number, frontPort: MessagePort): void {
-  ports.push(frontPort)
+  ports.set(frontPort, front)
   frames.add(front, sender(frontPort))
   frontPort.on('message', (message: unknown) => {
-    take(message)
+    take(message, frontPort)
     work()
   })
   // This thread closes all ports when it closes; the front of another node may leave earlier.
@@ -105,9 +113,7 @@ function join(front: number, frontPort: MessagePort): void {
 }
 
 function leave(front: number, frontPort: MessagePort): void {
-  const index = ports.indexOf(frontPort)
-  if (!isOpen || index < 0) return
-  ports.splice(index, 1)
+  if (!isOpen || !ports.delete(frontPort)) return
   frames.remove(front)
   watched.remove(front)
 }
@@ -123,7 +129,7 @@ function work(): void {
     shard.turn()
     if (shard.unsyncedCount > 0 && shard.waits()) shard.syncNow()
     if (shard.unsyncedCount > 0) store.syncSoon(onSynced)
-    take(undefined)
+    take()
     shard.flush()
     turns = shard.unsyncedCount > 0 ? turns + 1 : 0
   }
@@ -143,17 +149,17 @@ function onSynced(error: Error | null): void {
   if (!isOpen) return
   heartbeat.step()
   shard.releaseDurable()
-  take(undefined)
+  take()
   work()
 }
 
-/** Processes a message, if given, and all messages that are queued at any port. */
-function take(message: unknown): void {
+/** Processes a message of a port, if given, and all messages that are queued at any port. */
+function take(message?: unknown, of = port): void {
   const commands: CommandFrame = []
-  if (message !== undefined) takeOne(message, commands)
+  if (message !== undefined) takeOne(message, of, commands)
   // The loop includes ports that join during it.
-  for (const from of ports) {
-    for (let next = received(from); next !== undefined; next = received(from)) takeOne(next, commands)
+  for (const from of ports.keys()) {
+    for (let next = received(from); next !== undefined; next = received(from)) takeOne(next, from, commands)
   }
   if (commands.length > 0) shard.take(commands)
 }
@@ -162,9 +168,9 @@ function received(from: MessagePort): unknown {
   return receiveMessageOnPort(from)?.message
 }
 
-function takeOne(message: unknown, commands: CommandFrame): void {
+function takeOne(message: unknown, from: MessagePort, commands: CommandFrame): void {
   if (message instanceof ArrayBuffer) {
-    for (const command of decodeCommands(message)) commands.push(command)
+    for (const command of commandsOf(message, from)) commands.push(command)
   } else if (message === closeShard || message === transferShard) {
     closing = message === transferShard ? 'transfers' : 'closes'
     shard.resume()
@@ -172,6 +178,21 @@ function takeOne(message: unknown, commands: CommandFrame): void {
   else {
     assert(isFrontJoins(message), 'a shard receives frames, fronts and orders to close')
     join(message.front, message.port)
+  }
+}
+
+/** The commands of a front. An invalid frame of a front in another node is reported, and has none. */
+function commandsOf(memory: ArrayBuffer, from: MessagePort): CommandFrame {
+  const front = ports.get(from) ?? limits.frontsMax
+  try {
+    const frame = decodeCommands(memory)
+    const isOwn = frame.every(([id, command]) => frontOf(id) === front && 'kind' in command)
+    assert(isOwn && frame.length === countOf(memory), 'a front sends commands under its number')
+    return frame
+  } catch (error) {
+    if (front < limits.frontsMax) throw error
+    from.postMessage({ kind: 'invalid', count: countOf(memory) } satisfies InvalidFrame)
+    return []
   }
 }
 
@@ -236,7 +257,7 @@ async function nodeLogOf({ settings, channels: lines }: ShardWorkerData): Promis
 /** Closes everything that keeps the thread alive. */
 async function close(): Promise<void> {
   isOpen = false
-  for (const openPort of ports) openPort.close()
+  for (const openPort of ports.keys()) openPort.close()
   nodeLog?.checkpoints.close()
   // First transfer the shard, so that the next owner need not wait for the flush of this store.
   if (closing === 'transfers') store.transfer()

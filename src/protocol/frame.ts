@@ -1,5 +1,6 @@
 import { Packr, Unpackr } from 'msgpackr'
 import { limits } from '../base/limits/limits.js'
+import { hasKind } from '../base/shape.js'
 import type { Command, Outcome, StreamEvent } from './messages.js'
 import type { ShardFigures } from './shard-figures.js'
 import type { Notice } from './notices.js'
@@ -43,9 +44,15 @@ export interface LateFrame {
   frame: ArrayBuffer
 }
 
-export function isLateFrame(message: unknown): message is LateFrame {
-  return typeof message === 'object' && message !== null && 'kind' in message && message.kind === 'late'
+/** The reply to a frame of a front in another node that does not have valid commands of that front. */
+export interface InvalidFrame {
+  kind: 'invalid'
+  /** The number of commands that its header states. */
+  count: number
 }
+
+/** A message of a shard to a front, beside frames. Its sender was compiled with this code. */
+export const isFrameNotice = hasKind<LateFrame | InvalidFrame>({ late: true, invalid: true })
 
 /** The front of a command: a front numbers commands in steps of `limits.frontNumbers`, from its number. */
 export function frontOf(commandId: number): number {

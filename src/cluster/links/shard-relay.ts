@@ -8,7 +8,7 @@ import type { Link } from './link.js'
 import {
   countOf,
   encodeOutcomes,
-  isLateFrame,
+  isFrameNotice,
   noticeNoOf,
   type FrontFrame,
   type LateFrame,
@@ -79,14 +79,14 @@ export class ShardRelay {
     this.#memory = memory
     this.released = new Promise((resolve) => (this.release = resolve))
     port.on('message', (message: unknown) => {
-      if (message instanceof ArrayBuffer) this.#pending -= countOf(message)
-      else {
-        assert(isLateFrame(message), 'a shard sends frames')
-        this.#pending -= 1
-      }
+      const isFrame = message instanceof ArrayBuffer
+      assert(isFrame || isFrameNotice(message), 'a shard sends frames')
+      if (isFrame) this.#pending -= countOf(message)
+      else this.#pending -= message.kind === 'late' ? 1 : message.count
       if (!this.#hasLink) this.#closeWhenIdle()
-      else if (message instanceof ArrayBuffer) this.#pass(message)
-      else this.#passLate(message)
+      else if (isFrame) this.#pass(message)
+      else if (message.kind === 'late') this.#passLate(message)
+      else this.#parts.link.close('the peer sent an invalid frame')
     })
     port.once('close', () => {
       this.isClosed = true

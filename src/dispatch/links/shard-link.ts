@@ -41,8 +41,6 @@ export interface LinkListener {
   restarted(): void
   /** The thread has ended, and its last frames were delivered. */
   ended(): void
-  /** A message is unreadable, perhaps one about an erased record or removed key: the process must end. */
-  unreadable(error: unknown): void
 }
 
 interface Pending {
@@ -84,8 +82,10 @@ export class ShardLink {
   #isProcessed = false
   /** The number of the last frame with notices that this front has processed. */
   #noticeNo = 0
-  /** After an unreadable message, nothing is sent or received. */
+  /** After an unreadable message of the thread, nothing is sent or received until it has ended. */
   #isUnreadable = false
+  /** The attached thread cannot be used. */
+  #failed: (reason: string) => void = () => {}
 
   /**
    * @param waits whether commands wait for a limited time without a thread, as another node may soon have one
@@ -131,11 +131,12 @@ export class ShardLink {
   /**
    * Attaches a thread once the frames of the last one were delivered. The thread serves once the front has
    * caught up.
-   * @param failed called when the front cannot catch up although the thread is there
+   * @param failed called when the front cannot catch up although the thread is there, or cannot read a
+   *   message, perhaps one about an erased record or removed key: the thread must not be used any more
    * @returns whether it serves; false if a newer thread was attached or the thread ended
    */
   async join(thread: ShardConnection, failed: (reason: string) => void): Promise<boolean> {
-    if (!(await this.#attach(thread))) return false
+    if (!(await this.#attach(thread, failed))) return false
     try {
       await this.#listener.catchUp((command) => this.#sendCatchUp(command))
     } catch (error) {
@@ -214,7 +215,7 @@ export class ShardLink {
     this.#thread?.close?.()
   }
 
-  async #attach(thread: ShardConnection): Promise<boolean> {
+  async #attach(thread: ShardConnection, failed: (reason: string) => void): Promise<boolean> {
     if (thread.term < (this.#next?.term ?? -1)) return drop(thread)
     this.#next = thread
     // A thread without an end message belongs to a failed node.
@@ -222,12 +223,13 @@ export class ShardLink {
     await this.#ended
     if (this.#next !== thread) return drop(thread)
     this.#thread = thread
+    this.#failed = failed
     this.#phase = 'catchingUp'
     this.#noticeNo = 0
     this.#ended = new Promise((resolve) => (this.#resolveEnded = resolve))
     thread.memory.startCatchUp(thread.front)
-    for (const frame of thread.early?.splice(0) ?? []) this.#take(frame)
-    if (thread.isOver === true) this.#end(thread)
+    for (const frame of thread.early?.splice(0) ?? []) if (this.isAt(thread)) this.#take(frame)
+    if (thread.isOver === true && this.isAt(thread)) this.#end(thread)
     return this.isAt(thread)
   }
 
@@ -257,8 +259,9 @@ export class ShardLink {
     try {
       this.#waiting.push(this.#read(memory))
     } catch (error) {
+      this.#recordAway()
       this.#isUnreadable = true
-      this.#listener.unreadable(error)
+      this.#failed(`a message of its thread is unreadable (${String(error)})`)
       this.#failPending()
       return
     }
@@ -268,6 +271,7 @@ export class ShardLink {
   #end(thread: ShardConnection): void {
     this.#recordAway()
     this.#phase = 'away'
+    this.#isUnreadable = false
     this.#waiting.push(() => {
       this.#failPending()
       thread.memory.remove(thread.front)

@@ -44,8 +44,6 @@ export interface FrontOptions {
    * front.
    */
   isOfNode: boolean
-  /** A message of a shard is unreadable: this process must not continue without it. */
-  lose(shard: number, reason: string): void
 }
 
 const moving = refuse('unavailable', 'A shard is moving to another node of the cluster, try again', {
@@ -193,7 +191,6 @@ export class Shards {
   }
 
   #linkOf(shard: number): ShardLink {
-    const { isOfNode, lose } = this.#options
     const listener: LinkListener = {
       events: (events) => this.#listener?.events(shard, events),
       notice: (notice) => this.#notice(shard, notice),
@@ -201,9 +198,8 @@ export class Shards {
       restarted: () => this.#listener?.restarted(shard),
       // Notices of its last commits may never arrive.
       ended: () => this.#records.clear(),
-      unreadable: (error) => lose(shard, `a message of its thread is unreadable (${String(error)})`),
     }
-    return new ShardLink(listener, isOfNode)
+    return new ShardLink(listener, this.#options.isOfNode)
   }
 
   /** Applies a notice to the record cache, and reports it to the listener. */

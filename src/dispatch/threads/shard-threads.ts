@@ -83,7 +83,6 @@ export class ShardThreads {
     this.shards = new Shards(settings.length, {
       cacheBytesMax,
       isOfNode: cluster !== undefined,
-      lose: (shard, reason) => this.lose(shard, reason),
     })
     this.#ports = settings.map(
       (one, shard) =>
@@ -105,9 +104,13 @@ export class ShardThreads {
     this.begin(listener)
     const connections = await Promise.all(this.#ports.map((port) => port.start()))
     for (const [shard, connection] of connections.entries()) {
+      let [isStarting, failure] = [true, '']
       await this.shards.linkOf(shard).join(connection, (reason) => {
-        throw new Error(`Shard ${shard} cannot be served: ${reason}`)
+        if (isStarting) failure ||= reason
+        else this.lose(shard, reason)
       })
+      isStarting = false
+      if (failure !== '') throw new Error(`Shard ${shard} cannot be served: ${failure}`)
     }
   }
 

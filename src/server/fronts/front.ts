@@ -63,7 +63,6 @@ async function makeFront(given: FrontWorkerData, { calls, log }: FrontOwn) {
   const shards = new Shards(given.shards, {
     cacheBytesMax: Math.floor(config.recordCacheBytes / config.fronts),
     isOfNode: given.lease !== undefined,
-    lose: (shard, reason) => void calls.call('lose', { shard, reason }),
   })
   const parts = makeFrontParts({
     shards,

@@ -59,7 +59,6 @@ it('does not wait for a front to process notices that were sent before it joined
         catchUp: async () => {},
         restarted: nothing,
         ended: nothing,
-        unreadable: failed,
       },
       false,
     ),

@@ -15,7 +15,7 @@ afterEach(() => shard.remove())
 it('returns the mails of a shard while another does not answer', async () => {
   shard.register('ada@example.com')
   shard.sendLink({ purpose: 'magicLink', email: 'ada@example.com' })
-  const shards = new Shards(2, { cacheBytesMax: 0, isOfNode: false, lose: () => {} })
+  const shards = new Shards(2, { cacheBytesMax: 0, isOfNode: false })
   const nothing = () => undefined
   shards.follow({
     events: nothing,

@@ -46,7 +46,6 @@ beforeEach(() => {
     notice: nothing,
     restarted: nothing,
     ended: nothing,
-    unreadable: nothing,
   }
   link = new ShardLink({ ...listener, catchUp: (asks) => learn(asks) }, true)
 })

@@ -12,8 +12,7 @@ it.each([true, false])(
     const waiting: number[] = []
     const lease = new LeaseMemory(undefined, () => 0)
     lease.extend(1)
-    const lose = (_shard: number, reason: string) => expect.fail(reason)
-    const shards = new Shards(1, { cacheBytesMax: 1_048_576, isOfNode, lose })
+    const shards = new Shards(1, { cacheBytesMax: 1_048_576, isOfNode })
     const post = (frame: ArrayBuffer) => void waiting.push(...decodeCommands(frame).map(([id]) => id))
     const thread = { front: 0, term: 0, memory: new ShardMemory(), lease, post }
     expect(await shards.linkOf(0).join(thread, (reason) => expect.fail(reason))).toBe(true)

@@ -37,7 +37,6 @@ class Front {
         },
         restarted: () => undefined,
         ended: () => this.events.push('ended'),
-        unreadable: (error) => this.events.push(String(error)),
       },
       false,
     )
