@@ -172,8 +172,9 @@ export function hasCheckpointAfter(store: Omit<NodeStore, 'path'>, segment = -1)
 
 /** Identifies the data file of a store: a copy has another inode, or was created at another time. */
 function identityOf(path: string): string {
-  const { ino, birthtimeNs } = statSync(join(path, 'data.mdb'), { bigint: true })
-  return `${ino} ${birthtimeNs}\n`
+  const { ino, birthtimeNs, ctimeNs } = statSync(join(path, 'data.mdb'), { bigint: true })
+  // If the file system does not know when a file was created, Node returns the time of the last change.
+  return `${ino} ${birthtimeNs === ctimeNs ? 0 : birthtimeNs}\n`
 }
 
 /**
