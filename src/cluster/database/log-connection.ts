@@ -1,28 +1,15 @@
 import type { Session } from './session.js'
-
-/** How a log reaches its database. */
-export interface LogConnectionParts {
-  /** Connects to the server that accepts writes. @throws Error if there is none */
-  open(): Promise<Session>
-  /**
-   * Called with each session before its first append.
-   * @throws UnfitServer if the database must not be written to
-   */
-  examine?(session: Session): Promise<void>
-}
-
-export const LATE = 'the database did not answer in time; it may be waiting for its standby'
+import { LATE, withinTime } from './time-limit.js'
 
 /** The connection of a log, which is replaced if it has broken. One call at a time. */
 export class LogConnection {
-  readonly #parts: LogConnectionParts
+  readonly #open: () => Promise<Session>
   #session: Session | undefined
-  /** The session that has been examined. */
-  #examined: Session | undefined
   #isAbandoned = false
 
-  constructor(parts: LogConnectionParts) {
-    this.#parts = parts
+  /** @param open connects to the server that accepts writes */
+  constructor(open: () => Promise<Session>) {
+    this.#open = open
   }
 
   /** Whether it will never be used again. */
@@ -31,40 +18,19 @@ export class LogConnection {
   }
 
   /**
-   * Runs statements on the connection, which is closed if they take longer than `ms`: a network can drop
-   * packets indefinitely.
-   * @throws Error if the database cannot be reached, or does not answer in time
+   * Runs statements on the connection, which is closed if they take longer than `ms`.
+   * @throws Error if the database cannot be reached, or does not answer in time; UnfitServer
    */
   async use<T>(ms: number, work: (session: Session) => Promise<T>): Promise<T> {
     const session = await this.#ready()
-    let isLate = false
-    const timer = setTimeout(() => {
-      isLate = true
-      session.drop()
-    }, ms)
-    try {
-      return await work(session)
-    } catch (error) {
-      throw isLate ? new Error(LATE, { cause: error }) : error
-    } finally {
-      clearTimeout(timer)
-    }
-  }
-
-  /** Runs an append. @throws UnfitServer as well */
-  append<T>(ms: number, work: (session: Session) => Promise<T>): Promise<T> {
-    return this.use(ms, async (session) => {
-      if (this.#examined !== session) await this.#parts.examine?.(session)
-      this.#examined = session
-      return work(session)
-    })
+    return withinTime({ ms, drop: () => session.drop() }, () => work(session))
   }
 
   /** @throws Error if no server that accepts writes can be reached */
   async #ready(): Promise<Session> {
     const before = this.#session
     if (before?.open === true && (await isAlive(before))) return before
-    const session = await this.#parts.open()
+    const session = await this.#open()
     if (this.#isAbandoned) {
       session.drop()
       throw new Error(LATE)

@@ -1,10 +1,11 @@
 import { limits } from '../../base/limits/limits.js'
 import { isNumber, isText, listOf, members } from '../../base/shape.js'
 import { failureOf, describeDatabaseError, UnfitServer } from './database-errors.js'
-import { LATE, LogConnection, type LogConnectionParts } from './log-connection.js'
+import { LogConnection } from './log-connection.js'
 import { hashOf } from './status.js'
-import { isBuffer, type Parameter, Session } from './session.js'
+import { isBuffer, type Parameter, Session, withinConnectTime } from './session.js'
 import type { ClusterStatements } from './statements.js'
+import { LATE } from './time-limit.js'
 
 /** The position of a segment in the log of a shard: its number and its hash, 32 bytes. */
 export interface SegmentPosition {
@@ -62,7 +63,7 @@ const RETRY = 'again'
 class MissingRow extends Error {}
 
 /** Dependencies of a register. */
-interface RegisterParts extends Pick<LogConnectionParts, 'examine'> {
+interface RegisterParts {
   /** Addresses of the servers, one of which accepts writes. */
   urls: readonly string[]
   statements: ClusterStatements
@@ -72,6 +73,8 @@ interface RegisterParts extends Pick<LogConnectionParts, 'examine'> {
   chance(): number
   /** Called with each new connection. */
   connected?(): void
+  /** Called with each new connection before it is used. @throws UnfitServer if it must not be */
+  examine?(session: Session): Promise<void>
 }
 
 /**
@@ -91,12 +94,15 @@ export class SegmentRegister {
 
   #connect(): LogConnection {
     const { urls, connected, examine } = this.#parts
-    const open = async () => {
+    return new LogConnection(async () => {
       const session = await Session.open(urls)
       connected?.()
+      await withinConnectTime(
+        () => session.drop(),
+        async () => examine?.(session),
+      )
       return session
-    }
-    return new LogConnection({ open, ...(examine && { examine }) })
+    })
   }
 
   /**
@@ -137,7 +143,7 @@ export class SegmentRegister {
     let reason: string = LATE
     for (let leftMs = untilMs - nowMs(); leftMs > 0 && !connection.isAbandoned; leftMs = untilMs - nowMs()) {
       try {
-        const found = await connection.append(leftMs, (session) => this.#tryAppend(session, before, segment))
+        const found = await connection.use(leftMs, (session) => this.#tryAppend(session, before, segment))
         if (found !== RETRY) return found
       } catch (error) {
         reason = describeDatabaseError(error)
@@ -205,13 +211,19 @@ export class SegmentRegister {
   ): Promise<AppendOutcome | typeof RETRY> {
     try {
       const { rows, warned } = await this.#insert(session, before, segment)
-      if (rows === 0) return { kind: 'lost' }
+      // A loss ends the process, so it needs a second look.
+      if (rows === 0) return (await this.#has(session, segment.shard, before)) ? RETRY : { kind: 'lost' }
       return warned ? await this.#confirm(session, segment) : { kind: 'durable' }
     } catch (error) {
       if (error instanceof MissingRow) return { kind: 'lost' }
       if (failureOf(error) !== 'taken') throw error
       return this.#resolveConflict(session, segment)
     }
+  }
+
+  async #has(session: Session, shard: number, { number, hash }: SegmentPosition): Promise<boolean> {
+    const there = await hashOf(session, this.#parts.statements, { shard, segment: number })
+    return there?.equals(hash) === true
   }
 
   #insert(session: Session, before: SegmentPosition, segment: StoredSegment) {

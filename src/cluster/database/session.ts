@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { type Client, DatabaseError, type QueryResult, type QueryResultRow } from 'pg'
+import { type Client, DatabaseError, type QueryConfig, type QueryResult, type QueryResultRow } from 'pg'
 import {
   openFirst,
   makeClient,
@@ -11,6 +11,7 @@ import {
 import { limits } from '../../base/limits/limits.js'
 import { type Check, fields, isText, listOf } from '../../base/shape.js'
 import { failureOf, describeDatabaseError } from './database-errors.js'
+import { withinTime } from './time-limit.js'
 
 /** The result of a statement that writes. */
 export interface Written {
@@ -40,7 +41,7 @@ export const lateCommitModes = ['on', 'remote_apply']
 
 /**
  * Settings of a session, whatever the defaults of the role or database are: commits could be confirmed too
- * early, or without a warning, and statements could end before their time.
+ * early, or without a warning, statements could end before their time, and values could be written otherwise.
  */
 const sessionSettings = {
   client_min_messages: 'warning',
@@ -52,15 +53,27 @@ const sessionSettings = {
   // others.
   idle_in_transaction_session_timeout: limits.clusterIdleMs,
   default_transaction_isolation: 'read committed',
+  extra_float_digits: 1,
+  quote_all_identifiers: 'off',
+  bytea_output: 'hex',
   ...serverKeepAlive,
 }
 
 const raiseCommitMode = `SELECT set_config('synchronous_commit', 'on', false)
   WHERE current_setting('synchronous_commit') NOT IN (${lateCommitModes.map((mode) => `'${mode}'`).join(', ')})`
 
+/**
+ * A schema that is created later and comes first in the path, such as that of the role, would replace the
+ * tables under a session that is in use.
+ */
+const keepSchema = `SELECT set_config('search_path', quote_ident(nspname), false)
+  FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE c.oid = to_regclass('strandfast_cluster')`
+
 const readSettings = `SELECT name || '=' || setting AS found FROM pg_settings WHERE name IN (
   'server_version', 'server_version_num', 'server_encoding', 'fsync', 'full_page_writes', 'synchronous_commit',
   'synchronous_standby_names', 'transaction_read_only', 'default_transaction_read_only')`
+
+const ENDED = 'the connection has ended'
 
 /** A connection to the server that accepts writes. */
 export class Session {
@@ -71,7 +84,10 @@ export class Session {
   #notices = 0
   /** Names of the statements prepared on this connection. */
   readonly #names = new Map<string, string>()
-  #open = true
+  /** The last statement, whose result is ignored. */
+  #last: Promise<unknown> = Promise.resolve()
+  /** Why the connection has broken. */
+  #failure: Error | undefined
 
   private constructor({ client, socket, verifyIdle }: SocketClient) {
     this.#client = client
@@ -79,8 +95,8 @@ export class Session {
     this.#verifyIdle = verifyIdle
     client.on('notice', () => (this.#notices += 1))
     // Emitted when an idle connection breaks; on a busy one the statement fails as well.
-    client.on('error', () => (this.#open = false))
-    client.on('end', () => (this.#open = false))
+    client.on('error', (error) => (this.#failure ??= error))
+    client.on('end', () => (this.#failure ??= new Error(ENDED)))
   }
 
   /**
@@ -112,7 +128,7 @@ export class Session {
 
   /** False once the connection has broken. */
   get open(): boolean {
-    return this.#open
+    return this.#failure === undefined
   }
 
   /** Settings of the server that matter to a cluster, as they were when the session was opened. */
@@ -127,29 +143,39 @@ export class Session {
 
   async write(statement: string, parameters: readonly Parameter[]): Promise<Written> {
     const before = this.#notices
-    const { rowCount, rows }: QueryResult = await this.#client.query(this.#prepared(statement, parameters))
+    const { rowCount, rows } = await this.#query(this.#prepared(statement, parameters))
     return { rows: rowCount ?? 0, first: rows[0], warned: this.#notices > before }
   }
 
   /** Runs several statements in one transaction. */
   async transaction(body: () => Promise<Written>): Promise<Written> {
     const before = this.#notices
-    await this.#client.query('BEGIN')
+    await this.#query('BEGIN')
     try {
       const { rows } = await body()
-      await this.#client.query('COMMIT')
+      await this.#query('COMMIT')
       return { rows, warned: this.#notices > before }
     } catch (error) {
       // If the outcome is unknown, so is the state of the connection.
       if (failureOf(error) === 'unknown') this.drop()
-      else await this.#client.query('ROLLBACK')
+      else await this.#query('ROLLBACK')
       throw error
     }
   }
 
   async rows(statement: string, parameters: readonly Parameter[] = []): Promise<QueryResultRow[]> {
-    const { rows }: QueryResult = await this.#client.query(this.#prepared(statement, parameters))
+    const { rows } = await this.#query(this.#prepared(statement, parameters))
     return rows
+  }
+
+  /** Runs one statement at a time: the driver is going to drop its own queue. */
+  #query(statement: string | QueryConfig): Promise<QueryResult> {
+    const result = this.#last.then(() => {
+      if (this.#failure !== undefined) throw this.#failure
+      return this.#client.query(statement)
+    })
+    this.#last = result.catch(() => {})
+    return result
   }
 
   /** Prepares a statement with parameters once per connection, so that PostgreSQL plans it once. */
@@ -163,13 +189,13 @@ export class Session {
 
   /** Closes the connection immediately; the outcome of a running statement is unknown. */
   drop(): void {
-    this.#open = false
+    this.#failure ??= new Error(ENDED)
     this.#socket.destroy()
   }
 
   /** Closes the connection gracefully, if the server answers. */
   async close(): Promise<void> {
-    this.#open = false
+    this.#failure ??= new Error(ENDED)
     const timer = setTimeout(() => this.drop(), limits.postgresLookMs)
     try {
       await this.#client.end()
@@ -194,8 +220,8 @@ export class Session {
 
   /** In one round trip, because each one counts if the database is far away. */
   async #configure(wanted: Parameters<typeof setAll>[0]): Promise<void> {
-    const results: unknown = await this.#client.query(
-      [setAll(wanted), raiseCommitMode, readSettings].join(';\n'),
+    const results: unknown = await this.#query(
+      [setAll(wanted), raiseCommitMode, keepSchema, readSettings].join(';\n'),
     )
     const found: unknown = areResults(results) ? results.at(-1)?.rows : undefined
     if (!areSettings(found)) throw new Error('The server did not return its settings')
@@ -211,18 +237,11 @@ export class Session {
  * @param drop closes them, also if the work fails
  */
 export async function withinConnectTime<T>(drop: () => void, work: () => Promise<T>): Promise<T> {
-  let isLate = false
-  const timer = setTimeout(() => {
-    isLate = true
-    drop()
-  }, limits.clusterConnectMs)
   try {
-    return await work()
+    return await withinTime({ ms: limits.clusterConnectMs, drop, late: 'it did not answer in time' }, work)
   } catch (error) {
     drop()
-    throw isLate ? new Error('it did not answer in time', { cause: error }) : error
-  } finally {
-    clearTimeout(timer)
+    throw error
   }
 }
 

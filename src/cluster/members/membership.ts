@@ -2,6 +2,7 @@ import { assert } from '../../base/assert.js'
 import { limits } from '../../base/limits/limits.js'
 import { type Clock, systemClock } from '../../base/clock.js'
 import type { LeaseMemory } from '../../protocol/lease-memory.js'
+import { withinTime } from '../database/time-limit.js'
 import { clockAheadMs } from './clocks.js'
 import type { Member, MemberAbout, RowFault, MemberRows } from './member.js'
 import { KnownRows } from './known-rows.js'
@@ -343,15 +344,10 @@ export class Membership {
    * Closes the connection if the work takes longer than half a lease, so that another one can be tried within
    * the lease; after a lease, its result would not count any more.
    */
-  async #within<T>(table: MemberTable, work: Promise<T>): Promise<T> {
+  #within<T>(table: MemberTable, work: Promise<T>): Promise<T> {
     const { leaseMs } = this.#parts
-    const mostMs = Math.min(leaseMs, Math.max(leaseMs / 2, limits.clusterHeartbeatMsMin))
-    const timer = setTimeout(() => table.drop(), mostMs)
-    try {
-      return await work
-    } finally {
-      clearTimeout(timer)
-    }
+    const ms = Math.min(leaseMs, Math.max(leaseMs / 2, limits.clusterHeartbeatMsMin))
+    return withinTime({ ms, drop: () => table.drop() }, () => work)
   }
 
   #pause(ms: number): Promise<void> {
@@ -366,4 +362,5 @@ export class Membership {
   }
 }
 
-const FORKED = 'has not changed for longer than a lease, but the node confirms over its link that it has one'
+const FORKED =
+  'has not changed for longer than a lease, but the node confirms over its link that it has one: is the database of this node a copy?'

@@ -100,7 +100,9 @@ export class ClusterLog implements SegmentLog<LogPosition> {
    * @throws Error if the log that was read lacks segments that this node knows to be durable
    */
   #assertComplete(): void {
-    if (this.#client.durableEnd() > this.#reader.position.segment) throw new Lost(lostLogMessage)
+    const [durable, { segment }] = [this.#client.durableEnd(), this.#reader.position]
+    if (durable > segment)
+      throw new Lost(`${lostLogMessage}. Segment ${durable} is durable, but ${segment} was the last one read`)
   }
 
   /**
@@ -195,7 +197,7 @@ export class ClusterLog implements SegmentLog<LogPosition> {
     } catch (error) {
       if (!(error instanceof MissingSegment)) throw error
       // All earlier segments were durable.
-      this.#failure = new Lost(lostLogMessage, { cause: error })
+      this.#failure = new Lost(`${lostLogMessage}. ${error.message}`, { cause: error })
       throw this.#failure
     }
   }
