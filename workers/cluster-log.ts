@@ -38,7 +38,7 @@ assert(!isMainThread && parentPort !== null, 'the log of a cluster runs in a wor
 const parent = parentPort
 const data: unknown = workerData
 assert(isClusterLogSettings(data), 'the log of a cluster receives its settings')
-const { urls, tables, rows: secret, takeOverDelayMs } = data
+const { urls, tables, identity, rows: secret, takeOverDelayMs } = data
 const writers = new Writers(takeOverDelayMs)
 const statements = statementsOf(tables)
 const figures: ClusterLogFigures = { ...noClusterFigures }
@@ -61,7 +61,10 @@ function serve({ shard, port, answers, known }: LogChannel): void {
     nowMs: steadyClock,
     chance: Math.random,
     connected,
-    examine: (session) => requireTables(session, tables),
+    // A pull reads whatever is wrong with the tables.
+    ...(identity !== undefined && {
+      examine: async (session) => void (await requireTables(session, tables, identity)),
+    }),
   })
   const answerCount = new Int32Array(answers)
   const answer = (found: LogAnswer) => {

@@ -24,6 +24,8 @@ export const isClusterLogSettings = fields({
   urls: listOf(isText),
   /** The prefix of its table names. */
   tables: isText,
+  /** The identity of the tables that this node uses; absent for a reader that is not a node. */
+  identity: optional(isText),
   /** The key of the MACs of the cluster's rows, and the id of the cluster. */
   rows: fields({ key: isBytes, cluster: isText }),
   /**

@@ -59,7 +59,8 @@ export const isToOwner: Check<ToOwner> = hasKind<ToOwner>({
 export type ToFront =
   /** The first message: the number of the front. */
   | { kind: 'welcome'; front: number }
-  | { kind: 'refused'; reason: string }
+  /** `isElsewhere`: the owner has a lease, and does not know the other node: their databases differ. */
+  | { kind: 'refused'; reason: string; isElsewhere: boolean }
   /** The front may answer for `forMs` after its ping. */
   | { kind: 'pong'; atMs: number; forMs: number; readOnly: boolean }
   /** The thread of a shard is open. A later owner has a higher term. */

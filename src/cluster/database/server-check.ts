@@ -2,7 +2,6 @@ import { DatabaseError } from 'pg'
 import { limits } from '../../base/limits/limits.js'
 import { fields, isText, listOf } from '../../base/shape.js'
 import { lateCommitModes, Session, withinConnectTime } from './session.js'
-import { requireTables } from './tables.js'
 import { UnfitServer } from './database-errors.js'
 
 /** Properties of a database server that matter to a cluster. */
@@ -49,19 +48,19 @@ export function encodingFault(encoding: string | undefined): string {
 /**
  * Connects to the server that accepts writes, if it keeps what it acknowledges. A promoted standby may have
  * other settings.
- * @param tables prefix of tables that must be as they were created
+ * @param examine further checks of the session
  * @throws UnfitServer if the server could lose acknowledged writes or is too old; Error if no server can be
  * reached
  */
 export async function openDurable(
   urls: readonly string[],
-  tables?: string,
+  examine?: (session: Session) => Promise<void>,
 ): Promise<{ session: Session; server: ServerFacts }> {
   const session = await Session.open(urls)
   const work = async () => {
     const server = examineServer(session)
     if (server.faults.length > 0) throw new UnfitServer(server.faults.join('; '))
-    if (tables !== undefined) await requireTables(session, tables)
+    await examine?.(session)
     return { session, server }
   }
   return withinConnectTime(() => session.drop(), work)

@@ -91,6 +91,7 @@ export function createTables(prefix: string): string[] {
 function shapeQuery(prefix: string): string {
   const names = tableNames(prefix).map((name) => `('${name}')`)
   return `SELECT wanted.name, coalesce(c.relkind::text, '') AS kind, coalesce(c.relpersistence::text, '') AS persistence,
+    concat(system_identifier, ' ', c.oid) AS identity,
     ARRAY(SELECT concat(a.attname, ' ', format_type(a.atttypid, a.atttypmod),
         CASE WHEN a.attcollation <> t.typcollation THEN ' COLLATE ' || a.attcollation::regcollation END,
         CASE WHEN a.attgenerated <> '' OR a.attidentity <> '' THEN ' GENERATED' END,
@@ -113,7 +114,7 @@ function shapeQuery(prefix: string): string {
       UNION ALL SELECT 'the child table ' || inhrelid::regclass FROM pg_inherits WHERE inhparent = c.oid
       UNION ALL SELECT 'the parent table ' || inhparent::regclass FROM pg_inherits WHERE inhrelid = c.oid
       UNION ALL SELECT 'row-level security' WHERE c.relrowsecurity) AS others
-    FROM (VALUES ${names.join(', ')}) AS wanted (name)
+    FROM pg_control_system() CROSS JOIN (VALUES ${names.join(', ')}) AS wanted (name)
       LEFT JOIN pg_class c ON c.oid = to_regclass(wanted.name)`
 }
 
@@ -125,12 +126,18 @@ export interface TableFaults {
   wrong: string[]
 }
 
+/** Also the identity of the tables, which their copies do not share, except those of a physical standby. */
+interface ExaminedTables extends TableFaults {
+  identity: string
+}
+
 /** Compares the tables with what they were created as, by one query. */
-export async function examineTables(session: Session, prefix: string): Promise<TableFaults> {
+export async function examineTables(session: Session, prefix: string): Promise<ExaminedTables> {
   const rows: unknown = await session.rows(shapeQuery(prefix))
   if (!areShapes(rows)) throw new Error('Malformed row of the catalogue')
   const missing = rows.filter(({ kind }) => kind === '')
   return {
+    identity: rows.map(({ identity }) => identity).join(),
     missing: missing.map(({ name }) => `the table ${name} is missing: restore the database from a backup`),
     wrong: Object.entries(shapes).flatMap(([name, shape]) => {
       const found = rows.find((row) => row.name === `${prefix}_${name}` && row.kind !== '')
@@ -139,15 +146,26 @@ export async function examineTables(session: Session, prefix: string): Promise<T
   }
 }
 
-/** @throws UnfitServer if a table is missing, or not as it was created */
-export async function requireTables(session: Session, prefix: string): Promise<void> {
-  const { missing, wrong } = await examineTables(session, prefix)
+/**
+ * Checks the tables before they are used.
+ * @param known their identity, if this process has used them before
+ * @returns their identity
+ * @throws UnfitServer if a table is missing, or not as it was created, or they are a copy
+ */
+export async function requireTables(session: Session, prefix: string, known?: string): Promise<string> {
+  const { missing, wrong, identity } = await examineTables(session, prefix)
   const faults = [...missing, ...wrong]
+  if (known !== undefined && known !== identity && missing.length === 0) faults.push(COPY)
   if (faults.length > 0) throw new UnfitServer(faults.join('; '))
+  return identity
 }
+
+const COPY =
+  'its tables are not those with which this node has started, but a copy in another database or schema: writes to both would fork the logs. Check SERVICE_CLUSTER_URL and search_path; if the cluster was moved, stop all nodes before the copy is made'
 
 interface FoundShape extends TableShape {
   name: string
+  identity: string
   kind: string
   persistence: string
   others: readonly string[]
@@ -195,6 +213,7 @@ const areTexts = listOf(isText)
 const areShapes = listOf(
   fields({
     name: isText,
+    identity: isText,
     kind: isText,
     persistence: isText,
     columns: areTexts,

@@ -214,9 +214,9 @@ class OwnerLink {
   }
 
   async #hello(hello: ToOwner): Promise<void> {
-    const { isMember, log, threads, own } = this.#parts
-    const refuse = (reason: string) => {
-      this.send({ kind: 'refused', reason })
+    const { isMember, lease, log, threads, own } = this.#parts
+    const refuse = (reason: string, isElsewhere = false) => {
+      this.send({ kind: 'refused', reason, isElsewhere })
       // The refusal is sent before the link closes.
       setImmediate(() => setImmediate(() => this.close(reason)))
     }
@@ -230,12 +230,17 @@ class OwnerLink {
     if (to.node !== own.node || to.incarnation !== own.incarnation)
       return refuse(
         `This is the node ${own.node}, incarnation ${own.incarnation}, not ${to.node}, incarnation ${to.incarnation}`,
+        to.node === own.node && lease.holds(),
       )
     const { node } = from
     if (node === own.node) return refuse('A node cannot link to itself')
-    const isKnown = await isMember(from).catch(() => false)
+    const isKnown = await isMember(from).catch(() => undefined)
     if (this.#closing.signal.aborted) return
-    if (!isKnown) return refuse(`The node ${node} is not a live member of the cluster`)
+    if (isKnown !== true)
+      return refuse(
+        `The node ${node} is not a live member of the cluster, as the database of the node ${own.node} shows it`,
+        isKnown === false && lease.holds(),
+      )
     this.#node = node
     log.info({ node }, 'another node forwards requests for the shards of this node')
     this.send({ kind: 'welcome', front: this.#front })

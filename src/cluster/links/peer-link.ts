@@ -21,6 +21,8 @@ interface PeerLinkListener {
   up(): void
   /** The other node is about to release all its shards. */
   stops(): void
+  /** The other node has a lease from another database than that of this node. */
+  elsewhere(): void
   /** The link has ended. */
   ended(reason: string): void
 }
@@ -163,6 +165,7 @@ export class PeerLink {
         this.#listener.up()
         return
       case 'refused':
+        if (message.isElsewhere) this.#listener.elsewhere()
         this.close(message.reason)
         return
       case 'pong':

@@ -17,6 +17,8 @@ interface Peer {
   link: PeerLink | undefined
   isConnecting: boolean
   triedAtMs: number
+  /** When it last said that it uses another database. */
+  elsewhereAtMs: number
   /** The last logged reason for which the link is down. */
   lastLogged: string
 }
@@ -54,6 +56,7 @@ export class Peers {
         link: undefined,
         isConnecting: false,
         triedAtMs: -Infinity,
+        elsewhereAtMs: -Infinity,
         lastLogged: '',
       })
     }
@@ -74,6 +77,16 @@ export class Peers {
   reaches(node: string, incarnation?: number): boolean {
     const { address: place, link } = this.#peers.get(node) ?? {}
     return link?.isUp === true && (incarnation === undefined || incarnation === place?.incarnation)
+  }
+
+  /**
+   * Whether a node has a lease, but from another database than that of this node: one of them is a copy.
+   * @param node any node if absent
+   */
+  isElsewhere(node?: string): boolean {
+    const sinceMs = steadyClock() - limits.linkHandshakeMs
+    const peers = node === undefined ? [...this.#peers.keys()] : [node]
+    return peers.some((name) => (this.#peers.get(name)?.elsewhereAtMs ?? -Infinity) > sinceMs)
   }
 
   /** The link over which a shard is served; undefined if there is none. */
@@ -119,6 +132,7 @@ export class Peers {
             log.info({ peer: node }, 'connected to another node: forwarding requests for its shards')
           },
           stops: () => stops?.(peer.address),
+          elsewhere: () => (peer.elsewhereAtMs = steadyClock()),
           ended: (reason) => {
             peer.link = undefined
             this.#logFailure(peer, reason)

@@ -16,9 +16,7 @@ import { unknownOwner } from '../members/placement.js'
 import type { ClusterAccess } from '../../dispatch/threads/shard-port.js'
 import { clusterFormat } from '../database/facts.js'
 import { knownEndPath } from '../database/known-end.js'
-import { NodeTable } from '../database/nodes.js'
-import { openDurable } from '../database/server-check.js'
-import { clusterTables, statementsOf } from '../database/statements.js'
+import { clusterTables } from '../database/statements.js'
 import { listenForLinks, type LinkServer } from '../links/sockets.js'
 import { describeDatabaseError } from '../database/database-errors.js'
 import { type ClusterFigures, noClusterFigures } from '../../protocol/cluster-log-messages.js'
@@ -27,13 +25,12 @@ import type { ClusterConfig } from '../../settings/cluster.js'
 import { type StartedNode, ClusterRow, logFaults } from './row.js'
 import { OutageLog } from './outage-log.js'
 import { OwnChecks } from './own-checks.js'
+import { OwnDatabase } from './own-database.js'
 import { ClusterShards, type ClusterShardsParts } from './shards.js'
 import type { Fronts } from '../../server/fronts/fronts.js'
 import type { PeerAddress, PeerNotices } from '../../server/calls/front-messages.js'
 import { LinkOwner, type LinkOwnerParts } from '../links/link-owner.js'
 import type { Peers } from '../links/peers.js'
-
-const statements = statementsOf(clusterTables)
 
 /** Dependencies of a node. */
 export interface NodeParts {
@@ -75,7 +72,7 @@ export class ClusterNode implements ClusterAccess {
   #timer: NodeJS.Timeout | undefined
   readonly #trouble: OutageLog
   readonly #checks: OwnChecks
-  #isReplicated: boolean | undefined
+  readonly #database: OwnDatabase
   #begun: StartedNode | undefined
   readonly #row: ClusterRow
   /** Called when the set of other live nodes changes. */
@@ -85,8 +82,9 @@ export class ClusterNode implements ClusterAccess {
 
   constructor(parts: NodeParts) {
     this.#parts = parts
-    const { settings, address, sharedSettings, lost, log } = parts
+    const { settings, address, sharedSettings, directory, lost, log } = parts
     const { urls, node, leaseSecs } = settings
+    this.#database = new OwnDatabase({ urls, secret: rowSecretOf(directory), log })
     this.#row = new ClusterRow(node, leaseSecs * 1_000)
     this.#trouble = new OutageLog(this.lease, log)
     this.#membership = new Membership({
@@ -100,9 +98,12 @@ export class ClusterNode implements ClusterAccess {
       leaseMsOf,
       lease: this.lease,
       nowMs: machineClock,
-      connect: () => this.#connect(urls),
+      connect: () => this.#database.connect(),
       changed: (members) => this.#onMembersChanged(members),
-      answers: ({ node: name, incarnation }) => this.#begun?.peers.reaches(name, incarnation) === true,
+      answers: ({ node: name, incarnation }) => {
+        const peers = this.#begun?.peers
+        return peers?.reaches(name, incarnation) === true || peers?.isElsewhere(name) === true
+      },
       trouble: (error) => this.#trouble.heartbeatFailed(error),
       faultsChanged: (faults) => logFaults(faults, log),
       expelled: lost,
@@ -148,7 +149,13 @@ export class ClusterNode implements ClusterAccess {
       (leaseSecs * 1_000) / HEARTBEATS_PER_LEASE,
     )
     this.#thread = new ClusterLogThread(
-      { urls: [...urls], tables: clusterTables, rows: rowSecretOf(directory), takeOverDelayMs: graceMs },
+      {
+        urls: [...urls],
+        tables: clusterTables,
+        identity: this.#database.identity,
+        rows: rowSecretOf(directory),
+        takeOverDelayMs: graceMs,
+      },
       (error) => lost(`the thread of the cluster’s log ended: ${error.message}`),
       (shard) => knownEndPath(directory.path, shard),
     )
@@ -192,6 +199,7 @@ export class ClusterNode implements ClusterAccess {
         const link = peers.of(shard)
         return link?.isUp === true ? link.node : undefined
       },
+      isElsewhere: () => peers.isElsewhere(),
       isServed: (shard) => shards.threads.shards.leaseRefusal(shard) === undefined,
       async leaving(shard) {
         await Promise.all([shards.leaving(shard), owner.leaving(shard)])
@@ -322,17 +330,6 @@ export class ClusterNode implements ClusterAccess {
       cluster: clusterOf(this.#parts.directory),
       writer: { node: this.#parts.settings.node, incarnation: this.#membership.incarnation },
     })
-
-  /** The server that accepts writes may be another one than before. */
-  async #connect(urls: readonly string[]): Promise<NodeTable> {
-    const { session, server } = await openDurable(urls, clusterTables)
-    if (this.#isReplicated === true && !server.replicated)
-      this.#parts.log.warn(
-        'the cluster’s database no longer waits for a standby at commit: writes acknowledged from now on are lost with its disk',
-      )
-    this.#isReplicated = server.replicated
-    return new NodeTable(session, statements, { secret: rowSecretOf(this.#parts.directory) })
-  }
 
   /** Listens for links before the address is published. */
   async #listen(): Promise<void> {

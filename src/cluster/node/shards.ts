@@ -37,6 +37,8 @@ export interface ClusterShardsParts {
   leaving(shard: number): Promise<void>
   /** Whether it has a link to another node, with that incarnation if one is given. */
   reaches(node: string, incarnation?: number): boolean
+  /** Whether another node has a lease from another database than that of this node. */
+  isElsewhere(): boolean
   /** The node that serves a shard over a link to this one, and has a lease. */
   servedBy(shard: number): string | undefined
   /** Whether this node reaches the owner of a shard. */
@@ -155,7 +157,8 @@ export class ClusterShards {
 
   /** Decides and starts the next steps. Call it at intervals. */
   step(): void {
-    if (this.#isStopping) return
+    // On a copy of the database, this node must own nothing.
+    if (this.#isStopping || this.#parts.isElsewhere()) return
     const { node, alive, copies, leaseMs } = this.#parts
     const nowMs = steadyClock()
     const { open, transfer, follow, unfollow, remove } = nextSteps({

@@ -18,8 +18,11 @@ afterEach(() => void vi.useRealTimers())
 const PAGE_BYTES = 1_048_576
 const keyIds = Array.from({ length: limits.pageRowsMax }, (_none, nth) => `key-${nth}`)
 
-/** A node that answers calls, as another node reaches it. */
-async function startOwner() {
+/**
+ * A node that answers calls, as another node reaches it.
+ * @param isMember whether its database shows the node `third`
+ */
+async function startOwner({ isMember = true }: { isMember?: boolean | Error } = {}) {
   const key = randomBytes(32)
   const own = { node: 'owner', incarnation: 1 }
   const counts = { reads: 0 }
@@ -39,7 +42,12 @@ async function startOwner() {
     calls,
     threads: { shards: { count: 0 }, leave() {} },
     own,
-    isMember: () => Promise.resolve(true),
+    async isMember({ node }: { node: string }) {
+      if (node !== 'third') return true
+      if (isMember instanceof Error) throw isMember
+      return isMember
+    },
+    lease: { holds: () => true },
     log: { info() {}, warn() {} },
   } as unknown as LinkOwnerParts
   const owner = new LinkOwner(parts)
@@ -52,7 +60,12 @@ async function startOwner() {
   const peer = await PeerLink.connect(
     { ...own, host: '127.0.0.1', port: proxy.port },
     { own: { node: 'other', incarnation: 1, key }, links: [] },
-    { up: () => void (isUp = true), stops() {}, ended: (reason) => void ended.push(reason) },
+    {
+      up: () => void (isUp = true),
+      stops() {},
+      elsewhere() {},
+      ended: (reason) => void ended.push(reason),
+    },
   )
   await eventually(() => isUp)
   const close = async () => {
@@ -99,21 +112,46 @@ it('refuses further large replies to a caller that fills a link, and sends those
   }
 })
 
+/** What a node answers to the first message of another one. */
+async function answerTo(
+  { key, port }: { key: Buffer; port: number },
+  hello: { version: string; to: { node: string; incarnation: number } },
+): Promise<unknown> {
+  const sockets = await connectLink({ host: '127.0.0.1', port, key })
+  return new Promise((resolve) => {
+    const link = new Link(sockets, { message: resolve, closed: resolve })
+    link.sendUrgent({ kind: 'hello', from: { node: 'third', incarnation: 1 }, ...hello })
+  })
+}
+
 it('refuses another build, also one with the same version', async () => {
-  const { key, port, close } = await startOwner()
+  const owner = await startOwner()
   try {
-    const sockets = await connectLink({ host: '127.0.0.1', port, key })
-    const answer = await new Promise((resolve) => {
-      const link = new Link(sockets, { message: resolve, closed: resolve })
-      const [from, to] = [
-        { node: 'third', incarnation: 1 },
-        { node: 'owner', incarnation: 1 },
-      ]
-      link.sendUrgent({ kind: 'hello', version, from, to })
-    })
+    const answer = await answerTo(owner, { version, to: { node: 'owner', incarnation: 1 } })
     const reason = `This node runs version ${build}, the peer ${version}`
-    expect(answer).toEqual({ kind: 'value', value: { kind: 'refused', reason } })
+    expect(answer).toMatchObject({ kind: 'value', value: { kind: 'refused', reason } })
   } finally {
-    await close()
+    await owner.close()
+  }
+})
+
+it.each([
+  { when: 'its database does not show that node', isMember: false, to: 'owner 1', isElsewhere: true },
+  { when: 'that node expects an earlier start of it', isMember: true, to: 'owner 0', isElsewhere: true },
+  { when: 'that node expects another one', isMember: true, to: 'fourth 1', isElsewhere: false },
+  {
+    when: 'its database does not answer',
+    isMember: new Error('away'),
+    to: 'owner 1',
+    isElsewhere: false,
+  },
+])('says whether another node uses a copy of the database: $when', async ({ isMember, to, isElsewhere }) => {
+  const owner = await startOwner({ isMember })
+  const [node = '', incarnation] = to.split(' ')
+  try {
+    const hello = { version: build, to: { node, incarnation: Number(incarnation) } }
+    expect(await answerTo(owner, hello)).toMatchObject({ value: { kind: 'refused', isElsewhere } })
+  } finally {
+    await owner.close()
   }
 })

@@ -28,7 +28,11 @@ it('lets a front answer for as long as the owner permits, and not while the owne
   })
   const address = { node: 'owner', incarnation: 1, host: '127.0.0.1', port: server.port }
   const own = { node: 'other', incarnation: 1, key }
-  const peer = await PeerLink.connect(address, { own, links: [] }, { up() {}, stops() {}, ended() {} })
+  const peer = await PeerLink.connect(
+    address,
+    { own, links: [] },
+    { up() {}, stops() {}, elsewhere() {}, ended() {} },
+  )
   try {
     await eventually(() => found.length === 4)
     expect(found).toEqual([false, false, false, false])
@@ -52,7 +56,7 @@ it('ends a link over which a message arrives that it does not know', async () =>
   const own = { node: 'other', incarnation: 1, key }
   try {
     const reason = await new Promise<string>((ended) => {
-      void PeerLink.connect(address, { own, links: [] }, { up() {}, stops() {}, ended })
+      void PeerLink.connect(address, { own, links: [] }, { up() {}, stops() {}, elsewhere() {}, ended })
     })
     expect(reason).toBe('the peer sent an unknown message')
   } finally {
