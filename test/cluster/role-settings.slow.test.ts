@@ -15,7 +15,7 @@ const settings: Readonly<Record<string, string>> = {
   default_transaction_isolation: 'serializable',
   extra_float_digits: '-15',
   idle_in_transaction_session_timeout: '1ms',
-  idle_session_timeout: '50ms',
+  idle_session_timeout: '1s',
   lock_timeout: '1ms',
   quote_all_identifiers: 'on',
   row_security: 'off',
@@ -71,6 +71,16 @@ describe.skipIf(noPostgres)('a node whose database its administrator uses too', 
     await eventually(() => node.stderr().slice(before).includes('or for a lock that another session holds'))
     await holder.end()
     await eventually(async () => (await write(3)) === 201)
+  })
+
+  it('does not start, and shows no status, as long as a table is locked: both say so', async () => {
+    const holder = await cluster.postgres.connect()
+    await holder.query('BEGIN; LOCK TABLE strandfast_cluster')
+    const env = { ...serverSettings, SERVICE_DATA_DIR: cluster.newPath('data'), SERVICE_PORT: '0' }
+    const ran = await Promise.all([cluster.run(['serve'], env), cluster.run(['cluster', 'status'], env)])
+    await holder.end()
+    expect(ran.map(({ status }) => status)).toEqual([1, 75])
+    for (const { stderr } of ran) expect(stderr).toContain('or for a lock that another session holds')
   })
 
   it('says why its connection has ended', async () => {

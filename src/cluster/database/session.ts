@@ -163,8 +163,10 @@ export class Session {
     }
   }
 
+  /** Reads rows. @throws Error if that takes too long, as for a locked table; the connection is closed */
   async rows(statement: string, parameters: readonly Parameter[] = []): Promise<QueryResultRow[]> {
-    const { rows } = await this.#query(this.#prepared(statement, parameters))
+    const limit = { ms: limits.clusterReadMs, drop: () => this.drop() }
+    const { rows } = await withinTime(limit, () => this.#query(this.#prepared(statement, parameters)))
     return rows
   }
 
