@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Session } from '../../src/cluster/database/session.js'
 import { clusterTables } from '../../src/cluster/database/statements.js'
-import { tableNames } from '../../src/cluster/database/tables.js'
+import { examineTables, tableNames } from '../../src/cluster/database/tables.js'
 import { eventually } from '../support/eventually.js'
 import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster-of-one.js'
 import { noPostgres } from '../support/postgres/postgres.js'
@@ -79,6 +80,17 @@ describe.skipIf(noPostgres)('a copy of the database of a running cluster', () =>
     await copy.end()
     first = await start('first')
     await serves(first)
+  })
+
+  it('is told from the original by every plan of the query', async () => {
+    const session = await Session.open([cluster.postgres.url])
+    const found = new Set<string>()
+    for (const joins of ['hashjoin', 'nestloop', 'mergejoin']) {
+      await session.write(`SET enable_${joins} = off`, [])
+      found.add((await examineTables(session, clusterTables)).identity)
+    }
+    session.drop()
+    expect(found.size).toBe(1)
   })
 
   it('is not used by running nodes, if it is in a schema that comes first in their path', async () => {

@@ -137,7 +137,11 @@ export async function examineTables(session: Session, prefix: string): Promise<E
   if (!areShapes(rows)) throw new Error('Malformed row of the catalogue')
   const missing = rows.filter(({ kind }) => kind === '')
   return {
-    identity: rows.map(({ identity }) => identity).join(),
+    // The order of the rows may change with the plan of the query.
+    identity: rows
+      .map(({ identity }) => identity)
+      .toSorted()
+      .join(),
     missing: missing.map(({ name }) => `the table ${name} is missing: restore the database from a backup`),
     wrong: Object.entries(shapes).flatMap(([name, shape]) => {
       const found = rows.find((row) => row.name === `${prefix}_${name}` && row.kind !== '')
