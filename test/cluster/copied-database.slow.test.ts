@@ -82,7 +82,7 @@ describe.skipIf(noPostgres)('a copy of the database of a running cluster', () =>
     await serves(first)
   })
 
-  it('is told from the original by every plan of the query', async () => {
+  it('is recognized by every plan of the query', async () => {
     const session = await Session.open([cluster.postgres.url])
     const found = new Set<string>()
     for (const joins of ['hashjoin', 'nestloop', 'mergejoin']) {

@@ -1,5 +1,5 @@
 import type { Session } from './session.js'
-import { LATE, withinTime } from './time-limit.js'
+import { LATE, withinTime } from '../../base/time-limit.js'
 
 /** The connection of a log, which is replaced if it has broken. One call at a time. */
 export class LogConnection {

@@ -5,7 +5,7 @@ import { LogConnection } from './log-connection.js'
 import { hashOf } from './status.js'
 import { isBuffer, type Parameter, Session, withinConnectTime } from './session.js'
 import type { ClusterStatements } from './statements.js'
-import { LATE } from './time-limit.js'
+import { LATE } from '../../base/time-limit.js'
 
 /** The position of a segment in the log of a shard: its number and its hash, 32 bytes. */
 export interface SegmentPosition {

@@ -11,7 +11,7 @@ import {
 import { limits } from '../../base/limits/limits.js'
 import { type Check, fields, isText, listOf } from '../../base/shape.js'
 import { failureOf, describeDatabaseError } from './database-errors.js'
-import { withinTime } from './time-limit.js'
+import { withinTime } from '../../base/time-limit.js'
 
 /** The result of a statement that writes. */
 export interface Written {
