@@ -10,7 +10,7 @@ export const usage = `Usage: npm run bench -- [--quick] [--only NAME]... [--gene
                memory, auth, user-tokens, namespaces, engines, fronts; may be repeated.
                Run only when named, because they take minutes and gigabytes, a browser or PostgreSQL: agents-million,
                strand-million, flatness, console-tail, cluster, cluster-inserts; and the parts of cluster that can be
-               run alone: cluster-engine, cluster-quotas, cluster-three
+               run alone: cluster-engine, cluster-failovers, cluster-quotas, cluster-three
   --agents     number of agents of agents-million, and the most agents of flatness
   --records    number of records of strand-million, and the most records of flatness
   --generator  wrk if it is installed, unless given

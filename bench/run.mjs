@@ -15,6 +15,7 @@ import { appendResult, notMeasuredLines, resultOf, resultsFileOf, table } from '
 import { agentsMillion } from './scenarios/agents-million.mjs'
 import { auth } from './scenarios/auth.mjs'
 import { clusterEngine } from './scenarios/cluster-engine.mjs'
+import { clusterFailovers } from './scenarios/cluster-nodes.mjs'
 import { clusterQuotas } from './scenarios/cluster-quotas.mjs'
 import { clusterThree } from './scenarios/cluster-three.mjs'
 import { cluster, clusterInserts } from './scenarios/cluster.mjs'
@@ -61,6 +62,7 @@ const long = {
   cluster,
   'cluster-engine': clusterEngine,
   'cluster-quotas': clusterQuotas,
+  'cluster-failovers': clusterFailovers,
   'cluster-three': clusterThree,
   'cluster-inserts': clusterInserts,
   'console-tail': consoleTail,
@@ -69,7 +71,7 @@ const long = {
   flatness,
 }
 /** Further scenarios that a name includes; each can also be named alone. */
-const parts = { cluster: ['cluster-engine', 'cluster-quotas', 'cluster-three'] }
+const parts = { cluster: ['cluster-engine', 'cluster-failovers', 'cluster-quotas', 'cluster-three'] }
 const resultsFile = fileURLToPath(new URL('results.jsonl', import.meta.url))
 
 process.exitCode = await run(process.argv.slice(2))

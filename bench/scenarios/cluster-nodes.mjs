@@ -1,6 +1,7 @@
 import { shardOf } from '../../dist/src/strand/placement.js'
 import { gapFigure, gapOf, gapText } from '../gap-writer.mjs'
-import { ownedBy, ownerOf, startNode, untilShared } from '../nodes.mjs'
+import { initCluster, ownedBy, ownerOf, shardsOf, startNode, untilShared } from '../nodes.mjs'
+import { hasPostgresql, startDatabase } from '../peers/postgresql.mjs'
 import { singleWrites } from '../writers.mjs'
 import { alternate } from './alternation.mjs'
 
@@ -54,13 +55,29 @@ async function ownsNone(url) {
 }
 
 /**
+ * How long no write is answered while a node is replaced.
+ * @param {import('./alternation.mjs').Bench} bench
+ * @returns {Promise<(import('../report.mjs').Measured | import('../report.mjs').NotMeasured)[]>}
+ */
+export async function clusterFailovers(bench) {
+  if (!hasPostgresql()) return [{ name: 'failovers of nodes', notMeasured: 'no PostgreSQL' }]
+  const shards = shardsOf(bench.plan)
+  const database = await startDatabase({ standbys: 1 })
+  try {
+    return await failovers({ bench, env: initCluster(database.url, shards), shards })
+  } finally {
+    await database.stop()
+  }
+}
+
+/**
  * The longest time without an answered write, on two nodes that share the shards: after a kill of the node
  * that owns the written shard, when both nodes are tried alternately; and at the remaining node, when the
  * owner is stopped in order. The killed or stopped node is started again and gets its share.
  * @param {{bench: import('./alternation.mjs').Bench, env: Record<string, string>, shards: number}} run no
  * node runs
  */
-export async function failovers({ bench, env, shards }) {
+async function failovers({ bench, env, shards }) {
   const { plan, report, directory } = bench
   const settings = { ...env, SERVICE_CLUSTER_LEASE_SECS: String(LEASE_SECS) }
   const start = (name) => startNode(name, settings, directory)

@@ -8,7 +8,7 @@ import { countRecords, createAgents, startProduct } from '../server.mjs'
 import { against, median, rounded } from '../statistics.mjs'
 import { checkCounts, singleWrites } from '../writers.mjs'
 import { inserts } from './cluster-inserts.mjs'
-import { failovers, forwarded } from './cluster-nodes.mjs'
+import { forwarded } from './cluster-nodes.mjs'
 import { alternate } from './alternation.mjs'
 import { AGENTS, uploadAll } from './ingest.mjs'
 
@@ -47,7 +47,6 @@ export async function cluster(bench) {
     } finally {
       await Promise.all([node.stop(), alone.stop()])
     }
-    measured.push(...(await failovers({ bench, env, shards })))
     return measured
   } finally {
     await database.stop()
