@@ -106,7 +106,7 @@ async function buildStore(store: NodeStore, head: CheckpointHead | undefined, up
   rmSync(building, { recursive: true, force: true })
   const checkpoint = head === undefined ? undefined : checkpointOf(store, head)
   const segment = await applyLog({ ...store, path: building }, { checkpoint, upTo })
-  writeDurably(join(building, IDENTITY), identityOf(building))
+  recordIdentity(building)
   syncDirectory(building)
   rmSync(path, { recursive: true, force: true })
   renameSync(building, path)
@@ -170,11 +170,24 @@ export function hasCheckpointAfter(store: Omit<NodeStore, 'path'>, segment = -1)
   return head !== undefined && head.segment > segment
 }
 
-/** Identifies the data file of a store: a copy has another inode, or was created at another time. */
-function identityOf(path: string): string {
+/** Records which file the data file of a store is. */
+function recordIdentity(path: string): void {
+  const { ino, birthtimeNs } = statSync(join(path, 'data.mdb'), { bigint: true })
+  writeDurably(join(path, IDENTITY), `${ino} ${birthtimeNs}\n`)
+}
+
+/** Whether the data file of a store was copied: a copy has another inode, or was created at another time. */
+function isCopied(path: string): boolean {
+  const recorded = readIfExists(join(path, IDENTITY))
+  if (recorded === undefined) {
+    // A pushed store has no identity yet.
+    recordIdentity(path)
+    return false
+  }
   const { ino, birthtimeNs, ctimeNs } = statSync(join(path, 'data.mdb'), { bigint: true })
+  const [inode, created] = recorded.trim().split(' ')
   // If the file system does not know when a file was created, Node returns the time of the last change.
-  return `${ino} ${birthtimeNs === ctimeNs ? 0 : birthtimeNs}\n`
+  return inode !== `${ino}` || (birthtimeNs !== ctimeNs && created !== `${birthtimeNs}`)
 }
 
 /**
@@ -186,10 +199,7 @@ async function examine(
   head: CheckpointHead | undefined,
 ): Promise<'fits' | 'missing' | 'other'> {
   if (!existsSync(join(path, 'data.mdb'))) return 'missing'
-  const [identity, recorded] = [identityOf(path), readIfExists(join(path, IDENTITY))]
-  // A pushed store has no identity yet.
-  if (recorded === undefined) writeDurably(join(path, IDENTITY), identity)
-  else if (recorded !== identity) return 'missing'
+  if (isCopied(path)) return 'missing'
   const position = await positionAt(path)
   if (position === undefined || !isOfCluster(position)) return 'other'
   const row = position.offset < 0 ? undefined : client.find(position.offset)
