@@ -29,3 +29,6 @@ function readVersion(): string {
   }
   throw new Error('package.json has no version')
 }
+
+/** What to do with a format 1, of a directory or of a cluster: it was never in a release. */
+export const adviceForFormat1 = 'commit f3e2328b of Strandfast is the last that reads it, and can upgrade it'

@@ -18,7 +18,6 @@ import { readClusterFacts } from '../cluster/database/create.js'
 import type { Session } from '../cluster/database/session.js'
 import { clusterTables } from '../cluster/database/statements.js'
 import { describeDatabaseError, isForeign } from '../cluster/database/database-errors.js'
-import type { LogFormat } from '../../workers/store/replica/cluster-reader.js'
 import { detachStore, pullStore } from '../../workers/store/replica/node-store.js'
 import { path } from '../settings/parsers.js'
 import { parseOnce, exitCodes } from './command.js'
@@ -92,17 +91,15 @@ export async function clusterPullCommand(args: string[]): Promise<number> {
 }
 
 /** The source and target of a pull. */
-export interface PullOptions {
+interface PullOptions {
   target: string
   session: Session
   thread: ClusterLogThread
-  facts: Omit<ClusterFacts, 'revision'>
+  facts: ClusterFacts
   masterSeed: Buffer
-  /** The format of the logs; the one that nodes write if absent. */
-  format?: LogFormat
 }
 
-export interface PulledCluster {
+interface PulledCluster {
   records: number
   agents: number
   /** Merkle root over the heads of all strands, 64 hex digits. */
@@ -110,7 +107,7 @@ export interface PulledCluster {
 }
 
 /** @returns the absolute path of the one directory in the arguments; undefined if they are anything else */
-export function readTarget(args: string[]): string | undefined {
+function readTarget(args: string[]): string | undefined {
   try {
     const { positionals } = parseOnce({ args, allowPositionals: true })
     const [target, ...more] = positionals
@@ -139,7 +136,7 @@ async function usableFacts(session: Session, masterSeed: Buffer): Promise<Cluste
  * Copies a cluster into a data directory and checks every strand of the copy.
  * @throws Error if a strand does not verify
  */
-export async function pull(request: PullOptions, work: StoreWork): Promise<PulledCluster> {
+async function pull(request: PullOptions, work: StoreWork): Promise<PulledCluster> {
   const { target, facts } = request
   const nowMs = systemClock()
   await pullStores(request, work)
@@ -153,8 +150,7 @@ export async function pull(request: PullOptions, work: StoreWork): Promise<Pulle
   const { seedFingerprint: masterSeedFingerprint, createdAtMs, shards, layout } = facts
   // A new era invalidates the tokens of the cluster: the copy would not learn of later revocations.
   const tokenEra = eraAfter(facts.tokenEra, pooledRandom())
-  const fixed = { switching: false, hasLog: true }
-  const format: Format = { masterSeedFingerprint, createdAtMs, shards, layout, tokenEra, ...fixed }
+  const format: Format = { masterSeedFingerprint, createdAtMs, shards, layout, tokenEra, switching: false }
   writeFormat(target, format)
   syncDirectory(join(target, '..'))
   const sum = (name: 'records' | 'agents') => checks.reduce((all, check) => all + check[name], 0)
@@ -166,10 +162,7 @@ export async function pull(request: PullOptions, work: StoreWork): Promise<Pulle
  * the database for hours. So a body may be erased, or a checkpoint written, after the moment and before the
  * reading: then that store is read beyond the moment, and all stores up to a later one.
  */
-async function pullStores(
-  { target, session, thread, facts, masterSeed, format }: PullOptions,
-  work: StoreWork,
-) {
+async function pullStores({ target, session, thread, facts, masterSeed }: PullOptions, work: StoreWork) {
   const secret = { cluster: facts.id, masterSeed, random: pooledRandom() }
   const read = new Map<number, number>()
   for (let round = 1; round <= ROUNDS_MAX; round++) {
@@ -181,7 +174,7 @@ async function pullStores(
       if (upTo === undefined) throw new Error(`the log of shard ${shard} is missing`)
       if (read.get(shard) !== upTo) {
         const options = { path: shardFolder(target, shard), channel: thread.channelOf(shard), secret }
-        read.set(shard, await pullStore({ ...options, format, upTo }))
+        read.set(shard, await pullStore({ ...options, upTo }))
       }
       done += 1
     }

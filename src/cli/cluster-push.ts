@@ -16,7 +16,7 @@ import {
 } from '../cluster/database/create.js'
 import { SegmentRegister } from '../cluster/database/register.js'
 import type { Session } from '../cluster/database/session.js'
-import { type ClusterStatements, clusterTables, statementsOf } from '../cluster/database/statements.js'
+import { clusterTables, statementsOf } from '../cluster/database/statements.js'
 import { describeDatabaseError, isForeign, UnfitServer } from '../cluster/database/database-errors.js'
 import { type ClusterSecret, firstSegment } from '../../workers/store/replica/cluster-segment.js'
 import type { LogPosition } from '../../workers/store/log/file-log.js'
@@ -34,8 +34,6 @@ import { startProgress } from './progress.js'
 interface PushTarget {
   session: Session
   urls: readonly string[]
-  /** Statements for the tables to write to; the tables of a cluster if absent. */
-  statements?: ClusterStatements
 }
 
 /**
@@ -121,7 +119,7 @@ async function push(
   await createCluster(session, { cluster: facts, key }, first)
   const { urls } = settings.cluster
   const { bytes, positions } = await pushStores({ path, shards, secret }, { session, urls })
-  writeFormat(path, { ...format, hasLog: true, cluster: id })
+  writeFormat(path, { ...format, cluster: id })
   for (const [shard, position] of positions.entries()) await adopt(shardFolder(path, shard), position)
   await finishCluster(session, id, key)
   return bytes
@@ -131,7 +129,7 @@ async function push(
  * Writes the stores of a locked directory into logs that hold only their first segment.
  * @returns the bytes of records written, and the end of each log
  */
-export async function pushStores(
+async function pushStores(
   { path, shards, secret }: { path: string; shards: number; secret: ClusterSecret },
   to: PushTarget,
 ): Promise<{ bytes: number; positions: LogPosition[] }> {
@@ -162,10 +160,11 @@ export async function pushStores(
  */
 async function pushStore(
   store: PushedStore,
-  { session, urls, statements = statementsOf(clusterTables) }: PushTarget,
+  { session, urls }: PushTarget,
   onPushed: (bytes: number) => void,
 ): Promise<void> {
   const { shard } = store
+  const statements = statementsOf(clusterTables)
   const register = new SegmentRegister({ urls, statements, nowMs: steadyClock, chance: Math.random })
   try {
     for (const { before, ...segment } of store.segments()) {

@@ -28,12 +28,6 @@ const subcommands: readonly Subcommand[] = [
     run: async (args) => (await import('./cluster-pull.js')).clusterPullCommand(args),
   },
   {
-    name: 'upgrade',
-    usage: 'upgrade DIR',
-    summary: 'Upgrades the cluster of an earlier version, and keeps a copy of it in DIR',
-    run: async (args) => (await import('./cluster-upgrade.js')).clusterUpgradeCommand(args),
-  },
-  {
     name: 'status',
     usage: 'status',
     summary: 'Shows the nodes, the logs and the database of the cluster',

@@ -125,8 +125,7 @@ export function formatOfNode(origin: ClusterOrigin): Format {
     layout,
     tokenEra,
   } = origin
-  const fixed = { switching: false, hasLog: true }
-  return { cluster, masterSeedFingerprint, createdAtMs, shards, layout, tokenEra, ...fixed }
+  return { cluster, masterSeedFingerprint, createdAtMs, shards, layout, tokenEra, switching: false }
 }
 
 /**

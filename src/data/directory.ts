@@ -183,8 +183,6 @@ function openLocked(config: DataDirectorySettings, opener: Opener): DataDirector
   const rootKey = readRootKey(config, format, opener.random)
   if (typeof rootKey === 'string') return refuse(rootKey)
   const created = format ?? makeFormat(config, masterSeed, opener.clock)
-  // Before a store has a log, because an earlier version would not read it.
-  if (!created.hasLog) writeFormat(path, { ...created, hasLog: true })
   const { shards, tokenEra, cluster } = created
   if (config.origin !== undefined) noteRevision(path, config.origin)
   const logFault =
@@ -209,7 +207,6 @@ function makeFormat(
           layout: 0,
           switching: false,
           tokenEra: 0,
-          hasLog: true,
         }
       : formatOfNode(origin)
   // Each is removed when its store is created, so that a lost store differs from one that was never created.

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import { shardsMax } from '../settings/threads.js'
+import { adviceForFormat1 } from '../base/version.js'
 import { readIfExists, writeDurably } from '../base/durable-file.js'
 
 export interface Format {
@@ -13,8 +14,6 @@ export interface Format {
   switching: boolean
   /** New after each restore; an input of token keys and link lookups (docs/adr/0030-restored-tokens.md). */
   tokenEra: number
-  /** False for a directory of an earlier version before its first start with this version. */
-  hasLog: boolean
   /** For a node: the cluster of which the directory is a copy, 32 hex digits (docs/CLUSTER.md). */
   cluster?: string
 }
@@ -25,12 +24,7 @@ export const formatVersion = 2
 /** The format of directories of cluster nodes, whose logs are in the database. */
 const formatOfNode = 3
 
-/**
- * The format of directories whose stores have no log (docs/adr/0041-one-log.md). The first start upgrades it.
- */
-const formatWithoutLog = 1
-
-const known: ReadonlySet<unknown> = new Set([formatVersion, formatWithoutLog, formatOfNode])
+const known: ReadonlySet<unknown> = new Set([formatVersion, formatOfNode])
 
 /** The file that identifies a data directory. */
 export const formatFile = 'format.json'
@@ -96,9 +90,10 @@ function parseFormat(file: string, text: string): Format | string {
   }
   if (typeof json !== 'object' || json === null || !('format' in json)) return damaged
   if (!known.has(json.format)) {
+    const advice = json.format === 1 ? adviceForFormat1 : 'use the program version that created it'
     return (
       `The data directory ${dirname(file)} has format ${JSON.stringify(json.format)} and this program reads ` +
-      `format ${formatVersion}: use the program version that created it`
+      `format ${formatVersion}: ${advice}`
     )
   }
   if (!('shards' in json && 'created_at_ms' in json && 'master_seed_fingerprint' in json)) return damaged
@@ -112,8 +107,7 @@ function parseFormat(file: string, text: string): Format | string {
     return damaged
   const tokenEra = 'token_era' in json ? json.token_era : 0
   if (typeof tokenEra !== 'number' || !Number.isSafeInteger(tokenEra) || tokenEra < 0) return damaged
-  const hasLog = json.format !== formatWithoutLog
-  const found = { shards, createdAtMs, masterSeedFingerprint, layout, switching, tokenEra, hasLog }
+  const found = { shards, createdAtMs, masterSeedFingerprint, layout, switching, tokenEra }
   if (json.format !== formatOfNode) return found
   const cluster = 'cluster' in json ? json.cluster : undefined
   return typeof cluster === 'string' ? { ...found, cluster } : damaged

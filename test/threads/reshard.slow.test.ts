@@ -260,7 +260,6 @@ describe('the PostgreSQL sink', () => {
       layout: 0,
       switching: false,
       tokenEra: 0,
-      hasLog: true,
     }
     const names = [0, 1, 2].map((layout) => storeName({ ...format, layout }))
     expect(new Set(names).size).toBe(3)

@@ -2,7 +2,7 @@ import { DatabaseError } from 'pg'
 import { clusterFormat, addFacts, makeReady, readFacts, type ClusterFacts } from './facts.js'
 import type { StoredSegment } from './register.js'
 import type { Parameter, Session } from './session.js'
-import { type ClusterStatements, clusterTables, statementsOf } from './statements.js'
+import { clusterTables, statementsOf } from './statements.js'
 import { requireTables } from './tables.js'
 
 const statements = statementsOf(clusterTables)
@@ -40,30 +40,21 @@ export async function createCluster(
   { cluster, key }: { cluster: NewCluster; key: Uint8Array },
   first: readonly StoredSegment[],
 ): Promise<void> {
-  await fillTables({ session, statements }, { cluster, key }, first)
-}
-
-/** The same for tables with any prefix. */
-export async function fillTables(
-  { session, statements: into }: { session: Session; statements: ClusterStatements },
-  { cluster, key }: { cluster: NewCluster; key: Uint8Array },
-  first: readonly StoredSegment[],
-): Promise<void> {
-  if ((await readFacts(session, into, key)) !== undefined) throw new Error('it holds a cluster already')
-  await makeTables(session, into)
+  if ((await readFacts(session, statements, key)) !== undefined) throw new Error('it holds a cluster already')
+  await makeTables(session)
   // Some may have existed, and the database may change what is created.
-  await requireTables(session, into.prefix)
+  await requireTables(session, clusterTables)
   // Leftovers of an interrupted attempt.
-  for (const statement of into.empty) await session.write(statement, [])
-  for (const segment of first) await begin(session, into, segment)
+  for (const statement of statements.empty) await session.write(statement, [])
+  for (const segment of first) await begin(session, segment)
   const facts = { format: clusterFormat, revision: FIRST_REVISION, ...cluster }
-  await addFacts(session, into, { facts, key })
+  await addFacts(session, statements, { facts, key })
 }
 
 const FIRST_REVISION = 1
 
-async function makeTables(session: Session, { create }: ClusterStatements): Promise<void> {
-  for (const statement of create) {
+async function makeTables(session: Session): Promise<void> {
+  for (const statement of statements.create) {
     try {
       await session.write(statement, [])
     } catch (error) {
@@ -72,11 +63,11 @@ async function makeTables(session: Session, { create }: ClusterStatements): Prom
   }
 }
 
-async function begin(session: Session, into: ClusterStatements, segment: StoredSegment): Promise<void> {
+async function begin(session: Session, segment: StoredSegment): Promise<void> {
   const { shard, number, hash, header, parts } = segment
   const [part] = parts
   const row: Parameter[] = [shard, number, hash, header, part?.blocks ?? Buffer.alloc(0), part?.state ?? null]
-  const { warned } = await session.write(into.begin, row)
+  const { warned } = await session.write(statements.begin, row)
   if (warned) throw new Error('it stopped waiting for its standby')
 }
 

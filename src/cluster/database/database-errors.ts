@@ -1,4 +1,5 @@
 import { DatabaseError } from 'pg'
+import { adviceForFormat1 } from '../../base/version.js'
 import { describeDatabase } from '../../outbound/postgres-errors.js'
 
 /** What a failure of the cluster's database means for the operator: one sentence, without a full stop. */
@@ -27,12 +28,11 @@ export class OtherVersion extends Error {
 
   /** @param found the format in the database, if it differs from the one that this version reads */
   constructor(found?: number, own?: number) {
-    const [isEarlier, isUnknown] = [(found ?? 0) < (own ?? 0), found === own]
-    const upgrade = 'stop all nodes and run strandfast cluster upgrade'
+    const isUnknown = found === own
     super(
       isUnknown
-        ? `its tables were created by another version of Strandfast: use that version, or, if it is older, ${upgrade}`
-        : `it holds a cluster of format ${found}, and this program reads format ${own}: ${isEarlier ? upgrade : 'use a newer version'}`,
+        ? 'its tables were created by another version of Strandfast: use that version'
+        : `it holds a cluster of format ${found}, and this program reads format ${own}: ${found === 1 ? adviceForFormat1 : 'use a newer version'}`,
     )
     this.isUnknown = isUnknown
   }

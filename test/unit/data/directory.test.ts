@@ -192,16 +192,16 @@ describe('a later start', () => {
     expect(refusal()).toContain('has format 4')
   })
 
-  it('upgrades a directory of the previous format, which an earlier version then refuses', () => {
+  it('refuses a directory of format 1, names the last commit that reads it, and changes nothing', () => {
     close(open())
     const file = join(dataDir, 'format.json')
-    const format: object = JSON.parse(readFileSync(file, 'utf8'))
-    writeFileSync(file, JSON.stringify({ ...format, format: 1 }))
-    close(open())
-    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ ...format, format: 2 })
+    const former = readFileSync(file, 'utf8').replace('"format": 2', '"format": 1')
+    writeFileSync(file, former)
+    expect(refusal()).toMatch(/has format 1 .* commit [0-9a-f]{8} .* upgrade it/)
+    expect(readFileSync(file, 'utf8')).toBe(former)
   })
 
-  it.each(['', '{', '[]', 'null', '{"format":1}', '{"format":1,"shards":0,"created_at_ms":1}'])(
+  it.each(['', '{', '[]', 'null', '{"format":2}', '{"format":2,"shards":0,"created_at_ms":1}'])(
     'refuses a damaged format.json: %s',
     (text) => {
       close(open())

@@ -29,7 +29,6 @@ const format: Format = {
   layout: 0,
   switching: false,
   tokenEra: 0,
-  hasLog: true,
 }
 
 function createShards(below: string, shards: number, content: string): void {

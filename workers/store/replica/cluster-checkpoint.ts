@@ -47,7 +47,7 @@ export type CheckpointPartId = Pick<CheckpointHead, 'shard' | 'segment'> & { par
 const TITLE = 'strandfast-checkpoint/v2'
 const MAC_KEY = 'strandfast/cluster-checkpoint-head/v1'
 /** The purpose with which rows of checkpoints are sealed. */
-export const checkpointPurpose = 'strandfast/cluster-checkpoint/v1'
+const checkpointPurpose = 'strandfast/cluster-checkpoint/v1'
 const MAC_BYTES = 32
 
 /** A part as it is stored; part 0 comes last. */
@@ -120,28 +120,19 @@ export function encodeCheckpointHead(
 
 /** @throws Error if no node of this cluster with this master seed wrote it */
 export function decodeCheckpointHead(head: Uint8Array, { cluster, masterSeed }: ClusterKeys): CheckpointHead {
-  const { fields, about } = readCheckpointHead(head, { masterSeed, title: TITLE })
-  if (fields.get('cluster') !== cluster) throw new Error('A checkpoint in the database is of another cluster')
-  return about
-}
-
-/** Decodes part 0 of one format version. @throws Error if no node with this master seed wrote it */
-export function readCheckpointHead(
-  head: Uint8Array,
-  { masterSeed, title }: { masterSeed: Uint8Array; title: string },
-): { fields: ReadonlyMap<string, string>; about: CheckpointHead } {
   const [mac, text] = [head.subarray(0, MAC_BYTES), head.subarray(MAC_BYTES)]
   if (mac.length !== MAC_BYTES || !timingSafeEqual(mac, macOf(masterSeed, text)))
     throw new Error('A checkpoint in the database was not written by a node with this master seed')
   const [first, ...lines] = Buffer.from(text).toString().split('\n')
-  if (first !== title) throw new Error('A checkpoint in the database has an unknown format')
+  if (first !== TITLE) throw new Error('A checkpoint in the database has an unknown format')
   const fields = new Map(lines.map((line) => [line.split(' ')[0] ?? '', line.split(' ')[1] ?? '']))
+  if (fields.get('cluster') !== cluster) throw new Error('A checkpoint in the database is of another cluster')
   const number = (name: string) => {
     const value = Number(fields.get(name) ?? Number.NaN)
     assert(Number.isSafeInteger(value), 'the numbers of a checkpoint are integers')
     return value
   }
-  const about = {
+  return {
     shard: number('shard'),
     segment: number('segment'),
     hash: Buffer.from(fields.get('hash') ?? '', 'hex'),
@@ -150,7 +141,6 @@ export function readCheckpointHead(
     parts: number('parts'),
     bytes: number('bytes'),
   }
-  return { fields, about }
 }
 
 function ownerOf(cluster: string, { shard, segment, part }: CheckpointPartId): Buffer {

@@ -1,19 +1,10 @@
+import type { CheckpointRows } from './cluster-checkpoint.js'
 import {
-  type CheckpointHead,
-  type CheckpointPartId,
-  type CheckpointRows,
-  decodeCheckpointHead,
-  decodeCheckpointPart,
-} from './cluster-checkpoint.js'
-import {
-  type ClusterHeader,
   type ClusterKeys,
   decodeClusterSegment,
   decodeHeader,
   type NextBlocks,
   noBlocks,
-  type SegmentReading,
-  type DecodedSegment,
   type Writer,
 } from './cluster-segment.js'
 import type { LogPosition } from '../log/file-log.js'
@@ -26,37 +17,18 @@ import type { SegmentRow } from '../../../src/protocol/cluster-log-messages.js'
 
 const HASH_BYTES = 32
 
-/** A format version of the log. Each function throws an Error for data that no node of the cluster wrote. */
-export interface LogFormat {
-  segment(rows: readonly SegmentRow[], reading: SegmentReading): DecodedSegment
-  header(row: SegmentRow, keys: ClusterKeys): ClusterHeader
-  checkpointHead(head: Uint8Array, keys: ClusterKeys): CheckpointHead
-  checkpointPart(id: CheckpointPartId, state: Uint8Array, keys: ClusterKeys): RowChange[]
-}
-
-/** The current format. */
-export const currentFormat: LogFormat = {
-  segment: decodeClusterSegment,
-  header: decodeHeader,
-  checkpointHead: decodeCheckpointHead,
-  checkpointPart: decodeCheckpointPart,
-}
-
 /** A store to which a log is applied. */
 export interface StoreToCatchUp {
   /** The store's position in the log; undefined for an empty store. */
   from: LogPosition | undefined
   /** Reads rows of the store. */
   rowOf: RowOf
-  /** The format of the log; the current one if absent. */
-  format?: LogFormat | undefined
 }
 
 /** Reads a shard's log in the database of a cluster, segment by segment, and tracks its position. */
 export class ClusterReader {
   readonly #client: LogClient
   readonly #secret: ClusterKeys
-  readonly #format: LogFormat
   readonly #check: RecordCheck
   /** The last segment that was read. */
   position: { segment: number; hash: Buffer }
@@ -71,14 +43,9 @@ export class ClusterReader {
   /** The last segment before the first one with a missing body whose erasure was not read yet. */
   #complete: { segment: number; hash: Buffer; group: number } | undefined
 
-  constructor(
-    client: LogClient,
-    secret: ClusterKeys,
-    { from, rowOf, format = currentFormat }: StoreToCatchUp,
-  ) {
+  constructor(client: LogClient, secret: ClusterKeys, { from, rowOf }: StoreToCatchUp) {
     this.#client = client
     this.#secret = secret
-    this.#format = format
     this.#check = new RecordCheck(rowOf)
     if (from !== undefined && !isOfCluster(from))
       throw new Error('The store has its own log files: it does not belong to a cluster')
@@ -135,7 +102,7 @@ export class ClusterReader {
   #begin(): void {
     const row = this.#client.rowOf(this.position.segment)
     if (!this.position.hash.equals(row.hash)) throw otherHistory(row.segment)
-    const { next, writer, kind } = this.#format.header(row, this.#secret)
+    const { next, writer, kind } = decodeHeader(row, this.#secret)
     this.next = next
     this.writer = writer
     this.isClosed = kind === 'close'
@@ -143,7 +110,7 @@ export class ClusterReader {
 
   /** Checks that a segment is the next one, and advances to it. */
   #take(rows: readonly SegmentRow[], what: 'whole' | 'blocks'): RowChange[] {
-    const { about, hash, changes } = this.#format.segment(rows, { ...this.#secret, what, check: this.#check })
+    const { about, hash, changes } = decodeClusterSegment(rows, { ...this.#secret, what, check: this.#check })
     const { shard, segment, prev } = about
     const before = this.position
     const follows = segment === before.segment + 1 && (segment === 0 || prev.equals(before.hash))

@@ -171,7 +171,9 @@ export function decodeClusterSegment(
   const [first] = rows
   assert(first !== undefined, 'a segment has a row')
   const { about, stateDigest, blocksDigest } = openHeader(first, keys)
-  if (what === 'whole') assertNotHistory(about, first)
+  // Without its checkpoint, its agents would start again at genesis.
+  if (what === 'whole' && about.kind === 'history')
+    throw segmentError(first, 'has its other rows in a checkpoint, which is missing')
   const owner = ownerOf(keys.cluster, about)
   const state = what === 'whole' ? unsealState(rows, { stateDigest, owner, masterSeed: keys.masterSeed }) : []
   const mismatch = (cause?: unknown) => {
@@ -200,18 +202,10 @@ export function decodeHeader(row: HeaderRow, keys: ClusterKeys): ClusterHeader {
 }
 
 /**
- * @throws Error for a `history` segment that is read without its checkpoint: its agents would start again at
- * genesis
- */
-export function assertNotHistory({ kind }: ClusterHeader, row: HeaderRow): void {
-  if (kind === 'history') throw segmentError(row, 'has its other rows in a checkpoint, which is missing')
-}
-
-/**
  * Decrypts the sealed rows of a segment.
  * @param sealing their digest, the owner of the seal and the master seed
  */
-export function unsealState(
+function unsealState(
   rows: readonly SegmentRow[],
   { stateDigest, owner, masterSeed }: { stateDigest: string; owner: Buffer; masterSeed: Uint8Array },
 ): RowChange[] {
@@ -237,22 +231,11 @@ function commitmentsIn(changes: readonly RowChange[]): CommitmentOf {
 }
 
 /** The error for an invalid segment. @param fault a predicate, such as "is of another cluster" */
-export function segmentError(row: Pick<SegmentRow, 'segment'> | undefined, fault: string): Error {
+function segmentError(row: Pick<SegmentRow, 'segment'> | undefined, fault: string): Error {
   return new Error(`Segment ${row?.segment} of the cluster’s log ${fault}`)
 }
 
 function openHeader(row: HeaderRow, { cluster, masterSeed }: ClusterKeys) {
-  const read = readHeader(row, { masterSeed, title: TITLE })
-  const found = read.field('cluster')
-  if (found !== cluster) throw segmentError(row, `is of another cluster, ${found}`)
-  return read
-}
-
-/**
- * Decodes a header of one format version.
- * @throws Error if no node with this master seed wrote it for this segment
- */
-export function readHeader(row: HeaderRow, { masterSeed, title }: { masterSeed: Uint8Array; title: string }) {
   if (!equal(macOf(masterSeed, row.header), row.hash))
     throw segmentError(row, 'was not written by a node with this master seed')
   const lines = row.header.split('\n')
@@ -261,10 +244,12 @@ export function readHeader(row: HeaderRow, { masterSeed, title }: { masterSeed: 
   )
   const field = (name: string): string => {
     const value = fields.get(name)
-    if (value === undefined || lines[0] !== title)
+    if (value === undefined || lines[0] !== TITLE)
       throw segmentError(row, 'has a header of an unknown format')
     return value
   }
+  const found = field('cluster')
+  if (found !== cluster) throw segmentError(row, `is of another cluster, ${found}`)
   const kind = kinds.find((known) => known === field('kind'))
   if (kind === undefined) throw segmentError(row, 'has an unknown kind')
   const [node = '', incarnation = ''] = field('node').split(' ')
@@ -281,7 +266,7 @@ export function readHeader(row: HeaderRow, { masterSeed, title }: { masterSeed: 
     prev: Buffer.from(field('prev'), 'hex'),
   }
   if (about.segment !== row.segment) throw segmentError(row, `has the content of segment ${about.segment}`)
-  return { about, field, stateDigest: field('state'), blocksDigest: field('blocks') }
+  return { about, stateDigest: field('state'), blocksDigest: field('blocks') }
 }
 
 /** Splits a segment into rows of limited size; at least one. */

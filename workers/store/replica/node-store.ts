@@ -3,14 +3,13 @@ import { dirname, join } from 'node:path'
 import { assert } from '../../../src/base/assert.js'
 import { readIfExists, syncDirectory, writeDurably } from '../../../src/base/durable-file.js'
 import type { LogChannel } from '../../../src/protocol/cluster-log-messages.js'
-import type { CheckpointHead, CheckpointRows } from './cluster-checkpoint.js'
 import {
-  currentFormat,
-  ClusterReader,
-  FollowedLog,
-  type LogFormat,
-  type StoreToCatchUp,
-} from './cluster-reader.js'
+  type CheckpointHead,
+  type CheckpointRows,
+  decodeCheckpointHead,
+  decodeCheckpointPart,
+} from './cluster-checkpoint.js'
+import { ClusterReader, FollowedLog, type StoreToCatchUp } from './cluster-reader.js'
 import type { ClusterSecret } from './cluster-segment.js'
 import { LogClient } from './log-client.js'
 import { isOfCluster, positionAt, setPositionAt } from '../log/position.js'
@@ -32,8 +31,6 @@ export interface NodeStore {
   path: string
   client: LogClient
   secret: ClusterSecret
-  /** The format of the log; the current one if absent. */
-  format?: LogFormat | undefined
 }
 
 /** A standalone store to bring up to a segment of a shard's log. */
@@ -41,7 +38,6 @@ export interface PullOptions {
   path: string
   channel: LogChannel
   secret: ClusterSecret
-  format?: LogFormat | undefined
   upTo: number
 }
 
@@ -149,14 +145,10 @@ export async function detachStore(path: string): Promise<void> {
 }
 
 /** Reads the head of a shard's last checkpoint. */
-export function lastCheckpoint({
-  client,
-  secret,
-  format = currentFormat,
-}: Omit<NodeStore, 'path'>): LastCheckpoint {
+export function lastCheckpoint({ client, secret }: Omit<NodeStore, 'path'>): LastCheckpoint {
   const { head, stateBytes } = client.request({ kind: 'lastCheckpoint' }, 'lastCheckpoint')
   if (head === null) return { head: undefined, stateBytes }
-  const decoded = format.checkpointHead(head, secret)
+  const decoded = decodeCheckpointHead(head, secret)
   if (decoded.shard !== client.shard) throw new Error('A checkpoint in the database is of another shard')
   return { head: decoded, stateBytes }
 }
@@ -219,8 +211,8 @@ function setAside(path: string): string {
 }
 
 /** A reader of the shard's log that starts at the position of a store. */
-export function readerOf({ client, secret, format }: NodeStore, store: StoreToCatchUp): ClusterReader {
-  return new ClusterReader(client, secret, { ...store, format })
+export function readerOf({ client, secret }: NodeStore, store: StoreToCatchUp): ClusterReader {
+  return new ClusterReader(client, secret, store)
 }
 
 function checkpointOf(store: NodeStore, head: CheckpointHead): CheckpointRows {
@@ -228,12 +220,12 @@ function checkpointOf(store: NodeStore, head: CheckpointHead): CheckpointRows {
 }
 
 function* rowsOf(
-  { client, secret, format = currentFormat }: NodeStore,
+  { client, secret }: NodeStore,
   { shard, segment, parts }: CheckpointHead,
 ): Generator<RowChange[]> {
   for (let part = 1; part <= parts; part++) {
     const { state } = client.request({ kind: 'checkpointPart', segment, part }, 'checkpointPart')
     if (state === null) throw new Error('The checkpoint was replaced by a later one in the meantime')
-    yield format.checkpointPart({ shard, segment, part }, state, secret)
+    yield decodeCheckpointPart({ shard, segment, part }, state, secret)
   }
 }
