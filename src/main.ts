@@ -13,7 +13,6 @@ import { makeServer, type Server } from './server/server.js'
 import { makeDefaultAgent, openShards } from './server/shards.js'
 import type { Config } from './settings/config.js'
 
-/** A running server. */
 export interface RunningServer {
   /** Where it listens, with the actual port: `http://127.0.0.1:8787`. */
   readonly url: string

@@ -53,7 +53,6 @@ export async function copyStores({ from, to, segments, progress }: CopyTask): Pr
   }
 }
 
-/** Checks one store. */
 export function checkOne({ path, shard, progress }: CheckTask): Promise<ShardCheck> {
   return checkStore({ path, shard }, counter(progress).add)
 }

@@ -30,7 +30,6 @@ export const auditTypes = [
 
 export type AuditType = (typeof auditTypes)[number]
 
-/** The content of an audit record. */
 export interface AuditEvent {
   userId?: string | undefined
   /** The result of `emailHmac`, 64 hex digits. */

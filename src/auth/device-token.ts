@@ -19,9 +19,7 @@ const TOKEN_CHARS = 94
 const userIdShape = /^usr_[0-9a-f]{32}$/
 const deviceIdShape = /^[0-9a-f]{32}$/
 
-/** The content of a device token. */
 export interface DeviceClaim {
-  /** The user that signed in on the device. */
   userId: string
   /** The session of that sign-in, which may have ended; 32 hex digits. */
   deviceId: string

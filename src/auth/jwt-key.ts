@@ -13,7 +13,6 @@ export interface PublicJwk {
   use: 'sig'
 }
 
-/** A key to verify tokens with. */
 export interface VerifyKey {
   /** The RFC 7638 thumbprint of the key. */
   readonly kid: string

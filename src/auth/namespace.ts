@@ -33,7 +33,6 @@ export function organismNamespace(organismId: string): Namespace | undefined {
     : undefined
 }
 
-/** The address of a member of an organism. */
 export function memberAddress(organismId: string, name: string): string {
   return `${organismId}${memberSeparator}${name}`
 }

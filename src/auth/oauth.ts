@@ -13,7 +13,6 @@ export function oauthProviderName(text: string | undefined): OauthProviderName |
   return oauthProviderNames.find((name) => name === text)
 }
 
-/** The identity of a user at a provider. */
 export interface ProviderIdentity {
   /** The provider never changes or reassigns it. */
   subject: string

@@ -31,7 +31,6 @@ export type AuthMail = LinkMail | Checked<typeof isNoticeMail>
 export const isOutboxMessage = fields({
   /** 1 to 64 letters, digits, _ and -. It is the same for all attempts and becomes the Message-ID. */
   id: textUpTo(64),
-  /** Failed attempts. */
   attempts: isNumber,
   mail: anyOf(isLinkMail, isNoticeMail),
 })

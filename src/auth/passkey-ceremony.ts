@@ -214,7 +214,6 @@ function clientDataOf(clientDataJson: string): Partial<ReturnType<typeof decodeC
 
 /** Authenticator data begins with the SHA-256 of the relying party id, then flags (WebAuthn Level 3, 6.1). */
 const RP_HASH_BYTES = 32
-/** The user was present and was verified. */
 const USER_VERIFIED = 0x05
 
 /** The authenticator data of a registration; undefined if it is malformed. */

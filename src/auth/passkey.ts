@@ -12,7 +12,6 @@ export type RequestOptions = PublicKeyCredentialRequestOptionsJSON
 
 /** The relying party of passkeys (SERVICE_WEBAUTHN_…). */
 export interface RelyingParty {
-  /** The domain of the passkeys. */
   readonly rpId: string
   /** The origins of the pages and Android apps that use passkeys. */
   readonly origins: readonly string[]
@@ -20,7 +19,6 @@ export interface RelyingParty {
   readonly name: string
 }
 
-/** The purpose of a ceremony. */
 export type Ceremony = 'register' | 'authenticate'
 
 export const isPasskeyRow = fields({
@@ -39,7 +37,6 @@ export const isPasskeyRow = fields({
   lastUsedAtMs: optional(isKeyNumber),
 })
 
-/** A stored passkey. */
 export type PasskeyRow = Checked<typeof isPasskeyRow>
 
 /** A verified passkey that is not stored yet. */
@@ -67,7 +64,6 @@ export interface AssertionCredential {
   }
 }
 
-/** The expected values of an assertion. */
 export interface ExpectedAssertion {
   challenge: string
   /** Whether the ceremony began with an e-mail; otherwise the assertion must have a user handle. */
@@ -76,7 +72,6 @@ export interface ExpectedAssertion {
   passkey?: PasskeyRow
 }
 
-/** The content of a verified assertion. */
 export interface VerifiedAssertion {
   counter: number
   backupEligible: boolean

@@ -10,7 +10,6 @@ const CLAIM_BYTES = sidBytes + GENERATION_BYTES
 const TOKEN_CHARS = 70
 const sidShape = /^[0-9a-f]{32}$/
 
-/** The content of a refresh token. */
 export interface RefreshClaim {
   sid: string
   /** The index of the token within its session. */

@@ -44,7 +44,6 @@ const untrustedClaims = [
 
 const PLACEHOLDER_CHARS_MAX = 256
 
-/** A policy for one action. */
 export type ResolvedPolicy = Pick<Policy, 'conditions' | 'types'>
 
 /** The parts of a record that policies are checked against. */
@@ -136,7 +135,6 @@ function resolveOne(value: unknown, values: Values): unknown {
   return isPlaceholder(value) ? values[value] : value
 }
 
-/** The placeholders in the conditions of policies. */
 function placeholdersOf(policies: readonly Pick<Policy, 'conditions'>[]): Set<string> {
   const names = new Set<string>()
   for (const { op, value } of policies.flatMap(({ conditions }) => conditions)) {

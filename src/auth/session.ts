@@ -28,7 +28,6 @@ export const isSessionRow = fields({
 /** A sign-in of a user, to which its refresh tokens and the `sid` of its JWTs refer. */
 export type SessionRow = Checked<typeof isSessionRow>
 
-/** The settings of the lifetimes of tokens. */
 export interface TokenLifetimes {
   refreshExpirySecs: number
   jwtExpirySecs: number

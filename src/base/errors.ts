@@ -73,7 +73,6 @@ export const errorCatalogue = {
   storage_full: { status: 507, title: 'The server is out of storage' },
 } as const
 
-/** A code of the catalogue. */
 export type ErrorCode = keyof typeof errorCatalogue
 
 /**
@@ -127,7 +126,6 @@ export function refuseCoding(acceptEncoding: 'identity' | 'gzip, identity', deta
   return refuse('unsupported_media_type', detail, { acceptEncoding })
 }
 
-/** The HTTP status of a refusal. */
 export function statusOf(refusal: Refusal): number {
   return refusal.status ?? errorCatalogue[refusal.code].status
 }

@@ -15,7 +15,6 @@ export function shortName(name: string): string {
     : `${name.slice(0, NAME_CHARS_MAX).replace(/[\ud800-\udbff]$/, '')}…`
 }
 
-/** The fault of a missing required member. */
 export function missingMember(parent: string, member: string): Fault {
   const detail = `Missing member "${member}"`
   return { pointer: pointerTo(parent, member), code: 'validation_failed', detail }

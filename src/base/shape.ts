@@ -1,6 +1,5 @@
 /* Type guards for values from other threads, which are `unknown` until they are checked. */
 
-/** A type guard. */
 export type Check<Found> = (value: unknown) => value is Found
 
 export const isText: Check<string> = (value) => typeof value === 'string'
@@ -34,7 +33,6 @@ export function textUpTo(charsMax: number): Check<string> {
 /** A text that fits a key of the store, in UTF-8 and with others beside it. */
 export const isKeyText = textUpTo(512)
 
-/** One of the given texts. */
 export function oneOf<Text extends string>(...texts: readonly Text[]): Check<Text> {
   const known: ReadonlySet<unknown> = new Set(texts)
   return (value): value is Text => known.has(value)
@@ -57,7 +55,6 @@ export function anyOf<Found extends readonly unknown[]>(
   return (value): value is Found[number] => checks.some((check) => check(value))
 }
 
-/** The type that a check guards. */
 export type Checked<C> = C extends Check<infer Found> ? Found : never
 
 /** JSON has no `undefined`: an optional member is either absent or set. */

@@ -21,7 +21,6 @@ export class TextBuffer {
     return this.#memory.subarray(0, this.#length)
   }
 
-  /** Adds text that is ASCII. */
   addAscii(text: string): void {
     this.#reserve(text.length)
     this.#length += this.#memory.write(text, this.#length, 'latin1')

@@ -90,7 +90,6 @@ export async function clusterPullCommand(args: string[]): Promise<number> {
   }
 }
 
-/** The source and target of a pull. */
 interface PullOptions {
   target: string
   session: Session

@@ -7,7 +7,6 @@ import { type IdleDirectory, openIdleDirectory } from '../data/directory.js'
 import { rowKeyOf } from '../data/derived-keys.js'
 import { type ClusterOrigin, isDirectoryOf } from '../data/cluster-origin.js'
 
-/** The settings of a subcommand. */
 export interface SubcommandSettings {
   ok: true
   config: Config

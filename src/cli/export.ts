@@ -27,7 +27,6 @@ interface SaveRequest extends ServerTargets {
   out: string
   /** Whether to replace an existing file. */
   force: boolean
-  /** Path and query of the request. */
   path: string
 }
 
@@ -196,7 +195,6 @@ const OTHER_LINES = 2
  * manifest says, and no line is too long. `strandfast verify` checks whether the export is valid.
  */
 class ExportShape {
-  /** Complete lines. */
   lines = 0
   #lineBytes = 0
   #first = Buffer.alloc(0)

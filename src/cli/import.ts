@@ -37,7 +37,6 @@ interface SendRequest {
   hold: boolean
 }
 
-/** A file to send. */
 interface Source {
   file: string
   manifest: Manifest

@@ -14,7 +14,6 @@ export interface Screen {
   write(text: string): unknown
 }
 
-/** Shows the progress of long work. */
 export interface Progress {
   /** Begins a part of the work; the last line of the part before stays on the screen. */
   show(part: ProgressPart): void
@@ -22,7 +21,6 @@ export interface Progress {
   tick(): void
   /** Updates the line now. Called before work that blocks the event loop for long. */
   paint(): void
-  /** Ends the line. */
   end(): void
 }
 

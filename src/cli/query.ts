@@ -17,7 +17,6 @@ text. A field that begins with / is a JSON Pointer: '/labels/app.kubernetes.io~1
 TIME is ISO 8601 or Unix milliseconds. TYPE may end in *.
 ${FORMAT_USAGE}${SERVERS_USAGE}`
 
-/** The operators of a condition. */
 const CONDITION_OPERATORS = '=, !=, <, <=, >, >=, in'
 
 /** Maximum number of records of one page; a query fetches as many pages as it needs. */

@@ -53,7 +53,6 @@ const isResult = optional(
   }),
 )
 
-/** Threads that check segments of an export, one for each core. */
 export class SegmentPool {
   readonly #pool: Piscina
   /** Maximum number of segments that are being checked or queued: two for each thread. */

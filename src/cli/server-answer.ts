@@ -111,7 +111,6 @@ export async function boundedText(response: Response, bytesMax: number): Promise
   return text
 }
 
-/** The beginning of an error response. */
 export async function errorText(response: Response): Promise<string> {
   const { text } = await beginningOf(response, ERROR_BYTES_MAX)
   return text

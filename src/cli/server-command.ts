@@ -41,7 +41,6 @@ export interface CallRequest {
   values: Values
 }
 
-/** The answer to a call. */
 export interface Answer {
   /** The answered objects, which `json` and `--field` print. */
   objects: AsyncIterable<object> | Iterable<object>
@@ -49,7 +48,6 @@ export interface Answer {
   print?: () => Promise<void>
 }
 
-/** One call of a command. */
 export interface ServerCall {
   /** The word after the name of the command, such as `list`. */
   word?: string

@@ -152,9 +152,7 @@ function describeFault(fault: ExportFault): string {
   return `NOT VERIFIED: ${record}line ${fault.line}: ${fault.reason}\n`
 }
 
-/** The checkpoint to compare an export with. */
 interface PastCheckpoint {
-  /** The file with the checkpoint. */
   checkpoint: string
   /** An export of the server log; undefined if the checkpoint is one of the strand itself. */
   log: string | undefined

@@ -5,7 +5,6 @@ export const agentTabs = ['records', 'live', 'time', 'proof', 'graph', 'rules', 
 
 export type AgentTab = (typeof agentTabs)[number]
 
-/** Lists of proposals. */
 export const proposalLists = ['waiting', 'mine', 'decided'] as const
 
 export type ProposalList = (typeof proposalLists)[number]

@@ -26,7 +26,6 @@ export interface ClusterOrigin {
 /** The file in a node's directory with the last revision of the cluster's row that a start has seen. */
 const revisionFile = 'cluster.revision'
 
-/** The settings with which a directory is opened. */
 interface OpenSettings {
   dataDir: string
   shards?: number

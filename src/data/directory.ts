@@ -32,7 +32,6 @@ import { seedBytes } from '../strand/keys.js'
 
 /** A data directory that this process has locked. */
 export interface DataDirectory {
-  /** Absolute. */
   readonly path: string
   /** Fixed when the directory was created. */
   readonly shards: number
@@ -108,7 +107,6 @@ export function openDataDirectory(
 
 /** A locked data directory whose shards are about to be resharded. */
 export interface IdleDirectory {
-  /** Absolute. */
   readonly path: string
   readonly format: Format
   close(): void
@@ -262,7 +260,6 @@ function contentsFault(path: string, format: Format | undefined): string | undef
     : `The store ${join(path, missing)} is missing: restore it from a backup`
 }
 
-/** The names of the stores' directories. */
 export function storeNames(shards: number): string[] {
   return Array.from({ length: shards }, (_none, shard) => `shard-${shard}`)
 }
@@ -330,7 +327,6 @@ function readSeed(
   return created
 }
 
-/** Whether a seed is the master seed of a data directory. */
 export function isSeedOf(seed: Buffer, format: Pick<Format, 'masterSeedFingerprint'>): boolean {
   return fingerprintOf(seed) === format.masterSeedFingerprint
 }

@@ -14,7 +14,6 @@ import { keyPairFromSeed, seedBytes } from '../strand/keys.js'
 /** The 32-byte Ed25519 seed of a license authority, or why it cannot be used. */
 export type AuthorityReading = { ok: true; seed: Buffer } | { ok: false; detail: string }
 
-/** The file with the seed of the license authority. */
 export const authorityFile = 'license-authority.seed'
 
 /** Whether a file name is that of the authority's seed, or of an unfinished draft. */

@@ -11,7 +11,6 @@ export interface JournalSource {
 }
 
 export interface JournalSettings {
-  /** Its file. */
   path: string
   /** 32 bytes. */
   masterSeed: Uint8Array

@@ -26,7 +26,6 @@ export type Timer = (afterMs: number, run: () => void) => () => void
 export interface MailSenderParts {
   outbox: MailOutbox
   server: MailServer
-  /** SERVICE_MAIL_LINK_BASE_URL. */
   linkBaseUrl: string
   clock: Clock
   random: RandomBytes

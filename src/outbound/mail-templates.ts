@@ -1,7 +1,6 @@
 import { unreachable } from '../base/assert.js'
 import type { AuthMail, LinkMail } from '../auth/outbox-message.js'
 
-/** The subject and the body of a mail, as text and HTML. */
 export interface MailContent {
   subject: string
   text: string
@@ -9,7 +8,6 @@ export interface MailContent {
 }
 
 export interface MailContext {
-  /** SERVICE_MAIL_LINK_BASE_URL. */
   linkBaseUrl: string
   nowMs: number
 }

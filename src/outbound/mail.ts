@@ -2,7 +2,6 @@ import { createTransport } from 'nodemailer'
 import { limits } from '../base/limits/limits.js'
 import type { MailContent } from './mail-templates.js'
 
-/** The mail server and the sender. */
 export interface MailServerSettings {
   /** SERVICE_MAIL_SMTP_URL, `smtp://` or `smtps://`, with credentials. Never logged. */
   smtpUrl: string
@@ -18,7 +17,6 @@ export interface MailTimeouts {
   sendMs: number
 }
 
-/** One mail to one address. */
 export interface OutgoingMail extends MailContent {
   /** The same for all attempts. It becomes the Message-ID, by which receivers recognise duplicates. */
   id: string
@@ -32,7 +30,6 @@ export interface OutgoingMail extends MailContent {
  */
 export type MailResult = { kind: 'sent' } | { kind: 'rejected' | 'deferred' | 'unreachable'; reason: string }
 
-/** Sends mail. */
 export interface MailServer {
   /** Does not throw if the server fails. After an abort, the result is `unreachable`. */
   send(mail: OutgoingMail, signal: AbortSignal): Promise<MailResult>

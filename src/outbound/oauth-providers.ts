@@ -7,7 +7,6 @@ import { githubProvider, type GithubSettings } from './oauth-github.js'
 import { openIdProvider, type OpenIdSettings } from './oauth-openid.js'
 import type { CustomFetch } from 'openid-client'
 
-/** The settings of the configured providers. */
 export interface ProviderSettings {
   google?: Omit<OpenIdSettings, 'fetch' | 'clock'>
   github?: Omit<GithubSettings, 'fetch'>

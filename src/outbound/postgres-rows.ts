@@ -15,7 +15,6 @@ export interface SinkRow {
   body: Uint8Array | undefined
 }
 
-/** A row that PostgreSQL refuses. */
 export interface RefusedRow {
   row: SinkRow
   /** The SQLSTATE. The message of PostgreSQL can quote the row, and would remain after an erasure. */

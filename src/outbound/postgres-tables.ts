@@ -30,7 +30,6 @@ const tables = {
   )`,
 }
 
-/** Characters of an SQLSTATE. */
 export const SQLSTATE_CHARS = 5
 
 /** Until version 0.4.0, reasons contained the message of PostgreSQL, which can quote the refused row. */

@@ -64,7 +64,6 @@ export interface Delivery {
   refused: number
 }
 
-/** The target database of the sink. */
 export interface PostgresTarget {
   /** SERVICE_INGEST_POSTGRES_URL, with one host or several. */
   url: string

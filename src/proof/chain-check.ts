@@ -25,17 +25,14 @@ export interface ChainPlace {
   head: string | undefined
   /** Timestamp of the previous record; empty if there is none. */
   hlc: string
-  /** Key in force. */
   key: string
   /** Seq of the signed record that seals the pending records. */
   sealAwaited: number | undefined
 }
 
-/** Counts of the checked records. */
 export interface ChainTally {
   records: number
   signaturesChecked: number
-  /** Signatures that were not checked. */
   signaturesPassed: number
   /** Records covered by the signature of a later record. */
   sealed: number
@@ -46,7 +43,6 @@ export interface ChainTally {
   imported: number
 }
 
-/** How a chain is checked. */
 export interface ChainOptions {
   /** The key that must have signed a record; if absent, the export is only checked against itself. */
   trustedKey?: string | undefined
@@ -87,7 +83,6 @@ export function isSamePlace(one: ChainPlace, other: ChainPlace): boolean {
   )
 }
 
-/** A tally of no records. */
 export function emptyTally(): ChainTally {
   return {
     records: 0,

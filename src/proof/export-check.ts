@@ -20,7 +20,6 @@ export interface VerifiedExport {
   ok: true
   agent: string
   strand: string
-  /** Records in the export. */
   records: number
   firstSeq: number
   lastSeq: number
@@ -119,7 +118,6 @@ function firstLineFault(reason: string): ExportFault {
   return { ok: false, line: 1, reason }
 }
 
-/** The fault at the end of the records of an export, or undefined. */
 export function endFault(manifest: Manifest, end: Omit<ExportEnd, 'tree'>): string | undefined {
   const { toSeq, recordCount } = manifest
   const { seq, sealAwaited } = end.place

@@ -25,7 +25,6 @@ export function toHex(bytes: Uint8Array): string {
   return hex
 }
 
-/** Concatenates the parts. */
 export function joined(...parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0))
   let offset = 0

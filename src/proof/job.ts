@@ -46,7 +46,6 @@ export interface AsyncJobs {
   verify(job: SignatureJob): Promise<boolean>
 }
 
-/** Runs a check synchronously. */
 export function runSync<T>(check: Check<T>, jobs: SyncJobs): T {
   let step = check.next()
   while (step.done !== true) step = check.next(answer(step.value, jobs))
@@ -77,7 +76,6 @@ export function* nodeOf(left: string, right: string): Check<string> {
   return hex(yield { kind: 'node', left, right })
 }
 
-/** The result of a job that is a hash. */
 export function hex(result: string | boolean): string {
   if (typeof result !== 'string') throw new TypeError('Expected a hash as the result of the job')
   return result

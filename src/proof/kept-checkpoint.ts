@@ -2,7 +2,6 @@ import type { Check } from './job.js'
 import { type CheckpointNote, isSignedBy, parseCheckpoint } from './note.js'
 import { TreeHasher } from './tree.js'
 
-/** A strand at the time of a checkpoint. */
 export interface KeptStrand {
   /** Records including genesis. */
   size: number
@@ -16,11 +15,9 @@ interface ChainPosition {
   seq: number
   /** Hash of the previous record; undefined if there is none. */
   head: string | undefined
-  /** Key in force. */
   key: string
 }
 
-/** The valid export that a checkpoint is compared with. */
 interface Compared {
   strand: string
   firstSeq: number

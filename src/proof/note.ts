@@ -2,7 +2,6 @@ import { verifies } from './ed25519.js'
 import { fromHex, joined, toHex, utf8 } from './hex.js'
 import { type Check, hashOf } from './job.js'
 
-/** The content of a signed checkpoint. */
 export interface Checkpoint {
   /** `strandfast/<64 hex of the strand>`, which is also the name of the signing key. */
   origin: string

@@ -24,7 +24,6 @@ export interface ReadRecord {
   withheld: boolean
 }
 
-/** The body of a record. */
 export interface ReadContent {
   /** The bytes that the body commitment hashes: prefix ‖ salt ‖ body. */
   committed: Uint8Array
@@ -49,7 +48,6 @@ export interface ExaminedRecord {
 export interface Examination {
   /** The strand for which a new key must be proven. */
   strand: string
-  /** Whether to verify the signature of the record. */
   signature: boolean
 }
 

@@ -27,7 +27,6 @@ export interface ImportAudit {
   imported?: number
   /** At its end: whether the agent takes writes. */
   open?: boolean
-  /** The code of its refusal. */
   code?: string
 }
 
@@ -86,7 +85,6 @@ interface AuditAppend {
 
 export type AuditCommand = AuditOpen | AuditAppend
 
-/** The record was appended, or was not needed. */
 export interface AuditedOutcome {
   kind: 'audited'
   /** The seq of the record, if one was appended. */

@@ -65,7 +65,6 @@ export interface MailSettle {
 
 export type LinkPurpose = 'magicLink' | 'verifyEmail' | 'passwordReset'
 
-/** A link to be stored, and mailed if it has a token. */
 export interface LinkDraft {
   purpose: LinkPurpose
   /** SHA-256 of the token, 64 hex digits. */
@@ -91,7 +90,6 @@ export type LogoutScope = 'local' | 'others' | 'global'
 interface PasswordToChange {
   userId: string
   sid: string
-  /** The hash with which the current password was compared. */
   comparedHash: string
   passwordHash: string
   device?: DeviceClaim

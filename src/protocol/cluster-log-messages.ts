@@ -41,7 +41,6 @@ export const endLog = 'end'
 const isShared: Check<SharedArrayBuffer> = (value) => value instanceof SharedArrayBuffer
 const isPort: Check<MessagePort> = (value) => value instanceof MessagePort
 
-/** A channel of a shard to the log thread. */
 export const isLogChannel = fields({
   shard: isNumber,
   port: isPort,
@@ -60,7 +59,6 @@ export type LogChannel = Checked<typeof isLogChannel>
 export const areClusterChannels = fields({
   /** The cluster's id, 32 hex digits. */
   cluster: isText,
-  /** The node and its incarnation. */
   writer: fields({ node: isText, incarnation: isNumber }),
   log: isLogChannel,
   checkpoints: isLogChannel,
@@ -142,7 +140,6 @@ export const isClusterLogFigures = fields({
   /** Appends that lost to another node's segment, and appends with an unknown result. */
   fenced: isNumber,
   unknown: isNumber,
-  /** Connections that were opened. */
   connections: isNumber,
 })
 export type ClusterLogFigures = Checked<typeof isClusterLogFigures>

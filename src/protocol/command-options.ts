@@ -9,7 +9,6 @@ export type Signing = 'record' | 'group'
 export interface WriteOptions {
   /** The chain heads of which one must be current, hex separated by commas; `*` for any existing agent. */
   ifMatch?: string
-  /** The caller's Idempotency-Key, and that caller. */
   idempotency?: { caller: string; key: string }
   signing?: Signing
 }

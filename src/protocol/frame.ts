@@ -8,7 +8,6 @@ import type { Notice } from './notices.js'
 /** Commands, each with the number under which its outcome returns. */
 export type CommandFrame = [id: number, command: Command][]
 
-/** The results of one commit group for all fronts. */
 export interface OutcomeFrame {
   outcomes: [id: number, outcome: Outcome][]
   /** Committed records for streams, in commit order. */

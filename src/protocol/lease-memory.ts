@@ -62,7 +62,6 @@ export class LeaseMemory {
     }
   }
 
-  /** Ends the lease permanently. */
   end(): void {
     Atomics.store(this.#until, 0, ENDED)
   }

@@ -13,7 +13,6 @@ export interface NodeId {
   incarnation: number
 }
 
-/** A thread of a shard. */
 interface ThreadName {
   shard: number
   term: number
@@ -24,7 +23,6 @@ interface NoticeProgress extends ThreadName {
   noticeNo: number
 }
 
-/** A message of a front to the owner of shards. */
 export type ToOwner =
   /** The first message: the build of the program, the sender and the expected receiver. */
   | { kind: 'hello'; version: string; from: NodeId; to: NodeId }
@@ -55,7 +53,6 @@ export const isToOwner: Check<ToOwner> = hasKind<ToOwner>({
   call: true,
 })
 
-/** A message of the owner of shards to a front. */
 export type ToFront =
   /** The first message: the number of the front. */
   | { kind: 'welcome'; front: number }

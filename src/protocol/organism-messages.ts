@@ -15,7 +15,6 @@ export const isOrganismRow = fields({
   createdAtMs: isKeyNumber,
 })
 
-/** An organism as it is stored. */
 export type OrganismRow = Checked<typeof isOrganismRow>
 
 /** An agent that is created with its organism. */

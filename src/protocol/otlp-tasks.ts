@@ -77,7 +77,6 @@ export const otlpAnswers: TaskAnswers<OtlpTasks> = {
   otlpLines: (value): value is OtlpPart | OtlpFault => isPart(value) || isFault(value),
 }
 
-/** A task and its request. */
 export interface OtlpCall {
   task: OtlpTask
   /** Whose turn it is: the owner of its memory. */

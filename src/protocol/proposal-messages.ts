@@ -101,7 +101,6 @@ const isVote = fields({
 /** A vote on a proposal. `withdrawn` ends the approval of a key that was deleted or has expired. */
 export type Vote = Checked<typeof isVote>
 
-/** Returns the approvals that were not withdrawn. */
 export function approvalsOf(votes: readonly Vote[]): Vote[] {
   const withdrawn = new Set(
     votes.filter(({ vote }) => vote === 'withdrawn').map(({ principal }) => principal),
@@ -137,7 +136,6 @@ export const isProposalRow = fields({
   agent: isText,
   /** The seq of its `sys/proposal` record; with the agent, it forms the id. */
   seq: isKeyNumber,
-  /** Hash of that record. */
   hash: isHash,
   mutation: anyOf(isRecordMutation, isEdgeMutation, isAgentMutation, isKeyMutation),
   /** The zone of the agent when the proposal was created, whose rule applies. */
@@ -162,7 +160,6 @@ export const isProposalRow = fields({
   reason: optional(isText),
 })
 
-/** A proposal as it is stored. */
 export type ProposalRow = Checked<typeof isProposalRow>
 
 interface AgentZoneSet extends Author {

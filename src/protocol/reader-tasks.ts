@@ -174,7 +174,6 @@ export interface ReadCall {
   caller: string
 }
 
-/** Runs tasks in a pool of readers. */
 export interface Readers {
   /** True when another task would be refused. */
   isFull(): boolean | Promise<boolean>

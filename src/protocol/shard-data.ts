@@ -49,7 +49,6 @@ export const isShardWorkerData = fields({
   settings: isSettings,
   heartbeat: isMemory,
   shared: isMemory,
-  /** The channels to the log of the cluster. */
   channels: optional(areClusterChannels),
 })
 export type ShardWorkerData = Checked<typeof isShardWorkerData>

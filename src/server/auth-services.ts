@@ -29,7 +29,6 @@ export interface MainAuthServices extends AuthServices {
 interface AuthServicesParts {
   directory: DataDirectory
   shards: Shards
-  /** Whether this node owns a shard. */
   isOwn(shard: number): boolean
   log: Logger
   /** Listener of the threads that hash passwords. */

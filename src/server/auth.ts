@@ -55,9 +55,7 @@ export interface AuthSurroundings {
 export interface AuthServices {
   passwords: Pick<PasswordPool, 'hash' | 'verify'>
   gate: Pick<LoginGate, 'run'>
-  /** The license in force. */
   license: License | undefined
-  /** Whether a mail server is configured. */
   mailOn: boolean
   /** A mail was added to the outbox. */
   onMail(): void

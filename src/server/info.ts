@@ -15,7 +15,6 @@ export interface Cluster {
   nodes: Pick<Membership, 'members' | 'stopped' | 'faults' | 'cutOffMs'>
 }
 
-/** Sources of the server information. */
 export interface InfoSources {
   parts: Pick<Parts, 'threads'>
   state: Pick<ServerState, 'readOnly'>

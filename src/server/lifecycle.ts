@@ -51,7 +51,6 @@ export class Lifecycle {
   }
 }
 
-/** Whether a promise settles within a time. */
 export function endsWithin(timeMs: number, work: Promise<unknown>): Promise<boolean> {
   return new Promise((resolve) => {
     const late = setTimeout(() => resolve(false), timeMs)
@@ -63,7 +62,6 @@ export function endsWithin(timeMs: number, work: Promise<unknown>): Promise<bool
   })
 }
 
-/** The parts that have threads. */
 interface EndingParts {
   parts: Pick<Parts, 'threads' | 'pools' | 'sink'>
   control: Control

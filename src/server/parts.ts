@@ -71,7 +71,6 @@ export interface Parts extends FrontParts {
   boundsMemory: BoundsMemory | undefined
 }
 
-/** Dependencies of the parts of a front. */
 interface FrontPartsOptions extends Pick<
   FrontParts,
   'shards' | 'readers' | 'decoder' | 'bounds' | 'stageFolder'
@@ -82,7 +81,6 @@ interface FrontPartsOptions extends Pick<
   revokeTickets?(principalId: string): void
 }
 
-/** Creates the parts of one front. */
 export function makeFrontParts({
   shards,
   readers,
@@ -135,13 +133,11 @@ export function connectionBound({ connections: open }: Bounds, max: number, log:
   return { max, open, onFull: () => log.warn({ max }, 'too many connections: further ones were closed') }
 }
 
-/** Dependencies of the parts of the main thread. */
 interface MainParts {
   directory: DataDirectory
   threads: ShardThreads
   /** The lease of a node of a cluster. */
   lease: LeaseMemory | undefined
-  /** Listener of the threads of pools. */
   listener: PoolListener
   /** True while writes are refused. */
   readOnly(): boolean

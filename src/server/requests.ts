@@ -143,7 +143,6 @@ function credentialsOf(config: Config, { directory, parts, auth }: RequestParts)
   )
 }
 
-/** The handler of ingest streams. */
 function ingestBy(
   { recordBytesMax, ingestBadLinesMax: badLinesMax }: Config,
   { shards, uploads, slices, counts, decoder }: FrontParts,

@@ -110,7 +110,6 @@ class HttpPort {
     return this.#server
   }
 
-  /** Opens the listener for a standby. */
   async openStandby(): Promise<void> {
     await this.open()
     this.#isStandby()

@@ -23,13 +23,11 @@ export interface Services extends Pick<RouteContext, 'readiness' | 'server' | 'm
   logHead: ServerLog['logHead'] | undefined
 }
 
-/** Calls to the other fronts. */
 interface OtherFronts {
   figures(): Promise<FrontFigures[]>
   lastUses(keyIds: readonly string[]): Promise<number[][]>
 }
 
-/** Dependencies of the services. */
 interface ServiceParts {
   parts: Parts
   standing: ServerStatus

@@ -30,7 +30,6 @@ export interface FrontListenerParts {
   log: Logger
   streams: StreamHub
   uploads: OpenUploads
-  /** The shards, as this front sees them. */
   shards: Shards
   keys: ApiKeySync
   /** Absent while the auth add-on is off. */
@@ -44,11 +43,9 @@ export interface ShardsListenerParts {
   keys: ApiKeySync
   auth: AuthParts | undefined
   control: Control
-  /** The other fronts. */
   fronts: Fronts | undefined
   /** The node, if the server is one: other nodes have fronts, too. */
   cluster: ClusterNode | undefined
-  /** Ends the process. */
   end(): void
 }
 
@@ -134,7 +131,6 @@ async function releaseStore(
   await Promise.race([readers.release(shard), pause(limits.shardEndMs, undefined, { ref: false })])
 }
 
-/** Dependencies of the start of a node. */
 interface NodeStart {
   reach: ClusterReach
   standing: ServerStatus
@@ -209,7 +205,6 @@ export async function makeDefaultAgent(
   }
 }
 
-/** Whether the status of an agent is that of an imported one. */
 function isImported(status: string): boolean {
   const found: unknown = JSON.parse(status)
   return fields({ imported_records: isNumber })(found) && found.imported_records > 0
@@ -236,7 +231,6 @@ async function flushStores(shards: Shards, rest: boolean): Promise<number[]> {
 
 const storeBuilt = 'built the store of a shard from the log of the cluster'
 
-/** Passes a notice of a shard to the parts of a front. */
 function takeNotice(
   shard: number,
   notice: FrontNotice,

@@ -57,7 +57,6 @@ export class ServerStatus {
   }
 }
 
-/** Watches the free space of the disk. */
 export class ServerState {
   readonly standing = new ServerStatus()
   readonly #settings: Pick<Config, 'dataDir' | 'logDir' | 'freeBytesMin'>

@@ -167,7 +167,6 @@ export const authSettings = { ...ownSettings, ...mailSettings } as const
 /** The settings of the auth add-on, frozen. `licenseKey` is not verified yet, and never logged. */
 export type AuthConfig = ReturnType<typeof readAuth>
 
-/** The settings of mail, frozen. */
 export interface MailConfig {
   /** Contains credentials; never logged. */
   readonly smtpUrl: string
@@ -175,7 +174,6 @@ export interface MailConfig {
   readonly linkBaseUrl: string
 }
 
-/** Reads the settings of the auth add-on. */
 export function readAuth(value: ValueOf) {
   const {
     authEnabled: enabled,

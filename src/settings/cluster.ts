@@ -30,7 +30,6 @@ export interface HostPort {
   readonly port: number
 }
 
-/** The settings of a cluster. */
 export const clusterSettings = {
   clusterUrl: setting<readonly string[] | undefined>({
     name: 'SERVICE_CLUSTER_URL',

@@ -58,7 +58,6 @@ export const connectionSettings = {
   }),
 } as const
 
-/** The settings of the console. */
 export const consoleSettings = {
   console: setting({
     name: 'SERVICE_CONSOLE',

@@ -1,7 +1,6 @@
 import * as parsers from './parsers.js'
 import { setting } from './setting.js'
 
-/** The settings of directories. */
 export const directorySettings = {
   dataDir: setting({
     name: 'SERVICE_DATA_DIR',

@@ -24,12 +24,10 @@ export function integer(min: number, max: number): Parse<number> {
 export const boolean: Parse<boolean> = (text) =>
   text === 'true' ? true : text === 'false' ? false : undefined
 
-/** One of the given words. */
 export function oneOf<const T extends string>(words: readonly T[]): Parse<T> {
   return (text) => words.find((word) => word === text)
 }
 
-/** A text that matches a pattern. */
 export function matching(pattern: RegExp): Parse<string> {
   return (text) => (pattern.test(text) ? text : undefined)
 }

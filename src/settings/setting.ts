@@ -43,7 +43,6 @@ export type SettingValues<Table> = {
 
 type Value<Row> = Row extends Setting<infer T> ? T : never
 
-/** Reads the settings of a table. */
 export function valuesOf<Table extends Readonly<Record<string, Setting<unknown>>>>(
   table: Table,
   value: ValueOf,
@@ -79,7 +78,6 @@ export function describeGiven(secret: true | undefined, text: string): string {
   return `${JSON.stringify(shown)}${more}${text.startsWith('~') ? ` (${homeHint})` : ''}`
 }
 
-/** A setting as shown to administrators. */
 export interface ShownSetting {
   readonly name: string
   /** The given text; absent if it is not set or secret. */

@@ -34,9 +34,7 @@ export interface PageUse {
   table: string
 }
 
-/** Called for the contents of a file. */
 export interface Visitor {
-  /** Called for each page in use. */
   page?(pageNo: number, use: PageUse): void
   /** Called for each table except the list of free pages. @returns whether the name is known */
   table?(name: string): boolean

@@ -12,7 +12,6 @@ export function rowOf(key: Uint8Array, value: Uint8Array): Buffer {
   return row
 }
 
-/** Whether a row matches its checksum and key. */
 export function isWholeRow(key: Uint8Array, row: Buffer): boolean {
   const end = row.length - ROW_CHECKSUM_BYTES
   return end >= 0 && crc32(row.subarray(0, end), crc32(key)) === row.readUInt32LE(end)

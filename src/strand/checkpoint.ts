@@ -16,7 +16,6 @@ const KEY_ID_BYTES = 4
 // An em dash begins a signature line (C2SP signed-note).
 const DASH = '\u2014'
 
-/** The origin of the checkpoints of a strand. */
 export function checkpointOrigin(strand: string): string {
   return `strandfast/${strand}`
 }

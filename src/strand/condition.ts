@@ -89,7 +89,6 @@ function preparedOf(owner: object, lists: () => readonly (readonly Condition[])[
   return created
 }
 
-/** A body with the spans of the fields that conditions name. */
 interface LocatedBody {
   body: Buffer
   spans: readonly (Span | undefined)[]

@@ -4,7 +4,6 @@ import { assert } from '../base/assert.js'
 /** Bytes of the random salt in a body commitment. */
 export const saltBytes = 16
 
-/** The prefix of salt and body in a body commitment. */
 export const commitmentPrefix: Uint8Array = Buffer.from('strand-body/v1\n')
 const BODY_AT = commitmentPrefix.length + saltBytes
 

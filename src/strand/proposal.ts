@@ -7,17 +7,14 @@ export const proposalStates = ['proposed', 'approved', 'applied', 'rejected', 'c
 
 export type ProposalState = (typeof proposalStates)[number]
 
-/** Actions on a written record. */
 export const recordActions = ['delete', 'restore', 'erase'] as const
 
 export type RecordAction = (typeof recordActions)[number]
 
-/** Actions on an edge. */
 export const edgeActions = ['remove_edge'] as const
 
 export type EdgeAction = (typeof edgeActions)[number]
 
-/** Actions on an agent. */
 export const agentActions = ['zone', 'policies', 'rotate_key'] as const
 
 /** Actions on the server, which are proposed on its audit strand (docs/adr/0033-lines-of-keys.md). */

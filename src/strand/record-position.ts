@@ -29,7 +29,6 @@ export function isAfterPosition(record: LoggedRecord, place: RecordPosition): bo
   return order > 0 || (order === 0 && place.tie !== undefined && tieOf(record) > place.tie)
 }
 
-/** The later of two positions. */
 export function laterPosition(a: RecordPosition, b: RecordPosition): RecordPosition {
   const order = compareHlc(a, b)
   if (order !== 0) return order < 0 ? b : a
@@ -37,7 +36,6 @@ export function laterPosition(a: RecordPosition, b: RecordPosition): RecordPosit
   return a.tie < b.tie ? b : a
 }
 
-/** The earlier of two positions. */
 export function earlierPosition(a: RecordPosition, b: RecordPosition): RecordPosition {
   return laterPosition(a, b) === a ? b : a
 }

@@ -10,7 +10,6 @@ export const genesisType = 'sys/genesis'
 /** The type of the record by which the old key of a strand introduces the new one. */
 export const keyRotateType = 'sys/key_rotate'
 
-/** The type of the record of an erasure. */
 export const eraseType = 'sys/erase'
 
 /** The type of the record that ends an import (docs/FORMAT.md, Imported records). */

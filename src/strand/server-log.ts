@@ -11,7 +11,6 @@ export interface LoggedHead {
   hash: string
 }
 
-/** The content of one record of the server log. */
 export interface HeadsRecord {
   /** For each shard, the timestamp up to which all heads are in the log. */
   clocks: readonly Hlc[]

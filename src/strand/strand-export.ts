@@ -14,7 +14,6 @@ export interface Manifest {
   recordCount: number
 }
 
-/** One record. */
 export interface RecordLine extends RecordContent {
   /** The exact text of the header. */
   h: string
@@ -41,7 +40,6 @@ export interface RecordContent {
 export interface Trailer {
   /** Hash of the last record of the export, 64 hex digits. */
   chainHead: string
-  /** Record lines of the export. */
   records: number
   /**
    * Signed note over the first `toSeq` + 1 records by the key in force after the last of them. Undefined if

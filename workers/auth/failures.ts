@@ -13,7 +13,6 @@ export const REPORT_INTERVAL_MS = 60_000
  */
 const KEPT_MS = 3_600_000
 
-/** The account of a failed sign-in. */
 export interface FailedSignIn {
   /** The e-mail or the id of a passkey that the client sent; absent if it sent neither. */
   key?: string | undefined
@@ -55,7 +54,6 @@ export function recordFailure(
   else namespace.audit('auth/login_failed', who)
 }
 
-/** The methods by which the uses of links are recorded. */
 const linkMethods = {
   magicLink: 'magic_link',
   passwordReset: 'password_reset',

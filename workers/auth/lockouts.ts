@@ -8,7 +8,6 @@ import { countAnonymous, placeholderUserId } from './anonymous-events.js'
 
 const noRow: AuthRows['lockout'] = { ...noFailures, reportedAtMs: 0, unreported: 0 }
 
-/** A client that guesses the password of an e-mail: an unknown client, or a device of the account. */
 export interface Guesser {
   email: string
   /** The account of the e-mail. */
@@ -60,7 +59,6 @@ export function countFailure(namespace: NamespaceState, guesser: Guesser): void 
   namespace.put(rowKey, row, lockoutExpiryMs(row, nowMs))
 }
 
-/** A failure to record. */
 interface LoginFailure {
   /** Whether an audit record of `count` failures is due. */
   due: boolean

@@ -24,19 +24,16 @@ const ROWS_MAX = 10_000
 /** The maximum number of audit records that a command appends. */
 const AUDIT_RECORDS_MAX = 30
 
-/** The content of an audit record. */
 interface AuditContent extends Pick<AuditEvent, 'userId' | 'sid' | 'count' | 'failure'> {
   /** Written as its HMAC. */
   email?: string
   outcome?: AuditEvent['outcome']
-  /** The origin of the event, if it is not that of the change. */
   origin?: Pick<AuditEvent, 'ip' | 'userAgent'>
 }
 
 /** Kinds of rows that are found by the hash of a single-use token and are never listed. */
 const singleUse: ReadonlySet<AuthKind> = new Set(['link', 'passkey-session', 'oauth-state'])
 
-/** The commit group and the origin of a change. */
 interface Writing {
   group: CommitGroup
   agent: Agent
@@ -89,7 +86,6 @@ export class NamespaceState {
     return this.state.clock()
   }
 
-  /** A row by its id. */
   find<Kind extends AuthKind>(kind: Kind, id: string): AuthRows[Kind] | undefined {
     const key = this.#key(kind, id)
     const pending = this.#writing?.group.authRows.get(key)

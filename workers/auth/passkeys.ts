@@ -28,7 +28,6 @@ export function putPasskey(namespace: NamespaceState, passkey: PasskeyRow): void
   namespace.put(['user-passkey', `${passkey.userId}:${passkey.id}`], true)
 }
 
-/** Removes a passkey. */
 export function dropPasskey(
   namespace: NamespaceState,
   { userId, id }: Pick<PasskeyRow, 'userId' | 'id'>,

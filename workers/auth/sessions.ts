@@ -29,7 +29,6 @@ export function putSession(namespace: NamespaceState, session: SessionRow): void
   namespace.put(['user-session', `${session.userId}:${session.sid}`], true, endsAtMs)
 }
 
-/** A session by its id. */
 export function sessionById(namespace: NamespaceState, sid: string): SessionRow | undefined {
   return namespace.find('session', sid)
 }

@@ -56,13 +56,11 @@ interface IdentityRef extends Pick<ProviderIdentity, 'subject'> {
   provider: OauthProviderName
 }
 
-/** The user that an identity was linked to. */
 export function userByIdentity(namespace: NamespaceState, identity: IdentityRef): UserRow | undefined {
   const userId = namespace.find('identity', idOf(identity))
   return userId === undefined ? undefined : userById(namespace, userId)
 }
 
-/** Whether a user already has an identity at a provider. */
 export function hasIdentity(namespace: NamespaceState, userId: string, provider: OauthProviderName): boolean {
   return namespace.ids('user-identity', `${userId}:${provider}:`).length > 0
 }

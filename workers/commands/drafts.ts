@@ -11,7 +11,6 @@ import { canonicalJson, readJson } from '../../src/strand/json.js'
 import { defaultRecordType, isRecordType, isReservedType } from '../../src/strand/record-type.js'
 import type { Draft } from '../shard/commit-group.js'
 
-/** The rules for drafts. */
 export interface DraftRules {
   recordBytesMax: number
   signing: Signing
@@ -24,7 +23,6 @@ export interface DraftRules {
 /** The members of a record `{data, type?}`. */
 const recordMembers = new Set(['data', 'type'])
 
-/** Whether a value is a JSON object. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -42,7 +42,6 @@ export function organismGet(state: ShardState, command: CommandOf<'organismGet'>
   return { kind: 'organism', row, initialised: state.store.agents.row(agent) !== undefined }
 }
 
-/** The organisms of this shard. */
 export function organismList(state: ShardState, command: CommandOf<'organismList'>): Outcome {
   return { kind: 'organisms', ...listOrganisms(state.store, command) }
 }
@@ -72,7 +71,6 @@ export function namespaceInit(
 /** The genesis record and the audit record. */
 const INIT_RECORDS = 2
 
-/** An organism as of a commit group. */
 function organismOf(state: ShardState, group: CommitGroup, organismId: string): OrganismRow | undefined {
   return group.organisms.get(organismId) ?? findOrganism(state.store.environment, organismId)
 }

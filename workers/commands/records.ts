@@ -50,7 +50,6 @@ export function recordAppend(
   return 'code' in draft ? draft : appendOne(state, { ...command, draft }, group)
 }
 
-/** The draft of a record. */
 export function readRecord(
   state: ShardState,
   { body, options }: Pick<CommandOf<'recordAppend'>, 'body' | 'options'>,
@@ -173,12 +172,10 @@ export function noSuchRecord(hash: string): Refusal {
   return refuse('record_not_found', `Record ${hash} not found on the strand of this agent`)
 }
 
-/** The rules for the drafts of a write. */
 export function draftRules(state: ShardState, options: WriteOptions): DraftRules {
   return { recordBytesMax: state.recordBytesMax, signing: options.signing ?? state.signing }
 }
 
-/** The target of a write. */
 interface WriteTarget {
   agent: string
   emerge: boolean

@@ -211,7 +211,6 @@ function forkRefusal(seq: number): Refusal {
   })
 }
 
-/** The hash of a record of the strand as of a commit group. */
 function hashAt(
   state: ShardState,
   group: CommitGroup,

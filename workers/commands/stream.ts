@@ -10,7 +10,6 @@ import { noSuchAgent, type ShardState } from '../shard/state.js'
 import type { StoredRecord } from '../store/tables/record-codec.js'
 import { blocksAfter, recordsFrom, seqAtOrAfter } from '../store/tables/records.js'
 
-/** The stream event of a record. */
 export function streamEvent(agent: string, record: StoredRecord): StreamEvent {
   const system = isSystemType(record.type) && ({ isSystem: true } as const)
   return {

@@ -34,7 +34,6 @@ function find(
   return group.recordAt(agent.no, seq) ?? recordBySeq(state.store.environment, agent.no, seq)
 }
 
-/** Applies an effect. */
 export function applyEffect(
   state: ShardState,
   { agent, record, effect }: { agent: Agent; record: StoredRecord; effect: EffectAt },

@@ -54,7 +54,6 @@ export function checkLines(task: ImportCheckTask, find: FindEarlier = () => unde
   }
 }
 
-/** One line of a part. */
 interface ParsedLine {
   record?: RecordLine
   trailer?: Trailer

@@ -72,7 +72,6 @@ export class CheckedPart {
     }
   }
 
-  /** The record with this seq, new or not. */
   at(seq: number): StoredRecord | undefined {
     return this.#all[seq - this.firstSeq]
   }

@@ -14,7 +14,6 @@ export interface IndexedRecord {
   kind: 'record' | 'proposal' | 'system'
 }
 
-/** Finds a record of an earlier part. */
 export type FindEarlier = (seq: number) => IndexedRecord | undefined
 
 const kinds: readonly IndexedRecord['kind'][] = ['record', 'proposal', 'system']

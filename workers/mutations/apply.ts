@@ -24,11 +24,9 @@ import { seedContext } from '../store/tables/agents.js'
 import type { Agent } from '../store/tables/agent.js'
 import { findEdge } from '../store/tables/edges.js'
 
-/** A mutation of one agent and its author. */
 export interface MutationRequest<M extends Mutation = Mutation> extends Author {
   agent: Agent
   mutation: M
-  /** Seq of the proposal that led to it. */
   proposalSeq?: number
 }
 
@@ -96,10 +94,8 @@ function keyObstacle(state: ShardState, group: CommitGroup, { madeBy }: KeyMutat
       )
 }
 
-/** The state of a record. */
 export type RecordState = 'active' | 'deleted' | 'erased'
 
-/** The state of a record as of a commit group. */
 function recordState(
   state: ShardState,
   group: CommitGroup,
@@ -238,7 +234,6 @@ function append(
   return record
 }
 
-/** The author and the proposal of a mutation, as members of its record. */
 function authorOf({ principal, proposalSeq }: MutationRequest): Record<string, unknown> {
   return { principal, ...(proposalSeq !== undefined && { proposal_seq: proposalSeq }) }
 }

@@ -4,7 +4,6 @@ import { findAgent, type ShardState } from '../shard/state.js'
 import { RowSetAside } from '../store/set-aside.js'
 import type { Agent } from '../store/tables/agent.js'
 
-/** The name under which a proposal is set aside. */
 export function setAsideName({ agentNo, seq }: ProposalCursor): string {
   return `proposals ${agentNo}/${seq}`
 }

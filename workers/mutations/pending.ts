@@ -28,7 +28,6 @@ export function proposalAt(
   return group.proposals.get(placeName(place))?.row ?? findProposal(state.store.environment, place)
 }
 
-/** The open proposal about a target of an agent. */
 export function openAbout(
   state: ShardState,
   group: CommitGroup,
@@ -63,7 +62,6 @@ export function pendingPolicies(state: ShardState, { no: agentNo }: Agent): Pend
   }
 }
 
-/** All open proposals of an agent. */
 export function openProposals(state: ShardState, group: CommitGroup, agent: Agent): ProposalRow[] {
   const seqs = new Set(pendingOf(group, agent).map(({ row }) => row.seq))
   for (const { seq } of proposalPlaces(state.store.environment, { agentNo: agent.no, open: true }))

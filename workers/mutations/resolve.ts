@@ -9,7 +9,6 @@ import type { Agent } from '../store/tables/agent.js'
 import { putProposal, openProposals } from './pending.js'
 import { applyMutation, obstacle } from './apply.js'
 
-/** An open proposal and its agent. */
 export interface OpenProposal {
   agent: Agent
   row: ProposalRow
@@ -18,7 +17,6 @@ export interface OpenProposal {
 /** How a proposal ends. */
 interface Ending {
   state: 'applied' | 'rejected' | 'cancelled' | 'expired'
-  /** Seq of the record of the mutation. */
   effectSeq?: number
   reason?: string
 }

@@ -228,7 +228,6 @@ function valuesIn(value: unknown, most: number): number {
   return count
 }
 
-/** Whether a value is a JSON object. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

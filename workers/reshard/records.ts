@@ -19,7 +19,6 @@ import type { Table } from '../store/tables/checked-table.js'
 import { blockKey, encodeRun, importedBlocksFrom, runKey, type FoundRun } from '../store/tables/tables.js'
 import type { AgentMap, AgentNumber } from './agent-map.js'
 
-/** The old and new shards of a move of records. */
 export interface RecordMove {
   from: readonly Environment[]
   /** One writer for each new shard. */
@@ -65,7 +64,6 @@ export class RecordMover {
     const packers = this.#move.to.map((rows) => new BlockPacker(rows, 'importedBlocks'))
     for (const [shard, environment] of this.#move.from.entries()) {
       for (const block of environment.importedBlocks.getRange({})) {
-        /** By old agent number. */
         const runs = new Map<number, { to: AgentNumber; run: FoundRun }>()
         for (const old of recordsIn(block, shard)) {
           const { agentNo } = old.record

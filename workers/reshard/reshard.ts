@@ -14,7 +14,6 @@ import { RecordMover } from './records.js'
 import { rowMovers, type Move, type MovedTable } from './row-movers.js'
 import { checkStrands } from './strand-check.js'
 
-/** The old and new shards, and the settings of a reshard. */
 export interface ReshardTask {
   /** Folders of the old shards, by shard number. */
   from: readonly string[]
@@ -22,15 +21,12 @@ export interface ReshardTask {
   to: readonly string[]
   /** The agent in whose shard the root namespace of auth is stored: SERVICE_AGENT_ID. */
   rootAgent: string
-  /** Called with the progress. */
   onProgress(progress: ReshardProgress): void
 }
 
-/** The progress of a reshard. */
 export interface ReshardProgress {
   step: 'moved' | 'checked'
   records: number
-  /** All records. */
   total: number
 }
 

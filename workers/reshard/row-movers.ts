@@ -36,7 +36,6 @@ export interface Move {
  */
 type OtherTable = 'blocks' | 'importedBlocks' | 'strands' | 'toldHeads' | 'expiries'
 
-/** Tables that are moved row by row. */
 export type MovedTable = Exclude<LoggedTableName, OtherTable>
 
 /**
@@ -72,7 +71,6 @@ export const rowMovers: Record<MovedTable, (row: ShardRow, move: Move) => NewRow
   mails: (row, { shards }) => [{ ...row, shard: shardOf(row.key.toString('hex'), shards) }],
 }
 
-/** The row of an agent with its new number. */
 function withNumber({ shard: old, key, value }: ShardRow, { agents }: Move): NewRow[] {
   const row = agentRowOf(key.toString(), value)
   const { shard, no } = agents.find({ shard: old, no: row.no })

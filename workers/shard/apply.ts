@@ -46,7 +46,6 @@ import { isOneLine } from './ingest-reader.js'
 import type { Decision, ShardState, Steps, Turn } from './state.js'
 import type { CommandFrame } from '../../src/protocol/frame.js'
 
-/** A command that may write. */
 export type Write = Extract<Command, { options: WriteOptions } | { kind: 'keyClaim' }>
 
 /** A command that only reads. */
@@ -265,7 +264,6 @@ const readers: { [Kind in Read['kind']]: ReadAnswer<Extract<Read, { kind: Kind }
 
 type ReadAnswer<Command> = (state: ShardState, command: Command) => Outcome
 
-/** Answers a read. */
 export function read(state: ShardState, command: Read): Outcome {
   return readerOf(command.kind)(state, command)
 }

@@ -42,7 +42,6 @@ export interface Draft {
   ingested?: boolean
 }
 
-/** A record that is chained to its predecessor. */
 export interface ChainedRecord {
   seq: number
   hlc: Hlc

@@ -18,7 +18,6 @@ export class CommitTimes {
     this.#figures = figures
   }
 
-  /** Adds a commit that was written to a segment. */
   written(segment: number, sinceMs: number): void {
     if (this.#inFlight.length === 0) this.#busySinceMs = sinceMs
     this.#inFlight.push({ segment, sinceMs })

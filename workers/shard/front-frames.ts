@@ -41,7 +41,6 @@ export class FrontFrames {
     this.#fronts.delete(front)
   }
 
-  /** Sends a frame of the shard to the fronts. */
   send(frame: OutcomeFrame): void {
     this.#memory.figures = frame.figures
     if (frame.notices.length > 0) this.#noticesSent = (this.#noticesSent + 1) | 0
@@ -111,17 +110,14 @@ export class FrontFrames {
 export class Watched {
   readonly #fronts = new Map<string, Set<number>>()
 
-  /** Whether no front watches an agent. */
   get isEmpty(): boolean {
     return this.#fronts.size === 0
   }
 
-  /** Whether any front watches an agent. */
   has(agent: string): boolean {
     return this.#fronts.has(agent)
   }
 
-  /** Whether a front watches an agent. */
   isWatchedBy(front: number, agent: string): boolean {
     return this.#fronts.get(agent)?.has(front) === true
   }
@@ -141,7 +137,6 @@ export class Watched {
   }
 }
 
-/** Sends a frame to the fronts. */
 export type SendReplies = (frame: OutcomeFrame) => void
 
 /** The last segment that was written and the last segment that is known to be on disk. */

@@ -26,7 +26,6 @@ export interface ReadLine {
    * parts.
    */
   kept?: { refusal: Refusal; draft: Draft; rest: readonly Draft[]; once?: OnceKey }
-  /** The key of the line, if each line is written once. */
   once?: OnceKey
   /** The verdict of the agent's policies, which is valid until they change. */
   judged?: { policies: readonly Policy[]; allowed: boolean }

@@ -10,10 +10,8 @@ import type { ReadLine } from './ingest-judge.js'
 import { onceKey } from './written-once.js'
 import type { Steps, Turn } from './state.js'
 
-/** A chunk of lines to append. */
 export type IngestLines = CommandOf<'ingestChunk'>
 
-/** A part of the lines of a chunk, as a chunk. */
 type AgentLines = Required<Pick<IngestLines, 'chunk' | 'lineNumbers'>>
 
 /** The lines of a chunk by the agent that they name, and the lines without a valid agent. */

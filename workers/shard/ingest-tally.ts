@@ -25,7 +25,6 @@ export class Tally {
     return this.#accepted
   }
 
-  /** Records that were written. */
   get written(): number {
     return this.#written
   }

@@ -59,7 +59,6 @@ export function grantOf(
   return access === undefined ? undefined : grantOfPolicies(agent.policies, action, access.claims)
 }
 
-/** Whether a grant is a refusal. */
 export function isRefused(grant: Grant | Refusal | undefined): grant is Refusal {
   return grant !== undefined && 'code' in grant
 }
@@ -72,7 +71,6 @@ export function covers(grant: Grant | undefined, record: JudgedRecord, effort?: 
   return grant === undefined || allows(grant.policies, record, effort)
 }
 
-/** Whether an agent exists and has a policy for an action. */
 export function hasPolicy(agent: Agent | undefined, action: PolicyAction): boolean {
   return agent?.policies.some(({ actions }) => actions.includes(action)) === true
 }

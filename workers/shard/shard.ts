@@ -53,7 +53,6 @@ export class Shard {
   readonly #reads = new CallerTurns<Numbered<Read>>()
   /** Writes of one caller are taken in order of arrival, which keeps the chunks of an upload in order. */
   readonly #longWrites = new CallerTurns<Numbered<Write>>()
-  /** The long write that has started. */
   #currentLong: LongWrite | undefined
   /** Whether short writes left no time for the long write in the last turn. */
   #longIsDue = false

@@ -10,7 +10,6 @@ import type { Agent } from '../store/tables/agent.js'
 /** Writes of more records than this in one group are chained and signed in turns before the group. */
 export const signedInOneGroupMax = 512
 
-/** The key and the genesis record of an agent that is not yet created. */
 export interface AgentAhead {
   createdAtMs: number
   keyPair: Agent['keyPair']
@@ -92,7 +91,6 @@ function* signFrom(
   return ahead
 }
 
-/** A strand with the records that are signed ahead. */
 type Strand = Pick<Agent, 'publicKey' | 'strand' | 'keyPair'> & { head: { seq: number; hash: string } }
 
 function strandOf(

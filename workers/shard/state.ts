@@ -37,7 +37,6 @@ export interface ShardState {
  */
 export type Decision = Refusal | (() => Outcome)
 
-/** An agent as of a commit group. */
 export function findAgent(state: ShardState, group: CommitGroup, name: string): Agent | undefined {
   return group.touched.get(name) ?? state.store.agents.find(name)
 }
@@ -73,5 +72,4 @@ export interface Turn {
  */
 export type Steps<Result> = Generator<undefined, Result, undefined>
 
-/** Decides a prepared write in one commit group. */
 export type PreparedWrite = (group: CommitGroup) => Decision

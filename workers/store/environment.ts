@@ -136,7 +136,6 @@ function createDurably(path: string): void {
   syncDirectory(dirname(path))
 }
 
-/** Files that LMDB opens for an environment. */
 const FILES_OPENED = 4
 
 /**

@@ -19,7 +19,6 @@ import { decodeRun, isImportedBlock } from './tables/tables.js'
  * Copies, checkpoints, pushes to a cluster and reshards read and write rows only through this file.
  */
 
-/** A row as it is stored. */
 export interface StoredRow {
   table: TableName
   key: Buffer

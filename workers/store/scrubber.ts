@@ -15,7 +15,6 @@ const ROW_BYTES = 4_000
 /** Pages at the beginning of the file that belong to no tree. */
 const META_PAGES = 2
 
-/** Pages of one tree. */
 interface PageCounts {
   treeBranchPageCount: number
   treeLeafPageCount: number

@@ -49,7 +49,6 @@ export const flushRecordsMax = 16_384
 
 type BlockRecord = PendingRecord | ImportedRecord
 
-/** Options of a store. */
 export interface StoreOptions {
   /** Agents that are kept in memory; the limit if absent. */
   openAgentsMax?: number | undefined

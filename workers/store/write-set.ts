@@ -93,7 +93,6 @@ export interface PendingAnswer {
   placement: number
   seqs: SeqRange | undefined
   outcome: () => Outcome
-  /** Returns the answer in its stored form. */
   storedOutcome: () => IdempotentOutcome
 }
 

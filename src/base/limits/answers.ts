@@ -18,9 +18,7 @@ export const answerLimits = {
   consoleFilesMax: 128,
   /** Bytes of one uncompressed file of the console. */
   consoleFileBytesMax: 4_194_304,
-  /** Rows in one page. */
   pageRowsMax: 1_000,
-  /** Names of metrics in one request. */
   metricNamesMax: 64,
   /** Rows in a page of agents with their status. */
   agentStatusesMax: 100,
@@ -28,7 +26,6 @@ export const answerLimits = {
   agentNamesExaminedMax: 8_192,
   /** Records that a search by the beginning of a hash finds in one shard, and in all. */
   recordsFoundMax: 100,
-  /** Rows in a page if the request has no limit. */
   pageRowsDefault: 20,
   /** Records that one page call examines before it returns a cursor. */
   pageScanRecordsMax: 4_096,
@@ -74,7 +71,6 @@ export const answerLimits = {
   streamAgentsMax: 1_000,
   /** Lifetime of a stream ticket, seconds. */
   streamTicketSecs: 60,
-  /** Unused stream tickets. */
   streamTicketsMax: 100_000,
   /** Bytes of the file that preserves stream tickets over a restart. */
   streamTicketsFileBytes: 33_554_432,

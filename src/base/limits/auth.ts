@@ -1,8 +1,6 @@
-/** Limits of sign-in and API keys. */
 export const authLimits = {
   /** Cached valid credentials, which are not hashed again. */
   cachedCredentialsMax: 1_000,
-  /** API keys. */
   apiKeysMax: 10_000,
   /** API keys in one read at the start. */
   apiKeyLoadRows: 1_000,

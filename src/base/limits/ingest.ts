@@ -1,4 +1,3 @@
-/** Limits of ingest and import. */
 export const ingestLimits = {
   /** Bytes of one chunk of an ingest stream, which is one command to a shard and one commit. */
   ingestChunkBytes: 262_144,

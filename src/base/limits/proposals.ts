@@ -18,7 +18,6 @@ export const proposalLimits = {
   proposalsOfLineageMax: 500,
   /** Open proposals of all users together, so that keys can still propose. */
   proposalsOfUsersMax: 400,
-  /** Open proposals of one user. */
   proposalsOfUserMax: 32,
   /** Key lineages that an account remembers: those that created it or could sign in to it. */
   reachingLineagesMax: 16,

@@ -6,7 +6,6 @@ export const requestLimits = {
   recordBytesMax: 1_048_576,
   /** Levels of arrays and objects within the body of a record. */
   nestingDepthMax: 64,
-  /** Records in one batch. */
   batchRecordsMax: 1_000,
   /** Bytes of one batch request. */
   batchBytesMax: 8_388_608,
@@ -82,7 +81,6 @@ export const requestLimits = {
   rateLimitAddressesMax: 100_000,
   /** Lifetime of an idempotency key, hours. */
   idempotencyHours: 24,
-  /** Characters of an Idempotency-Key. */
   idempotencyKeyCharsMax: 255,
   /** Agents that one request creates together with their organism. */
   organismAgentsMax: 1_000,

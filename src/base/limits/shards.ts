@@ -94,7 +94,6 @@ export const shardLimits = {
   exportPageBytes: 262_144,
   /** Roots of complete 256-leaf subtrees that a reader thread caches: those of 16 million records. */
   cachedSubtreesMax: 65_536,
-  /** Heads in one record of the server log. */
   logRecordHeadsMax: 256,
   /** Heads after which a commit writes them to the server log. */
   logHeadsMax: 1_024,
@@ -117,7 +116,6 @@ export const shardLimits = {
   shardTurnMs: 40,
   /** Bytes of a body up to which its record is a short write. */
   shortWriteBytesMax: 65_536,
-  /** Records in one commit group. */
   commitRecordsMax: 4_096,
   /** Bytes of bodies in one commit group, after which no further short write joins it. */
   commitBytesMax: 1_048_576,

@@ -16,7 +16,6 @@ export interface StoredCheckpoint {
  */
 const REMOVAL = -1
 
-/** The checkpoints of one shard. */
 export class CheckpointTable {
   readonly #session: Session
   readonly #statements: ClusterStatements['checkpoints']

@@ -21,7 +21,6 @@ export function isUnfit(error: unknown): boolean {
   return [NO_TABLE, NO_COLUMN, NO_RIGHT, NO_DATABASE].includes(code) || code.startsWith('28')
 }
 
-/** The tables were created by another version of this program. */
 export class OtherVersion extends Error {
   /** Whether the tables may also be damaged ones of this version. */
   readonly isUnknown: boolean

@@ -190,7 +190,6 @@ const areRows = listOf(
   }),
 )
 
-/** The node that wrote a segment, and its incarnation. */
 interface SegmentWriter {
   node: string
   incarnation: number

@@ -7,7 +7,6 @@ import { clusterTables, statementsOf } from './statements.js'
 import { examineTables } from './tables.js'
 import { describeDatabaseError, isUnfit, OtherVersion, UnfitServer } from './database-errors.js'
 
-/** Settings for opening a cluster. */
 export interface DatabaseSettings {
   /** Addresses of the database servers. */
   urls: readonly string[]

@@ -11,7 +11,6 @@ export interface RowSecret {
   cluster: string
 }
 
-/** A value of a row. */
 export type RowValue = string | number | boolean
 
 const TITLE = 'strandfast-row/v1'

@@ -25,7 +25,6 @@ export interface Written {
   warned: boolean
 }
 
-/** A parameter of a statement. */
 export type Parameter = number | string | Buffer | null
 
 /** Whether a value that was read is binary. */

@@ -7,12 +7,10 @@ import { createTables, nodeTable, tableNames } from './tables.js'
  * protocol: no sequences, no advisory locks, no ON CONFLICT, and no decision depends on the database's clock.
  */
 
-/** The statements of a cluster, for tables with one prefix. */
 export interface ClusterStatements {
   /** Prefix of the table names. */
   prefix: string
   tables: readonly string[]
-  /** One statement for each table. */
   create: readonly string[]
   drop: readonly string[]
   /** Removes the rows that an incomplete cluster has left, one statement for each table. */
@@ -95,7 +93,6 @@ export interface ClusterStatements {
   }
 }
 
-/** Prefix of the tables of a cluster. */
 export const clusterTables = 'strandfast'
 
 const [nodeColumns, nodeTypes] = [Object.keys(nodeTable), Object.values(nodeTable)]

@@ -16,7 +16,6 @@ export interface ShardLogStatus {
   stateBytes: number
 }
 
-/** The status of a cluster, for people. */
 export interface ClusterStatus {
   /** Size of the tables with indexes; 0 if the engine does not report it. */
   bytes: number

@@ -71,7 +71,6 @@ const shapes: Readonly<Record<string, TableShape>> = {
   checkpoints: { columns: [...partOfShard, 'state bytea NOT NULL'], key: partKey, checks: [] },
 }
 
-/** The names of the tables with a prefix. */
 export function tableNames(prefix: string): string[] {
   return Object.keys(shapes).map((name) => `${prefix}_${name}`)
 }

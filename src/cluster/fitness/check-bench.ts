@@ -4,7 +4,6 @@ import type { RowSecret } from '../database/row-mac.js'
 import { Session } from '../database/session.js'
 import { type ClusterStatements, statementsOf } from '../database/statements.js'
 
-/** The result of one check. */
 export interface CheckResult {
   level: 'ok' | 'warn' | 'fail'
   detail: string
@@ -32,7 +31,6 @@ export class CheckBench {
   /** Prefix of the table names. */
   readonly prefix = `strandfast_check_${randomBytes(6).toString('hex')}`
   readonly statements: ClusterStatements = statementsOf(this.prefix)
-  /** Key of the row MACs. */
   readonly secret: RowSecret = { key: randomBytes(32), cluster: this.prefix }
   readonly #sessions = new Set<Session>()
   readonly #registers = new Set<SegmentRegister>()
@@ -73,7 +71,6 @@ export class CheckBench {
     return base
   }
 
-  /** All rows of a shard. */
   async rowsOf(shard: number): Promise<PartRow[]> {
     const register = this.register()
     const rows: PartRow[] = []

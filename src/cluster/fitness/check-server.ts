@@ -16,7 +16,6 @@ import { examineTables } from '../database/tables.js'
 
 /* Checks of the servers, and whether they keep what they acknowledge. */
 
-/** Which of the listed servers accept writes. */
 export const serversCheck: DatabaseCheck = {
   subject: 'servers',
   async run({ urls }) {
@@ -49,7 +48,6 @@ async function roleOf(url: string): Promise<{ host: string; role: string }> {
   }
 }
 
-/** The version that the server reports. */
 export const versionCheck: DatabaseCheck = {
   subject: 'version',
   async run(bench) {

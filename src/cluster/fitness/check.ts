@@ -18,7 +18,6 @@ import {
   versionCheck,
 } from './check-server.js'
 
-/** The result of one check, with its topic. */
 export interface DatabaseFinding extends CheckResult {
   subject: string
 }

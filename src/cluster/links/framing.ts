@@ -8,7 +8,6 @@ import { limits } from '../../base/limits/limits.js'
  * overtake; or the number of bytes read from the peer's main connection.
  */
 
-/** A decoded message. */
 export type LinkMessage =
   | { kind: 'value'; value: unknown }
   | { kind: 'frame'; shard: number; frame: ArrayBuffer }

@@ -25,7 +25,6 @@ export interface LinkOwnerParts {
   lease: LeaseMemory
   /** How long a node may answer without receiving from this one, milliseconds. */
   linkLeaseMs: number
-  /** This node. */
   own: NodeId
   /** Whether a node is alive with that incarnation. */
   isMember(node: NodeId): Promise<boolean>
@@ -39,7 +38,6 @@ export interface LinkOwnerParts {
 export class LinkOwner {
   readonly #parts: LinkOwnerParts
   readonly #links = new Set<OwnerLink>()
-  /** Unused front numbers. */
   readonly #free = Array.from(
     { length: limits.frontNumbers - limits.frontsMax },
     (_none, nth) => limits.frontsMax + nth,
@@ -101,7 +99,6 @@ export class LinkOwner {
   }
 }
 
-/** The link to one other node. */
 class OwnerLink {
   readonly #parts: LinkOwnerParts
   readonly #front: number

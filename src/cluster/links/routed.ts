@@ -82,7 +82,6 @@ const issuerUnreachable = refuse(
   },
 )
 
-/** Dependencies of routed tickets. */
 interface TicketParts {
   node: string
   apiKeys: ApiKeys

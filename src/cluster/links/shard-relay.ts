@@ -16,7 +16,6 @@ import {
 import type { ToFront } from '../../protocol/link-messages.js'
 import type { ShardMemory } from '../../protocol/shard-memory.js'
 
-/** Dependencies of a relay. */
 interface RelayParts {
   shard: number
   front: number
@@ -34,7 +33,6 @@ export const linkFull = refuse(
 /** Relays the frames of one shard to the front in another node, and back. */
 export class ShardRelay {
   readonly #parts: RelayParts
-  /** The thread of the shard. */
   readonly thread: { shard: number; term: number }
   readonly #port: MessagePort
   readonly #memory: ShardMemory

@@ -8,7 +8,6 @@
  * A node is expelled only after this multiple of its lease without a heartbeat: the margin for clock drift.
  */
 export const LEASE_MARGIN = 1.1
-/** Heartbeats during one lease. */
 export const HEARTBEATS_PER_LEASE = 5
 
 /** A row of the table of nodes, as it was read. */

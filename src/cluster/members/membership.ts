@@ -26,7 +26,6 @@ export interface MemberTable {
   drop(): void
 }
 
-/** Dependencies of a membership. */
 export interface MembershipParts {
   about: MemberAbout
   /** The lease of this node, milliseconds. */
@@ -35,7 +34,6 @@ export interface MembershipParts {
   leaseMsOf(member: Member): number
   /** Checked by all threads of this incarnation before they answer. */
   lease: LeaseMemory
-  /** The clock of that lease. */
   nowMs: Clock
   /** Connects to the server that accepts writes. */
   connect(): Promise<MemberTable>

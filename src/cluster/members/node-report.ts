@@ -9,7 +9,6 @@ export interface NodeReport {
   version: string
   /** Where it accepts links: host and port. */
   link?: string | undefined
-  /** Shards that it owns. */
   owned?: readonly number[] | undefined
   /** Since when it has owned any, Unix milliseconds; absent while it owns none. */
   servesSinceMs?: number | undefined

@@ -22,7 +22,6 @@ export interface Candidate {
   holds: readonly number[]
 }
 
-/** A shard, as this node sees it. */
 export interface ObservedShard {
   role: ShardRole
   /** The owner according to the log, or `unknownOwner`; undefined if the shard may be opened. */
@@ -37,7 +36,6 @@ export interface ObservedShard {
 
 /** The input of a decision. */
 export interface PlacementView {
-  /** This node. */
   node: string
   /** All live nodes including this one. */
   alive: readonly Candidate[]
@@ -49,7 +47,6 @@ export interface PlacementView {
 
 /** The result of a decision. */
 export interface NextSteps {
-  /** Shards to open. */
   open: number[]
   /** A shard to release, and the node that gets it: one at a time. */
   transfer: { shard: number; to: string } | undefined

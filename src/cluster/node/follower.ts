@@ -9,7 +9,6 @@ import {
   isFollowerReport,
 } from '../../protocol/follower-messages.js'
 
-/** Dependencies of a follower. */
 interface FollowerParts {
   settings: FollowerSettings
   onReport(report: Exclude<FollowerReport, { kind: 'released' }>): void

@@ -21,7 +21,6 @@ export class OutageLog {
     this.#log = log
   }
 
-  /** A heartbeat has failed. */
   heartbeatFailed(error: unknown): void {
     const reason = describeDatabaseError(error)
     const isLogged = this.#quietHeartbeats > 0 && reason === this.#lastLogged

@@ -7,7 +7,6 @@ import type { Membership } from '../members/membership.js'
 import { decodeReport, differences, leaseMsOf } from '../members/node-report.js'
 import type { ClusterConfig } from '../../settings/cluster.js'
 
-/** Dependencies of the checks. */
 interface OwnChecksParts {
   settings: Pick<ClusterConfig, 'node' | 'leaseSecs'>
   membership: Pick<Membership, 'clockAheadMs' | 'members' | 'step' | 'leave'>

@@ -11,7 +11,6 @@ import type { PeerAddress } from '../../server/calls/front-messages.js'
 import type { Peers } from '../links/peers.js'
 import type { ServerStatus } from '../../server/state.js'
 
-/** A node that has started to take shards. */
 export interface StartedNode {
   shards: ClusterShards
   peers: Peers

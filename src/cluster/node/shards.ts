@@ -14,11 +14,9 @@ import type { LogChannel } from '../../protocol/cluster-log-messages.js'
 import type { FollowerReport } from '../../protocol/follower-messages.js'
 import type { LeaseMemory } from '../../protocol/lease-memory.js'
 
-/** Dependencies of the shards of a node. */
 export interface ClusterShardsParts {
   directory: DataDirectory
   log: Logger
-  /** The name of this node. */
   node: string
   leaseMs: number
   lease: LeaseMemory
@@ -50,10 +48,8 @@ export interface ClusterShardsParts {
   lost(reason: string): void
 }
 
-/** A shard as this node sees it. */
 interface ShardView {
   role: ShardRole
-  /** The owner, if the shard is followed. */
   owner: string | undefined
   /** When the store had caught up with the log, steady clock. */
   atEndMs: number
@@ -110,12 +106,10 @@ export class ClusterShards {
     return this.#views.length
   }
 
-  /** Whether it is releasing all shards. */
   get isStopping(): boolean {
     return this.#isStopping
   }
 
-  /** The shards that it owns. */
   get owned(): number[] {
     return [...this.#views.entries()].filter(([, { role }]) => role === 'owned').map(([shard]) => shard)
   }

@@ -6,7 +6,6 @@ import type { ClusterNode } from './node.js'
 /** Pause between two checks whether the node reaches all shards, milliseconds. */
 const LOOK_MS = 20
 
-/** Dependencies of the wait. */
 interface StandbyParts {
   shards: Pick<Shards, 'leaseRefusal'>
   standing: ServerStatus

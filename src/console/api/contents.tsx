@@ -13,7 +13,6 @@ const starts = [
   ['errors', 'Errors'],
 ] as const
 
-/** The table of contents with all operations. */
 export function Contents(props: { groups: readonly OperationGroup[]; isOpen: boolean; close: () => void }) {
   const { groups, isOpen, close } = props
   const nav = useRef<HTMLElement>(null)

@@ -2,7 +2,6 @@ import { signal, computed } from '@preact/signals'
 import { createContext } from 'preact'
 import type { ApiDocument, Operation } from './document.js'
 
-/** The current document. */
 export const Api = createContext<ApiDocument>({
   info: { title: '', version: '' },
   tags: [],
@@ -26,7 +25,6 @@ export interface ExampleAgent {
 /** The agent that the examples use. */
 export const exampleAgent = signal<ExampleAgent | undefined>(undefined)
 
-/** The search text. */
 export const searchText = signal('')
 
 const words = computed(() => searchText.value.toLowerCase().split(/\s+/).filter(Boolean))

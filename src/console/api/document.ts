@@ -27,7 +27,6 @@ export interface Schema {
   oneOf?: Schema[]
 }
 
-/** A parameter of an operation. */
 export interface Parameter {
   name: string
   in: 'path' | 'query' | 'header'
@@ -44,13 +43,11 @@ export interface Media {
   examples?: Record<string, { value: unknown }>
 }
 
-/** A response of an operation. */
 export interface ResponseOf {
   description: string
   content?: Record<string, Media>
 }
 
-/** An operation in the document. */
 interface DocumentedOperation {
   operationId: string
   summary: string
@@ -85,7 +82,6 @@ export interface Operation extends Omit<DocumentedOperation, 'parameters' | 'res
   responses: Record<string, ResponseOf>
 }
 
-/** The operations of a tag. */
 export interface OperationGroup {
   name: string
   description: string | undefined

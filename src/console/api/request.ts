@@ -33,7 +33,6 @@ export function choicesOf(operation: Operation, existing: ExampleAgent | undefin
   })
 }
 
-/** The agent in the examples of the document. */
 const DOCUMENTED_AGENT = 'sensors'
 
 /**
@@ -60,7 +59,6 @@ function isHarmless({ method, 'x-scope': scope }: Operation): boolean {
   return method === 'get' || (method === 'post' && harmlessScopes.has(scope))
 }
 
-/** The URL of a request. */
 export function addressOf({ path, parameters }: Operation, { values }: RequestDraft): string {
   const filled = path.replace(/\{([^}]+)\}/g, (whole, name: string) =>
     values[name] ? encodeURIComponent(values[name]) : whole,

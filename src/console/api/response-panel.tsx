@@ -75,7 +75,6 @@ function Headers({ headers }: { headers: readonly [string, string][] }) {
 /** Whether a status, or a class such as `2XX`, means success. */
 export const isGood = (status: string): boolean => status.startsWith('2')
 
-/** The CSS class of a status. */
 export function statusClass(status: string): string {
   if (isGood(status)) return 'good'
   return status.startsWith('5') ? 'broken' : 'wrong'

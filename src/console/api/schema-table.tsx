@@ -40,7 +40,6 @@ export function RowsTable({ heading, rows }: { heading: string; rows: readonly S
   )
 }
 
-/** A table with the given headings. */
 export function PlainTable({ heads, children }: { heads: readonly string[]; children: ComponentChildren }) {
   return (
     <table>

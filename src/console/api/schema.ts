@@ -21,7 +21,6 @@ export interface Note {
   codes: string[]
 }
 
-/** A member with its unresolved schema. */
 interface Member {
   name: string
   schema: Schema
@@ -62,7 +61,6 @@ export class SchemaReader {
     ])
   }
 
-  /** The row of a member or a parameter. */
   row({ name, schema, needed, described }: Member, depth: number): MemberRow {
     const { value } = follow(this.#api, schema)
     return {
@@ -76,7 +74,6 @@ export class SchemaReader {
     }
   }
 
-  /** A type as text. */
   typeText(node: Schema): string {
     const { name, value } = follow(this.#api, node)
     const variants = variantsOf(value)
@@ -91,7 +88,6 @@ export class SchemaReader {
     return value.type ?? 'any'
   }
 
-  /** The description of a schema. */
   descriptionOf(node: Schema): string | undefined {
     return follow(this.#api, node).value.description
   }
@@ -135,7 +131,6 @@ export class SchemaReader {
     ]
   }
 
-  /** Whether a schema has members to show. */
   #hasMembers(node: Schema, depth: number): boolean {
     const value = this.#merged(node)
     if (depth > NESTING_MAX) return false

@@ -1,7 +1,6 @@
 import { explain } from '../parts/explain.js'
 import { pretty } from './request.js'
 
-/** A request to send. */
 export interface SentRequest {
   address: string
   method: string

@@ -16,7 +16,6 @@ import {
 } from './request.js'
 import { sendRequest, type ResponseProgress, type SentRequest } from './send.js'
 
-/** The props of the form. */
 interface Form {
   operation: Operation
   draft: RequestDraft

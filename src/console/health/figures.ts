@@ -8,7 +8,6 @@ import {
   type MetricsReading,
 } from '../parts/metrics.js'
 
-/** A plotted figure, with one line for each label. */
 export interface Figure {
   name: string
   text: (value: number) => string
@@ -20,7 +19,6 @@ const oneDigit = (value: number): string => countText(Math.round(value * 10) / 1
 const msText = (value: number): string => `${oneDigit(value)} ms`
 const secsText = (value: number): string => `${oneDigit(value)} s`
 
-/** The figures of #/health. */
 export const figures: readonly Figure[] = [
   {
     name: 'Records per second',

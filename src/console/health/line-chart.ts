@@ -42,7 +42,6 @@ export class LineChart {
     this.#resizing.observe(container)
   }
 
-  /** Replaces the points. */
   show(points: readonly Point[]): void {
     const spaced = points.flatMap((point, at) => {
       const before = points[at - 1]

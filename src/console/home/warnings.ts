@@ -2,7 +2,6 @@ import type { ServerInfoResponse } from '../../client/index.js'
 import type { MetricsReading } from '../parts/metrics.js'
 import { counted, countText, durationText, timeText } from '../parts/format.js'
 
-/** A warning for administrators. */
 export interface Warning {
   name: string
   text: string

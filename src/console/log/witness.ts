@@ -27,7 +27,6 @@ export interface Visit {
   atMs: number
 }
 
-/** The result of a check of the log. */
 export interface WitnessResult {
   verdict: Verdict
   /** The state that is stored now. A failed check does not change it. */

@@ -37,7 +37,6 @@ export function sameView(address: string, change: Readonly<Record<string, string
   return withQuery(address, shown.toString())
 }
 
-/** A typed text. */
 export const textType: AddressType<string> = {
   read: ([text = '']) => text,
   write: (text) => (text === '' ? [] : [text]),
@@ -52,14 +51,12 @@ export const cursorsType: AddressType<readonly string[]> = {
 }
 const CURSORS_MAX = 20
 
-/** A switch. */
 export const switchType: AddressType<boolean> = {
   read: (texts) => texts.includes('on'),
   write: (isOn) => (isOn ? ['on'] : []),
   isStep: false,
 }
 
-/** A whole number. */
 export const numberType: AddressType<number | undefined> = {
   read: ([text = '']) => (/^[0-9]{1,15}$/.test(text) ? Number(text) : undefined),
   write: (value) => (value === undefined ? [] : [String(value)]),

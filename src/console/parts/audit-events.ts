@@ -59,7 +59,6 @@ export interface Span {
   toMs: number | undefined
 }
 
-/** The filter of an audit list. */
 export interface AuditFilter {
   span: Span
   /** One record type; empty for all. */
@@ -69,7 +68,6 @@ export interface AuditFilter {
   user: string
 }
 
-/** The query of a filter. */
 export function auditQuery(agent: string, { span, type, outcome, user }: AuditFilter): PagedQueryBody {
   const all = agent === serverAudit ? Object.keys(serverMeanings) : ['auth/*']
   const where: WhereCondition[] = []
@@ -88,13 +86,11 @@ export function auditQuery(agent: string, { span, type, outcome, user }: AuditFi
   }
 }
 
-/** One page of audit records. */
 export interface AuditRows {
   rows: RecordRow[]
   next: string | undefined
 }
 
-/** Reads one page of a query. */
 export async function readAudit(
   service: ServiceClient,
   agent: string,
@@ -150,7 +146,6 @@ export async function seqsOfSpan(
   return from === undefined || to === undefined ? undefined : { from, to }
 }
 
-/** The texts that the console shows for an audit record. */
 export interface EventDescription {
   event: string
   /** The API key or the agent that the event is about; empty if there is none. */

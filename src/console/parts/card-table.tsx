@@ -12,7 +12,6 @@ interface CardTableProps<Row> {
   class?: string
   rows: readonly Row[]
   keyOf: (row: Row) => string | number
-  /** The column of row headers. */
   head: Column<Row>
   cells: Readonly<Record<string, (row: Row) => ComponentChildren>>
   /** The names of numeric columns, which are aligned right. */

@@ -14,7 +14,6 @@ export interface Confirmation {
   what: string
 }
 
-/** A change that the user confirms in a dialog. */
 export interface ConfirmedChange<Applied> {
   title: string
   /** The heading of the dialog; the title by default. */

@@ -4,7 +4,6 @@ import { useRoving } from './roving.js'
 /** Values by name, in order; undefined values are omitted. */
 type FactValues = Readonly<Record<string, ComponentChildren>>
 
-/** Facts in a column. */
 export function Facts({ facts }: { facts: FactValues }) {
   return (
     <dl class="facts">
@@ -18,7 +17,6 @@ export function Facts({ facts }: { facts: FactValues }) {
   )
 }
 
-/** Facts in a row. */
 export function LineFacts({ facts }: { facts: FactValues }) {
   const buttons = useRoving<HTMLDListElement>()
   return (

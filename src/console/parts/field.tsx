@@ -83,7 +83,6 @@ export function Choice(props: {
   )
 }
 
-/** A checkbox. */
 export function Tick(props: { isOn: boolean; set: (isOn: boolean) => void; children: ComponentChildren }) {
   const { isOn, set, children } = props
   return (

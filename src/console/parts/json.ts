@@ -13,7 +13,6 @@ export function objectOfJson(text: string | undefined): Record<string, unknown> 
   return isObject(value) ? { ...value } : undefined
 }
 
-/** Whether a value is a JSON object. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

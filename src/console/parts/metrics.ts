@@ -26,7 +26,6 @@ export const metricNames = [
 
 export type MetricName = (typeof metricNames)[number]
 
-/** The metrics that are histograms. */
 export type HistogramName = Extract<
   MetricName,
   'strandfast_append_seconds' | 'strandfast_http_request_seconds'

@@ -2,7 +2,6 @@ import { escapeUnseen } from '../../auth/shown-text.js'
 import type { Proposal } from '../../client/index.js'
 import { countText } from './format.js'
 
-/** The title of a proposal. */
 export function whatText({ action, change, target_seq: seq }: Proposal): string {
   const record = seq === null ? 'a record' : `record ${countText(seq)}`
   switch (action) {
@@ -53,7 +52,6 @@ export function approvalsNeeded({ zone }: Proposal): number {
   return zone === 'immutable_core' ? 2 : 1
 }
 
-/** The approvals that were not withdrawn. */
 export function approvalsOf({ votes }: Pick<Proposal, 'votes'>): Proposal['votes'] {
   const withdrawn = votes.filter(({ vote }) => vote === 'withdrawn').map(({ principal }) => principal)
   return votes.filter(({ vote, principal }) => vote === 'approve' && !withdrawn.includes(principal))

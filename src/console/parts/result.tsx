@@ -1,7 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 
-/** The result of a proof or check. */
 export interface Verdict {
   /** `consistent` if the check succeeded, but with a key that the user does not know. */
   outcome: 'verified' | 'consistent' | 'failed'

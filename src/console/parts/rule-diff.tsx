@@ -2,7 +2,6 @@ import type { ComponentChildren } from 'preact'
 import type { Proposal, WhereCondition } from '../../client/index.js'
 import { Quoted } from './texts.js'
 
-/** A rule for users. */
 export type Policy = NonNullable<NonNullable<Proposal['change']>['policies']>[number]
 
 /** The diff of two sets of rules. One matching rule is enough, so their order does not matter. */
@@ -44,7 +43,6 @@ function policyText({ actions, conditions, types }: Policy): Pick<DiffRow, 'text
   }
 }
 
-/** The record types of a rule as text. */
 export function typesText(types: readonly string[] | undefined): string {
   return types === undefined ? 'application records' : `type ${types.join(' or ')}`
 }
@@ -100,7 +98,6 @@ const diffWords: Record<DiffRow['sign'], { name: string; word: string }> = {
   ' ': { name: 'same', word: 'Unchanged' },
 }
 
-/** A diff as a list. */
 export function Diff({ rows }: { rows: readonly DiffRow[] }) {
   return (
     <ul class="diff">

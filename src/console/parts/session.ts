@@ -8,17 +8,14 @@ import { serviceUrl } from './service-url.js'
 /** The server's answer to GET /v1/whoami. */
 export type WhoAmI = Awaited<ReturnType<ServiceClient['whoAmI']>>
 
-/** A signed-in session. */
 export interface SignedIn {
   kind: 'in'
   service: ServiceClient
   who: WhoAmI
 }
 
-/** The state of the session. */
 export type Session = { kind: 'starting' } | { kind: 'out'; notice: string | undefined } | SignedIn
 
-/** A scope of a key. */
 export type Scope = WhoAmI['scopes'][number]
 
 export const session = signal<Session>({ kind: 'starting' })
@@ -97,7 +94,6 @@ export function sessionKey(): string | undefined {
   return tabStore.read(KEY)
 }
 
-/** Signs out in all tabs. */
 export function signOut(notice?: string): void {
   // The other tabs may have another session by now.
   if (currentId() === tabStore.read(ID)) persistentStore.write(here(ID), undefined)

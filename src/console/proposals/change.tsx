@@ -16,7 +16,6 @@ interface ChangeProps {
   proposal: Proposal
 }
 
-/** The changes of a proposal. */
 export function Change({ session, proposal }: ChangeProps) {
   return (
     <section aria-labelledby="changes-title">

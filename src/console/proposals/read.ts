@@ -61,12 +61,10 @@ export function proposalOrigin(id: string): { agent: string; seq: number } {
   return { agent, seq: Number(seq) }
 }
 
-/** A signed record of a step of a proposal. */
 export interface SignedStep {
   seq: number
   ms: number
   text: string
-  /** The author of the step, if it has one. */
   principal?: string
 }
 

@@ -2,14 +2,12 @@ import { effect, signal } from '@preact/signals'
 import { isUtc, showUtc } from '../parts/time-zone.js'
 import { persistentStore } from '../storage.js'
 
-/** Light, dark, or the setting of the system. */
 export const appearances = ['system', 'light', 'dark'] as const
 
 export type Appearance = (typeof appearances)[number]
 
 const NAME = 'appearance'
 
-/** The chosen appearance. */
 export const appearance = signal<Appearance>(
   appearances.find((one) => one === persistentStore.read(NAME)) ?? 'system',
 )

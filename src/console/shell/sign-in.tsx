@@ -126,7 +126,6 @@ export function ServerLine() {
   )
 }
 
-/** The page of a standby node, with a link to the node that serves. */
 export function StandbyPage({ serving }: { serving: ServingNode | undefined }) {
   const url = serving?.url
   return (

@@ -51,7 +51,6 @@ export function TracePage({ session, id }: { session: SignedIn; id: string }) {
   )
 }
 
-/** A form with the times to search. */
 function Times({ id, times }: { id: string; times: SearchedTimes }) {
   const [from, setFrom] = useState(fieldOf(times.fromMs))
   const [to, setTo] = useState(fieldOf(times.toMs))

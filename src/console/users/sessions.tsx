@@ -107,7 +107,6 @@ function EndSessions(props: {
   )
 }
 
-/** Unlocks a locked user. */
 export function Unlock({ service, user, reload }: SessionsProps) {
   const { isBusy, problem, run } = useChange()
   const unlock = async (): Promise<void> => {

@@ -2,7 +2,6 @@ import type { User } from '../../client/index.js'
 import { Time } from '../parts/texts.js'
 import type { Route } from '../route.js'
 
-/** The route of the users' screens. */
 export type UsersRoute = Extract<Route, { screen: 'users' }>
 
 /** The time until which password sign-in is locked. */

@@ -16,7 +16,6 @@ import { sortable, type Sorting, SORTED_MAX, useSorting, wholeList } from '../pa
 import { LockedUntil, type UsersRoute } from './user.js'
 import { UserPage } from './user-page.js'
 
-/** The users of a namespace, or one of them. */
 export function UsersPage({ session, route }: { session: SignedIn; route: UsersRoute }) {
   const { organism, email, id } = route
   const key = usersLink(organism, email)

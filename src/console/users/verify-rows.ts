@@ -9,7 +9,6 @@ import { type RecordRow, readStrandPart, rowOf } from '../parts/records/record-r
 interface Verifying {
   service: ServiceClient
   agent: string
-  /** The listed records. */
   rows: readonly RecordRow[]
   signal: AbortSignal
   onProgress: (done: number) => void
@@ -49,7 +48,6 @@ export async function verifyRows({ service, agent, rows, signal, onProgress }: V
   )
 }
 
-/** The texts of a row in the list. */
 function textOf(row: RecordRow): string {
   return JSON.stringify([row.seq, row.type, row.ms, describeEvent(row)])
 }

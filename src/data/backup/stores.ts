@@ -14,7 +14,6 @@ import type { BackupManifest } from '../../wire/backup-manifest.js'
 
 export interface StoreWork {
   pool: StorePool
-  /** Shows the user the progress of a part. */
   show(part: ProgressPart): void
   /** Aborts when the user interrupts; then the pool is stopped too. */
   signal: AbortSignal

@@ -1,7 +1,6 @@
 import { refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
 
-/** One password login that the gate runs. */
 export interface LoginAttempt<State, Answer> {
   /**
    * Reads the current number of failures, or the final answer, for example for a locked account. The gate

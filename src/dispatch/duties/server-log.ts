@@ -260,7 +260,6 @@ export class ServerLog {
 /** Stands for an unknown number of commits. */
 const UNSEEN = -1
 
-/** The lowest clock. */
 const START: Clock = { ms: 0, counter: 0 }
 
 function isOfKind<K extends Outcome['kind']>(outcome: Outcome, kind: K): outcome is Reply<K> {

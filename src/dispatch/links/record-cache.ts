@@ -5,7 +5,6 @@ import type { UserAccess } from '../../protocol/command-options.js'
 /** The approximate overhead of an entry: key, lists and map. */
 const ENTRY_BYTES = 352
 
-/** The record that a caller reads. */
 export interface RecordAddress {
   agent: string
   /** 64 hex digits. */

@@ -61,7 +61,6 @@ const nodeFull = refuse(
 
 /** All shards as one front calls them. Sends each command to the shard that owns its agent. */
 export class Shards {
-  /** The links of the front, by shard. */
   readonly links: readonly ShardLink[]
   readonly #options: FrontOptions
   readonly #records: RecordCache
@@ -97,7 +96,6 @@ export class Shards {
     else this.sendTo(this.shardOf(agent), command, receive)
   }
 
-  /** Sends a command to one shard by its number. */
   sendTo(shard: number, command: Command, receive: OutcomeCallback): void {
     const link = this.linkOf(shard)
     // `watch` reveals nothing, and watching must end when the streams of an agent have ended.
@@ -174,7 +172,6 @@ export class Shards {
     return this.#waits.until(shard)
   }
 
-  /** The shard that owns an agent. */
   shardOf(agent: string): number {
     return shardOf(agent, this.count)
   }

@@ -21,7 +21,6 @@ export interface TaskRun {
   name: string
   /** The longest time without progress, milliseconds; for a task without `steps`, the longest duration. */
   deadlineMs: number
-  /** A number that changes with each step of the task. */
   steps?(): number
   /** Memory of the task that moves to the thread. */
   transfer?: ArrayBuffer[]
@@ -88,7 +87,6 @@ export class PoolThread {
     return this.#isRunning && this.#ending === undefined
   }
 
-  /** Whether the thread is being ended. */
   get isEnding(): boolean {
     return this.#ending !== undefined
   }

@@ -33,7 +33,6 @@ export interface PoolTaskRun extends TaskRun {
 export interface PoolFigures {
   name: string
   serving: boolean
-  /** Tasks that wait for a thread. */
   waiting: number
   failedStarts: number
   /** Threads that took too long for a task and were ended. */
@@ -44,7 +43,6 @@ export interface PoolFigures {
 /** The task did not start. */
 export class Skipped extends Error {}
 
-/** A task that waits for a thread or runs. */
 interface PooledTask {
   task: object
   how: PoolTaskRun

@@ -27,9 +27,7 @@ export type ChannelsOf = (shard: number) => ClusterChannels
 export interface ShardPortParts {
   settings: ShardSettings
   workers: ShardWorkers
-  /** Undefined outside a cluster. */
   cluster: ClusterAccess | undefined
-  /** The link of the main thread to the shard. */
   front: ShardLink
   /** Called when the thread ended unexpectedly, after its last frames were delivered. */
   died(error: Error): void
@@ -48,7 +46,6 @@ export interface ClusterAccess {
 /** A thread whose store is open. */
 interface Running {
   worker: Worker
-  /** The connection of the main thread. */
   connection: ShardConnection
 }
 

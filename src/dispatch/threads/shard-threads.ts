@@ -148,12 +148,10 @@ export class ShardThreads {
     this.#portAt(shard).leaving()
   }
 
-  /** Whether this node has a thread for a shard. */
   has(shard: number): boolean {
     return this.#portAt(shard).alive
   }
 
-  /** Whether a shard serves the main thread. */
   serves(shard: number): boolean {
     return this.#portAt(shard).serving
   }

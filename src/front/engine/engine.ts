@@ -6,7 +6,6 @@ import type { ListenerOptions, Engine, HttpListener, TlsFiles } from './http-lis
 /** How to install uWebSockets.js on a Node version for which the registry's package has no binary. */
 const installUws = 'for the faster uWebSockets.js: npm install uNetworking/uWebSockets.js#v20.57.0'
 
-/** A loaded HTTP library. */
 export interface LoadedEngine {
   engine: Engine
   /** Creates a listener; throws if the certificate cannot be read. */

@@ -55,7 +55,6 @@ export interface HttpResponse {
   getRemoteAddress(): ArrayBuffer
 }
 
-/** Handles a request. */
 export type HttpHandler = (response: HttpResponse, request: HttpRequest) => void
 
 /** Methods of routes; `any` matches every method that no other handler matches. */
@@ -70,15 +69,12 @@ export interface TlsFiles {
 /** Why received bytes are not a valid request. */
 export type RequestFault = 'malformed_request' | 'headers_too_large' | 'http_version_not_supported'
 
-/** Options of an HTTP listener. */
 export interface ListenerOptions {
-  /** HTTPS instead of HTTP. */
   tls: TlsFiles | undefined
   /** Returns the problem document for an invalid request, if the library leaves that answer to the server. */
   problem(code: RequestFault): string
 }
 
-/** Listens for HTTP requests. */
 export interface HttpListener {
   /**
    * Registers a handler for a method and a path pattern. Segments are words, `:name`, or a final `*`; words

@@ -14,7 +14,6 @@ export interface ConnectionWatch {
   finished(): void
 }
 
-/** The answer to a request of node:http. */
 export class NodeResponse implements HttpResponse {
   readonly #request: IncomingMessage
   readonly #reply: ServerResponse

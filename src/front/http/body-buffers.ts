@@ -6,7 +6,6 @@ export interface PausableBody {
   resumeConnection(): void
 }
 
-/** The bodies of one owner. */
 interface Owned {
   /** Bytes in their buffers. */
   bytes: number

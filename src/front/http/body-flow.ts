@@ -7,7 +7,6 @@ import { ChunkJoiner } from './chunk-joiner.js'
 /** Receives a part of a body, valid only during the call; the last one can be empty. */
 export type ReceivePart = (part: Uint8Array, last: boolean) => void
 
-/** The request of a body. */
 interface BodyRequest {
   /** False after its answer was sent or its client has disconnected: the response must not be used any more. */
   isOpen(): boolean
@@ -15,7 +14,6 @@ interface BodyRequest {
   owner(): string
   /** The connection accepts no further request. */
   readonly isLast: boolean
-  /** The whole body has arrived. */
   onWhole(): void
   /** Refuses the body, of which the rest cannot be read. */
   refuse(refusal: Refusal): void
@@ -115,7 +113,6 @@ export class BodyFlow implements PausableBody {
     this.#count(-this.#bufferedBytes)
   }
 
-  /** The connection was closed. */
   closed(): void {
     this.#isClosed = true
     this.drop()

@@ -14,7 +14,6 @@ export interface BodySink {
   fail(refusal: Refusal): void
 }
 
-/** How a body is read. */
 export interface BodyReading {
   gzip: boolean
   /** Counts the memory that decompression takes. */

@@ -2,7 +2,6 @@ import { asBuffer } from '../../base/bytes.js'
 import { refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
 
-/** Receives the joined chunks of a body. */
 export interface ChunkReader {
   /** Receives a part, valid only during the call; the last one can be empty. */
   deliver(part: Uint8Array, last: boolean): void

@@ -4,7 +4,6 @@ import { limits } from '../../base/limits/limits.js'
 import type { Answer } from '../routes/route.js'
 import type { HeaderFields } from './answer-head.js'
 
-/** A content coding for answers. */
 export type Coding = 'br' | 'gzip'
 
 /** Compression effort: for bytes that are compressed once and reused, or for each answer. */

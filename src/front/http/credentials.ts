@@ -10,7 +10,6 @@ import type { ApiKeys } from './auth/api-keys.js'
 import type { UserPrincipal } from './auth/tokens.js'
 import type { StreamTickets, TicketUse } from './streams/tickets.js'
 
-/** Settings of the credential check. */
 export interface CredentialSettings {
   /** SHA-256 of the root key. */
   rootKeyDigest: Buffer
@@ -217,7 +216,6 @@ export class Credentials {
   }
 }
 
-/** The access that a route requires. */
 type Access = Pick<RouteBase, 'scope' | 'orScopes' | 'users'>
 
 function allow(principal: Principal, { scope, orScopes, users }: Access): Principal | Refusal {

@@ -95,7 +95,6 @@ export function handlerOf(
   }
 }
 
-/** An admitted request with its body. */
 interface ReadyRequest {
   exchange: Exchange
   admitted: AdmittedRequest
@@ -241,7 +240,6 @@ async function runHandler(
   return handling.coder.code(answer, request.headers.acceptEncoding)
 }
 
-/** A request that is forwarded to shards. */
 interface ShardRequest {
   request: RouteRequest
   /** Collects the agents of a user's request. */

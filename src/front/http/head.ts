@@ -202,7 +202,6 @@ function readHead(request: HttpRequest, credentials: Pick<Credentials, 'knows'>)
   }
 }
 
-/** A header in RequestHeaders with one text. */
 type TextHeader = Exclude<keyof RequestHeaders, 'event' | 'isFromPage' | 'isForwarded'>
 
 /** Headers that are read and may be sent only once, and their names in RequestHeaders. */

@@ -12,10 +12,8 @@ import type { Handling } from './handling.js'
 import type { HandlerMethod, ListenerOptions, Engine, HttpListener } from '../engine/http-listener.js'
 import { loadEngine, type LoadedEngine } from '../engine/engine.js'
 
-/** The HTTP server. */
 export interface HttpServer {
   url: string
-  /** The actual port. */
   port: number
   engine: Engine
   /** Shares the connections with a front of another thread. */
@@ -25,7 +23,6 @@ export interface HttpServer {
   close(): void
 }
 
-/** The settings for listening. */
 export type ListenSettings = Pick<Config, 'host' | 'port' | 'tls' | 'httpEngine'> & {
   connections: ConnectionBound
 }

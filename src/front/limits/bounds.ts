@@ -13,7 +13,6 @@ import { SharedBuckets } from './rate-buckets.js'
 import { RateLimiter } from './rate-limit.js'
 import { BoundedBytes } from './bounded-bytes.js'
 
-/** Settings that determine the limits. */
 export interface BoundSettings {
   streamsPerPrincipal: number
   /** For each address, per second; 0 is off. */
@@ -34,7 +33,6 @@ export interface Bounds {
   auth: RateLimiter
 }
 
-/** Limits of the event streams of all fronts. */
 export interface StreamBounds {
   count: Count
   shares: QuotaCounts
@@ -44,7 +42,6 @@ export interface StreamBounds {
   grants: BoundedBytes
 }
 
-/** The limits of a process with one front. */
 export function localBounds(settings: BoundSettings): Bounds {
   const rate = (limit: BoundSettings['global']) =>
     new RateLimiter({ ...limit, addressesMax: limits.rateLimitAddressesMax })

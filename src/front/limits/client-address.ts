@@ -36,7 +36,6 @@ const hexPairs = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padS
 export function clientAddress(request: {
   peer: Uint8Array
   forwardedFor: string
-  /** Trusted proxies. */
   trusted: AddressRanges
 }): Uint8Array {
   const { forwardedFor, trusted } = request

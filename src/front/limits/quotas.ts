@@ -83,7 +83,6 @@ export interface Count {
   add(change: number): number
 }
 
-/** A counter of one front. */
 export class LocalCount implements Count {
   value = 0
 

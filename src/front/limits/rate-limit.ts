@@ -13,7 +13,6 @@ export interface RateLimitSettings {
 /** More than the rounding error of sums of Unix milliseconds in doubles. */
 const ROUNDING_MS = 0.01
 
-/** The result of counting a request. */
 export interface CountedRequest {
   /** Milliseconds until the next token; 0 when admitted. */
   waitMs: number

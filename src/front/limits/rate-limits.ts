@@ -12,7 +12,6 @@ import {
 } from './rate-limit.js'
 import type { HttpResponse } from '../engine/http-listener.js'
 
-/** A rate limit, with its name in the headers. */
 export interface NamedLimit {
   name: 'global' | 'auth'
   limiter: RateLimiter

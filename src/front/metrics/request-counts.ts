@@ -2,7 +2,6 @@ import { countInBucket, emptyBuckets } from '../../protocol/shard-figures.js'
 import type { RecordCacheFigures } from '../../dispatch/links/record-cache.js'
 import type { Route } from '../routes/routes.js'
 
-/** Counts one request of one route. */
 export interface RouteWatch {
   begin(): void
   done(status: number, tookMs: number): void

@@ -2,7 +2,6 @@ import { refuse, type Refusal } from '../../base/errors.js'
 import type { Outcome } from '../../protocol/messages.js'
 import type { Answer } from './route.js'
 
-/** An answer with a text body. */
 export interface TextAnswer extends Answer {
   body: string
 }

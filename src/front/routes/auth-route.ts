@@ -67,7 +67,6 @@ export interface AuthRouteEntry extends Omit<AuthRoute, 'kind' | 'scope' | 'docs
   docs: Omit<RouteDocs, 'tag'>
 }
 
-/** A request to an auth route. */
 export interface AuthRequest extends RouteRequest {
   namespace: Namespace
   origin: AuthOrigin
@@ -85,14 +84,12 @@ export interface AuthContext {
   /** Runs a password login, so that parallel logins do not guess more often than the lockout allows. */
   attempt<State, Value>(key: string, attempt: PasswordAttempt<State, Value>): Promise<Value | Refusal>
   tokens: TokenIssuer
-  /** Undefined if passkeys are not configured. */
   passkeys: PasskeyCeremonies | undefined
   oauth: OauthFlow
   nowMs(): number
   random: RandomBytes
 }
 
-/** Settings of the auth routes. */
 export interface AuthRouteSettings {
   jwtExpirySecs: number
   magicLinkExpirySecs: number
@@ -163,7 +160,6 @@ export interface PasskeyCeremonies {
 
 /** Configured sign-in with other providers (docs/adr/0011-oauth-sign-in.md). */
 export interface OauthFlow {
-  /** The configured providers. */
   providers: ReadonlyMap<OauthProviderName, OauthProvider>
   /** The address of this server for browsers; undefined if not configured. */
   redirectBaseUrl: string | undefined
@@ -174,7 +170,6 @@ export interface OauthFlow {
   secretsOf(namespace: Namespace, state: string): OauthSecrets
 }
 
-/** The tokens of an answer. */
 export interface IssuedTokens {
   token: string
   refresh_token: string

@@ -7,7 +7,6 @@ import type { HandlerRoute } from './route.js'
 
 const State = Type.Object({ status: Type.String() })
 
-/** GET /healthz: the process is alive. */
 const alive: HandlerRoute = {
   kind: 'handler',
   method: 'get',
@@ -29,7 +28,6 @@ const ready: HandlerRoute = {
   handle: async (_request, context) => (await context.readiness()) ?? json(200, { status: 'ready' }),
 }
 
-/** GET /metrics: Prometheus text. */
 const metrics: HandlerRoute = {
   kind: 'handler',
   method: 'get',

@@ -172,7 +172,6 @@ export async function locate(
   return outcome.kind === 'located' ? outcome : unexpected(outcome)
 }
 
-/** The whole of a located strand. */
 export function viewOf(located: LocatedOutcome): StrandView {
   return { shard: located.shard, agentNo: located.agentNo, size: located.headSeq + 1 }
 }

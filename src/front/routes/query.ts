@@ -59,7 +59,6 @@ const query: HandlerRoute = {
   },
 }
 
-/** The queried agent, and the user's access. */
 interface QueriedAgent {
   agent: string
   access?: UserAccess

@@ -39,7 +39,6 @@ export interface ApiKeyUse {
   lastUsedAtMs: number
 }
 
-/** The user of a valid token. */
 export interface TokenUser {
   namespace: Namespace
   claims: TokenClaims
@@ -194,7 +193,6 @@ export interface RouteDocs {
   ifMatch?: boolean
 }
 
-/** The members of every route. */
 export interface RouteBase {
   method: 'get' | 'post' | 'put' | 'patch' | 'del'
   /** Pattern with `:name` segments. */
@@ -261,7 +259,6 @@ export interface IngestRoute extends RouteBase {
   toIngest(request: RouteRequest): IngestRequest | Refusal
 }
 
-/** The parameters of an ingest request. */
 export interface IngestRequest {
   /** The agent of every line; absent if each line names its own. */
   agent?: string
@@ -351,7 +348,6 @@ export interface StreamRoute extends RouteBase {
   toStream(request: RouteRequest): StreamRequest | Refusal
 }
 
-/** The parameters of a stream. */
 export interface StreamRequest {
   /** The agents of the stream; absent for all. */
   agents?: string[]

@@ -14,7 +14,6 @@ import type { Config } from '../../settings/config.js'
 import type { MetricFamily } from '../../wire/metrics.js'
 import type { ServerInfo } from '../../wire/server.js'
 
-/** The worker data of a front thread. */
 export interface FrontWorkerData {
   kind: 'front'
   /** Its number, from 1; the main thread is front 0. */
@@ -45,7 +44,6 @@ interface Call<Ask, Found> {
   reply: Found
 }
 
-/** Calls of a front to the main thread. */
 export interface MainCalls {
   ticketIssue: Call<Principal, string | Refusal>
   ticketRedeem: Call<{ ticket: string; use: TicketUse }, Principal | undefined>
@@ -87,7 +85,6 @@ export interface PeerNotices {
   peers: readonly PeerAddress[]
 }
 
-/** Calls of the main thread to a front. */
 export interface FrontCalls {
   /** Joins the new thread of a shard; answered after the front has loaded the shard's state. */
   join: Call<{ shard: number; port: MessagePort; memory: SharedArrayBuffer; term: number }, void>
@@ -108,7 +105,6 @@ export interface FrontCalls {
   close: Call<undefined, void>
 }
 
-/** Whether a value is the worker data of a front thread. */
 export function isFrontWorkerData(value: unknown): value is FrontWorkerData {
   return typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'front'
 }

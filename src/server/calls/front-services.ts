@@ -9,7 +9,6 @@ import type { AuthServices } from '../auth.js'
 import type { FrontCalls, FrontWorkerData, MainCalls } from './front-messages.js'
 import type { Services } from '../services.js'
 
-/** The client for calls to the main thread. */
 export type MainClient = Pick<Calls<FrontCalls, MainCalls>, 'call'>
 
 /** The services of the main thread, for a front in another thread. */
@@ -58,7 +57,6 @@ export function remoteTickets(
   }
 }
 
-/** The auth services of the main thread. */
 export function remoteAuthServices(
   { call }: MainClient,
   gate: RemoteGate,

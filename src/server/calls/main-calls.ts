@@ -8,7 +8,6 @@ import type { MainCalls, PeerCalls } from './front-messages.js'
 import type { FrontParts, Parts } from '../parts.js'
 import type { Services } from '../services.js'
 
-/** The front that makes the calls. */
 export interface CallingFront extends Pick<Calls<MainCalls, PeerCalls>, 'call'> {
   /** Reports a fatal error of the front. */
   failed(error: Error): void

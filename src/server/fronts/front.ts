@@ -105,7 +105,6 @@ async function makeFront(given: FrontWorkerData, { calls, log }: FrontOwn) {
 
 /** Dependencies of a front beside its worker data. */
 interface FrontOwn {
-  /** Calls to the main thread. */
   calls: MainClient
   log: Logger
 }

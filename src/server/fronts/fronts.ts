@@ -27,7 +27,6 @@ export async function withFronts(config: Config, log: Logger): Promise<Config> {
 interface FrontsParts {
   config: Pick<Config, 'fronts' | 'shardSilenceSecs'>
   threads: ShardThreads
-  /** Handlers for the calls of one front. */
   calls(front: () => FrontThread): Handlers<MainCalls>
   log: Logger
   /** Ends the process: a front has failed, with all its connections and unprocessed notices. */
@@ -135,7 +134,6 @@ export class Fronts {
     for (const thread of this.#threads) http.shareWith(await thread.call('listen', { port: http.port }))
   }
 
-  /** The counters of each front. */
   figures(): Promise<FrontFigures[]> {
     return Promise.all(
       this.#threads.map(async (thread) => ({

@@ -133,7 +133,6 @@ export function passkeySessionTake(
   }
 }
 
-/** Records a failed registration of a signed-in user. */
 function registrationFailed(
   namespace: NamespaceState,
   user: UserRow | undefined,

@@ -9,7 +9,6 @@ import type { StoredRecord } from '../tables/record-codec.js'
 import { recordBySeq } from '../tables/records.js'
 import { mutationKey, runKey } from '../tables/tables.js'
 
-/** An agent and its row. */
 export interface CheckedAgent {
   name: string
   row: AgentRow

@@ -13,7 +13,6 @@ const BYTES = 6 + HASH_BYTES + 4 + 6
  */
 export const noFile = 0
 
-/** Whether a position is in a cluster's log. */
 export function isOfCluster({ file }: LogPosition): boolean {
   return file === noFile
 }

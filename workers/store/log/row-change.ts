@@ -3,7 +3,6 @@ import type { SegmentContent } from './segment.js'
 
 /** A put or, without a value, a removal of one row. */
 export interface RowChange {
-  /** As in table-ids.ts. */
   table: number
   key: Buffer
   /** The stored value, with its checksum. */

@@ -15,7 +15,6 @@ export interface LogSegment {
  * segments exist: the shard must stop, and the next opening reads the segments that do.
  */
 export interface SegmentLog<Position extends SegmentId> {
-  /** The position of the next segment. */
   readonly end: Position
   /** The number of the last segment that is known to be durable. */
   readonly durable: number

@@ -22,14 +22,12 @@ export interface SegmentContent {
   write(into: Buffer): void
 }
 
-/** Identifies a segment. */
 export interface SegmentId {
   number: number
   /** 32 bytes. */
   hash: Buffer
 }
 
-/** A segment that was read. */
 export interface Segment extends SegmentId {
   kind: SegmentKind
   /** The last segment that was durable when this one was written. */

@@ -48,7 +48,6 @@ export const tableIds = {
 /** The tables of blocks. Their records have checksums; in all other logged tables each row has one. */
 export const blockTableIds: ReadonlySet<number> = new Set([tableIds.blocks, tableIds.importedBlocks])
 
-/** The name of a logged table. */
 export type LoggedTableName = {
   [Name in TableName]: (typeof tableIds)[Name] extends number ? Name : never
 }[TableName]

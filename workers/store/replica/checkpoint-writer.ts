@@ -8,7 +8,6 @@ import type { ClusterSecret } from './cluster-segment.js'
 import type { LogClient } from './log-client.js'
 import type { LastCheckpoint } from './node-store.js'
 
-/** Options of a writer of checkpoints. */
 export interface CheckpointWriterOptions {
   /** Directory of the store, which the shard has open. */
   path: string
@@ -23,7 +22,6 @@ export interface CheckpointWriterOptions {
   bytesMin?: number
 }
 
-/** A checkpoint that is being written. */
 interface Writing {
   snapshot: Snapshot
   segment: number

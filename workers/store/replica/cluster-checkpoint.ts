@@ -28,7 +28,6 @@ import type { Snapshot } from '../snapshots.js'
 export interface CheckpointHead {
   shard: number
   segment: number
-  /** Of the segment. */
   hash: Buffer
   group: number
   atMs: number
@@ -36,12 +35,10 @@ export interface CheckpointHead {
   bytes: number
 }
 
-/** A checkpoint with its rows. */
 export interface CheckpointRows extends Pick<CheckpointHead, 'segment' | 'hash'> {
   rows: Iterable<RowChange[]>
 }
 
-/** Identifies a part of a checkpoint. */
 export type CheckpointPartId = Pick<CheckpointHead, 'shard' | 'segment'> & { part: number }
 
 const TITLE = 'strandfast-checkpoint/v2'

@@ -26,7 +26,6 @@ import type { LogSegment, SegmentLog } from '../log/segment-log.js'
 /** Options of a shard's log in a cluster. */
 export interface ClusterLogOptions extends ClusterSecret {
   client: LogClient
-  /** This node. */
   writer: Writer
   /** Called for each segment with the bytes of its sealed rows, and whether it removes rows. */
   segmentWritten?(stateBytes: number, removes: boolean): void

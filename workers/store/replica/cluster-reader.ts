@@ -17,11 +17,9 @@ import type { SegmentRow } from '../../../src/protocol/cluster-log-messages.js'
 
 const HASH_BYTES = 32
 
-/** A store to which a log is applied. */
 export interface StoreToCatchUp {
   /** The store's position in the log; undefined for an empty store. */
   from: LogPosition | undefined
-  /** Reads rows of the store. */
   rowOf: RowOf
 }
 

@@ -60,7 +60,6 @@ export interface Writer {
 /** The writer of segments from before the first node. */
 export const noWriter: Writer = { node: '', incarnation: 0 }
 
-/** The header of a segment. */
 export interface ClusterHeader {
   shard: number
   segment: number
@@ -145,7 +144,6 @@ export function firstSegment(shard: number, secret: ClusterSecret) {
   return { shard, number: 0, hash, header, parts: stored }
 }
 
-/** A decoded segment. */
 export interface DecodedSegment {
   about: ClusterHeader
   hash: Buffer
@@ -156,7 +154,6 @@ export interface DecodedSegment {
 export interface SegmentReading extends ClusterKeys {
   /** `blocks` if a checkpoint has the other rows. */
   what?: 'whole' | 'blocks'
-  /** Checks the hash of each record. */
   check?: RecordCheck | undefined
 }
 

@@ -14,7 +14,6 @@ import {
 /** The interval of heartbeats while the thread waits for an answer, milliseconds. */
 const WAIT_MS = 500
 
-/** A segment is not in the log. */
 export class MissingSegment extends Error {}
 
 const missing = (segment: number) => new MissingSegment(`Segment ${segment} is not in the cluster’s log`)
@@ -26,7 +25,6 @@ function bytesOf(rows: readonly SegmentRow[]): number {
   return rows.reduce((sum, { blocks, state }) => sum + blocks.length + (state?.length ?? 0), 0)
 }
 
-/** Groups rows by segment. */
 function segmentsOf(rows: readonly SegmentRow[]): SegmentRow[][] {
   const segments: SegmentRow[][] = []
   for (const row of rows) {

@@ -7,9 +7,7 @@ import { LogClient } from './log-client.js'
 import { catchUpStore } from './node-store.js'
 import type { OpenLog } from '../log/shard-log.js'
 
-/** Options of the log of a node's shard. */
 export interface NodeLogOptions {
-  /** Directory of the store. */
   path: string
   channels: ClusterChannels
   secret: ClusterSecret

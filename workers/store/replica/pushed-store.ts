@@ -18,7 +18,6 @@ import {
   noWriter,
 } from './cluster-segment.js'
 
-/** A segment of a store that is pushed to a cluster. */
 export interface PushedSegment {
   before: { number: number; hash: Buffer }
   number: number

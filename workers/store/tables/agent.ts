@@ -61,7 +61,6 @@ export interface Head {
   signature: string
 }
 
-/** The stored row of an agent. */
 export interface AgentRow {
   no: number
   zone: Zone

@@ -184,7 +184,6 @@ export class AgentTable {
     }
   }
 
-  /** The name of an agent by its number. */
   nameOf(no: number): string {
     const name = this.#environment.names.get(agentNoKey(no))
     assert(name !== undefined, 'an agent number leads to a name')

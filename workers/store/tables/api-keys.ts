@@ -68,7 +68,6 @@ export class ApiKeyTable {
   }
 }
 
-/** Whether a key is unrestricted. */
 export function isAdmin({ scopes, agents }: Pick<ApiKeyRow, 'scopes' | 'agents'>): boolean {
   return scopes.includes('admin:*') && agents.length === 0
 }

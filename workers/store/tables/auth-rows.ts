@@ -124,13 +124,10 @@ const checks = {
   }),
 }
 
-/** The kind of a row. */
 export type AuthKind = keyof typeof checks
 
-/** The rows of an auth namespace, by their kind. */
 export type AuthRows = { [Kind in AuthKind]: Checked<(typeof checks)[Kind]> }
 
-/** The check of each kind of row. */
 export const authRowChecks: { [Kind in AuthKind]: Check<AuthRows[Kind]> } = checks
 
 export function isAuthKind(text: string): text is AuthKind {

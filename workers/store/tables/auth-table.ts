@@ -10,7 +10,6 @@ import { expiryKey } from './tables.js'
 
 /** A row to write or, without a value, to remove. */
 export interface PendingAuthRow {
-  /** JSON. */
   value?: string
   /** When the row may be removed. Each write sets a new time. */
   expiresAtMs?: number
@@ -49,7 +48,6 @@ export function kindOfKey(key: Buffer): AuthKind | undefined {
   return kind !== undefined && isAuthKind(kind) ? kind : undefined
 }
 
-/** The value of a pending row. */
 export function pendingValue<Kind extends AuthKind>(
   _kind: Kind,
   { value }: PendingAuthRow,

@@ -17,7 +17,6 @@ import type { Environment } from '../environment.js'
 export interface EdgeState {
   /** Number of the source. */
   agentNo: number
-  /** Seq of the record. */
   seq: number
   hlc: Hlc
   /** False if the edge was removed. */
@@ -32,14 +31,12 @@ export interface EdgeChange extends EdgeState {
   edgeType: string
 }
 
-/** Identifies an edge. */
 export interface EdgeName {
   agentNo: number
   edgeType: string
   dst: string
 }
 
-/** Selects edges of one agent. */
 export interface EdgeRange {
   /** The agent, by number for outbound edges and by name for inbound ones. */
   of: { agentNo: number } | { name: string }
@@ -48,7 +45,6 @@ export interface EdgeRange {
   asOf?: Hlc
 }
 
-/** Identifies an edge as one string. */
 export function edgeNameKey({ agentNo, edgeType, dst }: EdgeName): string {
   return `${agentNo}/${edgeType}\0${dst}`
 }

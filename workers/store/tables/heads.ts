@@ -6,7 +6,6 @@ import { openEnvironment, type Environment } from '../environment.js'
 import { inOrder } from '../in-order.js'
 import { strandEnd } from './records.js'
 
-/** An agent in one of the shards. */
 interface ShardAgent {
   name: Buffer
   row: AgentRow

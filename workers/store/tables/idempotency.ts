@@ -21,7 +21,6 @@ import { isExpired } from './expired.js'
 import { checkedRow } from './row-shape.js'
 import { expiryKey } from './tables.js'
 
-/** The stored answer to a request with an Idempotency-Key. */
 export interface IdempotentAnswer {
   /** Digest of the request. Another request with the same key is refused. */
   digest: string

@@ -46,7 +46,6 @@ export function ingestedCount(environment: Environment, blockNo: number): number
   return count
 }
 
-/** The content of a block for the sink. */
 export interface SinkBlock {
   /** Records from ingest routes, in commit order. */
   ingested: StoredRecord[]
@@ -71,7 +70,6 @@ function targetOf({ body }: StoredRecord): string {
   return target
 }
 
-/** The name of an agent by its number in the shard. */
 export function agentNameOf({ names }: Environment, agentNo: number): string {
   const name = names.get(agentNoKey(agentNo))
   assert(name !== undefined, 'an agent number leads to a name')

@@ -17,7 +17,6 @@ export function* mailsDue(
   }
 }
 
-/** A sealed mail by its key. */
 export function findMail(environment: Environment, key: string): Buffer | undefined {
   const value = environment.mails.get(Buffer.from(key, 'hex'))
   return value === undefined ? undefined : Buffer.from(value)

@@ -1,6 +1,5 @@
 import type { Agent } from './agent.js'
 
-/** Agents in memory, by name and by number. */
 class Generation {
   readonly byName = new Map<string, Agent>()
   readonly byNo = new Map<number, Agent>()

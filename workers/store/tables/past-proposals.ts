@@ -25,7 +25,6 @@ const isSeqAndTime = (value: unknown): value is [seq: number, atMs: number] =>
 const isRecordRefs = fields({
   createdAtMs: isNumber,
   endedAtMs: isNumber,
-  /** Seq of the record that ended it. */
   endSeq: isNumber,
   /** The seq of the record of each vote, and the time of the vote. */
   votes: listOf(isSeqAndTime),

@@ -18,7 +18,6 @@ import {
  * Reads of committed records: pure functions of the environment, shared by shard workers and the reader pool.
  */
 
-/** The end of a strand. */
 export interface StrandEnd {
   record: StoredRecord
   /** Body bytes of the whole strand. */
@@ -74,7 +73,6 @@ export function readBlock(environment: Environment, blockNo: number): Buffer {
   return block.subarray(0, block.length)
 }
 
-/** The table of a block. */
 export function blockTable({ blocks, importedBlocks }: Environment, blockNo: number): Table {
   return isImportedBlock(blockNo) ? importedBlocks : blocks
 }

@@ -14,7 +14,6 @@ export interface ApprovalContext {
 
 /** The keys that can approve a change, and the number of approvals that it needs. */
 export interface Approvers {
-  /** The names of the keys. */
   names: string[]
   /** The number of possible approvals: keys of one lineage count once. */
   lineages: number

@@ -11,7 +11,6 @@ export function ruleText(zone: Zone, governedSecs: number | undefined): string {
   return zoneRules[zone]
 }
 
-/** The consequences of a change of zone. */
 export function zoneConsequences(from: Zone, to: Zone): ChangeConsequences {
   const ended = from === 'free' ? [] : ['All other open proposals of the agent: they end as rejected.']
   const impossible =
@@ -38,7 +37,6 @@ const returnText: Record<Zone, string> = {
   immutable_core: 'Changing the zone back needs the approval of two other keys with admin:*.',
 }
 
-/** The consequences of a key rotation. */
 export function rotationConsequences(isLeaked: boolean): ChangeConsequences {
   return {
     removed: ['The current key: the server never signs with it again. This cannot be undone.'],

@@ -9,7 +9,6 @@ import { ChangeAgent } from './change-agent.js'
 import { type ChangeProps, PendingProposal, Rule } from './rule.js'
 import { rotationConsequences } from './consequences.js'
 
-/** The key of an agent, and its rotation. */
 export function KeySection(props: ChangeProps) {
   const { session, status, pending } = props
   const { public_key: key } = status

@@ -8,7 +8,6 @@ import { ChangeAgent } from './change-agent.js'
 import { type ChangeProps, PendingProposal, ReturnWarning, Rule } from './rule.js'
 import { zoneConsequences } from './consequences.js'
 
-/** The zone of an agent, and its change. */
 export function ZoneSection(props: ChangeProps) {
   const { session, status, pending } = props
   const { zone } = status

@@ -9,7 +9,6 @@ import { agentLink } from '../../route.js'
 
 const PAGE_EDGES = 50
 
-/** A filter of edges. */
 export interface EdgeFilter {
   /** Empty for all. */
   type: string

@@ -1,6 +1,5 @@
 import type { GraphEdge } from '../../../client/index.js'
 
-/** An edge of the tree, with the branches of its target. */
 export interface Branch {
   edge: GraphEdge
   /** Whether the branches of the target are at another position of the tree. */

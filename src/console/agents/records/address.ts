@@ -13,7 +13,6 @@ import {
 /** What the list of records shows, as its address contains it. */
 export interface RecordsView {
   filter: FilterDraft
-  /** The paths of the columns. */
   columns: readonly string[]
   order: RecordOrder
 }
@@ -27,7 +26,6 @@ export interface RecordsView {
 /** The columns of an address that are shown: anyone can write an address. */
 const COLUMNS_MAX = 40
 
-/** The paths of the columns. */
 export const columnsType: AddressType<readonly string[]> = {
   read: (paths) => [...new Set(paths)].slice(0, COLUMNS_MAX),
   write: (paths) => paths,

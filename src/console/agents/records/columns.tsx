@@ -93,7 +93,6 @@ function useDismissed() {
   return details
 }
 
-/** A field that adds a column by its path. */
 function AnyColumn({ add }: { add: (path: string) => void }) {
   const [path, setPath] = useState('')
   const [fault, setFault] = useState<string | undefined>(undefined)

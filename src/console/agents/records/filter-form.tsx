@@ -94,7 +94,6 @@ interface ConditionProps {
   set: (condition: ConditionDraft | undefined) => void
 }
 
-/** The fields of one condition. */
 export function Condition(props: ConditionProps) {
   const { condition, values, set } = props
   const { op, valueType } = condition

@@ -44,7 +44,6 @@ export const operators: readonly ConditionDraft['op'][] = [
   'exists',
 ]
 
-/** The operator with a name. */
 export function operatorOf(text: string | undefined): ConditionDraft['op'] | undefined {
   return operators.find((one) => one === text)
 }

@@ -8,7 +8,6 @@ import { TailButtons, TailRows, useTail } from '../../parts/records/tail-rows.js
 import type { Tail } from '../../parts/records/tail.js'
 import { useRoving } from '../../parts/roving.js'
 
-/** The live view of an agent. */
 export function LiveTab({ service, status }: { service: ServiceClient; status: AgentStatusResponse }) {
   const { agent_id: agent } = status
   const [field] = useAddress('field', textType)

@@ -18,7 +18,6 @@ export interface RecordDraft {
   text: string
 }
 
-/** A dialog that appends a record to an agent. */
 export function NewRecord(props: {
   service: ServiceClient
   agent: string

@@ -157,7 +157,6 @@ export function faultsOf(policies: readonly Policy[]): string[] {
   )
 }
 
-/** Rules as JSON text. */
 export function textOfRules(policies: readonly Policy[]): string {
   return JSON.stringify(policies, null, 2)
 }

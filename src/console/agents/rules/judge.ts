@@ -11,7 +11,6 @@ import { utf8 } from '../../../proof/hex.js'
 import { type Condition, matchesAll } from '../../../strand/condition.js'
 import { isGranted } from '../../../strand/record-type.js'
 
-/** An action, and the claims of the token that requests it. */
 export interface AccessRequest {
   action: PolicyAction
   claims: PolicyClaims

@@ -38,7 +38,6 @@ export function useLastRecords(service: ServiceClient, status: AgentStatusRespon
   return { rows, progress, problem, read, cancel: stop }
 }
 
-/** A record, with the judgements of the saved and of the edited rules. */
 export interface Judged {
   row: RecordRow
   saved: Judgement | undefined

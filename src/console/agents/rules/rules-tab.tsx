@@ -139,7 +139,6 @@ function Rules({ session, status, shown, reload }: RulesProps & { shown: Policie
   )
 }
 
-/** The faults of the rules, and the warnings of the server. */
 function Remarks(props: {
   fault: string | undefined
   faults: readonly string[]

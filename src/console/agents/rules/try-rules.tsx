@@ -14,7 +14,6 @@ import { refusedWords } from './labels.js'
 
 const actionType = choiceType<PolicyAction>(['read', ...policyActions])
 
-/** The id of a user. */
 const userIdType: AddressType<string> = {
   read: ([text = '']) => (/^usr_[0-9a-f]{32}$/.test(text) ? text : ''),
   write: (id) => (id === '' ? [] : [id]),

@@ -118,7 +118,6 @@ function ChangeList(props: { agent: string; kind: ChangeKind; changes: Changes }
   )
 }
 
-/** The target of a change, or the content of its record. */
 function ChangeText({ agent, change: { row, target } }: { agent: string; change: ChangeRecord }) {
   if (target !== undefined) return <a href={agentLink(agent, target)}>Record {countText(target)}</a>
   return (

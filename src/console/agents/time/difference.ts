@@ -21,7 +21,6 @@ export const changeKinds = [
 
 export type ChangeKind = (typeof changeKinds)[number]
 
-/** A record of a change. */
 export interface ChangeRecord {
   row: RecordRow
   /** The seq of the record that was deleted, restored or erased; undefined for other changes. */

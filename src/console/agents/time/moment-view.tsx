@@ -10,7 +10,6 @@ import { agentLink } from '../../route.js'
 import { zoneMeanings } from '../../parts/labels.js'
 import { LISTED_RECORDS, type MomentCheck, type MomentRead, readMoment } from './moment.js'
 
-/** The position of a handle. */
 export interface HandlePosition {
   /** The last record of the moment; -1 before record 0. */
   seq: number
@@ -50,7 +49,6 @@ export function MomentView(props: {
   name: string
   agent: string
   moment: ReturnType<typeof useMoment>
-  /** Whether the records are listed. */
   isListed: boolean
   /** How many of the first records of the strand were imported. */
   imported?: number

@@ -31,7 +31,6 @@ export interface MomentRequest {
   signal: AbortSignal
 }
 
-/** A strand at a moment. */
 export interface MomentRead {
   seq: number
   zone: string | null
@@ -45,7 +44,6 @@ export interface MomentRead {
   check: MomentCheck
 }
 
-/** The result of checking a moment. */
 export interface MomentCheck {
   verdict: Verdict
   /** Whether zone and deletions were derived from records: only if the whole strand was read. */

@@ -13,7 +13,6 @@ export type StrandVerdict =
   /** @param seq the invalid record; undefined if the fault concerns no single record */
   | { ok: false; seq: number | undefined; reason: string }
 
-/** The parameters of a check. */
 export interface StrandCheck {
   service: ServiceClient
   agent: string

@@ -1,14 +1,12 @@
 import type { VerifyResult } from '../../../client/index.js'
 import type { CheckOptions, FromChecker, ToChecker } from './check-messages.js'
 
-/** The result of a check. */
 export interface Checked {
   result: VerifyResult
   /** The checkpoint of the export's trailer. */
   checkpoint: string | undefined
 }
 
-/** The parameters of a check. */
 export interface CheckRequest {
   stream: ReadableStream<Uint8Array>
   options: CheckOptions

@@ -7,7 +7,6 @@ import { agentLink } from '../../route.js'
 import { type Step, proveRecord } from './prove-record.js'
 import { Steps } from './steps.js'
 
-/** A record to prove. */
 export interface Provable {
   agent: string
   strand: string

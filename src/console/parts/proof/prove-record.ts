@@ -8,7 +8,6 @@ import { keyDigits, recordsText } from '../format.js'
 import { fails, holds, type Verdict } from '../result.js'
 import { trustIn } from './stored-check.js'
 
-/** One step of a proof. */
 export interface Step {
   /** `noted` for a step that is valid but cannot be computed, for example of an erased body. */
   outcome: 'holds' | 'fails' | 'noted'
@@ -22,7 +21,6 @@ export interface Step {
 /** Receives the steps of a proof as they are computed. */
 export type OnStep = (step: Step) => void
 
-/** The input of a proof. */
 export interface ProofMaterial {
   agent: string
   seq: number

@@ -7,7 +7,6 @@ const marks: Record<Step['outcome'], { sign: string; word: string }> = {
   noted: { sign: '·', word: 'Noted' },
 }
 
-/** The steps of a proof. */
 export function Steps({ steps }: { steps: readonly Step[] }) {
   return (
     <ol class="steps">

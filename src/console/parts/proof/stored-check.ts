@@ -23,7 +23,6 @@ export function loadCheck(strand: string): StoredCheck | undefined {
   return text === undefined ? undefined : parseCheck(text)
 }
 
-/** Stores a check, or removes it. */
 export function storeCheck(strand: string, check: StoredCheck | undefined): void {
   persistentStore.write(`checked.${strand}`, check && JSON.stringify(check))
 }

@@ -4,7 +4,6 @@ import { countText, lineText } from '../format.js'
 const NODES_SHOWN = 2_000
 const OPEN_LEVELS = 3
 
-/** A node of a body. */
 interface Node {
   name: string | undefined
   value: unknown

@@ -20,7 +20,6 @@ import { zoneRules } from '../labels.js'
 import { type RecordAction, actionWords, recordConsequences } from './change-labels.js'
 import { type RecordRow, readStrandPart } from './record-row.js'
 
-/** A written record, with the status of its agent. */
 export interface ChangedRecord {
   status: AgentStatusResponse
   row: RecordRow

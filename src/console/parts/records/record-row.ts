@@ -8,7 +8,6 @@ import { objectOfJson } from '../json.js'
 /** Oldest or newest records first. */
 export type RecordOrder = 'asc' | 'desc'
 
-/** The state of a record. */
 export type RecordState = 'active' | 'deleted' | 'erased' | 'withheld'
 
 /** A record as lists show it. */

@@ -117,7 +117,6 @@ const missingText: Record<RecordRow['state'], string> = {
   withheld: 'Body withheld from this user',
 }
 
-/** The state of a record, whether it was imported, and the record that seals it. */
 export function StateText(props: { row: Pick<RecordRow, 'state' | 'sealedBy'>; isImported: boolean }) {
   const {
     row: { state, sealedBy },

@@ -54,7 +54,6 @@ export class StreamTurn {
     return true
   }
 
-  /** The stream is closed. */
   release(): void {
     if (this.#newer === undefined) return
     this.#newer = undefined

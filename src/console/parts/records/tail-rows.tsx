@@ -185,7 +185,6 @@ function Block({ block, isPretty, ofMany }: { block: LiveBlock; isPretty: boolea
   )
 }
 
-/** A row of a live view. */
 export function TailRow(props: { row: Omit<LiveRow, 'id'>; isPretty: boolean; ofMany: boolean }) {
   const { row, isPretty, ofMany } = props
   const { agent, seq } = row

@@ -27,7 +27,6 @@ export interface LiveBlock {
   rows: readonly LiveRow[]
 }
 
-/** The state of a tail. */
 export type TailState =
   | { kind: 'connecting' }
   | { kind: 'replaying' }
@@ -47,7 +46,6 @@ const RATE_MS = 1_000
 /** The types of a query or stream that includes system records. */
 export const allTypes = ['*']
 
-/** The start of a tail. */
 export interface TailStart {
   /** An HLC or ISO 8601 time; undefined for now. */
   since: string | undefined

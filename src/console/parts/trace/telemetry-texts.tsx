@@ -3,7 +3,6 @@ import { Time } from '../texts.js'
 import { agentLink } from '../../route.js'
 import { durationOf, msOfNanoseconds, shortDurationText, type Telemetry } from './telemetry.js'
 
-/** A span or log record by its name, which links to the record. */
 export function TelemetryLink({ record: { agent, seq, name, isSpan } }: { record: Telemetry }) {
   return (
     <a href={agentLink(agent, seq)}>

@@ -59,7 +59,6 @@ export class ApiKeySync {
     keys.keepOnly(storedIds)
   }
 
-  /** Applies a commit that created or removed keys. */
   apply({ created: made, removed: gone }: ApiKeyChanges): void {
     for (const row of made) this.#parts.keys.add(row)
     for (const keyId of gone) this.#parts.keys.remove(keyId)

@@ -28,7 +28,6 @@ export interface AuthParts {
   passwords: Pick<PasswordPool, 'hash' | 'verify'>
   gate: Pick<LoginGate, 'run'>
   tokens: TokenIssuer
-  /** Undefined if passkeys are not configured. */
   passkeys: PasskeyCeremonies | undefined
   oauth: OauthFlow
   settings: AuthRouteSettings

@@ -25,7 +25,6 @@ export interface UserTokensParts {
   masterSeed: Uint8Array
   /** Changes with each restore, which invalidates all earlier tokens (docs/adr/0030-restored-tokens.md). */
   tokenEra: number
-  /** SERVICE_AUTH_ISSUER. */
   issuer: string
   jwtExpirySecs: number
   root: Namespace
@@ -37,7 +36,6 @@ export interface UserTokensParts {
   epochsOf(namespace: Namespace): Promise<KeyEpochs>
 }
 
-/** A user with a valid token. */
 export type UserPrincipal = Principal & { user: TokenUser }
 
 interface NamespaceKeys {
@@ -197,7 +195,6 @@ export class UserTokens implements TokenIssuer {
 /** Between the issuer and an organism's id in the `iss` of the organism's tokens. */
 const ORGANISMS = '/v1/organisms/'
 
-/** The principal of a user with these claims. */
 export function principalOf(namespace: Namespace, claims: TokenClaims): UserPrincipal {
   const user = userOf(namespace, claims)
   return { id: `user:${namespace.id}:${claims.sub}`, scopes: noScopes, agents: [], user }

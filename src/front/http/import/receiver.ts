@@ -13,7 +13,6 @@ import { ImportSession, type ImportSource, type SessionParts } from './session.j
 import { ImportStage } from './stage.js'
 import type { OpenUploads } from '../../limits/uploads.js'
 
-/** The parts of imports. */
 export interface ImportParts extends SessionParts {
   uploads: OpenUploads
   /** The directory of the stage files. */

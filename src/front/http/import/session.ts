@@ -15,7 +15,6 @@ import type { StrandImported } from '../../../wire/strand.js'
 import type { BodyMemory } from '../../../base/gathered-bytes.js'
 import type { ImportStage } from './stage.js'
 
-/** The parts of one import. */
 export interface SessionParts {
   shards: Shards
   readers: Readers
@@ -28,7 +27,6 @@ export interface SessionParts {
   appendAudit(entry: AuditEntry): Promise<number | undefined>
 }
 
-/** The request, stage file and memory of one import. */
 export interface ImportSource {
   request: ImportRequest
   stage: ImportStage

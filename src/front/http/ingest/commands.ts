@@ -33,7 +33,6 @@ export interface IngestStream {
 /** Lines for one shard. */
 export type IngestCommand = CommandOf<'ingestChunk'>
 
-/** A command and its shard. */
 export interface ShardCommand {
   shard: number
   command: IngestCommand
@@ -139,7 +138,6 @@ export function optionsOf({ request, principal }: IngestStream, index: number): 
   return options
 }
 
-/** The summary of an ingest into one agent or many. */
 export function summaryOf(
   { request }: IngestStream,
   totals: IngestTotals,

@@ -25,7 +25,6 @@ export interface AddressedLines {
   faults: LineFault[]
   /** The refused lines, if they are stored (on_error=keep). */
   refused: ShardLines | undefined
-  /** The agents of the valid lines. */
   agents: Set<string>
 }
 

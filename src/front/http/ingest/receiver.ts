@@ -17,7 +17,6 @@ import { LineIngest, tooLongLine } from './stream.js'
 import { answerBroken, refuseWhole, WholeIngest } from './whole.js'
 import type { OpenUploads } from '../../limits/uploads.js'
 
-/** The parts of ingest. */
 export interface IngestParts {
   shards: Shards
   slices: FrontSlices

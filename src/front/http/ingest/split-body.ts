@@ -14,7 +14,6 @@ import { ArrayLines } from './array-lines.js'
 /** How to split an object. `largeAsText`: integers beyond ±(2^53-1) are stored as strings. */
 type Splitting = NonNullable<IngestRequest['split']> & { largeAsText: boolean }
 
-/** The parts needed to split a body. */
 interface SplitParts {
   splitting: Splitting
   slices: FrontSlices

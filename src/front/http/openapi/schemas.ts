@@ -48,7 +48,6 @@ function defaultInWords(member: unknown): unknown {
   return { ...schema, description: typeof description === 'string' ? `${description}; ${words}` : words }
 }
 
-/** A schema with the given examples, or its own. */
 export function jsonContent(schema: TSchema, examples?: Readonly<Record<string, unknown>>): unknown {
   const own = documentedSchemas.get(nameOf(schema) ?? '')?.examples
   const named = Object.entries(examples ?? own ?? {}).map(([name, value]) => [name, { value }])

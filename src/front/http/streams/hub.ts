@@ -35,7 +35,6 @@ export class StreamHub {
   readonly #bounds: StreamBounds
   readonly #fanOut = new FanOut()
   readonly #grants: StreamGrants
-  /** By shard. */
   readonly #pages: readonly PageQueue[]
   #count = 0
 

@@ -1,7 +1,6 @@
 import { limits } from '../../../base/limits/limits.js'
 import type { Command, Outcome } from '../../../protocol/messages.js'
 
-/** A request of a stream for a page of a shard. */
 export interface PageRequest {
   command: Command
   receive(outcome: Outcome): void

@@ -30,7 +30,6 @@ export interface Lane {
    * unavailable thread.
    */
   fallBehindCount: number
-  /** Stream of one agent: the next seq. */
   nextSeq: number
   /** Stream of one agent: the moment at which its first page starts. */
   since?: Hlc
@@ -41,7 +40,6 @@ export interface Lane {
 /** Requests a page of a stream from a shard. */
 export type RequestPage = (shard: number, command: Command, receive: (outcome: Outcome) => void) => void
 
-/** The parts of a stream. */
 export interface StreamParts {
   request: StreamRequest
   principal: Principal

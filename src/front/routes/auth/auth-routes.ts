@@ -83,7 +83,6 @@ export function rootPathOf({ organism, path }: AuthRoute): string | undefined {
   return organism === 'initialised' ? ROOT + path.slice(ORGANISM.length) : undefined
 }
 
-/** Every auth route of organisms. */
 export const organismAuthRoutes: readonly AuthRoute[] = [
   routeOf(init, 'Organisms'),
   ...authRoutes.filter(({ path }) => path.startsWith(ROOT)).map(twinOf),

@@ -50,9 +50,7 @@ export interface Guess {
   right(found: RightPassword): Change | Promise<Change | Refusal>
 }
 
-/** A matching password. */
 export interface RightPassword extends Pick<Verification, 'rehashed'> {
-  /** The hash that it was compared with. */
   passwordHash: string
   /** The known device of the account that sent it. */
   device: DeviceClaim | undefined

@@ -44,7 +44,6 @@ const metadata: AuthRouteEntry = {
   },
 }
 
-/** A user as shown in answers. */
 export function shownUser(user: AuthUser): Me {
   return {
     user_id: user.userId,

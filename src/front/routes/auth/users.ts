@@ -173,7 +173,6 @@ const metadata: AuthRouteEntry = {
   }),
 }
 
-/** A request about a user. */
 interface UserRequest {
   email: string
   request: AuthRequest

@@ -5,7 +5,6 @@ import { unexpected } from '../answers.js'
 import { reachesStrand } from '../parameters.js'
 import type { Principal, RouteContext } from '../route.js'
 
-/** A request for a page of edges. */
 export interface EdgePageRequest extends Omit<EdgeList, 'kind' | 'lookMax'> {
   /** The caller; edges to agents that it does not reach are left out. */
   principal: Principal

@@ -7,9 +7,7 @@ import { unexpected } from '../answers.js'
 import { reachesStrand } from '../parameters.js'
 import type { Principal, RouteContext } from '../route.js'
 
-/** A request for a traversal. */
 export interface TraversalRequest {
-  /** The start of the traversal. */
   agent: string
   depth: number
   edgeType?: string
@@ -18,7 +16,6 @@ export interface TraversalRequest {
   principal: Principal
 }
 
-/** The result of a traversal. */
 export interface Traversal {
   /** The start, then agents by distance. */
   nodes: string[]
