@@ -31,4 +31,4 @@ function readVersion(): string {
 }
 
 /** What to do with a format 1, of a directory or of a cluster: it was never in a release. */
-export const adviceForFormat1 = 'commit f3e2328b of Strandfast is the last that reads it, and can upgrade it'
+export const adviceForFormat1 = 'commit 7df04a86 of Strandfast is the last that reads it, and can upgrade it'
